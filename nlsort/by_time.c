@@ -25,7 +25,7 @@ enum {
     LINE_SHOWN = 200,
     PAGE_MAX = 64 << 10, /* maximum page size: mapping a file rounds its size up to whole pages */
     SHORT_LINE = 100,    /* estimated minimum of the mean line length in bytes */
-    PACKED_SHARE = 6,    /* with packed lines, 1/6 of the memory is for the decoder and the encoder */
+    PACKED_SHARE = 6,    /* for packed lines, 1/6 of the memory is for the decoder and the encoder */
     SHARES_MAX = 16,     /* maximum number of passes over files that are read again */
 };
 
@@ -33,10 +33,10 @@ typedef struct sorting {
     const by_time *what;
     table *t;
     runs *r;
-    size_t planned; /* number of runs of t->goal bytes */
+    size_t planned; /* number of runs to write, each of t->goal bytes */
 } sorting;
 
-/* Returns the size of all regular files. */
+/* Returns the maximum memory for mapping all regular files: their total size, with each size rounded up, in bytes. */
 static size_t size_of_files(const by_time *what)
 {
     size_t total = 0;
@@ -48,7 +48,7 @@ static size_t size_of_files(const by_time *what)
     return total;
 }
 
-/* Returns the kernel's estimate of the memory that its file cache can use. */
+/* Returns the kernel's estimate of the memory that its file cache can use, in bytes, or 0 if it is unknown. */
 static size_t memory_of_cache(void)
 {
     FILE *info = fopen("/proc/meminfo", "re");
@@ -63,8 +63,9 @@ static size_t memory_of_cache(void)
 }
 
 /*
- * Returns whether to read the files again for each part of the result instead of writing runs. This is faster if the
- * list of lines fits into memory, there are only a few parts, and the files stay in the kernel's cache.
+ * Returns whether nlsort reads the files again for each part of the result instead of writing runs. This is faster if
+ * three conditions hold: the list of lines fits into memory, the result has at most SHARES_MAX parts, and the files
+ * stay in the kernel's cache. `total` is the size of the files in bytes.
  */
 static bool should_refer(size_t total, size_t memory)
 {
@@ -76,8 +77,8 @@ static bool should_refer(size_t total, size_t memory)
 }
 
 /*
- * Plans the sizes of runs. The last lines stay in memory and need no run. To keep as many lines as possible in memory,
- * all runs have the same size.
+ * Plans the sizes of runs, for `total` bytes of text of which `fits` bytes fit into memory. The last `fits` bytes stay
+ * in memory and need no run. The runs share the rest equally.
  */
 static void plan_runs(sorting *s, size_t total, size_t fits)
 {
@@ -92,7 +93,7 @@ static void add_run(sorting *s)
         s->t->goal = 0;
 }
 
-/* Reads a log that is not a regular text file. */
+/* Reads a log that load.h cannot open, such as a pipe. */
 static void read_records(sorting *s, const char *path)
 {
     const by_time *what = s->what;
@@ -134,7 +135,10 @@ static void write_table(const by_time *what, table *t)
     order_free(&o);
 }
 
-/* Sorts a single file that is nearly in order. Otherwise, returns false without calling `put`. */
+/*
+ * Sorts a single file that is nearly in order (flow.h). Returns false if that is not possible; `put` has then received
+ * nothing, or take_back has been called.
+ */
 static bool pass_through(const by_time *what)
 {
     input_settings *settings = what->settings;
@@ -151,8 +155,9 @@ static bool pass_through(const by_time *what)
         what->begin(what->user);
         passed = flow_run(&f);
         if (passed)
-            program_count_records(&settings->reading,
-                                  1); /* the real number may be higher, but 1 suffices to show that there are records */
+            program_count_records(
+                &settings->reading,
+                1); /* the real number may be higher, but 1 is sufficient to show that the input has records */
         else
             what->take_back(what->user);
     }
@@ -174,7 +179,8 @@ by_time_result by_time_sort(const by_time *what)
     size_t memory = what->memory > 2 * OVERHEAD ? what->memory - OVERHEAD : what->memory / 2;
     if (what->settings->packed)
         memory -= memory / PACKED_SHARE;
-    size_t total = size_of_files(what), fits = memory / 8 * 5; /* bytes of text; the remaining memory is for lists */
+    size_t total = size_of_files(what),
+           fits = memory / 8 * 5; /* bytes of text that fit; the remaining memory is for lists */
     bool refers = total > fits && !what->settings->packed && should_refer(total, memory);
     sorting s = {.what = what,
                  .t = table_new(memory, refers ? total : 0, what->reverse),

@@ -1,6 +1,6 @@
 /*
- * Sorts logs by time, the usual task, if the input and the output are both text or both blocks. Reads only the time of
- * each line of text, and does not decode the records of blocks. Sorts in memory or with runs on disk.
+ * Sorts logs by time in memory or with runs on disk. If the input and the output are both text or both blocks, the
+ * module reads only the time of each line of text, and does not decode the records of blocks.
  */
 #ifndef NLSORT_BY_TIME_H
 #define NLSORT_BY_TIME_H
@@ -15,27 +15,27 @@ typedef struct by_time {
     const char *directory; /* directory for runs */
     char **files;
     size_t file_count;
-    void (*begin)(void *user);     /* called before the first lines, when settings->format is known */
+    void (*begin)(void *user);     /* called before the first call of `put`, when settings->format is known */
     gather_sink *put;              /* called in any thread, but never by two threads at the same time */
     bool with_places;              /* `put` needs the positions of the lines */
     void (*take_back)(void *user); /* discards the lines that `put` has received; `begin` is then called again; NULL:
-                                      discarding is impossible */
+                                      the lines cannot be discarded */
     void *user;
 } by_time;
 
 typedef enum by_time_result {
     BY_TIME_DONE,
-    BY_TIME_DISORDERED, /* a log was not sorted; this has been reported */
-    BY_TIME_DAMAGED,    /* a file was truncated; this has been reported; discard the output */
+    BY_TIME_DISORDERED, /* a log was not sorted; by_time.c has reported this */
+    BY_TIME_DAMAGED,    /* a file was truncated during the sort; the caller must discard the output */
 } by_time_result;
 
 by_time_result by_time_sort(const by_time *what);
 
-/* by_time_merge merges sorted logs. by_time_can_merge returns whether there is enough memory to merge them. */
+/* by_time_merge merges sorted logs. by_time_can_merge returns whether the memory is sufficient to merge them. */
 bool by_time_can_merge(const by_time *what);
 by_time_result by_time_merge(const by_time *what);
 
-/* Returns whether each log is sorted; reports the first record that is out of order. Does not call `put`. */
+/* Returns whether each log is sorted. Reports the first record that is out of order. Does not call `put`. */
 bool by_time_check(const by_time *what);
 
 #endif

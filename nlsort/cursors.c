@@ -20,7 +20,7 @@ const size_t cursors_merge_size = MERGED_BUFFERS * (MERGED_AT_ONCE + MERGED_LINE
 
 /* ---- output in another thread ---- */
 
-/* Merged lines that the sink has not received yet. */
+/* A buffer of merged lines that the sink has not received yet. */
 typedef struct buffer {
     char *text;
     size_t size, capacity;
@@ -132,7 +132,7 @@ static inline bool comes_before(const cursor *a, const cursor *b)
     return first != second ? first < second : a->rank < b->rank;
 }
 
-/* Moves heap[at] down to its place. Both subtrees must be heaps. */
+/* Moves heap[at] down until the heap order holds. Both subtrees of heap[at] must be heaps. */
 static void sift_down(cursor **heap, size_t count, size_t at)
 {
     cursor *moving = heap[at];

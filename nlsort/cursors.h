@@ -7,7 +7,7 @@
 #include "gather.h"
 #include "record/line_scanner.h"
 
-/* A sorted list; lines[next..count) are in memory. */
+/* A sorted list of lines. lines[next..count) are in memory and not merged yet. */
 typedef struct cursor {
     size_t rank; /* if lines have equal times, the line of the cursor with the lowest rank comes first */
     const nl_scanned_line *lines;
@@ -20,8 +20,8 @@ typedef struct cursor {
 extern const size_t cursors_merge_size;
 
 /*
- * Merges the cursors, and passes all lines with their positions to `sink`, which runs in another thread. Each cursor
- * must have lines in memory.
+ * Merges the cursors, and passes all lines with their positions to `sink`, which is called in another thread. Each
+ * cursor must have lines in memory.
  */
 void cursors_merge(cursor **cursors, size_t count, gather_sink *sink, void *user);
 

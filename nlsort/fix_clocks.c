@@ -22,7 +22,8 @@ struct fix_clocks {
     const char *directory;
     int fd;
     off_t written, read;
-    nl_buffer packed; /* records to write or to return; a 32-bit size precedes each record */
+    nl_buffer
+        packed; /* records to write to the file or to return from it; a 32-bit size in bytes precedes each record */
     size_t at;
     nl_record *record, *corrected;
 };
@@ -119,7 +120,7 @@ static void fix_clocks_keep(fix_clocks *f, const nl_record *record)
         fix_clocks_flush(f);
 }
 
-/* Reads until `size` bytes are in memory. Returns false at the end of the file. */
+/* Reads from the file until `size` unread bytes are in memory. Returns false if the file has fewer bytes. */
 static bool fill(fix_clocks *f, size_t size)
 {
     size_t left = f->packed.size - f->at;

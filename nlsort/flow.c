@@ -15,18 +15,18 @@
 
 enum {
     SLOTS = 64,
-    AHEAD = 8, /* number of slots that are read in advance; the other slots are the window */
+    AHEAD = 8, /* number of slots to read in advance; the other slots are the window */
     SLOT_MAX = 512 << 10,
     SLOT_MIN = 64 << 10,
-    SLOTS_IN_MEMORY =
-        256, /* minimum number of slots that fit into memory; lists of short lines need more memory than their text */
-    SHORT_LINE = 100, /* estimated length of a line in bytes */
-    PLACES = 16,      /* number of places in the file that are examined first */
+    SLOTS_IN_MEMORY = 256, /* minimum ratio of the memory to the size of a slot; lists of short lines need more memory
+                              than their text */
+    SHORT_LINE = 100,      /* estimated length of a line in bytes */
+    PLACES = 16,           /* number of positions in the file that flow_is_likely examines */
     PLACE_SIZE = 16 << 10,
     PLACE_LINES = PLACE_SIZE / 8,
     FETCHED_AHEAD = 8, /* number of lines to prefetch */
     WRITTEN_AT_ONCE =
-        256 << 10, /* bytes per write, so few that they stay in the processor's cache until the kernel copies them */
+        256 << 10, /* bytes per write; small enough to stay in the processor's cache until the kernel copies them */
 };
 
 /* The lines of a slot, in order. */
@@ -36,8 +36,8 @@ typedef struct batch {
 } batch;
 
 /*
- * The text of the file goes through the slots in turn. The number of batches is small, because touching new memory
- * costs more than reading the file.
+ * The reading thread fills the slots in turn with the text of the file. The number of batches is small, because the
+ * first access to new memory costs more than reading the file.
  */
 typedef struct flow {
     const flow_settings *settings;
@@ -49,8 +49,8 @@ typedef struct flow {
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
     size_t filled; /* number of slots filled so far */
-    size_t taken;  /* number of slots whose batch is free again */
-    size_t freed;  /* number of slots whose text is free again */
+    size_t taken;  /* number of slots whose batch was merged, so that it can be used again */
+    size_t freed;  /* number of slots whose text was written, so that it can be used again */
     bool ended;    /* no more slots will be filled */
     bool gave_up;  /* one of the threads gave up */
 } flow;
@@ -75,8 +75,8 @@ static size_t read_some(int fd, char *to, size_t size, off_t at)
 }
 
 /*
- * Finds the earliest time among some lines at an offset. Returns false if there are no lines, or if a line needs the
- * decoder.
+ * Finds the earliest time of up to PLACE_LINES lines at an offset in the file. Returns false if there are no lines, or
+ * if a line needs the decoder.
  */
 static bool find_minimum(const flow_settings *s, off_t at, int64_t *minimum)
 {
@@ -117,7 +117,7 @@ bool flow_is_likely(const flow_settings *settings)
 
 /* ---- reading ---- */
 
-/* Waits until a slot is free. Returns false if the other thread gave up. */
+/* Waits until a slot and its batch are free. Returns false if the other thread gave up. */
 static bool wait_for_free_slot(flow *f, size_t index)
 {
     pthread_mutex_lock(&f->lock);
@@ -128,7 +128,7 @@ static bool wait_for_free_slot(flow *f, size_t index)
     return go_on;
 }
 
-/* Increments a counter of f. */
+/* Increments a counter of f, and wakes the other thread. */
 static void advance(flow *f, size_t *counter)
 {
     pthread_mutex_lock(&f->lock);
@@ -152,7 +152,9 @@ typedef struct reading {
     line_list found, spare;
 } reading;
 
-/* Finds and sorts the lines in a text. Returns the total size of the lines, or 0 if a line needs the decoder. */
+/*
+ * Finds and sorts the lines of a text. Returns the total size of the lines in bytes, or 0 if a line needs the decoder.
+ */
 static size_t find_lines(const flow *f, reading *r, const char *text, size_t size, batch *b)
 {
     size_t done = 0;
@@ -179,7 +181,7 @@ static size_t find_lines(const flow *f, reading *r, const char *text, size_t siz
     return done;
 }
 
-/* Fills slots up to the end of the file. Returns false if it gives up. */
+/* Fills slots up to the end of the file. Returns false if the thread gives up. */
 static bool fill(flow *f, reading *r)
 {
     const char *rest = NULL; /* start of a line that continues from the previous slot */
@@ -229,7 +231,7 @@ typedef struct waiting {
     size_t out_size;
 } waiting;
 
-/* Merges a batch into the waiting lines. Returns false if a line is too late. */
+/* Merges a batch into the waiting lines. Returns false if a line of the batch is older than a line already written. */
 static bool flow_merge_batch(waiting *w, const batch *b)
 {
     if (b->minimum < w->passed)
@@ -275,7 +277,7 @@ static void write_up_to(const flow *f, waiting *w, int64_t maximum)
         w->passed = w->list.lines[w->first - 1].time_ns;
 }
 
-/* Waits until a slot is filled. Returns false at the end of the file. */
+/* Waits until a slot is filled. Returns false at the end of the file, or if the other thread gave up. */
 static bool wait_for_slot(flow *f, size_t index)
 {
     pthread_mutex_lock(&f->lock);
@@ -294,7 +296,7 @@ static bool has_given_up(flow *f)
     return gave_up;
 }
 
-/* Writes all lines. Returns false if it gives up. */
+/* Writes all lines. Returns false if one of the threads gave up. */
 static bool write_lines(flow *f, waiting *w)
 {
     int64_t maximum = INT64_MIN;
@@ -308,9 +310,8 @@ static bool write_lines(flow *f, waiting *w)
         advance(f, &f->taken);
         if (i + AHEAD < SLOTS)
             continue;
-        int64_t oldest =
-            w->maximum[(i + AHEAD) %
-                       SLOTS]; /* latest time in the oldest slot of the window; lines up to this time can be written */
+        int64_t oldest = w->maximum[(i + AHEAD) % SLOTS]; /* latest time up to the oldest slot of the window; lines up
+                                                             to this time can be written */
         maximum = oldest > maximum ? oldest : maximum;
         write_up_to(f, w, maximum);
         advance(f, &f->freed);

@@ -1,9 +1,10 @@
 /*
- * Sorts a text file that is nearly in order, as collectors write it, with only a window of the file in memory. One
- * thread reads and finds the lines; another thread writes the lines that are older than the window.
+ * Sorts a text file that is nearly in order, such as a file that a collector wrote. Only a window of the file is in
+ * memory. One thread reads the file and finds the lines. The calling thread writes the lines that are older than the
+ * window.
  *
- * flow_run gives up at a line that is older than lines already written, or that needs the decoder. The caller then
- * discards the output.
+ * flow_run gives up (returns false) at a line that is older than lines already written, or that needs the decoder. The
+ * caller must then discard the output.
  */
 #ifndef NLSORT_FLOW_H
 #define NLSORT_FLOW_H
@@ -19,12 +20,12 @@ typedef struct flow_settings {
     void *user;
 } flow_settings;
 
-/* Returns whether the lines at several places of the file are nearly in order. */
+/* Returns whether the file is probably nearly in order, from lines at several positions. */
 bool flow_is_likely(const flow_settings *settings);
 
 /*
- * Sorts the lines by time, in a stable order, and passes them to `sink` without positions. Returns false if it gives
- * up.
+ * Sorts the lines by time, and passes them to `sink` without positions. Lines with equal times keep their order.
+ * Returns false if it gives up.
  */
 bool flow_run(const flow_settings *settings);
 

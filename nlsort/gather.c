@@ -13,17 +13,17 @@
 
 enum {
     AHEAD = 12,       /* lines to prefetch */
-    THREADS = 2,      /* one thread writes while the other fetches; more threads would only wait */
-    BESIDE = 4 << 20, /* approximate memory for passing lines on, in bytes */
+    THREADS = 2,      /* one thread writes while the other fetches lines; more threads would only wait */
+    BESIDE = 4 << 20, /* approximate memory for passing lines to the sink, in bytes */
 };
 
 typedef struct gathering {
     table *t;
     const nl_scanned_line *lines;
     size_t count;
-    size_t piece;     /* maximum bytes that the sink gets at a time */
-    size_t taken;     /* bytes that a thread takes at a time, including the cost of the lines */
-    size_t line_cost; /* the cost of a line, in bytes */
+    size_t piece;     /* maximum number of bytes to pass to the sink in one call */
+    size_t taken;     /* bytes in a share, including line_cost for each line */
+    size_t line_cost; /* memory that each line of a share needs in addition to its text, in bytes */
     bool with_places;
     gather_sink *sink;
     void *user;
@@ -56,7 +56,7 @@ static size_t size_at(const gathering *g, size_t at)
     return table_line_size(g->t->text, g->lines[at]) + 1;
 }
 
-/* Returns the next share. The caller holds the lock. */
+/* Returns the next share, which is empty if no lines are left. The caller must hold the lock. */
 static share next_share(gathering *g)
 {
     share s = {.from = g->next, .to = g->next, .ticket = g->tickets++};
@@ -77,7 +77,7 @@ static bool nlsort_gather_take(gathering *g, share *s)
     return s->to > s->from;
 }
 
-/* Returns whether the lines are contiguous, so that they need not be copied. */
+/* Returns whether the lines of a share are contiguous in the text, so that they need not be copied. */
 static bool are_together(const gathering *g, const share *s)
 {
     uint64_t start = nl_line_offset(g->lines[s->from]);
@@ -184,9 +184,9 @@ static void work(void *user, size_t worker)
 /* ---- lines in files that are read again ---- */
 
 /*
- * The cost of a pass over the files does not depend on the number of lines. Shares are therefore large, and all threads
- * fetch the same share, window by window. The thread that completes a share passes it to the sink while other threads
- * begin the next share.
+ * A pass over the files takes the same time for any number of lines. Therefore, shares are large, and all threads fetch
+ * the same share, window by window. The thread that completes a share passes it to the sink while other threads begin
+ * the next share.
  */
 typedef enum filling_state { EMPTY, BEGUN, COPYING, WHOLE, HANDED_ON } filling_state;
 
@@ -199,15 +199,15 @@ typedef struct filling {
     size_t done; /* number of finished windows */
 } filling;
 
-/* Returns the filling that holds a share. */
+/* Returns the filling for the share with this ticket. */
 static filling *filling_of(const gathering *g, uint64_t ticket)
 {
     return &g->fillings[ticket % THREADS];
 }
 
 /*
- * Passes the next share to the sink if it is complete. Returns whether it has passed on a share. The caller holds the
- * lock, which the function releases meanwhile.
+ * Passes the next share to the sink if the share is complete. Returns whether it has passed a share. The caller must
+ * hold the lock; the function releases the lock while the sink runs.
  */
 static bool gather_pass_on_whole(gathering *g)
 {
@@ -270,7 +270,7 @@ static void work_on_files(void *user, size_t worker)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* Uses the memory of the table's list for fetching, because the kernel would have to clear new memory. */
+/* Uses the memory of the table's list for fetched text, because the kernel would have to clear new memory. */
 static void gather_reuse_list(line_list *list, scratch *own)
 {
     own->text = (char *)list->lines;

@@ -1,6 +1,6 @@
 /*
  * The input of the general sort. It returns records as lines in the output's format, with their keys. A line that
- * already has this format is copied unchanged. Not thread-safe.
+ * already has this format is not changed. Only one thread at a time may use these functions.
  */
 #ifndef NLSORT_INPUT_H
 #define NLSORT_INPUT_H
@@ -16,7 +16,7 @@ enum { PROGRESS_RECORDS = 64 << 10 }; /* number of records between progress upda
 /* The settings that all inputs share. */
 typedef struct input_settings {
     const key *key;
-    bool unique;             /* the key ends with the line, so that identical records are adjacent */
+    bool unique;             /* append the line to each key, so that identical records are adjacent */
     nl_format format;        /* format of the output; NL_FORMAT_UNKNOWN before the first record */
     bool packed;             /* lines are packed (packed.h), because the output is blocks */
     nl_block_shapes *shapes; /* if packed, the shapes of the records */
@@ -38,10 +38,10 @@ input *input_open(input_settings *settings, const char *path);
 /* Reads the next record. `key` and `line` are valid until the next call. Returns false at the end. */
 bool input_next(input *in, nl_string *key, nl_string *line);
 
-/* Compares keys like memcmp. */
+/* Compares keys. Returns a number less than, equal to or greater than 0, like memcmp. */
 int input_compare_keys(nl_string a, nl_string b);
 
-/* Returns the number of the latest matching record. */
+/* Returns the number of records that have matched so far. */
 uint64_t input_record(const input *in);
 
 /* Returns whether the current record is a last line without a newline, whose values may be incomplete. */
@@ -53,8 +53,8 @@ void input_progress(const input *in, uint64_t *done, uint64_t *total);
 void input_close(input *in);
 
 /*
- * Opens a sorted log as a stream of items. Reports the first record that is out of order and sets *disordered. Returns
- * NULL after reporting an error.
+ * Opens a sorted log as a stream of items. If a record is out of order, reports the first such record and sets
+ * *disordered. Returns NULL after reporting an error.
  */
 stream *input_open_sorted(input_settings *settings, const char *path, bool *disordered);
 

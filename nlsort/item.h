@@ -1,7 +1,7 @@
 /*
  * An item of the general sort: the line and the key of a record. Keys are byte strings whose order is the order of the
- * records (key.h). The first eight bytes are stored as a number. A key that consists only of the time has no other
- * bytes.
+ * records (key.h). The first eight bytes are stored as a number (the prefix). A key that consists only of the time has
+ * no other bytes.
  */
 #ifndef NLSORT_ITEM_H
 #define NLSORT_ITEM_H
@@ -36,7 +36,7 @@ static inline int64_t item_time(const char *key, size_t size, bool reverse)
     return (int64_t)((reverse ? ~prefix : prefix) ^ (UINT64_C(1) << 63));
 }
 
-/* Compares items like memcmp. */
+/* Compares items by their keys. Returns a number less than, equal to or greater than 0, like memcmp. */
 static inline int item_compare(const item *a, const item *b)
 {
     if (a->prefix != b->prefix)

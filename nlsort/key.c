@@ -22,7 +22,7 @@ struct key {
     bool reverse;
 };
 
-/* The first byte of an encoded field. It orders values by kind. */
+/* The first byte of an encoded field, which orders values by kind. */
 enum { TAG_MISSING = 0, TAG_NUMBER = 1, TAG_NOT_A_NUMBER = 2, TAG_TEXT = 3 };
 
 key *key_new(void)
@@ -103,7 +103,10 @@ static void append_tag(nl_buffer *out, char tag)
     nl_buffer_append(out, &tag, 1);
 }
 
-/* Gets an integer of at least 2^63, which nl_field_int rejects. Returns false if the field has no such integer. */
+/*
+ * Sets *value to an integer of at least 2^63, which nl_field_int rejects. Returns false if the field is not an integer
+ * of this size.
+ */
 static bool get_large(const nl_field *field, uint64_t *value)
 {
     if (field->type == NL_TYPE_UINT)
@@ -135,8 +138,9 @@ static uint64_t integer_of(const nl_field *field, double value)
 }
 
 /*
- * Appends a number. Inverts the sign bit of a positive double, and all bits of a negative double. The results have the
- * same order as the doubles. Different integers above 2^53 can round to the same double, so the integer follows.
+ * Appends a number as eight bytes of its double and eight bytes of its integer part. Inverts the sign bit of a positive
+ * double, and all bits of a negative double, so that the bytes have the order of the doubles. The integer part is
+ * necessary because different integers above 2^53 can round to the same double.
  */
 static void append_number(nl_buffer *out, const nl_field *field, double value)
 {
@@ -168,7 +172,7 @@ static void append_time(nl_buffer *out, const nl_field *field)
 {
     int64_t time_ns = 0;
     char scratch[NL_FIELD_TEXT_SIZE];
-    bool known = field->type == NL_TYPE_INT; /* the record's own DATE, which has already been decoded */
+    bool known = field->type == NL_TYPE_INT; /* true for the record's own DATE, which has already been decoded */
     if (known) {
         time_ns = field->int_value;
     } else {

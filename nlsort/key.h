@@ -1,9 +1,9 @@
 /*
  * Sort keys: fields and their order.
  *
- * A key is given as "-k FIELD[:OPTIONS]". The options are t (time), n (number), s (text) and r (descending). If no type
- * is given, numbers come before text; numbers are compared by value, and text by bytes. Records without the field come
- * first. Only one thread may change a key.
+ * The user gives a key as "-k FIELD[:OPTIONS]". The options are t (time), n (number), s (text) and r (descending).
+ * Without t, n and s, numbers come before text; numbers are compared by value, and text by bytes. Records without the
+ * field come first. Only one thread at a time may change a key.
  */
 #ifndef NLSORT_KEY_H
 #define NLSORT_KEY_H
@@ -16,7 +16,7 @@ typedef struct key key;
 key *key_new(void);
 void key_free(key *k);
 
-/* Adds a field. Returns false if `text` is invalid. */
+/* Adds a field from `text`, FIELD[:OPTIONS]. Returns false if `text` is invalid. */
 bool key_add(key *k, const char *text);
 
 /* Reverses the order (-r). The sort remains stable. */
@@ -26,8 +26,8 @@ void key_set_reverse(key *k, bool reverse);
 bool key_is_time(const key *k);
 
 /*
- * Appends the key of a record to `out`. Comparing keys with memcmp gives the order of their records. A key comes before
- * any longer key that begins with it.
+ * Appends the encoded key of a record to `out`. The order of encoded keys under memcmp is the order of their records. A
+ * key comes before a longer key that begins with it.
  */
 void key_encode(const key *k, const nl_record *record, nl_buffer *out);
 

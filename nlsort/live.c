@@ -16,7 +16,7 @@
 #include <time.h>
 
 enum {
-    PAUSE_NS = 10000000, /* time between polls of idle inputs */
+    PAUSE_NS = 10000000, /* nanoseconds between polls of idle inputs */
     TURN = 1024,         /* number of records between polls of idle inputs */
     WRITE_SIZE = 64 << 10,
     SHOWN = 5,
@@ -31,7 +31,7 @@ typedef struct held {
 
 typedef struct source {
     program_log *log;  /* NULL: the source has ended */
-    int64_t latest_ns; /* the latest time that was read from the source */
+    int64_t latest_ns; /* time of the record that was read last from the source */
     bool dry;          /* the source has no records at present */
 } source;
 
@@ -49,7 +49,7 @@ typedef struct window {
     nl_writer *output, *late_output;
     bool on_terminal; /* the output is a terminal */
     nl_buffer line;
-    nl_record *record; /* a line, decoded */
+    nl_record *record; /* the decoded record of a line */
     uint64_t late, early;
 } window;
 
@@ -131,7 +131,7 @@ static void live_flush(nl_writer *writer)
         program_fail_with_error(PROGRAM_PROBLEM);
 }
 
-/* Returns the time of a record, or this host's clock plus the window if that is earlier. */
+/* Limits the time of a record to this host's clock plus the window. */
 static int64_t live_limit_time(const window *w, int64_t time_ns)
 {
     int64_t maximum;
@@ -151,7 +151,10 @@ static void release_first(window *w)
     free(first.line);
 }
 
-/* Writes the records that have left the window, or every record if `all` is set. */
+/*
+ * Writes the records that have left the window, or all records if `all` is true. Then writes the oldest records until
+ * the rest fits into the memory.
+ */
 static void release(window *w, bool all)
 {
     int64_t until = w->newest_ns < INT64_MIN + w->what->window_ns ? INT64_MIN : w->newest_ns - w->what->window_ns;
@@ -206,7 +209,10 @@ static void close_source(window *w, source *from)
     w->open--;
 }
 
-/* Returns the source that has the earliest position in time, so that files are merged. */
+/*
+ * Returns the source whose latest record is the earliest, so that files are merged. Returns NULL if no source has
+ * records at present.
+ */
 static source *next_source(window *w)
 {
     source *next = NULL;
@@ -218,7 +224,7 @@ static source *next_source(window *w)
     return next;
 }
 
-/* Reads the records that are available. Returns whether there were any. */
+/* Reads up to TURN records that are available. Returns false if all sources were idle. */
 static bool live_read_some(window *w)
 {
     const nl_record *record;
@@ -279,8 +285,8 @@ static void live_close_writer(nl_writer *writer)
 bool live_run(const live *what)
 {
     window w = {.what = what, .newest_ns = INT64_MIN, .written_ns = INT64_MIN, .record = nl_record_new()};
-    struct sigaction action = {
-        .sa_handler = on_stop}; /* a signal does not interrupt a read; the loop ends after the current read */
+    struct sigaction action = {.sa_handler =
+                                   on_stop}; /* the handler only sets a flag; the loop ends after the current read */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     open_sources(&w);

@@ -21,7 +21,7 @@
 enum {
     PIECE_MAX = 4 << 20,
     PIECE_MIN = 64 << 10,
-    PIECES_IN_MEMORY = 64, /* minimum number of pieces that fit into memory */
+    PIECES_IN_MEMORY = 64, /* a piece is at most 1/64 of the memory */
     SHORTEST_LINE = 20,    /* length of DATE=YYYYMMDDhhmmss and a newline */
     SIDE_SHARE = 8,        /* 1/8 of the memory is for records in a different format */
     DECODED_AT_ONCE = 256 << 10,
@@ -33,8 +33,8 @@ struct load {
     int fd;
     off_t at; /* offset of the bytes that are not in a table yet */
     nl_decoder *decoder;
-    uint64_t passed_lines, passed_bytes; /* skipped lines and bytes that the decoder does not know of yet */
-    bool decoding;                       /* the decoder reads the whole rest of the file */
+    uint64_t passed_lines, passed_bytes; /* lines and bytes that were skipped since the last load_inform_decoder */
+    bool decoding;                       /* the decoder reads the rest of the file */
     nl_buffer held;                      /* input of the decoder */
     table *t;                            /* the table to which the decoder adds blocks */
 };
@@ -51,7 +51,7 @@ static bool is_text(const program_reading *reading, int fd)
     return good;
 }
 
-/* Returns the format of the first record, or NL_FORMAT_UNKNOWN. */
+/* Returns the format of the file's first record, or NL_FORMAT_UNKNOWN. */
 static nl_format find_format(const program_reading *reading, int fd)
 {
     nl_decoder *decoder =
@@ -76,7 +76,7 @@ static nl_format find_format(const program_reading *reading, int fd)
     return format;
 }
 
-/* Opens a regular text file. Returns -1 for other sources. */
+/* Opens a regular text file. Returns its descriptor, or -1 for other sources. */
 static int open_text(const program_reading *reading, const char *path)
 {
     nl_url *url = nl_url_parse(path);
@@ -172,9 +172,10 @@ static ssize_t read_at(load *l, char *to, size_t size, off_t at)
 
 typedef struct part {
     size_t start, end;       /* offsets in the table's text */
-    size_t lines, lines_end; /* bounds of the lines that begin and end in this part; equal if there are no such lines */
+    size_t lines, lines_end; /* offsets of the bounds of the lines that begin and end in this part; equal if the part
+                                has no such lines */
     line_list *list;
-    size_t first; /* index in list of the first of these lines; the entry before it is free */
+    size_t first; /* index in `list` of the first of these lines; the entry before it is free */
     size_t count;
     bool odd; /* some lines need the decoder */
 } part;
@@ -196,7 +197,10 @@ typedef struct segment {
     bool met_nul;
 } segment;
 
-/* Assigns the next part to a thread. Returns false if there is no part left or the memory is used up. */
+/*
+ * Assigns the next part to a thread, and sets *index to its index. Returns false if no part is left or the memory is
+ * used up.
+ */
 static bool claim(segment *s, size_t *index)
 {
     pthread_mutex_lock(&s->lock);
@@ -274,7 +278,10 @@ static void load_inform_decoder(load *l)
     l->passed_lines = l->passed_bytes = 0;
 }
 
-/* Returns the output line of a record: its bytes in the table, or new bytes. */
+/*
+ * Returns the output line of a record: its bytes in the table if they have the output's format, or a copy or conversion
+ * that is added to the table.
+ */
 static nl_scanned_line line_of(load *l, table *t, const nl_record *record)
 {
     if (record->raw_format == l->settings->format) {
@@ -290,7 +297,10 @@ static nl_scanned_line line_of(load *l, table *t, const nl_record *record)
     return kept;
 }
 
-/* Decodes a line, whose size includes its newline. Returns false if the line contains no record. */
+/*
+ * Decodes the line at `offset`, whose size includes its newline. Sets *line to the output line. Returns false if the
+ * line contains no record.
+ */
 static bool decode_line(load *l, table *t, uint64_t offset, size_t size, nl_scanned_line *line)
 {
     const nl_record *record;
@@ -308,11 +318,14 @@ static bool decode_line(load *l, table *t, uint64_t offset, size_t size, nl_scan
 typedef struct joining {
     segment *s;
     nl_line_scanner *scanner; /* scanner for single lines */
-    size_t side_max; /* maximum of t->used: the end of the segment, plus space for records in a different format */
-    uint64_t done;   /* number of bytes of the table's text that are finished */
+    size_t side_max; /* maximum of t->used: the end of the segment plus space for records in a different format */
+    uint64_t done;   /* offset in the table's text of the first byte that is not finished */
 } joining;
 
-/* Appends the record of a line to `lines`. size includes the newline. Returns false if the memory is used up. */
+/*
+ * Appends the record of a line to `lines`. `size` is the size of the line with its newline. Returns false if the memory
+ * is used up.
+ */
 static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_scanned_line *lines, size_t *count)
 {
     load *l = j->s->l;
@@ -331,8 +344,8 @@ static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_sca
 }
 
 /*
- * Handles the line that began in an earlier part and ends at offset `end`. Stores it in the free entry that precedes
- * the part's lines. Returns false if the memory is used up.
+ * Adds the line that began in an earlier part and ends at offset `end`. Stores it in the free entry before the part's
+ * lines, and sets *taken to the number of stored lines. Returns false if the memory is used up.
  */
 static bool load_add_seam(joining *j, const part *p, size_t end, size_t *taken)
 {
@@ -342,7 +355,7 @@ static bool load_add_seam(joining *j, const part *p, size_t end, size_t *taken)
     return load_take_line(j, line, size, p->list->lines + p->first - 1, taken);
 }
 
-/* Handles the lines of a part, and removes lines that contain no record. */
+/* Adds the lines of a part, without the lines that contain no record. Returns false if the memory is used up. */
 static bool load_add_lines(joining *j, const part *p, size_t *count)
 {
     nl_scanned_line *lines = p->list->lines + p->first;
@@ -362,7 +375,10 @@ static bool load_add_lines(joining *j, const part *p, size_t *count)
     return fits;
 }
 
-/* Handles all parts. Returns whether everything is finished, except for a last line that has no end yet. */
+/*
+ * Adds the lines of all parts. Returns false if the memory is used up. The last line may have no newline yet; it stays
+ * unfinished.
+ */
 static bool load_join(joining *j)
 {
     segment *s = j->s;
@@ -439,7 +455,7 @@ static bool decode_rest(load *l, table *t)
 
 /* ---- segments ---- */
 
-/* Finishes a segment. Returns true at the end of the file, and false if the table is full. */
+/* Finishes a segment of the file. Returns true at the end of the file, and false if the table is full. */
 static bool finish_segment(segment *s, joining *j, size_t used)
 {
     load *l = s->l;
@@ -453,7 +469,7 @@ static bool finish_segment(segment *s, joining *j, size_t used)
         load_add_last(l, t, j->done, end - j->done);
     if (last)
         return true;
-    if (j->done == s->start) { /* no line fits; if the table is empty, the line is larger than the memory */
+    if (j->done == s->start) { /* no line was finished; if the table is empty, the line is larger than the memory */
         if (t->line_count == 0) {
             table_unmap(t, used);
             l->decoding = true;

@@ -1,9 +1,11 @@
 /*
- * Loads a file into a table. If the output is blocks, moves records from blocks to the table without decoding them.
+ * Loads a file into a table. If the input and the output are blocks, moves the records to the table without decoding
+ * them.
  *
- * Loads a text file into a table with several threads. Each thread reads a piece and finds its lines while they are in
- * the processor's cache. Then one thread handles, in order, the lines that need the decoder or that span two pieces.
- * input.h reads the other sources: pipes, compressed files, and files of blocks if the output is text.
+ * Several threads load a text file. Each thread reads a piece and finds its lines while they are in the processor's
+ * cache. Then one thread processes, in order, the lines that need the decoder or that span two pieces. input.h reads
+ * the other sources: pipes, compressed files, and files of blocks if the output is text. Only one thread at a time may
+ * use a load.
  */
 #ifndef NLSORT_LOAD_H
 #define NLSORT_LOAD_H
@@ -14,9 +16,9 @@
 typedef struct load load;
 
 /*
- * Opens a text file, or a file of blocks if the output is blocks, by `path` or URL. Returns NULL if the source is of
- * another kind or cannot be opened. input_open then reports the error. The first record sets settings->format if it is
- * unknown.
+ * Opens a text file, or a file of blocks if the output is blocks. `path` is a path or URL. If settings->format is
+ * unknown, sets it to the format of the first record. Returns NULL if the source is of another kind or cannot be
+ * opened; call input_open then, which reports the error.
  */
 load *load_open(input_settings *settings, const char *path);
 
@@ -26,10 +28,12 @@ load *load_open(input_settings *settings, const char *path);
  */
 bool load_into(load *l, table *t);
 
-/* Returns the descriptor of the file, or -1 if its lines must be converted. */
+/* Returns the descriptor of the file, which the load owns. Returns -1 if the lines of the file must be converted. */
 int load_descriptor(const load *l);
 
-/* Returns whether the last line was read and does not end with a newline. Its values may then be incomplete. */
+/*
+ * Returns whether the load has read a last line that does not end with a newline, so that its values may be incomplete.
+ */
 bool load_is_unterminated(const load *l);
 
 void load_close(load *l);

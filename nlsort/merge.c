@@ -8,15 +8,15 @@
 
 typedef struct head {
     item item;
-    size_t rank; /* the index of the stream; equal items are ordered by rank */
+    size_t rank; /* the index of the stream; of equal items, the item with the lower rank comes first */
     stream *stream;
 } head;
 
-/* A binary heap of the next items of the streams, with the minimum at the root. */
+/* A merge is a binary heap of the next items of the streams, with the minimum at the root. */
 struct merge {
     head *heads;
     size_t count;
-    bool root_used; /* the root's item was returned: load the next item of its stream */
+    bool root_used; /* merge_next has returned the root's item, and must load the next item of its stream */
 };
 
 static bool comes_before(const head *a, const head *b)

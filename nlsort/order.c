@@ -12,11 +12,10 @@
 enum {
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
-    NEAR = 16, /* maximum distance of a line from its final place, in pieces */
+    NEAR = 16, /* maximum distance, in pieces, of a line from its final position */
     GROUP_MAX =
-        128
-        << 10, /* maximum number of lines with equal first digits; about as many as fit into the processor's cache */
-    GROUP_MIN = 32, /* smaller groups are sorted by insertion */
+        128 << 10,  /* maximum number of lines in a group; about the number that fits into the processor's cache */
+    GROUP_MIN = 32, /* insertion sort is used for smaller groups */
 };
 
 /* Consecutive lines. */
@@ -27,7 +26,7 @@ typedef struct span {
 
 /* ---- radix sort ---- */
 
-/* A digit of the times. The times are relative to the minimum. */
+/* A digit of a time: the bits in `mask` of (time - minimum) >> shift. */
 typedef struct digit {
     int64_t minimum;
     unsigned shift;
@@ -51,7 +50,9 @@ static void distribute(span s, digit d, size_t places[DIGITS], nl_scanned_line *
         to[places[digit_of(d, s.lines[i].time_ns)]++] = s.lines[i];
 }
 
-/* Returns the number of digits that distinguish the times from `least` to `maximum`. Sets *bits to the bits per digit.
+/*
+ * Returns the number of digits that are necessary to distinguish the times from `minimum` to `maximum`. Sets *bits to
+ * the number of bits per digit.
  */
 static unsigned digits_of_range(int64_t minimum, int64_t maximum, unsigned *bits)
 {
@@ -103,10 +104,11 @@ typedef struct pass {
     size_t workers;
     digit digit;
     nl_scanned_line *to;
-    size_t (*counts)[DIGITS]; /* counts of each worker */
+    size_t (
+        *counts)[DIGITS]; /* counts[w][d]: number of worker w's lines with digit d, then their position in the result */
 } pass;
 
-/* Returns the spans of a worker. */
+/* Returns the spans of a worker, and sets *count to their number. */
 static span *own_spans(const pass *p, size_t worker, size_t *count)
 {
     size_t from = p->span_count * worker / p->workers, to = p->span_count * (worker + 1) / p->workers;
@@ -151,7 +153,7 @@ static void do_pass(pass *p)
     distribute_counted(p);
 }
 
-/* Divides the lines into one span per worker. */
+/* Divides the lines into one span for each worker. */
 static void cut(const nl_scanned_line *lines, size_t count, size_t workers, span *spans)
 {
     for (size_t i = 0; i < workers; i++) {
@@ -172,7 +174,7 @@ static void free_lines(nl_scanned_line *lines, size_t count)
 
 /* ---- most significant digit first ---- */
 
-/* Lines that have been distributed by their first digit. */
+/* Lines that have been distributed into groups by their first digit. */
 typedef struct groups {
     nl_scanned_line *lines;
     const size_t *ends; /* end of each group */
@@ -219,7 +221,7 @@ static void sort_own_groups(void *user, size_t worker)
     free_lines(spare, g->largest);
 }
 
-/* Distributes lines by their first digit, and sorts each group. Returns false if a group is too large. */
+/* Distributes lines by their first digit into `to`, and sorts each group. Returns false if a group is too large. */
 static bool sort_by_groups(const span *spans, size_t span_count, digit first, size_t (*counts)[DIGITS],
                            nl_scanned_line *to)
 {
@@ -235,7 +237,7 @@ static bool sort_by_groups(const span *spans, size_t span_count, digit first, si
     if (g.largest > GROUP_MAX)
         return false;
     distribute_counted(&p);
-    g.ends = counts[p.workers - 1]; /* after the last worker, these are the ends of the groups */
+    g.ends = counts[p.workers - 1]; /* after the distribution, the last worker's counts are the ends of the groups */
     workers_run(p.workers, sort_own_groups, &g);
     return true;
 }
@@ -278,8 +280,8 @@ static nl_scanned_line *sort_by_digits(table *t, int64_t minimum, int64_t maximu
 typedef struct near_order {
     const table *t;
     nl_scanned_line *to;
-    size_t *starts; /* offset of each piece in `to`, followed by the end */
-    size_t largest; /* size of the largest piece */
+    size_t *starts; /* index in `to` of the first line of each piece, followed by the number of lines */
+    size_t largest; /* number of lines of the largest piece */
     size_t workers;
     atomic_size_t next; /* index of the next piece to sort */
 } near_order;
@@ -370,13 +372,13 @@ static nl_scanned_line *sort_near(table *t)
     return o.to;
 }
 
-/* Returns whether every line is at most NEAR pieces away from its final place. */
+/* Returns whether every line is at most NEAR pieces away from its final position. */
 static bool is_near(const table *t)
 {
     int64_t maximum = INT64_MIN;
     for (size_t i = 0; i + NEAR < t->piece_count; i++) {
         maximum = t->pieces[i].maximum > maximum ? t->pieces[i].maximum : maximum;
-        /* a piece that comes NEAR pieces later must not contain an earlier line */
+        /* the piece NEAR pieces later must not contain an earlier line */
         if (t->pieces[i + NEAR].minimum < maximum)
             return false;
     }

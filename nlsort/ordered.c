@@ -17,7 +17,7 @@ struct ordered_log {
     table *t;
     size_t piece;               /* index of the next piece of the table */
     bool ended;                 /* the table contains all remaining lines */
-    uint64_t records;           /* number of records before this piece */
+    uint64_t records;           /* number of records before the current piece */
     int64_t time_ns;            /* time of the last record */
     ordered_disorder *disorder; /* NULL after the first report */
     void *user;
@@ -66,7 +66,7 @@ static void ordered_check(ordered_log *o, const piece *p)
     if (o->disorder == NULL || (p->ordered && p->minimum >= before))
         return;
     if (is_last && p->count == 1 && o->l != NULL && load_is_unterminated(o->l))
-        return; /* the last line does not end with a newline, so its time may be incomplete */
+        return; /* the last line does not end with a newline, so its time may be incomplete and proves no disorder */
     size_t i = 0;
     for (; lines[i].time_ns >= before; i++)
         before = lines[i].time_ns;

@@ -1,4 +1,7 @@
-/* A log to be merged or checked. It should be sorted by time. Only a part is in memory. Not thread-safe. */
+/*
+ * Reads a log for a merge or a check, and reports whether it is sorted by time. Only a part of the log is in memory.
+ * Only one thread at a time may use an ordered_log.
+ */
 #ifndef NLSORT_ORDERED_H
 #define NLSORT_ORDERED_H
 
@@ -7,7 +10,10 @@
 
 typedef struct ordered_log ordered_log;
 
-/* Receives the number of the first record that is earlier than its predecessor. */
+/*
+ * Receives the number and the line of the first record that is earlier than the record before it. Called at most once
+ * for each log.
+ */
 typedef void ordered_disorder(void *user, const char *path, uint64_t record, nl_string line);
 
 /* Opens a log. `memory` is the maximum memory in bytes. Returns NULL after reporting an error. */
@@ -15,7 +21,7 @@ ordered_log *ordered_open(input_settings *settings, const char *path, size_t mem
                           ordered_disorder *disorder, void *user);
 void ordered_close(ordered_log *log);
 
-/* Returns a cursor on the lines. Call its `more` function first. */
+/* Returns a cursor on the lines of the log. Call the cursor's function `more` first. `rank` is cursor.rank. */
 cursor *ordered_cursor(ordered_log *log, size_t rank);
 
 #endif

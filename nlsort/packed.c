@@ -8,13 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers that replace the shape number of a moved record. Their varints do not contain a newline byte. */
+/*
+ * Numbers that replace the shape number of a moved record, for the other kinds of packed lines. Their varints do not
+ * contain a newline byte.
+ */
 enum { ENCODED = NL_MOVED_SHAPES_MAX, ESCAPED };
 
 enum {
     ESCAPE = 27,
     ESCAPED_NEWLINE = 'n',
-    MOVED_BLOCK_MAX = 2 << 20, /* the records of smaller blocks make lines shorter than NL_LINE_LONGEST */
+    MOVED_BLOCK_MAX = 2 << 20, /* bytes; the lines of records from smaller blocks are shorter than NL_LINE_LONGEST */
 };
 
 _Static_assert(NL_BLOCK_EXPANDED_MAX + MOVED_BLOCK_MAX + NL_BLOCK_SHAPE_FIELDS_MAX * NL_VARINT_SIZE < NL_LINE_LONGEST,
@@ -37,7 +40,7 @@ static void escape(nl_buffer *line)
     *line = escaped;
 }
 
-/* Returns the bytes before escape. The caller frees them. */
+/* Returns the original bytes of an escaped line. The caller frees them. */
 static nl_buffer unescape(const char *from, const char *end)
 {
     nl_buffer bytes = {0};

@@ -14,8 +14,8 @@
 enum {
     BLOCK_MAX = 256 << 10, /* approximate bytes of text in a block */
     BLOCK_MIN = 16 << 10,
-    BLOCKS_IN_MEMORY = 1024, /* minimum number of blocks that fit into memory */
-    BLOCK_COST = 2,          /* maximum memory of a block as a multiple of its text */
+    BLOCKS_IN_MEMORY = 1024, /* a block has at most 1/1024 of the memory */
+    BLOCK_COST = 2,          /* maximum ratio of a block's memory to its text */
     FORGOTTEN_AT_ONCE = 4 << 20,
 };
 
@@ -122,7 +122,7 @@ typedef struct run_cursor {
     const runs *r;
     int fd;
     off_t at, end;
-    off_t kept; /* the space in the file before this offset was freed */
+    off_t kept; /* the disk space before this offset in the file has been freed */
     char *block;
     size_t capacity;
 } run_cursor;
@@ -163,7 +163,7 @@ static bool no_more(cursor *base)
 
 /* ---- merging ---- */
 
-/* Merges the runs [first, end) with the cursor `last`, which may be empty. */
+/* Merges the runs [first, end) with the lines of the cursor `last`, which may have no lines. */
 static void merge_some(const runs *r, const run_file *file, size_t first, size_t end, cursor *last, gather_sink *sink,
                        void *user)
 {
@@ -191,7 +191,7 @@ static void merge_some(const runs *r, const run_file *file, size_t first, size_t
     free(all);
 }
 
-/* Merges runs in groups of at most `maximum` runs, because the blocks of all runs together do not fit into memory. */
+/* Merges the runs in groups of at most `maximum` runs, because a block of each run does not fit into memory. */
 static void merge_groups(runs *r, size_t maximum)
 {
     run_file merged = {.fd = -1};
@@ -207,7 +207,7 @@ static void merge_groups(runs *r, size_t maximum)
     r->file = merged;
 }
 
-/* Returns the number of bytes of memory that merging `count` runs needs. */
+/* Returns the memory in bytes that a merge of `count` runs needs. */
 static size_t merge_size(const runs *r, size_t count)
 {
     return count * BLOCK_COST * r->block + cursors_merge_size;

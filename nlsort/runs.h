@@ -1,7 +1,7 @@
 /*
- * Sorted tables on disk. Each table becomes a run in an unnamed file. At the end, the runs are merged. A run is a
- * sequence of blocks. A block consists of a header, the times and positions of its lines, and the text of the lines.
- * Errors end the program. Not thread-safe.
+ * Stores sorted tables on disk, and merges them. Each table becomes a run in an unnamed file. A run is a sequence of
+ * blocks. A block consists of a header, the times and positions of its lines, and the text of the lines. Errors end the
+ * program. Only one thread at a time may use the runs.
  */
 #ifndef NLSORT_RUNS_H
 #define NLSORT_RUNS_H
@@ -11,7 +11,7 @@
 
 typedef struct runs runs;
 
-/* `memory` is the number of bytes for merging. The first run creates the file in `directory`. */
+/* `memory` is the memory for the merge in bytes. The first run creates the file in `directory`. */
 runs *runs_new(const char *directory, size_t memory);
 void runs_free(runs *r);
 

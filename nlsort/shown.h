@@ -1,7 +1,7 @@
 /*
- * Writes lines to the output. nlsort copies the lines of text logs byte by byte. A terminal, however, would execute the
- * control characters in them. Like ls(1), nlsort therefore replaces these characters (record/terminal.h), but only if
- * the output is a terminal.
+ * Writes lines to the output. Normally, nlsort copies the bytes of text logs unchanged. However, a terminal would
+ * execute control characters in a log. If the output is a terminal, nlsort replaces these characters
+ * (record/terminal.h), like ls(1).
  */
 #ifndef NLSORT_SHOWN_H
 #define NLSORT_SHOWN_H

@@ -24,7 +24,7 @@ struct spill {
     off_t size;
 };
 
-/* The header of an item in the file. It is followed by the rest of the item's key and by its line. */
+/* The header of an item in the file. The rest of the item's key and its line follow. */
 typedef struct stored {
     uint64_t prefix;
     uint32_t key_size;
@@ -87,7 +87,7 @@ size_t spill_run_count(const spill *s)
 typedef struct run_stream {
     stream base;
     int fd;
-    off_t at; /* offset of the next read */
+    off_t at; /* offset in the file of the next read */
     off_t end;
     char *buffer;
     size_t size;

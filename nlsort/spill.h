@@ -1,6 +1,6 @@
 /*
- * Sorted runs of items on disk. All runs are in one unnamed file, which uses one descriptor and disappears with the
- * program. Errors end the program. Not thread-safe.
+ * Stores sorted runs of items on disk. All runs are in one unnamed file, which uses one descriptor, and which the
+ * kernel deletes when the program ends. Errors end the program. Only one thread at a time may use a spill.
  */
 #ifndef NLSORT_SPILL_H
 #define NLSORT_SPILL_H
@@ -11,7 +11,7 @@
 
 typedef struct spill spill;
 
-/* The first run creates the file in `directory`. */
+/* Makes a spill without runs. The first run creates the file in `directory`. */
 spill *spill_new(const char *directory);
 void spill_free(spill *s);
 

@@ -10,7 +10,7 @@
 
 enum {
     CHUNK_SIZE = 4 << 20,
-    SHORT_RUN = 24,        /* maximum number of entries that are sorted by insertion */
+    SHORT_RUN = 24,        /* insertion sort is used for at most this number of entries */
     THREAD_MIN = 64 << 10, /* minimum number of entries for a second thread */
 };
 
@@ -36,7 +36,7 @@ struct store {
     entry *entries;
     size_t count;
     size_t capacity;
-    chunk *chunks; /* the first chunk is the chunk that is being filled */
+    chunk *chunks; /* list of chunks; the store adds items to the first chunk */
     size_t chunk_bytes;
     bool keys_differ; /* a key is longer than its prefix */
 };
@@ -134,7 +134,7 @@ item store_get(const store *s, size_t i)
     return item_of(&s->entries[i]);
 }
 
-/* Returns whether b precedes a. */
+/* Returns whether entry b must precede entry a. */
 static inline bool out_of_order(const store *s, const entry *a, const entry *b)
 {
     if (a->prefix != b->prefix || !s->keys_differ)
@@ -154,7 +154,7 @@ static void insert_each(const store *s, entry *entries, size_t count)
     }
 }
 
-/* Merges the sorted ranges entries[0..middle) and entries[middle..count). `spare` is as large as the first. */
+/* Merges the sorted ranges entries[0..middle) and entries[middle..count). `spare` has space for the first range. */
 static void merge_halves(const store *s, entry *entries, size_t middle, size_t count, entry *spare)
 {
     if (!out_of_order(s, &entries[middle - 1], &entries[middle]))

@@ -1,6 +1,6 @@
 /*
- * Items in memory. They are added one by one, sorted together and read in order. The caller limits the memory with
- * store_memory. Not thread-safe.
+ * Stores and sorts items in memory. The caller adds the items, sorts them, and reads them in order. The caller uses
+ * store_memory to limit the memory. Only one thread at a time may use a store.
  */
 #ifndef NLSORT_STORE_H
 #define NLSORT_STORE_H
@@ -18,7 +18,7 @@ void store_free(store *s);
 /* Adds a copy of an item. */
 void store_add(store *s, const char *key, size_t key_size, const char *line, size_t line_size);
 
-/* Returns the number of bytes of memory that are used, including the memory for sorting. */
+/* Returns the used memory in bytes, including the memory that sorting needs. */
 size_t store_memory(const store *s);
 
 size_t store_count(const store *s);
@@ -29,7 +29,7 @@ void store_sort(store *s);
 /* Returns item i. The store owns its bytes. */
 item store_get(const store *s, size_t i);
 
-/* Removes all items, but keeps some memory. */
+/* Removes all items, but keeps some memory for new items. */
 void store_clear(store *s);
 
 #endif

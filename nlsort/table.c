@@ -18,13 +18,13 @@
 #endif
 
 enum {
-    SLACK = 128 << 20,      /* additional address space for a last record */
-    GROWTH_MIN = 4 << 10,   /* minimum number of lines */
+    SLACK = 128 << 20,      /* additional address space in bytes, for a last record */
+    GROWTH_MIN = 4 << 10,   /* minimum number of lines for which a list gets memory */
     PIECE_LINES = 64 << 10, /* number of lines in a piece of records that were added one by one */
     MOVED_LINES = 16 << 10, /* number of lines in a piece of blocks; they are shorter than lines of text */
 };
 
-/* For the signal handler: all tables, and whether a mapped page was missing. */
+/* State for the signal handler: the list of all tables, and whether a mapped page was missing. */
 static table *tables;
 static volatile sig_atomic_t damaged;
 
@@ -37,8 +37,8 @@ static const table *table_at(const char *at)
 }
 
 /*
- * Handles the truncation of a mapped file or a disk failure by replacing the missing pages by zeros. At the end, nlsort
- * reports the damage and can discard the output.
+ * Replaces a missing page of a mapped file by zeros. A page is missing if the file was truncated or the disk failed. At
+ * the end, nlsort reports the damage and can discard the output.
  */
 static void on_missing_page(int number, siginfo_t *info, void *context)
 {
@@ -51,7 +51,7 @@ static void on_missing_page(int number, siginfo_t *info, void *context)
         damaged = 1;
         return;
     }
-    signal(number, SIG_DFL); /* the access is repeated, and the signal ends the program */
+    signal(number, SIG_DFL); /* the program repeats the access, and the second signal ends the program */
 }
 
 static void guard(table *t)
@@ -154,7 +154,7 @@ bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *who
     return true;
 }
 
-/* Replaces the mapped files after an offset by empty memory. */
+/* Replaces the mapped files from the offset `from` in the text by empty memory. */
 static void unmap_from(table *t, size_t from)
 {
     if (t->mapped > from && mmap(t->text + from, t->mapped - from, PROT_READ | PROT_WRITE,

@@ -2,8 +2,9 @@
  * Lines of text in memory, with the time and position of each line, for sorting by time.
  *
  * The text is contiguous. Each part of the text was read from a log, or is a mapped file. Sorting does not move the
- * text. The list of lines consists of pieces, in the order of the input, because several threads read and scan parts of
- * a file.
+ * text. Several threads read and scan parts of a file, so each thread has a list of lines. Pieces of these lists, in
+ * the order of the input, form the lines of the table. Only one thread at a time may use a table, unless a function
+ * states otherwise.
  */
 #ifndef NLSORT_TABLE_H
 #define NLSORT_TABLE_H
@@ -15,7 +16,7 @@
 
 #include <sys/types.h>
 
-/* The lines of one worker. The list only grows. */
+/* The lines that one worker has found. The list only grows. */
 typedef struct line_list {
     nl_scanned_line *lines;
     size_t count;
@@ -40,16 +41,16 @@ typedef struct table {
     struct table *next; /* next table in the list of all tables */
     char *text;
     size_t used;        /* bytes of text */
-    size_t kept;        /* bytes of text that are not in a mapped file */
+    size_t kept;        /* bytes of the text that are not in a mapped file */
     size_t mapped;      /* offset of the end of the mapped files */
     size_t capacity;    /* maximum bytes of text from files */
-    size_t reserved;    /* size of the address space: capacity and some slack */
+    size_t reserved;    /* size of the address space in bytes: `capacity` and some slack */
     size_t memory;      /* maximum bytes of memory, including the memory for sorting */
     bool refers;        /* files are mapped only during access, and do not count as memory */
-    text_range *ranges; /* the files, if the table refers to them */
+    text_range *ranges; /* the ranges of the files, if the table refers to files */
     size_t range_count;
     size_t range_capacity;
-    size_t goal; /* maximum bytes of text from files in this run; 0: limited only by the memory */
+    size_t goal; /* maximum number of bytes of text from files in the current run; 0: only the memory limits the run */
     line_list lists[WORKERS_MAX];
     piece *pieces;
     size_t piece_count;
@@ -59,9 +60,9 @@ typedef struct table {
 } table;
 
 /*
- * Returns a new table. `memory` is the maximum memory in bytes. `files` is the total size of the files to which the
- * table refers, or 0. The text of such files stays in the kernel's cache and is mapped piece by piece during access
- * (table_fetch, table_forget).
+ * Returns a new table. `memory` is the maximum memory in bytes. `files` is 0, or the total size in bytes of the files
+ * to which the table refers. The text of these files stays in the kernel's cache, and uses the table's memory only
+ * during access (table_fetch, table_forget). If `reverse` is true, the latest time comes first.
  */
 table *table_new(size_t memory, size_t files, bool reverse);
 void table_free(table *t);
@@ -75,18 +76,21 @@ size_t table_size(const table *t);
 /* Returns whether the table is full. */
 bool table_is_full(const table *t);
 
-/* Appends a record, given as a line without its newline. */
+/* Appends a copy of a record's line. `line` does not include the newline. */
 void table_add(table *t, int64_t time_ns, nl_string line);
 
 /*
- * Appends a newline to the `size` bytes that the caller has written at the end of the text, and appends the line to the
- * first list, in which the caller has reserved memory. table_add_lines then appends the lines of the list from index
- * `first` to the table.
+ * table_add_moved adds a line of `size` bytes that the caller has written at the end of the text. It appends a newline
+ * to the text, and the line to lists[0], in which the caller has reserved memory. table_add_lines then appends the
+ * lines of lists[0] from index `first` to the table.
  */
 void table_add_moved(table *t, int64_t time_ns, size_t size);
 void table_add_lines(table *t, size_t first);
 
-/* Copies a line without its newline into the text. Returns the line's list entry. */
+/*
+ * Copies a line to the end of the text, with a newline. `line` does not include the newline. Returns an entry for a
+ * list of lines.
+ */
 nl_scanned_line table_keep(table *t, int64_t time_ns, nl_string line);
 
 /* Reserves memory for `count` more lines. */
@@ -94,23 +98,23 @@ void line_list_reserve(line_list *list, size_t count);
 
 void line_list_free(line_list *list);
 
-/* Returns a piece of `count` lines (at least one) that begins at index `first`. */
+/* Returns a piece of `count` lines that begins at index `first` of a list. `count` must be at least 1. */
 piece piece_of(const line_list *list, size_t first, size_t count);
 
 /* Appends the lines from `first` to the end of a list as a piece. If the table is reversed, inverts their times. */
 void table_add_piece(table *t, line_list *list, size_t first, size_t count);
 
 /*
- * Maps as much of a file, from offset `at`, as the memory permits, after the end of the text. The file becomes the
- * range [*start, *end) of the text. Sets *whole to whether the end of the file is mapped. Returns false if the file
- * cannot be mapped. Afterwards, call table_keep_mapped or table_unmap.
+ * Maps a file from offset `at` to the end of the text, as far as the memory permits. The file becomes the range
+ * [*start, *end) of the text. Sets *whole to whether the end of the file is mapped. Returns false if the file cannot be
+ * mapped. Afterwards, call table_keep_mapped or table_unmap.
  */
 bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *whole);
 
 /* Makes the mapped bytes up to `end` part of the text. */
 void table_keep_mapped(table *t, size_t end);
 
-/* Unmaps the file. `used` is the number of bytes of text before the call of table_map. */
+/* Unmaps the file that the last table_map has mapped. `used` is the size of the text before that call. */
 void table_unmap(table *t, size_t used);
 
 /* Advises the kernel that the text from `start` to `end` will be read soon. */
@@ -122,7 +126,7 @@ void table_forget(const table *t, size_t start, size_t end);
 /* Returns whether the table refers to files. If so, call table_forget after access. */
 bool table_refers(const table *t);
 
-/* Returns whether a part of a mapped file of any table was missing or unreadable. */
+/* Returns whether a part of any table's mapped files was missing or unreadable. */
 bool table_is_damaged(void);
 
 /* Removes all text and lines. */
@@ -135,12 +139,12 @@ void table_release(table *t);
 void table_free_lists(table *t);
 
 /*
- * Returns the size of a line without its newline. This function is needed because the list entries of very long lines
- * do not contain the size.
+ * Returns the size of a line in bytes, without its newline. The entries of very long lines do not contain the size, so
+ * the function searches for the newline.
  */
 size_t table_line_size(const char *text, nl_scanned_line line);
 
-/* Prefetches a line. */
+/* Prefetches the beginning and the end of a line into the processor's cache. */
 static inline void table_prefetch(const char *text, nl_scanned_line line)
 {
     enum { CACHE_LINE = 64 };

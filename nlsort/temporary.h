@@ -1,4 +1,7 @@
-/* Unnamed temporary files, which disappear with the program. Errors end the program. Thread-safe. */
+/*
+ * Unnamed temporary files, which the kernel deletes when the program ends. Errors end the program. Any thread may call
+ * these functions.
+ */
 #ifndef NLSORT_TEMPORARY_H
 #define NLSORT_TEMPORARY_H
 
@@ -7,7 +10,7 @@
 /* Creates a file in `directory` for reading and writing. Returns its descriptor. */
 int temporary_open(const char *directory);
 
-/* Appends data. `directory` is used in error messages. */
+/* Appends data to the file. `directory` is for error messages. */
 void temporary_write(int fd, const char *directory, const void *data, size_t size);
 
 /* Reads `size` bytes at an offset. The file must contain these bytes. */
@@ -16,7 +19,7 @@ void temporary_read(int fd, const char *directory, void *data, size_t size, off_
 /* Advises the kernel that a range will be read soon. */
 void temporary_expect(int fd, off_t at, off_t size);
 
-/* Frees the disk space of bytes that are no longer needed, if the file system supports that. */
+/* Frees the disk space of a range that is no longer needed, if the file system supports this. */
 void temporary_forget(int fd, off_t at, off_t size);
 
 #endif

@@ -20,13 +20,13 @@ struct unique {
     gather_sink *sink;
     void *user;
     const char *directory;
-    size_t memory;   /* maximum bytes of a group in memory */
-    int64_t time_ns; /* time of the current group, which may not be complete yet */
+    size_t memory;   /* maximum memory for a group in bytes */
+    int64_t time_ns; /* time of the current group, which may get more lines */
     nl_buffer held;  /* the lines of the group that are kept in memory */
     size_t held_count;
     spill *runs; /* the lines of the group that are on disk, or NULL */
     size_t longest_line;
-    nl_string *lines; /* the distinct lines in order, with their newlines */
+    nl_string *lines; /* the distinct lines of a text in order, with their newlines */
     size_t capacity;
 };
 
@@ -110,7 +110,7 @@ static void hold(unique *u, const char *text, size_t size, size_t count)
     nl_buffer_append(&u->held, text, size);
     u->held_count += count;
     if (u->held.size + u->held_count * LINE_COST >
-        u->memory / 2) /* half, because the spill buffers a part of the group again */
+        u->memory / 2) /* half of the memory, because the spill also buffers a part of the group */
         spill_held(u);
 }
 
@@ -144,7 +144,7 @@ static void merge_runs(unique *u, size_t first, size_t end, spill *merged)
     free(streams);
 }
 
-/* Merges groups of up to merged_runs runs. Each group becomes one run. */
+/* Merges the runs in groups of up to merged_runs runs. Each group becomes one run. */
 static void merge_into_fewer_runs(unique *u, size_t merged_runs)
 {
     spill *fewer = spill_new(u->directory);
@@ -192,7 +192,7 @@ void unique_end(unique *u)
     u->held.size = u->held_count = 0;
 }
 
-/* Returns the index of the first line after line i that has a different time. */
+/* Returns the index of the first line after line i that has a different time, or `count`. */
 static size_t end_of_group(const nl_scanned_line *lines, size_t i, size_t count)
 {
     int64_t time_ns = lines[i].time_ns;
@@ -204,7 +204,7 @@ static size_t end_of_group(const nl_scanned_line *lines, size_t i, size_t count)
 void unique_put(unique *u, const char *text, size_t size, const nl_scanned_line *lines, size_t count)
 {
     size_t i = has_group(u) && count > 0 && lines[0].time_ns == u->time_ns ? end_of_group(lines, 0, count) : 0;
-    size_t from = i < count ? nl_line_offset(lines[i]) : size; /* all earlier lines are held or written */
+    size_t from = i < count ? nl_line_offset(lines[i]) : size; /* the earlier lines belong to the current group */
     hold(u, text, from, i);
     if (i == count)
         return;
@@ -212,7 +212,7 @@ void unique_put(unique *u, const char *text, size_t size, const nl_scanned_line 
     for (size_t next; i < count; i = next) {
         next = end_of_group(lines, i, count);
         if (next == i + 1 && next < count)
-            continue; /* a line that is the only line in its group is written together with its neighbours */
+            continue; /* a group of one line is written together with its neighbours */
         size_t start = nl_line_offset(lines[i]), end = next < count ? nl_line_offset(lines[next]) : size;
         put_text(u, text + from, start - from);
         if (next < count)

@@ -1,6 +1,7 @@
 /*
- * Removes repeated lines from lines that are sorted by time. Lines with equal times form a group, which is sorted by
- * text. A group that does not fit into memory is sorted in runs on disk.
+ * Removes repeated lines from lines that are sorted by time. Lines with equal times form a group; the module sorts each
+ * group by text. It sorts a group that does not fit into memory in runs on disk. Only one thread at a time may use a
+ * unique.
  */
 #ifndef NLSORT_UNIQUE_H
 #define NLSORT_UNIQUE_H
@@ -10,8 +11,8 @@
 typedef struct unique unique;
 
 /*
- * `memory` is the maximum memory for a group in bytes. `directory` is for temporary files and is not copied. `sink`
- * gets the remaining lines, without their positions.
+ * `memory` is the maximum memory for a group in bytes. `directory` is the directory for temporary files; the caller
+ * keeps the string. `sink` gets the remaining lines, without their positions.
  */
 unique *unique_new(size_t memory, const char *directory, gather_sink *sink, void *user);
 

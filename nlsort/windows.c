@@ -11,9 +11,8 @@
 enum {
     AHEAD = 12, /* lines to prefetch */
     CACHE_LINE = 64,
-    PREFETCHED = 4 * CACHE_LINE, /* maximum bytes to prefetch at a line's destination */
-    MANY =
-        4 * 4 << 10, /* if a window contains more bytes per line than this, only parts of the window are prefetched */
+    PREFETCHED = 4 * CACHE_LINE, /* maximum number of bytes to prefetch at a line's destination */
+    MANY = 4 * 4 << 10, /* if a window has more bytes per copied line, only parts of the window are prefetched */
 };
 
 /* A line and its destination. */

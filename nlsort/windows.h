@@ -1,13 +1,13 @@
 /*
- * Copies lines from files that are not in memory. Maps one window of the text after another, and copies the lines of
- * the share that are in this window to their destinations.
+ * Copies the lines of a share (gather.c) from files that are not in memory. For each window of the text, maps the
+ * window, and copies the share's lines in it to their destinations.
  */
 #ifndef NLSORT_WINDOWS_H
 #define NLSORT_WINDOWS_H
 
 #include "table.h"
 
-/* The lines of a share, grouped by window, with their destinations. Initially all zero. */
+/* The lines of a share, grouped by window, with their destinations. Initialize the structure with zeros. */
 typedef struct windows {
     struct moved_line *moved;
     size_t capacity; /* allocated bytes */
@@ -19,7 +19,7 @@ typedef struct windows {
 /* Bytes of memory for each line, and for the mappings of each thread. */
 enum { WINDOWS_LINE_COST = 16, WINDOWS_COST = 4 << 20 };
 
-/* Assigns lines to windows. Only one thread at a time may call it. */
+/* Assigns the lines of a share to windows. Only one thread at a time may call this function for a windows. */
 void windows_distribute(windows *w, const table *t, const nl_scanned_line *lines, size_t count);
 
 /*

@@ -1,4 +1,4 @@
-/* Runs work in several threads, about one per processor. */
+/* Runs a function in several threads. */
 #ifndef NLSORT_WORKERS_H
 #define NLSORT_WORKERS_H
 

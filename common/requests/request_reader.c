@@ -103,8 +103,8 @@ struct request_reader {
     clock_bounds *clocks;
     uint64_t seed;
     uint32_t order;
-    found_fields found;   /* of the latest record */
-    field_layout scratch; /* the layout layout of the latest record, if it has too many fields for a cached layout */
+    found_fields found;   /* fields of the latest record */
+    field_layout scratch; /* layout of the latest record, if it has too many fields for a cached layout */
     known_layout layouts[CACHE_SIZE];
     known_name name_cache[CACHE_SIZE];
     known_place place_cache[CACHE_SIZE];
