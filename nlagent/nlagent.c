@@ -21,7 +21,7 @@
 enum { WRITE_SIZE = 64 << 10 /* maximum bytes per write */ };
 
 enum {
-    CONDITIONS_MAX = 16, /* size of the array of names and values */
+    CONDITIONS_MAX = 16, /* maximum number of names and values together */
     FIND_INTERVAL_S = 15
 };
 
@@ -29,7 +29,7 @@ typedef struct arguments {
     agents_options ask;
     const char *hosts, *output, *dest, *with;
     nl_format format;
-    const char *conditions[CONDITIONS_MAX + 1]; /* arguments of a request: name, value, ..., NULL */
+    const char *conditions[CONDITIONS_MAX + 1]; /* arguments of the request: name, value, name, value, ..., NULL */
     size_t condition_count;
     int64_t since_ns; /* INT64_MIN: not given */
     bool details;
@@ -40,7 +40,7 @@ typedef struct arguments {
 
 /* ---- options ---- */
 
-/* Adds an argument to the request. If an option is repeated, its last value is used. */
+/* Adds an argument to the request, or replaces its value if an option is repeated. */
 static void add_condition(arguments *a, const char *name, const char *value)
 {
     size_t i = 0;
@@ -59,7 +59,7 @@ static bool set_condition(void *settings, const nl_option *row, const char *valu
     return true;
 }
 
-/* Stores the interval in seconds, as the agent requires. */
+/* Adds the interval to the request, in seconds. */
 static bool set_interval(void *settings, const nl_option *row, const char *value)
 {
     static char seconds[32];
@@ -74,7 +74,7 @@ static bool set_interval(void *settings, const nl_option *row, const char *value
     return true;
 }
 
-/* Stores the period in minutes, as the agent requires. */
+/* Adds the period of summaries to the request, in minutes. */
 static bool set_summary(void *settings, const nl_option *row, const char *value)
 {
     static const char *const minutes[] = {"1", "10", "60"};
@@ -288,7 +288,7 @@ static void print_text(const char *before, const char *text)
 
 /* ---- requests ---- */
 
-/* Sends a message and frees it. Returns the reply, which the caller frees. Ends the program on failure. */
+/* Sends a message and frees it. Returns the reply, which the caller frees. Exits with a message on failure. */
 static soap_call request_send(const arguments *a, nl_buffer *message)
 {
     soap_call reply;
@@ -458,8 +458,8 @@ static bool add_hosts(const arguments *a, gathering *all)
     return a->hosts == NULL || agents_find_sensors(&a->ask, agents_directory_url(&a->ask), a->hosts, add_found, all);
 }
 
-/* Waits for a signal, the end of the duration, or the end of all streams. Adds agents that register in the meantime.
- * Returns the exit status. */
+/* Waits for a signal, the end of the duration, or the end of all streams. Meanwhile, adds agents that register with the
+ * directory. Returns the exit status. */
 static int wait_for_end(const arguments *a, gathering *all)
 {
     int64_t start_ns = nl_monotonic_ns(), now_ns = start_ns, found_ns = start_ns;

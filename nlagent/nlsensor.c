@@ -1,9 +1,9 @@
 /*
  * nlsensor: measures the host at an interval and logs the results.
  *
- * Two programs are built from this file: nlsensor, and a program that nlagentd starts. The second program writes only
- * to standard output and needs a quarter of the memory (output.h). With --controlled, commands on standard input change
- * the interval, and the end of standard input ends the program.
+ * The build makes two programs from this file: nlsensor, and a program that nlagentd starts. The second program writes
+ * only to standard output and needs a quarter of the memory (output.h). With --controlled, commands on standard input
+ * change the interval, and the end of standard input ends the program.
  */
 #include "config.h"
 
@@ -59,7 +59,8 @@ static bool list_kinds(void *settings, const nl_option *row, const char *value)
     exit(program_finish(PROGRAM_DONE));
 }
 
-/* Returns whether the first event of a sensor has the same field as `f`, which belongs to another event. */
+/* Returns whether `f` belongs to another event than the sensor's first event, and the first event has the same field.
+ */
 static bool in_first_event(const sensor_kind *k, const sensor_field *f)
 {
     const char *first = k->fields->event;
@@ -71,7 +72,7 @@ static bool in_first_event(const sensor_kind *k, const sensor_field *f)
     return false;
 }
 
-/* Prints doc/sensors.md. Each field that an event shares with the sensor's first event is named without its meaning. */
+/* Prints doc/sensors.md. For a field that an event shares with the sensor's first event, prints only the name. */
 static bool print_table(void *settings, const nl_option *row, const char *value)
 {
     (void)settings, (void)row, (void)value;
@@ -212,7 +213,7 @@ static size_t measure_all(arguments *a, output *out, nl_record *record)
     return alive;
 }
 
-/* Reads commands from standard input. Returns false at end of file. */
+/* Reads and executes commands from standard input. Returns false at end of file or after a read error. */
 static bool read_commands(arguments *a)
 {
     static char line[256];
@@ -233,7 +234,8 @@ static bool read_commands(arguments *a)
     return true;
 }
 
-/* Waits until the interval after from_ns is over. Commands may change it. Returns false if the program should end. */
+/* Waits until the interval after from_ns is over. Commands may change the interval. Returns false if the program should
+ * end. */
 static bool wait_for_interval(arguments *a, int64_t from_ns, int signals)
 {
     for (;;) {

@@ -14,7 +14,7 @@ typedef struct output {
     char host[256];
 } output;
 
-/* Ends the program with a message if the destination cannot be opened. */
+/* Opens the destination. Exits with a message on failure. */
 void output_open(output *out, const char *destination);
 
 /* Writes a record. Returns false after reporting a problem. */

@@ -145,7 +145,8 @@ void access_free(access_list *a)
     free(a);
 }
 
-/* Compares in constant time, so that a client cannot guess a token one byte at a time. */
+/* Returns whether two tokens are equal. The time does not depend on the number of equal bytes, so that a client cannot
+ * guess a token one byte at a time. */
 static bool same_token(const char *a, const char *b)
 {
     size_t size = strlen(a);
@@ -164,7 +165,7 @@ unsigned access_rights(const access_list *a, const struct sockaddr *peer, const 
         rights = RIGHT_SUMMARIES | RIGHT_READ;
     listener_address_text(peer, name, ACCESS_NAME_SIZE);
     if (strrchr(name, ':') != NULL)
-        *strrchr(name, ':') = '\0'; /* remove the port, because a consumer is a host, not a connection */
+        *strrchr(name, ':') = '\0'; /* remove the port, because the name stands for a host, not for a connection */
     if (certificate != NULL)
         snprintf(name, ACCESS_NAME_SIZE, "%s", certificate);
     for (size_t i = 0; i < a->count; i++) {

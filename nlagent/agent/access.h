@@ -30,11 +30,12 @@ enum { ACCESS_NAME_SIZE = 80 };
 
 typedef struct access access_list;
 
-/* Reads an access file; `path` may be NULL. Returns NULL on failure. */
+/* Reads an access file. If `path` is NULL, returns the default rights. Returns NULL and sets the error on failure. */
 access_list *access_read(const char *path);
 void access_free(access_list *a); /* a may be NULL */
 
-/* Returns the rights of a client, and writes the client's name. `token` and `certificate` may be NULL. */
+/* Returns the rights of a client (a set of RIGHT_ constants), and writes the client's name. `token` and `certificate`
+ * may be NULL. */
 unsigned access_rights(const access_list *a, const struct sockaddr *peer, const char *token, const char *certificate,
                        char name[ACCESS_NAME_SIZE]);
 

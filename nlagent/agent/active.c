@@ -37,7 +37,8 @@ static void active_forget_latest(active *s)
     s->latest_count = 0;
 }
 
-/* Assigns a record to a measurement. Records that arrive within a fifth of the interval belong together. */
+/* Begins a new measurement unless the new record belongs to the latest one. A record begins a new measurement if it
+ * arrives more than a fifth of the interval after the previous record; the limit is 0.2 s for long intervals. */
 static void active_number_measurement(active *s)
 {
     int64_t now_ns = nl_monotonic_ns(), gap_ns = (int64_t)(s->interval_s * 1e9 / 5);
@@ -85,7 +86,8 @@ void active_summarize(active *s)
 
 /* ---- the process ---- */
 
-/* Writes an event about the sensor to the log and, if it is unusual, to its subscriptions. Frees the event. */
+/* Writes an event about the sensor to nlagentd's log. If `unusual` is true, also sends the event to the sensor's
+ * subscriptions. Frees the event. */
 static void active_report(active *s, nl_record *event, bool unusual, bool is_failure)
 {
     if (s->agent->log != NULL)
@@ -180,7 +182,7 @@ bool active_find(const agent *a, const char *text, active **found)
     return good;
 }
 
-/* Returns whether another sensor may run. */
+/* Returns whether another sensor may start. Sets the error if the maximum number is running. */
 static bool active_may_start(const agent *a)
 {
     size_t running = 0;

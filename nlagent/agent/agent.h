@@ -2,9 +2,10 @@
  * nlagentd, the agent, runs each sensor as long as clients read its data.
  *
  * All work is in one thread, in libevent's loop. A record passes from a sensor's process (process.c) to the sensor
- * (active.c), and then to each subscription whose conditions it meets (subscription.c). There it waits in a bounded
- * queue until the client fetches it, or until its stream has space (http_server.c). http_server.c receives requests,
- * access.c checks the client's rights, soap.c parses the requests, and service.c executes them.
+ * (active.c), and then to each subscription whose conditions the record meets (subscription.c). In the subscription,
+ * the record waits in a bounded queue until the client fetches it, or until the client's stream has space
+ * (http_server.c). http_server.c receives requests, access.c checks the client's rights, soap.c parses the requests,
+ * and service.c executes them.
  */
 #ifndef NLAGENT_AGENT_H
 #define NLAGENT_AGENT_H
@@ -51,7 +52,7 @@ struct agent {
     nl_log *log; /* nlagentd's own events; may be NULL */
     char host[256];
     struct event *clock;
-    unsigned clock_checks; /* number of seconds since nlagentd started */
+    unsigned clock_checks; /* number of calls of check_clock, one per second */
     bool clock_warned;     /* nlagentd has logged that this host's clock is not synchronized */
     struct access *access;
     struct directory *directory; /* NULL: this agent is not a directory */
@@ -77,12 +78,13 @@ struct active {
                                       on the monotonic clock */
     struct shared_record **latest; /* the records of the latest measurement */
     size_t latest_count;
-    char failure[256];    /* reason for its latest failure; "" if it has not failed */
+    char failure[256];    /* reason for the sensor's latest failure; "" if it has not failed */
     summaries *summaries; /* NULL until active_summarize */
     int64_t stopped_ns;
 };
 
-/* Returns the sensor with a specification. The sensor's first subscription starts it. Returns NULL on failure. */
+/* Returns the sensor with a specification, and adds it if necessary. Does not start it; the first subscription does.
+ * Returns NULL and sets the error on failure. */
 active *active_get(agent *a, const char *spec);
 
 /* Sets *found to the sensor, or NULL if it has not run. Returns false if the specification is invalid. */
@@ -92,8 +94,8 @@ bool active_find(const agent *a, const char *spec, active **found);
 void active_adjust(active *s);
 
 /*
- * Begins to compute summaries of the sensor. Summaries need the fields of each record. A sensor therefore has no
- * summaries while nlagentd only passes its records on.
+ * Begins to compute summaries of the sensor. Summaries need the fields of each record, and decoding takes time. Before
+ * this call, nlagentd only passes the sensor's records on.
  */
 void active_summarize(active *s);
 
@@ -110,7 +112,7 @@ enum { SUBSCRIPTION_ID_SIZE = 33 };
 
 typedef struct subscription_options {
     condition_options condition;
-    unsigned summary_minutes; /* sends summaries of this many minutes instead of records; 0: sends records */
+    unsigned summary_minutes; /* send summaries of this many minutes instead of records; 0: send records */
     double lease_s;           /* the subscription ends when no client has read from it for this many seconds */
     const char *owner;        /* the client's name */
 } subscription_options;
@@ -129,14 +131,14 @@ struct subscription {
     size_t first, count, capacity;
     uint64_t missed; /* records dropped since the last Nlagentd.Missed event */
     int64_t missed_from_ns, missed_to_ns;
-    bool is_scheduled; /* on_records will be called */
+    bool is_scheduled; /* the loop will call on_records */
     bool over; /* the subscription's expression exceeded the budget; the subscription ends when its queue is empty */
     struct event *schedule;
     void (*on_records)(void *user); /* called when the queue has records; NULL: no client is waiting */
     void *user;
 };
 
-/* Returns NULL on failure. */
+/* Subscribes to a sensor. Returns NULL and sets the error on failure. */
 subscription *subscription_new(agent *a, const char *spec, const subscription_options *o);
 void subscription_free(subscription *s);
 subscription *subscription_find(agent *a, const char *id);

@@ -103,7 +103,7 @@ static char **make_command(const collections *c, const collection_options *o)
             command[count++] = program_format("%s%s", options[i].option, options[i].value);
     for (const char **url = o->agents; *url != NULL; url++)
         command[count++] = program_format("--agent=%s", *url);
-    command[count++] = program_copy("--"); /* so that the sensors are not parsed as options */
+    command[count++] = program_copy("--"); /* so that nlagent does not parse the sensors as options */
     for (const char **sensor = o->sensors; *sensor != NULL; sensor++)
         command[count++] = program_copy(*sensor);
     return command;

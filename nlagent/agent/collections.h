@@ -1,7 +1,7 @@
 /*
- * Collections, which the Collect operation starts. A collection gathers records from other agents' sensors and sends
- * them to a collector. Each collection is a process, "nlagent collect". nlagentd restarts a collection that fails, as
- * it restarts a sensor. Not thread-safe.
+ * Manages collections, which the Collect operation starts. A collection gets records from other agents' sensors and
+ * sends them to a collector. Each collection is a process, "nlagent collect". nlagentd restarts a collection that
+ * fails, as it restarts a sensor. Not thread-safe.
  */
 #ifndef NLAGENT_COLLECTIONS_H
 #define NLAGENT_COLLECTIONS_H
@@ -20,7 +20,8 @@ typedef struct collection_options {
     const char *destination; /* a collector's URL */
 } collection_options;
 
-/* `directory` is the URL that is passed to "nlagent collect --directory", or NULL. Copies the URL. */
+/* Returns an empty set of collections. `directory` is the URL to pass to "nlagent collect --directory", or NULL. Copies
+ * the URL. */
 collections *collections_new(agent *a, const char *directory);
 void collections_free(collections *c);
 

@@ -18,12 +18,12 @@ enum {
     VALUE_SIZE = 64,
     BUDGET_RATE = 200000000, /* steps per second for all expressions, which is about 20 % of one processor */
     BUDGET_MAX = 20000000,   /* maximum number of steps without a pause, which is about 20 ms */
-    CHEAP_STEPS = 1000,      /* number of steps of an expression for a record that are always allowed */
+    CHEAP_STEPS = 1000,      /* an evaluation of at most this many steps is allowed even if the budget is used up */
 };
 
 /*
- * The last value of an object. If the names of objects hash to the same slot, the objects replace each other, and their
- * values are sent more often.
+ * The last value of an object. If the names of two objects hash to the same slot, each object replaces the other, and
+ * nlagentd sends their values more often.
  */
 typedef struct slot {
     char key[CONDITION_KEY_SIZE];
@@ -188,7 +188,8 @@ bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns)
 {
     if (measurement == c->measurement)
         return c->is_selected;
-    /* Measurements are not perfectly regular, so accept a measurement up to a tenth of the interval early. */
+    /* Select a measurement that is up to a tenth of the interval early, because measurements are not perfectly regular.
+     */
     int64_t interval_ns = (int64_t)(c->interval_s * 1e9);
     c->measurement = measurement;
     c->is_selected = start_ns >= c->next_ns - interval_ns / 10;

@@ -4,8 +4,8 @@
  *
  * A measurement is the group of records that a sensor logs at the same time. An interval selects whole measurements
  * without reading their records. Conditions on a field apply separately to each object, such as a disk or a connection.
- * The object is identified by the event and by the fields whose names end in .NAME, .ID, .HOST, .URL, .LOCAL, .PEER,
- * .MOUNT or .RESOURCE.
+ * The event and the fields whose names end in .NAME, .ID, .HOST, .URL, .LOCAL, .PEER, .MOUNT or .RESOURCE identify the
+ * object.
  *
  * A condition owns the last value of each object. Not thread-safe.
  */
@@ -30,7 +30,7 @@ typedef struct condition_options {
 
 typedef struct condition condition;
 
-/* Returns NULL if the options are invalid. The caller frees the result. */
+/* Returns a condition, which the caller frees. Returns NULL and sets the error if the options are invalid. */
 condition *condition_new(const condition_options *o);
 void condition_free(condition *c); /* c may be NULL */
 
@@ -38,8 +38,8 @@ void condition_free(condition *c); /* c may be NULL */
 allowance condition_new_budget(void);
 
 /*
- * Sets *matches to whether the record matches the expression, and subtracts the cost from the budget. A cheap
- * expression is evaluated even if the budget is used up. Returns NL_FAILED if the budget is too small.
+ * Sets *matches to whether the record matches the expression, and subtracts the cost from the budget. Evaluates a cheap
+ * expression even if the budget is used up. Otherwise, returns NL_FAILED if the budget is too small.
  */
 nl_status condition_match(allowance *budget, const nl_filter *filter, const nl_record *record, bool *matches);
 

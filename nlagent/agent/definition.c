@@ -30,8 +30,8 @@ static definition *definition_add(definitions *all, const char *name, const char
 }
 
 /*
- * Returns the path of a program. This is the configured path, a path beside this program (in a build tree), or the
- * installed path. The caller frees it.
+ * Returns the path of a program: the configured path, or the path `beside` this program's directory if it exists (in a
+ * build tree), or the installed path. The caller frees the result.
  */
 static char *find_program(const char *configured, const char *beside, const char *installed)
 {
@@ -184,8 +184,8 @@ bool definition_check(const definition *d, const sensor_spec *spec)
     const char *rules = d->kernel ? spec_argument(spec, "rules") : NULL;
     if (unknown != NULL)
         return nl_error_false(NL_ERROR_INVALID, "sensor %s has no argument named \"%s\"", d->name, unknown);
-    if (rules != NULL &&
-        (strchr(rules, '/') != NULL || *rules == '\0')) /* a client must not make nlkernel read a file */
+    if (rules != NULL && (strchr(rules, '/') != NULL ||
+                          *rules == '\0')) /* reject paths, because a client must not make nlkernel read a file */
         return nl_error_false(NL_ERROR_INVALID, "rules= must be the name of rules that nlkernel has, not a path");
     if (d->kernel && rules == NULL && spec_argument(spec, "event") == NULL)
         return nl_error_false(NL_ERROR_INVALID, "expected event=SYSTEM:EVENT or rules=NAME");

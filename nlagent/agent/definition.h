@@ -1,6 +1,6 @@
 /*
- * The sensors of this agent: the built-in sensors, nlkernel's events, and the configured sensors, which are commands
- * that print records. Only the main thread changes the list, while it holds the lock.
+ * Lists the sensors of this agent: the built-in sensors, nlkernel's events, and the configured sensors, which are
+ * commands that print records. Only the main thread changes the list, and it holds the lock while it does so.
  */
 #ifndef NLAGENT_DEFINITION_H
 #define NLAGENT_DEFINITION_H
@@ -15,13 +15,13 @@ struct definition {
     definition *next;
     char *name;
     char *what;
-    char *arguments_help;       /* "" if it has no arguments */
+    char *arguments_help;       /* "" if the sensor has no arguments */
     const char *arguments;      /* argument names, each with a blank on both sides; NULL: any name */
     const sensor_field *fields; /* NULL: unknown */
     char *command;              /* shell command; NULL: not a configured sensor */
     char **program;             /* command line of a collection, NULL-terminated; NULL for a sensor */
     bool kernel;
-    bool beats; /* the sensor writes at least one byte per measurement; otherwise, it counts as hung */
+    bool beats; /* the sensor writes at least one byte per measurement, so nlagentd can detect that it hangs */
 };
 
 typedef struct definitions {
@@ -58,7 +58,8 @@ void definitions_set_own(definitions *all, char *const *texts);
 /* Returns the definition with this name, or NULL. */
 const definition *definitions_find(const definitions *all, const char *name);
 
-/* Returns the definition, even if it was removed, or NULL. If `command` is NULL, returns a built-in sensor. */
+/* Returns the definition with this name and shell command, even if it was removed, or NULL. If `command` is NULL,
+ * returns a built-in sensor. */
 const definition *definitions_find_command(const definitions *all, const char *name, const char *command);
 
 /* Returns whether the definition accepts the arguments; sets the error if it does not. */

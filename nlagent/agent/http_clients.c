@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 enum {
-    REQUEST_S = 20, /* time limit for a whole request, and for the TLS handshake before it */
-    REJECTED_S = 2, /* time for a rejected client to read the reply */
+    REQUEST_S = 20, /* time limit in seconds for a whole request, and for the TLS handshake before it */
+    REJECTED_S = 2, /* time in seconds for a rejected client to read the reply */
     METHOD_SIZE = 8,
 };
 
@@ -32,11 +32,12 @@ typedef struct http_client {
     client_entry entry;
     struct http_client *next, **link;
     http_clients *all;
-    struct bufferevent *bytes; /* this module holds a reference */
+    struct bufferevent *bytes; /* the connection; this module holds a reference */
     http_clients_allows allows;
     const void *user;
     int64_t waiting_ns;  /* time at which the current request began; 0: no request */
-    int64_t rejected_ns; /* time at which the client was rejected, after which its bytes are dropped; 0: not rejected */
+    int64_t rejected_ns; /* time at which the module rejected the client; the module then drops its bytes; 0: not
+                            rejected */
     bool busy;           /* the agent is answering a request */
     char method[METHOD_SIZE];
     size_t method_size;
@@ -79,7 +80,7 @@ static void client_free(http_client *c)
     free(c);
 }
 
-/* Shuts down the connection. libevent then releases it. */
+/* Removes a client from the table and shuts down its socket. libevent then releases the connection. */
 static void client_shut_down(http_client *c)
 {
     client_table_remove(c->all->table, &c->entry);
@@ -141,7 +142,7 @@ static bool find_peer(http_client *c, struct sockaddr_storage *peer)
     return false;
 }
 
-/* Closes a client's connection. The current thread's error is the reason. */
+/* Closes a client's connection, and stores the current thread's error as the reason for the next report. */
 static void reject_client(http_client *c, const struct sockaddr *peer)
 {
     http_clients *all = c->all;
@@ -192,7 +193,7 @@ static void reject_method(http_client *c)
     c->rejected_ns = nl_monotonic_ns();
 }
 
-/* Returns whether the first bytes begin a GET or POST request. */
+/* Returns whether the bytes received so far may begin a GET or POST request. */
 static bool begins_request(const http_client *c)
 {
     static const char *const known[] = {"GET ", "POST "};

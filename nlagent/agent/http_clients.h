@@ -2,10 +2,11 @@
  * Manages the HTTP connections of an agent. The module enforces which clients may connect, the maximum number of
  * connections, and the time limit for each request.
  *
- * libevent's HTTP server itself accepts connections. libevent asks this module for the bufferevent of each connection,
- * and the module checks the connection before libevent reads a byte. To close a connection, the module shuts down its
- * socket, and libevent notices this. The module holds a reference to each bufferevent. libevent has released a
- * connection if its bufferevent has no callbacks. All connections are in one table (service/client_table.h).
+ * libevent's HTTP server itself accepts connections. http_server.c passes the bufferevent of each connection to this
+ * module, which checks the connection before libevent reads a byte. To close a connection, the module shuts down its
+ * socket, and libevent then releases the connection. The module holds a reference to each bufferevent. A bufferevent
+ * without callbacks shows that libevent has released the connection. All connections are in one table
+ * (service/client_table.h).
  */
 #ifndef NLAGENT_HTTP_CLIENTS_H
 #define NLAGENT_HTTP_CLIENTS_H
@@ -33,7 +34,7 @@ void http_clients_free(http_clients *all);
 /* Applies the agent's limits. */
 void http_clients_limits_changed(http_clients *all);
 
-/* Closes the connections that are no longer allowed. */
+/* Closes the connections that the new networks no longer allow. */
 void http_clients_networks_changed(http_clients *all);
 
 /* Begins to watch a connection, and checks it as soon as it has a socket. */

@@ -33,7 +33,7 @@ enum {
     TIMEOUT_S = 60,
     STREAM_TIMEOUT_S = 3600 * 24,
     STREAM_BUFFER_SIZE =
-        64 << 10, /* maximum number of unsent bytes; further records stay in the subscription's queue */
+        64 << 10, /* maximum number of unsent bytes of a stream; further records stay in the subscription's queue */
     BEAT_INTERVAL_S = 5,
     ACCEPT_RETRY_MS = 250,
     STREAM_INPUT_MAX = 16 << 10 /* maximum number of unread bytes that a client has sent during its stream */
@@ -73,7 +73,8 @@ static void add_header(struct evhttp_request *request, const char *name, const c
 
 /* ---- the client ---- */
 
-/* Returns whether the client has a verified certificate. Writes the certificate's common name, or "". */
+/* Returns whether the client has a verified certificate. Writes the certificate's common name to `name`, or "" if there
+ * is none. */
 static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME_SIZE])
 {
     SSL *ssl = bufferevent_openssl_get_ssl(bytes);
@@ -87,7 +88,7 @@ static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME_SI
 
 /*
  * Returns whether a client may connect. The client must be on this host, in an allowed network, or, if no networks are
- * configured, have a certificate. A token does not allow a client to connect; it only gives rights.
+ * configured, have a certificate. A token only gives rights; it does not allow a client to connect.
  */
 static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool authenticated)
 {
@@ -134,8 +135,8 @@ static void send_fault(struct evhttp_request *request)
 }
 
 /*
- * Frees a request that libevent has dropped. libevent drops an unanswered request if its connection fails, but frees
- * other requests with their connection.
+ * Frees a request if its connection has failed. libevent drops such a request without freeing it, but frees all other
+ * requests with their connections.
  */
 static void free_dropped(struct evhttp_request *request)
 {
@@ -168,7 +169,8 @@ void exchange_answer(exchange *x, const nl_buffer *message, bool fault)
     free(x);
 }
 
-/* Returns whether the server should execute the request. Rejects a request whose headers name another server. */
+/* Returns whether the server should execute the request. If the Host or Origin header names another server, rejects the
+ * request and returns false. */
 static bool begin_request(const http_server *s, struct evhttp_request *request)
 {
     struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
@@ -292,7 +294,7 @@ static void stream_send(stream *t, const nl_buffer *bytes)
     evbuffer_free(chunk);
 }
 
-/* Appends a record in the stream's format. Passes ULM on unchanged. */
+/* Appends a record in the stream's format to `out`. If the format is ULM, copies the sensor's line unchanged. */
 static void stream_encode(stream *t, shared_record *r, nl_buffer *out)
 {
     const nl_record *fields = t->format != NL_FORMAT_ULM ? shared_record_decode(r) : NULL;
@@ -345,7 +347,7 @@ static void on_beat(evutil_socket_t fd, short what, void *user)
         stream_send(t, &line);
 }
 
-/* The kernel has accepted bytes, so the stream may have space again. */
+/* Called when the kernel has accepted bytes. The stream may have space again, so schedules the queued records. */
 static void on_written(struct evbuffer *buffer, const struct evbuffer_cb_info *info, void *user)
 {
     stream *t = user;
@@ -415,8 +417,9 @@ static struct bufferevent *new_tls_connection(struct event_base *base, const htt
     SSL *ssl = nl_tls_new_ssl(s->asked->tls);
     if (ssl == NULL)
         return NULL;
-    SSL_set_read_ahead(ssl,
-                       0); /* libevent waits for the socket, so it would not notice bytes that OpenSSL has read ahead */
+    SSL_set_read_ahead(
+        ssl,
+        0); /* no read-ahead: libevent waits for the socket, so it would not notice bytes that OpenSSL has read ahead */
     return bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 }
 
@@ -431,7 +434,8 @@ static bool may_connect(const void *user, const struct sockaddr *peer, struct bu
     return is_allowed(s, peer, established != NULL ? find_certificate(established, name) : s->asked->authenticated);
 }
 
-/* libevent calls this for each connection that it accepts, before it assigns the socket. */
+/* Returns the bufferevent for a connection that libevent accepts. libevent calls this function before it assigns the
+ * socket. */
 static struct bufferevent *on_connection(struct event_base *base, void *user)
 {
     const http_server *s = user;

@@ -121,8 +121,8 @@ static void report_refused(void *user, const char *message)
     nl_write(s->agent.log, NL_ERROR, "Nlagentd.ReloadRefused", "REASON=%s", message);
 }
 
-/* Returns the new settings of a listener. `now` must have the same listeners as the current settings, in the same
- * order. */
+/* Returns the settings in `now` of a listener whose current settings are `before`. `now` must have the same listeners
+ * as the current settings, in the same order. */
 static const listening *find_listening(const serving *s, const agent_settings *now, const listening *before)
 {
     return &now->listen[before - s->settings->listen];
@@ -141,7 +141,8 @@ static bool may_change(const serving *s, const agent_settings *now)
     return now->access == NULL || confine_keep_file(now->access, CONFINE_READ);
 }
 
-/* Applies the settings and takes ownership of them. If they cannot be used, changes nothing and returns false. */
+/* Applies the settings and takes ownership of them. If a reload cannot apply them, changes nothing, sets the error and
+ * returns false. */
 static bool apply_settings(serving *s, agent_settings *now)
 {
     agent *a = &s->agent;
@@ -188,7 +189,7 @@ static void ignore_report(void *user, const char *message)
     (void)user, (void)message;
 }
 
-/* Runs in the process that starts sensors. */
+/* Reads the configured sensors again, in the process that starts sensors. */
 static void reread_sensors(void *user)
 {
     serving *s = user;
@@ -252,7 +253,7 @@ static bool open_listeners(serving *s)
     return true;
 }
 
-/* Returns the URL by which other hosts find this agent, or NULL. The caller frees it. */
+/* Returns the URL by which other hosts reach this agent, or NULL. The caller frees it. */
 static char *find_own_url(const serving *s)
 {
     char *url = s->settings->url != NULL ? program_copy(s->settings->url) : NULL;
@@ -300,7 +301,7 @@ static void mask_signals(int how)
     sigprocmask(how, &set, NULL);
 }
 
-/* Begins to register. Returns false after reporting the problem. */
+/* If a directory is configured, begins to register with it. Returns false after reporting the problem. */
 static bool begin_registering(serving *s, const char *url)
 {
     const agent_settings *settings = s->settings;
@@ -319,7 +320,7 @@ static bool begin_registering(serving *s, const char *url)
     return s->registrar != NULL;
 }
 
-/* Opens nlagentd's own log. A background process closes standard error, so its log must not use it. */
+/* Opens nlagentd's own log. Does not open standard error in a background process, which has closed standard error. */
 static void open_log(serving *s)
 {
     agent *a = &s->agent;
@@ -334,7 +335,7 @@ static void open_log(serving *s)
 
 /*
  * Confines the process and opens the log. Call it before starting any thread, because threads inherit the confinement.
- * The log starts a thread, so the log is opened last.
+ * The function opens the log last, because the log starts a thread.
  */
 static void confine_and_open_log(serving *s)
 {
@@ -348,7 +349,7 @@ static void confine_and_open_log(serving *s)
     free(problem);
 }
 
-/* Runs until a signal stops it. Returns the exit status. */
+/* Runs the agent until a signal stops it. Returns the exit status. */
 static int serve(serving *s)
 {
     agent *a = &s->agent;

@@ -22,9 +22,8 @@ enum {
     READ_SIZE = 64 << 10,
     LINE_MAX_SIZE = 64 << 10,
     CHECK_INTERVAL_S = 1,
-    HANG_MIN_S =
-        10,        /* seconds without output after which a sensor counts as hung; three intervals, if that is longer */
-    STABLE_S = 60, /* a process that has run for this time is restarted after 1 s */
+    HANG_MIN_S = 10, /* seconds without output after which a sensor hangs; or three intervals, if they are longer */
+    STABLE_S = 60,   /* nlagentd restarts a process that has run for this time after 1 s */
     RETRY_MAX_S = 60,
     KILL_DELAY_MS = 2000,
     ENDING_MAX = 1024,
@@ -43,7 +42,7 @@ struct sensor_process {
     nl_buffer partial;   /* the start of a line whose end has not arrived yet */
     bool skips;          /* discard the rest of a line, because the line is too long */
     bool has_output;     /* the process has written at least one byte */
-    bool has_blocks;     /* its output does not begin with ULM lines; the decoder reads all of it */
+    bool has_blocks;     /* the output does not begin with ULM lines, so the decoder reads all of it */
     nl_decoder *decoder; /* NULL until it is needed */
     int64_t started_ns, heard_ns;
     int64_t kill_ns; /* time at which to kill the process because it has closed its output; 0: never */
@@ -60,7 +59,8 @@ static struct ending_process {
 } ending[ENDING_MAX];
 static size_t ending_count;
 
-/* Reaps ended processes without waiting, because a process that hangs in the kernel does not end when killed. */
+/* Reaps processes that have ended, and kills processes that take too long to end, or all if kill_now is true. Does not
+ * wait, because a process that hangs in the kernel does not end when killed. */
 static void reap_ending(bool kill_now)
 {
     for (size_t i = 0; i < ending_count;) {
@@ -169,7 +169,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         return;
     p->heard_ns = nl_monotonic_ns();
     if (got <= 0) {
-        event_del(p->readable); /* on_check determines how the process has ended, or kills it */
+        event_del(p->readable); /* stop reading; on_check determines how the process has ended, or kills it */
         p->kill_ns = p->heard_ns + KILL_DELAY_MS * INT64_C(1000000);
         starter_signal(p->pid, SIGTERM);
         return;

@@ -1,13 +1,13 @@
 /*
- * A sensor's process. The starter (starter.h) starts the process. This module reads records from its standard output,
- * watches it, and restarts it when it ends.
+ * Runs a sensor's process. The starter (starter.h) starts the process. This module reads records from the process's
+ * standard output, watches the process, and restarts it when it ends.
  *
  * The module passes records on as ULM lines. If a line begins like a ULM record and contains no control characters, the
  * module passes it on without decoding it. It decodes all other input (another format, blocks, a truncated line) and
  * encodes it as ULM.
  *
- * Each process is the leader of its own process group, which ends with the process. If the definition says that the
- * sensor writes at each measurement, nlagentd kills the process when it hangs. nlagentd also kills a process that has
+ * Each process is the leader of its own process group, which ends with the process. If the sensor writes at each
+ * measurement (definition.beats), nlagentd kills the process when it hangs. nlagentd also kills a process that has
  * closed its output but does not exit. nlagentd restarts a process 1 s after its exit. The delay doubles with each
  * further exit, up to 60 s, and returns to 1 s after the process has run for a minute.
  */
@@ -21,7 +21,7 @@
 
 typedef struct sensor_process sensor_process;
 
-/* Any function may be NULL. */
+/* Functions that the module calls. Any function may be NULL. */
 typedef struct process_watcher {
     void (*on_line)(void *user, const char *line, size_t size); /* a record, without its newline */
     void (*on_ended)(void *user, const char *reason, double retry_s);

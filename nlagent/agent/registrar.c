@@ -46,7 +46,8 @@ static char *events_of(const definition *d)
     return text.data;
 }
 
-/* Copies the list of sensors. Definitions remain valid until the process exits, but the list can change. */
+/* Copies the list of sensors, and returns their number. Definitions remain valid until the process exits, but the list
+ * can change. */
 static size_t list_sensors(definitions *all, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;
@@ -114,7 +115,7 @@ static bool wait_for_renewal(registrar *r)
     return goes_on;
 }
 
-/* Logs the result. Logs nothing if the thread must end, because the log may be closed. */
+/* Logs the result of a registration. Logs nothing if the thread must end, because the log may be closed. */
 static void registrar_report(registrar *r, bool good)
 {
     const registrar_options *o = &r->options;

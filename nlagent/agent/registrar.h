@@ -1,7 +1,7 @@
 /*
- * Repeatedly registers an agent with a directory. This happens in a separate thread, so that an unresponsive directory
- * does not delay other work. The directory is another agent (http://, https://) or an LDAP server (ldap://, ldaps://,
- * ldapi://). The log gets an event when registration fails, and another event when registration succeeds again.
+ * Repeatedly registers an agent with a directory. Runs in a separate thread, so that an unresponsive directory does not
+ * delay other work. The directory is another agent (http://, https://) or an LDAP server (ldap://, ldaps://, ldapi://).
+ * The log gets an event when registration fails, and another event when registration succeeds again.
  */
 #ifndef NLAGENT_REGISTRAR_H
 #define NLAGENT_REGISTRAR_H
@@ -30,8 +30,9 @@ registrar *registrar_start(const registrar_options *o, definitions *all, nl_log 
 void registrar_again(registrar *r);
 
 /*
- * Withdraws the registration and ends the thread. `r` may be NULL. Returns false if the directory is too slow. The
- * thread then runs until the process exits, and continues to use all of its arguments except the log.
+ * Withdraws the registration and ends the thread. `r` may be NULL. Returns false if the directory does not reply in
+ * time. In this case, the thread runs until the process exits, and continues to use all arguments of registrar_start
+ * except the log.
  */
 bool registrar_stop(registrar *r);
 

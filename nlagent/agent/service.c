@@ -18,7 +18,7 @@ enum {
     FETCH_MAX = 1000,
     FETCH_WAIT_MAX_S = 50, /* less than the HTTP timeout */
     QUERY_WAIT_S = 10,
-    MEASUREMENT_MS = 150, /* time in which the records of one measurement arrive */
+    MEASUREMENT_MS = 150, /* time in milliseconds in which the records of one measurement arrive */
     LIST_MAX = 300,       /* maximum number of values of a repeated argument */
     REPLY_MAX = 32 << 20  /* maximum size of a reply in bytes */
 };
@@ -51,7 +51,7 @@ static void reply_put_record(reply *r, const nl_record *record)
         soap_put_record(&r->out, record);
 }
 
-/* Appends a shared record. A ULM reply gets its line unchanged. */
+/* Appends a shared record to the reply. Copies the line unchanged if the client requested ULM. */
 static void reply_put_shared(reply *r, shared_record *record)
 {
     if (r->as_lines)
@@ -140,7 +140,8 @@ static bool service_check_right(call *c, unsigned right, const char *problem)
     return false;
 }
 
-/* Checks the right to read a sensor. A client that may not start sensors may read only running sensors. */
+/* Returns whether the client has the right to read a sensor. A client that may not start sensors may read only running
+ * sensors. */
 static bool service_check_reading(call *c, const char *sensor, unsigned right)
 {
     active *s;
@@ -266,7 +267,8 @@ static void do_subscribe(call *c)
     soap_put_number(&c->reply.out, "lease", s->lease_s);
 }
 
-/* Returns the client's subscription that the call names, or NULL on failure. Only one request may read it. */
+/* Returns the client's subscription that the call names. Returns NULL and marks the call as failed if there is no such
+ * subscription, or if another request is reading it. */
 static subscription *find_own_subscription(call *c)
 {
     const char *id = service_required(c, "subscription");
@@ -312,7 +314,8 @@ static void on_client_gone(void *user)
     pending_free(user);
 }
 
-/* Appends the queued records. Returns false and sets the error if the queue is empty or the sensor has failed. */
+/* Appends at most `max` queued records. Returns false and sets the error if the queue is empty or the sensor has
+ * failed. */
 static bool put_records(subscription *s, size_t max, reply *to)
 {
     size_t count = 0;
@@ -521,7 +524,8 @@ static bool service_check_directory(call *c)
     return c->agent->directory != NULL;
 }
 
-/* Returns whether text is printable, as names and URLs must be, because messages and terminals show them. */
+/* Returns whether a name or URL has at most `max` bytes and only characters that are safe in messages, on terminals and
+ * in XML. */
 static bool is_printable_name(const char *text, size_t max)
 {
     size_t size = strlen(text);
@@ -623,8 +627,8 @@ static void read_list(call *c, const char *name, const char *list[LIST_MAX + 1])
 }
 
 /*
- * Fails unless the destination is a collector. Also rejects options that name files, because nlagentd would read or
- * write these files with its own rights.
+ * Marks the call as failed unless the destination is a collector. Also rejects options that name files, because
+ * nlagentd would read or write these files with its own rights.
  */
 static void check_destination(call *c, const char *destination)
 {

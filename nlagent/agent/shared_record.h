@@ -1,5 +1,5 @@
 /*
- * A record that several subscriptions share: one ULM line, as the sensor has written it.
+ * Records that several subscriptions share. A record is one ULM line, as the sensor has written it.
  *
  * nlagentd passes the line on without reading it. An expression, a summary or a reply in another format needs the
  * record's fields. shared_record_decode then parses the line, once for all users. Not thread-safe.
@@ -14,7 +14,7 @@ typedef struct shared_record {
     bool is_failure;     /* an nlagentd event whose REASON field explains why the sensor's records are missing */
     int64_t received_ns; /* time at which nlagentd received the record, in nanoseconds since 1970 */
     nl_record *decoded;  /* NULL until shared_record_decode is called */
-    size_t size;         /* size of line, including the newline */
+    size_t size;         /* size of `line` in bytes, including the newline */
     char line[];
 } shared_record;
 
@@ -27,7 +27,7 @@ shared_record *shared_record_encode(const nl_record *record);
 /* Returns the decoded record, which r owns, or NULL if the line is not a valid record. */
 const nl_record *shared_record_decode(shared_record *r);
 
-/* Ends the use by one user. The last user frees the record. `r` may be NULL. */
+/* Removes one user. Frees the record if it has no more users. `r` may be NULL. */
 void shared_record_release(shared_record *r);
 
 /* Returns the number of lines that this process has decoded. */

@@ -58,7 +58,7 @@ static size_t find_running(pid_t pid)
     return i;
 }
 
-/* Runs in the sensor's process. */
+/* Prepares the sensor's process and executes the sensor's program. Runs in the new process. */
 static void become_sensor(const definitions *all, const definition *d, const sensor_spec *spec, double interval_s,
                           const int streams[STREAMS])
 {
@@ -89,7 +89,7 @@ static answer fork_sensor(const definitions *all, const definition *d, const sen
         become_sensor(all, d, spec, interval_s, streams);
     if (pid < 0)
         return (answer){-1, errno};
-    setpgid(pid, pid); /* set both here and in the child, because either may run first */
+    setpgid(pid, pid); /* set the process group both here and in the child, because either process may run first */
     running[running_count++] = pid;
     return (answer){pid, 0};
 }
@@ -136,7 +136,7 @@ static void serve_request(const starter_options *o, const request *r, char *text
     case SIGNAL:
         if (find_running(r->pid) < running_count)
             kill(-r->pid, r->signal);
-        return; /* nlagentd gets no reply */
+        return; /* nlagentd has ended, and gets no reply */
     case REREAD:
         o->reread(o->user);
         break;

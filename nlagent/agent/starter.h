@@ -1,10 +1,11 @@
 /*
- * The process that starts sensors. nlagentd forks this process first, and then gives up its own right to run programs
- * (service/confine.h). An attacker who controls nlagentd can only send requests to this process. The process runs only
- * the sensors in its own copy of the configuration, and "nlagent collect".
+ * The starter, which is the process that starts sensors. nlagentd forks the starter first, and then gives up its own
+ * right to run programs (service/confine.h). An attacker who controls nlagentd can only send requests to the starter.
+ * The starter runs only the sensors in its own copy of the configuration, and "nlagent collect".
  *
- * Two sockets connect the processes: one carries requests and replies, the other reports the exits of sensors. The
- * process and its sensors exit when nlagentd exits. If the process ends first, nlagentd exits with a message.
+ * Two sockets connect nlagentd and the starter. One socket carries requests and replies; the other carries reports of
+ * the exits of sensors. The starter and its sensors exit when nlagentd exits. If the starter ends first, nlagentd exits
+ * with a message.
  *
  * The module owns the sockets and the reported exits that starter_wait has not returned yet. Not thread-safe.
  */
@@ -18,13 +19,13 @@
 
 typedef struct starter_options {
     definitions *all;           /* the definitions of the current configuration */
-    void (*reread)(void *user); /* reads the configuration again; called in the other process */
+    void (*reread)(void *user); /* reads the configuration again; called in the starter */
     void *user;
     const char *client; /* path of nlagent, which runs collections */
     bool confined;      /* block the system calls that no sensor needs */
 } starter_options;
 
-/* Forks the process. Call it before starting threads. Returns false after reporting the problem. */
+/* Forks the starter. Call it before starting threads. Returns false after reporting the problem. */
 bool starter_begin(const starter_options *options);
 
 /*
@@ -42,7 +43,7 @@ void starter_signal(pid_t pid, int signal);
  */
 pid_t starter_wait(pid_t pid, int *status);
 
-/* Makes the process read the configuration again, and waits until it has done so. */
+/* Makes the starter read the configuration again, and waits until the starter has read it. */
 void starter_reread(void);
 
 #endif

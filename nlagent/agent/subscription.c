@@ -13,7 +13,7 @@
 
 enum { LEASE_MIN_S = 1, LEASE_MAX_S = 86400 };
 
-/* Writes an ID that other clients cannot guess. */
+/* Writes a random ID, which other clients cannot guess, to `id`. */
 static void subscription_make_id(char id[SUBSCRIPTION_ID_SIZE])
 {
     unsigned char bytes[(SUBSCRIPTION_ID_SIZE - 1) / 2];
@@ -192,7 +192,7 @@ void subscription_put_summary(subscription *s, const nl_record *record, unsigned
         subscription_put_event(s, record, false);
 }
 
-/* Returns a record that reports the dropped records. */
+/* Returns a record that reports the dropped records, and sets s->missed to 0. */
 static shared_record *subscription_report_missed(subscription *s)
 {
     char text[NL_TIME_TEXT_SIZE];

@@ -24,7 +24,7 @@ typedef struct closed_window {
 } closed_window;
 
 typedef struct window {
-    /* The open window; the other members are undefined while count is 0. */
+    /* The open window. The members other than `count` are undefined while `count` is 0. */
     int64_t begin_ns;
     uint64_t count;
     double sum, min, max;
@@ -93,7 +93,8 @@ static int summary_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Appends the open window to the ring and returns it. */
+/* Appends the open window to the ring of closed windows, which holds at most `kept` windows. Returns the closed window.
+ */
 static const closed_window *window_close(window *w, size_t kept)
 {
     size_t n = w->count < SAMPLE_SIZE ? (size_t)w->count : SAMPLE_SIZE;
@@ -160,7 +161,7 @@ static nl_record *summary_record(const series *one, unsigned minutes, const clos
     return record;
 }
 
-/* Closes the window if its time is over. */
+/* If the time of a window is over or the window is empty, closes it and begins the window that contains now_ns. */
 static void summary_turn(summaries *s, series *one, int length, int64_t now_ns)
 {
     window *w = &one->windows[length];

@@ -17,16 +17,16 @@ typedef struct summaries summaries;
 summaries *summaries_new(void);
 void summaries_free(summaries *s); /* s may be NULL */
 
-/* Adds the numeric fields of a record. `now_ns` is the time of the real-time clock. */
+/* Adds the numeric fields of a record to the windows. `now_ns` is the time of the real-time clock. */
 void summaries_put(summaries *s, const nl_record *record, int64_t now_ns);
 
 /* Closes the windows whose time is over. */
 void summaries_tick(summaries *s, int64_t now_ns);
 
 /*
- * Sets a function that gets each closed window as a record: a Summary event at the window's start, with the fields
- * MINUTES, OF (the summarized event), FIELD, COUNT, MIN, MEAN, MAX, P50, P90 and P99, and the fields that identify the
- * object.
+ * Sets the function on_closed, which receives each closed window as a record. The record is a Summary event at the
+ * window's start. Its fields are MINUTES, OF (the summarized event), FIELD, COUNT, MIN, MEAN, MAX, P50, P90 and P99,
+ * and the fields that identify the object.
  */
 void summaries_on_closed(summaries *s, void (*on_closed)(void *user, const nl_record *record, unsigned minutes),
                          void *user);

@@ -1,6 +1,6 @@
 /*
- * Measures the error of this host's clock, as reported by the kernel and, if it is running, by chronyd. Programs that
- * log report the same values (base/clock_quality.h).
+ * Reads the error of this host's clock from the kernel and, if chronyd is running, from chronyd. Programs that use
+ * libnetlogger log the same values (base/clock_quality.h).
  */
 #include "config.h"
 
@@ -18,7 +18,8 @@ typedef struct clock_state {
     uint32_t number;
 } clock_state;
 
-/* Queries chronyd over its Unix socket or over UDP. Returns whether it replied. */
+/* Queries chronyd over its Unix socket or, if own_socket is false, over UDP, and logs the reply. Returns whether
+ * chronyd replied. */
 static bool log_chrony(measurement *m, bool own_socket)
 {
     clock_state *s = m->state;

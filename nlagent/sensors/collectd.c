@@ -92,7 +92,7 @@ static char *collectd_read_line(collectd_state *s)
 }
 
 /* Sends a request and reads the first line of the reply. Sets *count to the number of lines that follow, or to a
- * negative number for an error. */
+ * negative number if collectd reports an error. Returns false and sets the error if the connection fails. */
 static bool collectd_request(collectd_state *s, const char *request, long *count)
 {
     char *end;
@@ -108,7 +108,8 @@ static bool collectd_request(collectd_state *s, const char *request, long *count
 
 /* ---- values ---- */
 
-/* Returns whether a value with this time was logged. *from is its expected index, because the order rarely changes. */
+/* Returns whether the sensor has already logged the value with this key and time. *from is the expected index of the
+ * value, because the order rarely changes; the function advances it. */
 static bool was_seen(const collectd_state *s, uint64_t key, double time, size_t *from)
 {
     for (size_t i = 0; i < s->seen_count; i++) {
@@ -130,7 +131,7 @@ static char *cut_instance(char *part)
     return dash;
 }
 
-/* Adds the line NAME=VALUE as a field whose name is in upper case. */
+/* Adds the line NAME=VALUE as a field whose name is in upper case. Sets *any if the field has a value. */
 static void add_value(nl_record *record, const char *line, bool *any)
 {
     char name[NAME_SIZE];
@@ -146,7 +147,7 @@ static void add_value(nl_record *record, const char *line, bool *any)
     *any = *any || isfinite(value);
 }
 
-/* Requests one value and logs it. Returns false if the connection is unusable. */
+/* Requests the value of an identifier, and logs it. Returns false if the connection has failed. */
 static bool log_value(measurement *m, double time, const char *identifier, uint64_t *count)
 {
     collectd_state *s = m->state;
@@ -186,7 +187,7 @@ static bool log_value(measurement *m, double time, const char *identifier, uint6
     return true;
 }
 
-/* Reads the list of values, whose lines are "TIME IDENTIFIER". */
+/* Reads the list of values, whose lines are "TIME IDENTIFIER". Returns false if the connection has failed. */
 static bool read_list(collectd_state *s)
 {
     long count;

@@ -4,8 +4,9 @@
  * The values are similar to those of Web100 (RFC 4898).
  *
  * The number of connections is not limited. Two bounds keep the cost low:
- * - A connection is logged if it has changed since its last record, and at least every 10 s.
- * - Reading all connections uses at most 5 % of one processor. A measurement that would exceed this share is skipped.
+ * - The sensor logs a connection if it has changed since its last record, and at least every 10 s.
+ * - Reading all connections uses at most 5 % of one processor. The sensor skips a measurement that would exceed this
+ * share.
  *
  * The kernel's tracepoints report the end of each connection (socket_ends.h), also of connections that begin and end
  * between two measurements. Without the right to use eBPF, the sensor only polls.
@@ -88,7 +89,7 @@ static bool connections_open(void *state, const sensor_spec *spec)
     if (s->owners == NULL)
         return nl_error_false(NL_ERROR_MEMORY, "out of memory");
     s->ends = socket_ends_new();
-    struct timespec jiffy; /* the coarse clocks advance with each jiffy */
+    struct timespec jiffy; /* the resolution of the coarse clocks */
     if (clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy) == 0 && jiffy.tv_sec == 0) {
         s->jiffy_us = (double)jiffy.tv_nsec / 1e3;
         s->states = socket_states_new((uint16_t)s->port, s->peer[0] != '\0');

@@ -94,7 +94,8 @@ void schema_free(schema *s);
 /* Adds a mistake. Control characters in the text become spaces. */
 void schema_mistake_add(GPtrArray *mistakes, unsigned line, const char *format, ...) NL_PRINTF(3, 4);
 
-/* Sets function, parameter, c_type and constants. Adds a mistake for each name that is reserved or not unique. */
+/* Sets the C names of the schema's declarations: function, parameter, c_type and constants. Adds a mistake for each
+ * name that is reserved or not unique. */
 void schema_name_all(schema *s, GPtrArray *mistakes);
 
 /* Returns a type's name in schemas, without the values of an enum. The name has static storage. */
@@ -107,8 +108,8 @@ char *schema_field_type(const schema_field *field);
 char *schema_plain(const char *text);
 
 /*
- * The output of the commands. schema_json returns a document, which the caller frees with json_object_put. The other
- * functions append to `out`.
+ * Produce the output of the commands. schema_json returns a document, which the caller frees with json_object_put. The
+ * other functions append to `out`.
  */
 typedef enum schema_doc_style { SCHEMA_MARKDOWN, SCHEMA_HTML, SCHEMA_TEXT } schema_doc_style;
 void schema_header(const schema *s, GString *out);

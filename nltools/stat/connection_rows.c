@@ -28,14 +28,14 @@ static int port_of(const char *end)
     return colon != NULL ? atoi(colon + 1) : 0;
 }
 
-/* Returns the name of a connection's row, which the caller frees. */
+/* Returns the name of the row to which a connection belongs. The caller frees it. */
 static char *row_name(const connection_result *r, const char *by)
 {
     if (by == NULL)
         return g_strdup_printf("%s > %s", r->local, r->peer);
     if (strcmp(by, "program") == 0)
         return g_strdup(r->program[0] != '\0' ? r->program : "(unknown)");
-    if (strcmp(by, "port") == 0) /* the service has the smaller port */
+    if (strcmp(by, "port") == 0) /* assume that the service has the smaller port */
         return g_strdup_printf("%d", MIN(port_of(r->local), port_of(r->peer)));
     char *from = address_of(r->local), *to = address_of(r->peer), *name = g_strdup_printf("%s > %s", from, to);
     g_free(from);
@@ -43,7 +43,8 @@ static char *row_name(const connection_result *r, const char *by)
     return name;
 }
 
-/* Adds slices in order of time to others. Returns the sum, which replaces `into`. */
+/* Merges two lists of slices in order of time, and adds up slices with the same index. Returns the sum, and frees
+ * `into`. */
 static GArray *add_slices(GArray *into, const GArray *from)
 {
     static const connection_slice end = {.index = INT64_MAX};
@@ -80,7 +81,8 @@ static void row_add(connections_row *row, const connection_result *r)
     sum->wall_ns += r->wall_ns;
     sum->bytes += r->bytes;
     sum->intervals += r->intervals;
-    sum->rtt_min_ns = MIN(sum->rtt_min_ns, r->rtt_min_ns); /* if 0 (unknown), all connections have 0 */
+    sum->rtt_min_ns =
+        MIN(sum->rtt_min_ns, r->rtt_min_ns); /* if one is 0 (unknown), all connections of the row have 0 */
     sum->segments += r->segments;
     sum->retransmitted += r->retransmitted;
     for (int c = 0; c < CAUSE_COUNT; c++) {
@@ -91,7 +93,7 @@ static void row_add(connections_row *row, const connection_result *r)
     sum->rate = sum->wall_ns > 0 ? sum->bytes / sum->wall_ns * 1e9 : 0;
 }
 
-/* Returns the number by which results are sorted, the largest first. */
+/* Returns the number by which results are sorted in descending order. */
 static double sort_value(const connection_result *r, connections_sort sort)
 {
     switch (sort) {

@@ -1,11 +1,12 @@
-/* The rows of nlstat --connections: connections, or groups of connections of the same distance. Not thread-safe. */
+/* The rows of nlstat --connections: connections, or groups of connections of the same distance (local, LAN, WAN or
+ * unknown). Not thread-safe. */
 #ifndef NLSTAT_CONNECTION_ROWS_H
 #define NLSTAT_CONNECTION_ROWS_H
 
 #include "connections/connection_causes.h"
 #include "stat/connections.h"
 
-/* A connection, or the sum of connections of the same distance. */
+/* A connection, or the sum of a group of connections of the same distance. */
 typedef struct connections_row {
     const char *name;
     uint64_t connections;
@@ -16,8 +17,8 @@ typedef struct connections_row {
 void connection_results_sort(GPtrArray *results, connections_sort sort);
 
 /*
- * Returns the sorted rows (connections_row *). If by is NULL, each result is a row. The array frees its rows; the texts
- * belong to the results.
+ * Returns the sorted rows (connections_row *). If `by` is NULL, each result is a row. Freeing the array frees its rows;
+ * the texts belong to the results.
  */
 GPtrArray *connection_rows_new(const GPtrArray *results, const char *by, connections_sort sort);
 

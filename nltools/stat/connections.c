@@ -12,17 +12,17 @@
 
 #include <string.h>
 
-/* The interval of derived records, if the rate is not reported. */
+/* The interval of derived records if the options set no interval. */
 #define DERIVED_NS (NL_NS_PER_SECOND / 10)
 
 enum { ADVICE_MAX = 10, ROWS_MAX = 100, SHARES_SHOWN = 3, RATES_MAX = 10 };
 
-/* Minimum share of the time for which a cause is shown. */
+/* Minimum share of the time of a cause that the report shows. */
 #define SHARE_MIN 0.005
 
 /* ---- output ---- */
 
-/* Prints the largest shares, the largest first. */
+/* Prints the largest shares of causes, in descending order. */
 static void print_shares(const double cause_ns[CAUSE_COUNT], double wall_ns)
 {
     double left[CAUSE_COUNT];

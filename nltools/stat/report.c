@@ -74,7 +74,7 @@ static int report_name_width(const report_subject *r, bool programs)
 
 /* ---- one log ---- */
 
-/* Prints the columns that follow the name of a row. */
+/* Prints the columns that follow the name of a row: share, count, total, self time, mean, percentiles and maximum. */
 static void print_times(const report_subject *r, tally_row *row)
 {
     static const double shares[] = {0.5, 0.9, 0.99};
@@ -238,7 +238,7 @@ static void print_without(const report_subject *r, bool last)
     printf(", the usual %s event\n", last ? "last" : "first");
 }
 
-/* Prints how many requests have an uncertain critical path, and why. */
+/* Prints the number of requests with an uncertain critical path for each reason. */
 static void print_doubts(const tally *t)
 {
     const struct {
@@ -279,8 +279,8 @@ static void print_zones(const report_subject *r)
 }
 
 /*
- * Prints the edges whose duration is always slightly more than a multiple of half an hour, because the clocks of their
- * two sides are in different time zones.
+ * Prints the edges whose duration is always slightly more than a multiple of half an hour. The two events of such an
+ * edge are probably in different time zones.
  */
 static void print_zones_of_edges(const report_subject *r)
 {

@@ -22,11 +22,11 @@ typedef struct report_subject {
     "spans without a request ID overlap and cannot be told apart, or ends of spans are missing; log TRACE.ID, "        \
     "or name an ID field with --id"
 
-/* Print the report as tables. */
+/* Print the report on requests and on the throughput as tables. */
 void report_requests(const report_subject *r);
 void report_throughput(throughput *t, int64_t interval_ns);
 
-/* Returns the name of the group with a number. */
+/* Returns the name of the group with the number `by`. */
 const char *report_group(const report_subject *r, uint32_t by);
 
 /* Returns the report on requests as JSON. The caller frees it with json_object_put. */

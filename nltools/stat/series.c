@@ -39,7 +39,8 @@ static void series_join(series *s, int64_t factor)
     s->count = used;
 }
 
-/* Returns the index of the interval that contains a time. Adds the interval if it does not exist. */
+/* Returns the index of the interval that contains a time. Adds intervals if necessary, or joins intervals if there
+ * would be too many. */
 static size_t reach(series *s, int64_t time_ns)
 {
     for (;;) {

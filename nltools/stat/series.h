@@ -1,5 +1,5 @@
 /*
- * A series sums values over time, in intervals of equal width.
+ * Sums values over time, in intervals of equal width.
  *
  * The width begins at 1 ms and doubles whenever SERIES_MAX intervals are not enough, so that memory is bounded for any
  * times in any order. Initialize a series with zeros. Not thread-safe.
@@ -27,12 +27,12 @@ typedef struct series {
 /* Adds a value at a time. */
 void series_add(series *s, int64_t time_ns, double value);
 
-/* Joins intervals until they are at least width_ns wide. Do not add values afterwards. */
+/* Joins intervals until they are at least width_ns wide. Do not add values after this call. */
 void series_widen(series *s, int64_t width_ns);
 
 /*
- * Returns a width for which a duration has at most SERIES_ROWS_MAX intervals. The width is a power of ten multiplied by
- * 1, 2 or 5.
+ * Returns a width in nanoseconds that divides a duration of span_ns into at most SERIES_ROWS_MAX intervals. The width
+ * is a power of ten multiplied by 1, 2 or 5.
  */
 int64_t series_nice_width_ns(double span_ns);
 

@@ -124,7 +124,7 @@ static void subject_take(void *user, const nl_record *record)
 
 bool subject_read(subject *s, const char *source)
 {
-    uint64_t count = 0; /* subject_add counts the records, too */
+    uint64_t count = 0; /* not used here, because subject_add counts the records */
     return subject_read_records(s->options, source, subject_take, s, &count);
 }
 

@@ -1,5 +1,5 @@
 /*
- * The input of nlstat and nldiag: the selected records and their lifelines.
+ * Reads the input of nlstat and nldiag: the selected records and their lifelines.
  *
  * A subject reads sources and passes each selected record to its user. The lifelines come from a file, or the subject
  * infers them from the first records. These records wait in a sample until the lifelines are known. The sample has a
@@ -39,8 +39,8 @@ extern const nl_option subject_option_rows[];
     }
 
 /*
- * Reads a source to its end, and passes the selected records to `take`, without lifelines. Adds their number to *count.
- * Returns false after reporting that a part cannot be read.
+ * Reads a source to its end, and passes the selected records to `take`, without determining lifelines. Adds their
+ * number to *count. Returns false after reporting that a part cannot be read.
  */
 bool subject_read_records(subject_options *o, const char *source, void (*take)(void *user, const nl_record *record),
                           void *user, uint64_t *count);
@@ -53,7 +53,8 @@ typedef struct subject_user {
     void *user;
 } subject_user;
 
-/* Returns a new subject; `options` must outlive it. Ends the program if it cannot read the file with the lifelines. */
+/* Returns a new subject; `options` must outlive it. Exits with a message if the file with the lifelines cannot be read.
+ */
 subject *subject_new(subject_options *options, subject_user user);
 void subject_free(subject *s);
 

@@ -7,7 +7,8 @@
 #include <glib.h>
 #include <string.h>
 
-/* Beyond ROWS_MAX rows, all new groups share TALLY_BY_OTHERS. Beyond 2 * ROWS_MAX, new rows are omitted. */
+/* ROWS_MAX: if there are this many rows, rows of new groups belong to the group TALLY_BY_OTHERS; the tally has at most
+ * 2 * ROWS_MAX rows. */
 enum { ROWS_MAX = 8192, VALUES_MAX = 1 << 24, EXAMPLE_SPANS_MAX = 10000 };
 
 static guint key_hash(gconstpointer key)
@@ -94,8 +95,7 @@ static tally_row *tally_find(const tally *t, const tally_key *key)
 }
 
 /*
- * Returns the cache entry for a key. The cache is effective because few rows are in use, and looking them up takes much
- * of the time.
+ * Returns the cache entry for a key. The cache saves much time, because most steps belong to a few rows.
  */
 static tally_row **cached_row(tally *t, const tally_key *key)
 {
@@ -179,8 +179,8 @@ static void add_to_row(tally *t, tally_key key, double path_ns, double certainty
 }
 
 /*
- * Adds the steps of a request's critical path to their rows. A step inside a span that begins or ends at a point event
- * also counts as a part of the span.
+ * Adds the steps of a request's critical path to their rows. A step inside a span that begins or ends at an event other
+ * than the span's start and end also counts as a part of the span.
  */
 static void add_steps(tally *t, const request_graph *g, uint32_t by)
 {
@@ -282,7 +282,8 @@ static gint by_begin(gconstpointer a, gconstpointer b, gpointer user)
     return x->begin_ns != y->begin_ns ? (x->begin_ns < y->begin_ns ? -1 : 1) : (x > y) - (x < y);
 }
 
-/* Copies the first spans of a request in tree order. The parents become indices in the copy. */
+/* Returns a copy of at most EXAMPLE_SPANS_MAX spans of a request, in the order of the tree, and sets *count. The
+ * parents are indices in the copy. */
 static request_span *copy_tree(const request_graph *g, size_t *count)
 {
     uint32_t *order = g_new(uint32_t, g->span_count + 1), *first = g_new(uint32_t, g->span_count + 1);
@@ -318,7 +319,7 @@ static request_span *copy_tree(const request_graph *g, size_t *count)
     return tree;
 }
 
-/* Finds the row with the largest share of a request's critical path. */
+/* Sets e->longest to the row with the largest share of a request's critical path. */
 static void find_longest(const request_graph *g, tally_example *e)
 {
     GHashTable *sums = g_hash_table_new_full(key_hash, key_equal, g_free, g_free);
@@ -338,7 +339,7 @@ static void find_longest(const request_graph *g, tally_example *e)
     g_hash_table_destroy(sums);
 }
 
-/* Copies the first steps of a request's critical path. */
+/* Copies at most TALLY_PATH_MAX steps of a request's critical path. Joins consecutive steps of the same row. */
 static void copy_path(const request_graph *g, tally_example *e)
 {
     e->path = g_new(tally_step, MIN(g->path_count, TALLY_PATH_MAX));
@@ -354,7 +355,8 @@ static void copy_path(const request_graph *g, tally_example *e)
     }
 }
 
-/* Restores the heap property of the slowest requests. The top of the heap is the fastest of them. */
+/* Restores the heap of the slowest requests below the element at index `at`. The fastest of these requests is at the
+ * top. */
 static void sift_down(GArray *heap, guint at)
 {
     tally_example *e = (tally_example *)(void *)heap->data;
@@ -483,7 +485,7 @@ void tally_add(tally *t, const request_reader *reader, const request_graph *grap
     note_slow(t, graph, name, by);
 }
 
-/* Returns the row of the span to which a part belongs, or NULL. */
+/* Returns the row of the span to which the row of a part belongs, or NULL. */
 static const tally_row *tally_find_span(const tally *t, const tally_key *part)
 {
     const tally_key key = {TALLY_SPAN, part->span, part->program, REQUEST_NONE, REQUEST_NONE, 0, part->by};

@@ -1,5 +1,6 @@
 /*
- * Sums the critical paths of many requests by span and by edge, to show where their time goes.
+ * Adds up the critical paths of many requests by span and by edge, to show the share of each span and edge in the
+ * requests' time.
  *
  * A row is a span's name in one program, an edge between two events, a part of a span between two of its own events, or
  * a group of requests.
@@ -18,14 +19,14 @@
 
 enum { TALLY_PATH_MAX = 1000 };
 
-/* The group to which the rows of new groups belong if there are too many rows. */
+/* The group to which the rows of new groups belong when there are too many rows. */
 #define TALLY_BY_OTHERS UINT32_MAX
 
 typedef enum tally_kind { TALLY_SPAN, TALLY_EDGE, TALLY_PART, TALLY_GROUP } tally_kind;
 
 typedef struct tally_key {
     uint32_t kind;          /* tally_kind */
-    uint32_t span, program; /* number of the span's and program's name; also set for parts */
+    uint32_t span, program; /* numbers of the names of the span and the program; also set for parts */
     uint32_t from, to;      /* numbers of the names of events; REQUEST_NONE: no event */
     uint32_t inferred;
     uint32_t by; /* number of the group */
@@ -34,8 +35,8 @@ typedef struct tally_key {
 typedef struct tally_row {
     tally_key key;
     uint64_t path_count; /* number of critical path steps */
-    double path_ns;      /* total duration of these steps */
-    double certainty;    /* sum over these steps (request_step) */
+    double path_ns;      /* total duration of these steps in nanoseconds */
+    double certainty;    /* sum of the steps' certainty (request_step) */
     double self_ns;      /* for spans: the time in which no child was running */
     uint64_t failed;
     nl_distribution times; /* durations of the spans or requests; for edges and parts, durations of the steps */
@@ -75,7 +76,7 @@ typedef struct tally_event {
 /* Spans whose start and end were logged in different time zones. */
 typedef struct tally_zone {
     uint32_t event, host; /* event and host of the starts */
-    int64_t zone_ns;      /* difference of the time zones, which was added to the times of the starts */
+    int64_t zone_ns;      /* difference of the time zones in nanoseconds, which was added to the times of the starts */
     uint64_t count;
 } tally_zone;
 
@@ -101,14 +102,15 @@ typedef struct tally {
     tally_row *cache[TALLY_CACHE_SIZE]; /* indexed by a hash of the key */
 } tally;
 
-/* Returns a new tally, which keeps at most slowest_max examples. If `groups` is true, sums the requests by group too.
+/* Returns a new tally, which keeps at most slowest_max examples. If `groups` is true, the tally also adds up the
+ * requests of each group.
  */
 tally *tally_new(size_t slowest_max, bool groups);
 void tally_free(tally *t); /* t may be NULL */
 
 /*
- * Appends to buffer the number of bytes that the reader's record transferred, and the name of what it transferred.
- * Appends nothing if the record is not about a transfer. For assembler_pack.
+ * If the reader's current record reports a transfer, appends the number of bytes and the name of the transferred
+ * object, such as a file, to `buffer`. For assembler_pack.
  */
 void tally_pack(const request_reader *reader, nl_buffer *buffer);
 

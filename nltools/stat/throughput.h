@@ -15,7 +15,7 @@ typedef struct throughput {
     int64_t from_ns, to_ns;
 } throughput;
 
-/* Adds a record. Before the first call, set field and initialize the other members with zeros. */
+/* Adds a record. Before the first call, set `field`, and set the other members to zero. */
 void throughput_add(throughput *t, const nl_record *record);
 
 /* Returns the mean sum per second, or 0 if all records have the same time. */

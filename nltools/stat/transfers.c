@@ -17,7 +17,7 @@ enum { LISTED_MAX = 20, INTERVALS_MAX = 10000, BAR = 30, NAME_WIDTH = 40 };
 typedef struct transfer {
     int64_t begin_ns, end_ns;
     double bytes;
-    char *host, *what; /* NULL for names beyond TRANSFER_NAMES_MAX */
+    char *host, *what; /* NULL: there were already TRANSFER_NAMES_MAX names */
 } transfer;
 
 struct transfers {

@@ -1,7 +1,7 @@
 /*
- * Transfers are outermost spans that have a byte count. The module determines their rates, the number of simultaneous
- * transfers, and the throughput over time. For the throughput, the module spreads the bytes of each transfer evenly
- * over its duration.
+ * Measures transfers, which are outermost spans that have a byte count. The module determines their rates, the number
+ * of simultaneous transfers, and the throughput over time. For the throughput, the module spreads the bytes of each
+ * transfer evenly over its duration.
  *
  * Memory is bounded: the module keeps at most TRANSFERS_MAX transfers, and only counts the others. Not thread-safe.
  */
@@ -20,7 +20,8 @@ typedef struct transfers transfers;
 transfers *transfers_new(void);
 void transfers_free(transfers *t); /* t may be NULL */
 
-/* Adds a transfer. `what` is its name, such as a file. Only the first TRANSFER_NAMES_MAX names are kept. */
+/* Adds a transfer. `what` is the name of the transferred object, such as a file. The module keeps only the first
+ * TRANSFER_NAMES_MAX names. */
 void transfers_add(transfers *t, int64_t begin_ns, int64_t end_ns, double bytes, const char *host, const char *what);
 
 size_t transfers_count(const transfers *t);
@@ -40,8 +41,8 @@ typedef struct transfers_interval {
 } transfers_interval;
 
 /*
- * Returns the throughput over time, which the caller frees with g_free. Sets *count, and sets *interval_ns if it is 0.
- * There must be at least one transfer.
+ * Returns the throughput over time, which the caller frees with g_free. Sets *count to the number of intervals. If
+ * *interval_ns is 0, sets it to a suitable length. There must be at least one transfer.
  */
 transfers_interval *transfers_over_time(transfers *t, int64_t *interval_ns, size_t *count);
 
