@@ -144,6 +144,7 @@ static void settle_pair(pair *p)
 {
     guint kept = 0;
     g_array_set_size(p->slices, 0);
+    p->rtt_ns = 0;
     for (guint i = 0; i < p->results->len; i++) {
         const connection_result *r = g_ptr_array_index(p->results, i);
         add_slices_to_pair(p, r);
@@ -209,18 +210,21 @@ static bool is_of_program(GHashTable *programs, const char *host, const char *pr
  */
 static void keep_own_programs(pair *p, GHashTable *programs)
 {
-    guint own = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (guint i = p->results->len; i-- > 0;) {
-            const connection_result *r = g_ptr_array_index(p->results, i);
-            bool is_own =
-                is_of_program(programs, r->host, r->program) || is_of_program(programs, r->peer_host, r->peer_program);
-            if (pass == 0)
-                own += is_own;
-            else if (own > 0 && !is_own && (r->program[0] != '\0' || r->peer_program[0] != '\0'))
-                g_ptr_array_remove_index(p->results, i);
-        }
-    p->own = own > 0;
+    GPtrArray *kept = g_ptr_array_new();
+    for (guint i = 0; i < p->results->len; i++) {
+        const connection_result *r = g_ptr_array_index(p->results, i);
+        bool is_own =
+            is_of_program(programs, r->host, r->program) || is_of_program(programs, r->peer_host, r->peer_program);
+        p->own = p->own || is_own;
+        if (is_own || (r->program[0] == '\0' && r->peer_program[0] == '\0'))
+            g_ptr_array_add(kept, (gpointer)r);
+    }
+    if (p->own) {
+        g_ptr_array_unref(p->results);
+        p->results = kept;
+    } else {
+        g_ptr_array_unref(kept);
+    }
 }
 
 static void add_pairs(connection_joins *j)
