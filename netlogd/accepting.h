@@ -1,6 +1,6 @@
 /*
- * Owns the server's listening sockets, and decides which clients may connect, by their addresses and by the number of
- * connections.
+ * Accepts clients at the server's listening sockets. Rejects clients because of their addresses or because too many
+ * clients are connected.
  *
  * The module owns the listeners and the table of clients. Only the server's thread may call it.
  */
@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 
 /*
- * Starts the module with these sockets, which the caller owns. Accepts connections to the control socket at once.
+ * Starts the module with these sockets, which the caller owns, and begins to accept connections to the control socket.
  * `control` is NULL if there is no control socket.
  */
 void accepting_start(listener *sockets, size_t count, const listener *control);
@@ -27,8 +27,8 @@ void accepting_listen(void);
 void accepting_enable(bool enable);
 
 /*
- * Accepts the connections that are waiting in the kernel. Skips sockets that systemd opened, because the next process
- * serves them. Called at the end of the program.
+ * Accepts the connections that are waiting in the kernel. Skips sockets that systemd opened, because the next netlogd
+ * process serves them. Called at the end of the program.
  */
 void accepting_take_waiting(void);
 
@@ -51,7 +51,8 @@ void accepting_change_settings(const settings *now);
 
 /*
  * Returns whether a client may log. The client must be on this machine or in an allowed network. If the settings list
- * no networks, the client must instead be authenticated by a certificate. If the client may not log, sets the error.
+ * no networks, a client on another machine must be authenticated by a certificate. If the client may not log, sets the
+ * error.
  */
 bool accepting_allows(const struct sockaddr *peer, bool authenticated);
 
@@ -59,9 +60,9 @@ bool accepting_allows(const struct sockaddr *peer, bool authenticated);
 void accepting_refuse(int fd, const struct sockaddr *peer);
 
 /*
- * After a change of the settings, returns whether a client may stay. Checks its address and its certificate again. `at`
- * is the listener that accepted the client's channel. If the client may not stay, reports the reason with peer, the
- * client's address as text.
+ * Checks a client's address and certificate again, after a change of the settings. Returns whether the client may stay
+ * connected. If not, reports the reason. `at` is the listener that accepted the client's channel. `peer` is the
+ * client's address as text, for the report.
  */
 bool accepting_may_stay(const listener *at, const nl_channel *channel, const char *peer);
 

@@ -1,6 +1,6 @@
 /*
- * Long-term limits for clients, which a client cannot reset by reconnecting. They limit new streams, and text that is
- * much larger than the received bytes.
+ * Long-term limits for clients, which a client cannot reset by reconnecting. One limit is for new streams. The other
+ * limit is for records whose text is much larger than the received bytes.
  *
  * The module owns a bucket for each owner of streams and for each address. A secret hash assigns owners and addresses
  * to buckets, which bounds memory and time. Owners or addresses in the same bucket share its limit. Only the server's
@@ -11,15 +11,15 @@
  * therefore rejects new streams. An owner of streams is the holder of a certificate, an address without a certificate,
  * or an input from NATS. An owner may begin STREAMS_BURST streams in one burst, and STREAMS_RATE streams per second
  * after that. All owners together may begin ALL_STREAMS_BURST streams in one burst, and STREAMS_RATE per second after
- * that, but each owner may always begin STREAMS_FREE streams. Filling the table therefore takes more than ten minutes,
- * or hundreds of owners.
+ * that, but each owner may always begin STREAMS_FREE streams. Therefore, clients need more than ten minutes, or
+ * hundreds of owners, to fill the table.
  *
- * Limit of text. A block may expand by a factor of about 1,100, so a client with a slow line could fill a disk. The
- * text of ordinary blocks is usually about 25 times as large as the blocks. For each address, a bucket counts the bytes
- * that netlogd writes for the address's clients (on average over all outputs). It subtracts the received bytes,
- * multiplied by TEXT_RATIO, and drains by TEXT_RATE bytes per second. While a bucket contains more than TEXT_BURST
- * bytes, netlogd does not read from clients of this address whose own records expand that much. Their records wait, and
- * none are lost.
+ * Limit of text. The text of a block may be about 1,100 times as large as the block, so a client with a slow line could
+ * fill a disk. For ordinary blocks, this factor is about 25. For each address, a bucket counts the bytes that netlogd
+ * writes for the address's clients (on average over all outputs). It subtracts the received bytes, multiplied by
+ * TEXT_RATIO, and drains by TEXT_RATE bytes per second. While a bucket contains more than TEXT_BURST bytes, netlogd
+ * does not read from the address's clients whose own records expand this much. Their records wait, and no record is
+ * lost.
  */
 #ifndef NETLOGD_CLIENT_LIMITS_H
 #define NETLOGD_CLIENT_LIMITS_H
@@ -46,7 +46,10 @@ int64_t text_limit_excess(uint64_t text, uint64_t received);
 /* Adds an excess to the bucket of a client. `peer` is the client's address, in the form of listener_address_text. */
 void text_limit_add(const char *peer, int64_t excess, int64_t now_ns);
 
-/* Returns the number of seconds that a client at this address must wait if its records are too large as text. */
+/*
+ * Returns the number of seconds for which netlogd must not read from a client at this address whose records are too
+ * large as text.
+ */
 double text_limit_wait_s(const char *peer, int64_t now_ns);
 
 #endif

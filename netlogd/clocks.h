@@ -1,11 +1,12 @@
 /*
  * Keeps the state of hosts' clocks, from the ClockKernel, ClockTracking and ClockOffset events that the hosts send
- * (doc/clocks.md). netlogd's own log gets a warning when a host's clock is wrong or not synchronized, and a notice when
- * it is right again. There is at most one message per minute for each host.
+ * (doc/clocks.md). Writes a warning to netlogd's own log when a host's clock is wrong or not synchronized, and a notice
+ * when the clock is right again. Writes at most one message per minute for each host.
  *
- * Clients may invent host names. The table has space for 1,024 hosts. When it is full, a new host replaces a host that
- * has been silent for 15 minutes. If no host has been silent for so long, it replaces the longest-silent host of the
- * address with the most hosts. netlogd logs at most 1,024 warnings per minute.
+ * Memory and messages are limited, because clients may invent host names. The table has space for 1,024 hosts. When it
+ * is full, a new host replaces a host that has been silent for 15 minutes. If no host has been silent for 15 minutes,
+ * the new host replaces the longest-silent host of the address with the most hosts. netlogd logs at most 1,024 warnings
+ * per minute.
  *
  * The module owns the table. Only the server's thread may call it.
  */

@@ -4,8 +4,10 @@
 
 #include "settings.h"
 
-/* Confines the calling thread, and threads that it starts, to the rights that the settings need. Call it before
- * other threads run. Returns NL_FAILED and sets the error if the kernel supports only a part of the confinement. */
+/*
+ * Confines the calling thread, and threads that it starts later, to the rights that the settings need. Call it before
+ * starting other threads. Returns NL_FAILED and sets the error if the kernel supports only a part of the confinement.
+ */
 nl_status confined_begin(const settings *s);
 
 /* Returns NL_FAILED if an output in the settings needs a right that the running process has given up. */

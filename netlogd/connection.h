@@ -2,7 +2,8 @@
  * A connection of a client that logs. The client's bytes go from its socket through its decoder to the outputs.
  *
  * The input of a client affects only that client. netlogd counts and reports malformed input, and disconnects a client
- * that sends nothing else. connections.h owns the list of connections. Only the server's thread may call this module.
+ * that sends only malformed input. connections.h owns the list of connections. Only the server's thread may call this
+ * module.
  */
 #ifndef NETLOGD_CONNECTION_H
 #define NETLOGD_CONNECTION_H
@@ -50,7 +51,10 @@ void connection_describe(const connection *c, nl_record *record);
 /* Acknowledges all blocks that a client of the binary protocol has sent so far. */
 void connection_acknowledge(connection *c);
 
-/* Returns whether netlogd no longer reads from the connection, which remains open only because the server is ending. */
+/*
+ * Returns whether netlogd has finished reading from the connection. At the end of the program, such a connection may
+ * still be open.
+ */
 bool connection_is_over(const connection *c);
 
 #endif

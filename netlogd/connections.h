@@ -15,8 +15,8 @@
 typedef struct connection connection;
 
 /*
- * A connection's entry in the lists, which is a member of the connection. Initially, only owner is set, and the entry
- * is in no list.
+ * A connection's entry in the lists, which is a member of the connection. The connection sets `owner` and initializes
+ * the other members with zeros; the entry is then in no list.
  */
 typedef struct connections_entry {
     connection *owner;
@@ -41,9 +41,9 @@ void connections_set_held(connections_entry *entry, size_t held);
 size_t connections_get_held(void);
 
 /*
- * Returns the connection to close when all connections together hold too much, or NULL if no connection holds anything.
- * Considers only the connections that hold at least an equal share. Chooses the connection with the earliest time
- * (time_ns). A time of 0 counts as later than all other times.
+ * Returns the connection to close when all connections together hold too much memory, or NULL if no connection holds
+ * memory. Considers only connections that hold at least the mean. Chooses the connection whose time_ns is earliest. A
+ * time of 0 counts as later than all other times.
  */
 connection *connections_find_worst(int64_t (*time_ns)(const connection *c));
 

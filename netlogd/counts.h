@@ -1,5 +1,6 @@
 /*
- * netlogd's counts, and rate-limited events about conditions that clients can cause arbitrarily often.
+ * netlogd's counts. For conditions that clients can cause arbitrarily often, the module also writes rate-limited
+ * events.
  *
  * The module owns the counts since the start, the rate of records, and the occurrences that were not reported yet. Only
  * the server's thread may call it.
@@ -19,7 +20,7 @@ typedef enum count {
     COUNT_REQUESTS_FAILED, /* requests that netlogd rejected */
     COUNT_UNREAD,          /* datagrams that the kernel dropped because netlogd did not read them in time */
     COUNT_CUT_OFF,         /* connections closed because clients used too much memory */
-    /* counts_report accepts the following counts. */
+    /* counts_report accepts only the following counts. */
     COUNT_REFUSED,         /* connections rejected because of their network or the maximum number of connections */
     COUNT_STREAMS_REFUSED, /* blocks rejected because too many streams began */
     COUNT_GAPS_REFUSED,    /* blocks rejected because their streams have too many gaps */
@@ -36,9 +37,9 @@ void counts_add(count which, uint64_t number);
 uint64_t counts_get(count which);
 
 /*
- * Adds 1 to a count, which must be COUNT_REFUSED or a later count. Writes an event about it to netlogd's log: at once
- * the first time, and then at most once per second, with the number of occurrences since the last event. Copies `peer`
- * and `reason`.
+ * Adds 1 to a count, which must be COUNT_REFUSED or a later count. Writes an event about the condition to netlogd's
+ * log, immediately the first time, and later at most once per second. The event contains the number of occurrences
+ * since the last event. Copies `peer` and `reason`.
  */
 void counts_report(count which, const char *peer, const char *reason);
 

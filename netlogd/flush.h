@@ -16,24 +16,26 @@ void flush_start(void);
 void flush_free(void);
 
 /*
- * Call it after records were put into the outputs, or when blocks wait for an acknowledgement. Flushes now if a flush
- * is due, and otherwise later. `at_once` is true if the client did not wait for its turn (turns.h); the flush then
- * precedes the next client's turn.
+ * Requests a flush. Call it after putting records into the outputs, or when blocks wait for an acknowledgement. Flushes
+ * now if a flush is due, otherwise later. `at_once` is true if the client did not wait for its turn (turns.h); the
+ * flush then happens before the next client's turn.
  */
 void flush_request(bool at_once);
 
 /* Flushes now. Returns false while an output cannot be written. */
 bool flush_now(void);
 
-/* Settles the data that outputs with a timed fsync= have written, and acknowledges its blocks. */
+/*
+ * Settles the data that outputs with a timed fsync= have written, and acknowledges the blocks that contained this data.
+ */
 void flush_settle(void);
 
 /* Acknowledges all blocks. The caller has settled all outputs. */
 void flush_acknowledge(void);
 
 /*
- * Called before the turn of each client that has waited. Flushes for clients that did not wait, unless flushing uses
- * too large a share of the time.
+ * Flushes the records of clients that did not wait for a turn, unless flushes already use too large a share of the
+ * time. Called before the turn of each client that has waited.
  */
 void flush_before_turn(void);
 

@@ -1,8 +1,7 @@
 /*
- * Recognises clients of other protocols by their first bytes. Such a client may be a browser that a web page has caused
- * to send a request to the collector's port (cross-protocol scripting), or a TLS client that connects to a port without
- * TLS. Their bytes contain no records. The module only examines bytes, so that it can be tested separately. It has no
- * state.
+ * Recognises clients of other protocols by their first bytes. For example, a web page can make a browser send a request
+ * to netlogd's port (cross-protocol scripting), or a TLS client may connect to a port without TLS. The bytes of such
+ * clients contain no records. The module only examines bytes, so that it can be tested separately. It has no state.
  */
 #ifndef NETLOGD_FOREIGN_H
 #define NETLOGD_FOREIGN_H
@@ -17,8 +16,8 @@ typedef enum foreign_kind {
 } foreign_kind;
 
 /*
- * Returns the kind of a connection that begins with these bytes. Returns FOREIGN_PERHAPS only if there are at most 8
- * bytes. If HTTP does not define a method, the function recognises it only when the first line is complete.
+ * Returns the kind of a connection that begins with these bytes. Returns FOREIGN_PERHAPS only for at most 8 bytes.
+ * Recognises a request with a method that HTTP does not define only when the first line is complete.
  */
 foreign_kind foreign_recognise(const char *data, size_t size);
 

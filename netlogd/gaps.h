@@ -1,11 +1,11 @@
 /*
- * Tracks gaps: records that have not arrived yet. The numbers of a stream may arrive in any order, over another
- * connection, from a spool, from a backup, or from NATS. netlogd therefore reports a gap as lost (Netlogd.Lost) only if
- * the gap is still open after GAPS_GRACE_S seconds. If records arrive later, netlogd reports them too (Netlogd.Found),
- * and they no longer count as lost.
+ * Tracks gaps. A gap is a range of a stream's numbers whose records have not arrived yet. Numbers may arrive in any
+ * order, because records may come over another connection, from a spool, from a backup, or from NATS. Therefore,
+ * netlogd reports a gap as lost (Netlogd.Lost) only if the gap is still open after GAPS_GRACE_S seconds. If the records
+ * arrive later, netlogd reports this (Netlogd.Found) and no longer counts them as lost.
  *
  * The module owns the list of gaps, which has at most GAPS_MAX gaps. If the list is full, the oldest gap is reported
- * early. Only the outputs' streams determine whether a number has arrived. Only the server's thread may call this
+ * early. The streams of the outputs determine whether a number has arrived. Only the server's thread may call this
  * module.
  */
 #ifndef NETLOGD_GAPS_H
@@ -27,9 +27,9 @@ void gaps_start(const nl_streams *streams, nl_log *log);
 void gaps_free(void);
 
 /*
- * Adds a gap that a decoder has found. If the program itself dropped the records, reports them at once. peer and
- * message (which may be "") name the sender. `number` is the number of this gap among the sender's gaps. The first ten
- * gaps are reported one by one.
+ * Adds a gap that a decoder has found. If the program itself dropped the records, reports them immediately. `peer` and
+ * `message` (which may be "") name the sender. `number` is the number of this gap among the sender's gaps. Each of the
+ * first ten gaps of a sender gets its own report.
  */
 void gaps_note(const nl_lost *what, const char *peer, const char *message, uint64_t number);
 

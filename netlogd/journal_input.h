@@ -3,9 +3,10 @@
  *
  *   entry -> export format -> importer (convert/journal.c) -> numbered_input
  *
- * Each entry gives the same record whenever it is read, so the numbers of the records and a cursor are enough: after a
- * kill, netlogd reads the entries after the cursor again, and the outputs skip the records that they have. The file
- * OUTPUT.cursor contains "journal 1 STREAM NEXT CURSOR": the entry at CURSOR has the number NEXT - 1.
+ * Each entry becomes the same record whenever netlogd reads it. Therefore, a cursor and the numbers of the records are
+ * sufficient for recovery. After a kill, netlogd reads the entries after the cursor again, and the outputs skip the
+ * records that they have. The file OUTPUT.cursor contains "journal 1 STREAM NEXT CURSOR"; the entry at CURSOR has the
+ * number NEXT - 1.
  *
  * While the outputs cannot be written, netlogd does not read the journal. Only the server's thread may call this
  * module.

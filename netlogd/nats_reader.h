@@ -22,8 +22,8 @@ typedef struct nats_counts {
 } nats_counts;
 
 /*
- * Checks a URL. Returns its name, with durable= and share= but without secrets. The caller frees it with free().
- * Returns NULL after setting the error.
+ * Checks a URL of an input. Returns the name of the input: the URL with durable= and share= but without secrets. The
+ * caller frees the name with free(). Returns NULL after setting the error.
  */
 char *nats_reader_check(const nl_url *url);
 

@@ -4,8 +4,8 @@
  *
  *   body -> decompressed body -> otlp_records_read (convert/otlp_records.h) -> records_put
  *
- * The session (otlp_session.h) of the client calls it. The caller responds to an accepted request only after the
- * outputs have settled its records. Only the server's thread may call it.
+ * The session (otlp_session.h) of the client calls this module. The session responds to an accepted request only after
+ * the outputs have settled its records. Only the server's thread may call it.
  */
 #ifndef NETLOGD_OTLP_EXPORT_H
 #define NETLOGD_OTLP_EXPORT_H
@@ -15,7 +15,7 @@
 
 enum {
     OTLP_BODY_MAX = 16 << 20,  /* maximum size of a request in bytes, both compressed and decompressed */
-    OTLP_TEXT_MAX = 128 << 20, /* maximum size of the names and values of a request's records */
+    OTLP_TEXT_MAX = 128 << 20, /* maximum size of the names and values of a request's records in bytes */
 };
 
 typedef enum otlp_coding { OTLP_IDENTITY, OTLP_GZIP, OTLP_ZSTD } otlp_coding;
@@ -45,9 +45,9 @@ typedef enum otlp_code {
 typedef struct otlp_result {
     otlp_code code;
     uint64_t accepted, rejected; /* spans, log records or data points */
-    uint64_t records;            /* number of records that were put */
-    unsigned wait_s;             /* of OTLP_UNAVAILABLE: seconds after which the client may try again */
-    bool throttled;              /* of OTLP_UNAVAILABLE: the client has exceeded its own limits */
+    uint64_t records;            /* number of records that were passed to the outputs */
+    unsigned wait_s;             /* for OTLP_UNAVAILABLE: seconds after which the client may try again */
+    bool throttled;              /* for OTLP_UNAVAILABLE: the client has exceeded its own limits */
     const char *message;         /* reason of a rejection, or NULL */
 } otlp_result;
 

@@ -1,15 +1,16 @@
 /*
- * Recognises spans that OTLP clients send again, because a response was late or was lost. A span is identified by its
- * trace ID and its span ID.
+ * Recognises spans that OTLP clients send again because a response was late or lost. A trace ID and a span ID identify
+ * a span.
  *
  * The module owns two tables with 64-bit hashes of the latest spans; a secret seed makes collisions unpredictable. When
  * the young table has its maximum number of spans, 10 million or max-memory/100, it replaces the old table. Therefore,
- * the module knows at least this number of the latest spans, and its memory is about a quarter of max-memory at most.
+ * the module knows at least this number of the latest spans, and its memory is at most about a quarter of max-memory.
  *
- * Beside the first output that has files, each table has a file with the seed and the hashes in the order of arrival.
- * otlp_spans_save appends the new hashes after the outputs have settled the spans and before clients are answered.
- * After a kill, the files have every span whose request was answered, and no span that the outputs lack. A span that
- * was settled but not saved is stored again if its client repeats it. Only the server's thread may call the module.
+ * Each table has a file beside the first output that has files. The file contains the seed and the hashes in the order
+ * of arrival. otlp_spans_save appends the new hashes after the outputs have settled the spans and before netlogd
+ * responds to clients. After a kill, the files have every span of an answered request, and no span that the outputs
+ * lack. A span that was settled but not saved is stored again if its client repeats it. Only the server's thread may
+ * call the module.
  */
 #ifndef NETLOGD_OTLP_SPANS_H
 #define NETLOGD_OTLP_SPANS_H

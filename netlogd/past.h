@@ -1,7 +1,7 @@
 /*
- * Reads the records that an output has stored, from the first record or from a time, followed by the records that the
- * output adds. They are in one file, or in numbered files. Only the server's thread may call these functions; the same
- * thread writes the files.
+ * Reads the records that an output has stored, from the first record or from a time, and then the records that the
+ * output adds. The records are in one file, or in numbered files. Only the server's thread may call these functions;
+ * the same thread writes the files.
  */
 #ifndef NETLOGD_PAST_H
 #define NETLOGD_PAST_H
@@ -12,9 +12,9 @@ typedef struct past past;
 
 /*
  * Opens the files of an output that has all records (output_holds_all). The output may be closed before the result.
- * Skips files and blocks that have no records at or after since_ns, as far as this can be seen without decoding them.
- * The modification time of a file decides whether the file is skipped, with a margin of an hour for clocks that are
- * ahead. past_next therefore also returns some earlier records. Returns NULL after setting the error.
+ * Skips files whose modification time is more than an hour before since_ns; the hour allows for clocks that are ahead.
+ * Also skips blocks whose headers show that they have no records at or after since_ns. Therefore, past_next also
+ * returns some earlier records. Returns NULL after setting the error.
  */
 past *past_open(const output *out, int64_t since_ns);
 void past_close(past *p); /* NULL is allowed */
@@ -26,8 +26,8 @@ uint64_t past_get_number(const past *p);
 bool past_is_of(const past *p, const output *out);
 
 /*
- * Like nl_reader_next for a followed, nonblocking reader: returns NL_AGAIN if all written records were read. NL_OK with
- * *record NULL means that past_next is still searching for the start; call it again.
+ * Like nl_reader_next for a followed, nonblocking reader. Returns NL_AGAIN if all written records were read. If it
+ * returns NL_OK and *record is NULL, it is still searching for the start; call it again.
  */
 nl_status past_next(past *p, const nl_record **record);
 

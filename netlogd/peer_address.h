@@ -1,4 +1,4 @@
-/* Names of clients, which derive from the clients' addresses. Has no state. */
+/* Derives names of clients from their addresses. The module has no state. */
 #ifndef NETLOGD_PEER_ADDRESS_H
 #define NETLOGD_PEER_ADDRESS_H
 

@@ -18,7 +18,7 @@
 nl_status records_open_reject(const char *path);
 void records_close_reject(void);
 
-/* Returns whether decoders should pass blocks whole, because no output and no subscriber needs the blocks' records. */
+/* Returns whether decoders should pass on whole blocks, because no output and no subscriber needs single records. */
 bool records_want_blocks(void);
 
 /*
@@ -30,14 +30,14 @@ bool records_admit_block(const nl_block_header *block, unsigned owner, const cha
 
 /*
  * Handles a block that a decoder has found, and passes it on whole if possible. Returns whether it has passed on and
- * counted the block's records; otherwise, the decoder then returns the records. Sets *numbered to whether the block
- * belongs to a stream.
+ * counted the whole block. If not, the decoder then returns the block's records one by one. Sets *numbered to whether
+ * the block belongs to a stream.
  */
 bool records_put_block(nl_decoder *decoder, const nl_block_view *block, bool *numbered);
 
 /*
- * Passes on a record, which the caller counts. `sequence` is the record's number in the block's stream, or NULL.
- * Returns whether the record describes a clock.
+ * Passes on a record. The caller counts the record. `sequence` points to the record's number in the stream of its
+ * block, or is NULL. Returns whether the record describes a clock.
  */
 bool records_put(const nl_record *record, const uint64_t *sequence, const char *peer);
 
@@ -49,8 +49,8 @@ bool records_put(const nl_record *record, const uint64_t *sequence, const char *
 size_t records_put_lines(nl_decoder *decoder, const char *peer, size_t *clocks);
 
 /*
- * Counts malformed input and appends it to the file for malformed input. Writes an event for each of the first ten
- * pieces of a sender. `number` is the number of this piece among the sender's pieces, from 1. `message` names the NATS
+ * Counts malformed input, and appends it to the file for malformed input. `number` is the number of this malformed
+ * input from the sender, from 1; the function writes an event for each of the first ten. `message` names the NATS
  * message, or is "".
  */
 void records_reject(const nl_malformed *what, const char *peer, const char *message, uint64_t number);

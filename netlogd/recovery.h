@@ -1,6 +1,6 @@
 /*
- * Recovers the events that killed processes of this user left behind. Every few seconds, a separate process delivers
- * them to their destinations (netlogger/recover.h).
+ * Recovers the events that killed processes of this user have not delivered. Every few seconds, a separate process
+ * delivers these events to their destinations (netlogger/recover.h).
  *
  * The process is separate for two reasons. An unresponsive destination must not delay clients. Also, the process that
  * serves clients is confined (confined.h), so it cannot write to the destinations of killed programs. The recovering
@@ -26,8 +26,8 @@ enum { RECOVERY_PATIENCE_MS = 3000 }; /* maximum time to wait at the end for a r
 recovery *recovery_start(unsigned interval_s, bool confined);
 
 /*
- * recovery_watch, which needs the server's event loop, begins to write an event to netlogd's own log for each recovered
- * log. recovery_unwatch stops this. `r` may be NULL.
+ * After recovery_watch, netlogd's own log gets an event for each recovered log, until recovery_unwatch. Both need the
+ * server's event loop. `r` may be NULL.
  */
 void recovery_watch(recovery *r);
 void recovery_unwatch(recovery *r);

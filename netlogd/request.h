@@ -1,9 +1,10 @@
 /*
  * Requests. A client sends NETLOGGER/1 and one line, and netlogd replies with records (doc/requests.md).
  *
- * request.c reads the line, calls the function of its verb (subscription.c, control.c) and sends the queue of the
- * reply. No function waits: bytes that a client does not read stay in its queue, whose size the verb must limit.
- * netlogd processes requests and sends replies in the background (background.h), except on the control socket.
+ * request.c reads the line, calls the function of its verb (subscription.c, control.c), and sends the reply from a
+ * queue. No function waits for a client. Bytes that a client does not read stay in its queue; the verb must limit the
+ * size of the queue. netlogd processes requests and sends replies in the background (background.h), except on the
+ * control socket.
  *
  * The module owns the list of requests and the total size of their queues. Only the server's thread may call it.
  */
@@ -26,8 +27,8 @@ struct request {
     client_entry entry; /* requests on the control socket are in no table */
     const listener *at; /* the listener that accepted the client; NULL: the control socket */
     bool control;       /* the request came over the control socket */
-    bool answered;      /* the line was read; later bytes are ignored */
-    bool ending;        /* the request is closed when the reply has been sent */
+    bool answered;      /* the request line was read; netlogd ignores later bytes */
+    bool ending;        /* netlogd closes the request when it has sent the reply */
     struct event *readable;
     struct event *writable;
     struct event *deadline;
@@ -46,12 +47,12 @@ enum { REQUEST_MARK_SIZE = sizeof REQUEST_MARK - 1 };
 
 typedef enum request_guess { REQUEST_NO, REQUEST_PERHAPS, REQUEST_YES } request_guess;
 
-/* Returns whether a connection that begins with these bytes is a request. Ignores the bytes after the mark. */
+/* Returns whether a connection that begins with these bytes is a request. Ignores the bytes after REQUEST_MARK. */
 request_guess request_recognise(const char *data, size_t size);
 
 /*
- * Makes a request, which takes ownership of the channel. `data` contains the bytes after the mark. Copies `peer`. In
- * the table of clients, the request replaces `entry`. `at` is the listener that accepted the client. For the control
+ * Makes a request, which takes ownership of the channel. `data` contains the bytes after REQUEST_MARK. Copies `peer`.
+ * The request replaces `entry` in the table of clients. `at` is the listener that accepted the client. For the control
  * socket, entry and at are NULL.
  */
 void request_new(nl_channel channel, const char *peer, client_entry *entry, const listener *at, const char *data,
@@ -96,7 +97,7 @@ void request_send(request *r);
 /* Like request_send, but sends in the background. */
 void request_send_later(request *r);
 
-/* Returns whether the kernel accepts no more bytes until the client has read some. */
+/* Returns whether the kernel accepts no more bytes until the client has read some bytes. */
 bool request_is_held_up(const request *r);
 
 /* Returns the number of bytes in the queue. */

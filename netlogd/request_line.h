@@ -1,6 +1,6 @@
 /*
- * Parses the line of a request, "VERB NAME=value ...". The module does nothing else, so that it can be tested
- * separately (tests/fuzz/request.c). It has no state.
+ * Parses the line of a request, "VERB NAME=value ...". Parsing is a separate module so that it can be tested alone
+ * (tests/fuzz/request.c). The module has no state.
  */
 #ifndef NETLOGD_REQUEST_LINE_H
 #define NETLOGD_REQUEST_LINE_H

@@ -16,9 +16,10 @@
 
 enum {
     /*
-     * Priorities of events. Signals come first. Clients that are served at once, and new clients, follow (libevent's
-     * default, PRIORITIES / 2). Then come the turns of waiting clients (turns.h) and datagrams, the flush of the
-     * outputs, and work for requests (background.h).
+     * Priorities of events; the lowest number is the most urgent. Clients that are served at once and new clients have
+     * libevent's default priority, SERVER_PRIORITIES / 2. SERVER_PRIORITY_TURN is for the turns of waiting clients
+     * (turns.h) and for datagrams. SERVER_PRIORITY_FLUSH is for the flush of the outputs, and
+     * SERVER_PRIORITY_BACKGROUND for work for requests (background.h).
      */
     SERVER_PRIORITY_SIGNALS = 0,
     SERVER_PRIORITY_TURN = 4,
@@ -29,8 +30,10 @@ enum {
 
 struct recovery;
 
-/* Reads the configuration again. Returns settings, which the caller frees with settings_delete, or NULL after
- * reporting all problems. */
+/*
+ * Reads the configuration again. Returns the new settings, which the caller frees with settings_delete. Returns NULL
+ * after reporting all problems.
+ */
 typedef settings *(*server_read_settings)(void *user, config_report report, void *report_user);
 
 typedef struct server_parts {
@@ -83,7 +86,7 @@ int64_t server_start_ns(void);
 /* Returns whether the server was requested to end. It may still serve clients for a short time. */
 bool server_is_ending(void);
 
-/* Returns whether the server is reading from its clients for the last time. */
+/* Returns whether the server is ending and reads from its clients for the last time. */
 bool server_is_stopping(void);
 
 #endif

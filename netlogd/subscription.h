@@ -4,18 +4,19 @@
  * While receiving, netlogd only copies a record into a backlog (backlog.h). It evaluates expressions and sends records
  * in the background (background.h), so that no expression, and no number of subscribers, delays clients that log. While
  * the backlog is full, netlogd does this work at once, 2 ms at a time and for at most 90 % of the time. If that is not
- * enough, it disconnects subscribers whose expression costs more than a microsecond per record on average, with a
- * message. The other subscribers miss the oldest records of the backlog, and netlogd reports the loss to them. A
- * subscriber whose expression costs too much for a single record (NL_FILTER_STEPS_MAX) is disconnected at once.
+ * sufficient, it sends a message to subscribers whose expressions take more than a microsecond per record on average,
+ * and disconnects these subscribers. The other subscribers miss the oldest records of the backlog, and netlogd reports
+ * the loss to them. netlogd immediately disconnects a subscriber whose expression takes too many steps for a single
+ * record (NL_FILTER_STEPS_MAX).
  *
  * Subscribers with the same expression, start time and format form a group. netlogd evaluates a record once for the
- * group, makes a line of text once for all groups of a format, and shares the bytes among all members. Each member has
- * a queue of limited size. It misses the records that do not fit. When the queue is half empty, a report takes their
- * place.
+ * group, makes a line of text once for all groups of a format, and shares the bytes among all members. Each subscriber
+ * of a group has a queue of limited size, and misses the records that do not fit. When the queue is half empty, netlogd
+ * adds a report about the missed records.
  *
  * If a subscriber also requests stored records, netlogd reads them from the output's files (past.h) in the background,
- * as fast as the subscriber reads. The subscriber joins its group when all records received so far are in the file and
- * have been read from it, so that no record is missing or repeated at the transition.
+ * as fast as the subscriber reads. The subscriber joins its group when netlogd has written all records received so far
+ * to the file and has read them from it. Therefore, no record is missing or repeated at the transition.
  *
  * The module owns all subscriptions, groups and the backlog. Only the server's thread may call it.
  */
@@ -54,7 +55,10 @@ void subscriptions_outputs_changed(void);
 /* Returns the number of the first numbered file of an output that a subscriber still has to read, or UINT64_MAX. */
 uint64_t subscriptions_get_first_needed(const output *out);
 
-/* Matches the backlog until until_ns (nl_monotonic_ns), and sends as much as the kernel accepts. */
+/*
+ * Evaluates the expressions on the backlog's records until the time until_ns (nl_monotonic_ns), and sends as many bytes
+ * as the kernel accepts.
+ */
 void subscriptions_deliver(int64_t until_ns);
 
 subscription_counts subscriptions_count(void);

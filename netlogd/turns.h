@@ -1,5 +1,5 @@
 /*
- * Turns: chooses the client whose work is done next.
+ * Chooses the client whose work is done next.
  *
  * All work that a client causes is counted in units (reader/decoder_work.h) of about a nanosecond. A client with little
  * work is served at once when its bytes arrive. A client waits in a queue if it has more work than the budget of a
@@ -11,7 +11,7 @@
  * next, and the clock moves to that tag. Two rules are added:
  * - The clock also moves by the work that is done at once, and by an eighth of the other work, divided by the number of
  *   clients. Otherwise, a series of new clients could prevent other clients from getting turns.
- * - If a client is known to have more work than can be done at once, its rank is that of a tag one turn later.
+ * - If a client is known to have more work than can be done at once, its rank is its tag plus one turn.
  *
  * Two bounds follow, which tests/unit/turns.c checks:
  * - A client that has had less than its share is served at once, or within about three turns.
@@ -30,12 +30,15 @@
 #include <stdint.h>
 
 enum {
-    TURNS_BUDGET = 1000000,  /* units of work in a turn; the last piece of work may exceed this number */
+    TURNS_BUDGET = 1000000,  /* units of work in a turn; a turn may exceed this number by its last item */
     TURNS_READ_WORK = 3000,  /* units of work of a read, not counting the work for its bytes */
     TURNS_AT_ONCE = 4000000, /* maximum work of a client before it must wait for its turn */
 };
 
-/* The state of a client. If only run and user are set, the client is not waiting and has had no work done. */
+/*
+ * The state of a client. Set `run` and `user`, and initialize the other members with zeros; the client is then not
+ * waiting.
+ */
 typedef struct turn {
     void (*run)(void *user); /* does the work of one turn */
     void *user;
@@ -56,7 +59,7 @@ bool turns_may_begin(const turn *client);
 /* Returns the maximum units of work of a client that is served at once. */
 uint64_t turns_budget_at_once(void);
 
-/* Charges the client for units of work. */
+/* Adds units of work to the client's work, and increases its tag. */
 void turns_charge(turn *client, uint64_t work);
 
 /*
@@ -76,7 +79,7 @@ static inline bool turns_is_waiting(const turn *client)
 /* Returns the maximum number of units of work of one turn so far. */
 uint64_t turns_work_max(void);
 
-/* Call it when no client has bytes to read. The work that clients have had then no longer counts. */
+/* Forgets the past work of all clients. Call it when no client has bytes to read. */
 void turns_idle(void);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The streams that a connection has recently sent. While the connection is open, they count as in use, so that no
- * output forgets them: a connection that forwards the streams of many programs may send any of them again.
+ * Lists the streams that a connection has recently sent. While the connection is open, these streams count as in use,
+ * so that no output forgets them. This is necessary because a connection that forwards the streams of many programs may
+ * send any of them again.
  *
  * The list has space for USED_STREAMS_MAX streams. Further streams replace the oldest entries. The connection owns the
  * list. Only the server's thread may call these functions.
@@ -12,7 +13,7 @@
 
 enum { USED_STREAMS_MAX = 1024, USED_STREAMS_FREE = 64 };
 
-/* Initially all zero. */
+/* Initialize the structure with zeros. */
 typedef struct used_streams {
     unsigned char (*names)[16];
     size_t count, capacity, next; /* next: index of the name to be replaced */

@@ -21,7 +21,7 @@
 enum {
     PIECE_MAX = 4 << 20,
     PIECE_MIN = 64 << 10,
-    PIECES_IN_MEMORY = 64, /* a piece is at most 1/64 of the memory */
+    PIECES_IN_MEMORY = 64, /* a piece has 1/64 of the memory, within PIECE_MIN and PIECE_MAX bytes */
     SHORTEST_LINE = 20,    /* length of DATE=YYYYMMDDhhmmss and a newline */
     SIDE_SHARE = 8,        /* 1/8 of the memory is for records in a different format */
     DECODED_AT_ONCE = 256 << 10,

@@ -14,7 +14,7 @@
 enum {
     BLOCK_MAX = 256 << 10, /* approximate bytes of text in a block */
     BLOCK_MIN = 16 << 10,
-    BLOCKS_IN_MEMORY = 1024, /* a block has at most 1/1024 of the memory */
+    BLOCKS_IN_MEMORY = 1024, /* a block has 1/1024 of the memory, within BLOCK_MIN and BLOCK_MAX bytes */
     BLOCK_COST = 2,          /* maximum ratio of a block's memory to its text */
     FORGOTTEN_AT_ONCE = 4 << 20,
 };
