@@ -118,8 +118,8 @@ static bool connections_request(int fd, int family)
 }
 
 /*
- * Formats an address and port. An IPv4 address in an IPv6 socket is written in the form of an IPv4 socket, which the
- * other end also uses.
+ * Formats an address and port. Formats an IPv4 address in an IPv6 socket like that of an IPv4 socket, so that both ends
+ * of the connection have the same texts.
  */
 static void address_text(int family, const void *address, unsigned port, char out[64])
 {
@@ -207,8 +207,8 @@ static uint64_t connection_digest(const connection *c)
 }
 
 /*
- * Finds a connection in the last measurement. Searches only a few connections from the expected index; a connection
- * that this search misses is treated as new.
+ * Returns the data of a connection from the last measurement. Searches only a few connections from the expected index.
+ * If the search does not find the connection, returns the data of a new connection.
  */
 static connection_seen find_seen(connections_state *s, uint64_t cookie)
 {
@@ -226,14 +226,14 @@ static void remember(seen_list *l, connection_seen seen)
         size_t capacity = l->capacity > 0 ? 2 * l->capacity : 256;
         connection_seen *list = realloc(l->list, capacity * sizeof *list);
         if (list == NULL)
-            return; /* the connection is logged in each measurement */
+            return; /* the sensor then logs the connection in each measurement */
         l->list = list;
         l->capacity = capacity;
     }
     l->list[l->count++] = seen;
 }
 
-/* Returns whether to log the connection. Adds it to the connections of this measurement. */
+/* Returns whether to log the connection. Adds the connection to the connections of this measurement. */
 static bool is_due(connections_state *s, const connection *c)
 {
     const uint32_t *cookie = c->socket->id.idiag_cookie;
@@ -266,7 +266,7 @@ static void log_connection(measurement *m, connection *c)
     const struct inet_diag_msg *d = c->socket;
     address_text(d->idiag_family, d->id.idiag_src, ntohs(d->id.idiag_sport), c->local);
     address_text(d->idiag_family, d->id.idiag_dst, ntohs(d->id.idiag_dport), c->peer);
-    bool is_chosen = c->state != NULL && s->peer[0] == '\0'; /* by the kernel */
+    bool is_chosen = c->state != NULL && s->peer[0] == '\0'; /* the kernel has selected the connection */
     if (!is_chosen && (!is_selected(s, ntohs(d->id.idiag_sport), ntohs(d->id.idiag_dport), c->peer) || !is_due(s, c)))
         return;
     s->logged++;
@@ -298,7 +298,7 @@ static uint64_t jiffies_us(const connections_state *s, uint64_t jiffies)
     return (uint64_t)((double)jiffies * s->jiffy_us);
 }
 
-/* Logs a connection that the iterator has passed. */
+/* Logs a connection that the BPF iterator has passed to the reader. */
 static void log_state(void *user, const struct tcp_state *t)
 {
     measurement *m = user;
@@ -384,7 +384,7 @@ static void log_message(measurement *m, const struct nlmsghdr *head)
         log_connection(m, &c);
 }
 
-/* Reads the whole reply. */
+/* Reads the whole reply and logs its connections. Returns false on failure. */
 static bool read_reply(measurement *m, int fd)
 {
     static _Alignas(struct nlmsghdr) char bytes[32 << 10];
@@ -449,7 +449,7 @@ static void log_ends(measurement *m)
         log_end(m, &end, clock_ns);
 }
 
-/* Reads all connections with sock_diag. */
+/* Reads all connections with sock_diag. Returns false if this fails for IPv4 and IPv6. */
 static bool poll_connections(measurement *m)
 {
     connections_state *s = m->state;

@@ -1,6 +1,6 @@
 /*
  * Implements the sensors memory, swap, vm and tcp. Each field is a number in a file of /proc, or the increase of such a
- * number. The numbers are described in proc_meminfo(5), proc_vmstat(5) and RFC 4022 (/proc/net/snmp); /proc/net/netstat
+ * number. proc_meminfo(5), proc_vmstat(5) and RFC 4022 (/proc/net/snmp) describe the numbers. /proc/net/netstat
  * contains counters that only Linux has.
  */
 #include "config.h"
@@ -25,12 +25,12 @@ static const struct {
 };
 
 /*
- * A counter's value is one of three: the number itself, its increase since the last measurement, or its increase per
- * second.
+ * The value of a field: the counter itself (AMOUNT), its increase since the last measurement (RISE), or its increase
+ * per second (RATE).
  */
 typedef enum counter_value { AMOUNT, RISE, RATE } counter_value;
 
-enum { FIELDS_MAX = 16, PAGES = 0 /* PAGES as a scale: the file counts pages */ };
+enum { FIELDS_MAX = 16, PAGES = 0 /* PAGES as the scale: the file counts pages of memory */ };
 
 /* How to measure the sensor's field that has the same index. */
 typedef struct counter {
@@ -46,7 +46,8 @@ typedef struct counters_state {
     uint64_t before[FIELDS_MAX];
 } counters_state;
 
-/* Returns whether the field has a value in this measurement. */
+/* Sets *value to the field's value in this measurement, and *before to the counter. Returns false if the field has no
+ * value. */
 static bool counter_measure(const measurement *m, const counter *c, uint64_t *before, uint64_t *value)
 {
     const counters_state *s = m->state;

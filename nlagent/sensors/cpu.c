@@ -1,5 +1,5 @@
-/* Reports how all processors together, and each processor, have spent the time since the last measurement, in
- * percent. Reads the "cpu" lines of proc_stat(5). */
+/* Reports the percentage of the time since the last measurement in each state, for all processors together and for each
+ * processor. Reads the "cpu" lines of proc_stat(5). */
 #include "config.h"
 
 #include "sensors/sensor.h"
@@ -27,7 +27,7 @@ static void add_states(nl_record *record, const uint64_t rise[STATES], uint64_t 
         add_rounded(record, names[i], (double)rise[i] * percent, 2);
 }
 
-/* Measures the line "cpu3 1 2 3 ...", or "cpu  1 2 3 ..." for all processors. */
+/* Measures the line "cpu3 1 2 3 ..." of a processor, or "cpu  1 2 3 ..." of all processors. */
 static bool measure_line(measurement *m, const char *line)
 {
     cpu_state *s = m->state;

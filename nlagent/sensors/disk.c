@@ -36,7 +36,7 @@ typedef struct disk_state {
 static bool is_whole_disk(const char *name)
 {
     char path[160];
-    snprintf(path, sizeof path, "/sys/block/%s", name); /* partitions have no such directory */
+    snprintf(path, sizeof path, "/sys/block/%s", name); /* partitions have no directory in /sys/block */
     return access(path, F_OK) == 0;
 }
 
@@ -71,7 +71,7 @@ static void log_device(measurement *m, const char *name, const uint64_t *rise, u
     record_end(m);
 }
 
-/* Measures the line of a device, and adds to the sums. */
+/* Measures the line of a device, and adds its counters to the sums. */
 static void measure_line(measurement *m, const char *line, uint64_t sums[COLUMNS])
 {
     disk_state *s = m->state;

@@ -1,6 +1,6 @@
 /*
- * Reports the free space on the file systems of this host's devices. Excludes network file systems, because a query may
- * never return. See proc_pid_mountinfo(5) and statvfs(3).
+ * Reports the free space on the file systems of this host's devices. Excludes network file systems, because a query of
+ * a network file system may never return. See proc_pid_mountinfo(5) and statvfs(3).
  */
 #include "config.h"
 
@@ -32,7 +32,7 @@ static bool filesystem_open(void *state, const sensor_spec *spec)
     return true;
 }
 
-/* Decodes escapes in place; \040 is a blank. */
+/* Decodes octal escapes in place, such as \040 for a blank. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -47,7 +47,8 @@ static void unescape(char *text)
     *to = '\0';
 }
 
-/* Returns whether this is the first mount of its device. */
+/* Returns whether this is the first mount of a device in this measurement. Also returns false if there are MOUNTS_MAX
+ * devices. */
 static bool is_new(filesystem_state *s, const char *device)
 {
     for (size_t i = 0; i < s->count; i++)

@@ -54,7 +54,7 @@ static bool send_all(int fd, const char *text, int64_t deadline_ns)
     return true;
 }
 
-/* Reads until the server closes the connection. */
+/* Reads at most max_size bytes until the server closes the connection. Returns false and sets the error on failure. */
 static bool http_read_all(int fd, size_t max_size, int64_t deadline_ns, nl_buffer *body)
 {
     body->size = 0;
@@ -76,7 +76,7 @@ static bool http_read_all(int fd, size_t max_size, int64_t deadline_ns, nl_buffe
     }
 }
 
-/* Parses and removes the header. */
+/* Parses the header and removes it from the body. Returns false and sets the error if the reply is not HTTP. */
 static bool parse_head(http_reply *a)
 {
     const char *end = strstr(a->body.data, "\r\n\r\n");

@@ -17,8 +17,8 @@ bool http_place_read(const char *url, http_place *place);
 typedef struct http_reply {
     bool connected;
     int status;        /* 0: no reply */
-    double connect_ms; /* duration of connecting */
-    double reply_ms;   /* duration of the whole request */
+    double connect_ms; /* duration of connecting in milliseconds */
+    double reply_ms;   /* duration of the whole request in milliseconds */
     nl_buffer body;    /* NUL-terminated; owned by the caller, and overwritten by the next call */
 } http_reply;
 

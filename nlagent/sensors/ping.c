@@ -1,8 +1,8 @@
 /*
  * Measures round-trip times to a host with ICMP echo requests, and counts losses. A measurement reads the replies that
- * have arrived since the last measurement, with the time at which the kernel received each, and sends new requests. It
- * never waits. A request without a reply after two intervals counts as lost. The sensor uses ICMP sockets
- * (net.ipv4.ping_group_range), or raw sockets if the user has the right.
+ * have arrived since the last measurement, and sends new requests. It never waits. The time of a reply is the time at
+ * which the kernel received it. A request without a reply after two intervals counts as lost. The sensor uses ICMP
+ * sockets (net.ipv4.ping_group_range), or raw sockets if the user has the right.
  */
 #include "config.h"
 
@@ -96,7 +96,7 @@ static uint16_t checksum(const void *data, size_t size)
 static void send_one(ping_state *s, uint32_t number)
 {
     struct {
-        struct icmphdr head; /* the same for IPv6 */
+        struct icmphdr head; /* ICMPv6 has the same header */
         payload load;
     } packet = {.head = {.type = s->peer.ss_family == AF_INET6 ? ICMP6_ECHO_REQUEST : ICMP_ECHO,
                          .un.echo = {.id = htons((uint16_t)getpid()), .sequence = htons((uint16_t)s->round)}},
@@ -109,7 +109,7 @@ static void send_one(ping_state *s, uint32_t number)
         return;
 }
 
-/* Returns the time at which the kernel received the message. */
+/* Returns the time at which the kernel received the message, or the current time if the message does not contain it. */
 static int64_t received_ns(struct msghdr *message)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c))
@@ -134,7 +134,7 @@ static void read_reply(ping_state *s, const unsigned char *bytes, size_t size, i
     if (head.type != (six ? ICMP6_ECHO_REPLY : ICMP_ECHOREPLY) || load.mark != s->mark || s->round - load.round > 1)
         return; /* the reply belongs to another process, or is too late */
     double us = (double)(at_ns - load.sent_ns) / 1e3;
-    us = us > 0 ? us : 0; /* negative if the clock was set back in the meantime */
+    us = us > 0 ? us : 0; /* the difference is negative if the clock was set back in the meantime */
     s->min_us = s->found == 0 || us < s->min_us ? us : s->min_us;
     s->max_us = s->found == 0 || us > s->max_us ? us : s->max_us;
     s->sum_us = (s->found == 0 ? 0 : s->sum_us) + us;
@@ -179,7 +179,7 @@ static bool ping_measure(measurement *m)
     ping_state *s = m->state;
     read_replies(s);
     if (m->seconds > 0) {
-        /* The requests of the round before the last had two intervals in which to get replies. */
+        /* Report the round before the latest round, whose requests were sent two intervals ago. */
         uint32_t before = (s->round - 1) % 2, now = s->round % 2;
         uint32_t sent = s->round > 1 ? s->sent[before] : s->sent[now];
         uint32_t lost = s->round > 1 ? s->sent[before] - s->replied[before] : 0;

@@ -72,7 +72,7 @@ typedef struct process {
     uint64_t numbers[NUMBERS];
 } process;
 
-/* Parses the line of a process. The last parenthesis ends the name. Negative numbers are not used. */
+/* Parses the line of a process. The last parenthesis ends the name. Returns false if the line is invalid. */
 static bool read_process(const char *text, process *p)
 {
     const char *open = strchr(text, '('), *close = strrchr(text, ')');
@@ -91,7 +91,7 @@ static bool read_process(const char *text, process *p)
     return true;
 }
 
-/* Reads statm, because the number in stat is inaccurate. */
+/* Returns the resident pages from /proc/PID/statm, because the number in /proc/PID/stat is inaccurate. */
 static uint64_t resident_pages(processes_state *s, const char *pid)
 {
     char path[64];
@@ -142,7 +142,7 @@ static void log_process(measurement *m, const process *p)
     record_end(m);
 }
 
-/* Logs a process. Returns false if the process does not match. */
+/* Logs a process. Returns false if the process does not match or has ended. */
 static bool measure_process(measurement *m, const char *pid)
 {
     processes_state *s = m->state;

@@ -1,6 +1,6 @@
 /*
  * Reads the samples of a Prometheus exporter, in text format 0.0.4 (Prometheus documentation, "Exposition formats").
- * The event has the name of the metric, VALUE is the sample, and each label becomes a field.
+ * The name of the metric becomes the event, the sample becomes the field VALUE, and each label becomes a field.
  */
 #include "config.h"
 

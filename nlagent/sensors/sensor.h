@@ -1,11 +1,12 @@
 /*
- * Host sensors. A sensor measures the kernel or a server at regular intervals. Each measurement produces some records.
+ * The interface of host sensors. A sensor measures the kernel or a server at regular intervals. Each measurement
+ * produces some records.
  *
  * A sensor consists of a file in this directory and a row in the table in kinds.c. Its measure function reads values,
  * mostly from /proc. For each object of its kind, it logs a record: it calls record_begin, adds fields, and calls
  * record_end. Kernel counters only increase. A sensor logs their increase since its last measurement, mostly as rates;
- * its first measurement has no such fields. The table of fields is the only description of the records. It is the
- * source of --list, doc/sensors.md and directory entries.
+ * its first measurement has no such fields. The sensor's table of fields is the only description of its records.
+ * --list, doc/sensors.md and the entries in directories come from this table.
  *
  * A specification names a sensor and its arguments, such as "cpu" or "ping?host=dpss1.lbl.gov" (spec.h). Not
  * thread-safe.
@@ -48,7 +49,7 @@ typedef struct sensor_kind {
     const sensor_field *fields; /* ends with a field that has no event */
     /* Called once, before the first measurement; may be NULL. Returns false and sets the error on failure. */
     bool (*open)(void *state, const sensor_spec *spec);
-    /* Returns false and sets the error if this host lacks the objects to measure. */
+    /* Measures once. Returns false and sets the error if this host lacks the objects to measure. */
     bool (*measure)(measurement *m);
     size_t state_size;
 } sensor_kind;
@@ -82,8 +83,8 @@ bool proc_read(const char *path, nl_buffer *buffer);
 bool proc_find(const char *text, const char *name, uint64_t *value);
 
 /*
- * Finds a number in a table such as /proc/net/snmp. In such a table, a line of names ("Tcp: A B C") is followed by a
- * line of values ("Tcp: 1 2 3"). Returns false if the table lacks the column.
+ * Finds a number in a table such as /proc/net/snmp. In such a table, a line of values ("Tcp: 1 2 3") follows a line of
+ * names ("Tcp: A B C"). Returns false if the table lacks the column.
  */
 bool proc_find_column(const char *text, const char *table, const char *name, uint64_t *value);
 

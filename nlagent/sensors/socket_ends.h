@@ -1,5 +1,5 @@
 /*
- * The ends of TCP connections, from an eBPF program (tcp_close.bpf.c). The connections sensor calls this module to
+ * Reads the ends of TCP connections from an eBPF program (tcp_close.bpf.c). The connections sensor calls this module to
  * report connections that begin and end between two measurements. Not thread-safe.
  *
  * The eBPF program stores the ends in a ring of 16 MiB, which has space for the ends of 80,000 connections. It counts

@@ -15,7 +15,7 @@ enum { COST_FACTOR = 100, OWNERS_MAX = 1 << 16, SOCKETS_MAX = 1 << 22 };
 
 typedef struct owned_socket {
     uint64_t inode;
-    uint32_t owner; /* index */
+    uint32_t owner; /* index in owners */
 } owned_socket;
 
 struct socket_owners {
@@ -32,7 +32,8 @@ socket_owners *socket_owners_new(void)
     return calloc(1, sizeof(socket_owners));
 }
 
-/* Makes space for one more element of an array. */
+/* Makes space for one more element of an array. Returns false if the array has `max` elements or memory is
+ * insufficient. */
 static bool owners_grow(void **array, size_t count, size_t *capacity, size_t size, size_t max)
 {
     if (count < *capacity)

@@ -2,9 +2,9 @@
  * Finds the processes that own sockets.
  *
  * Only /proc/PID/fd relates a socket to its processes, and a search of all processes is slow. The module therefore
- * keeps the result of the last search, and searches again only when an unknown socket is looked up. Its searches use at
- * most 1 % of one processor: after a search that used 5 ms, the next search follows 500 ms later. It uses 16 bytes per
- * socket and about 150 bytes per process. The connections sensor calls it. Not thread-safe.
+ * keeps the result of the last search, and searches again only when the caller looks up an unknown socket. The searches
+ * use at most 1 % of one processor: after a search that used 5 ms, the module does not search for 500 ms. The module
+ * uses 16 bytes per socket and about 150 bytes per process. The connections sensor calls this module. Not thread-safe.
  */
 #ifndef NLAGENT_SOCKET_OWNERS_H
 #define NLAGENT_SOCKET_OWNERS_H
@@ -16,7 +16,7 @@ typedef struct socket_owner {
     char program[16]; /* the process's name, as in /proc/PID/comm */
     char cgroup[128]; /* path in the hierarchy of version 2; "" if unknown */
     int64_t read_ns;  /* time at which socket_owners_read_times has read the members below */
-    uint64_t wait_us; /* time in which its main thread waited for a processor */
+    uint64_t wait_us; /* time in which the process's main thread waited for a processor, in microseconds */
     char state;       /* R: running; S: sleeping; D: waiting for I/O; 0: unknown */
 } socket_owner;
 
@@ -31,7 +31,8 @@ socket_owners *socket_owners_new(void);
  */
 const socket_owner *socket_owners_find(socket_owners *o, uint64_t inode);
 
-/* Reads the state of an owner and the time that it has waited for a processor. Reads at most once for each now_ns. */
+/* Reads the state of an owner, and the time that the owner has waited for a processor. Does nothing if the values were
+ * already read at the time now_ns. */
 void socket_owners_read_times(socket_owners *o, const socket_owner *owner, int64_t now_ns);
 
 #endif

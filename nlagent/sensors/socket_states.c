@@ -29,7 +29,7 @@ void socket_states_free(socket_states *s)
     free(s);
 }
 
-/* Returns a descriptor from which the connections of this network namespace are read once, or -1. */
+/* Returns a descriptor for one reading of the connections of this network namespace, or -1. */
 static int begin_states(const socket_states *s)
 {
     union bpf_attr attributes = {0};

@@ -14,8 +14,9 @@
 typedef struct socket_states socket_states;
 
 /*
- * Returns the reader, or NULL if the iterator is not possible. `port` selects connections with this local or remote
- * port; 0: any port. If `all` is true, the kernel also passes connections that have not changed.
+ * Returns a reader, or NULL if the kernel or the process's rights do not permit the iterator. `port` selects
+ * connections with this local or remote port; 0: any port. If `all` is true, the kernel also passes connections that
+ * have not changed.
  */
 socket_states *socket_states_new(uint16_t port, bool all);
 void socket_states_free(socket_states *s); /* s may be NULL */
@@ -23,7 +24,8 @@ void socket_states_free(socket_states *s); /* s may be NULL */
 /* Receives the state of a connection, which is valid during the call. */
 typedef void socket_states_take(void *user, const struct tcp_state *state);
 
-/* Reads the connections. Sets *count to the number of connections with the port. Returns false on failure. */
+/* Reads the connections, and passes each to `take`. Sets *count to the number of connections with the port. Returns
+ * false on failure. */
 bool socket_states_read(socket_states *s, socket_states_take *take, void *user, uint64_t *count);
 
 #endif

@@ -22,7 +22,7 @@ static int hex(char digit)
     return digit >= '0' && digit <= '9' ? digit - '0' : isxdigit((unsigned char)digit) ? (digit | 32) - 'a' + 10 : -1;
 }
 
-/* Decodes %XX in place. Returns false if the result contains control characters. */
+/* Decodes %XX in place. Returns false if an escape is invalid, or if the result contains control characters. */
 static bool spec_decode(char *text)
 {
     char *to = text;
@@ -47,7 +47,8 @@ static int spec_compare(const void *a, const void *b)
     return strcmp(((const sensor_argument *)a)->name, ((const sensor_argument *)b)->name);
 }
 
-/* Splits name=value&name=value in place. */
+/* Splits name=value&name=value in place, and adds the arguments. Returns false and sets the error if the text is
+ * invalid. */
 static bool spec_read_arguments(sensor_spec *s, char *text)
 {
     for (char *rest = text, *part; (part = strsep(&rest, "&")) != NULL;) {

@@ -1,5 +1,5 @@
 /*
- * The specification of a sensor: its name and arguments.
+ * Parses the specification of a sensor: its name and arguments.
  *
  *   cpu
  *   ping?host=dpss1.lbl.gov
@@ -43,7 +43,8 @@ const char *spec_argument(const sensor_spec *spec, const char *name);
  */
 bool spec_number(const sensor_spec *spec, const char *name, long min, long max, long initial, long *value);
 
-/* Returns the first argument that is not in `names`, or NULL. In `names`, each name has a blank before and after it. */
+/* Returns the name of the first argument that is not in `names`, or NULL. In `names`, each name has a blank before and
+ * after it. */
 const char *spec_unknown(const sensor_spec *spec, const char *names);
 
 #endif

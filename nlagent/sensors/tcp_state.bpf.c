@@ -115,7 +115,8 @@ static __always_inline __u32 since(__u32 first, __u32 last)
     return (__s32)(last - first) > 0 ? last - first : 0;
 }
 
-/* Returns the time that a clock of the sender has counted (tcp_get_info_chrono_stats). */
+/* Returns the time in jiffies that one of the kernel's timers for the sender has counted (tcp_get_info_chrono_stats).
+ */
 static __always_inline __u64 chrono(const struct tcp_sock *tp, int kind, __u32 running, __u32 now)
 {
     return (__u64)tp->chrono_stat[kind - 1] + (running == (__u32)kind ? now - tp->chrono_start : 0);
@@ -207,7 +208,7 @@ int read_states(struct bpf_iter__tcp *ctx)
         .scale_out = BPF_CORE_READ_BITFIELD_PROBED(options, snd_wscale),
         .scale_in = BPF_CORE_READ_BITFIELD_PROBED(options, rcv_wscale),
     };
-    /* A waiting limit also counts as busy. */
+    /* The kernel counts the time limited by the receiver or the send buffer separately. Such time is also busy time. */
     row.busy = chrono(tp, CHRONO_BUSY, running, now) + row.receiver_limited + row.buffer_limited;
     struct socket_alloc *socket = (struct socket_alloc *)s->sk_socket;
     if (socket)
@@ -226,7 +227,7 @@ int read_states(struct bpf_iter__tcp *ctx)
     if (bpf_seq_write(ctx->meta->seq, &row, sizeof row) != 0)
         return 0;
     connections++;
-    if (seen) { /* if memory is insufficient, every measurement passes the connection */
+    if (seen) { /* without memory for `seen`, the program passes the connection in every measurement */
         seen->digest = digest;
         seen->passed_ns = now_ns;
     }

@@ -6,9 +6,9 @@
 
 enum {
     PIECE_SIZE = 1 << 20,
-    STRETCH_SIZE =
-        64 << 10, /* maximum bytes of a stretch of text; to fetch one record, nlv decodes its stretch from the start */
-    LINE_SLACK = 64, /* maximum number of bytes of a line besides its record */
+    STRETCH_SIZE = 64 << 10, /* maximum bytes of a stretch of text; to fetch a record, nlv decodes the record's stretch
+                                from the start */
+    LINE_SLACK = 64,         /* maximum number of bytes of a line besides its record */
 };
 
 struct block_cutter {
@@ -46,8 +46,7 @@ static void end_text(block_cutter *c)
 }
 
 /*
- * Adds a block to c->found without the records that were read before. If some of these records follow a new record,
- * adds them too.
+ * Adds a block to c->found. Skips the records that were read before, unless they follow new records.
  */
 static void add_block(void *user, const nl_block_view *view)
 {

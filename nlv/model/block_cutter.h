@@ -1,7 +1,7 @@
 /*
- * Finds the blocks of a growing binary log, and the stretches of text between the blocks. It verifies checksums,
- * follows the streams' sequence numbers, and reports damage and loss. It does not decode blocks; the threads of scan.h
- * do that later.
+ * Finds the blocks of a growing binary log, and the stretches of text between the blocks. The module verifies
+ * checksums, follows the streams' sequence numbers, and reports damage and loss. The threads of scan.h later decode the
+ * blocks.
  *
  * Only one thread may use a block_cutter.
  */
@@ -22,7 +22,7 @@ block_cutter *block_cutter_new(program_reading *reading, const char *name, const
                                uint64_t first);
 void block_cutter_free(block_cutter *c);
 
-/* Returns the offset up to which the file has been read. */
+/* Returns the offset in bytes up to which the file has been read. */
 uint64_t block_cutter_offset(const block_cutter *c);
 
 /* Reads up to `size` more bytes, and appends complete blocks (log_block) to `found`. */

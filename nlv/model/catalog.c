@@ -6,8 +6,8 @@
 
 enum {
     EVENLY = 1500,         /* number of sampled records, spread evenly over the log */
-    EACH = 6,              /* number of records that are sampled at the start of each event */
-    SCANNED_MAX = 1 << 20, /* number of records that are searched for the first records of events */
+    EACH = 6,              /* number of first records of each event in the sample */
+    SCANNED_MAX = 1 << 20, /* maximum number of records in which the module searches for the first records of events */
     FIELDS_MAX = 1 << 16,  /* maximum total number of fields of all events */
 };
 
@@ -52,7 +52,7 @@ static void catalog_take(void *user, const nl_record *record)
     }
 }
 
-/* Reads the first records of each event, and records from all parts of the log. */
+/* Collects the fields of the first records of each event, and of records from all parts of the log. */
 static void catalog_look(const model *m, gathering *g)
 {
     const store *s = model_store(m);

@@ -1,6 +1,6 @@
 /*
- * The events of the logs and their fields, for the editor. The catalog comes from a sample: the first records of each
- * event, and records from all parts of the logs.
+ * Lists the events of the logs and their fields, for the editor. The list comes from a sample: the first records of
+ * each event, and records from all parts of the logs.
  */
 #ifndef NLV_CATALOG_H
 #define NLV_CATALOG_H
@@ -9,7 +9,7 @@
 
 typedef struct catalog_field {
     char *name;
-    bool is_number; /* true in all records of the sample */
+    bool is_number; /* the field is a number in all records of the sample */
 } catalog_field;
 
 typedef struct catalog_event {

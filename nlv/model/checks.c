@@ -36,8 +36,8 @@ static int64_t end_of_chunk(const store *s, uint32_t number)
 }
 
 /*
- * Reports a gap that covers at least 90 % of the log's time, because the picture then shows the records before and
- * after the gap very close together. Searches for the gap in the chunk that covers the longest time.
+ * Reports a gap without records that covers at least 90 % of the log's time. In a picture of the whole log, the records
+ * before and after such a gap are very close together. Searches for the gap in the chunk that covers the longest time.
  */
 static void check_gap(const store *s, GPtrArray *notices)
 {
@@ -88,7 +88,7 @@ static int compare_times(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Returns the median duration of lifeline segments, from a sample, or 0 if there are no segments. */
+/* Returns the median duration of a sample of lifeline segments, in nanoseconds, or 0 if there are no segments. */
 static double usual_segment_ns(const store *s)
 {
     enum { LOOKED_AT = 20000 };
@@ -108,7 +108,8 @@ static double usual_segment_ns(const store *s)
     return median;
 }
 
-/* Returns the error of a host's clock as text, or NULL if it is below matters_ns. The caller frees it with g_free. */
+/* Returns the error of a host's clock as text, or NULL if the error is unknown or below matters_ns. The caller frees
+ * the text with g_free. */
 static char *clock_fault(const store *s, uint16_t host, double matters_ns)
 {
     store_clock off = store_clock_furthest(s, host);

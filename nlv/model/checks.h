@@ -10,8 +10,8 @@
 #include <glib.h>
 
 /*
- * Appends a sentence to notices for each anomaly. `d` is the drawing of the store's spec. The sentences are freed with
- * g_free. If `in_order` is true, the records came from one file, which should be in order of time.
+ * Appends a sentence to `notices` for each anomaly. `d` is the drawing of the store's spec. The caller frees the
+ * sentences with g_free. If `in_order` is true, the records came from one file, which should be in order of time.
  */
 void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *notices);
 

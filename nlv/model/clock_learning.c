@@ -12,7 +12,7 @@ typedef struct learning {
     model *model;
     const atomic_bool *stopping;
     correction *clocks;
-    uint64_t done, all; /* in bytes; done is the total size of the previous files */
+    uint64_t done, all; /* sizes in bytes: of the previous files, and of all files */
 } learning;
 
 static void learn_record(void *user, const nl_record *record)

@@ -1,5 +1,5 @@
-/* Learns the offsets of the hosts' clocks from the logs of a model. The module has no state. The loader calls
- * this module. */
+/* Computes the offsets of the hosts' clocks from the logs of a model. The module has no state. The loader calls this
+ * module. */
 #ifndef NLV_CLOCK_LEARNING_H
 #define NLV_CLOCK_LEARNING_H
 

@@ -7,7 +7,7 @@
 enum {
     NAMES_CAPACITY = NAMES_NONE + 1,
     OBJECTS_LOOKED_AT =
-        2000000, /* if there are more objects, nlv does not examine them, and every name gets a colour */
+        2000000, /* maximum number of objects that nlv examines; if there are more, every name gets a colour */
 };
 
 colors *colors_new(void)
@@ -27,7 +27,7 @@ void colors_free(colors *c)
     g_free(c);
 }
 
-/* The names that need a colour. */
+/* The names that need a colour and have none. */
 typedef struct name_set {
     const colors *colors;
     bool *seen[3];

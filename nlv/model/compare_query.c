@@ -22,7 +22,8 @@ void compare_query_free(compare_query *q)
     g_free(q);
 }
 
-/* Sets the requests that an expression selects or, if `excludes` is true, the requests that it does not select. */
+/* Sets a side to the requests that an expression selects or, if `excludes` is true, to all other requests. Returns
+ * false and sets the error if the expression is invalid. */
 static bool parse_side(compare_query_side *side, const char *expression, bool excludes)
 {
     side->name = excludes ? g_strdup("the other requests") : g_strdup(expression);
@@ -31,7 +32,8 @@ static bool parse_side(compare_query_side *side, const char *expression, bool ex
         side->log = g_strdup(expression + strlen(log_prefix));
         return true;
     }
-    if (!filters_accept(expression)) /* an unbalanced parenthesis could become valid inside other parentheses */
+    if (!filters_accept(expression)) /* check the expression alone, because unbalanced parentheses could become valid
+                                        inside other parentheses */
         return false;
     char *where = g_strdup_printf("%s%s(%s)", excludes ? "!" : "",
                                   request_filter_selects_requests(expression) ? "" : "any", expression);

@@ -1,7 +1,7 @@
 /*
- * The two sides of a comparison, as the user writes them. A side is an expression on records or requests (filters.h),
- * or "log:NAME", the requests of a log. If the second side is empty, it consists of the requests that are not on the
- * first side. If both sides are empty, they are the first two logs. This module has no state.
+ * Parses the two sides of a comparison, as the user writes them. A side is an expression on records or requests
+ * (filters.h), or "log:NAME", the requests of a log. If the second side is empty, it consists of the requests that are
+ * not on the first side. If both sides are empty, they are the first two logs. This module has no state.
  */
 #ifndef NLV_COMPARE_QUERY_H
 #define NLV_COMPARE_QUERY_H
@@ -22,12 +22,12 @@ typedef struct compare_query {
     char *filter;        /* text of the filter that compare_query_narrow has applied, for messages; or NULL */
 } compare_query;
 
-/* Returns NULL and sets the error if an expression is invalid. NULL and "" are empty. */
+/* Parses the sides. NULL and "" are empty. Returns NULL and sets the error if an expression is invalid. */
 compare_query *compare_query_parse(const char *first, const char *second);
 
 /*
- * Leaves out the requests that do not match the first step of a filter, which may be NULL. Returns false and sets the
- * error if the total number of terms in the filter and an expression of the query is too large.
+ * Excludes the requests that do not match the first step of a filter from both sides. `f` may be NULL. Returns false
+ * and sets the error if the filter and an expression of the query together have too many terms.
  */
 bool compare_query_narrow(compare_query *q, const filters *f);
 

@@ -54,7 +54,8 @@ comparison_map *comparison_map_new(void)
     return g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
 }
 
-/* Returns the row with this name. Takes ownership of `name` and `program`. */
+/* Returns the row with this name, and adds it if necessary. If there are too many rows, returns the row for all others.
+ * Takes ownership of `name` and `program`. */
 static compared_row *find_row(comparison *c, char *name, char *program, bool is_edge)
 {
     char *key = g_strjoin("\n", is_edge ? "edge" : "span", name, program, NULL);
@@ -197,7 +198,7 @@ static unit_kind units_of(const comparison_side *s)
     return (unit_kind){(unsigned)((s->requests + s->unit_size - 1) / s->unit_size), false};
 }
 
-/* Compares sums per request. */
+/* Compares the two sides' sums, divided by the numbers of requests. */
 static contrast contrast_sums(const comparison *c, const unit_sums sums[COMPARED_SIDES])
 {
     unit_sums both[COMPARED_SIDES];
@@ -210,7 +211,7 @@ static contrast contrast_sums(const comparison *c, const unit_sums sums[COMPARED
     return contrast_make(&both[0], &kinds[0], &both[1], &kinds[1]);
 }
 
-/* Returns the bin whose lower limit divides the requests of both sides into the most equal halves. The sides have equal
+/* Returns the bin whose lower limit is nearest to the median duration of both sides together. The sides have equal
  * weights. */
 static unsigned median_bin(const comparison *c)
 {
@@ -239,7 +240,7 @@ static contrast contrast_slower(const comparison *c)
     return contrast_sums(c, sums);
 }
 
-/* Removes the rows that are on no critical path. */
+/* Removes the rows that have no time on critical paths. */
 static void drop_rows_without_time(comparison *c)
 {
     g_hash_table_remove_all(c->index);

@@ -1,11 +1,11 @@
 /*
  * Compares the requests of two sides: two logs, two groups of requests, or the requests of two time ranges.
  *
- * request_reading.c adds the requests of one side after the other. The module keeps the sums of a side in at most
- * UNITS_MAX blocks of consecutive requests, because requests of one run depend on each other (requests/contrast.h). The
- * times of a row on the critical paths, divided by the number of requests, add up to the requests' mean duration.
- * Memory is bounded: rows beyond COMPARED_ROWS_MAX are joined in one row. The caller locks a comparison that several
- * threads use.
+ * request_reading.c adds the requests of the first side and then those of the second side. The module keeps the sums of
+ * a side in at most UNITS_MAX blocks of consecutive requests, because requests of one run depend on each other
+ * (requests/contrast.h). The times of a row on the critical paths, divided by the number of requests, add up to the
+ * requests' mean duration. Memory is bounded: one row contains the sums of all rows beyond COMPARED_ROWS_MAX. The
+ * caller locks a comparison that several threads use.
  */
 #ifndef NLV_COMPARISON_H
 #define NLV_COMPARISON_H
@@ -16,7 +16,7 @@
 
 enum { COMPARED_SIDES = 2, COMPARED_ROWS_MAX = 4096 };
 
-/* The level of the intervals, and the false discovery rate of all tests of a comparison. */
+/* The error probability of the confidence intervals, and the false discovery rate of all tests of a comparison. */
 #define COMPARED_LEVEL 0.05
 
 /* A span, or an edge between two events. */
@@ -38,10 +38,10 @@ typedef struct compared_request {
 typedef struct comparison_side {
     char *name; /* for people */
     uint64_t requests, failed;
-    uint64_t cut;         /* number of these requests of which only a part was compared, because memory ran out */
-    uint64_t unselected;  /* number of requests in the side's logs that the side does not include */
-    uint64_t undrawn;     /* number of requests that were left out, because the drawing shows none of their events */
-    uint64_t overlapping; /* number of spans that were left out, because it is unknown to which requests they belong */
+    uint64_t cut; /* number of the side's requests of which only a part was compared, because of the memory limit */
+    uint64_t unselected;      /* number of requests in the side's logs that the side does not include */
+    uint64_t undrawn;         /* number of excluded requests of which the drawing shows no event */
+    uint64_t overlapping;     /* number of excluded spans that cannot be assigned to requests */
     uint64_t bins[HEAT_ROWS]; /* number of requests by duration (heat_map.h) */
     uint32_t unit_bins[UNITS_MAX][HEAT_ROWS];
     unit_sums durations; /* number of requests in each unit, and the sum of their durations */
@@ -75,11 +75,12 @@ void comparison_free(comparison *c); /* NULL is allowed */
 typedef GHashTable comparison_map;
 comparison_map *comparison_map_new(void);
 
-/* Adds a request. `request` describes it. */
+/* Adds a request to a side. `g` is the request's graph, `request` describes the request, and `map` belongs to `reader`.
+ */
 void comparison_add(comparison *c, unsigned side, comparison_map *map, const request_graph *g,
                     const request_reader *reader, const compared_request *request);
 
-/* Computes the differences and sorts the rows. */
+/* Computes the differences and sorts the rows. Call it after the last request. */
 void comparison_finish(comparison *c);
 
 static inline const compared_row *comparison_row(const comparison *c, guint i)

@@ -31,7 +31,7 @@ typedef struct edge_search {
     unsigned layer, row;
     candidate all[EDGES_MAX];
     size_t count;
-    uint64_t below; /* bit mask: the rows that come before a candidate's row */
+    uint64_t below; /* bit mask: the rows that precede the row of a candidate in the order */
     uint64_t same;  /* bit mask: the rows of candidates with the record's host and program */
 } edge_search;
 
@@ -51,7 +51,8 @@ static void add_candidate(edge_search *e, uint32_t record, unsigned row, bool is
     e->same |= (uint64_t)is_same << row;
 }
 
-/* Examines an earlier record, which may become a candidate. Returns false if the search is complete. */
+/* Examines an earlier record, and adds it to the candidates if it may be the start of a line. Returns false if the
+ * search is complete. */
 static bool look_at(edge_search *e, uint32_t record)
 {
     unsigned row = edges_row(e->s, record, e->layer);
@@ -86,7 +87,8 @@ uint32_t edges_find_begin(const store *s, uint32_t record, unsigned layer)
     return count > ended ? begins[count - ended - 1] : STORE_NONE;
 }
 
-/* Adds the start of the record's span, unless a candidate comes after the start. */
+/* Adds the start of the span that the record ends as a candidate, unless the row of another candidate follows the
+ * start. */
 static void add_begin(edge_search *e)
 {
     int row = e->order->begin_of[e->row];
@@ -96,8 +98,8 @@ static void add_begin(edge_search *e)
 }
 
 /*
- * Stores the candidates that do not come before another candidate. If `begins` is true, the record begins a span or its
- * program's part of the request, and the latest candidate is its only cause.
+ * Stores the candidates that do not precede another candidate in `found`, and returns their number. If `begins` is
+ * true, the record begins a span or its program's part of the request, and the latest candidate is the only cause.
  */
 static size_t take_candidates(const edge_search *e, bool begins, uint32_t found[EDGES_MAX])
 {
@@ -113,7 +115,7 @@ static size_t take_candidates(const edge_search *e, bool begins, uint32_t found[
     return count;
 }
 
-/* Returns whether the previous record is the only cause, because it comes after all other possible causes. */
+/* Returns whether the previous record is the only cause of a record, because all other possible causes precede it. */
 static inline bool is_chain(const store *s, const spec_order *order, unsigned row, uint32_t before, unsigned layer)
 {
     unsigned before_row = edges_row(s, before, layer);
@@ -197,7 +199,7 @@ bool edges_begin_again(const store *s, uint32_t last, unsigned layer, const batc
     spec_step ended = spec_step_of(s->spec, store_event(s, last), layer);
     if (ended.lifeline != begins.lifeline)
         return false;
-    bool is_late = row->time_ns < store_time(s, last); /* if true, the row may belong to an earlier request */
+    bool is_late = row->time_ns < store_time(s, last); /* the row may belong to an earlier request */
     if (!is_late && !(order->last >> ended.row & 1) && row->time_ns - store_time(s, last) <= EDGES_PAUSE_NS)
         return false;
     bool is_over = !is_late && order->last >> ended.row & 1;

@@ -1,10 +1,10 @@
 /*
  * Finds the edges of a lifeline's requests: the lines that lead to a record, and the earlier records at which they
  * begin. The edges follow from the order of the lifeline's rows (event_order.h) and from each record's host and
- * program, so the store needs no memory for them. An edge begins at the latest record of a row in the same program. If
- * that program has no record in the row, an edge begins at the row's latest record in each other program. If a request
- * waits for several earlier records at one record, that record therefore has an edge from each of them. This module has
- * no state.
+ * program, so the store needs no memory for them. For each row that precedes a record's row, an edge begins at the
+ * latest record of that row in the same program. If the program has no record in that row, an edge begins at the row's
+ * latest record in each other program. A record at which a request waits for several earlier records therefore has an
+ * edge from each of them. This module has no state.
  */
 #ifndef NLV_EDGES_H
 #define NLV_EDGES_H
@@ -16,7 +16,7 @@
 #define EDGES_PAUSE_NS (24 * 3600 * NL_NS_PER_SECOND)
 
 enum {
-    EDGES_MAX = 64 /* maximum number of earlier steps that are searched for edges */
+    EDGES_MAX = 64 /* maximum number of earlier steps in which the module searches for edges */
 };
 
 /* Finds the records at which the lines to a record begin, latest first. Returns the number of these records. */

@@ -9,7 +9,7 @@
 
 enum { ROWS = DRAWING_ORDERED_MAX, NO_ROW = -1, MEMORY_MAX = 256 << 20 };
 
-/* An order that holds in at least this share of requests is a rule, as in precedence.c. */
+/* Minimum share of requests in which an order must hold to be a rule, as in precedence.c. */
 static const double rule_share = 0.99;
 
 /* The order of a lifeline's rows in the graphs of a sample's requests. */
@@ -61,7 +61,8 @@ static uint64_t *find_earlier_rows(order_learning *o, const request_graph *g)
         uint64_t rows = earlier[i] | (row >= 0 ? UINT64_C(1) << row : 0);
         for (guint edge = next[i]; edge != G_MAXUINT; edge = edge_after[edge]) {
             uint32_t to = g_array_index(edges, request_edge, edge).to;
-            earlier[to] |= to > i ? rows : 0; /* a cause that is later than its effect shows no order */
+            earlier[to] |=
+                to > i ? rows : 0; /* ignore a cause that is later than its effect, because it shows no order */
         }
     }
     g_array_free(edges, TRUE);
@@ -98,8 +99,8 @@ static void count_rows(order_learning *o, const request_graph *g)
 }
 
 /*
- * Finds the rows that begin a span that other records name as parent. The record of a whole span does not begin the
- * span.
+ * Sets o->parents: for each row, the rows that begin a span that the row's records name as parent. Ignores spans that a
+ * single record describes.
  */
 static void learn_parents(order_learning *o, const request_graph *g)
 {
@@ -268,8 +269,8 @@ static bool is_list_order(const uint64_t *after, guint rows)
 }
 
 /*
- * Returns the next row for a list that is ordered by branches. All rows that come before the returned row are already
- * in the list. Prefers a row that follows the last row of the list.
+ * Returns the next row for a list in which the rows of each branch are adjacent, or `rows` if there is none. All rows
+ * that precede the returned row are already in the list. Prefers a row that follows the last row of the list.
  */
 static guint next_row(const uint64_t *after, guint rows, uint64_t placed, guint last)
 {

@@ -62,7 +62,7 @@ typedef struct passing {
     sink sink;
     int fd;
     uint64_t records;
-    bool failed; /* the error of the current thread gives the reason */
+    bool failed; /* the pass has failed; the current thread's error is the reason */
     bool unlearned;
 } passing;
 
@@ -161,7 +161,7 @@ bool export_records(model *m, const GArray *places, const char *format, const ch
     *written = 0;
     if (kind == NULL)
         return nl_error_false(NL_ERROR_INVALID, "%s: unknown format", format);
-    /* opening a pipe could block forever */
+    /* reject other files, because opening a pipe could block forever */
     if (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR))
         return nl_error_false(NL_ERROR_INVALID, "%s: not a regular file", path);
     nl_replacement file;

@@ -1,8 +1,8 @@
 /*
  * Writes selected records in any format that nlconv can write, with nlconv's code.
  *
- * A selection contains the places of records, so it remains valid while logs grow. The records are read from the logs
- * when they are written.
+ * A selection contains the places of records (batch.h), so it remains valid while logs grow. The module reads the
+ * records from the logs when it writes them.
  */
 #ifndef NLV_EXPORT_H
 #define NLV_EXPORT_H

@@ -15,20 +15,20 @@
 typedef struct filters {
     char *text;               /* both expressions, for the user */
     request_filter *requests; /* the first step; NULL: all requests */
-    char *requests_text;      /* its expression on requests; NULL: all requests */
+    char *requests_text;      /* the first step as an expression on requests; NULL: all requests */
     nl_filter *alone;         /* selects the records that belong to no request; NULL: none of them */
     nl_filter *shown;         /* the second step; NULL: all records */
     nl_filter *direct;        /* both steps, for logs without requests; NULL: the first step selects only requests */
 } filters;
 
 /*
- * Returns the filters for two expressions, of which at most one is NULL. Returns NULL and sets the error if an
- * expression is invalid. `shows` must be an expression on records.
+ * Returns the filters for the two steps. At most one of the expressions may be NULL. Returns NULL and sets the error if
+ * an expression is invalid. `shows` must be an expression on records.
  */
 filters *filters_parse(const char *selects, const char *shows);
 void filters_free(filters *f); /* NULL is allowed */
 
-/* Returns whether an expression is valid for the first step. Otherwise, sets the error. */
+/* Returns whether an expression is valid for the first step. If it is not, sets the error. */
 bool filters_accept(const char *selects);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "model/full_store.h"
 
-/* The position up to which a source has been read. */
+/* The position up to which the full store contains a source's records. */
 typedef struct reached {
     guint file;
     uint64_t offset;

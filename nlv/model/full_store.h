@@ -1,7 +1,7 @@
 /*
- * The full store contains all records. The module keeps this store while a filter is active. If the user removes the
- * filter, or replaces it by a filter on event, host or program, nlv need not read the logs again. The full store is
- * valid as long as the sources have no records that it lacks. The loader calls this module.
+ * Keeps the full store, which contains all records, while a filter is active. If the user removes the filter, or
+ * replaces it by a filter on event, host or program, nlv need not read the logs again. The full store is valid as long
+ * as the sources have no records that it lacks. The loader calls this module.
  */
 #ifndef NLV_FULL_STORE_H
 #define NLV_FULL_STORE_H
@@ -14,7 +14,7 @@ typedef struct full_store full_store;
 full_store *full_store_new(void);
 void full_store_free(full_store *f, const store *shown);
 
-/* Keeps the current store, which contains all records that have been read from the sources (source *). */
+/* Keeps `shown`, the current store, which contains all records that have been read from the sources (source *). */
 void full_store_keep(full_store *f, store *shown, const GPtrArray *sources);
 
 /* Returns the store; NULL if none is kept. */

@@ -50,7 +50,7 @@ static void add_cells(heat_cell *to, const heat_cell *from)
 static void widen(heat_map *h, bool earlier)
 {
     for (unsigned i = 0; i < HEAT_COLUMNS; i++) {
-        /* in this order, each column is moved before it receives the cells of other columns */
+        /* this order moves each column before it receives the cells of other columns */
         const unsigned column = earlier ? HEAT_COLUMNS - 1 - i : i, to = (earlier ? HEAT_COLUMNS / 2 : 0) + column / 2;
         if (to == column || !h->is_used[column])
             continue;

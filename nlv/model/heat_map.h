@@ -39,7 +39,7 @@ unsigned heat_row(int64_t duration_ns);
 /* Returns the smallest duration of a row in nanoseconds. `row` is at most HEAT_ROWS. */
 double heat_row_ns(unsigned row);
 
-/* Returns the column that contains a time, as a number that may be outside of the map. */
+/* Returns the column at a time. The number may have a fraction, and may be outside of the map. */
 double heat_map_column(const heat_map *h, int64_t time_ns);
 
 /*

@@ -16,9 +16,9 @@
 
 enum {
     INDEX_VERSION = 7,
-    PIECE = 1 << 20,   /* number of bytes that are written and hashed together */
+    PIECE = 1 << 20,   /* number of bytes that the module writes and hashes at a time */
     ALIGN = 64,        /* alignment of sections */
-    WITNESS = 4 << 10, /* bytes at both ends of the log that are hashed */
+    WITNESS = 4 << 10, /* number of bytes at each end of the log that the module hashes */
     SAMPLES = 8,       /* number of pieces to compare when nlv opens a log that may have changed */
     SECTIONS_MAX = 1 << 20,
 };
@@ -40,7 +40,7 @@ typedef struct header {
     uint32_t layers, count, colored, list_count;
     uint32_t object_counts[SPEC_LAYERS];
     uint64_t section_count, sections_offset, sections_hash;
-    /* number of sections and bytes at the start that are verified when the index is opened */
+    /* number of sections, and of bytes at the start, that nlv verifies when it opens the index */
     uint64_t at_once_count, at_once_size;
     uint64_t hash; /* hash of all previous members */
 } header;
@@ -124,7 +124,7 @@ static bool identify(const log_file *file, uint64_t at, header *h)
     return true;
 }
 
-/* Returns whether the index may belong to the log. Sets *is_sure if it certainly does. */
+/* Returns whether the index may belong to the log. Sets *is_sure to whether the log has certainly not changed. */
 static bool is_of_log(const header *h, const log_file *file, bool *is_sure)
 {
     header now = {.version = INDEX_VERSION};
@@ -225,7 +225,8 @@ static void put_objects(writing *w, const objects *o, size_t member, size_t size
     begin_section(w);
     for (uint32_t i = 0; i * (uint64_t)STORE_CHUNK < o->count; i++) {
         const void *const *column = (const void *const *)(const void *)((const char *)&o->chunks[i] + member);
-        index_put(w, *column, STORE_CHUNK * size); /* whole chunks, because entries are added later */
+        index_put(w, *column,
+                  STORE_CHUNK * size); /* write whole chunks, because the store adds entries to them later */
     }
     end_section(w);
 }
@@ -520,7 +521,7 @@ static void take_names(mapping *m, names *n)
     }
 }
 
-/* Returns a copy of the next section with at least capacity bytes. */
+/* Returns a copy of the next section, in memory of at least `capacity` bytes. The caller frees it with g_free. */
 static void *index_copy(mapping *m, uint64_t size, size_t capacity)
 {
     const void *from = index_take(m, size);
@@ -644,7 +645,8 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
 {
     uint32_t count = m->h->list_count;
     list **lists = g_new0(list *, count + 1);
-    s->count = (uint32_t)m->h->count; /* set before the lists are read, because their records are checked against it */
+    s->count =
+        (uint32_t)m->h->count; /* set before reading the lists, because the module checks their records against it */
     for (uint32_t i = 0; i < count && !m->bad; i++)
         m->bad = !take_upper_levels(m, s, &entries[i], &lists[i]);
     s->count = 0;
@@ -653,7 +655,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
     for (uint32_t i = 0; i < count && !m->bad; i++)
         m->bad = !take_nodes(m, lists[i]);
     uint64_t to = m->bad || m->next >= m->h->section_count ? 0 : m->sections[m->next].offset;
-    if (to > from) /* begin to read ahead without waiting */
+    if (to > from) /* ask the kernel to read ahead, without waiting */
         madvise(m->data + from / 4096 * 4096, (size_t)(to - from / 4096 * 4096), MADV_WILLNEED);
     if (!m->bad)
         take_columns(m, s);
@@ -701,7 +703,7 @@ static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
     return NULL;
 }
 
-/* Returns whether the drawing `found` equals `wanted`. Ignores an order that nlv has learned. */
+/* Returns whether the drawings `found` and `wanted` are equal. Ignores an order in `found` that nlv has learned. */
 static bool is_drawing(const drawing *wanted, const drawing *found)
 {
     drawing *bare = drawing_copy(found);
@@ -805,7 +807,7 @@ index_state index_check(const store *s, index_position *at, uint64_t bytes)
 {
     if (s->mapped == NULL)
         return INDEX_SOUND;
-    /* read from the file, because pages of the mapping may have been changed */
+    /* read the file, because the program may have changed pages of the mapping */
     const header *h = (const header *)s->mapped;
     const section *sections = (const section *)(const void *)((const char *)s->mapped + h->sections_offset);
     char *piece = g_malloc(PIECE);

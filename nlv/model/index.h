@@ -1,12 +1,13 @@
 /*
  * Saves the store of a large log in a file beside the log (LOG.nlv-index) or in $XDG_CACHE_HOME/netlogger, so that the
- * log opens quickly the next time. nlv maps the file, so pages that are not needed are not read. The data for a picture
- * of the whole log is at the start of the file.
+ * log opens quickly the next time. nlv maps the file, so the kernel reads only the pages that nlv needs. The data for a
+ * picture of the whole log is at the start of the file.
  *
  * An index is valid if the log has only grown, or not changed, since the index was written. nlv assumes that a log with
- * the same size and times is unchanged. Otherwise, nlv compares the ends of the log and some pieces when it opens the
- * log, and all other pieces later (prints.h). nlv reads the log again if the log has changed, or if the index is
- * damaged or has another version. nlv writes the index under a temporary name and then renames it.
+ * the same size and times is unchanged. For other logs, nlv compares the ends of the log and some parts with
+ * fingerprints when it opens the log, and all other parts later (prints.h). nlv reads the log again if the log has
+ * changed, or if the index is damaged or has another version. nlv writes the index under a temporary name and then
+ * renames it.
  */
 #ifndef NLV_INDEX_H
 #define NLV_INDEX_H
@@ -20,7 +21,7 @@
 
 /* An index that was read. The caller owns all members. */
 typedef struct index_found {
-    store *store; /* its records have file number 0 */
+    store *store; /* the store's records have file number 0 */
     drawing *drawing;
     uint64_t at;    /* number of bytes of the log that the index covers */
     prints prints;  /* fingerprints of these bytes */
@@ -44,7 +45,7 @@ typedef enum index_state { INDEX_MORE, INDEX_SOUND, INDEX_DAMAGED } index_state;
 /* Compares more bytes of a store's index file with their checksums. A store without an index is always valid. */
 index_state index_check(const store *s, index_position *at, uint64_t bytes);
 
-/* Records in the index that the log is unchanged, so that nlv need not compare the log again. */
+/* Stores the log's current size and times in the index, so that nlv need not compare the log again. */
 void index_confirm(const store *s, const char *path, const log_file *file);
 
 /*

@@ -19,12 +19,12 @@ bool index_keeper_wants(const index_keeper *k, const source *s);
 
 /*
  * Looks for the index of a log, once after each index_keeper_reset. `s` is NULL if the log cannot have an index.
- * `wanted` is the drawing, or NULL if the drawing is inferred. If `waits` is true, a large index is verified later,
- * while nlv already shows it.
+ * `wanted` is the drawing, or NULL if the drawing is inferred. If `waits` is true, nlv verifies a large index later,
+ * while it already shows the log. Returns whether there is a valid index.
  */
 bool index_keeper_open(index_keeper *k, const source *s, const drawing *wanted, bool waits, index_found *found);
 
-/* Call it before the store is filled again. If `tries` is true, the store may be filled from an index. */
+/* Resets the state. Call it before filling the store again. If `tries` is true, the store may come from an index. */
 void index_keeper_reset(index_keeper *k, bool tries);
 
 /* Call it if the current store does not come from an index. Pauses the work until the next reset. */

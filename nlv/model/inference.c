@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    SAMPLE_START = 4 << 20, /* maximum bytes at the start of the logs */
+    SAMPLE_START = 4 << 20, /* maximum number of bytes to sample at the start of the logs */
     SAMPLE_ELSEWHERE = 512 << 10,
     GROWTH = 4, /* infer again if the logs have grown by this factor */
 };
@@ -110,7 +110,8 @@ drawing *inference_first_drawing(const inference *f)
     return f->given != NULL ? with_extra(f, drawing_copy(f->given)) : drawing_new();
 }
 
-/* Returns the text of the supplied drawing, which nlv uses until it has learned an order. */
+/* Returns the text of the drawing that nlv uses until it has learned the order of events. The caller frees it with
+ * g_free. */
 static char *first_text(const inference *f)
 {
     drawing *first = inference_first_drawing(f);

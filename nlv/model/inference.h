@@ -1,6 +1,7 @@
 /*
- * The drawing, which is either supplied or inferred from samples of the logs, plus additional loadlines. The module
- * owns these drawings, and remembers the amount of the logs that it has sampled. The loader calls this module.
+ * Provides the drawing: the supplied drawing, or a drawing that the module infers from samples of the logs, plus
+ * additional loadlines. The module owns these drawings, and stores the size of the logs at the last inference. The
+ * loader calls this module.
  */
 #ifndef NLV_INFERENCE_H
 #define NLV_INFERENCE_H
@@ -26,8 +27,8 @@ bool inference_is_active(const inference *f);
 drawing *inference_first_drawing(const inference *f);
 
 /*
- * Call it when the drawing is known, either from an index that covers `bytes` bytes of the logs, or from an earlier
- * reading of the logs. In the second case, bytes is 0.
+ * Call it when the drawing is known from an index, or from an earlier reading of the logs. `bytes` is the number of
+ * bytes of the logs that the index covers, or 0.
  */
 void inference_settle(inference *f, uint64_t bytes);
 

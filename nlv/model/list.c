@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    SNAP = 8,        /* minimum number of nodes (or blocks) in a range whose ends are rounded to nodes (or blocks) */
+    SNAP = 8, /* minimum number of nodes (or blocks) in a range whose ends the module rounds to nodes (or blocks) */
     OF_A_COLUMN = 4, /* the same for the ends of columns */
     GROWTH = 8,      /* factor by which a list's first block grows, from LIST_NODE to LIST_BLOCK entries */
 };
@@ -73,7 +73,7 @@ static void add_to_node(list_node *n, uint32_t record, float measure, uint16_t a
 
 static void own_block(list_block *b);
 
-/* Returns the number of entries that fit into the memory of a block with `count` entries. */
+/* Returns the capacity, in entries, of the block with the index `block` and `count` entries. */
 static size_t capacity_for(size_t block, size_t count)
 {
     size_t capacity = LIST_BLOCK;
@@ -148,7 +148,7 @@ static void join_node(list_node *to, const list_node *from)
     }
 }
 
-/* Copies a block of a mapped index so that it can be changed. */
+/* If a block is in a mapped index, replaces it by a copy, which the module can change. */
 static void own_block(list_block *b)
 {
     if (!b->borrowed)
@@ -182,7 +182,7 @@ void list_truncate(list *l, size_t count, list_measure *measure, const void *use
     size_t node = in_block / LIST_NODE;
     b->nodes[node] = empty_node;
     size_t begin = (kept - 1) * LIST_BLOCK, first = node * LIST_NODE;
-    if (begin + first < l->start) /* the store cannot measure dropped entries */
+    if (begin + first < l->start) /* skip dropped entries, which the store cannot measure */
         first = MIN(l->start - begin, in_block);
     for (size_t i = first; i < in_block; i++)
         add_to_node(&b->nodes[node], b->records[i], measure_at(l, begin + i, measure, user), (uint16_t)i);
@@ -239,7 +239,7 @@ size_t list_find(const list *l, uint32_t record, size_t from)
     size_t blocks = block_count(l), block = from / LIST_BLOCK;
     if (from >= l->count)
         return l->count;
-    /* the entry is usually near, so double the step, and then bisect */
+    /* the entry is usually near, so search with steps that double, and then bisect */
     size_t step = 1, high = block + 1;
     while (high < blocks && l->first[high] < record) {
         block = high;
@@ -279,7 +279,7 @@ size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)
         low = lower_node(&l->blocks[last], low, nodes_of(size), record);
         found = last * LIST_BLOCK + (low > 0 ? low - 1 : 0) * LIST_NODE;
     }
-    /* in a short list, rounding to a node would change the place too much */
+    /* in a short range, rounding to a node would change the place too much */
     return found >= from + grain ? found : list_find(l, record, from);
 }
 

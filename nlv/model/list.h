@@ -1,8 +1,8 @@
 /*
- * Records of one kind in order of time: the ends of one segment of lifelines, the values of one loadline on one host,
- * or points of one kind. A list has levels of detail: one node for every 64 entries, and another for every 4,096
- * entries. A node contains the minimum and maximum measure (a duration or a value), their places, and the prevailing
- * colour. To draw a pixel that represents a million entries, nlv reads a few nodes and no entries.
+ * Lists of records of one kind in order of time: the ends of one kind of segment, the values of one loadline on one
+ * host, or points of one kind. A list has levels of detail: one node for every 64 entries, and another node for every
+ * 4,096 entries. A node contains the minimum and maximum measure (a duration or a value), their places, and the
+ * prevailing colour. To draw a pixel that represents a million entries, nlv reads a few nodes and no entries.
  *
  * An entry takes 4 bytes, or 8 bytes if the list keeps values. The levels add half a byte per entry. The list has no
  * locks; the owner of the store locks it.
@@ -62,7 +62,7 @@ void list_append(list *l, uint32_t record, float measure);
 /* Removes all entries except the first `count` entries. Lists that keep no values need `measure`. */
 void list_truncate(list *l, size_t count, list_measure *measure, const void *user);
 
-/* Drops the entries before a record. The other entries keep their places. */
+/* Drops the entries before a record. The other entries keep their indices. */
 void list_drop(list *l, uint32_t record);
 
 static inline uint32_t list_at(const list *l, size_t i)
@@ -76,8 +76,8 @@ static inline float list_value(const list *l, size_t i)
 }
 
 /*
- * Returns the place of the first entry at or after record, or count if all entries are earlier. The search begins at
- * place `from`, which must not be before start.
+ * Returns the index of the first entry at or after `record`, or l->count if all entries are earlier. The search begins
+ * at the index `from`, which must be at least l->start.
  */
 size_t list_find(const list *l, uint32_t record, size_t from);
 
@@ -87,7 +87,7 @@ size_t list_find(const list *l, uint32_t record, size_t from);
  */
 size_t list_grain(size_t entries, size_t columns);
 
-/* Like list_find, but the returned place may be up to `grain` entries earlier. */
+/* Like list_find, but the returned index may be up to `grain` entries too small. */
 size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain);
 
 /*
@@ -115,7 +115,8 @@ typedef struct list_extremes {
     uint16_t max_color; /* colour of the entry with the maximum, or LIST_COLOR_UNKNOWN */
 } list_extremes;
 
-/* Finds the extremes of the entries [from, to). Rounds the ends of wide ranges to the nearest node. */
+/* Finds the extremes of the entries [from, to). Rounds the ends of wide ranges to the nearest node. `measure` is used
+ * for lists without values. */
 list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_measure *measure, const void *user);
 
 /* Returns the approximate maximum measure of all entries, including dropped entries; -INFINITY for an empty list. */
