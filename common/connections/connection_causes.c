@@ -400,7 +400,8 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
     }
     if (b->retransmitted > 0 && e->queue_lost)
         return CAUSE_PATH;
-    if (lost || (b->retransmitted > 0 && b->ssthresh < SSTHRESH_INFINITE && rate < LOSS_RATE * e->path_rate))
+    bool reduced = !b->keeps_rate && b->retransmitted > 0 && b->ssthresh < SSTHRESH_INFINITE;
+    if (lost || (reduced && rate < LOSS_RATE * e->path_rate))
         return CAUSE_LOSS;
     if (b->retransmitted == 0 && b->cwnd < b->ssthresh &&
         (b->time_ns <= e->grown_ns || elapsed_ns(e->grown_ns, b->time_ns) < 2e3 * b->rtt_us))

@@ -159,7 +159,7 @@ static void divide_losses(connection_entry *e)
     bool same = sqrt(e->threshold_squares / e->losses) < SAME_WINDOW * e->threshold_mean;
     if (same)
         connection_move(r, CAUSE_LOSS, full ? CAUSE_PATH : CAUSE_POLICED, 1);
-    if (!full)
+    if (!full && (same || !e->last.keeps_rate))
         connection_move(r, CAUSE_PATH, same ? CAUSE_POLICED : CAUSE_LOSS, 1);
 }
 
