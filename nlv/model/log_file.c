@@ -22,7 +22,7 @@ enum {
     SAMPLE_PIECE_SIZE = 64 << 10,
     TEXT_RECORD_SIZE = 128,   /* typical size of a line in bytes */
     SAMPLE_EXPANSION_MAX = 8, /* maximum bytes of a sample in memory per requested byte */
-    OPEN_BLOCKS = 16,         /* maximum number of open blocks; a collector's log interleaves many producers' blocks */
+    OPEN_BLOCKS = 16, /* maximum number of open blocks; in a collector's log, the blocks of many producers alternate */
     OPEN_BLOCK_SIZE_MAX = 1 << 20, /* maximum size in bytes of a block that stays open */
 };
 
@@ -85,7 +85,8 @@ static log_file *log_file_new(int fd, nl_fraction fraction)
 log_file *log_file_open(const char *path, const program_reading *reading)
 {
     struct stat status;
-    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) /* opening a pipe would disturb its writer */
+    if (stat(path, &status) != 0 ||
+        !S_ISREG(status.st_mode)) /* do not open a pipe, because this would disturb its writer */
         return NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
@@ -225,7 +226,8 @@ static const log_block *block_of_position(const log_file *f, uint64_t position)
     return &g_array_index(f->blocks, log_block, low);
 }
 
-/* Gets the next record from a decoder that has received all bytes. The last line need not end with a newline. */
+/* Gets the next record from a decoder that has received all bytes. The last line need not end with a newline. Returns
+ * false if there is no further record. */
 static bool next_of_all(nl_decoder *decoder, const nl_record **record)
 {
     nl_status status = nl_decoder_next(decoder, record);
@@ -256,8 +258,9 @@ bool log_block_decode(const log_block *b, const log_file *f, nl_decoder **decode
 }
 
 /*
- * A block whose records are being fetched. Decoding continues after the latest record that was fetched. Records are
- * usually fetched by time, which alternates between the blocks of several producers.
+ * A block from which nlv fetches records. The decoder continues after the latest record that was fetched. Several
+ * blocks stay open, because nlv usually fetches records in order of time, and this order alternates between the blocks
+ * of several producers.
  */
 typedef struct log_file_open_block {
     uint64_t offset;
@@ -445,7 +448,8 @@ void log_file_each(const log_file *f, log_file_take *take, bool (*go_on)(void *u
     (f->format == NL_FORMAT_NLB ? each_in_blocks : each_in_text)(f, take, go_on, user);
 }
 
-/* Returns the approximate size of a record in memory, because a small block may contain large records. */
+/* Returns the approximate size of a record in memory, in bytes. The size of a sample depends on it, because a small
+ * block may contain large records. */
 static size_t record_size(const nl_record *record)
 {
     size_t size = TEXT_RECORD_SIZE;
@@ -454,7 +458,7 @@ static size_t record_size(const nl_record *record)
     return size;
 }
 
-/* Samples blocks. The decoder finds the first complete block after the offset. */
+/* Calls `take` for records in blocks from an offset. The decoder finds the first complete block after the offset. */
 static void sample_blocks(const log_file *f, uint64_t offset, size_t size, log_file_take *take, void *user)
 {
     size_t count = size / TEXT_RECORD_SIZE, left = SAMPLE_EXPANSION_MAX * size;

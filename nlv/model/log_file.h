@@ -1,9 +1,9 @@
 /*
- * A file with records. It is either a log, which consists of text or blocks, or a spill. A spill is a temporary file
- * with the bytes of a source that cannot be read twice (a pipe, a collector or a compressed file).
+ * Reads files with records. A file is either a log, which consists of text or blocks, or a spill. A spill is a
+ * temporary file with the bytes of a source that cannot be read twice (a pipe, a collector or a compressed file).
  *
  * The position of a record identifies it in the file. In text, the position is the offset of the record's line. In
- * blocks, it is the record's number, counted over all blocks of the file, and a table maps numbers to blocks.
+ * blocks, the position is the record's number, counted over all blocks of the file, and a table maps numbers to blocks.
  *
  * Only the loader's thread changes a log_file. Other threads use it while they hold the model's lock.
  */
@@ -25,7 +25,7 @@ typedef struct log_block {
     uint64_t offset; /* offset in the file */
     uint64_t first;  /* position of the first record that was not skipped */
     uint32_t size;   /* bytes */
-    uint32_t skip;   /* number of records at the block's start that were read before */
+    uint32_t skip;   /* number of records at the block's start that were read before, from another block */
     uint32_t count;  /* number of the remaining records */
 } log_block;
 
@@ -64,7 +64,7 @@ bool log_file_append(log_file *f, const char *data, size_t size);
 /* Ends a spill. If its format is still unknown, treats it as blocks. */
 void log_file_complete(log_file *f);
 
-/* Frees the disk space that a spill uses before a position. */
+/* Frees the disk space that a spill uses for the records before a position. */
 void log_file_forget(log_file *f, uint64_t position);
 
 /* Returns the current size in bytes, or 0 if the size is unknown. */
@@ -73,10 +73,10 @@ uint64_t log_file_size(const log_file *f);
 /* Appends copies of blocks to the table. */
 void log_file_add_blocks(log_file *f, const GArray *blocks);
 
-/* Returns the index of the first block that ends after an offset, or the number of blocks if all end before it. */
+/* Returns the index of the first block that ends after an offset, or the number of blocks if there is no such block. */
 guint log_file_find_block(const log_file *f, uint64_t offset);
 
-/* Returns the number of records in its blocks. */
+/* Returns the number of records in the file's blocks. */
 uint64_t log_file_record_count(const log_file *f);
 
 typedef void log_file_take(void *user, const nl_record *record);
@@ -100,8 +100,8 @@ static inline bool log_block_is_binary(const char *bytes, size_t size)
 bool log_file_record(log_file *f, uint64_t position, log_file_take *take, void *user);
 
 /*
- * Calls `take` for all scanned records in file order, until `go_on` returns false. Calls `go_on` from time to time with
- * the current offset.
+ * Calls `take` for all scanned records in the order of the file, until `go_on` returns false. Calls `go_on` from time
+ * to time with the current offset in bytes.
  */
 void log_file_each(const log_file *f, log_file_take *take, bool (*go_on)(void *user, uint64_t offset), void *user);
 

@@ -16,8 +16,8 @@
 enum { COLORS_EVERY_MS = 200 };
 
 struct model {
-    pthread_mutex_t turn; /* a thread holds this mutex while it waits for the lock, so that all waiting threads get the
-                             lock in turn */
+    pthread_mutex_t
+        turn; /* a thread holds this mutex while it waits for `lock`, so that all waiting threads get `lock` in turn */
     pthread_mutex_t lock; /* protects the members below, except atomic members and the loader */
     store *store;
     drawing *drawing;
@@ -33,12 +33,12 @@ struct model {
     filters *filter, *next_filter; /* NULL: no filter */
     drawing *next_drawing, *next_extra;
     atomic_bool filter_changed, drawing_changed, extra_changed, clocks_changed, corrects_clocks;
-    request_filter *finding, *next_find; /* filter of model_find_requests; NULL: no search */
+    request_filter *finding, *next_find; /* current and next filter of model_find_requests; NULL: no search */
     GArray *found;                       /* request_match: result of the search; NULL: not finished */
     atomic_bool find_changed;
     compare_query *next_query; /* query of model_compare; NULL: no query is waiting */
     comparison *comparison;    /* NULL: not finished */
-    atomic_uint found_share;   /* in thousandths */
+    atomic_uint found_share;   /* share of the logs that a search or comparison has read, in thousandths */
     const correction *clocks;  /* NULL: times are as they were logged */
     GPtrArray *corrections;    /* all corrections so far; a running search may still use an earlier correction */
     const time_zones *zones;   /* NULL: no record is in another time zone */
@@ -675,7 +675,7 @@ static void append_fields(void *user, const nl_record *record)
     }
 }
 
-/* Appends the accuracy of the host's clock, as the log gives it. */
+/* Appends the offset and the uncertainty of a host's clock, if they are known. */
 static void append_clock(GString *text, store_clock clock)
 {
     double middle_ns = (clock.low_ns + clock.high_ns) / 2, error_ns = (clock.high_ns - clock.low_ns) / 2;

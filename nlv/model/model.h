@@ -1,7 +1,7 @@
 /*
- * The model: the records and their drawing. The loader (loader.h) reads logs into a store, and a drawing gives the
- * records their meaning. When the model needs a record's fields, it reads the record again from its log. Does not use
- * GTK.
+ * The model contains the records and their drawing. The loader (loader.h) reads logs into a store, and a drawing gives
+ * the records their meaning. When the model needs a record's fields, it reads the record again from the log. Does not
+ * use GTK.
  *
  * model_load reads the logs to their ends in the calling thread. model_start starts a thread that reads and follows
  * growing logs until the model is freed. After either call, call the other functions between model_lock and
@@ -34,10 +34,10 @@ typedef struct model_options {
     bool no_index;  /* neither read nor write an index */
     bool reads_requests; /* model_load also reads the requests (model_requests); model_start always does */
     bool fix_clocks;     /* correct the clocks (model_correct_clocks) */
-    uint64_t index_size; /* bytes of the smallest text log that gets an index; 0: the default */
+    uint64_t index_size; /* size in bytes of the smallest text log for which nlv writes an index; 0: the default */
 } model_options;
 
-/* Call it before the first log is added. */
+/* Sets the options. Call it before adding the first log. */
 void model_set_options(model *m, model_options options);
 
 /*
@@ -56,15 +56,15 @@ typedef struct request_match {
 } request_match;
 
 /*
- * Starts to find the requests that match a filter, and takes ownership of it. The loader's thread finds them, after
- * model_start. NULL ends the search and forgets the requests that were found. The search ignores records that arrive
- * after its start.
+ * Starts to find the requests that match a filter, and takes ownership of the filter. The loader's thread finds the
+ * requests, after model_start. If `filter` is NULL, ends the search and forgets the requests that were found. The
+ * search ignores records that arrive after its start.
  */
 void model_find_requests(model *m, request_filter *filter);
 
 /*
  * Returns the requests (request_match) that model_find_requests has found, by time, or NULL until the search is
- * finished. They are valid until the next call of model_find_requests.
+ * finished. The array is valid until the next call of model_find_requests.
  */
 const GArray *model_found_requests(const model *m);
 
@@ -99,7 +99,7 @@ unsigned model_generation(const model *m);
 /* Returns the share of the logs that has been read, 0 to 1. Needs no lock. */
 double model_progress(const model *m);
 
-/* Returns whether every record that was read is at its final place in the store. Needs no lock. */
+/* Returns whether every record that was read is at its final index in the store. Needs no lock. */
 bool model_is_settled(const model *m);
 
 /* Returns whether the thread of model_start has read all logs to their present ends at least once. Needs no lock. */
@@ -124,8 +124,8 @@ size_t model_count(const model *m);
 char *model_missing(const model *m);
 
 /*
- * Sets the times of the first and the last record, including records whose times are known but that were not read yet.
- * Returns false if there are no records.
+ * Sets *from_ns and *to_ns to the times of the first and the last record. Includes records that were not read yet, if
+ * their times are known from samples. Returns false if there are no records.
  */
 bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns);
 
@@ -136,9 +136,9 @@ const char *model_name(const model *m);
 size_t model_log_count(const model *m);
 
 /*
- * The meanings of the colours: first the hosts, programs or values of lifelines, sorted by name, and then the hosts of
- * loadlines and points. The order does not depend on the visible part of the log. New names in a growing log come last,
- * so that each host keeps its colour.
+ * Return the number of colours and the meaning of a colour. The order is: first the hosts, programs or values of
+ * lifelines, sorted by name, and then the hosts of loadlines and points. The order does not depend on the visible part
+ * of the log. New names in a growing log come last, so that each host keeps its colour.
  */
 size_t model_color_count(const model *m);
 const char *model_color_text(const model *m, size_t i); /* "" for records without such a field */
@@ -150,12 +150,12 @@ unsigned model_object_color(const model *m, size_t lifeline, uint32_t object);
 unsigned model_name_color(const model *m, size_t lifeline, uint16_t name);
 
 /*
- * The following functions store a request, which the loader carries out later. Until then, nlv shows the previous
- * store.
+ * The following functions store a request, which the loader carries out later. Until the loader has done so, nlv shows
+ * the previous store.
  *
- * The first function shows only the requests that an expression on requests or records selects. It shows only those of
- * their records that match the expression `shows` (filters.h). NULL selects everything. Returns false and sets the
- * error if an expression is invalid. model_set_filter hides no record of the selected requests.
+ * model_set_filters shows only the requests that the expression `selects` on requests or records selects, and only
+ * those of their records that match the expression `shows` (filters.h). NULL selects everything. Returns false and sets
+ * the error if an expression is invalid. model_set_filter is model_set_filters with NULL as `shows`.
  */
 bool model_set_filters(model *m, const char *selects, const char *shows);
 bool model_set_filter(model *m, const char *selects);
@@ -169,7 +169,7 @@ void model_correct_clocks(model *m, bool correct);
 bool model_corrects_clocks(const model *m); /* returns whether a correction was requested; needs no lock */
 bool model_has_right_clocks(const model *m);
 
-/* Returns whether the model corrects times of records from another time zone (time_zones.h). */
+/* Returns whether the model corrects the times of records from other time zones (time_zones.h). */
 bool model_has_right_zones(const model *m);
 
 /* Changes the drawing to d, and takes ownership of it. If `d` is NULL, the loader infers the drawing from the logs. */
@@ -179,8 +179,8 @@ void model_set_drawing(model *m, drawing *d);
 void model_set_extra(model *m, drawing *extra);
 
 /*
- * Returns the parts of the logs that have been read, as jobs (scan_job), whose spec, names and filter are not set. The
- * caller frees them with g_array_free.
+ * Returns the parts of the logs that have been read, as jobs (scan_job) without spec, names and filter. The caller
+ * frees the array with g_array_free.
  */
 GArray *model_jobs(const model *m);
 

@@ -1,6 +1,6 @@
 /*
  * The loader's access to the model. Only the loader changes the store. It does so between model_lock and model_unlock,
- * because other threads draw the store. Functions marked "Locks" acquire the lock themselves.
+ * because other threads draw the store. Functions with the remark "Locks" acquire the lock themselves.
  */
 #ifndef NLV_MODEL_LOADING_H
 #define NLV_MODEL_LOADING_H
@@ -23,8 +23,7 @@ store *model_replace_store(model *m, store *fresh, drawing *d, colors_mode mode)
 /* Adds the events that the store has found to the drawing's points. */
 void model_add_found_points(model *m);
 
-/* Assigns colours to new names. Set `often` if the function is called frequently; it then assigns colours at most
- * five times per second. */
+/* Assigns colours to names. If `often` is true, for frequent calls, assigns colours at most five times per second. */
 void model_assign_colors(model *m, colors_mode mode, bool often);
 
 /* Adds a file and sets its number. */
@@ -39,7 +38,8 @@ typedef struct model_request {
     bool corrects_clocks;
 } model_request;
 
-/* Returns and clears the requests, except those for clocks unless `clocks` is true. Sets the new filter. Locks. */
+/* Returns and clears the requests, and sets the new filter. If `clocks` is false, leaves the request to correct clocks.
+ * Locks. */
 model_request model_take_request(model *m, bool clocks);
 
 /*
@@ -48,15 +48,17 @@ model_request model_take_request(model *m, bool clocks);
  */
 bool model_take_find(model *m, const request_filter **filter);
 
-/* Sets the requests that were found, and takes ownership of them, unless model_find_requests was called again. Locks.
+/* Sets the requests that were found. Discards them if model_find_requests was called again. Takes ownership of `found`.
+ * Locks.
  */
 void model_set_found(model *m, GArray *found);
 void model_set_find_progress(model *m, double share);
 
-/* Returns the query of the latest model_compare and takes it from the model, or NULL. The caller frees it. Locks. */
+/* Removes the query of the latest model_compare from the model and returns it, or returns NULL. The caller frees the
+ * query. Locks. */
 compare_query *model_take_compare(model *m);
 
-/* Sets the comparison, and takes ownership of it, unless model_compare was called again. Locks. */
+/* Sets the finished comparison. Discards it if model_compare was called again. Takes ownership of `c`. Locks. */
 void model_set_comparison(model *m, comparison *c);
 
 /* Returns whether a request other than for clocks is waiting. Needs no lock. */
@@ -65,13 +67,13 @@ bool model_has_request(const model *m);
 const filters *model_current_filters(const model *m); /* NULL: no filter */
 const correction *model_clocks(const model *m);
 
-/* Sets the correction of times, and takes ownership of c. NULL means that times are not corrected. Locks. */
+/* Sets the correction of times, and takes ownership of c. NULL: times are not corrected. Locks. */
 void model_set_clocks(model *m, correction *c);
 
 /* Returns the records whose times are in another time zone, or NULL. */
 const time_zones *model_zones(const model *m);
 
-/* Sets these records, and takes ownership of z. Locks. */
+/* Sets the records whose times are in another time zone, and takes ownership of z. Locks. */
 void model_set_zones(model *m, time_zones *z);
 
 /* Replaces the list of requests, takes ownership of the new list, and frees the previous list. Locks. */
@@ -82,13 +84,15 @@ void model_set_expected(model *m, time_range range);
 
 void model_set_progress(model *m, uint64_t done_bytes, uint64_t all_bytes);
 
-/* Call it when nlv must draw the picture again. `is_settled` is true if all records are at their final places. */
+/* Call it when nlv must draw the picture again. `is_settled` is true if all records are at their final indices in the
+ * store. */
 void model_changed(model *m, bool is_settled);
 
 /* Call it when all logs have been read to their present ends. */
 void model_set_read(model *m);
 
-/* Sets the values for model_missing. `memory_max` is the limit in bytes, and is_full is true if reading has ended. */
+/* Sets the values for model_missing: the memory limit in bytes, whether model_missing ignores dropped records
+ * (is_silent), and whether reading has ended because of the limit (is_full). */
 void model_set_limit(model *m, size_t memory_max, bool is_silent, bool is_full);
 
 /* Adds a notice, unless it was added before. Takes ownership of text. Locks. */

@@ -18,10 +18,10 @@ typedef struct entry {
 
 struct names {
     pthread_mutex_t lock; /* protects slots and additions */
-    entry *entries;       /* has space for NAMES_MAX entries; the system allocates pages on first use */
+    entry *entries;       /* has space for NAMES_MAX entries; the kernel allocates a page when it is first used */
     atomic_size_t count;
     size_t bytes;    /* total size of the texts */
-    uint32_t *slots; /* hash table (open addressing) of numbers + 1; 0: empty */
+    uint32_t *slots; /* hash table (open addressing); an element is 1 plus the number of a name; 0: empty */
     size_t slot_count;
 };
 
@@ -85,7 +85,7 @@ static char *terminated(nl_string text)
     return copy;
 }
 
-/* Returns the number of a text without NUL bytes. */
+/* Returns the number of a text without NUL bytes, and adds the text if it is new. */
 static uint16_t model_names_put(names *n, nl_string text)
 {
     uint64_t hash = hash_bytes(0, text.data, text.size);
@@ -146,8 +146,8 @@ static inline uint64_t word_at(const char *text, size_t offset)
 }
 
 /*
- * Returns the slot of a text in a cache. Reads only the start, the middle and the end of the text; texts that are equal
- * there share a slot.
+ * Returns the slot of a text in a cache. Reads only the start, the middle and the end of the text. Texts that are equal
+ * in these parts share a slot.
  */
 static inline size_t cache_slot(nl_string text)
 {
@@ -161,7 +161,7 @@ static inline size_t cache_slot(nl_string text)
     return hash_mix(word, UINT64_C(0x9e3779b97f4a7c15)) & (NAME_CACHE_SLOTS - 1);
 }
 
-/* Like memcmp, without a call for most names. */
+/* Returns whether `size` bytes are equal. Avoids the call of memcmp for most names. */
 static inline bool is_same_text(const char *a, const char *b, size_t size)
 {
     if (size < sizeof(uint64_t) || size > 4 * sizeof(uint64_t))

@@ -42,7 +42,7 @@ typedef struct name_cache {
     } slots[NAME_CACHE_SLOTS];
 } name_cache;
 
-/* Like names_put, usually without a lock. */
+/* Like names_put, but needs the lock only for texts that are not in the cache. */
 uint16_t names_put_cached(names *n, name_cache *cache, nl_string text);
 
 #endif

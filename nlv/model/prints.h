@@ -1,6 +1,6 @@
 /*
- * Fingerprints of a log, about one for each megabyte, made while the log is scanned. They detect whether the log has
- * changed since its index was written. A prints struct has no locks.
+ * Fingerprints of a log. nlv computes about one for each megabyte while it scans the log. The fingerprints show whether
+ * the log has changed since nlv wrote its index. A prints struct has no locks.
  */
 #ifndef NLV_PRINTS_H
 #define NLV_PRINTS_H
@@ -34,10 +34,10 @@ uint64_t prints_hash(const char *data, size_t size);
 /* Adds the fingerprint of the bytes [from, to), unless they are already covered or the piece is too small. */
 void prints_add(prints *p, uint64_t from, uint64_t to, uint64_t hash);
 
-/* Reads the pieces without fingerprints from the file, and adds their fingerprints. Returns false on failure. */
+/* Reads the bytes that have no fingerprints from the file, and adds their fingerprints. Returns false on failure. */
 bool prints_complete(prints *p, int fd);
 
-/* Returns whether a piece of the file is unchanged. */
+/* Returns whether the bytes of the fingerprint with the index `piece` are unchanged in the file. */
 bool prints_is_same(const prints *p, size_t piece, int fd);
 
 #endif

@@ -55,7 +55,8 @@ static bool read_bytes(record_walk *w, const log_file *f, uint64_t offset, size_
     return w->bytes.size == size;
 }
 
-/* Reads whole lines. Appends a newline to a last line without a newline. */
+/* Reads whole lines into w->bytes. Appends a newline to a last line without a newline. Returns false if nothing was
+ * read. */
 static bool read_lines(record_walk *w, const log_file *f)
 {
     const uint64_t end = end_of_file(w, f);
@@ -90,7 +91,8 @@ static bool read_block(record_walk *w, const log_file *f)
     return true;
 }
 
-/* Reads the next piece. Continues with the next file when a file is complete. Returns false if nothing more was read.
+/* Reads the next piece. Continues with the next file when a file is complete. Returns false if there is no further
+ * piece now.
  */
 static bool next_piece(record_walk *w)
 {

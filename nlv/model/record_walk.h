@@ -1,6 +1,6 @@
 /*
- * Reads the records of a source in the order of the log, one by one, with the time and the place of each record. A walk
- * continues when the source has grown. request_reading.c is its only caller, in the loader's thread.
+ * Reads the records of a source one by one, in the order of the log, with the time and the place of each record. A walk
+ * continues when the source has grown. Only request_reading.c calls this module, in the loader's thread.
  */
 #ifndef NLV_RECORD_WALK_H
 #define NLV_RECORD_WALK_H
@@ -19,7 +19,7 @@ void record_walk_free(record_walk *w);
  */
 const nl_record *record_walk_next(record_walk *w, uint64_t *place);
 
-/* Returns the number of bytes that were read. */
+/* Returns the number of bytes of the logs that the walk has read. */
 uint64_t record_walk_bytes(const record_walk *w);
 
 #endif

@@ -9,7 +9,7 @@
 enum {
     KEPT_MAX = 4096,           /* maximum number of requests whose lines are kept */
     LEARNED_MAX = 300,         /* number of requests in the sample */
-    LEARNED_STEPS_MAX = 20000, /* number of records after which the sample ends */
+    LEARNED_STEPS_MAX = 20000, /* the sample ends after this number of records */
     LEARNED_GROUPS = 3,        /* the sample consists of groups of consecutive requests */
 };
 
@@ -26,9 +26,9 @@ typedef struct lookup {
 } lookup;
 
 struct request_lines {
-    GHashTable *drawn; /* lifeline and object to request_drawn */
-    uint32_t first;    /* the store's first record at the time of these lookups */
-    lookup *lookups;   /* lookups by lifeline; not used yet if there is no reader */
+    GHashTable *drawn; /* maps a lifeline and an object to a request_drawn */
+    uint32_t first;    /* store.first at the time of these lookups */
+    lookup *lookups;   /* indexed by lifeline; an element is unused while its reader is NULL */
     size_t lookup_count;
 };
 
@@ -130,7 +130,7 @@ static bool is_of_lifeline(const store *s, uint32_t last, unsigned layer, size_t
            spec_step_of(s->spec, store_event(s, last), layer).lifeline == lifeline;
 }
 
-/* Calls take with the events (request_event) of each request of the sample. Returns the number of their records. */
+/* Calls `take` with the events (request_event) of each request of the sample. Returns the number of records read. */
 static guint each_of_sample(const model *m, lookup *l, size_t lifeline, void (*take)(lookup *l, GArray *events))
 {
     const store *s = model_store(m);
@@ -214,8 +214,8 @@ static bool is_impossible(const store *s, uint32_t parent, uint32_t child)
     return early_ns > 0 && early_ns > store_clock_bound_ns(s, store_host(s, parent), store_host(s, child), child);
 }
 
-/* Adds the impossible lines from an event that sends a message to events that received it earlier. The names of the
- * events show which event sends. */
+/* Adds the impossible lines from a record that sends a message to records that receive the message at an earlier time.
+ * The names of the events show which record sends. */
 static void add_late_messages(const store *s, uint32_t record, unsigned layer, GArray *lines)
 {
     spec_step sent = spec_step_of(s->spec, store_event(s, record), layer);
@@ -229,7 +229,7 @@ static void add_late_messages(const store *s, uint32_t record, unsigned layer, G
     }
 }
 
-/* Builds the graph of at least one event. */
+/* Builds the graph of the events in l->graph. There must be at least one event. */
 static void build_graph(lookup *l, GArray *events)
 {
     bool is_explicit = true;
@@ -271,7 +271,7 @@ const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_
     const store *s = model_store(m);
     const unsigned layer = s->spec->lifelines[lifeline].layer;
     gint64 key = (gint64)((uint64_t)lifeline << 32 | object);
-    if (r->first != s->first) /* records of these requests may have been dropped */
+    if (r->first != s->first) /* the store may have dropped records of these requests */
         g_hash_table_remove_all(r->drawn);
     r->first = s->first;
     lookup *l = find_lookup(m, lifeline);
@@ -299,7 +299,8 @@ static gpointer log_of(const store *s, uint32_t record)
     return GUINT_TO_POINTER(place_file(store_place(s, record)));
 }
 
-/* Removes the steps of requests from logs other than the log of `record`. */
+/* If the log of `record` has the request's first event, removes the steps in other logs that also have this event,
+ * because they belong to other requests. */
 static void keep_request_of_log(const store *s, uint32_t record, GArray *steps)
 {
     GHashTable *logs = g_hash_table_new(NULL, NULL); /* the logs that have the first event */

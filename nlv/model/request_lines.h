@@ -1,11 +1,12 @@
 /*
- * The lines of single requests, for pictures that show few requests: the edges of the request's graph
- * (requests/request_graph.h), and its duration and slowest span. Pictures of many requests use the lists of the store.
+ * Finds the lines of single requests, for pictures that show few requests: the edges of the request's graph
+ * (requests/request_graph.h), and the request's duration and slowest span. Pictures of many requests use the lists of
+ * the store.
  *
- * The module reads the records of a request again from its log, because the store has no identifiers of spans. It keeps
- * the lines of the requests that were looked up last. At the first lookup in a lifeline, it learns from a sample of the
- * lifeline's requests which events cause which other events. If the sample was small, it learns again when the log has
- * twice as many records. The model owns a request_lines and locks it.
+ * The module reads the records of a request again from its log, because the store has no identifiers of spans. The
+ * module keeps the lines of the latest requests. At the first lookup in a lifeline, the module learns from a sample of
+ * the lifeline's requests which events cause which other events. If the sample was small, the module learns again when
+ * the log has twice as many records. The model owns a request_lines and locks it.
  */
 #ifndef NLV_REQUEST_LINES_H
 #define NLV_REQUEST_LINES_H
@@ -17,7 +18,8 @@ enum { REQUEST_LINES_STEPS_MAX = 2000 };
 
 typedef struct request_line {
     uint32_t from, to;  /* records */
-    bool is_impossible; /* the cause is certain, but later than its effect by more than the clocks' bound */
+    bool is_impossible; /* the cause is certain, but is later than its effect by more than the maximum difference of the
+                           clocks */
 } request_line;
 
 typedef struct request_drawn {
@@ -26,7 +28,7 @@ typedef struct request_drawn {
     bool has_graph;         /* false: the request has too many steps, and the members below are not set */
     int64_t from_ns, to_ns; /* start and end of the request */
     char *slowest;          /* name of the span with the longest self time on the critical path; NULL: no span */
-    int64_t slowest_ns;     /* this time */
+    int64_t slowest_ns;     /* this self time */
 } request_drawn;
 
 request_lines *request_lines_new(void);
@@ -44,8 +46,8 @@ struct request_reader;
 
 /*
  * Returns the records (uint32_t) of the request to which a record of a lifeline belongs, by time, or NULL if there are
- * more than REQUEST_LINES_STEPS_MAX. If several logs have the first event of the object, they have equal IDs, and each
- * of them has its own request. The caller frees the array with g_array_free.
+ * more than REQUEST_LINES_STEPS_MAX. If several logs have the first event of the object, the logs have equal IDs, and
+ * each log has its own request. The caller frees the array with g_array_free.
  */
 GArray *request_lines_steps(const model *m, size_t lifeline, uint32_t record);
 

@@ -38,8 +38,7 @@ static request_summary *own_request(request_list *l, uint32_t i)
 /* ---- adding ---- */
 
 /*
- * Keeps the requests with errors, and those requests without errors that are slower than the median of the requests
- * without errors.
+ * Drops the requests without errors that are not slower than the median of such requests.
  */
 static void drop_fast(request_list *l)
 {
@@ -51,7 +50,7 @@ static void drop_fast(request_list *l)
     for (uint32_t i = 0; i < l->count; i++)
         if (request_list_at(l, i)->errors != 0 || (double)request_list_at(l, i)->duration_ns > median_ns)
             *own_request(l, kept++) = *request_list_at(l, i);
-    if (kept > l->max / 8 * 7) { /* nearly all requests have errors: keep the newest requests */
+    if (kept > l->max / 8 * 7) { /* nearly all requests have errors, so keep only the newest requests */
         kept = l->count / 2;
         for (uint32_t i = 0; i < kept; i++)
             *own_request(l, i) = *request_list_at(l, l->count - kept + i);
@@ -77,7 +76,8 @@ uint32_t request_name_hash(const char *name)
 
 /* ---- choosing and sorting ---- */
 
-/* Returns, for the name of each span, whether it contains the text. The caller frees the array with g_free. */
+/* Returns an array that contains, for each name of a span, whether the name contains the text. The index is the number
+ * of the name. The caller frees the array with g_free. */
 static bool *names_that_contain(const request_list *l, const char *folded)
 {
     const size_t count = names_count(l->names);
@@ -185,7 +185,8 @@ static int by_key(const void *a, const void *b)
     return comes_first(b, a) - comes_first(a, b);
 }
 
-/* Restores the order of a heap whose first element is the last in the order, after an element was replaced. */
+/* Restores the heap after the element at index `at` was replaced. The first element of the heap is the last in the
+ * order. */
 static void sink(sorted_request *heap, size_t count, size_t at)
 {
     for (size_t child; (child = 2 * at + 1) < count; at = child) {
@@ -199,7 +200,8 @@ static void sink(sorted_request *heap, size_t count, size_t at)
     }
 }
 
-/* Adds a request to the first `max` requests. `heap` is a heap as soon as it is full. */
+/* Adds a request to `heap` if it is one of the first `max` requests in the order. The array is a heap as soon as it is
+ * full. */
 static void keep_first(sorted_request *heap, size_t *count, size_t max, const sorted_request *request)
 {
     if (*count < max) {

@@ -1,10 +1,11 @@
 /*
- * The requests of the logs: a summary of each request, and their counts by start and duration (heat_map.h).
+ * The list of the logs' requests: a summary of each request, and the counts of requests by start and duration
+ * (heat_map.h).
  *
  * request_reading.c appends each request when it is over. The request table, the heat map and the selection of requests
  * read the list. The list has a maximum number of requests: when it is full, it drops the faster half of the
- * requests without errors. The heat map still counts the dropped requests. The names in the list belong to the list.
- * The model's lock protects the list.
+ * requests without errors. The heat map still counts the dropped requests. The list owns its names. The model's lock
+ * protects the list.
  */
 #ifndef NLV_REQUEST_LIST_H
 #define NLV_REQUEST_LIST_H
@@ -19,7 +20,7 @@ enum { REQUEST_LIST_MAX = 1 << 21, REQUEST_LIST_CHUNK = 1 << 14 };
 /* The reasons why a request counts as an error. A request may have several reasons. */
 enum {
     REQUEST_FAILED = 1,     /* a record reports an error: its level or its status */
-    REQUEST_INCOMPLETE = 2, /* its start or its end is missing, or an event that similar requests have */
+    REQUEST_INCOMPLETE = 2, /* its start, its end, or an event that similar requests have is missing */
 };
 
 typedef struct request_summary {
@@ -28,7 +29,8 @@ typedef struct request_summary {
     int64_t step_ns;
     uint64_t step_place;
     uint32_t name_hash; /* hash of the values of its ID fields (request_name_hash) */
-    uint16_t slowest;   /* number in request_list.names: the span or edge with the largest share of the critical path */
+    uint16_t slowest; /* number of a name in request_list.names: the span or edge with the largest share of the critical
+                         path */
     uint16_t host_count;
     uint8_t share;    /* share of this span or edge on the critical path, in percent */
     uint8_t position; /* start of the longest part of this span or edge, in percent of the request's duration */
@@ -82,9 +84,9 @@ typedef struct request_choice {
 extern const request_choice request_choice_all;
 
 /*
- * Sorts the requests of a choice by a column, and then by duration, longest first. Sets *found to the indices of at
- * most `max` requests; the caller frees it with g_free. Returns the number of all requests of the choice, which may be
- * larger than `max`.
+ * Sorts the requests of a choice by a column, and then by duration, longest first. Sets *found to the indices of the
+ * first `max` requests. The caller frees *found with g_free. Returns the number of all requests of the choice, which
+ * may be larger than `max`.
  */
 size_t request_list_sort(const request_list *l, const request_choice *choice, request_column column, bool descending,
                          size_t max, uint32_t **found);

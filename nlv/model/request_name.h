@@ -1,4 +1,5 @@
-/* The name of a request, as request_reader.h makes it: the values of its ID fields. This module has no state. */
+/* Returns the name of a request, which consists of the values of the request's ID fields (request_reader.h). This
+ * module has no state. */
 #ifndef NLV_REQUEST_NAME_H
 #define NLV_REQUEST_NAME_H
 

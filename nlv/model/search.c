@@ -18,7 +18,7 @@ struct search {
     model *model;
     bool of_requests;  /* the loader's thread finds the matches, and this search has no thread */
     nl_filter *filter; /* NULL: of_requests */
-    spec *spec;        /* an empty spec, because a search needs only times and places */
+    spec *spec;        /* an empty spec, because a search needs only the times and places of records */
     batch_names names;
     GArray *jobs; /* scan_job */
     pthread_t thread;
@@ -65,7 +65,7 @@ static search *search_make(model *m)
     return s;
 }
 
-/* Starts a search for requests. */
+/* Starts a search for requests. Returns NULL and sets the error if the expression is invalid. */
 static search *search_requests(model *m, const char *expression)
 {
     request_filter *filter = NULL;
@@ -127,7 +127,7 @@ void search_free(search *s)
     g_free(s);
 }
 
-/* Takes over the requests that the loader's thread has found. */
+/* Copies the requests that the loader's thread has found to s->matches, if the thread has finished. */
 static void take_found(search *s)
 {
     model_lock(s->model);
@@ -170,7 +170,7 @@ static gint by_time(gconstpointer a, gconstpointer b)
     return (first->time_ns > second->time_ns) - (first->time_ns < second->time_ns);
 }
 
-/* Returns the record that has the time and place of a match. */
+/* Returns the record that has the time and place of a match, or STORE_NONE. */
 static uint32_t record_of(const store *s, const match *m)
 {
     for (uint32_t r = store_find_time(s, m->time_ns); r < s->count && store_time(s, r) == m->time_ns; r++)

@@ -1,5 +1,5 @@
 /*
- * A search for the records that match an expression, or for the first records of the requests that match an expression
+ * Searches for the records that match an expression, or for the first records of the requests that match an expression
  * on requests (requests/request_filter.h). A separate thread reads the logs again to find records. The loader's thread
  * finds requests (model_find_requests). A search ignores records that arrive after its start.
  */
@@ -10,8 +10,8 @@
 
 typedef struct search search;
 
-/* At most one search for requests may exist for a model at a time. Returns NULL and sets the error if the expression is
- * invalid. The model must outlive the search. */
+/* Starts a search. At most one search for requests may exist for a model at a time. Returns NULL and sets the error if
+ * the expression is invalid. The model must outlive the search. */
 search *search_new(model *m, const char *expression);
 void search_free(search *s);
 

@@ -1,6 +1,6 @@
 /*
- * A session: the state of a user's view of some logs, and the bookmarks. A session can be converted to text and parsed
- * again. Equal sessions have equal texts, so a changed text is a step that can be undone.
+ * A session is the state of a user's view of some logs, with the bookmarks. The module converts sessions to text and
+ * back. Equal sessions have equal texts, so the window compares texts to find a step that the user can undo.
  *
  * Files are in $XDG_DATA_HOME/netlogger/sessions, one for each set of logs. Does not use GTK.
  */
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SESSION_NAMES = 3 }; /* events, hosts, programs */
+enum { SESSION_NAMES = 3 }; /* the groups of names: events, hosts and programs */
 
 /* A bookmark. */
 typedef struct session_mark {
@@ -28,7 +28,7 @@ typedef struct session {
     char *drawing;                /* the drawing as text; NULL: it is inferred */
     bool has_choice;              /* a lifeline is chosen, by one of its records: */
     int64_t choice_ns;            /* time of that record */
-    uint64_t choice_place;        /* place of that record */
+    uint64_t choice_place;        /* place of that record (batch.h) */
     size_t choice_lifeline;       /* index of the lifeline that contains the record */
     GArray *marks;                /* session_mark, by time */
 } session;
@@ -58,7 +58,8 @@ const session_mark *session_mark_next(const session *s, int64_t time_ns, bool ba
 /* Returns the path of the session file for some logs (paths or URLs, in any order). The caller frees it with g_free. */
 char *session_path(char *const *sources, size_t count);
 
-/* session_read returns NULL if path does not contain a valid session. session_write returns false on failure. */
+/* session_read returns NULL if the file at `path` does not contain a valid session. session_write returns false and
+ * sets the error on failure. */
 session *session_read(const char *path);
 bool session_write(const session *s, const char *path);
 

@@ -14,8 +14,8 @@ enum { REQUESTS = 2000, STEPS_MAX = 200, GRAPHS_MAX = 400 };
 /* A line of a critical path. */
 typedef struct path_line {
     uint64_t kind;            /* identifies the lifeline and the two rows */
-    int64_t begin_ns, end_ns; /* of the path */
-    double long_ns;           /* duration of the part in the time range */
+    int64_t begin_ns, end_ns; /* times of the whole path */
+    double long_ns;           /* duration of the part of the line in the time range, in nanoseconds */
     bool is_cut;              /* a part is outside the time range */
     uint32_t from, to;
 } path_line;
@@ -32,7 +32,7 @@ typedef struct path_search {
     const store *s;
     size_t lifeline;
     unsigned layer;
-    bool has_graphs; /* there are so few requests that their graphs are used */
+    bool has_graphs; /* there are few requests, so the module uses their graphs */
 } path_search;
 
 /* Returns the latest cause of a record, or STORE_NONE. `request` is NULL if graphs are not used. */
@@ -44,7 +44,7 @@ static uint32_t find_latest_cause(const path_search *p, const request_drawn *req
     return edges_find(p->s, record, p->layer, causes) > 0 ? causes[0] : (uint32_t)STORE_NONE;
 }
 
-/* Adds the lines of a request's path that are at least partly between two times. */
+/* Appends the lines of a request's critical path that are at least partly between two times to `lines`. */
 static void add_path(const path_search *p, uint32_t object, int64_t from_ns, int64_t to_ns, GArray *lines)
 {
     const store *s = p->s;
@@ -182,7 +182,8 @@ static bool begins_request(const store *s, uint32_t record, size_t lifeline)
            spec_step_of(s->spec, store_event(s, record), layer).lifeline == lifeline;
 }
 
-/* Finds the first record of the nearest request after `record`, or before it if step is -1. */
+/* Returns the first record of the nearest request that begins after `record` or, if `step` is -1, before it. Returns
+ * STORE_NONE if there is no such request. */
 static uint32_t next_request(const store *s, uint32_t record, int step, size_t lifeline)
 {
     for (uint32_t i = record + (uint32_t)step; i >= s->first && i < s->count; i += (uint32_t)step)

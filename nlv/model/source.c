@@ -11,9 +11,9 @@
 
 enum {
     STREAM_SIZE = 4 << 20, /* maximum bytes read from a stream before other sources get their turn */
-    CUT_SIZE = 32 << 20,   /* bytes of blocks that are cut at a time, before all threads scan them */
-    LAST_LINE = 1 << 20,   /* maximum bytes of an incomplete line */
-    FED_AT_ONCE = 4096,    /* maximum records that are taken from a feed at a time */
+    CUT_SIZE = 32 << 20,   /* bytes in which the module finds blocks at a time, before all threads scan the blocks */
+    LAST_LINE = 1 << 20,   /* maximum size of an incomplete line in bytes */
+    FED_AT_ONCE = 4096,    /* maximum number of records that the module takes from a feed at a time */
 };
 
 static char *path_of(const char *url)
@@ -291,7 +291,7 @@ static void end_stream(source *s)
         log_file_complete(g_ptr_array_index(s->files, s->files->len - 1));
 }
 
-/* Appends bytes to the current spill, or begins one. */
+/* Appends bytes to the current spill, or begins a new spill. Returns false after reporting an error. */
 static bool spill(source *s, const char *data, size_t size)
 {
     log_file *f =
@@ -345,8 +345,8 @@ static void drop_next_of_archive(source *s)
 }
 
 /*
- * Copies a file of an archive to a spill if the file is compressed or too short to detect its format. Returns NL_AGAIN
- * if it is empty.
+ * Copies a file of an archive that is compressed, or too short to detect its format, to a spill. Returns NL_AGAIN if
+ * the file is empty.
  */
 static nl_status spill_of_archive(source *s, const char *path)
 {
@@ -366,7 +366,7 @@ static nl_status spill_of_archive(source *s, const char *path)
     return NL_OK;
 }
 
-/* Opens the next file of an archive. The last file may still be empty. */
+/* Opens the next file of an archive, if there is one. Does nothing if it is the last file and still empty. */
 static void open_next_of_archive(source *s)
 {
     if (s->archive_next == s->archive_count)
@@ -518,8 +518,8 @@ static void take_odd_row(void *user, const nl_record *record, uint64_t position)
 }
 
 /*
- * Extracts the decoder's records. `data` is the text that was last fed to the decoder, and `offset` is the offset of
- * this text in the log.
+ * Extracts the decoder's records to `rows`. `data` is the text that was last fed to the decoder, and `offset` is the
+ * offset of this text in the log in bytes.
  */
 static void take_decoded(source *s, const char *data, size_t size, uint64_t offset, extractor *x, batch *rows)
 {

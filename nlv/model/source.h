@@ -1,11 +1,11 @@
 /*
- * A source is one of the following:
+ * Reads a source, which is one of the following:
  * - a file, which may grow, be truncated or be replaced
  * - an archive, whose files are read one after another
  * - a pipe
  * - a collector
  * - a feed of decoded records
- * The source owns the files of records (log_file.h). Only the loader's thread uses it.
+ * A source owns its files of records (log_file.h). Only the loader's thread uses a source.
  */
 #ifndef NLV_SOURCE_H
 #define NLV_SOURCE_H
@@ -95,7 +95,7 @@ void source_forget_blocks(source *s);
 /* Call it when a file seemed to be text but contains blocks. Starts to read the file again as blocks. */
 void source_expect_blocks(source *s);
 
-/* Return the size of all files so far, and the number of bytes that have been read. */
+/* Return the size of all files so far, and the number of bytes read, in bytes. */
 uint64_t source_size(const source *s);
 uint64_t source_done(const source *s);
 

@@ -91,7 +91,7 @@ static void add_lifeline(spec *s, names *events, const drawing_lifeline *l, uint
     own->rows = MIN(g_strv_length(l->events), SPEC_ROWS);
     own->layer = free_layer(s, events, l);
     if (own->layer == SPEC_LAYERS)
-        own->layer = 0; /* draw this lifeline without the events that belong to other lifelines */
+        own->layer = 0; /* no layer is free: draw this lifeline without the events that belong to other lifelines */
     s->layers = MAX(s->layers, own->layer + 1);
     for (; own->id_count < SPEC_IDS && l->ids[own->id_count] != NULL; own->id_count++)
         add_choices(own->ids[own->id_count], l->ids[own->id_count]);

@@ -12,7 +12,8 @@
 #include "model/names.h"
 
 enum {
-    SPEC_LAYERS = 4, /* lifelines that share an event are in different layers; more lifelines are not drawn */
+    SPEC_LAYERS = 4, /* lifelines that share an event are in different layers; nlv does not draw more lifelines with a
+                        shared event */
     SPEC_IDS = 8,
     SPEC_CHOICES = 4, /* maximum number of fields of an ID */
     SPEC_ROWS = 1024,
@@ -29,7 +30,7 @@ typedef struct spec_field {
 
 /* The known order of a lifeline's rows (event_order.h). Sets of rows have a bit for each row. */
 typedef struct spec_order {
-    uint64_t after[DRAWING_ORDERED_MAX]; /* the rows that come before this row */
+    uint64_t after[DRAWING_ORDERED_MAX]; /* for each row, the rows that come before it */
     uint64_t
         children[DRAWING_ORDERED_MAX]; /* the rows that this row certainly causes, because they name it as parent */
     uint64_t received[DRAWING_ORDERED_MAX]; /* the rows on another host that receive the message of this row */
@@ -42,7 +43,7 @@ typedef struct spec_lifeline {
     unsigned rows, layer;
     unsigned id_count;
     spec_field ids[SPEC_IDS]
-                  [SPEC_CHOICES]; /* alternative ID fields; the first one in a record is used; NULL-terminated */
+                  [SPEC_CHOICES]; /* alternative ID fields; nlv uses the first that a record has; NULL-terminated */
     bool again;                   /* every occurrence of the first event begins a new object */
     spec_order *order;            /* NULL: each event comes after all events listed before it */
     color_kind color;
@@ -59,8 +60,8 @@ enum {
     SPEC_MEASURED,
     SPEC_CLOCKS = 4,
     SPEC_MACHINE = 2 * SPEC_CLOCKS, /* a hash of the machine that has the clock */
-    SPEC_DURATION, /* durations in ns, indexed by event instead of host; negative if the span begins at the record's
-                      time */
+    SPEC_DURATION, /* durations in nanoseconds, indexed by event instead of host; negative if the span begins at the
+                      record's time */
     SPEC_HIDDEN_LOADLINES,
 };
 typedef struct spec_clock {
@@ -97,7 +98,8 @@ typedef struct spec {
     uint64_t seed;
 } spec;
 
-/* Compiles a drawing. Adds its events to names, which must be empty. `seed` is for the keys of objects. */
+/* Compiles a drawing. Adds the drawing's events to `events`, which must be empty. `seed` is the seed of the keys of
+ * objects. */
 spec *spec_new(const drawing *d, names *events, uint64_t seed);
 void spec_free(spec *s);
 

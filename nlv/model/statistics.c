@@ -32,7 +32,7 @@ static double quantile(const float *sorted, size_t count, double share)
     return sorted[(size_t)((double)(count - 1) * share + 0.5)];
 }
 
-/* Adds statistics of the first `count` values of the sample. */
+/* Completes `s` from the first `count` values of the sample, and adds it to the result. */
 static void add_sample(range *r, segment_statistics s, size_t count)
 {
     qsort(r->sample, count, sizeof *r->sample, by_size);

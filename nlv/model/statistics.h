@@ -1,4 +1,4 @@
-/* Statistics of a time range: records per event, durations of segments, values of loadlines. */
+/* Computes statistics of a time range: records per event, durations of segments, and values of loadlines. */
 #ifndef NLV_STATISTICS_H
 #define NLV_STATISTICS_H
 
@@ -32,7 +32,8 @@ typedef struct statistics {
     bool sampled;      /* percentiles and means come from a sample */
 } statistics;
 
-/* Returns the statistics of the records from from_ns to to_ns. The caller holds the model's lock. */
+/* Returns the statistics of the records from from_ns to to_ns. The caller holds the model's lock, and frees the result
+ * with statistics_free. */
 statistics *statistics_new(const model *m, int64_t from_ns, int64_t to_ns);
 void statistics_free(statistics *s);
 
