@@ -1,7 +1,7 @@
 /*
- * Gathers the streams of many agents. Each agent has a thread, so that an agent that is slow or has failed does not
- * delay others. The thread opens a broken stream again after pauses that double from 1 s to 30 s. Nlagent.Lost and
- * Nlagent.Back records report broken and reopened streams. Only one thread may call the functions.
+ * Gathers the records of streams from many agents. Each agent has a thread, so that a slow or failed agent does not
+ * delay other agents. The thread opens a broken stream again after a pause, which doubles from 1 s to 30 s.
+ * Nlagent.Lost and Nlagent.Back records report broken and reopened streams. Only one thread may call the functions.
  */
 #ifndef NLAGENT_GATHER_H
 #define NLAGENT_GATHER_H

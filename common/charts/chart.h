@@ -25,8 +25,8 @@ typedef const char *chart_write(double value, char out[UNITS_SIZE]);
 void chart_color(cairo_t *cr, unsigned rgb, double alpha);
 
 /*
- * Draws text that begins at x, y if align is 0, is centred at this point if it is 0.5, or ends at this point if it is
- * 1.
+ * Draws text of `size` pixels at the point x, y. The text begins at this point if `align` is 0, is centred there if
+ * `align` is 0.5, and ends there if `align` is 1.
  */
 void chart_text(cairo_t *cr, double x, double y, double align, double size, const char *text);
 
@@ -49,12 +49,12 @@ void chart_times_of_day(const chart *p);
 /* Draws a histogram of d, which must not be empty, with a logarithmic x axis. */
 void chart_histogram(chart p, nl_distribution *d, const char *title, chart_write *write);
 
-/* Returns whether the name ends in .png or .svg. */
+/* Returns whether the name of the file ends in .png or .svg. */
 bool chart_knows(const char *path);
 
 /*
- * Writes a file of width x height pixels, which draw fills on a white background. Returns false on failure; the file
- * then keeps its old content.
+ * Writes a file of width x height pixels. `draw` draws its content on a white background. Returns false on failure; the
+ * file then keeps its old content.
  */
 bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *cr, void *user), void *user);
 

@@ -1,7 +1,7 @@
 /*
  * Corrects the times of many hosts to one time base. The information comes from the log itself: measured clock offsets
- * (ClockOffset, which every log that uses the binary protocol has), steps of clocks (ClockStep), and messages, which
- * are sent before they are received.
+ * (ClockOffset, which every log that uses the binary protocol has), steps of clocks (ClockStep), and messages. A
+ * message is always sent before it is received.
  *
  *   c = correction_new(&options);
  *   for each record: correction_learn(c, record);     in any order
@@ -38,7 +38,7 @@ typedef struct correction_options {
 /* Creates a correction, which the caller frees. Copies the options, but not their texts and lists. */
 correction *correction_new(const correction_options *options);
 
-/* Learns from a record, without keeping it. */
+/* Learns from a record, which may be freed afterwards. */
 void correction_learn(correction *c, const nl_record *record);
 
 /* Computes the corrections. Call it once, after all records. */
@@ -65,9 +65,9 @@ typedef struct correction_host {
     double offset_ns;      /* value added to the host's times, in the middle of its records */
     double min_ns, max_ns; /* range of the offset over all records of the host */
     double drift;          /* drift against the reference; 1e-4 means 100 ppm fast */
-    double error_ns;       /* maximum error; infinite if only one direction is bounded */
+    double error_ns;       /* maximum error; infinite if the offset has only one bound */
     uint64_t measurements, messages,
-        contradictions; /* contradictions is the number of messages that the measurements make impossible */
+        contradictions; /* contradictions: number of messages whose times contradict the measurements */
     unsigned pieces, steps;
 } correction_host;
 

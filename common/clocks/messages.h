@@ -1,6 +1,6 @@
 /*
- * Finds messages for correction.c. Matches the send and receive records by their event names and IDs. If memory runs
- * out, the program ends. Only one thread may use a table.
+ * Finds messages for correction.c. Matches the records of the sending and of the receipt by their event names and IDs.
+ * If memory runs out, the program ends. Only one thread at a time may use a table.
  */
 #ifndef NETLOGGER_TIMEKEEPING_MESSAGES_H
 #define NETLOGGER_TIMEKEEPING_MESSAGES_H
@@ -27,10 +27,7 @@ bool messages_next(const messages *m, size_t *at, message *found);
 
 void messages_free(messages *m);
 
-/*
- * Returns whether, according to the two names, the second event is the receipt of a message that the first event
- * sends.
- */
+/* Returns whether two event names form a pair such as Ping.Send and Ping.Receive. */
 bool messages_is_pair(const char *sent, const char *received);
 
 #endif

@@ -1,14 +1,16 @@
 /*
- * Determines what is known about the limits of transfers from the logs of programs with the classic interface: the
- * transfers of GridFTP servers (FTP_INFO), and the starts and ends of reads and writes, as of bbcp and of NL_transfer
- * (transfer.disk.read.start, START_READ and STOP_READ, ...). Such logs contain no data of the TCP connection, so
+ * Determines the limits of transfers from the logs of programs that use the classic interface. The records are the
+ * transfers of GridFTP servers (FTP_INFO), and the starts and ends of reads and writes, for example of bbcp and of
+ * NL_transfer (transfer.disk.read.start, START_READ, STOP_READ). Such logs contain no data about TCP connections, so
  * most of the time is CAUSE_UNKNOWN.
  *
  * The time of a stream is divided by its spans: during a span of the network, the limit is unknown, because the span
  * contains all waits for the path and for the peer. During another span, the disk is the limit. Between the spans, the
- * program is the limit. A stream is known by host, program and identifiers (guid, STREAM and similar fields).
+ * program is the limit. Records with the same host, program and identifiers (guid, STREAM and similar fields) belong to
+ * one stream.
  *
- * Callers: nlstat. Memory: at most CONNECTIONS_MAX transfers; the module ignores further transfers. Not thread-safe.
+ * Callers: nlstat. Memory: at most CONNECTIONS_MAX transfers; the module ignores further transfers. Only one thread at
+ * a time may use the object.
  */
 #ifndef NETLOGGER_CONNECTIONS_CLASSIC_TRANSFERS_H
 #define NETLOGGER_CONNECTIONS_CLASSIC_TRANSFERS_H

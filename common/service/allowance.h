@@ -1,6 +1,6 @@
 /*
- * An allowance that grows with time, such as the records that a client may send (max-rate), or the work that it may
- * cause. It accumulates at most the growth of one second. Only one thread may use an allowance.
+ * An allowance that grows with time, such as the number of records that a client may send (max-rate), or the work that
+ * a client may cause. It accumulates at most the growth of one second. Only one thread at a time may use an allowance.
  */
 #ifndef NETLOGGER_SERVICE_ALLOWANCE_H
 #define NETLOGGER_SERVICE_ALLOWANCE_H
@@ -8,7 +8,7 @@
 #include <netlogger.h>
 
 typedef struct allowance {
-    double left; /* in units of the rate; negative if the allowance is exceeded */
+    double left; /* the remaining allowance, in records or units of work; negative if it is exceeded */
     int64_t at_ns;
 } allowance;
 

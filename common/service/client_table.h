@@ -4,15 +4,15 @@
  *
  * The table stores each client's address, the time when the daemon last received something useful from it, and whether
  * it is proven. A proven client has sent something useful, such as a record or a request. A daemon asks the table
- * before it accepts a client. If the table is full, it selects a client of the address that has the most clients. This
- * is the unproven client that has been silent longest or, if there are no unproven clients, the proven client that has
- * been silent longest. A client whose bytes the daemon has not yet read is not silent. Therefore, the table asks the
- * kernel whether a client has unread bytes, and spares such a client once. An IPv6 network of 64 bits counts as one
- * address, because one host may use all of it.
+ * before it accepts a client. If the table is full, it selects a client of the address that has the most clients. It
+ * selects the unproven client that has been silent longest. If there are no unproven clients, it selects the proven
+ * client that has been silent longest. A client whose bytes the daemon has not yet read is not silent. Therefore, the
+ * table asks the kernel whether a client has unread bytes, and spares such a client once. An IPv6 network of 64 bits
+ * counts as one address, because one host may use all of it.
  *
  * Every operation takes constant time, so that the cost of an attacker's connections does not grow with their number.
- * The table owns the addresses and the order of their clients; the daemon owns the entries. Only one thread may use a
- * table.
+ * The table owns the addresses and the order of their clients; the daemon owns the entries. Only one thread at a time
+ * may use a table.
  */
 #ifndef NETLOGGER_SERVICE_CLIENT_TABLE_H
 #define NETLOGGER_SERVICE_CLIENT_TABLE_H
@@ -26,15 +26,15 @@ struct sockaddr;
 
 typedef struct client_table client_table;
 
-/* A client. The entry is a member of the daemon's structure for the client, and is zero until it is added. */
+/* A client. The entry is a member of the daemon's structure for the client. Initialize it with zeros. */
 typedef struct client_entry {
     TAILQ_ENTRY(client_entry) of_address; /* the client that has been silent longest is first */
     struct client_address *address;       /* NULL if the entry is not in a table */
     int64_t heard_ns;                     /* time when the daemon last received something useful, by nl_monotonic_ns */
     int fd;
     bool proven;
-    bool spared; /* since the daemon last received something useful, the client was once spared because it had unread
-                  * bytes */
+    bool spared; /* the table has spared the client because of unread bytes, since the daemon last received something
+                    useful */
     void (*close)(struct client_entry *entry); /* closes the client, which removes the entry */
 } client_entry;
 
@@ -76,7 +76,7 @@ void client_table_heard(client_table *t, client_entry *e, int64_t now_ns);
 /* Removes the client. */
 void client_table_remove(client_table *t, client_entry *e);
 
-/* Replaces the entry of a client that another structure of the daemon now owns. */
+/* Replaces the entry of a client by an entry that is a member of another structure of the daemon. */
 void client_table_replace(client_entry *old, client_entry *e);
 
 size_t client_table_count(const client_table *t);

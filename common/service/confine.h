@@ -1,9 +1,10 @@
 /*
- * Confines a daemon to the rights that its configuration needs. A client that manages to run its own code in the daemon
- * then gains little.
+ * Confines a daemon to the rights that its configuration needs. This limits the damage if an attacker runs code in the
+ * daemon.
  *
- * seccomp (confine_calls.h) denies system calls. Landlock denies access to files, and connections to TCP ports, that
- * the configuration does not name. Both are irrevocable, and apply to all threads that are started later.
+ * seccomp (confine_calls.h) denies system calls that the daemon does not need. Landlock denies access to files and TCP
+ * ports that the configuration does not name. Both are irrevocable, and apply to the calling thread and to all threads
+ * that it starts later.
  *
  * Before confine(), the functions confine_keep_... record the rights that the configuration needs. After confine(),
  * they check whether the process has these rights, because a new configuration cannot extend them. They return false

@@ -2,9 +2,10 @@
  * The seccomp filter of system calls, which is built with libseccomp. Like chrony's filter, it is a list of the calls
  * and arguments that a daemon needs.
  *
- * chrony kills a process that makes another call. netlogd must not lose events because a resolver module or a new libc
- * makes an unlisted call. Therefore, a denied call only fails. It fails with EPERM if the list has the call with other
- * arguments, and otherwise with ENOSYS, which makes libc use an older call. Each denied call is reported once.
+ * chrony kills a process that makes an unlisted call. However, netlogd must not lose events because a resolver module
+ * or a new libc makes an unlisted call. Therefore, a denied call only fails. If the list has the call with other
+ * arguments, it fails with EPERM. Otherwise, it fails with ENOSYS, which makes libc use an older call. The module
+ * reports each denied call once.
  *
  * The module owns the list of denied calls and the SIGSYS handler. A denied call kills a thread that blocks SIGSYS.
  */
@@ -25,7 +26,7 @@ bool confine_calls(void);
  */
 bool confine_calls_of_programs(void);
 
-/* Writes the name of the next denied call. Returns each name once, and false when there are no more. */
+/* Writes the name of the next denied call to `name`. Returns false if all names have been returned. */
 bool confine_next_refused(char name[CONFINE_CALL_SIZE]);
 
 /* Returns whether libseccomp can build the filter for an architecture (SCMP_ARCH_...). Only tests call it. */

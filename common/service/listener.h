@@ -1,7 +1,4 @@
-/*
- * Listening sockets of a daemon, which are opened from URLs before anything else starts. Only one thread may use
- * them.
- */
+/* Opens the listening sockets of a daemon from URLs. Only one thread at a time may use them. */
 #ifndef NETLOGGER_SERVICE_LISTENER_H
 #define NETLOGGER_SERVICE_LISTENER_H
 
@@ -14,7 +11,7 @@ typedef struct listening {
     char *url;            /* the URL without options; for NATS, with the options that identify a reader */
     char *nats;           /* for NATS: the whole URL; NULL for sockets to which clients connect */
     bool otlp;            /* clients use OTLP */
-    bool grpc;            /* with otlp: over gRPC, otherwise over HTTP/1.1 */
+    bool grpc;            /* if `otlp` is true: clients use gRPC; otherwise, they use HTTP/1.1 */
     bool syslog;          /* clients send syslog messages */
     nl_tls *tls;          /* NULL if the listener does not use TLS */
     bool authenticated;   /* a client needs a certificate from a trusted CA */

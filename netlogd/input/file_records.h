@@ -1,8 +1,8 @@
 /*
  * Converts the bytes of a followed file to records. Uses the importers of all formats (convert/convert.h), and the same
- * detection as all programs. A line that the format rejects, and each line of a file in no known format, becomes a
- * record with the line in the field MESSAGE, so that no line is lost. In a file in no known format, lines that begin
- * with a blank continue the previous line.
+ * detection as all programs. A line that is malformed in the file's format becomes a record with the line in the field
+ * MESSAGE, so that no line is lost. In a file in an unknown format, each line becomes such a record, and lines that
+ * begin with a blank continue the previous line.
  *
  * file_inputs.c owns a file_reader for each file. The same bytes always give the same number of records. Only the
  * server's thread may call it.
@@ -37,7 +37,7 @@ size_t file_reader_header_size(const file_reader *r);
  */
 size_t file_reader_cut(const file_reader *r, const char *data, size_t size, bool idle);
 
-/* Passes the records of whole records to an exporter. */
+/* Converts bytes that contain whole records, and passes the records to an exporter. */
 void file_reader_read(file_reader *r, const char *data, size_t size, exporter *to);
 
 #endif

@@ -11,10 +11,9 @@
  *   inputs 1 STREAM                                         the first line
  *   file ID DEVICE INODE STATE FORMAT OFFSET HEAD TAIL PATH
  *   piece ID FIRST COUNT FROM OFFSET HEAD TAIL              records [FIRST, FIRST + COUNT) are the bytes [FROM, OFFSET)
- *   stored NEXT                                             the outputs have stored all records before NEXT
- * STATE is the sum of 1 (finished) and 2 (ending). A later line about a file replaces the earlier line, except its
- * place, which the pieces in between determine. An incomplete last line is ignored. Only the server's thread may call
- * these functions.
+ *   stored NEXT the outputs have stored all records before NEXT STATE is the sum of 1 (finished) and 2 (ending). A
+ *   later line about a file replaces the earlier line. The pieces between the two lines change the place of the file.
+ *   An incomplete last line is ignored. Only the server's thread may call these functions.
  */
 #ifndef NETLOGD_INPUT_POSITION_LOG_H
 #define NETLOGD_INPUT_POSITION_LOG_H

@@ -11,14 +11,14 @@
 
 #include <netlogger.h>
 
-/* Records for one message. Valid only during the call. */
+/* The records for one message. The structure is valid only during the call of `take`. */
 typedef struct nats_cut {
     nl_string bytes; /* a block */
     unsigned char stream[16];
     uint64_t first; /* sequence number of the first record */
     uint64_t count;
     const char *subject; /* ".HOST.PROG" */
-    size_t end; /* once `take` has received the last cut with this `end`, messages contain all bytes of data[0..end) */
+    size_t end; /* after the last cut with this value of `end`, the messages contain all bytes of data[0..end) */
 } nats_cut;
 
 typedef struct nats_cutter {

@@ -1,12 +1,12 @@
 /*
  * Reads the shards of a NATS JetStream stream, and queues their messages, in order, for the server's thread.
  *
- * Each shard of the share has a durable consumer. The intake requests more messages while it holds only a few.
- * JetStream gives a message to another client if ACK_WAIT passes without a report about the message. Therefore, the
- * intake reports every few seconds that the messages are in progress, even while the outputs are blocked. It
- * acknowledges a message when the message's records are settled. After a kill, JetStream again delivers the messages
- * that the killed netlogd held. To get these messages first and in order, the intake requests no other messages of a
- * shard until JetStream has noticed the missing acknowledgements.
+ * Each shard that netlogd reads has a durable consumer. The intake requests more messages while it holds only a few
+ * messages. If ACK_WAIT passes without a report about a message, JetStream gives the message to another client.
+ * Therefore, the intake reports every few seconds that its messages are in progress, even while the outputs are
+ * blocked. It acknowledges a message when the outputs have settled the message's records. After a kill, JetStream again
+ * delivers the messages that the killed netlogd held. To get these messages first and in order, the intake requests no
+ * other messages of a shard until JetStream has noticed the missing acknowledgements.
  *
  * Two netlogds must not read the same shard, because each would get only some of the records of each stream, and report
  * the other records as lost. A starting reader therefore asks on the subject netlogd-reads.STREAM.DURABLE whether

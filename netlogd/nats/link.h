@@ -1,8 +1,8 @@
 /*
  * A connection to a cluster of NATS servers, and the streams that a nats_place names.
  *
- * libnats has its own threads, and reconnects by itself to any server of the cluster. This module turns its results
- * into errors.
+ * libnats has its own threads, and reconnects automatically to any server of the cluster. This module converts libnats'
+ * results to NetLogger's errors.
  */
 #ifndef NETLOGD_NATS_LINK_H
 #define NETLOGD_NATS_LINK_H

@@ -58,8 +58,8 @@ enum { NATS_NAME_SIZE = 160 };
 void nats_stream_name(const nats_place *place, unsigned shard, unsigned shards, char name[NATS_NAME_SIZE]);
 
 /*
- * Appends "." and then text, as one part, to a subject. Dots, bytes that NATS forbids, and bytes that are not printable
- * ASCII become %HH. An empty text becomes "_", and a long text is truncated.
+ * Appends "." and `text` to a subject, as one part of the subject. Dots, bytes that NATS forbids, and bytes that are
+ * not printable ASCII become %HH. An empty text becomes "_", and a long text is truncated.
  */
 void nats_subject_add(nl_buffer *subject, nl_string text);
 

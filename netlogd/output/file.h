@@ -11,7 +11,8 @@
 
 enum {
     OUTPUT_FILE_LONGEST = 256 << 20
-}; /* maximum bytes of a record that is read again, regardless of the limit when it was written */
+}; /* maximum size in bytes of a record when a file is read again; it does not depend on the limit when the record was
+      written */
 
 typedef struct output_file {
     int fd;
@@ -53,8 +54,10 @@ void output_file_remove_below(const output_options *options, uint64_t number);
  */
 nl_status output_file_claim(const output_options *options, int *claim);
 
-/* Locks an open file until it is closed, unless its file system has no locks. Returns NL_FAILED if another process
- * writes to it; the error names that process. */
+/*
+ * Locks an open file until it is closed, unless its file system has no locks. Returns NL_FAILED if another process
+ * writes to the file; the error names that process.
+ */
 nl_status output_file_lock(int fd, const char *name);
 
 /*
@@ -63,7 +66,10 @@ nl_status output_file_lock(int fd, const char *name);
  */
 nl_status output_file_open(output_file *file, const output_options *options, uint64_t number, bool fresh);
 
-/* Appends data. On NL_FAILED, *written bytes remain in the file; it is 0 if the file was truncated. */
+/*
+ * Appends data. On NL_FAILED, *written is the number of bytes of the data that remain in the file; it is 0 if the file
+ * was truncated.
+ */
 nl_status output_file_write(output_file *file, const char *data, size_t size, size_t *written);
 
 /* Returns whether the file was removed. */

@@ -8,8 +8,8 @@
  * the previous entry. Then netlogd acknowledges the blocks. The next netlogd reads the entries and truncates the output
  * to the size in the last entry. The bytes beyond that size were never acknowledged, so clients send them again.
  * Because the output is written before the entry, this is correct after a kill at any moment, for text and for blocks.
- * (Reading the numbers from the blocks instead would take longer every day, and text has no numbers.) With fsync=, the
- * output reaches the disk before its entry, and the entry before the acknowledgement.
+ * (netlogd cannot read the numbers from the files instead: text has no numbers, and large files would take too long.)
+ * With fsync=, the output reaches the disk before its entry, and the entry before the acknowledgement.
  *
  * Format of an entry, little-endian: "NLJ1"; size of the entry (4 bytes); CRC-32C of the rest (4); flags (4; 1 means
  * that netlogd has ended and other programs may write the file); number, inode and size of the file (8 each). Then
@@ -62,8 +62,8 @@ void journal_touch(journal *j, const unsigned char stream[16]);
 bool journal_is_needed(const journal *j);
 
 /*
- * Appends an entry with the file's current size and no streams, before more is written. Returns the same values as
- * journal_write.
+ * Appends an entry with the file's current size and without streams. Call it before writing to the file. Returns the
+ * same values as journal_write.
  */
 nl_status journal_begin(journal *j, const journal_mark *mark, bool sync);
 

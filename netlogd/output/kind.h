@@ -6,8 +6,8 @@
  * does not deal with clients, filters, acknowledgements or full disks. It gets whole records in order, and gets them
  * again until it accepts them. Its functions may wait.
  *
- * If netlogd is killed, bytes that were delivered may be delivered again, with the same place. The destination
- * recognises them by their place or, if `numbered` is set, by the numbers in blocks.
+ * If netlogd is killed, it may later deliver bytes again, with the same place. The destination recognises these bytes
+ * by their place or, if `numbered` is true, by the numbers in blocks.
  */
 #ifndef NETLOGD_OUTPUT_KIND_H
 #define NETLOGD_OUTPUT_KIND_H
@@ -24,12 +24,12 @@ typedef struct output_place {
     uint64_t offset; /* offset in bytes */
 } output_place;
 
-/* The result of a delivery. All members are 0 at the call. */
+/* The result of a delivery. The caller sets all members to 0. */
 typedef struct output_delivered {
     size_t taken;      /* number of bytes of whole records that need not be delivered again, even on NL_FAILED */
     uint64_t rejected; /* number of records that the destination does not accept */
-    char reason[200];  /* its reason for the latest rejection */
-    unsigned wait_ms;  /* after NL_FAILED: time for which the destination must not be tried again */
+    char reason[200];  /* the destination's reason for the latest rejection */
+    unsigned wait_ms;  /* after NL_FAILED: minimum time before the next attempt */
 } output_delivered;
 
 typedef struct output_kind {
@@ -54,9 +54,9 @@ typedef struct output_kind {
 
     /*
      * Delivers data[0..size), which begins with a record; the last record may be incomplete. If it returns NL_OK and
-     * done->taken is 0, the first record is incomplete, and `deliver` is called again with more bytes. It waits for a
-     * few seconds at most; if that time is too short, it gets fewer bytes in the next call. After NL_FAILED, the thread
-     * closes the peer and later opens it again.
+     * done->taken is 0, the first record is incomplete, and `deliver` is called again with more bytes. It waits for at
+     * most a few seconds; if this time is too short, it gets fewer bytes in the next call. After NL_FAILED, the thread
+     * closes the connection and later opens it again.
      */
     nl_status (*deliver)(void *peer, const char *data, size_t size, output_place place, output_delivered *done);
 

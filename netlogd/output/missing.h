@@ -15,10 +15,11 @@ typedef struct missing missing;
 missing *missing_open(const char *directory);
 
 /*
- * Compares the journals with the files in the directory, which were read. Prints the numbers of missing files, a latest
- * file that has become shorter, and streams that had more records. `held` contains the numbers in the files. Returns
- * whether records are missing. If only the oldest files are missing, prints a note, because they are removed
- * intentionally. Does not check a spool, because its files are removed when they are delivered.
+ * Compares the journals with the files in the directory, which the caller has read. Prints the numbers of missing
+ * files, the latest file if it has become shorter, and streams from which records are missing. `held` contains the
+ * numbers in the files. Returns whether records are missing. If only the oldest files are missing, prints a note,
+ * because they are removed intentionally. Does not check a spool, because its files are removed when they are
+ * delivered.
  */
 bool missing_report(const missing *m, char **files, size_t count, const nl_sequences *held);
 

@@ -14,11 +14,14 @@ struct otlp_link {
     bool secure;
     nl_channel channel; /* fd is -1 if there is no connection */
     int64_t deadline_ns;
-    void *session; /* of the protocol; NULL if there is no connection */
+    void *session; /* state of the protocol for this connection; NULL if there is no connection */
 };
 
 struct otlp_protocol {
-    /* Sends a request and waits for its response. Returns NL_FAILED if there is no response. */
+    /*
+     * Sends a request and waits for its response. Sets *failed to whether the request must be sent again. Returns
+     * NL_FAILED if there is no response.
+     */
     nl_status (*exchange)(otlp_link *l, bool spans, nl_string request, otlp_reply *reply, bool *failed);
     void (*close)(void *session);
 };
@@ -29,14 +32,17 @@ extern const otlp_protocol otlp_link_grpc, otlp_link_http1;
 nl_status otlp_link_write(otlp_link *l, const char *data, size_t size);
 nl_status otlp_link_read(otlp_link *l, char *data, size_t size, size_t *got);
 
-/* Sets the error for a failure of the receiver. Returns NL_FAILED. */
+/* Sets the error to the receiver's status and message. Returns NL_FAILED. */
 nl_status otlp_link_fail(otlp_link *l, const char *status, const otlp_reply *reply);
 
-/* Reads an ExportXServiceResponse, or a Status whose details may name a time to wait. Malformed content is ignored. */
+/*
+ * Read an ExportXServiceResponse, or a Status whose details may name a time to wait, into *reply. Ignore malformed
+ * content.
+ */
 void otlp_link_read_response(nl_string response, otlp_reply *reply);
 void otlp_link_read_status(nl_string status, otlp_reply *reply);
 
-/* Copies a message of the receiver. Replaces control characters. */
+/* Copies a message of the receiver to reply->message. Replaces control characters. */
 void otlp_link_note(otlp_reply *reply, nl_string message);
 
 #endif

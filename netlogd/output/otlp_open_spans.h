@@ -1,13 +1,14 @@
 /*
- * The spans of an OTLP output whose end has not been delivered yet. OTLP sends a span as one item, but its start and
- * end are two records, which may be in different deliveries.
+ * Stores the open spans of an OTLP output: their start was read from the spool, but not yet their end. OTLP sends a
+ * span as one item, but its start and end are two records, which may be in different deliveries.
  *
  * The module owns the records of these spans' starts, and the file SPOOL/open-spans, which contains them and the place
  * up to which records were delivered. open_spans_save replaces the file after each delivery and before the place in the
- * spool advances. After a kill between these two steps, the file is ahead of the spool's place, and the records between
- * the two places are skipped. A kill thus loses no start, and a span that is sent again has the same IDs.
+ * spool advances. After a kill between these two steps, the place in the file is ahead of the place in the spool, and
+ * the output skips the records between the two places. Therefore, a kill loses no start, and a span that is sent again
+ * has the same IDs.
  *
- * At most OPEN_SPANS_MAX starts and OPEN_SPANS_BYTES_MAX bytes are kept, for at most OPEN_SPANS_S.
+ * The module stores at most OPEN_SPANS_MAX starts and OPEN_SPANS_BYTES_MAX bytes, for at most OPEN_SPANS_S seconds.
  * open_spans_take_excess removes starts beyond these limits, oldest first. Only one thread at a time may use an
  * open_spans.
  */
@@ -33,7 +34,7 @@ output_place open_spans_place(const open_spans *o);
  */
 nl_status open_spans_save(open_spans *o, output_place place, bool sync);
 
-/* Adds a packed record (nl_record_pack). Returns false if there is an open span with this ID. */
+/* Adds the packed record (nl_record_pack) of a span's start. Returns false if a span with this ID is already open. */
 bool open_spans_add(open_spans *o, const unsigned char id[OPEN_SPAN_ID_SIZE], int64_t now_ns, nl_string packed);
 
 /* Removes a span, and appends its packed record. Returns false if the span is not open. */

@@ -1,17 +1,17 @@
 /*
  * One output. It writes the records that match its filter, in the order of arrival, to one file or to numbered files,
- * as text or as blocks (options.h). Depending on its kind (kind.h), it then delivers them to a destination.
+ * as text or as blocks (options.h). If its kind has a destination (kind.h), the output then delivers the records.
  *
  * The output collects records and writes them in batches. If writing fails, for example because the disk is full, the
- * records stay in memory. Memory grows by at most one read of a client, because the server does not read from clients
- * until output_flush succeeds.
+ * records stay in memory. Memory grows by at most the records of one read, because the server does not read from
+ * clients until output_flush succeeds.
  *
- * Written records count only when the journal (journal.h) has an entry for them. They are settled when they may be
- * acknowledged: after the entry and, if fsync= requires it, after the file and the journal have reached the disk. The
- * server calls output_flush only when no block is partly stored. Each output has its own journal and its own table of
- * streams. After a kill, one output may have records that another output lacks, and each output then accepts only the
- * records that it lacks. outputs.h explains how the outputs stay consistent. Only the server's thread may call these
- * functions.
+ * Written records count as stored only when the journal (journal.h) has an entry for them. They are settled when
+ * netlogd may acknowledge them: after the journal has the entry and, if fsync= requires it, after the file and the
+ * journal are on the disk. The server calls output_flush only when no block is partly stored. Each output has its own
+ * journal and its own table of streams. After a kill, one output may have records that another output lacks, and each
+ * output then accepts only the records that it lacks. outputs.h explains how the outputs stay consistent. Only the
+ * server's thread may call these functions.
  */
 #ifndef NETLOGD_OUTPUT_H
 #define NETLOGD_OUTPUT_H
@@ -27,18 +27,19 @@ typedef struct output output;
 /* State of the journal when it was opened. */
 typedef enum output_past {
     OUTPUT_PAST_NONE,  /* there was no journal */
-    OUTPUT_PAST_ENDED, /* netlogd had ended properly, so clients do not repeat the records that this output should have
-                        */
+    OUTPUT_PAST_ENDED, /* netlogd had ended properly, so clients do not send again the records that this output should
+                          have */
     OUTPUT_PAST_KILLED
 } output_past;
 
 typedef struct output_counts {
-    uint64_t records;   /* number of records that were put */
+    uint64_t records;   /* number of records added */
     uint64_t unwritten; /* number of records that are too large for the format */
-    uint64_t undecided; /* number of records that were kept because evaluating the filter would cost too much */
-    uint64_t bytes;     /* number of bytes written */
-    uint64_t encoded;   /* number of bytes from the encoder, before compression */
-    uint64_t deleted;   /* number of old files deleted */
+    uint64_t
+        undecided;    /* number of records that were stored because the evaluation of the filter took too many steps */
+    uint64_t bytes;   /* number of bytes written */
+    uint64_t encoded; /* number of bytes from the encoder, before compression */
+    uint64_t deleted; /* number of old files deleted */
     uint64_t deleted_bytes;
 } output_counts;
 
@@ -66,8 +67,8 @@ nl_streams *output_streams(output *out);
 output_past output_get_past(const output *out);
 
 /*
- * Writes all streams, which outputs.c has set, to the journal, and marks netlogd as running. Returns NL_FAILED after
- * setting the error.
+ * Writes all streams of output_streams, which outputs.c has set, to the journal, and marks netlogd as running. Returns
+ * NL_FAILED after setting the error.
  */
 nl_status output_note_streams(output *out);
 
@@ -80,17 +81,20 @@ const unsigned char *output_own_stream(const output *out);
 /* Returns whether the output accepts whole blocks. */
 bool output_wants_blocks(const output *out);
 
-/* Appends the record as a line of a text format. Uses the raw text if it is a clean line of this format. */
+/*
+ * Appends the record to `line` as a line of a text format. Copies the record's raw text if that is a clean line of this
+ * format.
+ */
 void output_put_line(const nl_record *record, nl_format format, nl_buffer *line);
 
 /* Adds a record if it matches the filter. `sequence` is the record's number in the block of the latest
  * output_begin_block, or NULL. Returns whether the file is full (output_is_full). */
 bool output_put(output *out, const nl_record *record, const uint64_t *sequence);
 
-/* Returns whether the output stores clean lines of this text format unchanged, without looking at their fields. */
+/* Returns whether the output stores clean lines of this text format unchanged, and needs no fields of their records. */
 bool output_wants_lines(const output *out, nl_format format);
 
-/* Returns the number of lines, 1 to `count`, with which the collected records fill a batch. */
+/* Returns how many of these lines, from 1 to `count`, complete the current batch. */
 size_t output_count_due(const output *out, const struct nl_scanned_line *lines, size_t count);
 
 /*
@@ -100,9 +104,9 @@ size_t output_count_due(const output *out, const struct nl_scanned_line *lines, 
 bool output_put_lines(output *out, const char *text, const struct nl_scanned_line *lines, size_t count);
 
 /*
- * Records the numbers of a block. Call it before output_put_block, or before output_put for each of the block's
- * records. Returns whether the output can store the whole block. If not, it already has a part of the block, or must
- * number the records itself.
+ * Counts the numbers of a block as received. Call it before output_put_block, or before output_put for each of the
+ * block's records. Returns whether the output can store the whole block. It cannot if it already has a part of the
+ * block, or must number the records itself.
  */
 bool output_begin_block(output *out, const nl_block_view *block);
 
@@ -121,16 +125,18 @@ nl_status output_settle(output *out);
  */
 bool output_is_full(const output *out);
 
-/* Returns whether all records are in the file. They need not be settled. */
+/* Returns whether all records are in the file, even if they are not settled. */
 bool output_is_empty(const output *out);
 
 bool output_is_blocked(const output *out);
 
-/* Returns whether the output has received so much since the latest flush that it must be flushed now. */
+/* Returns whether the output has received so many bytes since the latest flush that the caller must flush it now. */
 bool output_is_due(const output *out);
 
-/* output_is_settled returns whether everything that was flushed may be acknowledged. output_settle_ms returns the
- * time in milliseconds until output_settle is due. */
+/*
+ * output_is_settled returns whether netlogd may acknowledge all flushed records. output_settle_ms returns the time in
+ * milliseconds until output_settle is due.
+ */
 bool output_is_settled(const output *out);
 int output_settle_ms(const output *out);
 
@@ -139,7 +145,7 @@ bool output_is_seal_due(const output *out);
 
 /*
  * Deletes old files, as keep= and keep_size= require (retention.h). `first_needed` is the number of the first file that
- * is still to be read, or UINT64_MAX. Call it every second. Writes events to log, which may be NULL.
+ * a subscriber must still read, or UINT64_MAX. Call it every second. Writes events to log, which may be NULL.
  */
 void output_delete_old(output *out, uint64_t first_needed, nl_log *log);
 
@@ -149,7 +155,10 @@ bool output_delivers(output *out, delivery_state *state);
 /* Returns whether the output has all records, in files that can be read while netlogd writes them. */
 bool output_holds_all(const output *out);
 
-/* Opens the file again by its name, or begins another numbered file. On NL_FAILED, the old file stays in use. */
+/*
+ * Opens the file again by its name, or begins another numbered file. Returns NL_FAILED after setting the error; the old
+ * file then stays in use.
+ */
 nl_status output_reopen(output *out);
 
 /*
@@ -162,8 +171,8 @@ nl_status output_change(output *out, output_options *options);
 nl_status output_close(output *out);
 
 /*
- * Like output_close, but does not mark a proper end in the journal, because other outputs have records that this output
- * lacks.
+ * Like output_close, but does not mark the journal as properly ended, because other outputs have records that this
+ * output lacks.
  */
 nl_status output_close_behind(output *out);
 

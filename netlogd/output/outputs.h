@@ -1,24 +1,26 @@
 /*
  * All outputs of netlogd. A record goes to each output whose filter (where= option) matches the record.
  *
- * Each output stores each record exactly once. netlogd acknowledges a block to its client when every output has settled
- * the block. The output then has the block in its file and in its journal, or its journal shows that no record of the
- * block matches. netlogd may be killed after it has written the journal of one output but not of another. Then one
- * output has records that the other lacks, and the client, which received no acknowledgement, sends the block again.
- * Each output therefore remembers all streams, regardless of its filter. outputs_streams, which decoders use to skip
- * numbers, contains only the numbers that all outputs have. If any output lacks a part of a block, the block is
+ * Each output stores each matching record exactly once. netlogd acknowledges a block to its client when every output
+ * has settled the block. Each output then has the matching records of the block in its file, and the numbers of the
+ * block in its journal. netlogd may be killed after it has written the journal of one output but not of another. Then
+ * one output has records that the other lacks, and the client, which received no acknowledgement, sends the block
+ * again. Each output therefore remembers all streams, regardless of its filter. outputs_streams, which decoders use to
+ * skip numbers, contains only the numbers that all outputs have. If any output lacks a part of a block, the block is
  * decoded, and each output stores the records that it lacks.
  *
- * This must hold after a kill at any moment. The journals must therefore define which records each output should have:
- * - An output lacks no record that a client will send again if its journal says that netlogd ended properly, if it has
- *   no journal, or if it joins a running netlogd. If other outputs have more of a stream, the output continues at their
- *   position, with the same gaps. It writes this position to its journal before it stores any record.
+ * This must be true after a kill at any moment. Therefore, the following rules define which records each output should
+ * have:
+ * - - Clients will not send earlier records again for three kinds of outputs: outputs whose journal was properly ended,
+ *   outputs without a journal, and outputs that a running netlogd adds. If other outputs have more records of a stream,
+ *   such an output continues at their position, with the same gaps. It writes this position to its journal before it
+ *   stores any record.
  * - An output that was killed and does not know a stream has no records of it. Clients may send the stream's first
  *   numbers again.
  * - No output writes streams to its journal before each output has a journal that marks it as being written.
  *
- * An output that cannot be written stops all clients, so that memory does not grow. The records of the other outputs
- * are written and settled.
+ * If an output cannot be written, netlogd stops reading from all clients, so that memory does not grow. The other
+ * outputs still write and settle their records.
  *
  * The module owns the list of outputs. Only the server's thread may call it.
  */
@@ -39,24 +41,27 @@ nl_status outputs_open(char *const *texts, size_t count);
 void outputs_start(nl_log *log);
 
 /*
- * Replaces the outputs by outputs with these URLs. Existing outputs stay, or change their options; the others are
- * closed or opened. Settles the old outputs first. On NL_FAILED, nothing has changed.
+ * Replaces the outputs by outputs with these URLs. Settles the old outputs first. An output whose target stays the same
+ * stays open, and gets the new options. Other outputs are closed or opened. Returns NL_FAILED after setting the error,
+ * if nothing has changed.
  */
 nl_status outputs_change(char *const *texts, size_t count, nl_log *log);
 
 /* Returns the numbers of the clients' streams that all outputs have. Decoders use them. */
 nl_streams *outputs_streams(void);
 
-/* Marks a stream as in use, although its records may not arrive at present. Outputs forget other streams first. */
+/*
+ * Marks a stream as in use, even if its records do not arrive at present, so that outputs forget other streams first.
+ */
 void outputs_touch_stream(const unsigned char stream[16]);
 
 /*
- * Returns whether all outputs have space for a block (nl_streams_admit). A rejected block must not be put, because no
- * output may count numbers as received that have not arrived.
+ * Returns whether all outputs have space for the numbers of a block (nl_streams_admit). Do not put a rejected block
+ * into the outputs.
  */
 bool outputs_admit_block(const nl_block_header *block, unsigned owner);
 
-/* Returns the output at an index, or NULL. */
+/* Returns the output at an index, or NULL after the last output. */
 output *outputs_get(size_t i);
 
 /*
@@ -71,8 +76,10 @@ void outputs_put(const nl_record *record, const uint64_t *sequence);
 /* Puts plain lines (line_scanner.h) into all outputs. Their offsets count from `text`. */
 void outputs_put_lines(const char *text, const struct nl_scanned_line *lines, size_t count);
 
-/* Puts a block into all outputs. Returns false if its records must be put one by one, because an output already has
- * a part of the block or the decoder does not provide the block as a whole. */
+/*
+ * Puts a block into all outputs. Returns false if the caller must put its records one by one, because an output already
+ * has a part of the block, or the decoder does not provide the whole block.
+ */
 bool outputs_put_block(const nl_block_view *block);
 nl_status outputs_flush(void);
 nl_status outputs_settle(void);
@@ -80,7 +87,7 @@ bool outputs_are_empty(void);
 bool outputs_are_blocked(void);
 bool outputs_are_due(void);
 bool outputs_are_settled(void);
-int outputs_settle_ms(void); /* for the outputs that are not settled */
+int outputs_settle_ms(void); /* minimum for the outputs that are not settled */
 bool outputs_have_seal_due(void);
 nl_status outputs_reopen(void);
 

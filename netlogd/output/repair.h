@@ -1,4 +1,7 @@
-/* Repairs a file that netlogd continues, so that it ends with a whole, acknowledged record. Has no state. */
+/*
+ * Repairs a file to which netlogd will append, so that it ends with a whole, acknowledged record. The module has no
+ * state.
+ */
 #ifndef NETLOGD_OUTPUT_REPAIR_H
 #define NETLOGD_OUTPUT_REPAIR_H
 
@@ -6,7 +9,7 @@
 
 #include <netlogger.h>
 
-/* A repair: `cut` bytes were removed from the end of the file. */
+/* A repair: `cut` bytes were removed from the end of the file, and `kept` bytes remain. */
 typedef struct repair {
     char *file; /* name of the file, which the caller frees; NULL: nothing was removed */
     uint64_t cut, kept;

@@ -1,4 +1,6 @@
-/* Checks the seals of an archive: netlogd --verify --seal-key (seal_chain.h describes seals). Has no state. */
+/*
+ * Checks the seals of an archive: netlogd --verify --seal-key (seal_chain.h describes seals). The module has no state.
+ */
 #ifndef NETLOGD_OUTPUT_VERIFY_SEAL_H
 #define NETLOGD_OUTPUT_VERIFY_SEAL_H
 
