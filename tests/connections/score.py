@@ -240,7 +240,7 @@ if __name__ == "__main__":
         print_gains(options.seed, options.jobs)
         sys.exit()
     kinds = [k for k in KINDS if options.kind in (None, k.__name__)]
-    if options.algorithm == "bbr":
+    if options.algorithm == "bbr" and loss in kinds:
         kinds.remove(loss)  # BBR fills the path in spite of random losses
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
