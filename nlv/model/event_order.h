@@ -1,6 +1,6 @@
 /*
  * Learns the order of a lifeline's events from a sample of a log: for each event, the events of a request that come
- * before it. Where a request branches, events of different branches have no order.
+ * before it. Where a request branches, the events of different branches have no order.
  *
  * Within one program, an event comes before another event if two conditions hold: it comes first in nearly all
  * requests, and each span (event_names.h) that contains the first event also contains the second event or ends with it.

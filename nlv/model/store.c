@@ -215,7 +215,7 @@ static uint32_t *last_of(store *s, uint32_t object, unsigned layer)
     return &s->objects[layer].chunks[object / STORE_CHUNK].last[object % STORE_CHUNK];
 }
 
-/* Finds or creates the objects of a row. Rows arrive in order of time, except late rows. */
+/* Sets step->object for each step of a row. Adds new objects. Rows arrive in order of time, except late rows. */
 static void resolve_objects(store *s, batch *b, size_t row)
 {
     for (unsigned layer = 0; layer < b->layers; layer++) {
@@ -239,7 +239,7 @@ static uint16_t *color_of(store *s, uint32_t object, unsigned layer)
 
 /* ---- lists ---- */
 
-/* The measure for truncating lists whose nodes need no measure. */
+/* Returns 0, as the measure for truncating lists whose nodes need no measure. */
 static float no_measure(const void *unused, uint32_t record)
 {
     (void)unused, (void)record;
@@ -304,7 +304,7 @@ void store_note_machines(store *s)
             note_machine(s, list_value(all->hosts[i].list, all->hosts[i].list->count - 1));
 }
 
-/* Returns the place of the last value at or before a record, or of the first value if all values are later. The list
+/* Returns the index of the last value at or before a record, or of the first value if all values are later. The list
  * must not be empty. */
 static size_t place_that_holds(const list *l, uint32_t record)
 {
@@ -313,8 +313,8 @@ static size_t place_that_holds(const list *l, uint32_t record)
 }
 
 /*
- * Returns the state of a clock according to one kind of clock record. Sets *said_at to the number of this record. The
- * lists of offsets and errors have the same records.
+ * Returns the error of a host's clock according to one kind of clock record. Sets *said_at to the number of the clock
+ * record. The lists of offsets and errors have the same records.
  */
 static store_clock clock_of_kind(const store *s, unsigned kind, uint16_t host, uint32_t record, uint32_t *said_at)
 {
@@ -353,7 +353,7 @@ store_clock store_clock_furthest(const store *s, uint16_t host)
     return found;
 }
 
-/* Uses the most accurate value before the record, or otherwise the first value after it. */
+/* Uses the most accurate of the latest values before the record or, if there are none, the first value after it. */
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record)
 {
     store_clock best = {0};
@@ -377,7 +377,8 @@ store_clock store_clock_said(const store *s, uint16_t host, uint32_t record)
     return best;
 }
 
-/* Use the measurement if it contradicts the values that the host has logged. */
+/* Uses the limits on which the measurement and the host's own values agree, or only the measurement if they contradict
+ * each other. */
 store_clock store_clock_at(const store *s, uint16_t host, uint32_t record)
 {
     store_clock measured = store_clock_measured(s, host, record), said = store_clock_said(s, host, record);
@@ -401,7 +402,8 @@ double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint3
     return (a.is_known ? (a.high_ns - a.low_ns) / 2 : 0) + (b.is_known ? (b.high_ns - b.low_ns) / 2 : 0);
 }
 
-/* Returns the point list of an event, or NULL if the event has no list. */
+/* Returns the list of points of an event, or NULL if the event is no point. If the store looks for events outside the
+ * drawing, adds a list for a new event. */
 static list *point_list(store *s, uint16_t event)
 {
     const spec *sp = s->spec;
@@ -447,8 +449,8 @@ static void add_chunk(store *s)
 }
 
 /*
- * Counts an object's visit to a host. Gives the object the colour of the host that the fewest objects have visited so
- * far.
+ * Counts an object's visit to a host, unless `again` is true. Gives the object the colour of the host that the fewest
+ * objects have visited so far.
  */
 static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool again)
 {
@@ -591,7 +593,7 @@ static row_order *order_rows(const batch *b)
     return order;
 }
 
-/* Moves the values of a record into a batch. The record must be the last one in its lists. */
+/* Moves the values of a record from its lists into a batch. The record must be the last record of these lists. */
 static void take_values(store *s, uint32_t record, batch *to, batch_row *row)
 {
     uint16_t event = store_event(s, record);
@@ -646,7 +648,8 @@ static void pull_back(store *s, uint32_t from, batch *taken)
     s->count = from;
 }
 
-/* Copy a chunk of a mapped index before adding records, because the chunk has no memory after its records. */
+/* If the last chunk is in a mapped index, replaces it by a copy. Call it before adding records, because the mapped
+ * chunk has no space for them. */
 static void own_last_chunk(store *s)
 {
     if (s->count % STORE_CHUNK == 0 || !s->chunks[s->count / STORE_CHUNK].borrowed)
@@ -674,7 +677,7 @@ static uint32_t find_after(const store *s, int64_t time_ns)
     return time_ns == INT64_MAX ? s->count : store_find_time(s, time_ns + 1);
 }
 
-/* Inserts rows at their places, and moves the later records. The objects of the rows are known. */
+/* Inserts rows in the order of time, and moves the later records. The objects of the rows are known. */
 static void merge(store *s, const batch *b)
 {
     row_order *order = order_rows(b);
@@ -702,8 +705,8 @@ static void merge_late(store *s)
 }
 
 /*
- * Keeps a late row. The store inserts late rows together when there are enough of them, because each insertion moves
- * the later records.
+ * Appends a row to the late rows. The store inserts late rows together when there are enough of them, because each
+ * insertion moves the later records.
  */
 static void put_late(store *s, const batch *b, size_t i)
 {
@@ -721,7 +724,7 @@ static void count_unordered(store *s, const batch *b)
     }
 }
 
-/* Removes the rows that are older than all remaining records. */
+/* If records were dropped, removes the rows that are older than all remaining records, and counts them as rejected. */
 static void reject_oldest(store *s, batch *b)
 {
     size_t kept = 0;
@@ -780,7 +783,8 @@ static uint8_t *layers_by_host(const spec *sp)
     return layers;
 }
 
-/* Inlined, so that `function` is inlined too: the loop visits every record. */
+/* Calls `function` for each step whose object has the colour of a host. Always inlined, so that `function` is inlined
+ * too, because the loop visits every record. */
 static inline __attribute__((always_inline)) void each_step_by_host(store *s, each_step *function)
 {
     uint8_t *by_host = layers_by_host(s->spec);
@@ -814,8 +818,8 @@ static inline void color_step(store *s, uint32_t record, unsigned layer, uint32_
 }
 
 /*
- * Gives each object the colour of the host that the fewest objects visit. A server distinguishes objects better than a
- * client that all objects share.
+ * Gives each object the colour of the host that the fewest objects visit. For example, if all objects share a client,
+ * their servers distinguish the objects better.
  */
 static void give_colors(store *s)
 {
@@ -850,7 +854,8 @@ static uint16_t color_of_host(const void *user, uint32_t record)
     return record >= a->store->first ? store_host(a->store, record) : LIST_COLOR_UNKNOWN;
 }
 
-/* Sets the colours of nodes, so that drawing need not look up a colour for each pixel. */
+/* Sets the colours of the lists' nodes, so that drawing need not look up a colour for each pixel. If `all` is false,
+ * colours only nodes with new entries. */
 static void color_lists(store *s, bool all)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
@@ -919,8 +924,8 @@ static void drop_before(store *s, uint32_t first)
 bool store_shrink(store *s, size_t limit)
 {
     if (store_memory(s) > limit)
-        store_settle(
-            s); /* records may need less memory after this; also, drop_objects does not consider late records */
+        store_settle(s); /* inserted records may need less memory than late records, and drop_objects does not consider
+                            late records */
     while (store_memory(s) > limit) {
         uint32_t first = s->first + MAX((s->count - s->first) / SHRUNK_SHARE, STORE_CHUNK);
         first -= first % STORE_CHUNK;
@@ -938,9 +943,9 @@ static void add_list_memory(store *s, list *l, unsigned layer, const void *user)
 }
 
 /*
- * Returns the memory of late records, and of the records that will move when the late records are inserted. If there
- * are only a few late records, ignores the records that they move. Otherwise, each very late record would be inserted
- * separately.
+ * Returns the memory in bytes of late records, and of the records that will move when the store inserts the late
+ * records. If there are few late records, does not count the records that will move; otherwise, the store would insert
+ * each very late record separately.
  */
 static size_t late_memory(const store *s)
 {

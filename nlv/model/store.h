@@ -1,10 +1,10 @@
 /*
- * The store: the records of some logs in order of time, at about 30 bytes each. Does not use GTK.
+ * Stores the records of some logs in order of time, with about 30 bytes per record. Does not use GTK.
  *
  * A record has a time, the numbers that represent the names of its event, host and program, and the place of its text
  * in the log. For each layer, a record also has the object to which it belongs, and the previous step of this object.
  * These links lead from the last step of an object to its first step. edges.h determines which steps the lines connect.
- * A record's number is its position in the order of time; late records are inserted.
+ * A record's number is its position in the order of time. The store inserts late records at their positions.
  *
  * Lists (list.h) contain the data to draw: the ends of lifelines' edges by the rows that they connect, the first steps
  * of objects by row, the values of loadlines by host, and points. If requested, events outside the drawing become
@@ -47,16 +47,17 @@ typedef struct objects_chunk {
 typedef struct objects {
     objects_chunk *chunks;
     uint32_t count, capacity;
-    uint32_t *slots; /* hash table (open addressing) of numbers + 1; NULL until an object is looked up */
+    uint32_t *slots; /* hash table (open addressing); an element is 1 plus the number of an object; NULL until the first
+                        lookup */
     size_t slot_count;
 } objects;
 
 typedef struct lifeline_lists {
     unsigned rows;
-    list **segments;   /* the edges between two rows, as the records at their ends: [row * rows + later row]; NULL: no
-                          list */
-    list **violations; /* impossible edges in the same form, from effect to cause; NULL: no list */
-    list **starts;     /* first steps of objects: [row] */
+    list **segments;   /* indexed by row * rows + later row: the records at which the edges between the two rows end;
+                          NULL: no list */
+    list **violations; /* the same for impossible edges, from effect to cause; NULL: no list */
+    list **starts;     /* indexed by row: the first steps of objects */
 } lifeline_lists;
 
 typedef struct host_list {
@@ -83,18 +84,20 @@ typedef struct store {
     list *points;          /* first the points of the spec, then the points that were found */
     uint16_t *found;       /* the events of the points that were found */
     size_t point_count;    /* number of both kinds of points */
-    bool looks_out;        /* make events outside the drawing into points */
-    uint32_t *visits;      /* by host: the number of objects with a step on the host */
-    uint8_t *point_hosts;  /* by host: whether it has a point */
+    bool looks_out;        /* show events outside the drawing as points */
+    uint32_t *visits;      /* indexed by host: the number of objects with a step on the host */
+    uint8_t *point_hosts;  /* indexed by host: whether the host has a point */
     batch late;            /* late records that were not inserted yet */
     int64_t earliest_late; /* time of the earliest late record */
     void *mapped;          /* the index that contains borrowed chunks and lists; NULL: no index */
     size_t mapped_size;
-    int mapped_fd;                  /* file descriptor of the index */
-    uint64_t unordered;             /* records that arrived after later records */
-    uint64_t rejected;              /* records that were older than all remaining records, or beyond STORE_NONE */
-    uint32_t colored;               /* the number of objects when they were last coloured */
-    bool has_machine, has_machines; /* the log names at least one machine; it names several machines */
+    int mapped_fd;      /* file descriptor of the index */
+    uint64_t unordered; /* number of records that arrived after later records */
+    uint64_t rejected; /* number of records that were older than all remaining records, or for which there was no number
+                          below STORE_NONE */
+    uint32_t colored;  /* the number of objects when they were last coloured */
+    bool has_machine,
+        has_machines; /* has_machine: the log names at least one machine; has_machines: several machines */
     float machine;
 } store;
 
@@ -105,7 +108,7 @@ void store_free(store *s);
 /* Adds the rows of a batch, in any order, and changes the batch. */
 void store_append(store *s, batch *b);
 
-/* Inserts late records at their places. */
+/* Inserts all late records at their positions in the order of time. */
 void store_settle(store *s);
 
 /*
@@ -117,7 +120,8 @@ void store_color_objects(store *s);
 /* Returns a store's memory in bytes, including the memory for inserting late records, but not the mapped parts. */
 size_t store_memory(const store *s);
 
-/* Drops the oldest records until the store needs at most `limit` bytes. Returns false if it still needs more memory. */
+/* Drops the oldest records until the store needs at most `limit` bytes. Returns false if the store still needs more
+ * memory. */
 bool store_shrink(store *s, size_t limit);
 
 /* Returns the number of records that were dropped or rejected. */
@@ -126,7 +130,8 @@ static inline uint64_t store_missing(const store *s)
     return s->first + s->rejected;
 }
 
-/* Returns or creates the list of a loadline's values on a host. Returns NULL for hosts beyond STORE_HOSTS_MAX. */
+/* Returns the list of a loadline's values on a host, and adds the list if necessary. Returns NULL if there are already
+ * STORE_HOSTS_MAX lists. */
 list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
 
 /* Returns the number that selects a loadline's list: the number of the host or, for durations, of the event. */
@@ -147,11 +152,12 @@ uint32_t store_find_time(const store *s, int64_t time_ns);
 /* Returns a record by its time and place, or STORE_NONE if the store does not have it. */
 uint32_t store_find_place(const store *s, int64_t time_ns, uint64_t place);
 
-/* Like store_find_time, but rounded to a multiple of STORE_MARK. Does not access chunks. */
+/* Like store_find_time, but rounds the result to a multiple of STORE_MARK. Does not access chunks. */
 uint32_t store_find_time_near(const store *s, int64_t time_ns);
 
 /*
- * The error of a host's clock at a record, from the log. The error is unknown if all hosts share one machine's clock.
+ * The error of a host's clock at a record, according to the log. The error is unknown if all hosts share one machine's
+ * clock.
  */
 typedef struct store_clock {
     bool is_known;
@@ -163,7 +169,7 @@ store_clock store_clock_at(const store *s, uint16_t host, uint32_t record);
 /* Returns the measurement with the largest error of a host's clock, or an unknown clock if there is no measurement. */
 store_clock store_clock_furthest(const store *s, uint16_t host);
 
-/* Like store_clock_at, but uses only measurements that the host has logged. */
+/* Like store_clock_at, but uses only values that the host itself has logged. */
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
 
 /*
@@ -172,7 +178,7 @@ store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
  */
 double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint32_t record);
 
-/* For a store that was read from an index: finds the machine whose clock each host uses. */
+/* Finds the machine whose clock each host uses. Call it for a store that comes from an index. */
 void store_note_machines(store *s);
 
 static inline const chunk *store_chunk(const store *s, uint32_t record)

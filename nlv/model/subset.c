@@ -24,9 +24,9 @@ typedef struct subsetting {
     store *part;
     const nl_filter *filter; /* NULL: all records */
     const GArray *places;    /* places of the selected records, sorted; NULL: all records */
-    guint next;              /* index in places: a guess for the next record */
+    guint next;              /* index in places of the likely place of the next record */
     nl_record *record;
-    GHashTable *known; /* maps event, host and program (in 64 bits) to 1 + whether they match */
+    GHashTable *known; /* maps event, host and program (in 64 bits) to 2 if they match the filter, and to 1 otherwise */
     uint16_t *events, *hosts, *progs,
         *colors;      /* maps the numbers of names in the full store to the numbers in the part */
     bool *is_clock;   /* indexed by event: records of this event describe a clock */
@@ -108,7 +108,7 @@ static bool *find_clocks(const store *full)
 
 /* ---- records ---- */
 
-/* Adds the value that a record has in a loadline, if the record has such a value. */
+/* Adds the value of a record in a loadline to the row, if there is such a value. */
 static void add_value(subsetting *s, uint32_t record, size_t loadline, batch_row *row)
 {
     const loadline_lists *l = &s->full->loadlines[loadline];

@@ -24,7 +24,7 @@ struct time_zones {
     gatomicrefcount references;
     GArray *records; /* shifted_record, by place after time_zones_settle */
     size_t records_max;
-    bool is_cut; /* a span was ignored */
+    bool is_cut; /* the module has ignored a span, because there were too many records */
     zone_kind kinds[KINDS_MAX];
     unsigned kind_count;
 };

@@ -1,7 +1,7 @@
 /*
- * The starts and ends of spans whose start was logged in a time zone other than that of the end (request_graph_build),
- * with the corrections of their times. The end of a span carries a duration, which proves the difference. The corrected
- * end follows from the corrected start and this duration.
+ * Corrects the times of spans whose start and end were logged in different time zones (request_graph_build). The record
+ * of such an end contains the span's duration, which proves the difference. The corrected end follows from the
+ * corrected start and this duration.
  *
  * request_reading.c fills a time_zones from the graphs of requests. After time_zones_settle, it is constant, and any
  * thread may read it.
@@ -25,7 +25,7 @@ void time_zones_unref(const time_zones *z);
 /*
  * Adds the start and the end of a span whose start is in another time zone. The places (batch.h) identify the two
  * records. The shifts are the nanoseconds to add to their times. `event` and `host` are names for time_zones_describe,
- * and zone_ns is the difference of the zones. Ignores a span beyond the maximum.
+ * and zone_ns is the difference of the zones. Ignores the span if the maximum number of records is reached.
  */
 typedef struct time_zones_span {
     uint64_t begin_place, end_place;
@@ -43,7 +43,7 @@ int64_t time_zones_shift(const time_zones *z, uint64_t place);
 /* Returns whether `z` corrects a record that `former` does not correct. If `former` is NULL, it corrects no record. */
 bool time_zones_has_more(const time_zones *z, const time_zones *former);
 
-/* Appends a sentence for each event, host and difference of zones. The sentences are freed with g_free. */
+/* Appends a sentence for each event, host and difference of zones. The caller frees the sentences with g_free. */
 void time_zones_describe(const time_zones *z, GPtrArray *sentences);
 
 #endif

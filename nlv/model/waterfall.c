@@ -59,7 +59,7 @@ static uint32_t *order_of_tree(const request_graph *g)
     }
     first[count] = REQUEST_NONE; /* the spans without a parent */
     g_qsort_with_data(begins, (gint)count, sizeof *begins, compare_begins, (gpointer)g);
-    for (size_t i = 0; i < count; i++) { /* each list has the latest start first, as a stack needs it */
+    for (size_t i = 0; i < count; i++) { /* make lists with the latest start first, as the stack requires */
         const uint32_t parent = g->spans[begins[i]].parent, list = parent < count ? parent : (uint32_t)count;
         next[begins[i]] = first[list];
         first[list] = begins[i];
@@ -77,7 +77,8 @@ static uint32_t *order_of_tree(const request_graph *g)
     g_free(next);
     g_free(first);
     g_free(stack);
-    for (; done < count; done++) /* a cycle would omit spans, but request_graph_build breaks cycles */
+    for (; done < count;
+         done++) /* adds the spans of cycles; usually there are none, because request_graph_build breaks cycles */
         order[done] = (uint32_t)done;
     return order;
 }
@@ -94,7 +95,7 @@ static unsigned number_of_host(GHashTable *hosts, uint32_t host)
     return GPOINTER_TO_UINT(number);
 }
 
-/* Returns the host and the program, which the caller frees with g_free. */
+/* Returns a text with the host and the program. The caller frees it with g_free. */
 static char *place_of(const char *host, const char *program)
 {
     char *both = g_strdup_printf("%s%s%s", host, *host != '\0' && *program != '\0' ? " " : "", program),
@@ -145,7 +146,7 @@ static void copy_path(waterfall *w, const request_graph *g, const unsigned *indi
 
 typedef struct field_texts {
     GString *text;
-    char **ids; /* the omitted fields */
+    char **ids; /* names of the ID fields, which the text omits */
 } field_texts;
 
 static void add_field_texts(void *user, const nl_record *record)
@@ -221,7 +222,7 @@ waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record)
     for (guint i = 0; i < w->spans->len; i++)
         /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): order has an element for each span */
         kinds[i] = request_lines_span_kind(&g->spans[order[i]]);
-    for (guint i = 0; i < w->spans->len; i++) /* after this line, the graph is not valid */
+    for (guint i = 0; i < w->spans->len; i++) /* request_lines_median makes the graph invalid */
         g_array_index(w->spans, waterfall_span, i).median_ns = request_lines_median(m, lifeline, kinds[i]);
     g_free(kinds);
     g_free(indices);

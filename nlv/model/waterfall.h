@@ -1,6 +1,6 @@
 /*
- * The spans of one request, for its waterfall: in the order of a tree, with the critical path, and with the median
- * duration of each span's name. Also contains the request's records.
+ * A waterfall contains the spans of one request in the order of a tree, the critical path, the median duration of spans
+ * with the same name, and the request's records.
  *
  * request_lines.c builds the graph of the request from its records. The waterfall is a copy, so that it can be drawn
  * without the model's lock.
@@ -14,12 +14,12 @@ enum { WATERFALL_SPANS_MAX = 2000, WATERFALL_RECORDS_MAX = 200 };
 
 typedef struct waterfall_span {
     char *name, *place;       /* the span's name; its host and program */
-    unsigned host;            /* number of the host, in the order of their first spans */
+    unsigned host;            /* number of the host; hosts are numbered in the order of their first spans */
     unsigned depth;           /* 0 for a span without a parent */
     unsigned parent;          /* index of a span, or G_MAXUINT */
-    int64_t begin_ns, end_ns; /* after the start of the request */
-    int64_t path_ns;          /* the span's self time on the critical path */
-    double median_ns;         /* median duration of such spans in a sample of requests, or -1 */
+    int64_t begin_ns, end_ns; /* nanoseconds since the start of the request */
+    int64_t path_ns;          /* the span's self time on the critical path in nanoseconds */
+    double median_ns;         /* median duration in nanoseconds of such spans in a sample of requests, or -1 */
     bool failed, incomplete;
 } waterfall_span;
 
@@ -31,7 +31,7 @@ typedef struct waterfall_step {
 
 /* A record of the request. */
 typedef struct waterfall_record {
-    int64_t time_ns; /* after the start of the request */
+    int64_t time_ns; /* nanoseconds since the start of the request */
     char *event, *place;
     char *fields; /* the other fields, except the request's ID */
 } waterfall_record;
@@ -47,8 +47,8 @@ typedef struct waterfall {
 } waterfall;
 
 /*
- * Returns the waterfall of the request to which a record of a lifeline belongs. The record is STORE_NONE if it is no
- * longer in memory. The caller locks the model, and frees the result.
+ * Returns the waterfall of the request to which a record of a lifeline belongs. `record` is STORE_NONE if the record is
+ * no longer in memory. The caller locks the model, and frees the result.
  */
 waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record);
 void waterfall_free(waterfall *w); /* NULL is allowed */
