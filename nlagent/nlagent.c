@@ -52,7 +52,7 @@ static void add_condition(arguments *a, const char *name, const char *value)
     a->conditions[i + 1] = value;
 }
 
-/* Stores an option that becomes a request argument of the same name. */
+/* Adds an option's value to the request, as the argument with the option's name. */
 static bool set_condition(void *settings, const nl_option *row, const char *value)
 {
     add_condition(settings, row->name, row->type == NL_OPTION_FLAG ? "true" : value);
@@ -323,7 +323,7 @@ static int print_records(const arguments *a, const soap_call *reply, const char 
     return sink_close(&s) && !missing ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
-/* Requests an operation whose reply contains records or nothing, and prints the records. */
+/* Requests an operation whose reply contains records or nothing, and prints the records. Returns the exit status. */
 static int request_records(const arguments *a, const char *operation, bool with_sensor, bool with_conditions)
 {
     nl_buffer message = {0};

@@ -89,7 +89,8 @@ static bool measure_ftrace(bench *b, measurement *m)
     return ok;
 }
 
-/* Measures the kernel's ring buffer without a reader, the lower bound for every recorder that uses it. */
+/* Measures the kernel's ring buffer without a reader, which is the lower bound for every recorder that uses this
+ * buffer. */
 static bool side_ftrace(bench *b, measurement *m)
 {
     rights_raise();

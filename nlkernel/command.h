@@ -15,7 +15,7 @@ int command_symbols(int argc, char **argv);
 int command_trace(int argc, char **argv);
 int command_join(int argc, char **argv);
 
-/* Internal: runs a measurement that a rules file or bench requests (workload.c). */
+/* Internal command: runs a measurement for a rules file or for nlkernel bench (workload.c). */
 int command_workload(int argc, char **argv);
 
 #endif

@@ -276,7 +276,8 @@ static bool counted_read_sample(counted *c, const char *at, size_t size, counted
     return true;
 }
 
-/* Reads a loss record, which contains: id and number of lost events; pid and tid, time, cpu. */
+/* Reads a loss record, which contains: id and number of lost events; pid and tid, time, cpu. Returns false if the
+ * record is too short or reports no loss. */
 static bool counted_read_lost(const char *at, size_t size, counted_event *event)
 {
     if (size < 32)

@@ -121,7 +121,7 @@ bool rights_fail_bpf(int error)
     return nl_error_set_errno("eBPF: this kernel rejects the program") == NL_OK;
 }
 
-/* The initial namespace has the inode number PROC_PID_INIT_INO (include/linux/proc_ns.h). */
+/* The initial PID namespace has the inode number PROC_PID_INIT_INO (include/linux/proc_ns.h). */
 bool rights_see_all_processes(void)
 {
     struct stat status;

@@ -338,6 +338,7 @@ static bool add_lane(session *s, const lane_setup *setup, int cpu)
 }
 
 /* Opens a lane for each chosen CPU. If the calls of functions are in the shared buffers, opens a second lane for them.
+ * Returns false and sets the error on failure.
  */
 static bool choose_cpus(session *s)
 {
@@ -445,7 +446,7 @@ static bool event_matches(void *user, size_t event, const char *pattern)
 }
 
 /* Switches an event, or all events (SIZE_MAX), in a recording with counters. These events come from perf, which has a
- * switch for each CPU. */
+ * switch for each CPU. Returns false if a switch fails. */
 static bool switch_counted(session *s, size_t event, bool on)
 {
     bool ok = true;

@@ -217,7 +217,8 @@ static bool convert(arguments *a, output *out, bool *keep)
     return good && !main_pass.stopped;
 }
 
-/* Lists the input files: the files of an archive, or a single input, which may be a trace directory. */
+/* Lists the input files: the files of an archive, or a single input, which may be a trace directory. Returns false
+ * after reporting an error. */
 static bool list_input(arguments *a)
 {
     if (a->input != NULL && a->from == NULL && program_is_directory(a->input))

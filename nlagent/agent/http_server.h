@@ -14,8 +14,8 @@ enum { HTTP_BODY_MAX = 256 << 10 };
 typedef struct http_server http_server;
 
 /*
- * Starts a server on the listener's socket, and takes ownership of the socket. The other arguments must remain valid
- * until http_server_free.
+ * Starts a server on the listener's socket, takes ownership of the socket, and returns the server. The other arguments
+ * must remain valid until http_server_free.
  */
 http_server *http_server_new(agent *a, const listener *l, const char *wsdl, const char *schema,
                              const network_list *allow);

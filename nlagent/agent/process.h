@@ -29,8 +29,8 @@ typedef struct process_watcher {
     void *user;
 } process_watcher;
 
-/* Starts a process. The objects to which the arguments point must remain valid until process_free, except the
- * watcher, which is copied. */
+/* Starts a process, and returns its state. Copies the watcher. The objects to which the other arguments point must
+ * remain valid until process_free. */
 sensor_process *process_new(struct event_base *base, const definition *d, const sensor_spec *spec, double interval_s,
                             const process_watcher *watcher);
 

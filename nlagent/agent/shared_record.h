@@ -18,10 +18,10 @@ typedef struct shared_record {
     char line[];
 } shared_record;
 
-/* Makes a record from a copy of a line without a newline. The record has one user. */
+/* Returns a record with a copy of a line. `line` has no newline. The record has one user, the caller. */
 shared_record *shared_record_new(const char *line, size_t size);
 
-/* Makes a shared record from a decoded record. The shared record has one user. */
+/* Returns a shared record with the text of a decoded record. The shared record has one user, the caller. */
 shared_record *shared_record_encode(const nl_record *record);
 
 /* Returns the decoded record, which r owns, or NULL if the line is not a valid record. */

@@ -100,7 +100,8 @@ static bool connections_open(void *state, const sensor_spec *spec)
     return s->fd >= 0;
 }
 
-/* Requests all connections of an address family, except listening and closed sockets. */
+/* Requests all connections of an address family, except listening and closed sockets. Returns false if the request
+ * cannot be sent. */
 static bool connections_request(int fd, int family)
 {
     struct {
@@ -292,7 +293,7 @@ static void log_connection(measurement *m, connection *c)
     record_end(m);
 }
 
-/* Converts a number of jiffies. The kernel's own conversion in tcp_info also rounds down. */
+/* Converts a number of jiffies to microseconds, rounded down like the kernel's own conversion in tcp_info. */
 static uint64_t jiffies_us(const connections_state *s, uint64_t jiffies)
 {
     return (uint64_t)((double)jiffies * s->jiffy_us);

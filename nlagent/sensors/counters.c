@@ -73,7 +73,8 @@ static void counter_add(nl_record *record, const counter *c, const char *name, u
 
 /*
  * Logs the fields of the first event as one record. For other events, logs each field that is not 0 as a separate
- * record. If the first counter is an increase, the first measurement logs nothing.
+ * record. If the first counter is an increase, the first measurement logs nothing. Returns false and sets the error if
+ * this host lacks the numbers.
  */
 static bool measure_counters(measurement *m, const sensor_field *fields, const counter *counters)
 {

@@ -27,7 +27,8 @@ static void add_states(nl_record *record, const uint64_t rise[STATES], uint64_t 
         add_rounded(record, names[i], (double)rise[i] * percent, 2);
 }
 
-/* Measures the line "cpu3 1 2 3 ..." of a processor, or "cpu  1 2 3 ..." of all processors. */
+/* Measures the line "cpu3 1 2 3 ..." of a processor, or "cpu  1 2 3 ..." of all processors. Returns false if the line
+ * is not of this form. */
 static bool measure_line(measurement *m, const char *line)
 {
     cpu_state *s = m->state;

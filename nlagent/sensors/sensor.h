@@ -28,7 +28,7 @@ struct measurement {
     void *user; /* argument for emit */
 };
 
-/* record_begin begins a record, to which the sensor adds fields. record_end logs the record. */
+/* record_begin begins a record and returns it; the sensor then adds fields. record_end logs the record. */
 nl_record *record_begin(measurement *m, const char *event);
 void record_end(measurement *m);
 

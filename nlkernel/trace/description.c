@@ -183,7 +183,8 @@ static bool parse_frame(description *d, rules_line *l)
     return true;
 }
 
-/* Parses names of requests or replies: NAME... if messages are lines, otherwise NUMBER NAME. */
+/* Parses names of requests or replies: NAME... if messages are lines, otherwise NUMBER NAME. Returns false and sets the
+ * error if the line is invalid. */
 static bool parse_names(const description *d, rules_line *l, GArray *names, bool silent, bool failed)
 {
     known_name n = {.silent = silent, .failed = failed};

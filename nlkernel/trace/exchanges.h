@@ -38,7 +38,8 @@ typedef struct exchange_counts {
 /* Receives a finished span, which is valid only during the call. */
 typedef void exchanges_take_span(void *user, span *s);
 
-/* `described` are further protocols, or NULL. They must outlive the exchanges and their spans. */
+/* Returns an empty set of exchanges, which passes finished spans to `take` with `user`. `described` contains further
+ * protocols, or is NULL; it must outlive the exchanges and their spans. */
 exchanges *exchanges_new(exchanges_take_span *take, void *user, const descriptions *described);
 void exchanges_free(exchanges *x); /* NULL is allowed */
 

@@ -70,7 +70,8 @@ static void add_path(const definitions *d, nl_buffer *out, const char *field, si
     free(name);
 }
 
-/* Appends the query for the list of ID fields in columns[0] to the definition of the view. */
+/* Appends the query for the list of ID fields in columns[0] to the definition of the view. Returns true, which requests
+ * the next row. */
 static bool add_steps(void *user, const nl_string *columns)
 {
     definitions *d = user;

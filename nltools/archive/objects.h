@@ -9,7 +9,8 @@
 
 typedef struct objects objects;
 
-/* `ids` contains lists of the form FIELD,FIELD. The array must outlive the result. */
+/* Returns the object that defines lifelines. `ids` contains lists of the form FIELD,FIELD, and must outlive the object.
+ */
 objects *objects_new(char **ids, size_t count);
 void objects_free(objects *l);
 

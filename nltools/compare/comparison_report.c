@@ -14,7 +14,7 @@ enum { CHANGES_SHOWN = 10 };
 static const char *const verdicts[] = {"no change found",     "slower",     "faster", "more failures",
                                        "only places changed", "cannot tell"};
 
-/* Formats a change as in "+12.3 % (+10.1 to +14.5 %)". */
+/* Returns a change as text, such as "+12.3 % (+10.1 to +14.5 %)". The caller frees it with g_free. */
 static char *text_change(const contrast *c, double level)
 {
     double difference = c->after - c->before, half = contrast_half_width(c, level), base = c->before / 100;
@@ -26,7 +26,8 @@ static char *text_change(const contrast *c, double level)
                            (difference + half) / base);
 }
 
-/* Formats the requests' time as in "a request takes 12.0 ms, before 10.0 ms: +20.0 % (+19.0 to +21.0 %)". */
+/* Returns the requests' time as text, such as "a request takes 12.0 ms, before 10.0 ms: +20.0 % (+19.0 to +21.0 %)".
+ * The caller frees it with g_free. */
 static char *text_total(const comparison *c)
 {
     char *old = text_ns(c->total.before), *new = text_ns(c->total.after),
@@ -39,7 +40,8 @@ static char *text_total(const comparison *c)
     return text;
 }
 
-/* Formats the time of all changes as in "the changed places add 2.00 ms to a request (1.00 ms to 3.00 ms)". */
+/* Returns the time of all changes as text, such as "the changed places add 2.00 ms to a request (1.00 ms to 3.00 ms)".
+ * The caller frees it with g_free. */
 static char *text_changes(const comparison *c)
 {
     bool less = c->changes_ns < 0;

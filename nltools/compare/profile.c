@@ -80,7 +80,7 @@ void profile_free(profile *p)
 
 /* ---- fields ---- */
 
-/* Removes ":PORT" after each address in a text. */
+/* Returns a copy of a text without the ":PORT" after each address. The caller frees it with g_free. */
 static char *without_ports(const char *text)
 {
     char *copy = g_strdup(text), *to = copy;

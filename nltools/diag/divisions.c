@@ -195,7 +195,8 @@ static void try_peers(search *s, const sample *x, bool at_begin)
 
 /* ---- time ---- */
 
-/* Finds the range of bins whose medians exceed the median of the other bins most, in one half of the visits. */
+/* Finds the range of bins whose medians exceed the medians of the other bins most, in one half of the visits. Sets
+ * *from and *to to the range. Returns false if there is no such range. */
 static bool find_range(const sample *x, const uint8_t *bins, int count, int half, int *from, int *to)
 {
     double *values = g_new(double, x->count + 1), medians[TIME_BINS];

@@ -207,7 +207,7 @@ static candidate *server_of_queue(search *s, candidate *largest, float **saved)
     return &s->best[next];
 }
 
-/* Makes a finding from a candidate. The finding claims no time yet. */
+/* Returns a finding for a candidate. The finding claims no time yet. */
 static finding *finding_of(const visits *v, const candidate *c)
 {
     finding *f = finding_new(v, c->cause);

@@ -221,7 +221,7 @@ static double full_link(const visits *v, const GPtrArray *all, const char *field
     return 0;
 }
 
-/* Computes the load of a host from its series. */
+/* Returns the load of a host, computed from the host's series. The caller frees it with g_free. */
 static load *measure(const visits *v, const GPtrArray *all)
 {
     load *l = g_new0(load, 1);

@@ -203,7 +203,7 @@ mechanism find_timer(const sample *s)
 
 /* ---- delayed acknowledgements ---- */
 
-/* Counts the visits whose times are in the range [from, to), in nanoseconds. */
+/* Returns the number of visits whose times are in the range [from, to), in nanoseconds. */
 static uint32_t count_between(const sample *s, double from, double to)
 {
     uint32_t count = 0;
@@ -212,8 +212,8 @@ static uint32_t count_between(const sample *s, double from, double to)
     return count;
 }
 
-/* Counts the visits that last at least `from` nanoseconds, at sites where more than a tenth of the visits are shorter.
- * At other sites, the whole host may be slow. */
+/* Returns the number of visits that last at least `from` nanoseconds, at sites where more than a tenth of the visits
+ * are shorter. At other sites, the whole host may be slow. */
 static uint32_t count_at_mixed_sites(const sample *s, double from)
 {
     const visits *v = s->visits;

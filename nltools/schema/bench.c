@@ -157,7 +157,8 @@ static char *bench_run(char **command)
     return NULL;
 }
 
-/* Splits text into arguments as a shell does, and appends them to a command. */
+/* Splits text into arguments as a shell does, and appends them to a command. Returns false and sets the error if the
+ * text is invalid. */
 static bool add_arguments(GPtrArray *command, const char *text)
 {
     GError *error = NULL;

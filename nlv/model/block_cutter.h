@@ -15,8 +15,9 @@
 typedef struct block_cutter block_cutter;
 
 /*
- * Creates a block cutter that begins at an offset of a file, which must be the start of a block or record. `reading`
- * receives counts and reports; the reports name the log with `name`. `first` is the position of the next record.
+ * Returns a block cutter that begins at an offset of a file. The offset must be the start of a block or record.
+ * `reading` receives counts and reports; the reports name the log with `name`. `first` is the position of the next
+ * record.
  */
 block_cutter *block_cutter_new(program_reading *reading, const char *name, const log_file *file, uint64_t offset,
                                uint64_t first);

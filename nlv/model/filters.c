@@ -17,7 +17,7 @@ void filters_free(filters *f)
     g_free(f);
 }
 
-/* Parses the expression of the first step. */
+/* Parses the expression of the first step. Returns false and sets the error if the expression is invalid. */
 static bool parse_selects(filters *f, const char *expression)
 {
     const bool selects_requests = request_filter_selects_requests(expression);

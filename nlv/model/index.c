@@ -105,7 +105,8 @@ static uint64_t witness(const log_file *file, uint64_t offset, size_t size)
     return got < 0 ? 0 : hash_bytes((uint64_t)got, bytes, (size_t)got);
 }
 
-/* Sets the members that identify the log and detect changes. */
+/* Sets the members of *h that identify the log and detect changes. `at` is the number of bytes that the index covers.
+ * Returns false if the log cannot be read. */
 static bool identify(const log_file *file, uint64_t at, header *h)
 {
     struct stat status;

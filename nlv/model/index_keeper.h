@@ -10,7 +10,8 @@
 
 typedef struct index_keeper index_keeper;
 
-/* bytes_min is the size of the smallest text log that gets an index. 0 selects the default size. */
+/* Returns an index keeper. bytes_min is the size in bytes of the smallest text log for which nlv writes an index; 0:
+ * the default size. */
 index_keeper *index_keeper_new(uint64_t bytes_min);
 void index_keeper_free(index_keeper *k);
 

@@ -11,7 +11,7 @@
 
 typedef struct inference inference;
 
-/* Copies `given`, the supplied drawing. If it is NULL, the module infers the drawing. */
+/* Returns an inference. Copies `given`, the supplied drawing. If `given` is NULL, the module infers the drawing. */
 inference *inference_new(const drawing *given);
 void inference_free(inference *f);
 

@@ -9,7 +9,8 @@
 
 typedef struct loader loader;
 
-/* Copies `given`, the supplied drawing. If it is NULL, the loader infers the drawing. */
+/* Returns a loader without sources. Copies `given`, the supplied drawing. If `given` is NULL, the loader infers the
+ * drawing. */
 loader *loader_new(model *m, const drawing *given, program_reading *reading);
 void loader_free(loader *l);
 

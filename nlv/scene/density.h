@@ -13,8 +13,8 @@
 typedef struct density density;
 
 /*
- * Creates a picture of an area, whose edges are in user units. `scale` is the number of pixels per unit. Free the
- * result with density_free.
+ * Returns an empty picture of an area, whose edges are in user units. `scale` is the number of pixels per unit. The
+ * caller frees the picture with density_free.
  */
 density *density_new(double left, double top, double right, double bottom, double scale);
 void density_free(density *d);

@@ -8,8 +8,8 @@
 
 typedef struct chooser chooser;
 
-/* Calls `changed` after the user has ticked or unticked a check box. The popover points to relative_to, and owns the
- * chooser. */
+/* Returns a chooser, which its popover owns. Calls `changed` after the user has ticked or unticked a check box. The
+ * popover points to relative_to. */
 chooser *chooser_new(model *m, GtkWidget *relative_to, void (*changed)(void *user), void *user);
 
 /* Shows the popover with the model's current names. */

@@ -8,7 +8,7 @@
 
 typedef struct compare_window compare_window;
 
-/* The model must outlive the window. */
+/* Returns the window, which is hidden at first. The model must outlive the window. */
 compare_window *compare_window_new(GtkWindow *parent, model *m);
 
 /*

@@ -9,7 +9,8 @@
 
 typedef struct exporting exporting;
 
-/* `say` shows a message in the window. All arguments must outlive the object. */
+/* Returns the object that saves and prints. `say` shows a message in the window. The arguments must outlive the object.
+ */
 exporting *exporting_new(GtkWindow *window, model *m, canvas *c, void (*say)(void *user, const char *text), void *user);
 void exporting_free(exporting *e);
 

@@ -9,7 +9,7 @@
 
 typedef struct slow_watch slow_watch;
 
-/* The model must outlive the watch. */
+/* Returns a watch without flashes. The model must outlive the watch. */
 slow_watch *slow_watch_new(model *m);
 void slow_watch_free(slow_watch *s); /* NULL is allowed */
 
