@@ -11,7 +11,7 @@
  *
  * This must be true after a kill at any moment. Therefore, the following rules define which records each output should
  * have:
- * - - Clients will not send earlier records again for three kinds of outputs: outputs whose journal was properly ended,
+ * - Clients will not send earlier records again for three kinds of outputs: outputs whose journal was properly ended,
  *   outputs without a journal, and outputs that a running netlogd adds. If other outputs have more records of a stream,
  *   such an output continues at their position, with the same gaps. It writes this position to its journal before it
  *   stores any record.
@@ -42,8 +42,8 @@ void outputs_start(nl_log *log);
 
 /*
  * Replaces the outputs by outputs with these URLs. Settles the old outputs first. An output whose target stays the same
- * stays open, and gets the new options. Other outputs are closed or opened. Returns NL_FAILED after setting the error,
- * if nothing has changed.
+ * stays open, and gets the new options. Other outputs are closed or opened. Returns NL_FAILED after setting the error;
+ * the outputs are then unchanged.
  */
 nl_status outputs_change(char *const *texts, size_t count, nl_log *log);
 
