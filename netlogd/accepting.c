@@ -24,10 +24,10 @@
 
 enum {
     ACCEPTED_AT_ONCE = 64,
-    RETRY_MS = 250,      /* interval between checks for free descriptors */
-    REPORT_SECONDS = 10, /* minimum time between two reports of missing descriptors */
-    WAITING_MAX =
-        4096, /* maximum number of connections accepted from a socket when netlogd ends; more than the kernel queues */
+    RETRY_MS = 250,       /* interval between checks for free descriptors */
+    REPORT_SECONDS = 10,  /* minimum time between two reports of missing descriptors */
+    WAITING_MAX = 4096,   /* maximum number of connections to accept from a socket when netlogd ends; the kernel queues
+                             fewer connections */
     OWN_DESCRIPTORS = 64, /* number of descriptors that are reserved for output files and certificates */
 };
 
@@ -100,8 +100,8 @@ void accepting_change_settings(const settings *now)
 /* ---- listeners ---- */
 
 /*
- * Pauses the listeners after ACCEPTED_AT_ONCE connections, until waiting clients have had a turn. Otherwise, libevent
- * would accept connections as long as any are waiting in the kernel, and would not read from clients.
+ * Pauses the listeners after ACCEPTED_AT_ONCE connections, until waiting clients have had a turn. Without this pause,
+ * libevent would not read from clients while connections are waiting in the kernel.
  */
 static void give_way(struct evconnlistener *from)
 {
@@ -145,8 +145,8 @@ static void wait_for_descriptors(const char *reason)
 }
 
 /*
- * Returns whether netlogd may close a silent client. While netlogd does not read from clients, or reads from them for
- * the last time, it must not close a client, because the clients then do not cause the silence.
+ * Returns whether netlogd may close a silent client. It must not close clients while it does not read from them or
+ * reads from them for the last time, because a client may then seem silent although it has sent bytes.
  */
 static bool may_displace(void)
 {

@@ -29,7 +29,7 @@ static struct event *timer; /* timer that checks the file; NULL if no file is us
 static nl_buffer text;      /* content of the file */
 static program_command *commands;
 static size_t command_count, commands_size; /* commands_size is the size of all commands with their newlines */
-static bool ever;     /* a command has been set since the start, so programs need frames to undo it */
+static bool ever;     /* a command was set since the start of netlogd, so programs need frames to undo the command */
 static bool reported; /* a problem with the file was reported */
 static nl_buffer frame;
 
@@ -47,7 +47,10 @@ static ssize_t report_problem(const char *problem)
     return -1;
 }
 
-/* Reads the file's text. Returns its size, 0 if there is no file, or -1 after reporting a problem. */
+/*
+ * Reads the file's text. Returns its size in bytes, or 0 if the file does not exist. Returns -1 after reporting a
+ * problem.
+ */
 static ssize_t read_text(char bytes[TEXT_MAX + 1])
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

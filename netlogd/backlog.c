@@ -8,8 +8,8 @@
 
 enum {
     OWN_SIZE = 1536,        /* approximate size of the smallest record in bytes */
-    KEPT_LINE = 4 << 10,    /* in bytes; larger lines are freed when their record is dropped */
-    SMALL_RECORD = 8 << 10, /* in bytes; larger records are freed when they are dropped */
+    KEPT_LINE = 4 << 10,    /* bytes; larger lines are freed when their record is dropped */
+    SMALL_RECORD = 8 << 10, /* bytes; larger records are freed when they are dropped */
 };
 
 typedef struct entry {

@@ -25,7 +25,7 @@
 
 enum { DAY_S = 86400, AUTHORITY_DAYS = 3650, HOST_DAYS = 365, HOST_NAME_MAX_BYTES = 253, SERIAL_BITS = 127 };
 
-/* Certificates become valid an hour in the past, because the clocks of hosts differ. */
+/* The validity of certificates begins an hour before they are made, because the clocks of hosts differ. */
 enum { EARLIER_S = 3600 };
 
 /* A key and its certificate. */
@@ -159,7 +159,7 @@ static X509 *certificates_issue(EVP_PKEY *key, const char *name, const char *nam
     return NULL;
 }
 
-/* Returns the number of days until the certificate expires, which is negative if it has expired. */
+/* Returns the number of days until the certificate expires. The result is negative if the certificate has expired. */
 static int certificates_days_left(const X509 *certificate)
 {
     int days = -1, seconds;

@@ -7,9 +7,12 @@
 
 enum { TEXT_BUCKETS = 4096 };
 
-/* A leaky bucket: the amount used so far, minus the amount that has drained at the allowed rate. */
+/*
+ * A leaky bucket. Its content is the amount that was added so far, minus the amount that has drained at the allowed
+ * rate.
+ */
 typedef struct bucket {
-    double used; /* number of streams or bytes */
+    double used; /* content, in streams or bytes */
     int64_t at_ns;
 } bucket;
 

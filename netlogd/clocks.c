@@ -36,8 +36,8 @@ typedef struct host_clock {
     bool has_error, has_stratum, has_offset;
     double error_us, offset_us, offset_error_us, delay_us;
     int64_t stratum;
-    bool warned;         /* the state that was reported last */
-    int64_t reported_ns; /* time of that report, on the monotonic clock; 0: no report */
+    bool warned;         /* the latest report was a warning */
+    int64_t reported_ns; /* time of the latest report, on the monotonic clock; 0: no report */
 } host_clock;
 
 /*

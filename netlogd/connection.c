@@ -39,21 +39,19 @@ enum {
     WORK_PER_BYTE = 3,        /* units of work per byte of ordinary lines */
     FOREIGN_READS = 4,        /* maximum number of reads of bytes that a client of another protocol has already sent */
     TOUCH_SECONDS = 60,       /* interval at which a client's streams are marked as in use */
-    GARBAGE_LIMIT = 20 << 20, /* a client is disconnected after this many bytes, plus max-record-size, without a record;
-                                 more than a block */
+    GARBAGE_LIMIT = 20 << 20, /* netlogd disconnects a client that sends this number of bytes, plus max-record-size,
+                                 without a record; a block is smaller */
     LOST_WORK = 4 * GAPS_MAX, /* units of work of a search through all gaps */
     CLOCK_WORK = 2000,        /* units of work of a clock record, including the search for its host */
     TLS_WORK = 500000,        /* units of work of a TLS handshake, charged with the first read */
-    CLOCK_RECORDS_MAX =
-        16, /* a block that is passed on whole is not searched for clock records if it has more records than this */
+    CLOCK_RECORDS_MAX = 16,   /* maximum number of records of a whole block that is searched for clock records */
 };
 
 struct connection {
     connections_entry listed;
     client_entry entry;
-    const listener *at; /* the listener that accepted the connection */
-    struct nl_buffer
-        certified; /* the latest HOST value that was compared with the client's certificate and found valid */
+    const listener *at;         /* the listener that accepted the connection */
+    struct nl_buffer certified; /* the latest HOST value that is a name in the client's certificate */
     nl_channel channel;
     struct event *readable;
     nl_decoder *decoder;
@@ -71,7 +69,7 @@ struct connection {
     int64_t came_ns;   /* time at which the latest bytes were read, on the real-time clock */
     int64_t opened_ns;
     int64_t waits_ns;     /* time at which the client began to wait for its turn */
-    int64_t part_ns;      /* time since which a record has been incomplete; 0: no incomplete record */
+    int64_t part_ns;      /* time at which a record became incomplete; 0: no record is incomplete */
     allowance allowance;  /* allowance of records; netlogd does not read from the client while it is negative */
     struct event *resume; /* timer that fires when netlogd may read from the client again */
     bool limited;         /* max-rate applies to the client, so the allowance is in use */
@@ -113,8 +111,8 @@ static void on_malformed(void *user, const nl_malformed *what)
 }
 
 /*
- * Adds work that the decoder does not count. Charges the client for this work (modulo 2^64), and shortens the client's
- * turn.
+ * Adds work that the decoder does not count. Charges the client for this work, and shortens the client's turn. (The
+ * subtraction from c->charged is modulo 2^64.)
  */
 static void add_work(connection *c, uint64_t work)
 {
@@ -218,7 +216,7 @@ void connection_acknowledge(connection *c)
         c->acknowledged = stats_of(c)->blocks;
 }
 
-/* Replies at once to a client's clock query, because the client would take a delay here for network delay. */
+/* Replies immediately to a client's clock query, because the client would count a delay as network delay. */
 static void on_question(void *user, int64_t sent_ns)
 {
     enum { HEAD = 8 };
@@ -293,8 +291,8 @@ static void name_by(connection *c, const nl_record *record)
 }
 
 /*
- * Searches a block that was passed on whole for the client's name and for clock records. Clock records arrive in small
- * blocks that belong to no stream.
+ * Searches a block that was passed on whole for the client's name and for clock records. Searches only small blocks
+ * without a stream for clock records, because clock records arrive in such blocks.
  */
 static void look_into_block(connection *c, const nl_block_view *block)
 {
@@ -338,9 +336,9 @@ static void on_block(void *user, const nl_block_view *block)
 
 /*
  * Returns whether a last line without a newline is only a part of a record, because the client was killed or
- * disconnected while it was sending the line. Such a part can look like a complete record, with the last digits of a
- * number missing. A client that ended its earlier lines with newlines would also have ended a complete last line with a
- * newline. A single line without a newline, as sent by echo -n, is complete.
+ * disconnected while it was sending the line. For example, the last digits of a number may be missing. If earlier lines
+ * ended with newlines, a complete last line would also end with a newline. A single line without a newline, such as the
+ * output of echo -n, is complete.
  */
 static bool was_cut(const connection *c, const nl_record *record)
 {
@@ -388,8 +386,8 @@ static bool may_send_host(connection *c, const nl_record *record)
 }
 
 /*
- * Stores a record of netlogd itself in place of a rejected record. Otherwise, the missing number of the rejected record
- * would look like a loss.
+ * Stores a record of netlogd instead of a rejected record, because the missing number of the rejected record would look
+ * like a loss.
  */
 static void put_rejected(connection *c, int64_t time_ns, uint64_t sequence)
 {
@@ -551,8 +549,8 @@ static void turn_away(connection *c, foreign_kind kind)
 typedef enum first_bytes { FIRST_UNDECIDED, FIRST_RECORDS, FIRST_HANDED_OVER, FIRST_FOREIGN } first_bytes;
 
 /*
- * Examines the first bytes. If they begin a request, passes the connection to request.c. If they are FIRST_RECORDS, the
- * caller passes them to the decoder.
+ * Examines the client's first bytes. If they begin a request, passes the connection to request.c. If the result is
+ * FIRST_RECORDS, the caller passes the bytes to the decoder.
  */
 static first_bytes look_at_mark(connection *c, size_t got)
 {
@@ -617,7 +615,10 @@ static void count_held(connection *c)
     connections_set_held(&c->listed, held);
 }
 
-/* Returns the number of bytes to read, which limits the turn's work, because lines cannot wait for a later turn. */
+/*
+ * Returns the number of bytes to read. It limits the work of the turn, because the lines in these bytes cannot wait for
+ * a later turn.
+ */
 static size_t read_size(const connection *c)
 {
     size_t size = budget(c) / WORK_PER_BYTE;
@@ -667,7 +668,7 @@ static outcome read_once(connection *c)
     return result;
 }
 
-/* Returns whether there is pending work that the kernel does not report. */
+/* Returns whether the decoder or the channel holds bytes that netlogd can process, which the kernel does not report. */
 static bool has_more(const connection *c)
 {
     return c->rest || nl_channel_has_more(&c->channel);
@@ -701,8 +702,8 @@ static int64_t part_since_ns(const connection *c)
 }
 
 /*
- * Closes connections until incomplete input uses somewhat less memory than the limit, so that netlogd need not search
- * for connections to close after every read.
+ * Closes connections until incomplete input uses less than 7/8 of the memory limit. The margin avoids a search for
+ * connections to close after every read.
  */
 static void free_memory(void)
 {
@@ -737,7 +738,7 @@ static void on_turn(void *user)
     connection *c = user;
     if (!c->entry.proven) /* do not count the time during which netlogd did not read from the client */
         c->opened_ns += nl_monotonic_ns() - c->waits_ns;
-    take_turn(c, !c->rest); /* if no blocks are left over, only a few bytes may be unread */
+    take_turn(c, !c->rest); /* if the decoder holds no blocks for this turn, few bytes are unread */
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *user)
@@ -789,7 +790,7 @@ static void close_entry(client_entry *entry)
     connection_close((connection *)((char *)entry - offsetof(connection, entry)));
 }
 
-/* Makes the kernel detect within about ten minutes that a peer has disappeared. */
+/* Makes the kernel detect within about ten minutes that a client has disappeared. */
 static void keep_alive(int fd)
 {
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
@@ -879,7 +880,7 @@ static void close_late(connection *c, const char *note)
     connection_close(c);
 }
 
-/* Returns whether `seconds` seconds have passed since since_ns. 0 means no limit, so the result is then false. */
+/* Returns whether `seconds` seconds have passed since since_ns. If `seconds` is 0 (no limit), returns false. */
 static bool is_over(int64_t since_ns, unsigned seconds, int64_t now_ns)
 {
     return seconds > 0 && now_ns - since_ns >= seconds * NL_NS_PER_SECOND;
@@ -928,7 +929,7 @@ void connection_take_arrived(connection *c, int64_t deadline_ns)
     if (c->over || ioctl(c->channel.fd, FIONREAD, &left) != 0)
         return;
     while ((left > 0 || c->rest) && !outputs_are_blocked() && !is_too_much() && nl_monotonic_ns() < deadline_ns) {
-        /* A read returns READ_SIZE bytes if that many are available. */
+        /* A read returns READ_SIZE bytes if they are available. */
         left -= c->rest ? 0 : READ_SIZE;
         if (!take_once(c))
             return;

@@ -33,14 +33,14 @@ enum {
     WORK_FREE = 1000000,    /* units of work that every datagram may cause */
     WORK_PER_BYTE = 100,    /* additional units of work that a datagram may cause for each of its bytes */
     FAIR_PER_BYTE = 30,     /* units of work per byte; further work is subtracted from the sender's allowance */
-    EXCESS_RATE = 50000000, /* units of work by which this allowance grows per second; also its maximum */
+    EXCESS_RATE = 50000000, /* units of work per second by which this allowance grows; also its maximum */
 };
 
 /* A sender of datagrams, identified by its address. */
 typedef struct sender {
     struct in6_addr address;
     allowance records; /* allowance for max-rate */
-    allowance excess;  /* allowance for work that is out of proportion to the bytes */
+    allowance excess;  /* allowance for work beyond FAIR_PER_BYTE units per byte */
 } sender;
 
 typedef struct datagrams {
@@ -79,9 +79,9 @@ static bool may_take_block(void *user)
 /* ---- limits for senders ---- */
 
 /*
- * Returns the entry of an address, which a secret hash selects. An entry may belong to another address. If that
- * address has used none of its allowances recently, the new address replaces it. Otherwise, both addresses share the
- * entry. The number of addresses therefore does not affect the memory needed.
+ * Returns the entry of an address, which a secret hash selects. An entry may belong to another address. If that address
+ * has used none of its allowances recently, the new address replaces it. Otherwise, both addresses share the entry.
+ * Therefore, the memory does not depend on the number of addresses.
  */
 static sender *find_sender(const datagrams *d, const struct in6_addr *address)
 {

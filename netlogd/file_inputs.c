@@ -26,13 +26,14 @@ enum {
     TICK_MS = 200,
     SCAN_NS = 1000000000, /* interval between searches for new files */
     READ_SIZE = 256 << 10,
-    IDLE_S = 1, /* a file that has not grown for this time has no continuation of its last line */
+    IDLE_S = 1, /* if a file has not grown for this time, its last line is complete */
     COPY_S =
-        5, /* a file with the content of a followed file counts as an unfinished copy for this time after a change */
-    DAMAGED_S = 60,     /* an incomplete compressed file is read again for this time after a change */
-    MISSING_S = 5,      /* netlogd searches for missing content for this time; its file may be renamed or packed now */
-    REMOVED_S = 5,      /* a removed file is read for this time after it has grown */
-    RENAMED_S = 600,    /* a file whose path belongs to a new file is read for this time after it has grown */
+        5, /* for this time after a change, a file with the beginning of a followed file counts as an unfinished copy */
+    DAMAGED_S = 60,  /* an incomplete compressed file is read again for this time after a change */
+    MISSING_S = 5,   /* netlogd searches for missing content for this time, because another program may be renaming or
+                        compressing the file */
+    REMOVED_S = 5,   /* a removed file is read for this time after it has grown */
+    RENAMED_S = 600, /* a file whose path belongs to a new file is read for this time after it has grown */
     FINISHED_MAX = 256, /* maximum number of remembered finished files whose paths match no pattern */
     COMPARED_SIZE = 64 << 10,
     DIRECTORY_MAX = 10000, /* maximum number of files that are examined in a search for a copy */
@@ -44,11 +45,11 @@ typedef struct followed {
     file_content *content; /* NULL: closed */
     file_reader *reader;   /* NULL: the format is unknown */
     int64_t grown_ns;      /* time at which the file last grew */
-    struct timespec seen;  /* of a finished file: the time of the change at which its content was last compared */
-    int64_t missing_ns;    /* time since which netlogd does not find the content; 0: found */
+    struct timespec seen;  /* for a finished file: time of the latest change after which its content was compared */
+    int64_t missing_ns;    /* time at which the content was first missing; 0: the content is not missing */
     int64_t searched_ns;   /* time of the latest search for missing content */
-    uint64_t first;        /* hash of the first bytes when the file was found; first_size 0: not known */
-    size_t first_size;     /* at most FILE_MARK_SIZE */
+    uint64_t first;        /* hash of the first first_size bytes when the file was found */
+    size_t first_size;     /* bytes, at most FILE_MARK_SIZE; 0: `first` is unknown */
     bool lost;             /* a piece could not be read again */
     uint64_t scan;         /* number of the latest search in which its path matched a pattern */
     bool unreadable;       /* a failure to open the file was reported */
@@ -70,7 +71,7 @@ static struct {
     uint64_t scan; /* number of the latest search for new files */
     numbered_input *input;
     nl_buffer bytes;
-    bool unacknowledged; /* pieces were put since the latest line "stored" */
+    bool unacknowledged; /* pieces were put into the outputs since the latest line "stored" */
     bool reported;       /* a failure to write the log was reported */
 } inputs;
 
@@ -146,7 +147,10 @@ static bool is_inode(const followed *f, const struct stat *status)
     return f->state.device == status->st_dev && f->state.inode == status->st_ino;
 }
 
-/* Writes the state of a file to the log. A failure also delays the pieces, because they need the log. */
+/*
+ * Writes the state of a file to the log. Returns false on failure, which it reports once; the pieces are then also
+ * delayed, because they need the log.
+ */
 static bool note_file(const followed *f)
 {
     bool good = position_log_add_file(inputs.log, &f->state) == NL_OK;
@@ -165,7 +169,7 @@ static void finish_followed(followed *f)
 
 /* ---- finding content ---- */
 
-/* Returns the open file at path if its content has the place of f. */
+/* Opens the file at `path`. Returns NULL if its content does not have the place of f. */
 static file_content *open_matching(const followed *f, const char *path)
 {
     file_content *c = file_content_open(path);
@@ -205,7 +209,7 @@ static bool is_better(const match *a, const match *b)
     return a->status.st_mtim.tv_sec > b->status.st_mtim.tv_sec;
 }
 
-/* Compares the file at m->path, and takes ownership of the path. */
+/* Compares the file at m->path with f. If it is a better match, replaces *best by it. Takes ownership of the path. */
 static void compare_match(const followed *f, match *m, match *best)
 {
     bool regular = stat(m->path, &m->status) == 0 && S_ISREG(m->status.st_mode);
@@ -222,7 +226,7 @@ static void compare_match(const followed *f, match *m, match *best)
 }
 
 /*
- * Searches the directory of f for its content: the file with its inode, otherwise a copy, otherwise a compressed copy.
+ * Searches the directory of f for its content. Prefers the file with its inode, then a copy, then a compressed copy.
  * Returns whether it has opened the content. May miss a file that is renamed during the search.
  */
 static bool search_directory(followed *f)
@@ -324,7 +328,8 @@ static piece_result make_reader(followed *f)
     snprintf(f->state.format, sizeof f->state.format, "%s", file_reader_format(f->reader));
     if (note_file(f))
         return PIECE_PUT;
-    snprintf(f->state.format, sizeof f->state.format, "?"); /* after a kill, the log must have the format */
+    snprintf(f->state.format, sizeof f->state.format,
+             "?"); /* the log must contain the format before the pieces, for recovery after a kill */
     file_reader_free(f->reader);
     f->reader = NULL;
     return PIECE_NONE;
@@ -373,7 +378,10 @@ static ssize_t read_next(followed *f, size_t size, piece_result *result)
     return got - (ssize_t)before;
 }
 
-/* Logs and puts the first `whole` bytes after the place. If `again` is not NULL, the bytes were logged before. */
+/*
+ * Logs the first `whole` bytes after the place as a piece, and puts their records into the outputs. If `again` is not
+ * NULL, it is the piece, which was already logged.
+ */
 static piece_result put_piece(followed *f, size_t whole, const file_piece *again)
 {
     uint64_t from = f->state.place.offset;
@@ -430,8 +438,8 @@ static piece_result read_piece(followed *f)
 }
 
 /*
- * Reads a piece again, and puts it. Recognises the content by the end of the piece: every content has the beginning of
- * a file, so the place before the first piece would also accept the content that replaced the file.
+ * Reads a piece again, and puts its records into the outputs. Compares the content at the end of the piece. The place
+ * before the first piece is not sufficient, because it would also match new content that has replaced the file.
  */
 static piece_result read_same_piece(followed *f, const file_piece *piece, int64_t now_ns)
 {
@@ -480,8 +488,7 @@ static bool read_again(const file_piece *piece, int64_t now_ns)
 }
 
 /*
- * Applies the next pieces that the outputs have stored. The outputs may lack records of an earlier piece, which was
- * lost.
+ * Applies the next pieces that the outputs have stored. If an earlier piece was lost, the outputs may lack its records.
  */
 static void apply_pieces(void)
 {
@@ -542,7 +549,7 @@ static void follow_replaced(followed *f, int64_t now_ns)
     free(fresh.path);
 }
 
-/* Returns whether a file that has no more records will not grow any more. */
+/* Returns whether a file without unread records is not expected to grow. */
 static bool is_over(const followed *f, const struct stat *status, int64_t now_ns)
 {
     struct stat at_path;
@@ -640,7 +647,7 @@ static bool contains_candidate(const candidate *c, file_content *of)
     char mine[FILE_MARK_SIZE], other[FILE_MARK_SIZE];
     struct stat status;
     if (file_content_is_packed(c->content))
-        return true; /* nobody appends to a packed file, so the first bytes suffice */
+        return true; /* programs do not append to compressed files, so the first bytes are sufficient */
     uint64_t end = (uint64_t)c->status->st_size;
     size_t size = file_mark_size(end);
     return fstat(file_content_descriptor(of), &status) == 0 &&
@@ -650,8 +657,8 @@ static bool contains_candidate(const candidate *c, file_content *of)
 }
 
 /*
- * Compares the candidate with the content of f. A candidate that is not recent must have no other content than f.
- * Returns whether the contents are alike.
+ * Compares the first bytes of the candidate with the content of f. Returns whether they are equal. If the candidate did
+ * not change recently, also requires that f contains all of it.
  */
 static bool is_like_content(const candidate *c, file_content *of)
 {
@@ -697,7 +704,7 @@ static bool needs_candidate(const candidate *c, const followed *f)
            file_content_has(c->content, &f->state.place);
 }
 
-/* Continues a finished file with the candidate. If the file still exists, both remain known. */
+/* Continues to read a finished file f in the candidate. If the old file still exists, both files remain known. */
 static void continue_with(const candidate *c, followed *f)
 {
     struct stat status;

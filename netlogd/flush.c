@@ -26,7 +26,7 @@ enum {
 
 static struct {
     struct event *flush;  /* flushes when no client has sent bytes */
-    struct event *late;   /* flushes while clients never stop sending bytes */
+    struct event *late;   /* flushes while clients send bytes without a pause */
     struct event *retry;  /* flushes again while an output is blocked */
     struct event *settle; /* settles outputs with a timed fsync= */
     int64_t since_ns;     /* time at which the first unflushed record was put; 0: all records are flushed */
@@ -52,7 +52,10 @@ static void set_paused(bool pause)
     nats_readers_pause(pause);
 }
 
-/* Reports a pause once. Limits the rate of reports, because a slow reader of a pipe causes many pauses. */
+/*
+ * Reports a pause once. Limits the rate of reports, because a slow reader of an output that is a pipe causes many
+ * pauses.
+ */
 static void report_pause(void)
 {
     int64_t now_ns = nl_monotonic_ns();
@@ -158,7 +161,7 @@ static bool is_late(void)
     return nl_monotonic_ns() - flush.since_ns >= late_ns;
 }
 
-/* Flushes with the priority of clients, because the flush event may never become active while clients send. */
+/* Flushes with the priority of clients, because the flush event may not become active while clients send bytes. */
 static void on_late(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what, (void)user;

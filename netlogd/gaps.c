@@ -55,7 +55,10 @@ void gaps_free(void)
         remove_gap(&gaps.first);
 }
 
-/* Writes an event to netlogd's log for one of the sender's first gaps. Later gaps are only counted. */
+/*
+ * Writes an event to netlogd's log if the gap is one of the sender's first REPORTED_MAX gaps. Later gaps are only
+ * counted.
+ */
 static void report_gap(const gap *x, const char *event, uint64_t count, uint64_t dropped, const char *note)
 {
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
@@ -69,7 +72,10 @@ static void report_gap(const gap *x, const char *event, uint64_t count, uint64_t
         nl_write(gaps.log, NL_WARNING, event, "PEER=%s NOTE=\"further gaps of this client are only counted\"", x->peer);
 }
 
-/* Returns how many of the gap's records have not arrived. If the stream was forgotten, this is all of them. */
+/*
+ * Returns the number of the gap's records that have not arrived. If the outputs have forgotten the stream, returns the
+ * number of all its records.
+ */
 static uint64_t count_open(const gap *x)
 {
     nl_number_range range = x->what.numbers;

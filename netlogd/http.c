@@ -21,8 +21,8 @@ enum { REQUEST_MAX = 8 << 10, CLIENTS_MAX = 64, RETRY_MS = 250, HEADER_SIZE = 30
 typedef struct http_client {
     struct http_client *next, **link; /* in a list, newest first */
     int fd;
-    bool answered; /* the reply is being sent; later bytes are read and dropped, because closing with unread bytes could
-                      truncate the reply */
+    bool answered; /* the reply is being sent. netlogd reads and drops later bytes, because the kernel could truncate
+                      the reply if bytes were unread at the close */
     struct event *readable, *writable, *deadline;
     struct evbuffer *out;
     size_t size;

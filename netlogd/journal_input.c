@@ -26,7 +26,7 @@
 
 enum {
     READ_TICK_MS = 200,
-    TEXT_SIZE = 256 << 10, /* bytes of entries that are put together */
+    TEXT_SIZE = 256 << 10, /* bytes of entries to put into the outputs in one step */
     SAVE_NS = 1000000000,  /* minimum interval between two writes of the cursor */
     STREAM_SIZE = 16,
 };
@@ -37,12 +37,12 @@ static struct {
     numbered_input *input;
     importer *importer;
     nl_buffer text;
-    char *path; /* of the file with the cursor */
+    char *path; /* path of the file with the cursor */
     unsigned char stream[STREAM_SIZE];
-    char *cursor;     /* of the last entry that was put; NULL: none */
+    char *cursor;     /* cursor of the last entry that was put into the outputs; NULL: none */
     uint64_t next;    /* number of the next entry */
     uint64_t records; /* number of records since the start */
-    bool changed;     /* since the cursor was written */
+    bool changed;     /* the cursor has changed since it was last written */
     bool stored;      /* the outputs have stored all entries up to the cursor */
     int64_t saved_ns;
 } journal_input;
@@ -138,7 +138,9 @@ static void report_journal(const char *doing, int result)
     program_print_error();
 }
 
-/* Reads and puts the next entries. Returns whether there may be more entries. */
+/*
+ * Reads the next entries, and puts their records into the outputs. Returns whether the journal may have more entries.
+ */
 static bool read_entries(void)
 {
     int result = 0;

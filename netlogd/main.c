@@ -1,6 +1,6 @@
 /*
- * netlogd: collects records from many machines into one log. This file parses the options and starts the program, on
- * request in the background.
+ * netlogd: collects records from many machines into one log. This file parses the options and starts the server, in the
+ * background if the options request this.
  */
 #include "config.h"
 
@@ -122,8 +122,8 @@ static bool write_pid_file(const char *path)
 }
 
 /*
- * Opens the control socket, whose file only this user can open. Returns NULL on failure, or if no control socket is
- * configured.
+ * Opens the control socket, whose file only this user can open. Returns NULL if no control socket is configured. On
+ * failure, returns NULL and sets *good to false.
  */
 static listener *open_control(const settings *s, bool *good)
 {
@@ -262,8 +262,8 @@ int main(int argc, char **argv)
 {
     program_start("netlogd");
     inherited_find();
-    signal(SIGPIPE, SIG_IGN); /* so that writing to a closed pipe fails like other writes */
-    signal(SIGXFSZ, SIG_IGN); /* so that exceeding the file size limit fails like a full disk */
+    signal(SIGPIPE, SIG_IGN); /* makes writes to a closed pipe fail with an error */
+    signal(SIGXFSZ, SIG_IGN); /* makes writes beyond the file size limit fail with an error */
     arguments a = {.argc = argc, .argv = argv, .settings = new_settings()};
     read_arguments(&a, NULL, NULL);
     const settings *s = a.settings;

@@ -25,7 +25,7 @@ typedef struct nats_reader {
     struct event *readable;
     nl_decoder *decoder;
     bool numbered;       /* the latest block belongs to a stream */
-    bool to_acknowledge; /* a message was taken */
+    bool to_acknowledge; /* a message was read since the latest acknowledgement */
     uint64_t malformed, gaps, records;
     char reason[256];            /* the latest reported reason */
     char source[NATS_NAME_SIZE]; /* name of the message that is being read */

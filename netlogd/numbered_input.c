@@ -16,7 +16,7 @@
 #include <string.h>
 
 struct numbered_input {
-    exporter exporter; /* first, so that a pointer to it is a pointer to the input */
+    exporter exporter; /* must be the first member, because a pointer to it is converted to a pointer to the input */
     const char *name;
     unsigned char stream[16];
     nl_encoder *encoder;

@@ -25,7 +25,7 @@
 
 enum {
     READ_SIZE = 256 << 10,
-    UNSENT_MAX = 64 << 10, /* the client is not served while its responses have more unsent bytes than this */
+    UNSENT_MAX = 64 << 10, /* netlogd does not read from a client whose responses have more unsent bytes */
     WORK_PER_BYTE = 10,
     WORK_PER_RECORD = 1000,
     TLS_WORK = 500000, /* units of work of a TLS handshake */
@@ -41,7 +41,7 @@ struct otlp_client {
     otlp_sender sender;
     struct event *readable, *writable;
     turn turn;
-    allowance allowance; /* of records, for max-rate */
+    allowance allowance; /* allowance of records, for max-rate */
     nl_buffer out;
     size_t sent; /* bytes of `out` that were sent */
     size_t held;
@@ -50,7 +50,7 @@ struct otlp_client {
     bool waits;       /* the session waits until records are settled */
     bool ending;      /* further bytes are dropped */
     bool stopped;     /* the sending half was closed */
-    int64_t since_ns; /* time since which the client has been silent, or since which its request has been incomplete */
+    int64_t since_ns; /* time at which the client became silent, or at which its incomplete request began */
     int64_t connected_ns;
     uint64_t requests, records, rejected;
     char peer[80];
@@ -162,7 +162,7 @@ static void otlp_client_continue(otlp_client *c)
         event_add(c->readable, NULL);
 }
 
-/* Returns false if the connection is over. */
+/* Reads from the client, and passes the bytes to the session. Returns false if the connection is over. */
 static bool otlp_client_read(otlp_client *c)
 {
     if (c->session->more && !c->ending)

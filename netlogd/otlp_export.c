@@ -22,7 +22,7 @@
 enum { STEP_SIZE = 64 << 10, GZIP_WINDOW = 15 + 16 /* for zlib: the largest window, with a gzip header */ };
 
 static otlp_records *reader;
-static const otlp_sender *sender; /* of the current request */
+static const otlp_sender *sender; /* sender of the current request */
 static uint64_t put, not_certified;
 static char certified[256]; /* the latest HOST that is a name in the certificate of certified_channel */
 static const nl_channel *certified_channel;

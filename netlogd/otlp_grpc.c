@@ -26,13 +26,14 @@
 #include <string.h>
 
 enum {
-    STREAMS_MAX = 100,      /* concurrent streams of a connection */
-    HEADERS_MAX = 16 << 10, /* size of the headers of a stream, with 32 bytes for each (RFC 9113, section 6.5.2) */
+    STREAMS_MAX = 100,      /* maximum number of concurrent streams of a connection */
+    HEADERS_MAX = 16 << 10, /* maximum size of a stream's headers in bytes, plus 32 bytes for each header (RFC 9113,
+                               section 6.5.2) */
     HEADER_OVERHEAD = 32,
     STREAM_WINDOW = 1 << 20,
     CONNECTION_WINDOW = 4 << 20,
     FRAME_MAX = 64 << 10,
-    PREFIX_SIZE = 5,          /* of a message: whether it is compressed, and its length */
+    PREFIX_SIZE = 5, /* size of a message's prefix, which contains a flag for compression, and the message's length */
     RECORDS_PER_FLUSH = 4096, /* number of records after which the session waits for the outputs */
     SESSION_SIZE = 32 << 10,  /* estimated memory of libnghttp2 for a connection */
     GRPC_INVALID_ARGUMENT = OTLP_INVALID,
@@ -48,13 +49,13 @@ typedef struct grpc_stream {
     int32_t id;
     stream_state state;
     int64_t since_ns;
-    size_t headers; /* size of the headers */
-    size_t kept;    /* bytes by which the stream's window must be enlarged */
+    size_t headers; /* size of the headers so far, in bytes */
+    size_t kept;    /* received bytes by which the stream's window was not yet enlarged */
     bool has_type, unknown_path, unknown_coding;
     bool incomplete; /* the stream was answered before the end of the request */
     otlp_request request;
     nl_buffer body; /* the received message; when the stream is answered, the response */
-    size_t sent;    /* bytes of the response */
+    size_t sent;    /* number of bytes of the response that were sent */
     otlp_result result;
 } grpc_stream;
 
@@ -62,7 +63,7 @@ typedef struct grpc {
     otlp_session base;
     nghttp2_session *http2;
     grpc_stream *streams, **end; /* in the order in which they began */
-    size_t kept;                 /* bytes by which the connection's window must be enlarged */
+    size_t kept;                 /* received bytes by which the connection's window was not yet enlarged */
     bool over;                   /* the connection ends, and all further bytes are dropped */
 } grpc;
 
@@ -400,7 +401,7 @@ static void refuse_late(grpc *g)
             refuse_call(g, s, GRPC_DEADLINE_EXCEEDED, "the request was not complete within record-timeout");
 }
 
-/* Exports complete requests until the outputs have enough to store. */
+/* Exports complete requests until RECORDS_PER_FLUSH records wait to be stored. */
 static void export_streams(grpc *g)
 {
     uint64_t records = 0;

@@ -1,6 +1,6 @@
 /*
  * OTLP over HTTP/1.1 (RFC 9112): POST of one request at a time, with a length or in chunks, on a connection that may
- * stay open. Requests of web pages are rejected.
+ * stay open. The session rejects requests from web pages.
  *
  * The session owns the received bytes that are not processed yet, and the content of a request in chunks. Memory is
  * limited by HEAD_MAX and OTLP_BODY_MAX, and by max-memory for all clients together.
@@ -24,13 +24,13 @@ typedef struct http1 {
     otlp_session base;
     http1_state state;
     nl_buffer in;
-    size_t at;      /* processed bytes of `in` */
+    size_t at;      /* number of processed bytes of `in` */
     nl_buffer body; /* the content of a request in chunks */
     size_t left;    /* bytes of the content or of the current chunk that have not been processed */
     bool chunked, closing;
     bool over; /* the connection ends, and all further bytes are dropped */
     otlp_request request;
-    otlp_result result; /* of the request that waits for its response */
+    otlp_result result; /* result of the request that waits for its response */
 } http1;
 
 /* ---- responses ---- */
@@ -254,7 +254,8 @@ static bool read_head(http1 *h)
         h->at++; /* RFC 9112, section 2.2 */
     nl_string head = {h->in.data + h->at, h->in.size - h->at};
     size_t size = head.size > 0 ? head_size(head.data, head.size) : 0;
-    h->request = (otlp_request){.json = true}; /* people read errors that occur before Content-Type is known */
+    h->request =
+        (otlp_request){.json = true}; /* errors before Content-Type is known are in JSON, because people read them */
     h->chunked = h->closing = false;
     if (size > HEAD_MAX || (size == 0 && head.size > HEAD_MAX))
         return refuse(h, 431, "the header is larger than 16 KiB");

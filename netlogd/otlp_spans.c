@@ -34,9 +34,10 @@ static uint64_t seed;
 static char *young_path, *old_path; /* NULL: spans are not saved */
 static int young_file = -1;
 static bool opened;
-static nl_buffer unsaved; /* uint64_t: the hashes that are not in the file; 0 means that the young table became old */
+static nl_buffer unsaved; /* uint64_t: hashes that are not in the file yet; 0 marks the point where the young table
+                             became the old table */
 
-/* Returns the slot of a hash, or the empty slot where it belongs. */
+/* Returns the slot of a hash, or the empty slot where the hash would be added. */
 static uint64_t *find_slot(const span_table *t, uint64_t hash)
 {
     size_t at = hash & (t->capacity - 1);
@@ -84,7 +85,7 @@ static void add_hash(uint64_t hash)
 
 /* ---- the files ---- */
 
-/* Stops saving. Known spans are then forgotten when netlogd ends. */
+/* Stops saving spans and reports the error. netlogd then forgets known spans when it ends. */
 static void fail_spans(const char *path)
 {
     program_error("%s: %s; after a restart, netlogd may store repeated spans twice", path, strerror(errno));
@@ -113,7 +114,8 @@ static bool open_young(void)
     young_file = open(young_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (young_file < 0 || fstat(young_file, &status) != 0)
         return false;
-    off_t whole = status.st_size / (off_t)sizeof seed * (off_t)sizeof seed; /* a kill may leave part of a hash */
+    off_t whole =
+        status.st_size / (off_t)sizeof seed * (off_t)sizeof seed; /* a kill may leave a part of a hash at the end */
     if (whole < (off_t)sizeof head)
         return ftruncate(young_file, 0) == 0 && write_words(young_file, head, sizeof head);
     return whole == status.st_size || ftruncate(young_file, whole) == 0;

@@ -120,7 +120,7 @@ nl_status past_next(past *p, const nl_record **record)
         return NL_FAILED;
     if (status == NL_OK || !p->files.numbered)
         return status;
-    /* Once the next file exists, no record is added to this file. */
+    /* When the next file exists, netlogd adds no record to this file. */
     uint64_t number;
     status = find_first(p, p->number, &number);
     if (status != NL_OK)

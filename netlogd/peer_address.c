@@ -24,7 +24,7 @@ void peer_address(const char *peer, char name[PEER_ADDRESS_SIZE])
     }
 }
 
-/* FNV-1a, seeded with random bytes that the process has received from the kernel. */
+/* The hash is FNV-1a. Its seed is random bytes that the kernel has passed to the process (AT_RANDOM). */
 size_t peer_address_bucket(const char *peer, size_t count)
 {
     char name[PEER_ADDRESS_SIZE];

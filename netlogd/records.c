@@ -117,7 +117,7 @@ size_t records_put_lines(nl_decoder *decoder, const char *peer, size_t *clocks)
         return 0;
     const size_t size = (size_t)nl_line_offset(lines[count - 1]) + nl_line_size(lines[count - 1]);
     const bool may_have_clock = memmem(text, size, clock_event, sizeof clock_event - 1) != NULL;
-    size_t begin = 0; /* the first line that was not passed on */
+    size_t begin = 0; /* index of the first line that was not passed on */
     for (size_t i = 0; i < count; i++) {
         const nl_string line = {text + nl_line_offset(lines[i]), nl_line_size(lines[i])};
         if (!must_be_decoded(line, may_have_clock))
@@ -130,7 +130,7 @@ size_t records_put_lines(nl_decoder *decoder, const char *peer, size_t *clocks)
     return count;
 }
 
-/* Writes malformed input. A failure to write it must not delay the log. */
+/* Appends malformed input to its file. Ignores failures, because they must not delay the log. */
 static void write_reject(nl_string text)
 {
     nl_buffer line = {0};

@@ -86,7 +86,7 @@ static void send_report(void *user, const nl_recovered *what)
     send_to_netlogd(*(const int *)user, &r);
 }
 
-/* Ends this process at once when netlogd has closed the other end or was killed. */
+/* Ends this process immediately when netlogd closes its side of the socket or is killed. */
 static void *watch_other_end(void *user)
 {
     struct pollfd other = {.fd = *(const int *)user}; /* poll always reports POLLHUP */
@@ -228,9 +228,9 @@ void recovery_free(recovery *r)
         poll(&reports, 1, (int)((r->patience_ns - nl_monotonic_ns()) / NS_PER_MS) + 1);
         read_report(r);
     }
-    shutdown(r->socket, SHUT_RDWR); /* this ends the process */
+    shutdown(r->socket, SHUT_RDWR); /* makes the recovering process end */
     waitpid(r->process, NULL, 0);
-    while (read_report(r)) /* reports that the process has sent after the patience */
+    while (read_report(r)) /* reports that the process has sent after the wait */
         continue;
     close(r->socket);
     free(r);

@@ -96,7 +96,7 @@ void request_end(request *r)
     request_send(r);
 }
 
-/* Writes to a client; no other function writes. Returns false if the client has disconnected. */
+/* Writes queued bytes to a client. Only this function writes. Returns false if the client has disconnected. */
 static bool send_some(request *r)
 {
     size_t sent = 0;
@@ -117,7 +117,7 @@ static bool send_some(request *r)
     return true;
 }
 
-/* Waits for data. Bytes that the channel already holds are read after other events. */
+/* Waits for data from the client. If the channel already holds bytes, netlogd reads them after other events. */
 static void listen_for_data(request *r)
 {
     event_add(r->readable, NULL);
@@ -133,7 +133,7 @@ void request_send(request *r)
         return;
     }
     if (!good) {
-        /* The caller still uses the request. It is closed later, when its channel is read. */
+        /* The caller still uses the request, so netlogd closes the request later, when it reads the channel. */
         evbuffer_drain(r->queue, request_queued(r));
         shutdown(r->channel.fd, SHUT_RDWR);
     } else if (r->ending) {

@@ -47,7 +47,7 @@ static const request_verb *find_verb(const char *name, size_t size, const reques
                          size < FIELD_NAME_SIZE ? (int)size : FIELD_NAME_SIZE, name);
 }
 
-/* Parses the fields as fields of a ULM record, to which it adds the required DATE. */
+/* Parses the fields as a ULM record. Adds the field DATE, which ULM requires. */
 static nl_status read_fields(const char *text, size_t size, nl_buffer *storage, nl_record *asked)
 {
     static const char date[] = "DATE=19700101000000 ";

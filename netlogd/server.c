@@ -37,12 +37,12 @@
 #include <signal.h>
 
 enum {
-    TURN_MS = 10, /* interval between checks for other events; each check costs time for each client */
+    TURN_MS = 10, /* interval between checks for other events; the time of a check grows with the number of clients */
     CLOCK_MS = 1000,
     RECOVERY_MS = 5,       /* interval between checks of the recovery while netlogd stops */
     READERS_MS = 5,        /* interval between checks of the subscribers' queues while netlogd stops */
     READERS_MAX_MS = 2000, /* maximum time during which no subscriber makes progress */
-    REST_MS = 20,          /* time to wait for data that clients' kernels still hold */
+    REST_MS = 20,          /* time to wait for data that the kernels of clients have not sent yet */
     RETRY_MS = 250,
     NS_PER_MS = 1000000,
 };
@@ -169,8 +169,8 @@ static void begin_end(void)
 }
 
 /*
- * Ends the server. If recovery is running, ends the recovery first, because it may be a client of this server. A second
- * signal ends the recovery at once.
+ * Ends the server. If a recovery is running, first waits for its end, because the recovery may be a client of this
+ * server. A second signal ends the recovery immediately.
  */
 static void on_stop(evutil_socket_t signal, short what, void *user)
 {
@@ -287,8 +287,9 @@ static bool any_client_logs(void)
 }
 
 /*
- * Reads and writes the bytes that have arrived. Repeats this until the outputs can be written, or until the time is up.
- * Clients' kernels may hold further data until this host's socket has space; the server waits REST_MS for this data.
+ * Reads the bytes that have arrived, and writes their records. Repeats this until the outputs can be written, or until
+ * half of the remaining time has passed. Clients' kernels may hold further data until this host's socket has space; the
+ * server waits REST_MS for this data.
  */
 static nl_status take_and_write_all(void)
 {
@@ -315,7 +316,7 @@ static nl_status take_and_write_all(void)
     }
 }
 
-/* Waits until subscribers have read their queues, so that no stream ends within a record. */
+/* Waits until subscribers have read their queues, so that no stream ends inside a record. Limits the wait. */
 static void let_requests_read(void)
 {
     int64_t end_ns = nl_monotonic_ns() + ending_left_ms() / 2 * NS_PER_MS, progress_ns = nl_monotonic_ns();

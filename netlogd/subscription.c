@@ -23,7 +23,7 @@
 #include <string.h>
 
 enum {
-    CHUNK_SIZE = 64 << 10, /* number of gathered bytes that are delivered even within a turn */
+    CHUNK_SIZE = 64 << 10, /* number of gathered bytes after which a group's records are delivered */
     SHARED_SIZE = 4 << 10, /* the queues share larger chunks, and copy smaller chunks */
     CLOCK_RECORDS = 64,    /* maximum number of records between two checks of the clock */
     CLOCK_STEPS = 1 << 17, /* maximum number of steps of an expression between two checks of the clock */
@@ -35,7 +35,7 @@ enum {
     AT_ONCE_SAVED = 10,    /* maximum allowance for such work, as a multiple of AT_ONCE_NS */
 };
 
-/* The share of the time in which work may be done at once, if all groups are cheap, and otherwise. */
+/* Maximum share of the time for work that is done at once: if all groups are cheap, and if not all groups are cheap. */
 #define AT_ONCE_SHARE_CHEAP 0.9
 #define AT_ONCE_SHARE (1 / 3.0)
 
@@ -58,7 +58,7 @@ typedef struct group {
     uint64_t position;      /* number of the next record in the backlog to match */
     uint64_t steps, looked; /* total steps of the expression, and number of records for which it was evaluated */
     subscription *members;
-    size_t users;   /* number of members, and of subscriptions that are reading stored records */
+    size_t users;   /* number of members plus number of subscriptions that are reading stored records */
     size_t joining; /* maximum number of members that joined at a record that has not been matched yet */
 } group;
 
@@ -87,7 +87,7 @@ static subscription *subscriptions;
 static group *groups;
 static group *next_group; /* the next group to match; NULL: begin with the first group */
 static background_task matching;
-static allowance at_once; /* nanoseconds of work that may be done at once */
+static allowance at_once; /* allowance of nanoseconds for work that is done at once */
 static nl_buffer past_line;
 static nl_buffer chunk;
 static subscription_counts counts;
@@ -108,7 +108,10 @@ static bool group_is_same(const group *g, const group *wanted)
                                                       : strcmp(g->where, wanted->where) == 0);
 }
 
-/* Returns or makes the group that equals `wanted`. Takes ownership of the filter, and copies `where`. */
+/*
+ * Returns the group that equals `wanted`. Makes the group if it does not exist. Takes ownership of the filter, and
+ * copies `where`.
+ */
 static group *group_join(const group *wanted)
 {
     group *g = groups;
@@ -146,7 +149,10 @@ static void group_leave(group *g)
     free(g);
 }
 
-/* Sets *meant to whether a record belongs to the group. Returns NL_FAILED if the evaluation would cost too much. */
+/*
+ * Sets *meant to whether a record belongs to the group. Returns NL_FAILED if the evaluation would take more than
+ * NL_FILTER_STEPS_MAX steps.
+ */
 static nl_status match(group *g, const nl_record *record, bool *meant)
 {
     uint64_t steps = NL_FILTER_STEPS_MAX;
@@ -497,9 +503,9 @@ static span span_of(uint64_t from, uint64_t before)
 }
 
 /*
- * Considers the groups that were not matched with all records before the record `before`. Marks the remaining records
- * before that record as missed by each member. Most groups are at the same record, so the span is computed only for
- * groups at a different record from the previous group.
+ * Makes each group skip the records before `before` that were not matched with the group. Its members miss these
+ * records. Most groups have the same position, so the function computes the span again only if a group's position
+ * differs from that of the previous group.
  */
 static void pass_over(uint64_t before)
 {
@@ -519,7 +525,10 @@ static void pass_over(uint64_t before)
     }
 }
 
-/* Makes space in the backlog. Drops records that were not matched only if there is no other way. */
+/*
+ * Makes space in the backlog. Drops records that were not matched only if matching and disconnecting costly subscribers
+ * does not free space.
+ */
 static void make_space(void)
 {
     match_at_once();
@@ -570,7 +579,7 @@ static void join_members(subscription *s)
     if (g->members == NULL)
         g->position = g->gathered_from = end;
     deliver(g);
-    s->joins_at = end; /* the earlier records of the backlog were read from the file */
+    s->joins_at = end; /* the subscription has read the earlier records of the backlog from the file */
     g->joining += g->position < end;
     s->live = true;
     s->next = g->members;
@@ -664,7 +673,10 @@ static slice read_slice(subscription *s)
     return SLICE_MORE;
 }
 
-/* Called when the subscription has read all written records. It becomes live when all received records are written. */
+/*
+ * Called when the subscription has read all written records. Makes the subscription live if all received records are
+ * written.
+ */
 static void join_present(subscription *s)
 {
     if (s->live || outputs_are_empty()) {

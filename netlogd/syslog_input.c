@@ -13,15 +13,15 @@
 
 enum {
     USER_NOTICE = 13, /* priority of messages without a priority (RFC 3164, section 4.3.3) */
-    HELD_SIZE = 4096, /* buffers of this size are kept */
+    HELD_SIZE = 4096, /* bytes; larger buffers are freed after use */
 };
 
 struct syslog_input {
     syslog_input_options options;
-    nl_buffer held;     /* the beginning of an incomplete message, with its framing */
-    size_t expected;    /* size of this message, with its framing; 0: unknown */
-    size_t skipped;     /* bytes of a message that is too long and whose size is known, still to come */
-    bool skipping_line; /* within a message that is too long and ends with a newline */
+    nl_buffer held;  /* the beginning of an incomplete message, with its framing */
+    size_t expected; /* size of this message, with its framing; 0: unknown */
+    size_t skipped; /* for a message that is too long and has a known size: number of its bytes that have not arrived */
+    bool skipping_line; /* the next bytes belong to a message that is too long and ends with a newline */
     nl_reader_stats stats;
     char host[PEER_ADDRESS_SIZE];
 };
@@ -31,7 +31,7 @@ typedef struct syslog_exporter {
     syslog_input *in;
 } syslog_exporter;
 
-static syslog_reader *reader; /* of all inputs */
+static syslog_reader *reader; /* the reader that all inputs share */
 
 static void syslog_put(exporter *e, const nl_record *record, bool typed, sink *s)
 {

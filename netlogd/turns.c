@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    AT_ONCE_BUDGET = 100000, /* maximum units of work of a client that is served at once while other clients wait */
+    AT_ONCE_BUDGET = 100000, /* maximum units of work at once of a client that is served while other clients wait */
     AT_ONCE_LATER =
         250000,      /* a client is served at once if its tag is at most this much later than the next client's tag */
     SHARE_MS = 10,   /* maximum time between turns */
@@ -50,7 +50,7 @@ static void set_place(size_t place, turn *client)
     client->place = place;
 }
 
-/* Moves the client up or down from a free place to its place in the heap. */
+/* Moves the client up or down in the heap, from the free index `place`, until the heap order holds. */
 static void sift(size_t place, turn *client)
 {
     for (; place > 1 && is_before(client, all.heap[place / 2]); place /= 2)

@@ -1,6 +1,6 @@
 /*
  * Follows a request from carrier to carrier. A carrier is a thread, a packet, a CPU, or an object of another kind that
- * the file defines.
+ * the rules file defines.
  *
  * A request begins on a carrier, and passes to another carrier when an event connects the two (a thread woke a thread,
  * a packet left a queue). An end event ends the request. Each step is a record with the number of the request.

@@ -43,8 +43,8 @@ value convert_program(nl_synthesis *s, const making *m, value v)
 /* ---- other conversions ---- */
 
 /*
- * Parses hexadecimal digits. Returns the number of bytes, or 0 if the digits are invalid or denote more than capacity
- * bytes.
+ * Converts hexadecimal digits to bytes. Returns the number of bytes. Returns 0 if the digits are invalid or need more
+ * than `capacity` bytes.
  */
 static size_t parse_hexadecimal(nl_string digits, unsigned char *bytes, size_t capacity)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If more than this number of events are waiting, half of them are processed. */
+/* If more events are waiting, half of them are processed. */
 enum { WAITING_MAX = 1 << 23 };
 
 /* ---- sources ---- */
@@ -128,7 +128,7 @@ bool event_key(const event *e, const clause *c, key *k)
     return true;
 }
 
-/* Converts a record to an event. If `from` is NULL, the event means that events were lost. */
+/* Converts a record to an event, which the caller owns. If `from` is NULL, the event represents lost events. */
 static event *event_new(nl_synthesis *s, const source *from, uint64_t mask, const nl_record *record)
 {
     unsigned count = from != NULL ? from->needed_count : 0;

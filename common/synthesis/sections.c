@@ -93,8 +93,7 @@ static bool sections_take_line(nl_sections *s, char *text, unsigned line)
 }
 
 /*
- * Reads all lines. A line that is joined from several lines has the number of the first of them. Returns false on
- * failure.
+ * Reads all lines. A line that continues over several lines has the number of the first line. Returns false on failure.
  */
 static bool sections_take_text(nl_sections *s, const char *text)
 {
