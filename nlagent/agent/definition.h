@@ -34,8 +34,8 @@ typedef struct definitions {
 } definitions;
 
 /*
- * Adds the built-in sensors. `program` is the path of the program that runs them. If `program` is NULL, uses the
- * program beside nlagentd, or the installed program.
+ * Adds the built-in sensors. `program` is the path of the program that runs the built-in sensors. If `program` is NULL,
+ * uses the program beside nlagentd, or the installed program.
  */
 void definitions_init(definitions *all, const char *program);
 void definitions_free(definitions *all);

@@ -1,5 +1,5 @@
 /*
- * The data of the two sides of a comparison: sums by place, by the value of a field, and by sensor.
+ * Collects the data of the two sides of a comparison: sums by place, by the value of a field, and by sensor.
  *
  * The first row is for whole requests. Each other row is for a place (diag/visits.h) on any host. A bin is a value of a
  * field: a text, or a range of numbers. Hosts and sensors' connections are named without port numbers, because the

@@ -22,7 +22,7 @@ typedef struct column {
     bool closed;                     /* the column is ignored */
     bool has_text;                   /* values are indices in texts */
     bool has_number;                 /* values are numbers; a column with both kinds is closed */
-    GHashTable *numbers;             /* maps an nl_string to its index + 1 */
+    GHashTable *numbers;             /* maps a text (nl_string) to 1 plus its index in texts */
     GPtrArray *texts;                /* char *: the values, or the texts of large numbers */
     GArray *large;                   /* float: for each large number in texts, the value that represents it */
     uint32_t at_begin;               /* the number of requests whose first event or first span has the field */
@@ -35,7 +35,8 @@ typedef struct column {
 typedef struct columns {
     column all[COLUMNS_MAX];
     uint32_t count;
-    GHashTable *by_name; /* maps an nl_string to its index + 1, or to COLUMNS_MAX + 1 if the field has no column */
+    GHashTable *by_name; /* maps a field's name (nl_string) to 1 plus the index of its column, or to COLUMNS_MAX + 1 if
+                            it has none */
 } columns;
 
 typedef struct column_value {

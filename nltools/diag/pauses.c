@@ -140,7 +140,7 @@ static double longer(const survival *l, double x, bool first)
     const double *from = l->values;
     if (x < *from) /* a fast path, because many visits began in the gap */
         return l->count + 1.0;
-    /* Without branches, because half of them would be predicted wrongly. */
+    /* A search without branches, because the processor would predict half of the branches wrongly. */
     for (uint32_t size = l->count; size > 1; size -= size / 2)
         from += from[size / 2 - 1] <= x ? size / 2 : 0;
     return l->count - (double)(from - l->values) - (*from <= x ? 1 : 0) + 1.0;

@@ -52,7 +52,7 @@ struct visits_reader {
     uint32_t number;
     uint32_t checked;                             /* number of visits at the last check of memory */
     GArray *span_visit, *event_begin, *event_end; /* uint32_t: of the current request */
-    GHashTable *place_index;                      /* maps a text to its index + 1 */
+    GHashTable *place_index;                      /* maps the text of a place to 1 plus the place's index */
 };
 
 /* ---- sites ---- */

@@ -121,7 +121,7 @@ static bool get_number(const nl_record *record, const char *name, double *value)
 }
 
 /*
- * Returns the nanoseconds by which a record's time was corrected: by nlv, or before the record was logged
+ * Returns the nanoseconds by which the time of a record was corrected, by nlv or before the record was logged
  * (DATE.ORIGINAL).
  */
 static double added_ns(const nl_record *record, int64_t time_ns)

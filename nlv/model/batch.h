@@ -1,6 +1,6 @@
 /*
- * Decoded records on their way from a log into the store, reduced to the data that the spec needs. A batch belongs to
- * one thread at a time.
+ * A batch contains decoded records on their way from a log into the store, reduced to the data that the spec needs. A
+ * batch belongs to one thread at a time.
  */
 #ifndef NLV_BATCH_H
 #define NLV_BATCH_H
@@ -40,7 +40,8 @@ typedef struct batch_row {
 typedef struct batch_step {
     uint64_t key;    /* key of the object, computed with the spec's seed; 0: the row belongs to no object */
     uint32_t object; /* the object's number in the store */
-    uint16_t color;  /* the name of the colour field's value, if the lifeline has one; otherwise NAMES_NONE */
+    uint16_t
+        color; /* the number of the colour field's value, if the lifeline has a colour field; otherwise NAMES_NONE */
 } batch_step;
 
 typedef struct batch_value {
@@ -60,7 +61,7 @@ typedef struct batch {
 void batch_clear(batch *b, unsigned layers);
 void batch_free(batch *b); /* frees the members, not the batch */
 
-/* Appends a row whose steps belong to no object. The row is valid until the next call. */
+/* Appends a row whose steps belong to no object, and returns it. The row is valid until the next call. */
 batch_row *batch_add(batch *b);
 void batch_add_value(batch *b, batch_row *row, uint16_t loadline, float value);
 
@@ -81,7 +82,7 @@ typedef struct extractor {
     name_cache events, hosts, progs, colors;
 } extractor;
 
-/* Adds a row for a record at a place, if the filter matches the record. */
+/* Adds a row to `b` for the record at a place, if the filter matches the record. */
 void extract(extractor *x, const nl_record *record, uint64_t place, batch *b);
 
 #endif

@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 
 /*
- * Computes the corrections from all records that the loader has read, and returns them. Ends early if *stopping becomes
- * true. The caller frees the result.
+ * Returns corrections of the hosts' clocks, computed from all records that the loader has read. Ends early if *stopping
+ * becomes true. The caller frees the result.
  */
 correction *clock_learning_run(model *m, const atomic_bool *stopping);
 

@@ -35,14 +35,14 @@ struct loader {
     bool is_finding;            /* not all logs were searched yet */
     request_reading *comparing; /* reads the requests of a side of model_compare */
     compare_query *query;       /* NULL: there is nothing to compare */
-    comparison *comparison;     /* of the query */
+    comparison *comparison;     /* the comparison of `query` */
     unsigned side;              /* the side that is read now */
     bool restarts_comparison;   /* the times of records or the drawing have changed during the comparison */
     GPtrArray *side_sources;    /* the logs of this side */
     model_options options;
     size_t memory_max; /* bytes */
     bool is_live;      /* a source that is not a file may still deliver records */
-    bool is_full;      /* the memory limit is reached, and no more records can be dropped: reading has ended */
+    bool is_full;      /* reading has ended, because the memory limit is reached and no more records can be dropped */
     bool has_told_missing, is_checked;
     bool is_unsettled;
     pthread_t thread;
@@ -199,7 +199,8 @@ static void begin_selecting(loader *l)
     request_reading_select(l->selecting, f != NULL ? f->requests : NULL, f != NULL ? f->alone : NULL);
 }
 
-/* Begins to read all logs again. Takes ownership of d. If `tries` is true, an index may be used. */
+/* Begins to read all logs again for the drawing d, and takes ownership of d. If `tries` is true, the store may come
+ * from an index. */
 static void read_again(loader *l, drawing *d, colors_mode mode, bool tries)
 {
     store *fresh = loader_new_store(d, inference_is_active(l->inference));
@@ -240,7 +241,7 @@ static void forget_bytes(loader *l)
     log_file_forget(g_ptr_array_index(model_files(l->model), file), first_left);
 }
 
-/* Drops the full store, and then the oldest records, as the memory limit requires. The caller holds the lock. */
+/* If the memory limit is exceeded, drops the full store and then the oldest records. The caller holds the lock. */
 static void keep_within_memory(loader *l)
 {
     store *s = model_own_store(l->model);
@@ -321,7 +322,7 @@ static extractor *new_extractor(const loader *l, const source *s)
     return x;
 }
 
-/* Finds the next blocks of a binary log. */
+/* Finds the next blocks of a binary log, and adds them to the log's table of blocks. */
 static void cut_blocks(loader *l, source *s)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(log_block));
@@ -358,7 +359,7 @@ static void scan_source(loader *l, source *s)
     }
 }
 
-/* Adds the records of a feed, or of a last line that does not end with a newline. */
+/* Adds the records that `take` extracts: those of a feed, or of a last line that does not end with a newline. */
 static void take_directly(loader *l, source *s, void (*take)(source *s, batch *rows, extractor *x))
 {
     extractor *x = new_extractor(l, s);
@@ -370,7 +371,7 @@ static void take_directly(loader *l, source *s, void (*take)(source *s, batch *r
     g_free(x);
 }
 
-/* Numbers the files that a source has opened. */
+/* Adds the files that a source has opened to the model, which numbers them. */
 static void number_files(loader *l, const source *s)
 {
     for (guint i = 0; i < s->files->len; i++) {
@@ -413,7 +414,7 @@ static bool is_empty_file(const source *s)
            status.st_size == 0;
 }
 
-/* Reports anomalies of the records. */
+/* Adds a notice to the model for each anomaly of the records (checks.h). */
 static void check_records(loader *l)
 {
     const source *only = l->sources->len == 1 ? g_ptr_array_index(l->sources, 0) : NULL;
@@ -454,7 +455,7 @@ static bool has_read_all(const loader *l)
     return l->sources->len > 0 && !l->is_full;
 }
 
-/* Keeps the store of all records if there is enough memory for another store. */
+/* Keeps the store as the full store if it has all records and there is enough memory for another store. */
 static void keep_full(loader *l)
 {
     store *s = model_own_store(l->model);
@@ -524,7 +525,7 @@ static void take_over_filter(loader *l, char *former)
     begin_selecting(l);
     l->is_outdated = selects_requests(l) && full_store_get(l->full) != NULL;
     if (l->is_outdated)
-        full_store_skip(l->full, l->sources); /* the picture changes when the requests have been selected */
+        full_store_skip(l->full, l->sources); /* nlv changes the picture later, when the requests have been selected */
     else if (selects_requests(l) || !show_from_full(l, NULL))
         read_for_filter(l);
     inference_settle(l->inference, 0);
@@ -546,8 +547,8 @@ static void extract_selected(void *user, const nl_record *record)
 }
 
 /*
- * Adds the rows of selected records that the store does not have. The only late records in the store are from earlier
- * calls for the same places.
+ * Adds the rows of selected records that the store does not have. The search does not find late records in the store,
+ * but these come only from earlier calls for the same places.
  */
 static void take_new_rows(loader *l, batch *rows)
 {
@@ -597,8 +598,8 @@ static void add_selected(loader *l, const GArray *places)
     g_free(x);
 }
 
-/* Shows the records that the filter has selected since the last call. `is_complete` is false if the filter will select
- * more of the records that the loader has read. */
+/* Shows the records that the filter has selected since the last call. `is_complete` is true if the filter has been
+ * applied to all records that the loader has read. */
 static void show_selected(loader *l, bool is_complete)
 {
     GArray *places = request_reading_take_selected(l->selecting);
@@ -660,7 +661,7 @@ static bool find_some(loader *l)
     return false;
 }
 
-/* Returns whether a log, which is source number i, belongs to the current side of the query. */
+/* Returns whether the log of the source with the index i belongs to the current side of the query. */
 static bool is_of_side(const loader *l, guint i)
 {
     const compare_query_side *side = &l->query->sides[l->side];
@@ -703,7 +704,7 @@ static void begin_comparison(loader *l)
     begin_side(l, 0);
 }
 
-/* Begins to compare the sides of a query, and takes ownership of it. */
+/* Begins to compare the sides of a query, and takes ownership of the query. */
 static void take_over_query(loader *l, compare_query *query)
 {
     compare_query_free(l->query);
@@ -768,8 +769,8 @@ static bool take_over_clocks(loader *l, bool correct)
 }
 
 /*
- * Carries out the requests of other threads. Requests to correct clocks are included only if `clocks` is true. Returns
- * whether the displayed records or drawing change.
+ * Carries out the requests of other threads, and if `clocks` is true, also requests to correct clocks. Returns whether
+ * the displayed records or the drawing change.
  */
 static bool take_over_requests(loader *l, bool clocks)
 {
@@ -853,7 +854,7 @@ static void try_index(loader *l)
 static bool verify_index(loader *l)
 {
     source *s = index_keeper_is_verifying(l->keeper) ? indexed_source(l) : NULL;
-    if (s == NULL) /* while a filter is active, verification waits */
+    if (s == NULL) /* verification waits while a filter is active */
         return false;
     index_verdict verdict = index_keeper_verify(l->keeper, model_own_store(l->model), s, l->is_started);
     if (verdict == INDEX_KEEPER_DONE || verdict == INDEX_KEEPER_MORE)
@@ -923,7 +924,7 @@ static bool read_on(loader *l, bool *ended)
     return any;
 }
 
-/* Call it when there is nothing to read for the moment. Inserts late records and completes colours. */
+/* Inserts late records and completes colours. Call it when there is nothing to read for the moment. */
 static void settle(loader *l)
 {
     model *m = l->model;
@@ -955,7 +956,8 @@ static void load_sources(loader *l)
         if (!any && !ended)
             g_usleep(1000);
         while (ended && verify_index(l))
-            ended = index_keeper_is_verifying(l->keeper); /* if the index is not valid, the log must be read again */
+            ended = index_keeper_is_verifying(l->keeper); /* not ended while verification continues: if the index is
+                                                             invalid, the loader reads the log again */
         ended = ended && !take_over_requests(l, true) && !select_some(l);
     }
     settle(l);

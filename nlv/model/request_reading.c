@@ -10,16 +10,16 @@
 
 enum {
     STEP_MS = 20,
-    SHOW_MS = 250,          /* minimum time between two pictures with new requests */
+    SHOW_MS = 250,          /* minimum time in milliseconds between two pictures with new requests */
     CLOCK_RECORDS = 256,    /* number of records between two readings of the clock */
-    MEMORY_MAX = 256 << 20, /* bytes, for requests that are not over */
-    SMALL_LOG = 16 << 20,   /* bytes; a larger log is not read again when it grows */
+    MEMORY_MAX = 256 << 20, /* maximum bytes for requests that are not over */
+    SMALL_LOG = 16 << 20,   /* maximum size in bytes of a log that the module reads again when it grows */
     PAUSE_FACTOR = 10,      /* minimum pause before a log is read again, as a multiple of the reading time */
-    PARTS_MAX = 64,         /* maximum number of different spans and edges of a request that are compared */
-    SHIFTED_MAX = 1 << 22,  /* maximum number of record times that nlv corrects because of time zones */
-    HOSTS_MAX = 64,         /* maximum number of hosts that are counted in a request */
-    RESULTS_SHARE = 32,     /* selected places and found requests use at most this part of the memory */
-    RESULTS_MIN = 1024,     /* number of places or requests to keep even if they exceed this part */
+    PARTS_MAX = 64, /* maximum number of different spans and edges of a request among which find_slowest chooses */
+    SHIFTED_MAX = 1 << 22, /* maximum number of record times that nlv corrects because of time zones */
+    HOSTS_MAX = 64,        /* maximum number of hosts that the module counts in a request */
+    RESULTS_SHARE = 32,    /* selected places and found requests use at most one part in this many of the memory */
+    RESULTS_MIN = 1024,    /* number of places or requests to keep even if they use more memory */
     PART_NAMES_MAX = 1 << 16,
     LOGS_MAX = 16, /* maximum number of logs with equal IDs */
 };
@@ -48,10 +48,10 @@ struct request_reading {
     guint kind_count;
     GPtrArray *walks;        /* record_walk, one per source */
     const nl_record **heads; /* the next record of each walk; NULL: not read yet */
-    uint64_t *places;        /* and its place */
+    uint64_t *places;        /* the place of each record in `heads` */
     uint64_t place;          /* the place of the record that is being added */
     nl_record *corrected;
-    request_list *list; /* the model owns it as soon as it is published */
+    request_list *list; /* the model owns the list after publication */
     bool is_published;
     time_zones *zones;     /* the records of this reading that are in another time zone */
     bool has_unseen_zones; /* request_reading_take_zones was not called since the reading was complete */
@@ -137,7 +137,7 @@ static uint64_t key_of_part(const path_part *part)
     return part->is_edge ? UINT64_C(1) << 63 | (uint64_t)part->from << 32 | part->to : (uint64_t)part->to + 1;
 }
 
-/* Returns the number of the part's name in the list. */
+/* Returns the number of a part's name in the list of names, and adds the name if it is new. */
 static uint16_t name_of_part(request_kind *kind, const path_part *part)
 {
     const request_list *l = kind->reading->list;
@@ -199,7 +199,8 @@ static bool get_step(const request_kind *kind, const request_graph *g, size_t ev
     return *state == STEP_SHOWN && get_record(g, event, step);
 }
 
-/* Sets the request's latest step. Returns false if the drawing shows no event of the request. */
+/* Sets step_ns and step_place of the summary to the request's latest step. Returns false if the drawing shows no event
+ * of the request. */
 static bool find_step(const request_kind *kind, const request_graph *g, request_summary *summary)
 {
     const time_zones *zones = model_zones(kind->reading->model);
@@ -243,7 +244,7 @@ static void select_request(request_reading *r, const request_graph *g)
             g_array_append_val(r->selected, step.place);
 }
 
-/* Returns the maximum number of results of a size in bytes. */
+/* Returns the maximum number of results if each has `size` bytes. */
 static size_t results_max(const request_reading *r, size_t size)
 {
     return MAX(MIN(r->memory_max / RESULTS_SHARE, MEMORY_MAX) / size, RESULTS_MIN);
@@ -272,7 +273,7 @@ static void compare_request(const request_kind *kind, const request_graph *g, bo
     const request_reading *r = kind->reading;
     comparison_side *side = &r->comparison->sides[r->side];
     request_summary step = {0};
-    if (g->overlaps) /* request_reading_finish counts its spans */
+    if (g->overlaps) /* request_reading_finish counts the spans of such requests */
         return;
     if (!find_step(kind, g, &step)) {
         side->undrawn++;
@@ -343,9 +344,9 @@ static unsigned find_logs(const request_graph *g, unsigned logs[LOGS_MAX])
 }
 
 /*
- * If several logs have the first event of a request, they have equal IDs, and the function takes the request of each
- * log separately. The first of these requests gets the events of all other logs. Returns false if there is only one
- * request.
+ * If several logs have the first event of a request, the logs have equal IDs, and the function takes the request of
+ * each log separately. The first of these requests gets the events of all logs that lack the first event. Returns false
+ * if there is only one request.
  */
 static bool take_by_log(request_kind *kind, const request_graph *g, const char *name, bool cut)
 {
@@ -572,8 +573,8 @@ static void request_reading_begin(request_reading *r, const GPtrArray *sources)
 }
 
 /*
- * Moves the new requests to the list, at most every SHOW_MS. Publishes the list only once: at once if it replaces no
- * other list, and otherwise when it is complete.
+ * Moves the new requests to the list, at most every SHOW_MS. Publishes a list only once: immediately if the model has
+ * no list yet, otherwise when the list is complete.
  */
 static void show_fresh(request_reading *r)
 {

@@ -1,15 +1,15 @@
 /*
  * Makes the list of requests (request_list.h) from the records that the loader has read, or selects requests for a
- * filter. Reads these records again, because the store has only the values that are drawn. The loader calls this module
- * when it has nothing else to do, so that the first picture does not wait for it.
+ * filter. Reads these records again, because the store has only the values to draw. The loader calls this module when
+ * it has nothing else to do, so that the first picture does not wait for the requests.
  *
  * Path of a record: record_walk_next merges the sources by time; an assembler per kind of request (assembler.h)
  * collects the record; when the request is over, request_reading_take appends its summary to the list.
  *
  * When everything has been read, the requests that are still open count as over. When a small log grows after that, the
- * module reads it again from its start. It spends at most a tenth of the time on this, and readers keep the previous
- * list until the new list is complete. In a large log, the module reads only the new records. All functions run in the
- * loader's thread.
+ * module reads it again from its start. The module spends at most a tenth of the time on this, and readers keep the
+ * previous list until the new list is complete. In a large log, the module reads only the new records. All functions
+ * run in the loader's thread.
  */
 #ifndef NLV_REQUEST_READING_H
 #define NLV_REQUEST_READING_H
@@ -46,7 +46,7 @@ void request_reading_compare(request_reading *r, const request_filter *requests,
 GArray *request_reading_take_selected(request_reading *r);
 
 /*
- * Returns whether the selected places use their maximum memory. The reading continues after
+ * Returns whether the selected places use their maximum memory. In this case, the reading pauses until
  * request_reading_take_selected.
  */
 bool request_reading_is_full(const request_reading *r);
@@ -57,7 +57,7 @@ bool request_reading_is_full(const request_reading *r);
  */
 GArray *request_reading_take_matches(request_reading *r, uint64_t *unlisted);
 
-/* Returns the number of bytes that were read since the last begin. */
+/* Returns the number of bytes that the current reading has read. */
 uint64_t request_reading_bytes(const request_reading *r);
 void request_reading_free(request_reading *r);
 
@@ -71,8 +71,8 @@ void request_reading_set_memory(request_reading *r, size_t memory_max);
 void request_reading_restart(request_reading *r);
 
 /*
- * Reads records of the sources (source) for some milliseconds. If `is_live` is true, a request is over only when its
- * last event has been read. Returns whether more can be read now.
+ * Reads records of the sources (source *) for some milliseconds. If `is_live` is true, a request is over only when its
+ * last event has been read. Returns whether more records can be read now.
  */
 bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_live);
 

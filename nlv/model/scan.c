@@ -12,7 +12,7 @@
 
 enum {
     PIECE = 1 << 20,
-    BEYOND = 4 << 10,         /* bytes after a piece that are read with it, to include the end of its last line */
+    BEYOND = 4 << 10, /* number of bytes after a piece to read with the piece, to include the end of its last line */
     LINE_SIZE_MAX = 16 << 20, /* maximum size of a line in bytes; nlv does not search for the end of a longer line */
     ODD_SIZE_MAX = 2 << 20,   /* maximum size of a record in bytes; decoders reject longer records */
     THREADS_MAX = 64,
@@ -28,13 +28,13 @@ typedef struct slot {
 
 typedef struct scan {
     const scan_job *job;
-    GArray *runs; /* size_t: the first block of each piece; NULL: text */
+    GArray *runs; /* size_t: the index of the first block of each piece; NULL: text */
     size_t pieces;
     slot *slots; /* a piece uses the slot with its number modulo slot_count */
     size_t slot_count;
     pthread_mutex_t lock; /* protects all members below, and slot.done */
     pthread_cond_t changed;
-    size_t next, taken; /* numbers of pieces that were begun, and of pieces that were passed on */
+    size_t next, taken; /* next: number of pieces begun; taken: number of pieces passed to `take` */
     bool stopped;
 } scan;
 
@@ -47,8 +47,8 @@ typedef struct worker {
 } worker;
 
 /*
- * Reads the piece at `start`, from the byte before it to the end of the line that contains its last byte. Returns the
- * offset of the first byte; the bytes are in w->bytes.
+ * Reads the piece at `start`, from the byte before it to the end of the line that contains its last byte. Stores the
+ * bytes in w->bytes, and returns the offset of the first byte.
  */
 static uint64_t read_piece(worker *w, uint64_t start, uint64_t *piece_end)
 {
@@ -147,8 +147,8 @@ static void scan_text(worker *w, scan_part *p, uint64_t start)
 /* ---- blocks ---- */
 
 /*
- * Returns the first block of each piece. Pieces are small enough to occupy many threads, and large enough to keep the
- * overhead low.
+ * Returns the index of the first block of each piece. Pieces are small enough to occupy many threads, and large enough
+ * to keep the overhead low.
  */
 static GArray *cut_runs(const scan_job *job)
 {
@@ -200,8 +200,9 @@ static void scan_run_of_blocks(worker *w, scan_part *p, const log_block *b, cons
     p->from = from;
     p->end = to;
     if (log_file_read_at(job->file->fd, w->bytes.data, (size_t)(to - start), start) != (ssize_t)(to - start))
-        return;                 /* the file was truncated */
-    nl_decoder *decoder = NULL; /* not reused, because a decoder remembers the numbers of all its blocks */
+        return; /* the file was truncated */
+    nl_decoder *decoder =
+        NULL; /* a new decoder for each piece, because a decoder stores the numbers of all its blocks */
     for (; b < end; b++)
         scan_block(w, p, b, &decoder, w->bytes.data + (b->offset - start));
     nl_decoder_free(decoder);

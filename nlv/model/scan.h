@@ -2,8 +2,8 @@
  * Decodes a part of a log into batches, using all processors.
  *
  * Cuts the part into pieces of a megabyte of text or of some blocks. Each thread decodes the records that begin in its
- * piece. The calling thread receives the pieces in order. Threads read files with pread. They do not map them, because
- * the process would receive SIGBUS if another program truncated a mapped file.
+ * piece. The calling thread receives the pieces in order. Threads read files with pread. They do not map the files,
+ * because the process would receive SIGBUS if another program truncated a mapped file.
  */
 #ifndef NLV_SCAN_H
 #define NLV_SCAN_H
@@ -17,7 +17,7 @@ typedef struct scan_job {
     const log_block *blocks; /* the blocks between `from` and `to`, if the log is binary */
     size_t block_count;
     const spec *spec;
-    bool keeps_none;          /* read the bytes, but no records */
+    bool keeps_none;          /* read the bytes, but extract no records */
     const nl_filter *filter;  /* NULL: all records */
     const correction *clocks; /* NULL: times as they were logged */
     const time_zones *zones;  /* NULL: correct no record */
@@ -30,7 +30,7 @@ typedef struct scan_job {
 typedef struct scan_odd {
     const log_block *block;              /* NULL: this is a line */
     uint64_t offset;                     /* offset in the log */
-    size_t at, size;                     /* place and size in odd_text, including the newline */
+    size_t at, size;                     /* offset and size in odd_text, including the newline, in bytes */
     uint64_t lines_before, bytes_before; /* numbers of lines and bytes that were decoded since the previous scan_odd or
                                             the start of the part */
 } scan_odd;
@@ -49,7 +49,7 @@ typedef struct scan_part {
 /* Receives a part. Returns false to end the scan. */
 typedef bool scan_take(void *user, scan_part *part);
 
-/* Calls `take` for each part, until all records that end between `from` and `to` were passed on or reading fails. */
+/* Calls `take` for each part, until the job's records are complete, `take` returns false, or reading fails. */
 void scan_run(const scan_job *job, scan_take *take, void *user);
 
 #endif

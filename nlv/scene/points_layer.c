@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-enum { APART = 5 /* units on each side of a glyph */, GLYPHS_MAX = 3000 };
+enum { APART = 5 /* minimum distance between a glyph and other points, in units */, GLYPHS_MAX = 3000 };
 
 static const drawing_point *point_of_row(const layer_context *c, unsigned row)
 {

@@ -33,7 +33,7 @@ typedef struct drawing_area {
     cairo_t *cr;
     bool dark;
     double left, right; /* edges of the bars' area */
-    double width;       /* of the drawing */
+    double width;       /* width of the drawing in units */
     int64_t length_ns;  /* time in nanoseconds that the width of the bars' area represents */
 } drawing_area;
 
