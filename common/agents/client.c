@@ -72,7 +72,7 @@ client *client_new(const char *url, const client_options *o)
     size_t size = strcspn(authority, "/");
     client *c = nl_memory_check(calloc(1, sizeof *c));
     nl_url *parsed = make_url(authority, size, secure, o);
-    if (parsed != NULL) { /* so that messages contain the caller's URL */
+    if (parsed != NULL) { /* error messages must contain the caller's URL */
         free(parsed->text);
         parsed->text = nl_memory_check(strdup(url));
     }
@@ -113,7 +113,7 @@ static bool send_all(client *c, nl_channel *channel, const nl_buffer *bytes, int
     return true;
 }
 
-/* Reads more. Returns the number of bytes, 0 at the end, or -1 with the error and errno set. */
+/* Reads more bytes. Returns their number, or 0 at the end. On failure, returns -1 and sets the error and errno. */
 static ssize_t read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t deadline_ns)
 {
     for (;;) {

@@ -18,11 +18,11 @@ typedef struct answers {
     unsigned char of[REMEMBERED];
 } answers;
 
-/* A sensor that many agents have. It is stored once, and tested once per search. */
+/* A sensor that several agents may have. The directory stores it once, and tests it once for each search. */
 typedef struct kind {
     struct kind *next;
     directory_sensor sensor;
-    nl_record *row; /* for filters */
+    nl_record *row; /* the sensor's fields, to which filters are applied */
     size_t users;
     uint64_t search; /* the search to which the answers belong */
     answers answers;

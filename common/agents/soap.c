@@ -70,7 +70,7 @@ static void soap_add_argument(soap_reader *r, const char *name)
     r->in_argument = true;
 }
 
-/* This module supports no headers, so it rejects mandatory headers. */
+/* Rejects a mandatory header, because this module supports no headers. */
 static void soap_check_header(soap_reader *r, const xmlChar **attributes, int count)
 {
     for (int i = 0; i < count; i++, attributes += ATTRIBUTE_POINTERS)
@@ -102,7 +102,7 @@ static void soap_begin_part(soap_reader *r, const xmlChar *name, const xmlChar *
     r->has_body = r->has_body || r->in_body;
 }
 
-/* Returns why an element is larger than any message needs, or NULL. */
+/* Returns the reason why an element exceeds a limit, or NULL. */
 static const char *find_excess(int namespaces, const xmlChar **uris, int count, const xmlChar **attributes)
 {
     if (namespaces > ATTRIBUTES_MAX || count > ATTRIBUTES_MAX)
@@ -166,7 +166,7 @@ static void soap_end_element(void *user, const xmlChar *name, const xmlChar *pre
         r->path[r->starts[r->depth - ARGUMENT]] = '\0';
 }
 
-/* Document types are rejected, because entities could expand without bound, or make libxml2 read files. */
+/* Rejects a DOCTYPE, because entities could expand without bound or make libxml2 read files. */
 static void soap_reject_document_type(void *user, const xmlChar *name, const xmlChar *external, const xmlChar *system)
 {
     (void)name, (void)external, (void)system;

@@ -14,7 +14,7 @@
 
 #define ORIGINAL "DATE.ORIGINAL"
 
-/* Times in text are precise to microseconds, and reading a clock takes time. */
+/* Maximum error of a record's time: times in text have microseconds, and reading a clock takes time. */
 #define ROUNDING_NS 2000.0
 
 /*
@@ -125,7 +125,7 @@ static bool is_usable_time(int64_t time_ns)
     return time_ns > -TIME_MAX_NS && time_ns < TIME_MAX_NS;
 }
 
-/* Returns the correction that was already applied to the log. */
+/* Returns the correction, in nanoseconds, that was already applied to the record. */
 static double corrected_ns(const nl_record *record)
 {
     nl_field field;
@@ -255,7 +255,10 @@ static void list_relations(correction *c)
     }
 }
 
-/* Returns the host against which most measurements were made, or else the host with the most messages. */
+/*
+ * Returns the host with the most measurements against it. If the log has no measurements, returns the host with the
+ * most messages.
+ */
 static uint32_t choose_reference(correction *c)
 {
     uint32_t best = NO_HOST;

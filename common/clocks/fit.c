@@ -155,7 +155,7 @@ static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
         find_errors(&s, &p);
         return p;
     }
-    /* There are bounds on one side only, so the smallest correction is used. */
+    /* All bounds are on one side, so use the smallest correction. */
     p.slope = usual;
     range_of(&s, usual, &low, &high);
     p.at_ns = low > 0 ? low : high < 0 ? high : 0;

@@ -16,15 +16,15 @@ enum {
     STEM_SIZE = 256,
 };
 
-/* The role of an event, which is determined once for each event name. */
+/* The role of an event in a message. The module determines it once for each event name. */
 typedef enum side { NEITHER, SENT, RECEIVED } side;
 
 typedef struct event_kind {
     side side;
-    uint64_t pair; /* equal for both events of a message */
+    uint64_t pair; /* a hash that is equal for both events of a message */
 } event_kind;
 
-/* The send event and the receive event of a message. An event that the log lacks has the host NONE. */
+/* The send event and the receive event of a message. If the log lacks an event, its host is NONE. */
 typedef struct half {
     uint64_t key; /* 0: unused */
     uint32_t from, to;

@@ -30,7 +30,7 @@ typedef struct client_address {
     of_count; /* addresses with the same number of clients; the address that has been silent
                * longest is first */
     unsigned char key[KEY_SIZE];
-    bool local; /* Unix sockets */
+    bool local; /* the entry for all clients of Unix sockets */
     size_t count;
     client_list unproven, proven;
 } client_address;
@@ -243,8 +243,8 @@ static bool has_unread(const client_entry *e)
 
 /*
  * Returns the client to close among the clients of an address, or NULL if all of them are busy and busy_too is false.
- * Spares a client with unread bytes, but only once until the client sends something useful again. Otherwise, bytes that
- * the daemon does not read would protect the client forever.
+ * Spares a client with unread bytes, but only once until the client sends something useful again. Without this limit,
+ * bytes that the daemon does not read would protect the client forever.
  */
 static client_entry *find_silent(const client_address *a, bool busy_too, int64_t now_ns)
 {

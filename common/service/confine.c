@@ -56,7 +56,7 @@ static size_t path_count;
 static uint64_t ports[64];
 static size_t port_count;
 static bool keeps_any_port;
-static bool holds, limits_ports; /* Landlock is in effect; it limits ports */
+static bool holds, limits_ports; /* holds: Landlock is in effect; limits_ports: it also limits ports */
 
 /* ---- rights to keep ---- */
 
@@ -135,7 +135,7 @@ static void add_place(const char *path, confine_right right)
 bool confine_keep_file(const char *path, confine_right right)
 {
     char real[PATH_MAX];
-    if (nl_path_descriptor(path) >= 0) /* already open */
+    if (nl_path_descriptor(path) >= 0) /* the path names an open descriptor */
         return true;
     if (holds)
         return is_permitted(path, right) || confine_refuse(path);
@@ -229,7 +229,7 @@ static ruleset_rights rights_of(int version)
     };
 }
 
-/* Drops a path that does not exist. */
+/* Permits access to a path with Landlock. Ignores a path that does not exist. Returns false on failure. */
 static bool permit_path(int ruleset, kept_path *kept, uint64_t handled)
 {
     char real[PATH_MAX];

@@ -142,7 +142,7 @@ static const restricted_call restricted[] = {
     FCNTL(7), /* F_GETLK, F_SETLK and F_SETLKW */
     FCNTL(12),
     FCNTL(13),
-    FCNTL(14), /* the same with 64-bit offsets, on 32-bit processors */
+    FCNTL(14), /* F_GETLK64, F_SETLK64 and F_SETLKW64 of 32-bit processors */
     FCNTL(F_OFD_GETLK),
     FCNTL(F_OFD_SETLK),
     FCNTL(F_OFD_SETLKW),
@@ -250,7 +250,7 @@ bool confine_next_refused(char name[CONFINE_CALL_SIZE])
 
 /* ---- filters ---- */
 
-/* A call that the processor lacks is not an error. */
+/* Returns whether a rule was added, or was not necessary because the processor lacks the call. */
 static bool is_added(int result)
 {
     return result == 0 || result == -EDOM;

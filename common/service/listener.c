@@ -121,7 +121,10 @@ static bool open_internet(const nl_url *url, const listening *asked, bool remote
     return good;
 }
 
-/* Removes the socket of a killed daemon. A socket that accepts connections belongs to a running daemon. */
+/*
+ * Removes the Unix socket of a killed daemon. Keeps a socket that accepts connections, because it belongs to a running
+ * daemon.
+ */
 static void remove_stale(const struct sockaddr_un *address)
 {
     struct stat status;

@@ -27,7 +27,8 @@ enum {
     HERE_MAX = 3 * ASK_FOR, /* maximum number of a shard's messages that are held or requested */
     REQUESTS = 2,           /* maximum number of open requests for a shard */
     REQUEST_S = 5,          /* lifetime of a request */
-    REQUEST_LATE_MS = 1500, /* time after which netlogd no longer expects a server to report the end of a request */
+    REQUEST_LATE_MS = 1500, /* time after the lifetime of a request after which netlogd no longer waits for a server's
+                               report of its end */
     PENDING_MAX = 4096,     /* maximum number of unacknowledged messages of a shard */
     OTHERS_MS = 300,        /* time to wait for replies of other readers */
     RETRY_MS = 1000,
@@ -197,7 +198,7 @@ static void end_request(nats_intake *in, natsMsg *msg)
     natsMsgHeader_Get(msg, "Description", &description);
     if (strcasestr(description, "MaxBytes") != NULL)
         return;
-    /* The consumer or its leader no longer exists. The thread will search for the consumer again. */
+    /* The consumer or its leader no longer exists, so the thread must find the consumer again. */
     s->begun = false;
     s->from_ms = nl_monotonic_ms() + RETRY_MS;
 }
@@ -496,8 +497,8 @@ static nl_status get_ready(nats_intake *in)
     if (in->link == NULL && intake_connect_to(in) != NL_OK)
         return NL_FAILED;
     /*
-     * libnats would collect requests that are sent without a connection, and the server would later answer them all at
-     * once.
+     * Do not send requests without a connection, because libnats would collect them, and the server would later answer
+     * all of them together.
      */
     if (natsConnection_Status(in->link->connection) != NATS_CONN_STATUS_CONNECTED)
         return nl_error_set(NL_ERROR_UNREACHABLE, "%s: connection lost; reconnecting", in->place->name);

@@ -14,7 +14,7 @@
 enum {
     CONNECT_MS = 2000,
     RECONNECT_MS = 200,
-    WRITE_MS = 10000, /* time for writing; long enough for slow links */
+    WRITE_MS = 10000, /* maximum time for a write; sufficient for slow links */
     PING_MS = 5000,   /* interval of pings, which detect a silent server within some seconds */
     PINGS_MAX = 2,
     FLUSH_MS = 1000,

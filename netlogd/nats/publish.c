@@ -27,7 +27,7 @@
 #include <time.h>
 
 enum {
-    WINDOW = 16,          /* large enough even if every second message fails and a reader begins in the middle */
+    WINDOW = 16,          /* messages; readers stay below NL_STREAM_GAPS_OWN gaps even if every second message fails */
     MESSAGES_MAX = 2048,  /* maximum number of messages of one delivery, not counting further parts of its last block */
     BYTES_MAX = 8 << 20,  /* maximum number of bytes of one delivery, not counting further parts of its last block */
     TOGETHER = 256 << 10, /* maximum bytes of a message that contains several blocks */
@@ -275,7 +275,7 @@ static size_t choose(publisher *p, size_t chosen[MESSAGES_MAX])
     return count;
 }
 
-/* Marks the messages that have no reply, so that they are sent again. */
+/* Marks the messages without a reply, so that the module sends them again. */
 static void publish_mark_unanswered(publisher *p)
 {
     for (size_t i = 0; i < p->message_count; i++)
@@ -352,7 +352,7 @@ static nl_status deliver(void *peer, const char *data, size_t size, output_place
     size_t all = nats_cut_blocks(&cutter, data, size);
     nl_status status = publish_all(p);
     done->taken = stored_bytes(p, all);
-    clear(p); /* late replies then find no messages */
+    clear(p); /* ensures that late replies find no messages */
     pthread_mutex_unlock(&p->mutex);
     return status;
 }

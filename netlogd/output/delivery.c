@@ -25,16 +25,16 @@
 
 enum {
     /*
-     * Number of bytes passed to the kind at a time. The number is small at first and over slow links, so that the
-     * position advances. It is larger over fast links, so that the thread waits less often. The bytes include at least
-     * one record.
+     * Number of bytes to pass to the kind in one call; they include at least one record. PIECE is the first number. It
+     * shrinks over slow links, so that the position advances often. It grows over fast links, so that the thread waits
+     * less often.
      */
     PIECE = 256 << 10,
     PIECE_MIN = 64 << 10,
     PIECE_MAX = 4 << 20,
     FAST_MS = 250,
     SLOW_MS = 2000,
-    RECORD_MAX = 64 << 20, /* larger than any record */
+    RECORD_MAX = 64 << 20, /* bytes; larger than any record */
     BACK_OFF_MS = 250,     /* delay after a failure; doubled after each further failure */
     BACK_OFF_MAX_MS = 5000,
     REPORT_MS = 10000, /* minimum time between two reports of failures */
@@ -75,7 +75,7 @@ struct delivery {
     bool ever_reported;         /* a failure has been reported */
 };
 
-/* Closed deliveries whose threads have not been joined yet. */
+/* List of the closed deliveries whose threads have not been joined yet. */
 static delivery *closed;
 
 /* ---- the position ---- */
@@ -87,7 +87,7 @@ static void note_place(delivery *d)
     ssize_t put = pwrite(d->fd, text, (size_t)size, 0);
     if (put == size || d->place_reported)
         return;
-    /* Do not set the error, which may contain a delivery failure that was not reported yet. */
+    /* Print the message, because the thread's error may contain a delivery failure that was not reported yet. */
     program_error("write %s/delivered: %s; if netlogd is killed, it may deliver records again", d->spool,
                   strerror(put < 0 ? errno : ENOSPC));
     d->place_reported = true;
@@ -277,7 +277,7 @@ static void leave_file(delivery *d)
     free(name);
 }
 
-/* Reads up to `size` bytes before `end`. Returns NL_END if none are left. */
+/* Reads up to `size` bytes before `end`. Returns NL_END if no bytes are left. */
 static nl_status read_chunk(delivery *d, output_place end, size_t size)
 {
     struct stat status;
@@ -316,8 +316,8 @@ static void disconnect(delivery *d)
 }
 
 /*
- * Delivers the bytes that were read. Reads and delivers more if they contain no whole record. Returns NL_FAILED on
- * failure.
+ * Delivers the bytes that were read. If they contain no whole record, reads more bytes and delivers again. Returns
+ * NL_FAILED on failure.
  */
 static nl_status delivery_deliver_chunk(delivery *d, output_place end, output_delivered *done)
 {
@@ -330,7 +330,10 @@ static nl_status delivery_deliver_chunk(delivery *d, output_place end, output_de
         if (status != NL_OK || done->taken > 0)
             return status;
     }
-    /* Another program has written to the file. Its bytes cannot be delivered, and must not block later bytes. */
+    /*
+     * Another program has written to the file. Skip its bytes, because they cannot be delivered and must not block
+     * later bytes.
+     */
     done->taken = d->chunk.size;
     return nl_error_set(NL_ERROR_SYSTEM, "%s: skipped %zu malformed byte%s in file %" PRIu64 " at offset %" PRIu64,
                         d->spool, d->chunk.size, nl_plural(d->chunk.size), d->at.number, d->at.offset);
@@ -351,7 +354,10 @@ static nl_status delivery_deliver_piece(delivery *d, output_place end, output_de
     return status;
 }
 
-/* Waits for a change, for at most `milliseconds`, or without a limit if `milliseconds` is 0. The mutex is held. */
+/*
+ * Waits for a change, for at most `milliseconds`, or without a limit if `milliseconds` is 0. The caller must hold the
+ * mutex.
+ */
 static void wait_for(delivery *d, int milliseconds)
 {
     struct timespec until = nl_monotonic_in_ms(milliseconds);
@@ -400,7 +406,7 @@ static void report_rejected(delivery *d, const output_delivered *done)
     d->rejected_ms = now_ms;
 }
 
-/* Updates the state after a delivery. The mutex is held. */
+/* Updates the state after a delivery. The caller must hold the mutex. */
 static void note_result(delivery *d, nl_status status, const output_delivered *done)
 {
     d->state.delivered += done->taken;
@@ -477,7 +483,10 @@ static void *delivery_run(void *user)
 
 /* ---- the server's side ---- */
 
-/* When netlogd starts, returns the number of undelivered bytes: those in all files from the position to `end`. */
+/*
+ * Returns the number of undelivered bytes, which is the size of all files from the position to `end`. Called when
+ * netlogd starts.
+ */
 static uint64_t count_waiting(const delivery *d, output_place end)
 {
     uint64_t sum = 0;
@@ -491,14 +500,14 @@ static uint64_t count_waiting(const delivery *d, output_place end)
     return sum > d->at.offset ? sum - d->at.offset : 0;
 }
 
-/* Sets the position to the first file, if it is not known. */
+/* Sets the position to the first file if the position is unknown. */
 static void find_first(delivery *d, output_place end)
 {
     struct stat status;
     if (d->at.number == 0)
         d->at = (output_place){1, 0};
     char *name = output_file_name(d->options, d->at.number);
-    /* Only settled bytes are delivered. If the file is shorter than the position, it is therefore another file. */
+    /* The position is always in settled bytes. Therefore, a file that is shorter than the position is another file. */
     bool there = stat(name, &status) == 0;
     free(name);
     if (!there || (uint64_t)status.st_size < d->at.offset)

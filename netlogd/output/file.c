@@ -21,11 +21,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 250 }; /* time to wait for readers of pipes and terminals */
+enum { PATIENCE_MS = 250 }; /* maximum time to wait for readers of pipes and terminals */
 
 /* ---- names ---- */
 
-/* Returns the length of the pattern before the number. Sets *behind to the rest of the pattern. */
+/* Returns the length of the part of the pattern before the number. Sets *behind to the part after the number. */
 static size_t before_number(const char *pattern, const char **behind)
 {
     const char *at = strstr(pattern, OUTPUT_NUMBER);
@@ -220,7 +220,7 @@ nl_status output_file_claim(const output_options *options, int *claim)
     struct stat status;
     *claim = -1;
     if (options->numbered && (output_file_highest(options, &number) != NL_OK || number == 0))
-        return NL_OK; /* there is no file, or opening it will fail and report why */
+        return NL_OK; /* the file does not exist, or opening it later will report the reason */
     char *name = output_file_name(options, number);
     nl_status result = NL_OK;
     if (stat(name, &status) == 0 &&
@@ -265,7 +265,7 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
             open(opened.name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (fresh ? O_EXCL : 0), 0666);
     nl_status status = opened.fd < 0 ? nl_error_set_errno("open %s", opened.name) : examine(&opened);
     if (status == NL_OK && options->path != NULL) {
-        /* The name still refers to the file that is open, which will be opened again: release the old lock. */
+        /* The name still refers to the open file. Release its old lock before locking it again. */
         if (file->fd >= 0 && file->plain && file->inode == opened.inode)
             flock(file->fd, LOCK_UN);
         status = output_file_lock(opened.fd, opened.name);
@@ -288,8 +288,11 @@ static void file_truncate_batch(output_file *file, size_t *written)
         *written = 0;
 }
 
-/* Writes some bytes. If the reader of a pipe does not read, fails after PATIENCE_MS like a full disk: clients wait,
- * and the server tries again. If a pipe has free space, PIPE_BUF bytes can be written without waiting. */
+/*
+ * Writes some bytes, and returns their number, or -1 on failure. If the reader of a pipe does not read, fails after
+ * PATIENCE_MS, so that the server tries again later, as for a full disk. If a pipe has free space, PIPE_BUF bytes can
+ * be written without waiting.
+ */
 static ssize_t write_some(const output_file *file, const char *data, size_t size)
 {
     struct pollfd ready = {.fd = file->fd, .events = POLLOUT};

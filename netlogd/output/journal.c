@@ -29,7 +29,7 @@ enum {
     AT_FILE_SIZE = 32,
     HEAD = 40,
     NAME = 16,
-    STREAM = NAME + 3 * 8, /* size of a stream's data in an entry, not counting its gaps */
+    STREAM = NAME + 3 * 8, /* size in bytes of a stream's data in an entry, not counting its gaps */
     GAP = 2 * 8,
     ENDED = 1,
     COMPACT_FROM = 1 << 20,
@@ -50,7 +50,7 @@ struct journal {
 
 /* ---- reading ---- */
 
-/* Returns the size of the entry at `at`, or 0 if no whole entry is there. */
+/* Returns the size of the entry at `at` in bytes, or 0 if the data has no whole entry there. */
 static size_t entry_at(const char *at, size_t left)
 {
     if (left < HEAD || memcmp(at, "NLJ1", 4) != 0)
@@ -278,7 +278,10 @@ nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
         close(fd);
     if (!good)
         return NL_FAILED;
-    /* If the old journal reappeared after a crash, the next netlogd would remove acknowledged records. */
+    /*
+     * Ensure that the old journal cannot reappear after a crash, because the next netlogd would then remove
+     * acknowledged records.
+     */
     if (sync)
         output_file_sync_directory(j->path);
     if (j->fd >= 0)

@@ -4,8 +4,8 @@
  *
  *   spool -> nl_decoder -> open_spans (starts) -> otlp_encoder -> otlp_link
  *
- * A delivery sends all its records before it reports any of them as delivered. After a failure or a kill, the whole
- * delivery is sent again. The receiver may therefore get log records more than once, and get spans more than once with
+ * A delivery sends all its records before it reports any record as delivered. After a failure or a kill, netlogd sends
+ * the whole delivery again. Therefore, the receiver may get log records more than once, and spans more than once with
  * the same IDs.
  */
 #include "config.h"
@@ -39,7 +39,7 @@ typedef struct otlp_batch {
     bool open; /* a source is open */
     nl_buffer host, prog;
     bool has_host, has_prog;
-    uint64_t count; /* items */
+    uint64_t count; /* number of items */
 } otlp_batch;
 
 typedef struct otlp_peer {
@@ -49,7 +49,7 @@ typedef struct otlp_peer {
     otlp_batch spans, logs;
     nl_record *start; /* the record that began the current span */
     nl_buffer packed;
-    output_delivered *done; /* of the current delivery */
+    output_delivered *done; /* result of the current delivery */
 } otlp_peer;
 
 /* ---- requests ---- */

@@ -24,7 +24,7 @@ static nl_status kind_syslog_look(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    /* A daemon whose socket has another type also counts. */
+    /* EPROTOTYPE means that a daemon runs, but its socket has another type. */
     bool there = fd >= 0 && (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EPROTOTYPE);
     nl_status status = there ? NL_OK : nl_error_set_errno("connect to %s", address.sun_path);
     if (fd >= 0)

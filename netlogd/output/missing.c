@@ -31,7 +31,7 @@ typedef struct look {
     const char *directory;
     char **files;
     size_t count;
-    const nl_sequences *held; /* the numbers in the files */
+    const nl_sequences *held; /* the numbers of the records in the files */
     bool missing;
 } look;
 
@@ -101,7 +101,7 @@ static void missing_check_size(look *l, const journal_mark *mark)
         }
 }
 
-/* Reports a stream if it had more records than the files contain. */
+/* Reports a stream that had more records than the files contain. */
 static void missing_check_stream(void *user, const nl_stream_state *taken)
 {
     look *l = user;
@@ -144,7 +144,7 @@ missing *missing_open(const char *directory)
     struct dirent **names = NULL;
     char *delivered = program_format("%s/%s", directory, "delivered"); /* a file that only a spool has */
     int found = access(delivered, F_OK) == 0 ? 0 : scandir(directory, &names, is_journal, alphasort);
-    found = found < 0 ? 0 : found; /* if listing failed, listing the files reports it */
+    found = found < 0 ? 0 : found; /* if the listing failed, a later listing of the files reports the error */
     m->journals = nl_memory_check(calloc((size_t)found + 1, sizeof *m->journals));
     m->directory = directory;
     for (int i = 0; i < found; i++) {

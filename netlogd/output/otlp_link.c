@@ -93,7 +93,7 @@ nl_status otlp_link_send(otlp_link *l, bool spans, nl_string request, otlp_reply
         if (status == NL_OK)
             return NL_OK;
         otlp_link_disconnect(l);
-        if (failed || !again) /* otherwise, the receiver may have closed the idle connection */
+        if (failed || !again) /* if neither is true, the receiver may have closed the idle connection, so try again */
             return NL_FAILED;
     }
 }
@@ -115,7 +115,7 @@ void otlp_link_note(otlp_reply *reply, nl_string message)
     reply->message[size] = '\0';
 }
 
-/* Finds a field of bytes in a message. */
+/* Finds a field of bytes in a message, and sets *content. Returns false if the message does not have the field. */
 static bool otlp_link_find(nl_string message, uint32_t number, nl_string *content)
 {
     const char *at = message.data, *end = at + message.size;

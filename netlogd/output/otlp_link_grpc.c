@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    PREFIX_SIZE = 5, /* of a message: whether it is compressed, and its length */
+    PREFIX_SIZE = 5, /* size of a message's prefix, which contains a flag for compression, and the message's length */
     RESPONSE_MAX = 1 << 20,
     DETAILS_MAX = 4096,
     PIECE_SIZE = 16 << 10,
@@ -224,8 +224,8 @@ static nl_status grpc_judge(otlp_link *l, const grpc_call *c, bool *failed)
         if (c->response.size >= PREFIX_SIZE && c->response.data[0] == 0)
             otlp_link_read_response((nl_string){c->response.data + PREFIX_SIZE, c->response.size - PREFIX_SIZE}, reply);
         return NL_OK;
-    case GRPC_RESOURCE_EXHAUSTED: /* with a time to wait, the receiver is overloaded; otherwise, the request is too
-                                     large */
+    case GRPC_RESOURCE_EXHAUSTED: /* if the status names a time to wait, the receiver is overloaded; if not, the request
+                                     is too large */
         reply->refused = reply->wait_ms == 0;
         break;
     case GRPC_UNKNOWN:

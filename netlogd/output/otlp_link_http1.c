@@ -1,4 +1,7 @@
-/* Requests of OTLP over HTTP/1.1 (RFC 9112), one after the other on a connection that stays open. */
+/*
+ * Requests of OTLP over HTTP/1.1 (RFC 9112). A connection stays open for several requests, and has one request at a
+ * time.
+ */
 #include "config.h"
 
 #include "otlp_link_internal.h"
@@ -33,7 +36,10 @@ static const char *http1_value(const char *line, const char *name)
     return line + strspn(line, " \t");
 }
 
-/* Parses the head, which ends with an empty line and NUL. Changes it. Returns false if it is not HTTP. */
+/*
+ * Parses the head of a response, which ends with an empty line and NUL. Changes its bytes. Returns false if it is not
+ * HTTP.
+ */
 static bool http1_parse_head(char *head, http1_response *r)
 {
     int minor;

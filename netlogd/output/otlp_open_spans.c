@@ -23,7 +23,7 @@ enum { HEAD_SIZE = 80 };
 typedef struct open_span {
     unsigned char id[OPEN_SPAN_ID_SIZE]; /* the first member; the key of the table */
     GList link;                          /* in the list of all spans */
-    int64_t since_ns;                    /* nl_time_now_ns */
+    int64_t since_ns;                    /* time at which the span was added (nl_time_now_ns) */
     size_t size;
     char packed[];
 } open_span;
@@ -41,7 +41,7 @@ struct open_spans {
     GQueue order; /* from the oldest span to the latest */
     size_t bytes;
     output_place place;
-    bool changed; /* the file has other spans */
+    bool changed; /* the spans have changed since the file was written */
 };
 
 static uint64_t hash_seed;
@@ -80,7 +80,7 @@ static void open_span_remove(open_spans *o, open_span *span)
 /* ---- the file: a line with the place, the number of spans, and the size and checksum of the rest; then the spans ----
  */
 
-/* Returns false if the file is malformed. */
+/* Reads the content of the file. Returns false if it is malformed. */
 static bool parse_open_spans(open_spans *o, const char *data, size_t size)
 {
     uint64_t count, content;

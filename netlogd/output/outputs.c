@@ -35,7 +35,10 @@ static bool all_outputs(bool (*is)(const output *out))
     return true;
 }
 
-/* Calls a function for each output, even after failures. Returns the first failure. */
+/*
+ * Calls a function for each output, even after failures. If calls fail, returns NL_FAILED with the error of the first
+ * failure.
+ */
 static nl_status each_output(nl_status (*function)(output *out))
 {
     nl_error error;
@@ -56,13 +59,13 @@ typedef struct meeting {
     bool behind; /* the output may lack records that clients will send again */
 } meeting;
 
-/* Returns the numbers that both states have. The gaps of the result are in *gaps. */
+/* Returns the state with the numbers that both states have. Its gaps are in *gaps. */
 static nl_stream_state intersect(const nl_stream_state *a, const nl_stream_state *b, nl_buffer *gaps)
 {
     const nl_stream_state *less = a->next < b->next ? a : b, *more = less == a ? b : a;
     nl_stream_state both = *less;
     gaps->size = 0;
-    /* Both lists are sorted; join overlapping gaps. */
+    /* Merge the two sorted lists of gaps, and join overlapping gaps. */
     for (size_t i = 0, k = 0; i < less->gap_count || k < more->gap_count;) {
         bool first = k == more->gap_count || (i < less->gap_count && less->gaps[i].from <= more->gaps[k].from);
         nl_number_range gap = first ? less->gaps[i++] : more->gaps[k++];
@@ -132,7 +135,7 @@ static void adopt_stream(void *user, const nl_stream_state *state)
     nl_streams_set(output_streams(m->one), &set);
 }
 
-/* Marks the output's own stream as complete. Other collectors may send its records back. */
+/* Marks the output's own stream as complete, because other collectors may send its records back. */
 static void know_own(const output *out)
 {
     const unsigned char *own = output_own_stream(out);
@@ -398,7 +401,10 @@ static nl_status outputs_begin(void)
     return output_count > 1 ? each_output(output_begin) : NL_OK;
 }
 
-/* Settles outputs whose files must not grow any more. No block is partly stored. A failure is tried again later. */
+/*
+ * Settles outputs whose files are full. Call it only when no block is partly stored. After a failure, a later call
+ * tries again.
+ */
 static void end_full_files(void)
 {
     bool begun = outputs_begin() == NL_OK;
@@ -506,7 +512,7 @@ nl_status outputs_reopen(void)
 
 /* ---- closing ---- */
 
-/* Sets *level to false if another output has other numbers of this stream. */
+/* Sets *level to false if another output has different numbers of this stream. */
 static void compare_stream(void *user, const nl_stream_state *state)
 {
     bool *level = user;

@@ -30,7 +30,7 @@ struct seal {
     unsigned char tag[SEAL_HASH_SIZE]; /* tag of the latest seal */
     seal_record next;                  /* range of the next seal; next.to is the size of the file */
     EVP_MD_CTX *hash;                  /* hash of that range */
-    int64_t due_ns;                    /* time on the monotonic clock; 0: everything is sealed */
+    int64_t due_ns; /* time at which the next seal is due, on the monotonic clock; 0: all bytes are sealed */
 };
 
 /* Returns the name of an output's seal file. The caller frees it. */
@@ -70,7 +70,7 @@ static nl_status save_key(seal *s)
     return status;
 }
 
-/* Replaces the key after the seal that used it was written. Returns NL_FAILED on failure. */
+/* Replaces the key by the next key, after the seal that used the key was written. Returns NL_FAILED on failure. */
 static nl_status advance(seal *s, const seal_record *record, size_t size)
 {
     memcpy(s->tag, record->tag, sizeof s->tag);
@@ -228,7 +228,7 @@ static nl_status read_seals(seal *s, FILE *file)
     if (!genuine)
         return NL_OK;
     s->next = record;
-    advance(s, &record, bytes.size); /* if the disk is full, this succeeds later */
+    advance(s, &record, bytes.size); /* ignore a failure, because a later call tries again */
     return NL_OK;
 }
 

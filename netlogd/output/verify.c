@@ -28,7 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HELD_MAX = 64 << 10 }; /* maximum bytes of reports that wait for a file's first record */
+enum { HELD_MAX = 64 << 10 }; /* maximum size in bytes of reports that wait for a file's first record */
 
 /*
  * The check of a file. Reports wait for the file's first record, because a file without records gets only one message
@@ -42,8 +42,8 @@ typedef struct check {
     nl_reader *reader;
     regions regions; /* damaged regions of the current file */
     nl_buffer held;  /* waiting reports */
-    uint64_t unheld; /* number of further reports */
-    nl_buffer first; /* the first reason, for the message */
+    uint64_t unheld; /* number of reports that did not fit into `held` */
+    nl_buffer first; /* reason of the first problem, for the message */
 } check;
 
 static bool has_records(const check *c)
@@ -160,7 +160,7 @@ static packing find_packing(const char *path)
     return nl_zstd_begins(magic, got) ? PACKING_ZSTD : gzip_begins(magic, got) ? PACKING_GZIP : PACKING_NONE;
 }
 
-/* Looks for an incomplete record at the end. Such a record may look complete. */
+/* Reports an incomplete record at the end of the file. Such a record may look complete. */
 static void verify_check_end(check *c)
 {
     uint64_t size, whole;

@@ -26,7 +26,7 @@ typedef struct sealed_file {
     int error;          /* reason (errno) why the file cannot be read */
     seal_record latest; /* the file's last seal */
     int64_t first_ns;   /* time of the file's first seal */
-    bool bad;           /* a range was altered */
+    bool bad;           /* a sealed range of the file was changed */
 } sealed_file;
 
 typedef struct seal_check {
