@@ -417,9 +417,7 @@ static struct bufferevent *new_tls_connection(struct event_base *base, const htt
     SSL *ssl = nl_tls_new_ssl(s->asked->tls);
     if (ssl == NULL)
         return NULL;
-    SSL_set_read_ahead(
-        ssl,
-        0); /* no read-ahead: libevent waits for the socket, so it would not notice bytes that OpenSSL has read ahead */
+    SSL_set_read_ahead(ssl, 0); /* libevent waits for the socket, not for bytes that OpenSSL has read ahead */
     return bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 }
 

@@ -18,9 +18,8 @@
 
 struct socket_ends {
     struct tcp_close_bpf *program;
-    uint64_t *consumer; /* page that this process writes */
-    const uint64_t *
-        producer; /* page that the kernel writes; the ring follows and is mapped twice, so that no entry wraps around */
+    uint64_t *consumer;       /* page that this process writes */
+    const uint64_t *producer; /* page that the kernel writes; the ring follows, mapped twice, so that no entry wraps */
     const char *ring;
 };
 

@@ -142,8 +142,7 @@ static store *open_store(const char *where, store_purpose purpose)
     sqlite *s = nl_memory_check(calloc(1, sizeof *s));
     s->name = nl_memory_check(strdup(where));
     s->base.kind = &sqlite_store;
-    sqlite3_config(SQLITE_CONFIG_MEMSTATUS,
-                   0); /* without memory statistics, SQLite needs no lock for each allocation */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* no memory statistics, which need a lock for each allocation */
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE; /* only one thread uses the database */
     if (purpose != STORE_READ)
         flags |= SQLITE_OPEN_CREATE;

@@ -16,8 +16,7 @@ enum { CALLS_MIN = 20 };
 typedef struct wrong_clock {
     const char *host, *reference;
     double ahead_ns, error_ns;
-    uint64_t evidence,
-        all; /* numbers of impossible calls and of all calls; or, for a measured clock, numbers of measurements */
+    uint64_t evidence, all; /* numbers of impossible calls and of all calls, or of measurements */
     bool measured;
 } wrong_clock;
 

@@ -77,9 +77,7 @@ static double replay_inside(replayed *r, uint32_t parent, double begin, int64_t 
 
 double replay_gain(const visits *v, const float *cut, double scale)
 {
-    enum {
-        VISITS_MAX = 4000
-    }; /* maximum number of visits per request; requests with more visits count as chains of visits */
+    enum { VISITS_MAX = 4000 }; /* maximum number of visits per request; longer requests count as chains */
     replayed r = {v, cut, g_array_new(FALSE, FALSE, sizeof(uint32_t)), NULL, NULL};
     double saved = 0;
     for (guint i = 0; i < v->requests->len; i++) {

@@ -41,9 +41,8 @@ typedef struct search {
     findings *f;
     const visits *v;
     GArray *pauses;
-    candidate *best; /* indexed by place; if cause is NULL, there is no candidate */
-    GArray
-        *rivals; /* elements are candidate without cut: significant candidates that are not the best of their place */
+    candidate *best;           /* indexed by place; if cause is NULL, there is no candidate */
+    GArray *rivals;            /* elements are candidate without cut: significant, but not the best of their place */
     GArray *excluded;          /* elements are exclusion */
     bool *dirty, *has_finding; /* indexed by place */
     test_counts tests;

@@ -14,8 +14,7 @@ enum {
     BOUNDS_MAX = 1024,
     EDGE_NONE = UINT32_MAX,
     CONNECTION_SLICES_MAX = 1 << 17,
-    VISITS_UNCHECKED =
-        4096 /* maximum number of new visits between two checks of memory; a single request may have more */
+    VISITS_UNCHECKED = 4096 /* maximum number of new visits between checks of memory; a single request may have more */
 };
 
 /* Initial length of the time slices in which the module examines connections. */

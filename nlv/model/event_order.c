@@ -61,8 +61,7 @@ static uint64_t *find_earlier_rows(order_learning *o, const request_graph *g)
         uint64_t rows = earlier[i] | (row >= 0 ? UINT64_C(1) << row : 0);
         for (guint edge = next[i]; edge != G_MAXUINT; edge = edge_after[edge]) {
             uint32_t to = g_array_index(edges, request_edge, edge).to;
-            earlier[to] |=
-                to > i ? rows : 0; /* ignore a cause that is later than its effect, because it shows no order */
+            earlier[to] |= to > i ? rows : 0; /* ignore a cause that is later than its effect */
         }
     }
     g_array_free(edges, TRUE);

@@ -226,8 +226,7 @@ static void put_objects(writing *w, const objects *o, size_t member, size_t size
     begin_section(w);
     for (uint32_t i = 0; i * (uint64_t)STORE_CHUNK < o->count; i++) {
         const void *const *column = (const void *const *)(const void *)((const char *)&o->chunks[i] + member);
-        index_put(w, *column,
-                  STORE_CHUNK * size); /* write whole chunks, because the store adds entries to them later */
+        index_put(w, *column, STORE_CHUNK * size); /* whole chunks, because the store adds entries to them later */
     }
     end_section(w);
 }
@@ -646,8 +645,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
 {
     uint32_t count = m->h->list_count;
     list **lists = g_new0(list *, count + 1);
-    s->count =
-        (uint32_t)m->h->count; /* set before reading the lists, because the module checks their records against it */
+    s->count = (uint32_t)m->h->count; /* set before the lists, whose records the module checks against it */
     for (uint32_t i = 0; i < count && !m->bad; i++)
         m->bad = !take_upper_levels(m, s, &entries[i], &lists[i]);
     s->count = 0;

@@ -7,10 +7,9 @@ enum {
     VERIFIED_EACH_TIME = 16 << 20, /* number of bytes of the index to verify per call */
     VERIFIED_PIECES = 16,          /* number of pieces of the log to verify per call */
     VERIFY_AFTER_MS = 1000,        /* delay of verification, so that only the first picture uses the disk */
-    BYTES_MIN_DEFAULT =
-        64 << 20,          /* minimum size of a text log with an index; nlv reads a smaller log as fast as its index */
-    BLOCKS_ARE_DENSER = 8, /* text has at least 8 times as many bytes as blocks */
-    GROWTH_SHARE = 8,      /* nlv writes the index again after the log has grown by 1/8 */
+    BYTES_MIN_DEFAULT = 64 << 20,  /* minimum size of a text log with an index; nlv reads smaller logs as fast */
+    BLOCKS_ARE_DENSER = 8,         /* text has at least 8 times as many bytes as blocks */
+    GROWTH_SHARE = 8,              /* nlv writes the index again after the log has grown by 1/8 */
 };
 
 struct index_keeper {

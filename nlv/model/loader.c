@@ -956,8 +956,7 @@ static void load_sources(loader *l)
         if (!any && !ended)
             g_usleep(1000);
         while (ended && verify_index(l))
-            ended = index_keeper_is_verifying(l->keeper); /* not ended while verification continues: if the index is
-                                                             invalid, the loader reads the log again */
+            ended = index_keeper_is_verifying(l->keeper); /* false if the index is invalid: read the log again */
         ended = ended && !take_over_requests(l, true) && !select_some(l);
     }
     settle(l);

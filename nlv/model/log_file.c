@@ -85,8 +85,7 @@ static log_file *log_file_new(int fd, nl_fraction fraction)
 log_file *log_file_open(const char *path, const program_reading *reading)
 {
     struct stat status;
-    if (stat(path, &status) != 0 ||
-        !S_ISREG(status.st_mode)) /* do not open a pipe, because this would disturb its writer */
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) /* opening a pipe would disturb its writer */
         return NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)

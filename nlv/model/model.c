@@ -16,8 +16,7 @@
 enum { COLORS_EVERY_MS = 200 };
 
 struct model {
-    pthread_mutex_t
-        turn; /* a thread holds this mutex while it waits for `lock`, so that all waiting threads get `lock` in turn */
+    pthread_mutex_t turn; /* held while waiting for `lock`, so that waiting threads get `lock` in turn */
     pthread_mutex_t lock; /* protects the members below, except atomic members and the loader */
     store *store;
     drawing *drawing;

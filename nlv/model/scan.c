@@ -200,9 +200,8 @@ static void scan_run_of_blocks(worker *w, scan_part *p, const log_block *b, cons
     p->from = from;
     p->end = to;
     if (log_file_read_at(job->file->fd, w->bytes.data, (size_t)(to - start), start) != (ssize_t)(to - start))
-        return; /* the file was truncated */
-    nl_decoder *decoder =
-        NULL; /* a new decoder for each piece, because a decoder stores the numbers of all its blocks */
+        return;                 /* the file was truncated */
+    nl_decoder *decoder = NULL; /* not reused, because a decoder stores the numbers of all its blocks */
     for (; b < end; b++)
         scan_block(w, p, b, &decoder, w->bytes.data + (b->offset - start));
     nl_decoder_free(decoder);

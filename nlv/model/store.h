@@ -96,8 +96,7 @@ typedef struct store {
     uint64_t rejected; /* number of records that were older than all remaining records, or for which there was no number
                           below STORE_NONE */
     uint32_t colored;  /* the number of objects when they were last coloured */
-    bool has_machine,
-        has_machines; /* has_machine: the log names at least one machine; has_machines: several machines */
+    bool has_machine, has_machines; /* the log names at least one machine; several machines */
     float machine;
 } store;
 

@@ -77,8 +77,7 @@ static uint32_t *order_of_tree(const request_graph *g)
     g_free(next);
     g_free(first);
     g_free(stack);
-    for (; done < count;
-         done++) /* adds the spans of cycles; usually there are none, because request_graph_build breaks cycles */
+    for (; done < count; done++) /* request_graph_build breaks cycles, so usually no span is left */
         order[done] = (uint32_t)done;
     return order;
 }

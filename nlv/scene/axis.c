@@ -36,8 +36,7 @@ int64_t axis_first_tick_ns(int64_t from_ns, int64_t step_ns)
 void axis_time_label(int64_t time_ns, int64_t step_ns, char out[NL_TIME_TEXT_SIZE])
 {
     char iso[NL_TIME_TEXT_SIZE];
-    nl_time_format_iso(time_ns,
-                       iso); /* for example 2012-03-14T14:04:46.000000Z; the seconds may have nine decimal places */
+    nl_time_format_iso(time_ns, iso); /* for example 2012-03-14T14:04:46.000000Z; may have 9 decimal places */
     if (step_ns >= 86400 * second_ns) {
         snprintf(out, NL_TIME_TEXT_SIZE, "%.10s", iso);
         return;

@@ -49,9 +49,7 @@ static void draw_counts(const layer_context *c, const count_scale *s)
         cairo_stroke(c->cr);
         write_count(count, label);
         const double width = text_width(c->cr, label, TEXT_SMALL);
-        if (count == 1 ||
-            x - width - 2 <
-                free) /* omit the label 1, where the bar of a single outlier may be, and labels that do not fit */
+        if (count == 1 || x - width - 2 < free) /* omit 1, where the bar of an outlier may be */
             continue;
         text_draw(c->cr, label, TEXT_SMALL, palette_muted(c->view->dark), TEXT_RIGHT, x - 2,
                   l->overview_top + text_height(TEXT_SMALL) / 2, 0);

@@ -10,8 +10,7 @@
 
 struct lifeline_page {
     GtkWidget *widget, *which, *form, *name, *ids, *color, *again;
-    name_list *all,
-        *steps; /* all: the log's events; steps: the lifeline's events, with the last event on top, as in the picture */
+    name_list *all, *steps; /* the log's events; the lifeline's events, with the last event on top, as in the picture */
     drawing *drawing;
     const catalog *catalog;
     bool own_change;

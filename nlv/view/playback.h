@@ -10,8 +10,7 @@
 typedef struct playback playback;
 
 typedef struct playback_callbacks {
-    void (*changed)(
-        void *user); /* the view has moved automatically, or nlv has started or stopped following or playing the log */
+    void (*changed)(void *user); /* the view has moved automatically, or following or playing has begun or ended */
     void *user;
 } playback_callbacks;
 

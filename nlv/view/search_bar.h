@@ -10,8 +10,7 @@ typedef struct search_bar search_bar;
 
 typedef struct search_bar_callbacks {
     int64_t (*where)(void *user, bool backwards); /* returns the time at which the search for the next match begins */
-    void (*found)(void *user, int64_t time_ns,
-                  uint32_t record); /* a match; `record` is STORE_NONE if the record is no longer in memory */
+    void (*found)(void *user, int64_t time_ns, uint32_t record); /* STORE_NONE: the match is no longer in memory */
     bool (*filter)(void *user,
                    const char *expression); /* Shows only records that match expression, or all records if it is NULL.
                                                Returns false and sets the error if the expression is invalid. */
