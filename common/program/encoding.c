@@ -55,7 +55,10 @@ static char *put_escape(char *to, unsigned char byte)
     return to + 5;
 }
 
-/* Writes the character at *at and advances. Returns NULL for invalid UTF-8. */
+/*
+ * Writes the JSON form of the character at *at, and moves *at to the next character. Returns the end of the written
+ * text, or NULL for invalid UTF-8.
+ */
 static char *put_one(char *to, const unsigned char **at, const unsigned char *end)
 {
     unsigned char byte = **at;

@@ -40,7 +40,7 @@ bool gzip_begins(const char *bytes, size_t size)
     return size >= MAGIC_SIZE && memcmp(bytes, "\x1f\x8b", MAGIC_SIZE) == 0;
 }
 
-/* Examines the first bytes. */
+/* Determines whether the first bytes are gzip. */
 static nl_status gzip_examine(gzip *g, nl_source *source, const char **data, size_t *size)
 {
     while (g->head.size < MAGIC_SIZE) {
@@ -67,7 +67,7 @@ static nl_status gzip_fail(gzip *g, const char *reason)
     return nl_error_set(NL_ERROR_INVALID, "%s: the gzip data is %s", g->name, reason);
 }
 
-/* Reads more stored bytes. */
+/* Reads more compressed bytes from the source. */
 static nl_status gzip_refill(gzip *g, nl_source *source)
 {
     const char *data;
@@ -77,7 +77,7 @@ static nl_status gzip_refill(gzip *g, nl_source *source)
         g->z.next_in = (Bytef *)data;
         g->z.avail_in = (uInt)size;
     } else if (status == NL_END && nl_source_was_replaced(source)) {
-        if (g->state == GZIP_INSIDE) /* reading continues with the new file */
+        if (g->state == GZIP_INSIDE) /* the file was replaced inside a member; continue with the new file */
             program_error("%s: the gzip data was truncated before the file was replaced", g->name);
         g->state = GZIP_UNKNOWN;
         g->head.size = 0;
@@ -87,7 +87,7 @@ static nl_status gzip_refill(gzip *g, nl_source *source)
     return status;
 }
 
-/* Begins the next member. Zeros may follow the last member, as on tapes. */
+/* Begins the next member. Skips zeros, which may follow the last member, as on tapes. */
 static nl_status gzip_begin_member(gzip *g)
 {
     while (g->z.avail_in > 0 && *g->z.next_in == '\0') {

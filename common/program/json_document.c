@@ -40,7 +40,7 @@ void json_add_bool(json_object *object, const char *name, bool value)
     json_object_object_add(object, name, json_object_new_boolean(value));
 }
 
-/* Appends the escape of a valid UTF-8 character below U+10000. */
+/* Appends the escape (\uXXXX) of a valid UTF-8 character below U+10000. */
 static void put_escape(nl_buffer *out, const char *character, size_t size)
 {
     const unsigned char *at = (const unsigned char *)character;
@@ -57,7 +57,10 @@ static void free_text(json_object *document, void *text)
     free(text);
 }
 
-/* json-c escapes the control characters below the space. Outside strings, a document has only ASCII. */
+/*
+ * Escapes the characters that must not reach a terminal. json-c escapes only the control characters below the space.
+ * Outside strings, a document has only ASCII characters.
+ */
 const char *json_document_text(json_object *document, bool indented)
 {
     const char *at = json_object_to_json_string_ext(document, JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE |

@@ -22,7 +22,7 @@ static bool write_at_once(const char *text, size_t size)
 {
     struct stat status;
     if (fstat(STDERR_FILENO, &status) != 0)
-        return true; /* no process can read the messages */
+        return true; /* drop the message, because no process can read it */
     if (S_ISSOCK(status.st_mode))
         return send(STDERR_FILENO, text, size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size || errno != EAGAIN;
     if (S_ISFIFO(status.st_mode)) {

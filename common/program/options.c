@@ -91,7 +91,10 @@ static void options_reject_unknown(options_reading *r, const char *word, size_t 
     options_reject(r, "--%.*s: unknown option; %ssee %s --help", (int)size, word, hint, options_name(r->usage));
 }
 
-/* Reads --name or --name=value. `next` may be the value. Returns the number of arguments used. */
+/*
+ * Reads --name or --name=value. `next` is the following argument, which may be the value. Returns the number of
+ * arguments used.
+ */
 static int options_read_long(options_reading *r, const char *word, char *next)
 {
     size_t size = strcspn(word, "=");
@@ -177,7 +180,7 @@ static int options_read_arguments(options_reading *r, int argc, char **argv)
     return options;
 }
 
-/* Checks that the command exists and has the given options. */
+/* Checks that the command exists and accepts the given options. Reports a usage error otherwise. */
 static void options_check_command(options_reading *r, const char *command)
 {
     const options_command *c = r->usage->commands;

@@ -106,7 +106,10 @@ static char *option_help(const nl_option *row, bool with_variable)
         nl_buffer_append(&text, ": ", 2);
     }
     nl_buffer_append(&text, row->help, strlen(row->help));
-    /* After several sentences, parentheses would seem to belong to the last sentence. The notes are then a sentence. */
+    /*
+     * If the help has several sentences, the notes are a sentence, because parentheses would seem to belong to the last
+     * sentence.
+     */
     bool sentence = strstr(row->help, ". ") != NULL || strstr(row->help, "; ") != NULL;
     const char *colon = sentence ? ":" : "";
     if (row->initial != NULL && *row->initial == '(')

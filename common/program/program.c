@@ -28,7 +28,10 @@ const char *program_get_name(void)
 void program_start(const char *name)
 {
     program_name = name;
-    /* A file that the program opens later must not become standard output by accident. */
+    /*
+     * Open the standard descriptors if they are closed, so that a file that the program opens later does not become
+     * standard output.
+     */
     int fd;
     do
         fd = open("/dev/null", O_RDWR);

@@ -17,7 +17,10 @@ enum {
     FRAME_SIZE = 128,  /* maximum size of the tags and attribute names of a record or field */
 };
 
-/* Returns the replacement of a byte, or NULL. Parsers change white space in attributes unless it is replaced. */
+/*
+ * Returns the replacement of a byte, or NULL. In attributes, also replaces white space, because parsers would change
+ * it.
+ */
 static const char *reference(char byte, bool attribute)
 {
     switch (byte) {

@@ -1,6 +1,6 @@
 /*
- * The sources that programs read, which may be compressed and in any format. Reading from a collector ends only when a
- * signal arrives.
+ * Opens the sources that programs read, which may be compressed and in any format. Reading from a collector ends only
+ * when a signal arrives.
  */
 #include "config.h"
 
@@ -89,7 +89,7 @@ static void report_terminal(void)
     reported = true;
 }
 
-/* If `reading` is NULL, the source only decompresses the stored bytes. */
+/* Opens a source. If `reading` is NULL, the source only decompresses the stored bytes, and does not convert formats. */
 static nl_source *open_source(program_reading *reading, const char *name, bool follow, bool nonblocking)
 {
     nl_url *url = nl_url_parse(name);

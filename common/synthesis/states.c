@@ -2,9 +2,9 @@
  * The "states" rule, which derives the states of an object, such as a thread, and the time in each state.
  *
  * A state lasts until the next state. Marks give the reason for a wait. Events set and clear marks, for example when
- * the thread enters and leaves a system call, or contends for a lock. A wait that begins while marks are set gets the
- * state of the first of these marks in the file. An event after a wait may also give the reason. The last wait without
- * a mark then changes to the state of that event.
+ * the thread enters and leaves a system call, or waits for a lock. A wait that begins while marks are set gets the
+ * state of the mark that is first in the file. If a wait begins without a mark, an event after the wait may give its
+ * reason. The wait then changes to the state of that event.
  *
  * Marks may also override the state, as an interrupt does. While such a mark is set, the state is the mark's state.
  * Afterwards, the former state returns.
@@ -22,7 +22,7 @@
 
 enum { UNKNOWN = NO_FIELD };
 
-/* Number of ended states that are kept, because a later event may change a wait. */
+/* Number of ended states to keep, because a later event may change a wait. */
 enum { PAST_MAX = 8 };
 
 typedef struct past {
@@ -34,7 +34,7 @@ typedef struct past {
 typedef struct subject {
     entry entry;
     bool is_initialized;
-    unsigned label; /* the state, or UNKNOWN */
+    unsigned label; /* index of the state, or UNKNOWN */
     unsigned base;  /* the state that applies if no mark overrides it */
     bool unmarked;  /* the state is a wait without a mark */
     int64_t since_ns;
@@ -71,7 +71,7 @@ static void end_all_pasts(nl_synthesis *s, const rule *r, subject *t)
         end_past(s, r, t);
 }
 
-/* Adds the time in the current state up to now. */
+/* Adds the time in the current state until now_ns to the state's time in this segment. */
 static void settle(subject *t, int64_t now_ns)
 {
     if (t->label != UNKNOWN && now_ns > t->since_ns)
@@ -128,7 +128,7 @@ static void enter_wait(nl_synthesis *s, const rule *r, subject *t, unsigned labe
     enter_state(s, r, t, marked ? (unsigned)__builtin_ctz(t->marks) : label, !marked, now_ns);
 }
 
-/* Changes the last wait that had no mark, and has ended, to a state. */
+/* Changes the last ended wait without a mark to a state. */
 static void change_last_wait(subject *t, unsigned label)
 {
     past *p = NULL;

@@ -62,7 +62,7 @@ void sum_take(nl_synthesis *s, const clause *c, event *e)
 
 /* ---- derived records ---- */
 
-/* The end of an interval. */
+/* The interval whose records are derived. */
 typedef struct interval {
     nl_synthesis *s;
     rule *r;
@@ -110,7 +110,7 @@ static void derive_sum(const interval *i, total *t)
 }
 
 /*
- * Derives a record for each power of two that has values between the previous power (inclusive) and this power
+ * Derives a record for each power of two, if there are values from the previous power (inclusive) to this power
  * (exclusive).
  */
 static void derive_histogram(const interval *i, total *t)
@@ -170,7 +170,10 @@ void sum_advance(nl_synthesis *s, rule *r, int64_t now_ns)
         end_intervals(s, r, r->next_ns);
 }
 
-/* The last interval is incomplete, so its rate would be wrong. */
+/*
+ * Derives the records of the last interval. For a rate, derives none, because the interval is incomplete, so its rate
+ * would be wrong.
+ */
 void sum_finish(nl_synthesis *s, rule *r)
 {
     if (r->kind != RULE_RATE && s->now_ns != INT64_MIN)

@@ -1,10 +1,10 @@
 /*
  * Synthesis: derives records from other records, according to rules.
  *
- * The kernel reports small steps: a thread was woken, another thread was switched out. An engineer needs to know what
- * they mean: the thread waited three milliseconds for a CPU. Rules in a small file define the derived records. Rules
- * join two events into a span, sum by key, compute rates and histograms, account for the states of a thread, or follow
- * a request from thread to thread (doc/synthesis.md).
+ * The kernel reports small steps: a thread was woken, another thread was switched out. An engineer needs the result of
+ * these steps: the thread waited three milliseconds for a CPU. A rules file defines the derived records. Rules join two
+ * events into a span, sum by key, compute rates and histograms, account for the states of a thread, or follow a request
+ * from thread to thread (doc/synthesis.md).
  *
  *   nl_synthesis *rules = nl_synthesis_new(&sections);
  *   while (nl_reader_next(reader, &record) == NL_OK)
@@ -37,30 +37,34 @@ void nl_synthesis_free(nl_synthesis *s);
 void nl_synthesis_put(nl_synthesis *s, const nl_record *record);
 
 /*
- * Declares that all records before a time (nanoseconds since 1970) have arrived. Earlier records that arrive after this
- * call count as late, and are processed out of order. Derives the sums and rates of the intervals that end at or before
- * this time.
+ * Declares that all records before a time (nanoseconds since 1970) have arrived. Records with earlier times that arrive
+ * after this call count as late, and are processed out of order. Derives the sums and rates of the intervals that end
+ * at or before this time.
  */
 void nl_synthesis_advance(nl_synthesis *s, int64_t before_ns);
 
 /* Declares that all records have arrived. */
 void nl_synthesis_finish(nl_synthesis *s);
 
-/* Returns the next derived record, valid until the next call, or NULL. */
+/*
+ * Returns the next derived record, which is valid until the next call. Returns NULL if there is no record at present.
+ */
 const nl_record *nl_synthesis_next(nl_synthesis *s);
 
 typedef struct nl_synthesis_stats {
     uint64_t taken;   /* number of records that a rule uses */
-    uint64_t made;    /* derived records */
-    uint64_t late;    /* records that arrived after a later record was processed */
-    uint64_t waiting; /* records that are not processed yet */
-    uint64_t dropped; /* spans and states that were forgotten because of lost events, or because of their number */
+    uint64_t made;    /* number of derived records */
+    uint64_t late;    /* number of records that arrived after a later record was processed */
+    uint64_t waiting; /* number of records that are not processed yet */
+    uint64_t
+        dropped; /* number of spans and states that were forgotten because events were lost or there were too many */
 } nl_synthesis_stats;
 
 void nl_synthesis_get_stats(const nl_synthesis *s, nl_synthesis_stats *stats);
 
 /*
- * Returns the name of the function at a kernel address. The callee owns the name. data is NULL if the name is unknown.
+ * Returns the name of the function at a kernel address. The callee owns the name. The name's data is NULL if it is
+ * unknown.
  */
 typedef nl_string nl_symbol_finder(void *user, uint64_t address);
 

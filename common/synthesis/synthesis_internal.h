@@ -1,12 +1,12 @@
 /*
- * The parts of synthesis.
+ * Declarations that the files of this directory share.
  *
- * rules.c reads a file into rules. A rule (such as a span, a sum, states) has clauses, which define the events that the
- * rule uses, and how it uses them. The first event with a name creates a source for the name. The source has the
- * clauses whose patterns match the name, and the fields that these clauses need. A record with that name becomes an
- * event, which has the record's time, these fields, and a bit for each clause whose filter matches. Events wait in
- * queue.c, sorted by time, and then go to the rules, clause by clause. The rules derive records (make.c), which
- * immediately go to later rules in the file. Rules can therefore build on each other, but not in cycles.
+ * rules.c reads a file into rules. A rule, such as a span or a sum, has clauses. A clause defines which events the rule
+ * uses, and how it uses them. The first event with a name creates a source for the name. The source has the clauses
+ * whose patterns match the name, and the fields that these clauses need. A record with this name becomes an event. The
+ * event has the record's time, these fields, and a bit for each clause whose filter matches. Events wait in queue.c,
+ * sorted by time. Then each event goes to the clauses that use it. The rules derive records (make.c), which immediately
+ * go to later rules in the file. Therefore, rules can build on each other, but not in cycles.
  */
 #ifndef NETLOGGER_SYNTHESIS_INTERNAL_H
 #define NETLOGGER_SYNTHESIS_INTERNAL_H
@@ -21,17 +21,17 @@ enum { NO_FIELD = ~0u };
 
 /* ---- values ---- */
 
-/* A text. There is only one object for each text. */
+/* A text. Equal texts are the same object, so their pointers can be compared. */
 typedef struct text {
     nl_string string;
     struct source *source; /* source of the events that have this text as their name */
-    bool has_source;       /* whether source is determined */
+    bool has_source;       /* `source` has been determined, and may be NULL */
     char data[];
 } text;
 
 typedef enum value_kind { VALUE_NONE, VALUE_INT, VALUE_UINT, VALUE_DOUBLE, VALUE_TEXT } value_kind;
 
-/* A text that is a decimal number becomes a number. */
+/* The value of a field. A text that is a decimal number becomes a number. */
 typedef struct value {
     value_kind kind;
     union {
@@ -46,7 +46,9 @@ typedef struct key {
     unsigned count;
 } key;
 
-/* The state that a rule keeps for a key. Each rule has its own struct, which begins with this struct. */
+/*
+ * The state that a rule keeps for a key. Each kind of rule has its own structure, whose first member is this structure.
+ */
 typedef struct entry {
     key key;
 } entry;
@@ -57,12 +59,12 @@ text *texts_intern(GHashTable *texts, nl_string string);
 GHashTable *map_new(void (*free_entry)(void *e));
 
 /*
- * Returns the entry of a key. Adds an entry of size bytes, which is zero except for the key, if the key is new. Returns
- * NULL if the map is full.
+ * Returns the entry of a key. If the key is new, adds an entry of `size` bytes, which is zero except for the key.
+ * Returns NULL if the map is full.
  */
 void *map_find_or_add(GHashTable *map, const key *k, size_t size);
 
-/* Removes an entry without freeing it, and returns it. Returns NULL if the key has no entry. */
+/* Removes the entry of a key, and returns it. The caller frees the entry. Returns NULL if the key has no entry. */
 void *map_take(GHashTable *map, const key *k);
 
 value value_of_field(GHashTable *texts, const nl_field *field);
@@ -128,9 +130,9 @@ typedef struct clause {
     unsigned keys[KEYS_MAX]; /* numbers of names */
     unsigned key_count;
     carrier from, to;
-    unsigned id;     /* in the begin clause of a follow rule: the field with the request's number, or NO_FIELD */
-    unsigned label;  /* in states rules: the state */
-    unsigned unless; /* in states rules: the clause is ignored in this state; or NO_FIELD */
+    unsigned id; /* in the begin clause of a follow rule: number of the field with the request's number, or NO_FIELD */
+    unsigned label;  /* in states rules: index of the state */
+    unsigned unless; /* in states rules: index of the state in which the clause is ignored, or NO_FIELD */
     char *as;        /* in follow rules: the name of the step; NULL means the last part of the event's name */
     bool move;       /* in pass clauses: the former carrier loses the request */
     nl_filter *where;
@@ -157,14 +159,14 @@ typedef struct rule {
     size_t clause_count;
     making *makings; /* the fields of derived records */
     size_t making_count;
-    unsigned value_field;     /* for sums: the field to sum; NO_FIELD means that events are only counted */
-    int64_t every_ns;         /* for sums: the interval; 0 means until the end */
-    int64_t longest_ns;       /* for spans and follows: the maximum duration; 0 means no maximum */
-    bool keep;                /* for spans: a second begin event is ignored */
-    bool pair;                /* for spans: derive a record for each end event */
-    bool segments;            /* for states: derive a record for each segment */
-    bool changes;             /* for states: derive a record for each state */
-    bool overlay;             /* for states: marks override the state */
+    unsigned value_field; /* for sums: number of the field to sum; NO_FIELD means that the rule only counts events */
+    int64_t every_ns;     /* for sums: the interval; 0 means one interval for all events */
+    int64_t longest_ns;   /* for spans and follows: the maximum duration; 0 means no maximum */
+    bool keep;            /* for spans: a second begin event is ignored */
+    bool pair;            /* for spans: derive a record for each end event */
+    bool segments;        /* for states: derive a record for each segment */
+    bool changes;         /* for states: derive a record for each state */
+    bool overlay;         /* for states: marks override the state */
     char *labels[LABELS_MAX]; /* for states: the names of the states */
     unsigned label_count;
 
@@ -187,13 +189,13 @@ typedef struct source {
     unsigned clause_count;
     unsigned *needed; /* numbers of names */
     unsigned needed_count;
-    unsigned *slots; /* indexed by the number of a field name: 1 plus the index in an event's values; 0 if the field is
-                      * not needed */
+    unsigned *slots; /* indexed by the number of a field name: index in an event's values + 1; 0 if the clauses do not
+                        need the field */
 } source;
 
 struct event {
     int64_t time_ns;
-    uint64_t order, mask; /* mask has a bit for each clause of the source that matches */
+    uint64_t order, mask; /* mask: bit i is set if the filter of clause i of the source matches */
     const source *source; /* NULL means that events were lost */
     unsigned references;
     value host, prog;

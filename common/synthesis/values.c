@@ -43,7 +43,10 @@ text *texts_intern(GHashTable *texts, nl_string string)
 
 /* ---- values ---- */
 
-/* Parses a number in canonical notation. 007 stays a text, so that different texts are different values. */
+/*
+ * Parses a number in canonical notation, and sets *v. Returns false for other text, such as 007, so that different
+ * texts are different values.
+ */
 static bool is_plain_number(nl_string string, value *v)
 {
     size_t start = string.size > 0 && string.data[0] == '-';
