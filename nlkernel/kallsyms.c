@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Most symbols are close together. A table of 128-byte buckets finds them without a search. */
+/* Most symbols are close together. For these symbols, a table with a bucket for every 128 bytes replaces a binary
+ * search. */
 enum { BUCKET_SHIFT = 7, BUCKETS_MAX = 1 << 20 };
 
 /*

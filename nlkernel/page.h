@@ -3,8 +3,8 @@
  *
  * A page contains the time of its start, the number of its used bytes, and events. A word before each event contains
  * the event's size and the nanoseconds since the previous event. If events were overwritten before the page, their
- * number follows the last event. The number is missing if the page has no space for it. The bytes may come from a file,
- * so the module never reads beyond the page, even if the content is invalid. Thread-safe.
+ * number follows the last event. The number is missing if the page has no space for it. The bytes may come from a file
+ * with invalid content. The module therefore checks all sizes, and never reads beyond the page. Thread-safe.
  */
 #ifndef NLKERNEL_PAGE_H
 #define NLKERNEL_PAGE_H

@@ -1,9 +1,9 @@
 /*
  * The rights of this process, and messages that name a missing right and explain how to grant it.
  *
- * nlkernel may have capabilities that its user lacks (setcap). It drops them at the start of main and raises them only
- * for requests to the kernel: tracefs, perf, BPF and symbols. To open files that the user names, it therefore has only
- * the user's rights.
+ * nlkernel may have capabilities that its user lacks (setcap). nlkernel drops these capabilities at the start of main
+ * and raises them only for requests to the kernel: tracefs, perf, BPF and symbols. To open files that the user names,
+ * it therefore has only the user's rights.
  */
 #ifndef NLKERNEL_RIGHTS_H
 #define NLKERNEL_RIGHTS_H

@@ -45,7 +45,7 @@ typedef struct trace_dat {
     kallsyms *symbols;
     kernel_event *events; /* indexed by ID; contains only the events of the function tracers */
     nl_record *record;
-    nl_buffer unpacked; /* the current section or piece, decompressed */
+    nl_buffer unpacked; /* the current section or chunk, decompressed */
 } trace_dat;
 
 /* ---- bytes ---- */
@@ -209,7 +209,7 @@ static void trace_dat_read_pages(trace_dat *t, uint64_t cpu, bytes pages)
     }
 }
 
-/* Reads one compressed piece, which begins with its compressed and decompressed sizes, and decompresses it into
+/* Reads a compressed chunk, which begins with its compressed and decompressed sizes, and decompresses the chunk into
  * t->unpacked. Returns false on failure. */
 static bool unpack(trace_dat *t, bytes *b)
 {
@@ -222,7 +222,7 @@ static bool unpack(trace_dat *t, bytes *b)
     nl_buffer_reserve(out, whole + 1);
     size_t got = ZSTD_decompress(out->data, whole, at, size);
     out->size = ZSTD_isError(got) ? 0 : got;
-    return !ZSTD_isError(got); /* the last piece may be shorter than declared */
+    return !ZSTD_isError(got); /* the last chunk may be shorter than declared */
 }
 
 static bool trace_dat_read_cpu(trace_dat *t, uint64_t cpu, bytes data)
@@ -231,7 +231,7 @@ static bool trace_dat_read_cpu(trace_dat *t, uint64_t cpu, bytes data)
         trace_dat_read_pages(t, cpu, data);
         return true;
     }
-    data.end = t->file.end; /* the declared size does not include the number of pieces; each piece has its own size */
+    data.end = t->file.end; /* the declared size does not include the number of chunks; each chunk has its own size */
     uint64_t count = trace_dat_read_number(&data, 4);
     for (uint64_t i = 0; i < count; i++) {
         if (!unpack(t, &data))

@@ -40,7 +40,8 @@ void http_clients_networks_changed(http_clients *all);
 /* Begins to watch a connection, and checks it as soon as it has a socket. */
 void http_clients_watch(http_clients *all, struct bufferevent *bytes, http_clients_allows allows, const void *user);
 
-/* Call it when a request has arrived completely. Its connection then has no time limit until the reply is sent. */
+/* Call it when a request has arrived completely. The request's connection then has no time limit until the reply is
+ * sent. */
 void http_clients_request(http_clients *all, struct evhttp_request *request);
 
 /* Closes connections that have exceeded the time limit, and frees released connections. Call it every second. */

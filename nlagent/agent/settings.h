@@ -43,7 +43,8 @@ extern const nl_option agent_settings_rows[], agent_settings_command_rows[];
 /* Completes the settings. Returns false and sets the error if they are inconsistent. */
 bool agent_settings_finish(agent_settings *s);
 
-/* Registers the files and ports that the settings name, so that confine() keeps the rights to them. */
+/* Registers the files and ports that the settings name, so that confine() keeps the rights to use these files and
+ * ports. */
 void agent_settings_keep(const agent_settings *s);
 
 /* Returns the name of a directive that differs and that a reload cannot change, or NULL. */

@@ -30,11 +30,11 @@
  *   - No other job of the process is in this state.
  *   If there are several requests, threads may have exchanged their jobs: a thread that was woken for one request may
  *   find another request in the queue.
- * If the same thread wakes other threads on a futex and is itself woken on it, the futex is a lock. Waking a thread on
- * a lock does not hand over a request. If no reply decides a job within JOB_NS, the job has no cause. The cause is
- * ambiguous if a thread with a request woke the thread with the job.
+ * If a thread wakes other threads on a futex, and is itself woken on the same futex, the futex is a lock. Waking a
+ * thread on a lock does not hand over a request. If no reply decides a job within JOB_NS, the job has no cause. The
+ * cause is ambiguous if a thread with a request woke the thread with the job.
  *
- * Memory is bounded by UNDECIDED_MAX calls and CHANNELS_MAX futexes and files. Not thread-safe.
+ * UNDECIDED_MAX calls, and CHANNELS_MAX futexes and files, limit the memory. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_CAUSES_H
 #define NLKERNEL_TRACE_CAUSES_H

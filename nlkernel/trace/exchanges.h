@@ -4,15 +4,15 @@
  * The module knows the current request at each end of a connection that belongs to a traced process. Bytes that go to
  * the server after a reply begin the next request. The protocol (protocol.h) determines where a reply ends. Otherwise,
  * a reply ends at the next request, at the end of the connection or at a pause. The module joins a call with the
- * request at the other end of the connection by TCP sequence numbers, never by time. There are two keys. The first
- * consists of the sequence numbers of both directions, which are the same at both ends unless the client sends requests
- * before it has read all replies. The second consists of the addresses and the request's sequence number, which are the
- * same unless addresses are translated. The module hands out a finished span after EXCHANGES_HOLD_NS, when events that
- * the kernel wrote on other CPUs have arrived.
+ * request at the other end of the connection by TCP sequence numbers, never by time. There are two keys. The first key
+ * consists of the sequence numbers of both directions. These are the same at both ends, unless the client sends
+ * requests before it has read all replies. The second key consists of the addresses and the request's sequence number.
+ * These are the same at both ends, unless a router translates addresses. The module hands out a finished span after
+ * EXCHANGES_HOLD_NS, when events that the kernel wrote on other CPUs have arrived.
  *
  * DNS messages in datagrams have no connection. The module joins their ends by the ports, the ID and the question.
  *
- * Memory is bounded by EXCHANGES_ENDS_MAX ends of connections, and by the spans of the hold time. Not thread-safe.
+ * EXCHANGES_ENDS_MAX ends of connections, and the spans of the hold time, limit the memory. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_EXCHANGES_H
 #define NLKERNEL_TRACE_EXCHANGES_H

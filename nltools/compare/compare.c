@@ -69,7 +69,7 @@ typedef struct comparing {
     const char *first;
 } comparing;
 
-/* Returns whether a log has the same ID fields as the first log. If it has not, prints a message. */
+/* Returns whether a log has the same ID fields as the first log. If the fields differ, prints a message. */
 static bool check_ids(comparing *c, const visits *v, const char *name)
 {
     GString *ids = g_string_new("");

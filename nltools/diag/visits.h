@@ -3,8 +3,8 @@
  *
  * A visit is one span, or one edge of a request's critical path. A site is where visits occur: a span of a program on a
  * host, or the path from one event to another. A place is the same span or path on any host, and its sites are peers.
- * The times on the critical path add up to the requests' time. The own time of a visit is the time in which none of its
- * children was running.
+ * The times on the critical path add up to the requests' time. The own time of a visit is the time in which none of the
+ * visit's children was running.
  *
  * Memory is bounded: when the module reaches the limit, it drops every second request. Not thread-safe.
  */
