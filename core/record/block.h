@@ -22,8 +22,8 @@ enum {
     NL_BLOCK_EXPANDED_MAX = 2 << 20,    /* maximum expanded size of a block that has several records */
     NL_BLOCK_RATIO_FREE = 64 << 10,     /* number of raw or expanded bytes to which the following two ratios do not
                                          * apply */
-    NL_BLOCK_RAW_RATIO_MAX = 100,       /* raw bytes per stored byte */
-    NL_BLOCK_EXPANDED_RATIO_MAX = 1024, /* expanded bytes per stored byte */
+    NL_BLOCK_RAW_RATIO_MAX = 100,       /* maximum raw bytes per stored byte */
+    NL_BLOCK_EXPANDED_RATIO_MAX = 1024, /* maximum expanded bytes per stored byte */
     NL_BLOCK_SOURCES_MAX = 1 << 12,
     NL_BLOCK_SHAPES_MAX = 1 << 12,
     NL_BLOCK_SHAPE_FIELDS_MAX = 1 << 14, /* per shape */
@@ -72,8 +72,8 @@ enum { NL_TIME_QUESTION_SIZE = NL_BLOCK_HEADER_SIZE + 12, NL_TIME_ANSWER_MIN = 2
 #define NL_TIME_ANSWER_MAGIC "NLT1"
 
 /*
- * Writes a time question that was sent at sent_ns by this host's clock. It ends with an empty line, to which a server
- * of another protocol replies at once.
+ * Writes a time question with sent_ns, the send time by this host's clock. The question ends with an empty line, so
+ * that a server of another protocol replies at once.
  */
 void nl_time_question_put(char block[NL_TIME_QUESTION_SIZE], int64_t sent_ns);
 

@@ -10,7 +10,7 @@
 
 enum { DEFINITIONS_MAX = 2 << 20 }; /* maximum size of all definitions, in bytes */
 
-/* The place of a source or shape in the writer's block. */
+/* The index of a source or shape in the writer's block. */
 typedef struct placed {
     uint64_t block; /* number of the block, from 1; 0: in no block yet */
     unsigned place;

@@ -96,7 +96,7 @@ static bool get_string(nl_block_reader *r, nl_string *string)
     return true;
 }
 
-/* Reads a string; data is NULL if it is empty. */
+/* Reads a string. Sets string->data to NULL if the string is empty. Returns false on failure. */
 static bool get_optional(nl_block_reader *r, nl_string *string)
 {
     if (!get_string(r, string))

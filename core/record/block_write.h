@@ -42,7 +42,7 @@ typedef struct nl_block_writer {
 
     /*
      * The first record's time is written relative to the minimum time, which is known only at the end. Therefore,
-     * nl_block_finish inserts it at offset first_time_at of records.
+     * nl_block_finish inserts the time at byte offset first_time_at of `records`.
      */
     int64_t first_time_ns;
     size_t first_time_at;
@@ -97,7 +97,10 @@ unsigned nl_block_find_or_add(nl_block_index *index, nl_buffer *part, const nl_b
 
 enum { NL_BLOCK_RECORD_HEAD = 2 * NL_VARINT_SIZE }; /* maximum size that nl_block_begin_record writes */
 
-/* Begins a record at the end of w->records, where the caller has reserved space. Returns the position of its values. */
+/*
+ * Begins a record at the end of w->records, where the caller has reserved space. Returns the position where the caller
+ * then writes the record's values.
+ */
 static inline char *nl_block_begin_record(nl_block_writer *w, char *at, unsigned shape, int64_t time_ns)
 {
     at = nl_varint_put(at, shape);

@@ -116,7 +116,7 @@ static inline const char *nl_find_name_end(const char *at, const char *end, cons
     return at;
 }
 
-/* Returns a mask of 64 bytes. A bit is set if its byte is a blank or '='. */
+/* Returns a bit for each of the 64 bytes at `at`. A bit is set if its byte is a blank or '='. */
 static inline uint64_t nl_find_stops(const char *at)
 {
     uint64_t stops = 0;
@@ -167,8 +167,8 @@ static inline unsigned nl_quoted_bits(__m128i bytes)
 #endif
 
 /*
- * Copies a value that is not empty. Returns false if a byte requires quotes, or may require quotes because it is 0x80
- * or above; the copy is then invalid. Copies overlapping pieces, so that it does not access memory beyond size.
+ * Copies a non-empty value of size bytes. Returns false if a byte requires quotes, or may require quotes because it is
+ * 0x80 or above; the copy is then invalid. Does not access memory beyond size bytes.
  */
 static inline bool nl_copy_unquoted(char *to, const char *from, size_t size)
 {

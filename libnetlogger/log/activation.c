@@ -18,7 +18,7 @@ enum {
     FILE_MAX = 1 << 20,      /* maximum size of the file in bytes */
 };
 
-/* ---- lists of commands, each with a NUL ---- */
+/* ---- lists of commands; each command ends with a NUL ---- */
 
 static const char *next_command(const nl_buffer *list, const char *at)
 {
@@ -164,7 +164,10 @@ static void apply(nl_log *log, nl_activation *activation, const char *text)
 
 /* ---- the file ---- */
 
-/* Returns the file's text with a NUL, and spaces instead of NULs in it; NULL if it does not exist. */
+/*
+ * Returns the first FILE_MAX bytes of the file with a final NUL; the caller frees them. NULs in the file become spaces.
+ * Sets *seen to the file's state. Returns NULL if the file cannot be opened or is not regular, or memory runs out.
+ */
 static char *read_file(const char *path, struct stat *seen)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

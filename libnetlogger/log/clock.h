@@ -17,15 +17,15 @@ typedef struct nl_clock {
     bool slow; /* there is no usable counter, and ticks are from nl_private_slow_ticks */
     size_t count;
     nl_clock_point points[NL_CLOCK_POINTS]; /* ordered by ticks */
-    size_t segment;                         /* the segment in use ends at this point */
-    uint64_t segment_ticks;                 /* length of the segment; 0 if there is no segment yet */
-    double ns_per_tick;                     /* in the segment */
+    size_t segment;                         /* index of the point where the segment in use begins */
+    uint64_t segment_ticks;                 /* length of the segment in use; 0 if there is no usable segment */
+    double ns_per_tick;                     /* rate in the segment in use */
 } nl_clock;
 
 /* Returns whether the time-stamp counter has a constant rate on all cores. */
 bool nl_clock_has_counter(void);
 
-/* Takes the first reading. */
+/* Initializes the clock and takes the first reading. */
 void nl_clock_start(nl_clock *clock);
 
 /* Takes a reading and returns its ticks. The times of events up to this reading can then be computed. */

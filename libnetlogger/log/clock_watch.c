@@ -95,7 +95,7 @@ static void clock_watch_read_reply(nl_log *log, int64_t now_ns)
     nl_clock_watch *w = log->watch;
     if (w->fd < 0)
         return;
-    if (!nl_identity_holds(&w->identity, w->fd)) { /* the program has closed it */
+    if (!nl_identity_holds(&w->identity, w->fd)) { /* the program has closed the descriptor */
         w->fd = -1;
         return;
     }
@@ -170,8 +170,8 @@ static int64_t boot_ns(void)
 }
 
 /*
- * Stores the difference between the real-time and the boot-time clock. Returns false if the two clocks could not be
- * read at the same time.
+ * Sets *ahead_ns to the real-time clock minus the boot-time clock. Returns false if reading the clocks took APART_NS or
+ * more, so that the difference is imprecise.
  */
 static bool compare_clocks(int64_t *ahead_ns)
 {

@@ -7,7 +7,7 @@
  *
  * An exchange gives the offset to within half of the round-trip time. The module uses the exchange with the shortest
  * round trip among the last eight exchanges, with a penalty for age (the minimum filter of RFC 5905). A comparison with
- * the monotonic clock detects steps, after which the offset is measured again.
+ * the boot-time clock detects steps, after which the offset is measured again.
  */
 #ifndef NETLOGGER_LOG_CLOCK_WATCH_H
 #define NETLOGGER_LOG_CLOCK_WATCH_H

@@ -108,7 +108,10 @@ static nl_control_probe *make_probe(nl_control_origin origin, const nl_control_p
     return NULL;
 }
 
-/* Does not wait for threads that run the probe, because they may be waiting for the writer thread. */
+/*
+ * Detaches and frees a probe, and reports its final count. Does not wait for threads that run the probe, because they
+ * may be waiting for the writer thread.
+ */
 static void probe_detach(nl_log *log, nl_control_probe **at)
 {
     nl_control_probe *probe = *at;

@@ -34,7 +34,10 @@ typedef struct nl_drain {
     size_t shape_capacity;
 } nl_drain;
 
-/* host and prog must outlive the drain. Returns false if memory runs out. Call nl_drain_finish in any case. */
+/*
+ * Prepares a drain. The strings host and prog must outlive the drain. Returns false if memory runs out. Call
+ * nl_drain_finish even after a failure.
+ */
 bool nl_drain_start(nl_drain *drain, nl_format format, nl_string host, nl_string prog);
 void nl_drain_finish(nl_drain *drain);
 
@@ -43,9 +46,9 @@ void nl_drain_set_format(nl_drain *drain, nl_format format);
 
 /*
  * Reads events up to until_ticks from the pinned rings of a list. Encodes the events and appends them to `out` until
- * `out` has `limit` bytes. Advances each ring's at and sequence. Text records of all rings are ordered by time. Each
- * block has the events of only one ring. Sets *count to the number of records. If memory runs out, returns NL_FAILED
- * with out unchanged; the rings' at and sequence are invalid until nl_ring_pin.
+ * `out` has `limit` bytes. Advances the members `at` and `sequence` of each ring. Text records of all rings are ordered
+ * by time. Each block has the events of only one ring. Sets *count to the number of records. If memory runs out,
+ * returns NL_FAILED with `out` unchanged; the rings' `at` and `sequence` are invalid until nl_ring_pin.
  */
 nl_status nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit,
                         uint64_t *count);

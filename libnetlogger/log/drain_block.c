@@ -81,8 +81,8 @@ static unsigned add_shape(nl_drain *drain, const nl_site *site, bool in_span)
 }
 
 /*
- * Returns the shape of a site in this block, adding it at the site's first event; or NL_BLOCK_NO_PLACE. Events in spans
- * have another shape.
+ * Returns the index of a site's shape in this block. Adds the shape at the site's first event in the block. Returns
+ * NL_BLOCK_NO_PLACE if memory runs out. Events in spans have a different shape.
  */
 static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site, bool in_span)
 {
@@ -103,8 +103,8 @@ static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site, bool
 
 /*
  * Copies a value from the ring at *from into the block, and advances *from. *left is the number of bytes that remain
- * for the contents of strings; the caller has checked that all other values are within the event. Returns NULL if a
- * string is longer than *left. See nl_varint_put_by for bmi2.
+ * for the contents of strings; the caller has checked that all other values are within the event. Returns the end of
+ * the written bytes, or NULL if a string is longer than *left. For bmi2, see nl_varint_put_by.
  */
 static inline __attribute__((always_inline)) char *put_value(char *at, const char *records, const char **from,
                                                              size_t *left, unsigned raw_type, uint64_t *before,
@@ -171,7 +171,7 @@ static bool is_whole(const nl_site *site, const nl_event_header *header, const c
     return true;
 }
 
-/* Puts the IDs of the span in which an event was logged. */
+/* Writes the IDs of the span in which an event was logged. Returns the end of the written bytes. */
 static char *put_span_ids(char *at, const char *records, const nl_span_ids *ids, uint64_t *before)
 {
     char digits[ID_SIZE_MAX];

@@ -172,7 +172,7 @@ static nl_event_variant *make_variant(const nl_event_kind *kind, const nl_field 
     return variant;
 }
 
-/* Sets *count to the number of variants searched. */
+/* Returns the kind's variant for these types, or NULL. Adds the number of preceding variants to *count. */
 static nl_event_variant *find_variant(nl_event_kind *kind, uint64_t types, unsigned *count)
 {
     nl_event_variant *variant = __atomic_load_n(&kind->variants, __ATOMIC_ACQUIRE);

@@ -31,7 +31,7 @@ static inline void nl_hex_put(char *digits, const void *bytes, size_t size)
     }
 }
 
-/* Sets *four to the bytes of eight digits. Returns 0 if all are digits. */
+/* Sets *four to the four bytes that eight digits encode. Returns 0 if all eight characters are digits. */
 static inline uint64_t nl_hex_get_word(uint64_t x, uint32_t *four)
 {
     /* '0' to '9' are 0x30 to 0x39; 'a' to 'f' are 0x61 to 0x66. */

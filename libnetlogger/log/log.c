@@ -151,7 +151,7 @@ static nl_string this_host(const nl_environment *environment)
     return nl_string_copy((nl_string){name, strlen(name)});
 }
 
-/* Appends a path; a relative path begins in directory. */
+/* Appends a path to `out`. If the path is relative, first appends the directory. */
 static void append_whole_path(nl_buffer *out, const char *directory, const char *path)
 {
     if (path[0] != '/') {
