@@ -328,8 +328,7 @@ static piece_result make_reader(followed *f)
     snprintf(f->state.format, sizeof f->state.format, "%s", file_reader_format(f->reader));
     if (note_file(f))
         return PIECE_PUT;
-    snprintf(f->state.format, sizeof f->state.format,
-             "?"); /* the log must contain the format before the pieces, for recovery after a kill */
+    snprintf(f->state.format, sizeof f->state.format, "?"); /* log the format before the pieces */
     file_reader_free(f->reader);
     f->reader = NULL;
     return PIECE_NONE;

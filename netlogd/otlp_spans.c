@@ -114,8 +114,7 @@ static bool open_young(void)
     young_file = open(young_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (young_file < 0 || fstat(young_file, &status) != 0)
         return false;
-    off_t whole =
-        status.st_size / (off_t)sizeof seed * (off_t)sizeof seed; /* a kill may leave a part of a hash at the end */
+    off_t whole = status.st_size / (off_t)sizeof seed * (off_t)sizeof seed; /* a kill may truncate a hash */
     if (whole < (off_t)sizeof head)
         return ftruncate(young_file, 0) == 0 && write_words(young_file, head, sizeof head);
     return whole == status.st_size || ftruncate(young_file, whole) == 0;

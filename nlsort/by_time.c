@@ -155,9 +155,7 @@ static bool pass_through(const by_time *what)
         what->begin(what->user);
         passed = flow_run(&f);
         if (passed)
-            program_count_records(
-                &settings->reading,
-                1); /* the real number may be higher, but 1 is sufficient to show that the input has records */
+            program_count_records(&settings->reading, 1); /* any number > 0 shows that records exist */
         else
             what->take_back(what->user);
     }
@@ -179,8 +177,7 @@ by_time_result by_time_sort(const by_time *what)
     size_t memory = what->memory > 2 * OVERHEAD ? what->memory - OVERHEAD : what->memory / 2;
     if (what->settings->packed)
         memory -= memory / PACKED_SHARE;
-    size_t total = size_of_files(what),
-           fits = memory / 8 * 5; /* bytes of text that fit; the remaining memory is for lists */
+    size_t total = size_of_files(what), fits = memory / 8 * 5; /* bytes of text; the rest is for lists */
     bool refers = total > fits && !what->settings->packed && should_refer(total, memory);
     sorting s = {.what = what,
                  .t = table_new(memory, refers ? total : 0, what->reverse),

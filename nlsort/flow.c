@@ -18,10 +18,9 @@ enum {
     AHEAD = 8, /* number of slots to read in advance; the other slots are the window */
     SLOT_MAX = 512 << 10,
     SLOT_MIN = 64 << 10,
-    SLOTS_IN_MEMORY =
-        256, /* ratio of the memory to the size of a slot; lists of short lines need more memory than their text */
-    SHORT_LINE = 100, /* estimated length of a line in bytes */
-    PLACES = 16,      /* number of positions in the file that flow_is_likely examines */
+    SLOTS_IN_MEMORY = 256, /* memory / slot size; lists of short lines are larger than their text */
+    SHORT_LINE = 100,      /* estimated length of a line in bytes */
+    PLACES = 16,           /* number of positions in the file that flow_is_likely examines */
     PLACE_SIZE = 16 << 10,
     PLACE_LINES = PLACE_SIZE / 8,
     FETCHED_AHEAD = 8, /* number of lines to prefetch */

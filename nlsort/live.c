@@ -285,8 +285,7 @@ static void live_close_writer(nl_writer *writer)
 bool live_run(const live *what)
 {
     window w = {.what = what, .newest_ns = INT64_MIN, .written_ns = INT64_MIN, .record = nl_record_new()};
-    struct sigaction action = {.sa_handler =
-                                   on_stop}; /* the handler only sets a flag; the loop ends after the current read */
+    struct sigaction action = {.sa_handler = on_stop}; /* sets a flag; the loop ends after the current read */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     open_sources(&w);

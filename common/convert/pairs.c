@@ -50,8 +50,7 @@ static bool decode_pairs(pairs_reader *r, nl_string line, size_t i, nl_fraction 
     size_t used;
     nl_record_clear(r->record);
     bool good = nl_text_decode(&r->formats[i], r->record, fraction, line.data, end, end, &used) == NL_OK;
-    r->record->raw =
-        (nl_string){NULL, 0}; /* a program that writes ULM must not copy the line, because ULM needs the field DATE */
+    r->record->raw = (nl_string){NULL, 0}; /* writers of ULM must not copy a line without DATE */
     r->record->raw_format = NL_FORMAT_UNKNOWN;
     return good;
 }

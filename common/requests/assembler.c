@@ -19,8 +19,7 @@ enum {
     THREAD_EVENTS_MIN = 1024,
     LATER_EVENTS_MIN = 1 << 16, /* number of later events after which a missing end of a span counts as lost */
     AHEAD_COUNT = 100,
-    COMPLETE_MIN =
-        30, /* minimum number of complete requests for learning the order of events only from complete requests */
+    COMPLETE_MIN = 30, /* with fewer complete requests, also learn from incomplete requests */
 };
 
 #define AHEAD_NS ((int64_t)ASSEMBLER_IDLE_S * NL_NS_PER_SECOND)

@@ -155,8 +155,7 @@ static void set_host_shift(clock_alignment *a, uint32_t host, int64_t shift_ns, 
 
 /* Counts the groups that a host calls or that are on the host, as evidence about the host's clock. */
 typedef struct clock_evidence {
-    uint32_t impossible,
-        correct; /* number of groups that begin before their parent; number of groups within their parent */
+    uint32_t impossible, correct; /* numbers of groups that begin before, and that lie in, their parent */
 } clock_evidence;
 
 static void add_evidence(clock_alignment *a, uint32_t host, int64_t early_ns)

@@ -470,8 +470,7 @@ static void add_edge(GArray *edges, uint32_t from, uint32_t to, bool inferred, b
 static void search_strand(const edge_search *e, uint32_t number, uint32_t until, uint32_t event, size_t *left)
 {
     const critical_path *p = e->p;
-    uint32_t covered =
-        0; /* nodes up to this index need no edge, because they precede the fork of a child whose end has an edge */
+    uint32_t covered = 0; /* nodes up to here need no edge: they precede the fork of a child whose end has one */
     bool has_joined = false;
     for (;;) {
         uint32_t first = p->strands[number].first;
