@@ -16,7 +16,7 @@
 
 enum {
     FETCH_MAX = 1000,
-    FETCH_WAIT_MAX_S = 50, /* less than the HTTP timeout */
+    FETCH_WAIT_MAX_S = 50, /* maximum time in seconds that Fetch waits; less than the HTTP timeout */
     QUERY_WAIT_S = 10,
     MEASUREMENT_MS = 150, /* time in milliseconds in which the records of one measurement arrive */
     LIST_MAX = 300,       /* maximum number of values of a repeated argument */
