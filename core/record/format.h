@@ -51,7 +51,8 @@ nl_format nl_format_detect(const char *data, size_t size);
 
 /*
  * Appends a record to `out` in a form that keeps types and nanoseconds, for programs that store records temporarily.
- * Equal records have equal bytes. Returns false and appends nothing if the record exceeds 16 MiB or 1,048,576 fields.
+ * Equal records have equal bytes. Returns false and appends nothing if the record exceeds 16 MiB or 1,048,576 fields,
+ * or memory runs out.
  */
 bool nl_record_pack(const nl_record *record, nl_buffer *out);
 

@@ -83,7 +83,7 @@ static unsigned scanner_read_two(const char *text, unsigned maximum, bool *good)
     return value;
 }
 
-/* Sets the known day. */
+/* Sets the known day to the day at `text`. Returns false if the text is not a valid day. */
 static bool know_day(nl_line_scanner *s, const char *text)
 {
     if (!nl_time_parse_day(text, s->iso, &s->day_ns))
@@ -98,7 +98,7 @@ static bool is_known_day(const nl_line_scanner *s, const char *text)
     return nl_text_load_word(text) == s->day_word && (!s->iso || load_half(text + 8) == s->day_rest);
 }
 
-/* Reads all digits of a fraction. Returns the fraction in nanoseconds. */
+/* Reads all digits of a fraction and moves *at past them. Returns the fraction in nanoseconds. */
 static unsigned scanner_read_fraction(const char **at, const char *end)
 {
     unsigned value = 0, count = 0;
@@ -251,7 +251,7 @@ static inline bool is_time_name(const nl_line_scanner *s, const char *at, size_t
 
 /*
  * Returns the candidates that are a time's name followed by digits. Only these candidates may begin another record; the
- * decoder determines which of them do.
+ * decoder determines which candidates begin a record.
  */
 static uint64_t real_times(const nl_line_scanner *s, const char *block, const char *end, uint64_t times)
 {

@@ -45,7 +45,7 @@ typedef struct pair {
     bool quoted;
 } pair;
 
-/* Returns the quote that closes the quote at `start`, or NULL. */
+/* Returns the quote that closes the quote at `start`, or NULL. Sets *escaped if a backslash precedes the result. */
 static const char *find_closing_quote(const char *start, const char *end, const char *limit, bool *escaped)
 {
     *escaped = false;
@@ -261,8 +261,8 @@ static size_t read_utf16(const char *text, const char *end, uint32_t *code)
 }
 
 /*
- * Replaces the escape at *at by the character that it denotes, and moves *at past it. The result is never longer than
- * the escape. Leaves unknown escapes unchanged.
+ * Writes to `to` the character that the escape at *at denotes, and moves *at past the escape. If the escape is
+ * unknown, copies only its backslash. Returns the end of the written bytes, which are never longer than the escape.
  */
 static char *put_unescaped(char *to, const char **at, const char *end)
 {

@@ -51,8 +51,8 @@ typedef struct nl_record_storage {
 } nl_record_storage;
 
 /*
- * Grows the array of fields. On failure, marks the record as incomplete and returns false. Only the next two functions
- * call it.
+ * Grows the array of fields. On failure, marks the record as incomplete and returns false. Only the next two
+ * functions call nl_record_grow.
  */
 bool nl_record_grow(nl_record_storage *storage);
 

@@ -21,7 +21,7 @@
 #include <emmintrin.h>
 #endif
 
-/* Decodes a character. Returns its size. For invalid UTF-8, returns 1 and sets *code to UINT32_MAX. */
+/* Decodes a character. Returns its size in bytes. For invalid UTF-8, returns 1 and sets *code to UINT32_MAX. */
 size_t nl_utf8_read(const unsigned char *at, const unsigned char *end, uint32_t *code);
 
 /*

@@ -102,8 +102,8 @@ static bool is_match(const char *pattern, const char *name)
 }
 
 /*
- * Finds the probes of a marker with this name, and returns the number of links to them. If links is NULL, only counts
- * them.
+ * Finds the probes of a marker with this name, and returns the number of links to the probes. Stores the links in
+ * links[] unless links is NULL.
  */
 static size_t find_links(const char *name, link *links)
 {
@@ -132,7 +132,10 @@ static void set_chain(nl_marker_gate *gate, chain *now)
     }
 }
 
-/* Returns false, with the chain unchanged, if memory runs out. */
+/*
+ * Replaces a gate's chain with a chain of the current probes of the marker. Returns false, with the chain unchanged, if
+ * memory runs out.
+ */
 static bool arm(nl_marker_gate *gate, const char *name)
 {
     size_t count = find_links(name, NULL);

@@ -206,7 +206,7 @@ static nl_status write_primary(nl_outbox *outbox, nl_level level)
     return write_batch(outbox, outbox->destination, level);
 }
 
-/* Reports the thread's error about the destination, unless an error with this code was reported. */
+/* Reports the thread's error about the destination, unless an error with this code was already reported. */
 static void report_failure(nl_outbox *outbox, const nl_url *url)
 {
     const nl_error_code code = nl_error_get_code();

@@ -1,7 +1,7 @@
 /*
  * The output of a log. Encoded records wait in a batch in shared memory until the destination has accepted them. While
- * the destination is unreachable, they go to the spool or to the backup, if the log has one. Only the log's writer
- * thread uses it.
+ * the destination is unreachable, the records go to the spool or to the backup, if the log has one. Only the
+ * log's writer thread or a recovery (recover.c) uses an outbox, but any thread may call the functions that say so.
  */
 #ifndef NETLOGGER_LOG_OUTBOX_H
 #define NETLOGGER_LOG_OUTBOX_H

@@ -7,14 +7,14 @@
 
 #include <netlogger.h>
 
-/* Returns the size of the payload. Strings longer than NL_PAYLOAD_STRING_MAX are truncated. */
+/* Returns the size of the payload in bytes. Strings longer than NL_PAYLOAD_STRING_MAX are truncated. */
 #define NL_PAYLOAD_STRING_MAX (128 * 1024)
 size_t nl_payload_size(const nl_record *record);
 
-/* Returns the size of the longest field. */
+/* Returns the size in bytes of the longest string value; 0 if there is none. */
 size_t nl_payload_longest(const nl_record *record);
 
-/* Writes the payload to at, which has space for its size. */
+/* Writes the payload to `at`, which must have space for nl_payload_size(record) bytes. */
 void nl_payload_put(char *at, const nl_record *record);
 
 /*

@@ -63,7 +63,7 @@ static unsigned class_of(uint64_t time_ns)
     return (exponent - 2) * 8 + (unsigned)(time_ns >> (exponent - 3) & 7);
 }
 
-/* Returns the middle of a class. */
+/* Returns the middle of a class, in nanoseconds. */
 static int64_t time_of_class(unsigned class)
 {
     if (class < 8)
@@ -124,7 +124,7 @@ void nl_probe_pass(nl_probe_object *probe, bool ends, const char *marker, const 
         probe->function(probe->user, marker, fields, count);
 }
 
-/* Returns a quantile of the times. The share is in thousandths. */
+/* Returns the quantile per_mille / 1000 of `count` times, in nanoseconds. */
 static int64_t percentile(const nl_probe_times *times, uint64_t count, unsigned per_mille)
 {
     uint64_t rank = (count * per_mille + 999) / 1000, seen = 0;

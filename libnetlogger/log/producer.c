@@ -259,8 +259,8 @@ static void end_first(nl_log *log)
 }
 
 /*
- * Creates a ring for this thread's first event in a log. Does so without the registry's lock, so that threads that
- * start together do not wait for each other.
+ * Returns a ring for this thread's first event in a log, or NULL on failure. If there is no ring to reuse, creates one
+ * after releasing the registry's lock, so that threads that start together do not wait for each other.
  */
 static nl_ring *make_ring(nl_log *log)
 {

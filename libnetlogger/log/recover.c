@@ -54,7 +54,7 @@ static nl_status other_write(nl_destination *destination, nl_level level, const 
 
 static nl_status other_close(nl_destination *destination, bool keep)
 {
-    (void)destination, (void)keep; /* all logs share it; its owner closes it */
+    (void)destination, (void)keep; /* all logs share the destination; its owner closes it */
     return NL_OK;
 }
 

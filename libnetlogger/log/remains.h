@@ -31,7 +31,7 @@ typedef struct nl_remains_log {
 nl_status nl_remains_open(nl_remains *remains, int parent, const char *name);
 void nl_remains_close(nl_remains *remains);
 
-/* Sets *count to one more than the largest number of a log, or to 0. Returns NL_OK or NL_FAILED. */
+/* Sets *count to one more than the largest number of a log, or to 0 if there is no log. Returns NL_OK or NL_FAILED. */
 nl_status nl_remains_count_logs(const nl_remains *remains, unsigned *count);
 
 /*

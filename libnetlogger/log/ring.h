@@ -82,7 +82,7 @@ static inline void nl_ring_stop_at(nl_ring *ring, uint64_t limit)
 static inline void nl_ring_refuse(nl_ring *ring)
 {
     __atomic_add_fetch(&ring->refused, 1, __ATOMIC_RELAXED);
-    nl_ring_stop_at(ring, 0); /* the next event reports it */
+    nl_ring_stop_at(ring, 0); /* the next event reports the loss */
 }
 
 /*
@@ -95,8 +95,8 @@ void nl_ring_count_lost(nl_ring *ring, uint64_t full, uint64_t refused);
 bool nl_ring_has_lost(const nl_ring *ring);
 
 /*
- * If there are counted losses and the ring has space, writes the losses to the ring as an event. The ring's thread
- * calls it, or another thread after that thread has ended.
+ * If there are counted losses and the ring has space, writes the losses to the ring as an event. Only the
+ * ring's thread may call this function, or another thread after the ring's thread has ended.
  */
 void nl_ring_report_lost(nl_ring *ring);
 
@@ -114,7 +114,7 @@ bool nl_ring_is_empty(const nl_ring *ring);
 
 /* ---- the reader's side ---- */
 
-/* Begins reading: sets at and end. The producer does not overwrite the events between them. */
+/* Begins reading: sets `at` and `end`. The producer does not overwrite the events between these two positions. */
 void nl_ring_pin(nl_ring *ring);
 
 /* Returns the event at ring->at; NULL at the end or if the memory is damaged. */
