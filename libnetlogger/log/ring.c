@@ -147,7 +147,7 @@ static bool fits(const nl_ring *ring, size_t size)
     return free_size(ring) >= size + (nl_ring_has_lost(ring) ? LOST_SIZE : 0);
 }
 
-/* Counts the events between `from` and `to` as lost. They are complete, because this producer wrote them. */
+/* Counts the events between `from` and `to` as lost. The events are complete, because this producer wrote them. */
 static void count_overwritten(nl_ring *ring, uint64_t from, uint64_t to, nl_lost_event *lost)
 {
     nl_event_header header;
@@ -168,7 +168,10 @@ static void count_overwritten(nl_ring *ring, uint64_t from, uint64_t to, nl_lost
     }
 }
 
-/* For the policy "oldest", removes the oldest events, unless the reader is active. */
+/*
+ * For the policy "oldest", removes the oldest events, unless the reader is active. Returns whether the ring then has
+ * space for an event of size bytes.
+ */
 static bool overwrite(nl_ring *ring, size_t size)
 {
     uint64_t tail = __atomic_load_n(&ring->shared->tail, __ATOMIC_ACQUIRE);

@@ -46,8 +46,8 @@ static bool session_lock(int in, int flags)
 }
 
 /*
- * Creates the directory. Gives it its final name after taking the lock, because recovery assumes that an unlocked
- * directory belongs to a process that has ended.
+ * Creates the directory. Takes the lock before it gives the directory its final name, because recovery assumes that an
+ * unlocked directory belongs to a process that has ended.
  */
 static bool make_directory(void)
 {
@@ -166,8 +166,8 @@ static void unlink_file(const nl_mapping *mapping)
 }
 
 /*
- * Closes the descriptor after mapping, because a program may have few descriptors and many threads. Returns false on
- * failure.
+ * Creates and maps a file. Closes the descriptor after mapping, because a program may have few descriptors and many
+ * threads. Returns false on failure.
  */
 static bool make_file(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat)
 {
@@ -200,8 +200,8 @@ bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t r
     if (make_file(mapping, size, reserved, repeat))
         return true;
     /*
-     * The module then uses anonymous memory, because a container's /dev/shm may be small, and the size of files may be
-     * limited.
+     * If the file cannot be created, the module uses anonymous memory. A container's /dev/shm may be small, and the
+     * size of files may be limited.
      */
     mapping->error = errno != 0 ? errno : ENOENT;
     mapping->memory = nl_mapping_map(-1, size, repeat);

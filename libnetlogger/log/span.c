@@ -190,8 +190,8 @@ char *nl_private_span_begin(nl_span *span, nl_log *log, nl_span_place *place, co
 }
 
 /*
- * The sites of one nl_span_end for the spans of one name and level. They have a copy of the name, because a span may
- * begin in a module that is unloaded before the span ends. They are never freed.
+ * The sites of one nl_span_end for the spans of one name and level. The sites have a copy of the name, because a span
+ * may begin in a module that is unloaded before the span ends. The sites are never freed.
  */
 struct nl_span_end_sites {
     nl_event_site sites[2];
@@ -277,7 +277,10 @@ static struct nl_span_end_sites *make_end_sites(const nl_span_end_place *place, 
     return s;
 }
 
-/* Returns the sites of a place for a span. They may differ from place->first. Returns NULL if they cannot be made. */
+/*
+ * Returns the sites of a place for a span. The sites may differ from place->first. Returns NULL if the sites cannot be
+ * made.
+ */
 static nl_event_site *other_end_sites(nl_span_end_place *place, const nl_span *span)
 {
     const nl_string name = name_of(span);

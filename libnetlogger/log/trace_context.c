@@ -21,7 +21,7 @@ enum {
     MEMBERS_MAX = 32,
     KEY_MAX = 256,
     VALUE_MAX = 256,
-    LARGE_MEMBER = 128, /* size above which members are removed first */
+    LARGE_MEMBER = 128, /* size in bytes above which members are removed first */
 };
 
 static bool is_blank(char c)
@@ -108,7 +108,7 @@ size_t nl_traceparent_format(const nl_context *context, char text[NL_TRACEPARENT
 
 /* ---- tracestate ---- */
 
-/* Returns the size of the key at the beginning of a member; 0 if it is invalid. */
+/* Returns the size of the key at the beginning of a member; 0 if the key is invalid. */
 static size_t key_size(nl_string member)
 {
     size_t i = 0;
@@ -149,7 +149,7 @@ static void remove_member(char *state, nl_string member)
     memmove(state + at, state + end, strlen(state + end) + 1);
 }
 
-/* Removes the last member of more than LARGE_MEMBER bytes. Returns false if every member is smaller. */
+/* Removes the last member of more than LARGE_MEMBER bytes. Returns false if there is no such member. */
 static bool remove_large(char *state)
 {
     nl_string last = {0}, member;

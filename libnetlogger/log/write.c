@@ -31,7 +31,7 @@ static nl_status no_room(size_t size)
     return nl_error_set(NL_ERROR_LIMIT, "the event is lost: the log's ring has no space for %zu bytes", size);
 }
 
-/* Returns the status of a logged event, whose longest value may have been truncated. */
+/* Returns the status of a logged event: NL_OK, or NL_MALFORMED if its longest value was truncated. */
 static nl_status logged(size_t longest)
 {
     if (longest <= NL_PAYLOAD_STRING_MAX)
@@ -87,7 +87,10 @@ static nl_string cut(nl_string string)
     return string;
 }
 
-/* Returns the size of the values in the ring; sets *longest to the length of the longest string before truncation. */
+/*
+ * Returns the size of the event in the ring, in bytes, including its header. If a string is longer than *longest bytes
+ * before truncation, sets *longest to the size of the longest string.
+ */
 static size_t typed_size(const nl_event_site *site, const nl_field *fields, size_t *longest)
 {
     size_t size = sizeof(nl_event_header);

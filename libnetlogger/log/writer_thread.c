@@ -40,7 +40,7 @@ void nl_writer_thread_wake(void *user)
         syscall(SYS_futex, &log->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Returns whether the thread was woken before the end of the pause. */
+/* Sleeps for at most pause_ns. Returns whether the thread was woken before the end of the pause. */
 static bool sleep_until_woken(nl_log *log, int64_t pause_ns)
 {
     struct timespec pause = {pause_ns / NL_NS_PER_SECOND, pause_ns % NL_NS_PER_SECOND};
@@ -111,10 +111,10 @@ static bool is_full(const nl_log *log)
 }
 
 /*
- * Returns the time up to which the events of all threads can be ordered. A thread may have read the counter, but not
- * yet published its event. Producers are marked as busy before they read the counter, and before_ticks is so long ago
- * that this mark is visible. Therefore, a producer that is not busy has published its events up to before_ticks. A
- * thread that is stopped during an event delays the others only for a limited time.
+ * Returns the time, in ticks, up to which the events of all threads can be ordered. A thread may have read the counter,
+ * but not yet published its event. Producers are marked as busy before they read the counter, and before_ticks is so
+ * long ago that this mark is visible. Therefore, a producer that is not busy has published its events up to
+ * before_ticks. A thread that is stopped during an event delays the others only for a limited time.
  */
 static uint64_t ordered_until(nl_ring *rings, uint64_t before_ticks, uint64_t patience_ticks)
 {
@@ -165,8 +165,8 @@ static uint64_t read_clock(nl_log *log, bool everything)
 }
 
 /*
- * Returns the time up to which this cycle takes events. The caller reads the list of rings after it reads before_ticks.
- * The list therefore contains every ring with an event before before_ticks.
+ * Returns the time, in ticks, up to which this cycle takes events. The caller reads the list of rings after it reads
+ * before_ticks. The list therefore contains every ring with an event before before_ticks.
  */
 static uint64_t writer_thread_find_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
 {
