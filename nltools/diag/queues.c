@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOG_BINS = 512, VISITS_MIN = 60, POSITIONS = 64, SERVERS_MAX = 32, CHOICES = 28 };
+enum { LOG_BINS = 512, VISITS_MIN = 60, POSITIONS = 64, SERVERS_MAX = 32, CHOICES = 28, CHOOSING_MAX = 8192 };
 
 /* The time for which a visit holds a server or waits for a server: from its arrival to its end. */
 typedef struct holding {
@@ -37,17 +37,44 @@ typedef struct density {
     double share[LOG_BINS];
 } density;
 
+static int density_bin(const density *d, double value)
+{
+    return (int)CLAMP((log(value) - d->low) / d->width, 0, LOG_BINS - 1);
+}
+
+/* Replaces each element by the mean of the elements at a distance of at most `reach`. */
+static void smooth(double *values, int reach)
+{
+    double sums[LOG_BINS + 1] = {0};
+    for (int b = 0; b < LOG_BINS; b++)
+        sums[b + 1] = sums[b] + values[b];
+    for (int b = 0; b < LOG_BINS; b++)
+        values[b] = (sums[MIN(b + reach + 1, LOG_BINS)] - sums[MAX(b - reach, 0)]) / (2 * reach + 1);
+}
+
+/*
+ * Estimates the density from the values of a half, with a triangular kernel. Chooses the width of the kernel under
+ * which each of these values is most likely, given the others: few values need a wide kernel.
+ */
 static void density_fit(density *d, const double *values, size_t count, int half)
 {
-    double n = 0;
-    memset(d->share, 0, sizeof d->share);
+    enum { REACH_MAX = 16 };
+    double counts[LOG_BINS] = {0}, n = 0, best = -INFINITY;
     for (size_t i = (size_t)half; i < count; i += 2) {
-        double at = (log(values[i]) - d->low) / d->width;
-        int bin = (int)CLAMP(at, 2, LOG_BINS - 3);
-        static const double kernel[] = {0.1, 0.2, 0.4, 0.2, 0.1};
-        for (int k = -2; k <= 2; k++)
-            d->share[bin + k] += kernel[k + 2];
+        counts[density_bin(d, values[i])]++;
         n++;
+    }
+    for (int reach = 1; reach <= REACH_MAX; reach *= 2) {
+        double tried[LOG_BINS], own = 1.0 / (2 * reach + 1), sum = 0;
+        memcpy(tried, counts, sizeof tried);
+        smooth(tried, reach);
+        smooth(tried, reach);
+        for (int b = 0; b < LOG_BINS; b++)
+            sum += counts[b] > 0 ? counts[b] * log(MAX(tried[b] - own, 0) + 0.01) : 0;
+        if (sum <= best)
+            continue;
+        best = sum;
+        memcpy(d->share, tried, sizeof tried);
     }
     for (int b = 0; b < LOG_BINS; b++)
         d->share[b] = (d->share[b] + 0.01) / (n + 0.01 * LOG_BINS) / d->width;
@@ -55,8 +82,7 @@ static void density_fit(density *d, const double *values, size_t count, int half
 
 static double density_log(const density *d, double value)
 {
-    double at = (log(value) - d->low) / d->width;
-    return log(d->share[(int)CLAMP(at, 0, LOG_BINS - 1)]) - log(value);
+    return log(d->share[density_bin(d, value)]) - log(value);
 }
 
 /* Computes the log likelihood of each value from the distribution of the other half. */
@@ -202,17 +228,38 @@ static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t
     }
 }
 
-/* The data about the visits of a place on a host. */
+/* The data about the visits of a place. They are grouped by host, and each host has its own servers. */
 typedef struct queue_work {
     const holding *held;
     size_t count;
-    uint32_t *arrivals; /* indices in held, sorted by arrival */
+    uint32_t *arrivals; /* for each host, the numbers of its visits from 0, sorted by arrival */
     uint8_t *positions;
     uint32_t *shared; /* number of present visits with the same position */
     int64_t *served;
     double *values, *alone, *with;
     double low, high; /* bounds of the logarithms of the times */
 } queue_work;
+
+/* Returns the end of the visits that have the same host as the visit with index `from`. */
+static size_t end_of_host(const holding *held, size_t from, size_t count)
+{
+    size_t to = from;
+    while (to < count && held[to].host == held[from].host)
+        to++;
+    return to;
+}
+
+/* Computes when the service of each visit begins if each host has `servers` servers. */
+static void serve(queue_work *w, bool any_order, int servers)
+{
+    for (size_t from = 0, to; from < w->count; from = to) {
+        to = end_of_host(w->held, from, w->count);
+        if (any_order)
+            serve_any(w->held + from, to - from, servers, w->served + from);
+        else
+            serve_in_order(w->held + from, w->arrivals + from, to - from, servers, w->served + from);
+    }
+}
 
 /* Adds the log likelihood of each position, according to the distribution of positions in the other half. */
 static void add_positions(queue_work *w)
@@ -261,7 +308,8 @@ static int by_ns(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double peak_of(const holding *held, size_t count)
+/* Returns the maximum number of visits on a host at the same time. */
+static double peak_of_host(const holding *held, size_t count)
 {
     int64_t *begins = g_new(int64_t, count + 1);
     for (size_t i = 0; i < count; i++)
@@ -277,6 +325,32 @@ static double peak_of(const holding *held, size_t count)
     return (double)peak;
 }
 
+static double peak_of(const holding *held, size_t count)
+{
+    double peak = 0;
+    for (size_t from = 0, to; from < count; from = to) {
+        to = end_of_host(held, from, count);
+        peak = fmax(peak, peak_of_host(held + from, to - from));
+    }
+    return peak;
+}
+
+/* Sorts the visits of each host by arrival, and finds their positions. */
+static void find_arrivals(queue_work *w)
+{
+    holding *by_arrival = g_new(holding, w->count + 1);
+    for (size_t from = 0, to; from < w->count; from = to) {
+        to = end_of_host(w->held, from, w->count);
+        for (size_t i = from; i < to; i++)
+            by_arrival[i - from] = (holding){w->held[i].from_ns, w->held[i].to_ns, (uint32_t)(i - from), 0};
+        qsort(by_arrival, to - from, sizeof *by_arrival, by_arrival_time);
+        for (size_t i = from; i < to; i++)
+            w->arrivals[i] = by_arrival[i - from].visit;
+        find_positions(w->held + from, to - from, w->positions + from, w->shared + from);
+    }
+    g_free(by_arrival);
+}
+
 static void queue_work_init(queue_work *w, const holding *held, size_t count)
 {
     *w = (queue_work){.held = held, .count = count};
@@ -288,21 +362,15 @@ static void queue_work_init(queue_work *w, const holding *held, size_t count)
     w->shared = g_new(uint32_t, count + 1);
     w->arrivals = g_new(uint32_t, count + 1);
     w->high = -INFINITY;
-    holding *by_arrival = g_new(holding, count + 1);
     for (size_t i = 0; i < count; i++) {
         w->values[i] = (double)(held[i].to_ns - held[i].from_ns);
         w->high = fmax(w->high, log(w->values[i]));
-        by_arrival[i] = (holding){held[i].from_ns, held[i].to_ns, (uint32_t)i, 0};
     }
-    qsort(by_arrival, count, sizeof *by_arrival, by_arrival_time);
-    for (size_t i = 0; i < count; i++)
-        w->arrivals[i] = by_arrival[i].visit;
-    g_free(by_arrival);
     double *sorted = g_memdup2(w->values, count * sizeof *w->values);
     qsort(sorted, count, sizeof *sorted, compare_double);
     w->low = log(MAX(sorted[count / 100], 1));
     g_free(sorted);
-    find_positions(held, count, w->positions, w->shared);
+    find_arrivals(w);
     likelihoods(w->values, count, w->low - log(50), w->high, w->alone);
 }
 
@@ -334,10 +402,7 @@ static void choose_servers(const holding *held, size_t count, bool *any_order, d
         bool any = t % 2 == 0;
         if ((size_t)k * 4 > count)
             continue;
-        if (any)
-            serve_any(held, count, k, w.served);
-        else
-            serve_in_order(held, w.arrivals, count, k, w.served);
+        serve(&w, any, k);
         if (!judge_servers(&w, any, &gain, &z) || z < 5 || gain <= best[k > 1])
             continue;
         best[k > 1] = gain;
@@ -354,10 +419,12 @@ static void choose_servers(const holding *held, size_t count, bool *any_order, d
     *best_z = z_of[several];
 }
 
-/* Finds the number of servers of a place on a host, and adds the waits. Returns the claimed time. */
-static double find_on_host(const visits *v, const holding *held, size_t count, mechanism *m, double *z)
+/*
+ * Finds the number of servers of a place, on one host or on each of several hosts, and adds the waits. Returns the
+ * claimed time.
+ */
+static double find_servers(const visits *v, const holding *held, size_t count, mechanism *m, double *z)
 {
-    enum { CHOOSING_MAX = 8192 };
     bool any_order = false;
     double claim_ns = 0;
     size_t first = count > CHOOSING_MAX ? (count - CHOOSING_MAX) / 2 : 0;
@@ -366,10 +433,7 @@ static double find_on_host(const visits *v, const holding *held, size_t count, m
         return 0;
     queue_work w;
     queue_work_init(&w, held, count);
-    if (any_order)
-        serve_any(held, count, m->servers, w.served);
-    else
-        serve_in_order(held, w.arrivals, count, m->servers, w.served);
+    serve(&w, any_order, m->servers);
     for (size_t i = 0; i < count; i++) {
         const visit *x = visit_at(v, held[i].visit);
         double wait = CLAMP((double)(w.served[i] - held[i].from_ns), 0, (double)x->own_ns);
@@ -378,6 +442,19 @@ static double find_on_host(const visits *v, const holding *held, size_t count, m
     }
     queue_work_clear(&w);
     return claim_ns;
+}
+
+/*
+ * Examines all hosts together, as if they had the same number of servers. The visits of each host may be too few to
+ * show a queue.
+ */
+static void find_on_all_hosts(const visits *v, const holding *held, size_t count, mechanism *m)
+{
+    double z = 0;
+    m->claim_ns = find_servers(v, held, count, m, &z);
+    m->count = (uint32_t)count;
+    m->p = normal_tail(z) * CHOICES;
+    m->peak = peak_of(held, count);
 }
 
 mechanism find_queue(const visits *v, uint32_t number)
@@ -394,7 +471,7 @@ mechanism find_queue(const visits *v, uint32_t number)
             to++;
         size_t count = to - from;
         mechanism here = {.waits = m.waits};
-        double z = 0, claim_ns = count >= VISITS_MIN ? find_on_host(v, held + from, count, &here, &z) : 0;
+        double z = 0, claim_ns = count >= VISITS_MIN ? find_servers(v, held + from, count, &here, &z) : 0;
         if (claim_ns <= 0)
             continue;
         m.claim_ns += claim_ns;
@@ -410,6 +487,8 @@ mechanism find_queue(const visits *v, uint32_t number)
             m.peak = peak_of(held + from, count);
         }
     }
+    if (m.claim_ns <= 0 && hosts->len > 1 && all >= VISITS_MIN && all <= CHOOSING_MAX)
+        find_on_all_hosts(v, held, all, &m);
     if (hosts->len > 1 && host_claim < 0.75 * m.claim_ns)
         m.host = NULL;
     m.share = p->count > 0 ? (double)host_count / p->count * hosts->len : 0;

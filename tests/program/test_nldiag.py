@@ -787,10 +787,24 @@ class Nldiag(support.Case):
         """If a lock and a pool predict the visits nearly as well, one of them is named first and the other second."""
         found = self.diagnosed(self.run_of("head-of-line", 50001)[0])
         causes = [(c["cause"], c.get("instead_of")) for c in found["causes"][:2]]
-        self.assertEqual(causes, [("pool", None), ("lock", 1)])
+        self.assertEqual(causes, [("lock", None), ("pool", 1)])
         text = self.run_program(self.nldiag, self.scratch / "head-of-line-50001.log").stdout
-        self.assertRegex(text, r"(?m)^   or else: lock \([\d.]+ %\)[,;]")
+        self.assertRegex(text, r"(?m)^   or else: pool \([\d.]+ %\)[,;]")
         self.assertNotIn("instead of", text)
+
+    def test_lock_of_few_requests_on_each_host(self):
+        """Each of four hosts serves one request at a time. One host has too few requests to show this."""
+        for seed in 1, 2, 3:
+            with self.subTest(seed=seed):
+                chance, records, free = random.Random(seed), [], collections.Counter()
+                at = 0.0
+                for number in range(220):
+                    at += chance.expovariate(260)
+                    host = f"b{chance.randint(1, 4)}"
+                    free[host] = max(free[host], at) + 0.01 * chance.lognormvariate(0, 0.3)
+                    records += [(at, host, "Work.start", f"ID={number}"), (free[host], host, "Work.end", f"ID={number}")]
+                first = self.first_of(records)
+                self.assertEqual((first["cause"], first["host"], first["span"]), ("lock", None, "Work"))
 
     def test_rounds_of_long_work_are_no_pauses(self):
         """All requests wait for the last one, repeatedly, while no event is logged."""
