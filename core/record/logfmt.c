@@ -320,7 +320,7 @@ typedef struct reading {
     unsigned seen;        /* set of the standard members that were read so far */
     const char *time_key; /* key of the time, or NULL */
     bool time_is_in_prefix;
-    bool time_is_bad; /* the reason is this thread's error */
+    bool time_is_bad; /* the time is invalid; the reason is this thread's error */
 } reading;
 
 static void read_time(reading *r, nl_string text)

@@ -37,8 +37,8 @@ typedef struct scan {
     const char *end;
     const char *limit; /* end of the readable memory */
     const char *cut;   /* start of the next record in this line, or NULL */
-    unsigned seen;     /* bits of the standard members so far */
-    bool bad_time;     /* the reason is this thread's error */
+    unsigned seen;     /* bits of the standard members that were read so far */
+    bool bad_time;     /* the time is invalid; the reason is this thread's error */
     bool open;         /* a field is open: */
     bool escaped;      /* the value has escapes */
     bool unclosed;     /* the value begins with a quote that is not closed */
@@ -303,7 +303,7 @@ static void text_read_field(scan *s, const char *equals)
     open_field(s, name, equals, member);
 }
 
-/* Reads a word that is not NAME=. It may contain a NAME= if a prefix touches the record: "stats:DATE=". */
+/* Reads a word that is not NAME=. The word may contain a NAME= if a prefix touches the record: "stats:DATE=". */
 static void text_read_other(scan *s)
 {
     text_read_word(s);

@@ -15,13 +15,13 @@
  * Words before the first field (a prefix of the log) are ignored. Fields may have any order. The first field with the
  * name of a standard field sets the record's member; further fields with that name are ordinary fields.
  *
- * If a writer was killed while it wrote a record, the next record is in the same line. The reader recognizes it by a
- * second time at the start of a field, within an unquoted value, or at the end of a truncated name. The truncated part
- * is malformed; the next record is read.
+ * If a writer was killed while it wrote a record, the next record is in the same line. The reader recognizes the next
+ * record by a second time at the start of a field, within an unquoted value, or at the end of a truncated name. The
+ * truncated part is malformed; the next record is read.
  *
  * Writing. The standard fields come first, in the format's order. A value is quoted if it is empty or has a blank, '"',
- * '=' or a control byte. A field with the name of a standard field is written with "_." before its name, which the
- * reader removes. A field whose name already has that prefix gets another: "_._.DATE" is a field "_.DATE".
+ * '=' or a control byte. A field with the name of a standard field is written with the prefix "_.", which the reader
+ * removes. A field whose name already has that prefix gets another prefix: "_._.DATE" is a field "_.DATE".
  */
 #ifndef NETLOGGER_RECORD_TEXT_H
 #define NETLOGGER_RECORD_TEXT_H
@@ -146,7 +146,7 @@ typedef struct nl_text_shape {
     size_t field_count;
 } nl_text_shape;
 
-/* Makes the shape of a record, which the caller frees. Returns NULL if memory runs out. */
+/* Creates the shape of a record. The caller frees the shape. Returns NULL if memory runs out. */
 nl_text_shape *nl_text_shape_make(const nl_text_format *format, const nl_record *record);
 void nl_text_shape_free(nl_text_shape *shape); /* shape may be NULL */
 
@@ -160,7 +160,7 @@ bool nl_text_encode(const nl_text_format *format, const nl_record *record, const
 /* Maximum size of a value in quotes. */
 #define NL_TEXT_QUOTED_SIZE(size) (6 * (size) + 2)
 
-/* Writes a value in quotes; the caller has reserved NL_TEXT_QUOTED_SIZE bytes. Returns the end. */
+/* Writes a value in quotes; the caller has reserved NL_TEXT_QUOTED_SIZE bytes. Returns the end of the written bytes. */
 char *nl_text_put_quoted(char *at, nl_string value, const char *hex_escape);
 
 /* Returns the byte for the escape at *at, and moves *at past it. For an unknown escape, returns the backslash. */
@@ -187,7 +187,7 @@ static inline const nl_text_format *nl_text_format_of(nl_format format)
 /* Returns the format of a line by its content, or NULL. */
 const nl_text_format *nl_text_format_of_line(const char *line, size_t size);
 
-/* Returns the size of the classic connection header and the byte-order mark at the start of data. */
+/* Returns the size in bytes of the classic connection header and the byte-order mark at the start of data. */
 size_t nl_text_header_size(const char *data, size_t size);
 
 #endif
