@@ -65,15 +65,16 @@ enum { NL_BLOCK_FLAG_ZSTD = 1 };
 enum { NL_BLOCK_TYPE_OFFSET = 1 };
 
 /*
- * A time question is a block whose payload is one time. The reply is a frame with that time, the times at which the
- * collector received the question and replied, and the name of the collector's host (doc/binary-format.md, "Time").
+ * A time question is a block whose payload is one time and the bytes "\r\n\r\n". The reply is a frame with that time,
+ * the times at which the collector received the question and replied, and the name of the collector's host
+ * (doc/binary-format.md, "Time").
  */
 enum { NL_TIME_QUESTION_SIZE = NL_BLOCK_HEADER_SIZE + 12, NL_TIME_ANSWER_MIN = 24 };
 #define NL_TIME_ANSWER_MAGIC "NLT1"
 
 /*
- * Writes a time question with sent_ns, the send time by this host's clock. The question ends with an empty line, so
- * that a server of another protocol replies at once.
+ * Writes a time question. sent_ns is the time of this host's clock, in nanoseconds since 1970 UTC. The "\r\n\r\n" at
+ * the end makes a server of a line-based protocol, such as HTTP, reply at once.
  */
 void nl_time_question_put(char block[NL_TIME_QUESTION_SIZE], int64_t sent_ns);
 

@@ -25,8 +25,8 @@ struct nl_control_probe {
     nl_probe_kind kind;
     char *pattern;
     char *to;
-    char *command; /* normalized by nl_control_do */
-    uint64_t reported;
+    char *command;     /* the words of the line, separated by single spaces */
+    uint64_t reported; /* the count in the latest report */
 };
 
 /* The words of a line, in a copy of the line. */
@@ -91,7 +91,7 @@ static void free_probe(nl_control_probe *probe)
     free(probe);
 }
 
-/* Returns NULL if memory runs out. */
+/* Returns a probe with the kind and copies of the texts of `wanted`, not attached yet; NULL if memory runs out. */
 static nl_control_probe *make_probe(nl_control_origin origin, const nl_control_probe *wanted, const char *text)
 {
     nl_control_probe *made = nl_memory_check(malloc(sizeof *made));
@@ -109,8 +109,8 @@ static nl_control_probe *make_probe(nl_control_origin origin, const nl_control_p
 }
 
 /*
- * Detaches and frees a probe, and reports its final count. Does not wait for threads that run the probe, because they
- * may be waiting for the writer thread.
+ * Detaches and frees the probe *at, and sets *at to the next probe. If the probe was still attached, reports its final
+ * count. Does not wait for threads that run the probe, because they may be waiting for the writer thread.
  */
 static void probe_detach(nl_log *log, nl_control_probe **at)
 {
@@ -183,7 +183,7 @@ void nl_control_free(nl_log *log)
     pthread_mutex_destroy(&control->mutex);
 }
 
-/* ---- commands; with log NULL they are only checked ---- */
+/* ---- commands; if log is NULL, the functions only check them ---- */
 
 static nl_status do_level(nl_log *log, nl_control_origin origin, const command *c)
 {
@@ -209,7 +209,10 @@ static nl_status do_event(nl_log *log, nl_control_origin origin, const command *
     return NL_OK;
 }
 
-/* Sets the action at the marker; returns NL_END for "off". */
+/*
+ * Sets *kind and *level from the words of a "marker" line. Returns NL_OK, NL_END for "off", or NL_FAILED if the line is
+ * invalid.
+ */
 static nl_status read_marker(const command *c, nl_probe_kind *kind, nl_level *level)
 {
     const char *what = c->count >= 3 ? c->arguments[2] : "", *more = c->count == 4 ? c->arguments[3] : NULL;
@@ -259,7 +262,10 @@ static nl_status do_marker(nl_log *log, nl_control_origin origin, const command 
     return status;
 }
 
-/* A collector must not choose files that the program reads or writes with its user's rights. */
+/*
+ * Returns NL_OK if a collector may set this destination. A collector must not choose files that the program reads or
+ * writes with its user's rights.
+ */
 static nl_status check_collectors_url(const char *text)
 {
     nl_url *url = nl_url_parse(text);
@@ -285,7 +291,7 @@ static nl_status do_destination(nl_log *log, nl_control_origin origin, const com
 
 /* ---- lines ---- */
 
-/* Splits a line at whitespace. Returns false if the line is empty or a comment. */
+/* Splits a line into at most WORDS_MAX words. Returns false if the line is empty or a comment. */
 static bool split(command *c, const char *line, size_t size)
 {
     memcpy(c->text, line, size);
@@ -312,7 +318,7 @@ static nl_status do_command(nl_log *log, nl_control_origin origin, const command
                         c->arguments[0]);
 }
 
-/* Appends the latest error to the failures, up to a limit. */
+/* Appends the latest error to the failures, unless they already have more than 400 bytes. */
 static void add_failure(nl_buffer *failures, size_t line)
 {
     char number[48];

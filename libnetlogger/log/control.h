@@ -35,18 +35,18 @@ typedef enum nl_control_origin {
  */
 typedef struct nl_activation {
     nl_control_origin origin;
-    char *path;     /* NULL: no activation file */
-    char *text;     /* NULL: the file did not exist */
-    nl_buffer done; /* the valid lines of `text`, as normalized commands, each with a NUL */
-    struct stat seen;
-    int64_t look_ns; /* time of the next check on the monotonic clock */
-    int level_before;
+    char *path;       /* NULL: no activation file */
+    char *text;       /* NULL: the file did not exist, or was not read yet */
+    nl_buffer done;   /* the valid lines of `text`, as normalized commands, each with a NUL */
+    struct stat seen; /* state of the file when it was last read */
+    int64_t look_ns;  /* time of the next check on the monotonic clock */
+    int level_before; /* the threshold before the first "level" command */
 } nl_activation;
 
 typedef struct nl_log_control {
-    pthread_mutex_t mutex; /* protects the members up to the next comment; a thread that holds it may lock log->mutex */
+    pthread_mutex_t mutex; /* protects probes and closing; a thread that holds it may lock log->mutex */
     nl_control_probe *probes;
-    bool closing; /* no more probes may be attached */
+    bool closing; /* the log is being closed, so no more probes may be attached */
 
     /* Owned by the writer thread. */
     nl_activation activation;
@@ -63,15 +63,17 @@ typedef struct nl_log_control {
 /* ---- control.c ---- */
 
 /*
- * Executes the commands in text[0..size), or only parses them if log is NULL. Unless good is NULL, appends each valid
- * command to *good, normalized and with its NUL. Returns NL_FAILED with the invalid lines in the error.
+ * Executes the commands in text[0..size), or only parses them if log is NULL. A normalized command is a line whose
+ * words are separated by single spaces. Unless good is NULL, appends each command that succeeded to *good, normalized
+ * and with a NUL. Returns NL_OK, or NL_FAILED with the numbers and errors of the lines that failed; the other lines are
+ * executed.
  */
 nl_status nl_control_do(nl_log *log, nl_control_origin origin, const char *text, size_t size, nl_buffer *good);
 
 /* Undoes a normalized command that the activation no longer contains. Returns NL_OK or NL_FAILED. */
 nl_status nl_control_undo(nl_log *log, const nl_activation *activation, const char *command);
 
-/* Reports changed counts when they are due. Only the writer thread calls it. */
+/* Reports counts that have changed, at most every 10 seconds. Only the writer thread calls it. */
 void nl_control_report(nl_log *log);
 
 /* Detaches all probes of a log that is being closed, and reports the last counts. */

@@ -21,7 +21,7 @@ typedef struct nl_drain {
     nl_record *record;
     char digits[2 * sizeof(nl_span_ids) * NL_SITE_FIELDS_MAX]; /* digits of the IDs in the record */
     nl_level level;                                            /* level of the batch, if one_level is set */
-    uint64_t lost;                                             /* number of events reported as lost */
+    uint64_t lost;  /* number of events that this drain has reported as lost */
     nl_ring **heap; /* for text: rings with events, ordered by the time of their next event */
     size_t heap_size, heap_capacity;
     nl_text_shape **text_shapes; /* for text: indexed by site; NULL if the site has had no events yet */
@@ -35,8 +35,9 @@ typedef struct nl_drain {
 } nl_drain;
 
 /*
- * Prepares a drain. The strings host and prog must outlive the drain. Returns false if memory runs out. Call
- * nl_drain_finish even after a failure.
+ * Initializes a drain and takes the first reading of its clock. The strings host and prog must outlive the drain.
+ * Afterwards, the caller sets the members one_level, zstd_level, sites.shared and sites.size. Returns false if memory
+ * runs out. Call nl_drain_finish even after a failure.
  */
 bool nl_drain_start(nl_drain *drain, nl_format format, nl_string host, nl_string prog);
 void nl_drain_finish(nl_drain *drain);
@@ -46,9 +47,10 @@ void nl_drain_set_format(nl_drain *drain, nl_format format);
 
 /*
  * Reads events up to until_ticks from the pinned rings of a list. Encodes the events and appends them to `out` until
- * `out` has `limit` bytes. Advances the members `at` and `sequence` of each ring. Text records of all rings are ordered
- * by time. Each block has the events of only one ring. Sets *count to the number of records. If memory runs out,
- * returns NL_FAILED with `out` unchanged; the rings' `at` and `sequence` are invalid until nl_ring_pin.
+ * `out` has at least `limit` bytes or, if one_level is set, the level changes. Advances the members `at` and `sequence`
+ * of each ring. Text records of all rings are ordered by time. Each block has the events of only one ring. Sets *count
+ * to the number of appended records and returns NL_OK. If memory runs out, returns NL_FAILED with `out` unchanged; the
+ * rings' `at` and `sequence` are invalid until nl_ring_pin.
  */
 nl_status nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit,
                         uint64_t *count);

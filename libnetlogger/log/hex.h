@@ -31,7 +31,11 @@ static inline void nl_hex_put(char *digits, const void *bytes, size_t size)
     }
 }
 
-/* Sets *four to the four bytes that eight digits encode. Returns 0 if all eight characters are digits. */
+/*
+ * Sets *four to the bytes, in memory order, that the eight digits in x encode; the lowest byte of x is the first digit.
+ * Returns 0 if all eight characters are lower-case hexadecimal digits. Otherwise, returns another value, and *four is
+ * invalid.
+ */
 static inline uint64_t nl_hex_get_word(uint64_t x, uint32_t *four)
 {
     /* '0' to '9' are 0x30 to 0x39; 'a' to 'f' are 0x61 to 0x66. */
@@ -49,7 +53,7 @@ static inline uint64_t nl_hex_get_word(uint64_t x, uint32_t *four)
 }
 
 /*
- * Reads size bytes from 2 * size digits; size is a multiple of 4. Returns false if a character is not a digit, or all
+ * Sets size bytes from 2 * size digits; size is a multiple of 4. Returns false if a character is not a digit, or all
  * digits are zero.
  */
 static inline bool nl_hex_get(const char *digits, void *bytes, size_t size)

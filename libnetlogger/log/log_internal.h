@@ -8,11 +8,11 @@
  *   clock_watch.c     records about the quality of the clock
  *   control.c         changes while the program runs; activation.c: from a file; own_records.c: records of the log
  *
- * Locks are taken in this order: the process's registry (logs and threads); a log's control.mutex (results of
- * commands); the log's mutex (the list of rings, requests to the writer thread); and last, one of the process's locks
- * for site rules (site.c), for the directory in shared memory (session.c) and for markers (marker.c). Producers take
- * locks only at a thread's first event. nl_inside marks a thread that may hold a lock, so that the library rejects an
- * event of a signal handler in this thread. The event could otherwise cause a deadlock.
+ * Locks are taken in this order: the process's registry (logs and threads); a log's control.mutex (probes); the log's
+ * mutex (the list of rings, requests to the writer thread); and last, one of the process's locks for site rules
+ * (site.c), for the directory in shared memory (session.c) and for markers (marker.c). Producers take locks only at a
+ * thread's first event. nl_inside marks a thread that may hold a lock, so that the library rejects an event of a signal
+ * handler in this thread. The event could otherwise cause a deadlock.
  */
 #ifndef NETLOGGER_LOG_LOG_INTERNAL_H
 #define NETLOGGER_LOG_LOG_INTERNAL_H
@@ -37,7 +37,7 @@ struct nl_log {
     unsigned number;         /* unique in the process */
     nl_string host, prog;
 
-    pthread_mutex_t mutex; /* protects the members up to the next comment */
+    pthread_mutex_t mutex; /* protects the members from rings to flush_error */
     nl_ring *rings;
     unsigned rings_made;
     bool running; /* the writer thread runs */
@@ -68,10 +68,12 @@ struct nl_log {
     uint64_t clock_ticks; /* ticks of the latest reading of the clock */
     uint64_t waiting;     /* bytes in the fullest ring in the latest cycle */
     int64_t drained_ns;   /* time when the rings were last emptied, on the monotonic clock; used for blocks */
-    uint64_t flush_ticks; /* nl_flush needs the events up to this reading; 0 if it is not determined yet */
+    uint64_t flush_ticks; /* nl_flush needs the events up to this reading; 0: not determined yet; UINT64_MAX: the log is
+                             being closed, and all events are needed */
     bool left;            /* some events that nl_flush needs are still in the rings */
     bool reported_unnamed;
-    uint64_t lost;    /* number of lost events, including those of threads that have no ring */
+    uint64_t
+        lost; /* number of events that were lost before they reached a ring, which will be counted in the next ring */
     uint64_t refused; /* number of rejected events of signal handlers, which will be counted in the next ring; signal
                        * handlers increment it */
 };
@@ -110,8 +112,8 @@ static inline void nl_leave(const nl_visit *visit)
 
 /*
  * Returns the calling thread's ring, which has space for an event of size bytes and is marked as busy. Returns NULL if
- * the event is lost; the ring then counts the loss. If the thread's events carry a context, the function has already
- * put the context into the ring.
+ * the event is lost; the loss is then counted. If the thread's events carry a context, the function has already put the
+ * context into the ring.
  */
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
 
@@ -134,7 +136,10 @@ nl_status nl_vwrite_after(nl_log *log, const nl_record *head, const char *event,
  */
 nl_status nl_write_put_record(nl_log *log, const nl_record *record);
 
-/* Registers a site that is not registered. Returns false if memory runs out. */
+/*
+ * Registers a site that is not registered yet. If nl_inside is set, does nothing and returns true, because the event
+ * will be rejected. Returns false if memory runs out.
+ */
 bool nl_producer_know_site(nl_event_site *site);
 
 /* Counts an event that is lost before it reaches a ring because memory ran out. */
@@ -156,8 +161,8 @@ bool nl_producer_report_lost(nl_log *log);
 bool nl_log_describe(nl_log *log);
 
 /*
- * Reserves a slot in every thread's array for a new log; returns NL_PRIVATE_SLOTS if all are used. The registry is
- * locked.
+ * Reserves a slot in every thread's array for a new log, and returns its index. Returns the number of slots if all are
+ * used; threads then lock the registry to find their rings in this log. The registry is locked.
  */
 unsigned nl_slot_take(void);
 
@@ -203,10 +208,10 @@ nl_status nl_log_set_destination(nl_log *log, const char *url, bool go_on);
 /* Returns whether the URL names files, by its path or its options. */
 bool nl_log_url_names_file(const nl_url *url);
 
-/* Stores the URL for recovery by another process. */
+/* Stores the URL for recovery by another process, unless it is too long or has a relative path. */
 void nl_log_note_url(nl_log *log);
 
-/* Starts the writer thread unless it is running. */
+/* Starts the writer thread unless it is running. Locks log->mutex. */
 void nl_log_start(nl_log *log);
 
 void nl_registry_lock(void);

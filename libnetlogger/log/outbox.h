@@ -1,7 +1,10 @@
 /*
  * The output of a log. Encoded records wait in a batch in shared memory until the destination has accepted them. While
- * the destination is unreachable, the records go to the spool or to the backup, if the log has one. Only the
- * log's writer thread or a recovery (recover.c) uses an outbox, but any thread may call the functions that say so.
+ * the destination is unreachable, the records go to the spool or to the backup, if the log has one. One thread at a
+ * time uses an outbox: the thread in nl_open, then the log's writer thread, and then the thread in nl_close, after the
+ * writer thread has ended. In a recovery (recover.c), only the recovering thread uses the outbox. There are three
+ * exceptions: any thread may call the functions whose comments say so; any thread that holds log->mutex may call
+ * nl_outbox_make_batch; and at exit, the library calls nl_outbox_is_spooled after it has flushed the log.
  */
 #ifndef NETLOGGER_LOG_OUTBOX_H
 #define NETLOGGER_LOG_OUTBOX_H
@@ -30,36 +33,42 @@ typedef struct nl_outbox {
     nl_destination *destination; /* NULL: not opened yet */
     const nl_log_options *options;
     nl_spool *spool;   /* NULL if it is not open, or the log has no spool */
-    nl_buffer spooled; /* the part of the spool that is being delivered */
+    nl_buffer spooled; /* the records of the spool that are being delivered */
     nl_url *backup_url;
     nl_destination *backup; /* NULL: not in use */
     nl_pace pace;           /* pace of attempts to reach the destination while it is unreachable */
     nl_pace backup_pace;    /* pace of attempts to reach the backup while it is unreachable, too */
-    bool away;              /* the latest attempt failed */
+    bool away;              /* the latest attempt to reach the destination failed */
     uint64_t waiting;       /* records in the batch; atomic, because other threads read it */
     uint64_t to_spool;      /* records written to the spool */
     uint64_t from_spool;    /* records delivered from the spool */
-    bool reports;           /* failures go to nl_report, once per error code */
-    unsigned reported;      /* the reported codes, as bits */
+    bool reports;           /* failures are reported with nl_report, once per error code */
+    unsigned reported;      /* bit N is set if error code N was reported */
     bool hurry;             /* a flush has begun, so one attempt is made now, even with a spool or backup */
 } nl_outbox;
 
-/* Creates the batch in the process's shared memory, also after fork. Returns NL_FAILED if memory runs out. */
+/*
+ * Creates the batch in the process's shared memory. `number` is the number of the log. A child of fork() calls it
+ * again. Returns NL_OK, or NL_FAILED with the reason.
+ */
 nl_status nl_outbox_make_batch(nl_outbox *outbox, unsigned number);
 
 /* Opens the log's spool, if it has one. Returns NL_OK, or NL_FAILED with the reason. */
 nl_status nl_outbox_open_spool(nl_outbox *outbox);
 
-/* Moves encoded records from the rings to the batch, which must have space. */
+/*
+ * Moves encoded records from the rings to the batch, which must have space. `bytes` contains `records` records. The
+ * members `at` and `sequence` of each ring become its new position.
+ */
 void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes, uint64_t records);
 
-/* Returns whether the batch has space for size more bytes. Allocates memory for these bytes. */
+/* Allocates memory for size more bytes in the batch. Returns false if the batch has no space or memory runs out. */
 bool nl_outbox_has_space(nl_outbox *outbox, size_t size);
 
 /*
- * Sends the batch to the destination, or to the spool or backup. Returns NL_OK if nothing is left; NL_AGAIN if it is
- * too early for another attempt; NL_FAILED with the reason. at_once requires an attempt now; if the log has a spool or
- * backup, hurry must also be set.
+ * Sends the batch to the destination, or to the spool or backup. Returns NL_OK if the batch is empty afterwards;
+ * NL_AGAIN if it is too early for another attempt; NL_FAILED with the reason. If at_once is true, makes an attempt now.
+ * If the log has a spool or a backup, an attempt at the destination itself also requires outbox->hurry.
  */
 nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
 
@@ -72,7 +81,7 @@ nl_status nl_outbox_sync(nl_outbox *outbox, bool flush);
 /* Records that the destination failed with the thread's error, and schedules the next attempt. */
 void nl_outbox_note_failure(nl_outbox *outbox);
 
-/* Returns whether the spool has records. */
+/* Returns whether the spool is open and has records. */
 bool nl_outbox_is_spooled(const nl_outbox *outbox);
 
 /* Returns the number of records in the batch. Any thread may call this function. */
@@ -82,7 +91,8 @@ uint64_t nl_outbox_waiting(const nl_outbox *outbox);
 bool nl_outbox_is_empty(const nl_outbox *outbox);
 
 /*
- * Replaces the destination with another open destination, and closes the old destination. The caller frees the old URL.
+ * Closes the destination and replaces it with an open destination. The outbox takes ownership of url and destination;
+ * the caller frees the old URL.
  */
 void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destination, const nl_writer_options *writer);
 

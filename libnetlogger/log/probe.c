@@ -34,8 +34,8 @@ static void make_key(void)
 }
 
 /*
- * Creates the pthread key when the library is loaded. Setting a key that a process creates later allocates memory, and
- * a marker may be in a signal handler.
+ * Creates the pthread key when the library is loaded. A thread that sets a key beyond the first 32 keys of the process
+ * allocates memory, and a marker may be in a signal handler.
  */
 __attribute__((constructor)) static void on_load(void)
 {
@@ -54,7 +54,10 @@ static start *own_start(unsigned slot)
     return &starts[slot];
 }
 
-/* Returns the class of a time: the time itself below 8 ns, otherwise the exponent and the next three bits. */
+/*
+ * Returns the class of a time in nanoseconds. A time below 8 ns is its own class. The class of another time consists of
+ * the binary exponent and the three bits after the highest bit.
+ */
 static unsigned class_of(uint64_t time_ns)
 {
     if (time_ns < 8)
@@ -124,7 +127,10 @@ void nl_probe_pass(nl_probe_object *probe, bool ends, const char *marker, const 
         probe->function(probe->user, marker, fields, count);
 }
 
-/* Returns the quantile per_mille / 1000 of `count` times, in nanoseconds. */
+/*
+ * Returns the approximate quantile per_mille / 1000 of `count` measured times, in nanoseconds: the middle of the class
+ * that contains it, but at most the measured maximum. `count` is greater than 0.
+ */
 static int64_t percentile(const nl_probe_times *times, uint64_t count, unsigned per_mille)
 {
     uint64_t rank = (count * per_mille + 999) / 1000, seen = 0;

@@ -8,10 +8,13 @@
 
 enum {
     NL_TIME_PROBES_MAX = 4096, /* maximum number of NL_PROBE_TIME probes at the same time */
-    NL_TIME_CLASSES = 512,
+    NL_TIME_CLASSES = 512,     /* number of classes of times */
 };
 
-/* Aligned so that no counter lies in two cache lines, which would make atomic addition lock the bus. */
+/*
+ * The number of passes in the threads of one stripe (grace.h). It is aligned so that it does not lie in two cache
+ * lines, because atomic addition would then lock the bus.
+ */
 typedef struct nl_probe_counter {
     uint64_t count __attribute__((aligned(8)));
     char rest_of_the_cache_line[56];
@@ -35,20 +38,21 @@ struct nl_probe_object {
     nl_probe_function function;
     void *user;
     unsigned slot;         /* for NL_PROBE_TIME: slot in which threads store the time of the first marker */
-    nl_probe_times *times; /* for NL_PROBE_TIME: measured times, indexed as counters */
-    bool detached;         /* the probe has no effect, although it is still in a chain */
+    nl_probe_times *times; /* for NL_PROBE_TIME: the measured times; otherwise NULL */
+    bool detached;         /* the probe was detached and has no effect; it may still be in a chain */
     nl_probe_counter counters[NL_GRACE_STRIPES];
 };
 
 /*
- * Handles a pass of a marker. `ends` means that the marker is the second marker of a time measurement. Any thread may
- * call this function.
+ * Does what the probe requires when a thread passes a marker; does nothing if the probe is detached. `ends` means that
+ * the marker is the second marker of a time measurement. Any thread may call this function.
  */
 void nl_probe_pass(nl_probe_object *probe, bool ends, const char *marker, const nl_field *fields, size_t count);
 
-/* Writes the results to *info. */
+/* Sets the ID, the kind and the results of the probe in *info, and all other members to 0. */
 void nl_probe_sum(const nl_probe_object *probe, nl_probe_info *info);
 
+/* Frees a detached probe that no thread uses. */
 void nl_probe_free(nl_probe_object *probe);
 
 #endif

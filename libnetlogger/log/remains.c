@@ -318,7 +318,10 @@ void nl_remains_close_log(nl_remains_log *log)
     nl_mapping_remove(&log->outbox.mapping);
 }
 
-/* The data is written before the header that describes it. If this fails, more records are sent again. */
+/*
+ * Writes the data of a file before the header, which describes the data. If a write fails, a later recovery sends some
+ * records again.
+ */
 static void save_file(const nl_remains *remains, const nl_mapping *mapping, size_t size)
 {
     struct stat status;

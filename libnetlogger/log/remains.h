@@ -25,31 +25,37 @@ typedef struct nl_remains_log {
 } nl_remains_log;
 
 /*
- * Opens parent/name if its process has ended. Returns NL_OK, NL_FAILED, or NL_AGAIN if the process still runs or
- * another process recovers the directory.
+ * Opens the directory `name` in the directory with the descriptor `parent` if its process has ended. Returns NL_OK.
+ * Returns NL_AGAIN if the process still runs, another process recovers the directory, or the directory or its lock file
+ * does not exist. Returns NL_FAILED with the reason on other failures. Only after NL_OK, the caller calls
+ * nl_remains_close.
  */
 nl_status nl_remains_open(nl_remains *remains, int parent, const char *name);
 void nl_remains_close(nl_remains *remains);
 
-/* Sets *count to one more than the largest number of a log, or to 0 if there is no log. Returns NL_OK or NL_FAILED. */
+/*
+ * Sets *count to one more than the largest number of a log, or to 0 if there is no log. Ignores numbers of 1,000,000
+ * and more. Returns NL_OK, or NL_FAILED with the reason if the directory cannot be read; *count is then invalid.
+ */
 nl_status nl_remains_count_logs(const nl_remains *remains, unsigned *count);
 
 /*
- * Opens the file log-NUMBER and its rings, and completes interrupted changes in them. Returns NL_END if this log does
- * not exist; NL_FAILED, without changes, if a file cannot be opened now, for example because memory or descriptors run
- * out.
+ * Opens the file log-NUMBER and its rings, and completes interrupted changes in them. Ignores invalid rings. Returns
+ * NL_OK, or NL_END if the log does not exist or its file is invalid. Returns NL_FAILED, without changes, if a file
+ * cannot be opened now, for example because memory or descriptors run out.
  */
 nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_remains_log *log);
 void nl_remains_close_log(nl_remains_log *log);
 
-/* Writes copied files back, so that a later attempt does not send records again. */
+/* If the files are copied, writes them back, so that a later attempt does not send records again. */
 void nl_remains_save_log(const nl_remains *remains, const nl_remains_log *log);
 
 /*
- * Removes from the batch the records that are in the destination's file. They may be anywhere in the file, because
- * other programs may have appended to it. A truncated record at the end of the file is completed by the next write or,
- * if cut_off is true, removed. `fd` is the file, open for writing. Returns NL_FAILED, with the batch unchanged, if
- * memory runs out or the file cannot be read.
+ * Removes from the batch the records that the destination's file already contains after the offset shared->file_offset.
+ * Records of other programs may precede or follow them. A truncated record at the end of the file is completed by the
+ * next write or, if cut_off is true, removed. `fd` is the file, open for writing. Returns NL_OK, also if `fd` is not a
+ * regular file. Returns NL_FAILED, with the batch unchanged, if memory runs out or the file cannot be read or
+ * truncated.
  */
 nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int fd, bool cut_off);
 

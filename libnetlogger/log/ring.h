@@ -29,8 +29,8 @@ struct nl_ring {
     const nl_ring_policy *policy;
     int64_t
         stuck_since_ns; /* monotonic time since which an event has waited and tail has not moved; 0 if no event waits */
-    uint64_t stuck_tail;
-    nl_ring *next; /* in the log's list */
+    uint64_t stuck_tail; /* tail when the wait ended without free space */
+    nl_ring *next;       /* in the log's list */
     nl_ring *next_of_thread;
     void *log;        /* the ring's log */
     uint64_t refused; /* number of rejected events of signal handlers that shared->lost does not include yet; signal
@@ -41,22 +41,25 @@ struct nl_ring {
     uint64_t at __attribute__((aligned(128))); /* position of the next event */
     uint64_t end;                              /* end of the published events when the cycle began */
     uint64_t sequence;
-    uint64_t safe_ticks; /* all events up to this reading were published when the ring was last seen idle */
-    uint64_t busy_head;  /* the producer's position when it was last seen busy, and the time at which it was seen */
-    uint64_t busy_ticks;
+    uint64_t safe_ticks; /* all events of the thread up to this reading are published */
+    uint64_t
+        busy_head; /* end of the published events when the producer was last seen busy; UINT64_MAX if it was idle */
+    uint64_t busy_ticks;  /* reading at which the producer was first seen busy at busy_head */
     int64_t last_time_ns; /* time of the previous event, so that rounding never makes a thread's times decrease */
 };
 
 /*
- * Creates a ring of size bytes, a power of two of at least 64 KiB, with the name log.number, without using the heap.
+ * Creates a ring of size bytes, a power of two of at least 64 KiB, in the file ring-LOG-NUMBER, without using the heap.
  * Returns NULL with errno on failure.
  */
 nl_ring *nl_ring_make(size_t size, unsigned log, unsigned number);
+
+/* Unmaps and frees a ring, and removes its file. */
 void nl_ring_remove(nl_ring *ring);
 
 /*
  * Creates a ring over existing shared memory with size bytes of events, and takes ownership of the mapping. Returns
- * NULL with errno on failure.
+ * NULL with errno on failure; the caller then still owns the mapping.
  */
 nl_ring *nl_ring_over(const nl_mapping *mapping, size_t size);
 
@@ -64,8 +67,8 @@ nl_ring *nl_ring_over(const nl_mapping *mapping, size_t size);
 void nl_ring_begin_stream(nl_ring *ring);
 
 /*
- * Makes space for an event of size bytes. Returns false if the event is dropped, and counts it. Calls wake when the
- * reader must make space.
+ * Makes space for an event of size bytes. Returns true if the ring has space; otherwise, counts the event as lost and
+ * returns false. Calls wake when the reader must make space.
  */
 bool nl_ring_make_space(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user);
 
@@ -114,7 +117,10 @@ bool nl_ring_is_empty(const nl_ring *ring);
 
 /* ---- the reader's side ---- */
 
-/* Begins reading: sets `at` and `end`. The producer does not overwrite the events between these two positions. */
+/*
+ * Begins reading: sets `at`, `end` and `sequence`. Until nl_ring_unpin, the producer does not overwrite the events
+ * between `at` and `end`.
+ */
 void nl_ring_pin(nl_ring *ring);
 
 /* Returns the event at ring->at; NULL at the end or if the memory is damaged. */
@@ -128,7 +134,7 @@ static inline const char *nl_ring_event(const nl_ring *ring, nl_event_header *he
     return header->size >= sizeof *header && header->size <= left ? event : NULL;
 }
 
-/* Ends reading and frees the events before tail. */
+/* Ends reading. The producer may then move tail again if the policy is "oldest". */
 void nl_ring_unpin(nl_ring *ring);
 
 #endif

@@ -9,8 +9,8 @@
 #include "log/shared.h"
 
 typedef struct nl_mapping {
-    char *memory; /* NULL: nothing is mapped */
-    size_t size;
+    char *memory;  /* NULL: nothing is mapped */
+    size_t size;   /* bytes, including the second mapping */
     int fd;        /* descriptor of another process's file, or -1 */
     bool named;    /* the memory is a file in the process's directory, which outlives the process */
     int error;     /* errno if the memory is not named */
@@ -26,8 +26,8 @@ bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t r
     NL_PRINTF(5, 6);
 
 /*
- * Maps size bytes of a file and, if repeat > 0, the bytes from offset repeat to the end a second time. Returns NULL
- * with errno on failure.
+ * Maps size bytes of a file or, if fd is -1, of new anonymous memory. If repeat > 0, also maps the bytes from the
+ * offset `repeat` to the end a second time. Returns NULL with errno on failure.
  */
 char *nl_mapping_map(int fd, size_t size, size_t repeat);
 
@@ -36,13 +36,13 @@ char *nl_mapping_map(int fd, size_t size, size_t repeat);
  */
 bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to);
 
-/* Unmaps the memory and removes its file. */
+/* Unmaps the memory and removes its file, if this process created one. */
 void nl_mapping_remove(nl_mapping *mapping);
 
 /* Removes the mapping's file, but keeps the memory, which threads may use until the process ends. */
 void nl_mapping_forget(nl_mapping *mapping);
 
-/* Unmaps the memory. If nl_session_keep was called, the file remains for nlrecover. */
+/* Unmaps the memory and leaves the file in the directory. Call nl_session_keep if nlrecover needs the file. */
 void nl_mapping_leave(nl_mapping *mapping);
 
 /* Fills in the header of a file. */
