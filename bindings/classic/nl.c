@@ -115,7 +115,7 @@ void NL_close(NL_log_T log)
 
 /* ---- levels ---- */
 
-/* Indexed by NL_level_t. A level without a counterpart is written by its name. */
+/* Indexed by NL_level_t. If a level is NL_LEVEL_NONE here, the record gets the name as the text of its level. */
 static const struct {
     nl_level level;
     const char *name;

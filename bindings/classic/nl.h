@@ -57,24 +57,28 @@ typedef struct NL_log_T *NL_log_T;
  */
 NL_log_T NL_open(const char *url);
 
-/* Opens the destination of an inactive log. Returns 0, or -1 on failure. */
+/*
+ * Opens the destination of an inactive log; see NL_open for url. Returns 0, or -1 if log is NULL or active, or the
+ * destination cannot be opened.
+ */
 int NL_reopen(NL_log_T log, const char *url);
 
 /* Returns 1 if log has a destination, and 0 otherwise. */
 int NL_is_active(NL_log_T log);
 
+/* Set and return the level of a log. NL_get_level returns NL_LVL_NOLOG if log is NULL. */
 void NL_set_level(NL_log_T log, NL_level_t level);
 NL_level_t NL_get_level(NL_log_T log);
 
 /*
- * Sets the fields that precede the fields of each event, and replaces the previous fields. A NULL format is skipped:
- * the format is then the next argument. Returns NL_OK or NL_ERROR.
+ * Sets the fields that precede the fields of each event, and replaces the previous fields. If format is NULL, the next
+ * argument is the format. Returns NL_OK, or NL_ERROR if log is inactive or the format is invalid.
  */
 NL_result_t NL_set_const(NL_log_T log, const char *format, ...);
 
 /*
  * Write an event, with the current time or with *time. Return NL_OK, also if the level of the log filters the event, or
- * NL_ERROR if the event is lost or the format is invalid.
+ * NL_ERROR if log is inactive, the event is lost, or the format is invalid.
  */
 NL_result_t NL_write(NL_log_T log, NL_level_t level, const char *event, const char *format, ...);
 NL_result_t NL_write_ts(NL_log_T log, struct timeval *time, NL_level_t level, const char *event, const char *format,
@@ -86,13 +90,16 @@ void NL_flush(NL_log_T log);
 /* Flushes, then frees log. NULL is allowed. */
 void NL_close(NL_log_T log);
 
-/* Returns the name of a level, such as "INFO". */
+/* Returns the name of a level, such as "INFO", in static storage; "" if the level is invalid. */
 const char *NL_get_level_name(NL_level_t level);
 
-/* Returns the numeric IPv4 address of this host, or NULL. The caller frees it with free(3). */
+/*
+ * Returns an IPv4 address of this host as text, such as "192.0.2.1"; "127.0.0.1" if it has no other address; NULL on
+ * failure. The caller frees the text with free(3).
+ */
 char *NL_get_ipaddr(void);
 
-/* Set *id to a new UUID, which the caller frees with free(3). Return its length, or -1 on failure. */
+/* Set *id to a new random UUID, which the caller frees with free(3). Return its length in bytes, or -1 on failure. */
 int NL_get_guid(char **id);
 int NL_get_someid(char **id);
 

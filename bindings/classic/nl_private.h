@@ -19,13 +19,17 @@ enum { WRITTEN = 0, LOST = -1 }; /* NL_OK and NL_ERROR of nl.h */
 struct NL_log_T {
     nl_log *log; /* NULL: inactive */
     NL_level_t level;
-    NL_summ_T summ;       /* NULL: none */
-    pthread_mutex_t lock; /* reports an error if its owner locks it again; protects the members below */
+    NL_summ_T summ; /* NULL: none */
+    pthread_mutex_t
+        lock; /* protects the members below; an error-checking mutex, so that a signal handler does not deadlock */
     nl_record *constants; /* host, program and the fields that precede those of an event */
     nl_record *record;    /* the event that is being written */
 };
 
-/* Like NL_set_const and NL_write, with the arguments of the format. time_ns is 0 for the current time. */
+/*
+ * Like NL_set_const and NL_write, but the arguments of the format are a va_list in the first two functions. time_ns is
+ * in nanoseconds since 1970 UTC; 0 means the current time.
+ */
 NL_result_t nl_classic_set_constants(NL_log_T log, const char *format, va_list *arguments);
 NL_result_t nl_classic_write(NL_log_T log, int64_t time_ns, NL_level_t level, const char *event, const char *format,
                              va_list *arguments);

@@ -5,7 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-/* The minimum, maximum, sum and deviation of some numbers (Welford's algorithm). */
+/*
+ * The count, minimum, maximum, sum and mean of some numbers, and the sum of their squared differences from the mean
+ * (Welford's algorithm).
+ */
 typedef struct nl_moments {
     int64_t count;
     double min, max, sum, mean, squares;
@@ -21,8 +24,8 @@ typedef struct nl_stream {
     struct nl_stream *next; /* in the order of their first blocks */
     NL_transfer_op_t operation;
     NL_transfer_streamid_t id;
-    int64_t start_ns;    /* of the current block; 0: none */
-    nl_blocks all, last; /* since NL_transfer_init, and in the current interval */
+    int64_t start_ns;    /* start of the current block; 0: no block has started */
+    nl_blocks all, last; /* all blocks since NL_transfer_init, and the blocks of the current interval */
     char transfer[];
 } nl_stream;
 
@@ -30,7 +33,7 @@ struct NL_summ_T {
     pthread_mutex_t lock; /* protects all members */
     NL_log_T output;      /* NULL: none */
     bool owns_output, is_active, passes_events;
-    int64_t interval_ns; /* at most 0: none */
+    int64_t interval_ns; /* 0 or less: no periodic summaries */
     NL_level_t level;
     nl_stream *streams;
     NL_log_T *logs;
@@ -255,7 +258,10 @@ char *NL_transfer_get_result_string(NL_summ_T summ, const char *id)
 
 /* ---- events ---- */
 
-/* Returns the stream of an event, which is new if make is true; NULL if there is no such stream. */
+/*
+ * Returns the stream of an event. If there is no such stream, creates it if make is true; otherwise, returns NULL.
+ * Returns NULL also if memory runs out. The lock is held.
+ */
 static nl_stream *stream_find(NL_summ_T summ, NL_transfer_op_t operation, const char *transfer,
                               NL_transfer_streamid_t id, bool make)
 {

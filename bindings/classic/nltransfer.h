@@ -35,24 +35,31 @@ typedef unsigned long long NL_transfer_streamid_t;
 typedef unsigned long long NL_transfer_blockid_t;
 
 /*
- * Begins to summarize transfers. Writes a summary of each stream every interval microseconds, if interval is positive,
- * and at the end, with the given level. Returns 0.
+ * Begins to summarize transfers. If interval is positive, writes a summary of each stream about every interval
+ * microseconds, when a block ends. NL_transfer_finalize writes the final summaries. All summaries have the given level.
+ * Returns 0, or -1 if summ is NULL.
  */
 int NL_transfer_init(NL_summ_T summ, int64_t interval, NL_level_t level);
 
-/* Writes the summarized events to the log, too. */
+/*
+ * Makes NL_transfer_start and NL_transfer_end also write the events that the summary includes. By default, only the
+ * summaries are written.
+ */
 void NL_transfer_set_passthrough(NL_summ_T summ);
 
-/* Log the start and the end of the transfer of a block. id is the identifier of the whole transfer. */
+/*
+ * Log the start and the end of the transfer of a block. id is the identifier of the whole transfer. bytes is the size
+ * of the block.
+ */
 void NL_transfer_start(NL_log_T log, NL_level_t level, NL_transfer_op_t operation, const char *id,
                        NL_transfer_streamid_t stream, NL_transfer_blockid_t block);
 void NL_transfer_end(NL_log_T log, NL_level_t level, NL_transfer_op_t operation, const char *id,
                      NL_transfer_streamid_t stream, NL_transfer_blockid_t block, double bytes);
 
-/* Writes the summaries of all blocks. Later events are not summarized. */
+/* Writes a summary of each stream, with all its blocks since NL_transfer_init. Later events are not summarized. */
 void NL_transfer_finalize(NL_summ_T summ);
 
-/* Returns the number of streams that the summary has for an operation and an identifier. */
+/* Returns the number of streams with at least one block that the summary has for an operation and an identifier. */
 unsigned NL_transfer_get_num_streams(NL_summ_T summ, NL_transfer_op_t operation, const char *id);
 
 /*

@@ -361,8 +361,9 @@ class attached
     nl_context previous;
 };
 
-/** Joins the values of tracestate headers into one value (see nl_tracestate_append). Returns "" if a value is
- * invalid. */
+/**
+ * Joins the values of tracestate headers into one value (see nl_tracestate_append). Returns "" if a value is invalid.
+ */
 template <class Headers> std::string join_tracestate(const Headers &headers)
 {
     char state[NL_TRACESTATE_SIZE] = "";
@@ -452,8 +453,7 @@ class log
      *
      * @param prog the program's name in every record
      * @param url the destination, see nl_open; nullptr: $NETLOGGER_DEST
-     * @throws netlogger::error if the URL is invalid or can never work, but not if the destination is unreachable
-     * now
+     * @throws netlogger::error if the URL is invalid or can never work, but not if the destination is unreachable now
      */
     explicit log(const char *prog, const char *url = nullptr) : handle(nl_open(prog, url))
     {
@@ -512,7 +512,11 @@ class log
         return detail::put(handle, &site::it, detail::capture(fields.value)...);
     }
 
-    /** Writes an event with a name that is known only at run time. This takes several times as long. */
+    /**
+     * Writes an event with a name that is known only at run time. This takes several times as long.
+     *
+     * @return false if the event is off or lost, or a value was truncated
+     */
     template <nl_level Level = NL_USAGE, class... Names, class... Values>
     bool event(std::string_view name, const field<Names, Values> &...fields) const noexcept
     {
@@ -560,7 +564,7 @@ class log
         return netlogger::span(*this, place{}, nl_private_current.context, true, fields...);
     }
 
-    /** Begins a span with another parent. The span is not the current context, and may end in any thread. */
+    /** Begins a span with the given parent. The span is not the current context, and may end in any thread. */
     template <nl_level Level = NL_USAGE, char... Text, class... Names, class... Values>
     [[nodiscard]] netlogger::span detached_span(const context &parent, event_name<Text...>,
                                                 const field<Names, Values> &...fields) const noexcept
@@ -574,7 +578,7 @@ class log
      *
      * @param name the name of the event
      * @param format such as "SEND.SZ=%ld FILE=%s"; nullptr for no fields
-     * @return false if the log is off or the event is lost
+     * @return false if the log or the level is off, the event is lost, or a value was truncated
      */
     bool write(nl_level level, const char *name, const char *format, ...) const noexcept NL_PRINTF(4, 5);
 
@@ -585,8 +589,7 @@ class log
     }
 
     /**
-     *  Sets the policy for an event whose ring is full (see nl_set_policy). Call it before other
-     * threads use the log.
+     * Sets the policy for an event whose ring is full (see nl_set_policy). Call it before other threads use the log.
      *
      * @param block_ns maximum wait in nanoseconds
      * @param keep_level for NL_POLICY_LEVEL
@@ -740,12 +743,12 @@ class record
     {
         return view(data->host);
     }
-    /** Returns the program. */
+    /** Returns the program. The result is empty if the record has no program. */
     std::string_view prog() const
     {
         return view(data->prog);
     }
-    /** Returns the name of the event. */
+    /** Returns the name of the event. The result is empty if the record has no event. */
     std::string_view event() const
     {
         return view(data->event);
@@ -770,7 +773,7 @@ class record
         nl_field field;
         return nl_record_find(data, name, &field) ? std::optional(value(field)) : std::nullopt;
     }
-    /** Returns the record as text or as a block. @throws netlogger::error if the format cannot represent it */
+    /** Returns the record as a line of text. @throws netlogger::error if the format is not text or memory runs out */
     std::string encode(nl_format format) const
     {
         nl_buffer buffer{};
@@ -842,7 +845,7 @@ class reader
     /**
      * Opens a source.
      *
-     * @param source a file, "-", a collector: see nl_reader_open
+     * @param source a file, "-" for standard input, or the URL of a collector: see nl_reader_open
      * @param where an expression that selects records (filter.h); "": all
      * @param follow wait at the end of a file for more records
      * @throws netlogger::error if the source cannot be opened or where is invalid
@@ -998,7 +1001,8 @@ class probe
     /** The function that calling() attaches. It is called in the thread that passes the marker, and must not throw. */
     using function = std::function<void(const char *marker, const nl_field *fields, std::size_t field_count)>;
 
-    /** Logs each pass to log, which must outlive the probe. @throws netlogger::error if the pattern is empty */
+    /** Logs each pass to log, which must outlive the probe. @throws netlogger::error if the pattern is empty or log off
+     */
     static probe logging(const std::string &pattern, const netlogger::log &log, nl_level level = NL_USAGE)
     {
         return probe(nl_marker_attach_log(pattern.c_str(), log.get(), level));

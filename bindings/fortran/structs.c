@@ -54,7 +54,10 @@ void nl_fortran_record_add_bool(nl_record *record, const char *name, bool value)
 
 enum { NAME_SIZE = 4001 };
 
-/* The event of the record contains the name of the span. */
+/*
+ * Begins a span with the level and the fields of the record, and makes it the current context if it is logged. The name
+ * of the span is the event of the record.
+ */
 void nl_fortran_span_begin(fortran_span *span, nl_log *log, const nl_record *record)
 {
     char name[NAME_SIZE];
@@ -77,7 +80,10 @@ void nl_fortran_span_end(fortran_span *span, nl_log *log, const nl_record *recor
     nl_span_end_fields(&span->span, record->fields, record->field_count);
 }
 
-/* If traceparent is NULL, attaches the context of the environment variable TRACEPARENT. */
+/*
+ * Attaches the context of a traceparent or, if it is NULL, of the environment variable TRACEPARENT. If the text is
+ * invalid or the variable is missing, attaches the empty context.
+ */
 void nl_fortran_attach(const char *traceparent)
 {
     nl_context context;

@@ -2,8 +2,9 @@
  * The native part of the Java binding, which defines the functions that Native.java declares. It includes the library,
  * so that the jar needs no other files of this project.
  *
- * Texts are passed as UTF-8 bytes, because JNI strings cannot represent all of them. If these functions fail, Java code
- * throws the exceptions.
+ * Texts are passed as UTF-8 bytes, because JNI strings cannot represent all of them. If memory runs out, or opening a
+ * log or reading fails, these functions throw an exception. For other failures, they return a value, and the Java code
+ * throws the exception.
  */
 #include <netlogger.h>
 
@@ -57,7 +58,7 @@ static user *users; /* protected by users_lock */
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t user_key;
 static __thread user *own_user __attribute__((tls_model("initial-exec")));
-static bool every_use_has_a_fence; /* the kernel does not support membarrier */
+static bool every_use_has_a_fence; /* set if the kernel does not support membarrier(2) */
 
 static void forget_user(void *gone)
 {
@@ -77,7 +78,7 @@ __attribute__((constructor)) static void begin(void)
     every_use_has_a_fence = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
 }
 
-/* Throws OutOfMemoryError, because a library must not end its host program. */
+/* Throws OutOfMemoryError. */
 static void throw_out_of_memory(JNIEnv *env)
 {
     jclass error = (*env)->FindClass(env, "java/lang/OutOfMemoryError");
@@ -85,7 +86,7 @@ static void throw_out_of_memory(JNIEnv *env)
         (*env)->ThrowNew(env, error, "netlogger: out of native memory");
 }
 
-/* Returns NULL with a pending exception if memory runs out. */
+/* Registers the calling thread as a user of logs. Returns NULL with a pending exception if memory runs out. */
 static user *make_user(JNIEnv *env)
 {
     user *made = calloc(1, sizeof *made);
@@ -143,8 +144,9 @@ static void wait_for_users(const java_log *of)
 }
 
 /*
- * Returns a copy with a NUL, which the caller frees. Returns NULL if the Java object is null or an exception is
- * pending. `size` may be NULL.
+ * Returns a copy of the bytes with a NUL, which the caller frees. Sets *size, unless size is NULL, to the number of
+ * bytes without the NUL. Returns NULL if `bytes` is null, an exception is pending, or memory runs out; in the last
+ * case, an exception is then pending.
  */
 static char *copy_bytes(JNIEnv *env, jbyteArray bytes, size_t *size)
 {
@@ -286,7 +288,7 @@ JAVA(jint, writeText)(JNIEnv *env, jclass class, jlong handle, jbyteArray event,
     return result;
 }
 
-/* Copies the names, each of which the caller frees. */
+/* Sets out[0..count) to copies of the names, which the caller frees. Stops if an exception is pending. */
 static void copy_names(JNIEnv *env, jobjectArray names, nl_string *out, jsize count)
 {
     for (jsize i = 0; i < count; i++) {
@@ -446,7 +448,10 @@ JAVA(jbyteArray, currentContext)(JNIEnv *env, jclass class)
     return give_context(env, &current);
 }
 
-/* If text is NULL, reads the environment variable TRACEPARENT. */
+/*
+ * Returns the context of a traceparent or, if text is null, of the environment variable TRACEPARENT. The context is
+ * empty if the text is invalid.
+ */
 JAVA(jbyteArray, parseTraceparent)(JNIEnv *env, jclass class, jbyteArray text)
 {
     (void)class;

@@ -174,19 +174,19 @@ NETLOGGER_CLASSIC_API void NetLoggerSetLevel(NL_Handle *handle, int log_level);
 /*
  * Set the fields (NAME=value ...) that precede the fields of each event of the handle, or of all handles. The text is
  * copied and replaces the previous text; "" removes it. NetLoggerSetTag returns 1, or 0 if handle is NULL.
- * NetLoggerSetGlobalTag returns 0. As in the original toolkit, NULL removes the tag of a handle and does not change the
- * global tag.
+ * NetLoggerSetGlobalTag returns 0. If memory runs out, both functions return -1 and keep the previous text. As in the
+ * original toolkit, NULL removes the tag of a handle and does not change the global tag.
  */
 NETLOGGER_CLASSIC_API int NetLoggerSetTag(NL_Handle *handle, const char *tag);
 NETLOGGER_CLASSIC_API int NetLoggerSetGlobalTag(const char *tag);
 
 /*
  * Sends all buffered events and waits until they are sent. Returns 1, 0 if handle is NULL, or -1 if some events could
- * not be sent; the log keeps these and tries again.
+ * not be sent; the log keeps these events and tries again.
  */
 NETLOGGER_CLASSIC_API int NetLoggerFlush(NL_Handle *handle);
 
-/* Flushes like NetLoggerFlush, returns the same values, and always frees the handle. */
+/* Flushes and closes the log, and always frees the handle. Returns the same values as NetLoggerFlush. */
 NETLOGGER_CLASSIC_API int NetLoggerClose(NL_Handle *handle);
 
 #ifdef __cplusplus

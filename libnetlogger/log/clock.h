@@ -14,8 +14,8 @@
 enum { NL_CLOCK_POINTS = 256 };
 
 typedef struct nl_clock {
-    bool slow; /* there is no usable counter, and ticks are from nl_private_slow_ticks */
-    size_t count;
+    bool slow;                              /* there is no usable counter, and ticks are from nl_private_slow_ticks */
+    size_t count;                           /* number of points */
     nl_clock_point points[NL_CLOCK_POINTS]; /* ordered by ticks */
     size_t segment;                         /* index of the point where the segment in use begins */
     uint64_t segment_ticks;                 /* length of the segment in use; 0 if there is no usable segment */
@@ -31,7 +31,7 @@ void nl_clock_start(nl_clock *clock);
 /* Takes a reading and returns its ticks. The times of events up to this reading can then be computed. */
 uint64_t nl_clock_update(nl_clock *clock);
 
-/* Like nl_clock_time_ns, for ticks outside of the segment in use. */
+/* Like nl_clock_time_ns, for ticks outside the segment in use. */
 int64_t nl_clock_find_time_ns(nl_clock *clock, uint64_t ticks);
 
 /* A copy of the segment in use, which a loop can keep in registers. */
@@ -65,16 +65,19 @@ static inline int64_t nl_clock_time_ns(nl_clock *clock, uint64_t ticks)
     return nl_clock_find_time_ns(clock, ticks);
 }
 
-/* Returns the time of the latest reading; 0 before the first. */
+/* Returns the time of the latest reading, in nanoseconds since 1970 UTC; 0 before the first reading. */
 static inline int64_t nl_clock_latest_ns(const nl_clock *clock)
 {
     return clock->count > 0 ? clock->points[clock->count - 1].time_ns : 0;
 }
 
-/* Returns the approximate number of ticks in a duration. */
+/* Returns the approximate number of ticks in a duration. If the rate is unknown, this is the number of nanoseconds. */
 uint64_t nl_clock_ticks(const nl_clock *clock, int64_t duration_ns);
 
-/* Save two distant points for another process that continues later, and restore them. */
+/*
+ * Save two points that determine the latest rate, and restore a clock from them in another process. nl_clock_restore
+ * ignores invalid points.
+ */
 void nl_clock_save(const nl_clock *clock, nl_clock_point points[2]);
 void nl_clock_restore(nl_clock *clock, const nl_clock_point points[2], bool slow);
 

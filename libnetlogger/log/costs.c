@@ -144,7 +144,10 @@ static void free_measuring(measuring *m)
     free(m);
 }
 
-/* Returns NULL if memory runs out. */
+/*
+ * Returns the input for measuring all registered sites, which the caller frees with free_measuring; NULL if memory runs
+ * out.
+ */
 static measuring *prepare(void)
 {
     measuring *m = nl_memory_check(calloc(1, sizeof *m));

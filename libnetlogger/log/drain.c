@@ -155,7 +155,7 @@ void nl_drain_lose(nl_drain *drain, nl_ring *ring, uint64_t ticks, const char *r
     nl_record_add_string(drain->record, "REASON", reason, strlen(reason));
 }
 
-/* Rounds a time to microseconds, because times in text have six fractional digits. Returns the result. */
+/* Returns a time rounded down to microseconds, because times in text have six fractional digits. */
 static int64_t round_time(int64_t time_ns)
 {
     int64_t part = time_ns % 1000;
@@ -226,7 +226,7 @@ static bool event_record(nl_drain *drain, nl_ring *ring, uint32_t id, const char
     return site != NULL && typed_record(drain, site, payload, payload + size);
 }
 
-/* Reading fails if the program composed the event with invalid names or types, or overwrote its memory. */
+/* Returns false if the program composed the event with invalid names or types, or overwrote its memory. */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
 {
     nl_record_clear(drain->record);
@@ -285,7 +285,8 @@ static void fill_heap(nl_drain *drain, nl_ring *rings)
 }
 
 /*
- * Returns the shape of the site's lines, which the site's first record determines; NULL if the site is not registered.
+ * Returns the shape of the site's lines, which the site's first record determines; NULL for an event without a
+ * registered site, or if memory runs out.
  */
 static const nl_text_shape *text_shape(nl_drain *drain, const nl_text_format *format, uint32_t id)
 {
@@ -305,7 +306,10 @@ static const nl_text_shape *text_shape(nl_drain *drain, const nl_text_format *fo
     return drain->text_shapes[id];
 }
 
-/* Encodes one event and counts its record. Returns false if the event must wait for the next batch. */
+/*
+ * Encodes one event and counts its record. Returns false if the event must wait for the next batch, because it has
+ * another level or memory ran out.
+ */
 static bool drain_put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                            nl_buffer *out, uint64_t *count)
 {

@@ -355,8 +355,9 @@ static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until, uint64_t
 /* ---- a block ---- */
 
 /*
- * Handles an event that does not fit into a block of `count` records. The event begins the next block, or is lost if it
- * is too large for any block.
+ * Handles an event that does not fit into a block of `count` records. If count is greater than 0, returns false, and
+ * the event begins the next block. Otherwise, the event is too large for any block: adds a report of its loss, and
+ * returns false if memory runs out.
  */
 static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *header, uint64_t count)
 {

@@ -6,7 +6,7 @@
 
 #include "log/drain.h"
 
-enum { ROUNDING_NS = 2000 };
+enum { ROUNDING_NS = 2000 }; /* a decrease of less than this is not a step of the clock */
 
 /*
  * Returns the time of an event. A thread's times can decrease only because of a step of the clock, not because of
@@ -37,7 +37,10 @@ void nl_drain_block_record(nl_drain *drain, const nl_ring *ring, nl_buffer *out)
 /* Discards the unfinished block. */
 void nl_drain_block_forget(nl_drain *drain);
 
-/* Appends a block of the ring's events to `out`. Returns the number of its records. */
+/*
+ * Appends to `out` a block of the ring's events up to until_ticks, and advances ring->at and ring->sequence. Returns
+ * the number of records in the block.
+ */
 uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl_buffer *out);
 
 #endif

@@ -95,7 +95,7 @@ static bool can_have_sites(const nl_event_kind *kind)
 
 /*
  * Returns the shared kind that equals kind. If no shared kind is equal, shares kind and returns it. Returns NULL if
- * memory runs out.
+ * NL_EVENT_KINDS_MAX kinds are already shared.
  */
 static nl_event_kind *share(nl_event_kind *kind)
 {

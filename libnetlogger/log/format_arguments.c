@@ -80,7 +80,10 @@ static length read_length(const char **at)
     return LENGTH_NONE;
 }
 
-/* Parses the conversion that begins at *at. Returns NL_FAILED on failure. */
+/*
+ * Parses the conversion that begins at *at, and advances *at. Returns NL_FAILED if the conversion is invalid or too
+ * long.
+ */
 static nl_status read_conversion(nl_plan_piece *piece, const char **at)
 {
     piece->text = (*at)++;
@@ -114,7 +117,7 @@ static const char *skip_blanks(const char *at)
     return at + strspn(at, " \t\r\n");
 }
 
-/* Returns NULL if memory runs out. */
+/* Appends an empty piece to the plan and returns it; NULL if memory runs out. */
 static nl_plan_piece *add_piece(nl_plan *plan)
 {
     nl_plan_piece *pieces = nl_memory_check(reallocarray(plan->pieces, plan->piece_count + 1, sizeof *pieces));
@@ -310,7 +313,7 @@ static nl_status format_arguments_add_text(conversion *c, const char *text, size
     return NL_OK;
 }
 
-/* Replaces a '*' by the next argument. Returns NL_FAILED on failure. */
+/* Replaces a '*' by the next argument. Returns NL_FAILED if the conversion becomes too long. */
 static nl_status add_number(conversion *c, va_list *arguments)
 {
     char number[16];

@@ -19,9 +19,10 @@ typedef struct nl_plan_piece nl_plan_piece;
 typedef struct nl_plan_field {
     const char *name; /* with a NUL; owned by the plan */
     size_t name_size;
-    unsigned char raw_type; /* NL_RAW_..., its encoding in a ring: a string or an integer of 32 or 64 bits */
-    unsigned char taken_as;
-    size_t piece, piece_count; /* the pieces of its value in the format */
+    unsigned char raw_type;    /* NL_RAW_..., its encoding in a ring: a string or an integer of 32 or 64 bits */
+    unsigned char taken_as;    /* how to read the argument (format_arguments.c) */
+    size_t piece, piece_count; /* index of the first part (text or conversion) of its value in the format, and number of
+                                  its parts */
 } nl_plan_field;
 
 typedef struct nl_plan {
@@ -33,19 +34,21 @@ typedef struct nl_plan {
 } nl_plan;
 
 /*
- * Parses a format; NULL has no fields. Returns NL_FAILED with an empty plan if the format is not a sequence of
- * NAME=value, or has %n or an unknown conversion. Free the plan with nl_plan_free in either case.
+ * Parses a format; NULL has no fields. Returns NL_OK. Returns NL_FAILED with the reason and an empty plan if the format
+ * is not a sequence of NAME=value, has %n or an unknown conversion, or memory runs out. Free the plan with nl_plan_free
+ * in either case.
  */
 nl_status nl_plan_make(nl_plan *plan, const char *format);
 void nl_plan_free(nl_plan *plan);
 
-/* Returns the number of printed values. */
+/* Returns the number of fields whose values nl_plan_take prints. */
 unsigned nl_plan_printed(const nl_plan *plan);
 
 /*
  * Stores the arguments of a call in fields, which has space for field_count, as NL_TYPE_STRING, NL_TYPE_INT or
- * NL_TYPE_UINT. The strings point to arguments or into `scratch`, which the function clears first. `error` is the value
- * of %m. Returns NL_FAILED if a value cannot be printed. Threads may share a plan.
+ * NL_TYPE_UINT. The strings point to arguments or into `scratch`, which the function clears first. `error` is the errno
+ * value for %m. Returns NL_OK, or NL_FAILED with the reason if a value cannot be printed or memory runs out. Threads
+ * may share a plan.
  */
 nl_status nl_plan_take(const nl_plan *plan, nl_field *fields, nl_buffer *scratch, int error, va_list *arguments);
 

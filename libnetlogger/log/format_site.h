@@ -14,8 +14,8 @@
 
 typedef struct nl_format_site {
     nl_event_site site; /* has a number only if is_typed */
-    bool is_typed;
-    bool is_shared; /* shared by all threads */
+    bool is_typed;      /* the values of its events go into the ring with their types, not as whole records */
+    bool is_shared;     /* shared by all threads */
     nl_level level;
     char *event, *format; /* copies; format may be NULL */
     size_t event_size;
@@ -35,7 +35,7 @@ typedef struct nl_format_cache {
 
 /*
  * Returns the site, which it creates if necessary. The site is valid until the thread's next call. Returns NULL with
- * the reason if the format is invalid. Not reentrant. Do not call it while nl_inside is set.
+ * the reason if the format is invalid or memory runs out. Not reentrant. Do not call it while nl_inside is set.
  */
 nl_format_site *nl_format_site_find(nl_format_cache *cache, nl_level level, const char *event, const char *format);
 

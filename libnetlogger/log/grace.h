@@ -3,7 +3,8 @@
  *
  * A thread that uses an object enters, finds the object, uses it, and leaves. To free an object, make it unreachable,
  * wait for the grace period, and free it. The grace period ends when every thread that had entered has left. Entering
- * and leaving each take one atomic addition to a cache line that few threads share. Safe in signal handlers.
+ * and leaving each take one atomic addition to a cache line that few threads share. Signal handlers may enter and
+ * leave.
  */
 #ifndef NETLOGGER_LOG_GRACE_H
 #define NETLOGGER_LOG_GRACE_H

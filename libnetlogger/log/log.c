@@ -171,7 +171,7 @@ static bool is_file_option(const char *name)
 
 static void append_whole_url(nl_buffer *out, const char *directory, const nl_url *url);
 
-/* Appends a URL as the value of an option. */
+/* Appends the URL of a backup, with absolute paths, as the value of an option. */
 static void append_backup(nl_buffer *out, const char *directory, const char *value)
 {
     nl_buffer whole = {0};
@@ -285,8 +285,8 @@ static char *whole_path(const char *path)
 }
 
 /*
- * Stores the URL for recovery unless it is too long. A log whose URL is too long can only be recovered to another
- * destination.
+ * Stores the URL for recovery, unless it is too long or has a relative path. Without a stored URL, a log can only be
+ * recovered to another destination.
  */
 void nl_log_note_url(nl_log *log)
 {
@@ -298,8 +298,8 @@ void nl_log_note_url(nl_log *log)
 }
 
 /*
- * Parses the URL of the destination that is used while the first destination is unreachable. Returns NL_FAILED on
- * failure.
+ * Parses the URL of the backup, which the log uses while the destination is unreachable. Returns NL_OK, also without a
+ * backup, or NL_FAILED with the reason.
  */
 static nl_status open_backup(nl_log *log)
 {
@@ -321,7 +321,8 @@ static nl_destination_options destination_options(nl_log *log, const nl_writer_o
 
 /*
  * Opens the destination. Returns NL_OK also if the destination cannot be reached now; the log then tries again later.
- * Returns NL_FAILED if the URL can never work.
+ * Returns NL_FAILED if the backup's URL is invalid, the spool cannot be opened, or the destination can never work and
+ * the log has no backup.
  */
 static nl_status open_destination(nl_log *log)
 {
@@ -380,7 +381,10 @@ static void begin_activation(nl_log *log)
     nl_log_start(log);
 }
 
-/* Sets *quiet if the URL contains quiet=yes. */
+/*
+ * Opens a log, and takes ownership of url. Sets *quiet if the URL contains quiet=yes. Returns NULL with the reason on
+ * failure.
+ */
 static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *environment, bool *quiet)
 {
     nl_log *log = nl_memory_check(calloc(1, sizeof *log));
@@ -570,9 +574,9 @@ static void leave_for_recovery(nl_log *log)
 }
 
 /*
- * Prepends to the thread's error the number of undelivered events and where they are. `waiting` is the number of events
- * that could not be sent, and `lost` is the number of events that never entered a ring. `kept` means that the waiting
- * events stay in shared memory.
+ * Prepends to the thread's error the number of undelivered events and their location, and returns NL_FAILED. `waiting`
+ * is the number of events that could not be sent, and `lost` is the number of events that never entered a ring. `kept`
+ * means that the waiting events stay in shared memory.
  */
 static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t lost, bool kept)
 {
@@ -677,7 +681,7 @@ static bool finish_at_exit(nl_log *log)
     return all_sent;
 }
 
-/* Sends the events of logs that the program has not closed, and removes the shared memory. */
+/* Sends the events of logs that the program has not closed. Removes the shared memory if all events are sent. */
 __attribute__((destructor)) static void at_exit(void)
 {
     const nl_visit visit = nl_enter();

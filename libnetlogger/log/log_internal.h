@@ -72,8 +72,7 @@ struct nl_log {
                              being closed, and all events are needed */
     bool left;            /* some events that nl_flush needs are still in the rings */
     bool reported_unnamed;
-    uint64_t
-        lost; /* number of events that were lost before they reached a ring, which will be counted in the next ring */
+    uint64_t lost;    /* number of events lost before they reached a ring; the next ring will count them */
     uint64_t refused; /* number of rejected events of signal handlers, which will be counted in the next ring; signal
                        * handlers increment it */
 };

@@ -271,8 +271,8 @@ static void delist(nl_probe_object **at)
 }
 
 /*
- * Appends the probe to the list with a new number, and arms its markers. Returns 0, with the probe detached, if memory
- * runs out. The lock is held.
+ * Appends the probe to the list with a new number, and arms its markers. Returns the number, or 0, with the probe
+ * detached, if memory runs out. The lock is held.
  */
 static nl_probe enlist(nl_probe_object *probe)
 {

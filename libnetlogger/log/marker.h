@@ -9,7 +9,7 @@
 
 /*
  * Like nl_marker_detach, but does not wait, because a thread that runs a probe may be waiting for the writer thread.
- * Stores the probe's results in *info, unless info is NULL.
+ * Stores the probe's results in *info, unless info is NULL. Returns NL_OK, or NL_END if no such probe exists.
  */
 nl_status nl_marker_detach_at_once(nl_probe probe, nl_probe_info *info);
 

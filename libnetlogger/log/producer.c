@@ -49,7 +49,10 @@ static void remove_thread(nl_thread *thread)
     nl_pages_free(thread, sizeof *thread);
 }
 
-/* Counts events that were lost or refused while threads had no ring in the log or this ring was busy. */
+/*
+ * Counts in this ring the events that were lost or rejected while the ring was busy, and those of threads that had no
+ * ring in the log.
+ */
 static void count_refused(nl_ring *ring)
 {
     nl_log *log = ring->log;
@@ -110,8 +113,8 @@ static void make_key(void)
 }
 
 /*
- * Creates the pthread key when the library is loaded. Setting a key that a process creates later allocates memory, and
- * a thread's first event may be in a signal handler.
+ * Creates the pthread key when the library is loaded. A thread that sets a key beyond the first 32 keys of the process
+ * allocates memory, and a thread's first event may be in a signal handler.
  */
 __attribute__((constructor)) static void on_load(void)
 {

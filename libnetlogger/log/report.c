@@ -43,7 +43,10 @@ static bool is_still_standard_error(void)
     return nl_identity_holds(&opened, STDERR_FILENO);
 }
 
-/* Drops a line that does not fit into a pipe, because a pipe without a reader must not block the program. */
+/*
+ * Prints a line of size bytes on standard error. Drops a line that does not fit into a pipe, because a pipe without a
+ * reader must not block the program.
+ */
 static void print_line(char *line, size_t size)
 {
     static const char prefix[] = "netlogger: ";

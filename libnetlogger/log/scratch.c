@@ -34,8 +34,8 @@ static void make_key(void)
 }
 
 /*
- * Creates the pthread key when the library is loaded, because setting a key that a process creates later allocates
- * memory.
+ * Creates the pthread key when the library is loaded, because a thread that sets a key beyond the first 32 keys of the
+ * process allocates memory.
  */
 __attribute__((constructor)) static void on_load(void)
 {

@@ -37,8 +37,8 @@ enum {
 };
 
 /*
- * The maximum size of an event in bytes. The event's text can be four times as large. The batch may already have 256
- * KiB. An event whose text did not fit after these bytes would block all later events.
+ * The maximum size of an event in bytes. The event's text can be four times as large. It must fit into the batch, which
+ * may already have 256 KiB. Otherwise, it would block all later events.
  */
 enum { NL_EVENT_MAX = 960 << 10 };
 _Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "the batch can hold the largest event");
@@ -64,21 +64,22 @@ typedef struct nl_span_ids {
 
 /* Follows the header of an NL_SITE_LOST event. */
 typedef struct nl_lost_event {
-    uint64_t full;    /* number of events that were dropped because the ring was full or the event was too large */
-    uint64_t refused; /* events of signal handlers that interrupted another event */
-    uint64_t from_ticks;
-    uint64_t to_ticks;
+    uint64_t full; /* number of events that were dropped because the ring was full, the event was too large, or memory
+                      ran out */
+    uint64_t refused;    /* number of events of signal handlers that interrupted another event */
+    uint64_t from_ticks; /* time of the first lost event */
+    uint64_t to_ticks;   /* time of the last lost event */
 } nl_lost_event;
 
 typedef struct nl_shared_head {
     char magic[8];
     uint32_t version;
-    int32_t process;
+    int32_t process; /* process ID */
 } nl_shared_head;
 
 typedef struct nl_shared_sites {
     nl_shared_head head;
-    _Alignas(NL_CACHE_LINE) uint64_t published; /* size of the complete sites after the header */
+    _Alignas(NL_CACHE_LINE) uint64_t published; /* number of bytes after the header that contain complete sites */
 } nl_shared_sites;
 
 /*
@@ -108,11 +109,11 @@ typedef struct nl_shared_log {
     char prog[256];
     char host[256];
     nl_clock_point clock[2]; /* the latest two readings that are far enough apart to determine the rate */
-    uint64_t file_offset;    /* size of the destination file before the batch was written; UINT64_MAX if the destination
-                              * is not a file */
+    uint64_t file_offset; /* size of the destination file before the batch was written; UINT64_MAX if the batch was not
+                             written yet, or the destination is not a file */
     _Alignas(NL_CACHE_LINE) uint64_t batch_size;
     uint64_t batch_records;
-    uint64_t batch_start; /* number of bytes of the batch that the destination has accepted */
+    uint64_t batch_start; /* number of bytes of the batch that the destination or the spool has accepted */
     uint64_t next_size;
     uint64_t next_records;
     uint64_t commit;
@@ -126,12 +127,14 @@ typedef struct nl_shared_ring {
     nl_shared_head head;
     uint64_t size; /* bytes of data, a power of two */
     unsigned char stream[NL_STREAM_ID_SIZE];
-    uint32_t log; /* number of the log */
-    uint32_t thread;
-    _Alignas(NL_CACHE_LINE) uint64_t published; /* written by the producer */
-    uint32_t thread_gone;
+    uint32_t log;    /* number of the log */
+    uint32_t thread; /* ID of the thread */
+    _Alignas(
+        NL_CACHE_LINE) uint64_t published; /* position after the last complete event; only the producer changes it */
+    uint32_t thread_gone;                  /* 1: the thread has ended */
     nl_lost_event lost;                    /* lost events whose report is not in the ring yet */
-    _Alignas(NL_CACHE_LINE) uint64_t tail; /* written by the reader and, if the policy is "oldest", by the producer */
+    _Alignas(NL_CACHE_LINE) uint64_t tail; /* position of the next event to read; the reader and, if the policy is
+                                              "oldest", the producer change it */
     uint64_t sequence;                     /* sequence number of the event at tail; a report of losses advances it by
                                             * their number */
     uint64_t next_tail;

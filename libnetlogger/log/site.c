@@ -17,8 +17,8 @@
 enum { RESERVE_STEP = 64 * 1024, RULES_MAX = 64 };
 
 static nl_mapping mapping = {.fd = -1};
-static nl_shared_sites *sites; /* the mapping's memory, which is set when it is complete; writer threads read it without
-                                * a lock */
+static nl_shared_sites
+    *sites; /* the mapping's memory; set after its header is complete, because writer threads read it without a lock */
 static size_t reserved;
 static uint32_t next_id = NL_SITE_FIRST;
 static nl_event_site *registered;
@@ -159,7 +159,7 @@ void nl_sites_switch(const char *pattern, bool off)
     size_t at = 0;
     while (at < rule_count && strcmp(rules[at].pattern, pattern) != 0)
         at++;
-    if (at == RULES_MAX) /* removes the oldest rule, whose effect remains */
+    if (at == RULES_MAX) /* removes the oldest rule; its effect on the present sites remains */
         at = 0;
     if (at < rule_count)
         memmove(&rules[at], &rules[at + 1], (--rule_count - at) * sizeof rules[0]);

@@ -253,7 +253,10 @@ static struct nl_span_end_sites *find_end_sites(struct nl_span_end_sites *const 
     return s;
 }
 
-/* Returns NULL if memory runs out, or if there are too many names that are known only at run time. */
+/*
+ * Creates the sites of a place for the spans with this name. Returns NULL if memory runs out, or if RUN_TIME_NAMES_MAX
+ * names are known only at run time.
+ */
 static struct nl_span_end_sites *make_end_sites(const nl_span_end_place *place, const nl_span *span, nl_string name)
 {
     const nl_span_place *begun = place_of(span);

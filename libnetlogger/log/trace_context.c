@@ -42,7 +42,10 @@ static nl_string trim(const char *text, size_t size)
 
 /* ---- traceparent ---- */
 
-/* Returns the reason why a traceparent is invalid; NULL if it is valid. */
+/*
+ * Sets *context to the context of a traceparent. Returns NULL, or the reason why the traceparent is invalid; *context
+ * is then invalid.
+ */
 static const char *parse_traceparent(nl_string text, nl_context *context)
 {
     const char *at = text.data;

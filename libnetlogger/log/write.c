@@ -233,7 +233,7 @@ static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_recor
 
 /*
  * Writes an event. `function` is the name of the function that the program called, for messages. See write_by_plan for
- * head. Returns NL_AGAIN if the format is invalid.
+ * head. Returns the same values as nl_write, but NL_AGAIN if the format is invalid and head is not NULL.
  */
 static nl_status write_event(const char *function, nl_log *log, nl_level level, const char *event,
                              const nl_record *head, const char *format, va_list arguments)

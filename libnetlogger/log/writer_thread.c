@@ -202,7 +202,8 @@ static void report_unnamed(nl_log *log)
 /*
  * Returns whether a ring still has events that a flush needs, because the batch was full or the events wait for a
  * thread that is writing an older event. Later events do not count, so that a flush ends while other threads log. When
- * the log is closed, losses that did not fit into a full ring also remain.
+ * the log is being closed, losses that did not fit into a full ring also count. Returns true also if the log's own
+ * records wait.
  */
 static bool is_left(const nl_log *log, const nl_ring *rings)
 {
@@ -218,7 +219,10 @@ static bool is_left(const nl_log *log, const nl_ring *rings)
     return log->control.own_record_count > 0;
 }
 
-/* Moves events from the rings to the batch. Returns NL_FAILED, and moves nothing, if memory runs out. */
+/*
+ * Moves events from the rings to the batch. Returns NL_OK. Returns NL_FAILED, and moves nothing, if memory runs out or
+ * the batch has no space.
+ */
 static nl_status writer_thread_take(nl_log *log, bool everything)
 {
     const unsigned failures = nl_memory_failures;
@@ -260,7 +264,10 @@ static nl_status writer_thread_take(nl_log *log, bool everything)
     return status;
 }
 
-/* Reports the last losses of threads that have ended, and keeps or removes their rings. */
+/*
+ * Reports the last losses of threads that have ended or, if `closing` is true, of all threads. Removes the empty rings
+ * of threads that have ended, except FREE_RINGS rings.
+ */
 static void tidy(nl_log *log, bool closing)
 {
     unsigned spare = 0;

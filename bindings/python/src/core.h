@@ -1,5 +1,5 @@
 /*
- * netlogger._core, the native part of the Python binding. It uses the limited API of Python 3.9.
+ * The module netlogger._core, the native part of the Python binding. It uses the limited API of Python 3.9.
  *
  *   values.c   conversion between Python's values and the library's
  *   kinds.c    a cache of kinds of events by the objects of a call
@@ -51,22 +51,29 @@ PyObject *nlpy_raise(const char *instead);
 int nlpy_take(PyObject *value, nl_field *field, PyObject **keep);
 
 /*
- * Returns the UTF-8 bytes of a str, with surrogate escapes decoded. The bytes are valid as long as *keep, a new
- * reference, exists.
+ * Sets *bytes to the UTF-8 bytes of a str, with surrogate escapes decoded. The bytes are valid as long as *keep, a new
+ * reference, exists. Returns 0, or -1 with an exception.
  */
 int nlpy_take_text(PyObject *text, nl_string *bytes, PyObject **keep);
 
-/* Returns the value of a field as a new reference. If numbers is true, text that is a number becomes a number. */
+/*
+ * Returns the value of a field as a new reference; NULL with an exception. If numbers is true, text that is a number
+ * becomes a number.
+ */
 PyObject *nlpy_give(const nl_field *field, bool numbers);
 
-/* Returns a str of UTF-8 bytes, with surrogate escapes for other bytes. Returns None if text.data is NULL. */
+/*
+ * Returns a str of UTF-8 bytes, with surrogate escapes for other bytes, or None if text.data is NULL, as a new
+ * reference. Returns NULL with an exception.
+ */
 PyObject *nlpy_give_text(nl_string text);
 
 /* ---- kinds.c ---- */
 
 /*
- * Returns the kind for a level and the names of an event and its fields, which must all be str. Sets *own if the caller
- * must free it. Returns NULL with an exception. Use it before any Python code runs.
+ * Returns the kind for a level and the names of an event and its fields, which must all be str. Sets *own to whether
+ * the caller must free the kind. If *own is false, the kind is valid only until Python code runs. Returns NULL on
+ * failure.
  */
 nl_event_kind *nlpy_kind_find(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count, bool *own);
 

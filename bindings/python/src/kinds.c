@@ -33,7 +33,7 @@ static bool is_of(const entry *at, nl_level level, PyObject *event, PyObject *co
            memcmp(at->names, names, (size_t)count * sizeof *names) == 0;
 }
 
-/* Makes the kind with these names in the library. */
+/* Returns a new kind with these names; NULL on failure. */
 static nl_event_kind *kinds_make(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count)
 {
     nl_event_kind *kind = NULL;

@@ -58,8 +58,8 @@ static void wait_for_users(py_log *self)
 /* ---- one event ---- */
 
 /*
- * The arguments of a call, which are first names and objects, and later the values of the objects. The struct owns all
- * references.
+ * The fields of a call. add_fields sets their names and objects; take_values converts the objects to values. The struct
+ * owns all references.
  */
 typedef struct call {
     Py_ssize_t count;
@@ -67,7 +67,7 @@ typedef struct call {
     PyObject **objects;
     PyObject **kept; /* objects that own the bytes of values, or NULL */
     nl_field *values;
-    size_t size; /* size of the event in a ring */
+    size_t size; /* size of the event in a ring, in bytes */
     void *more;  /* memory for more than INLINE_FIELDS */
     PyObject *some_objects[3 * INLINE_FIELDS];
     nl_field some_values[INLINE_FIELDS];
@@ -109,7 +109,7 @@ static void add_fields(call *c, PyObject *fields)
 
 /*
  * Replaces a value whose conversion raised an exception, because logging must not raise it. Does not catch
- * KeyboardInterrupt and SystemExit, which are not failures of the value.
+ * KeyboardInterrupt and SystemExit, which are not failures of the value. Returns 0, or -1 with an exception.
  */
 static int take_unprintable(PyObject *object, nl_field *value, PyObject **kept)
 {
@@ -148,8 +148,8 @@ static void log_forget(call *c)
 }
 
 /*
- * Releases the interpreter lock only if the event may have to wait, because releasing the lock costs more than the
- * event.
+ * Writes an event. Releases the interpreter lock only if the event may have to wait, because releasing the lock costs
+ * more than the event.
  */
 static nl_status write_event(py_log *self, nl_event_kind *kind, const call *c)
 {
@@ -206,7 +206,7 @@ static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *f
     return result;
 }
 
-/* Converts another mapping to a dict. */
+/* Returns a new dict with the items of a mapping; NULL with an exception. */
 static PyObject *as_dict(PyObject *mapping)
 {
     if (!PyObject_HasAttrString(mapping, "keys")) {
@@ -290,7 +290,10 @@ static PyObject *write_record(py_log *self, const nl_record *record)
     return PyBool_FromLong(status == NL_OK || status == NL_MALFORMED);
 }
 
-/* Adds the fields of a text. A text without fields becomes the MSG field. */
+/*
+ * Adds the fields of a text. If the text is not a sequence of fields, it becomes the field MSG. `line` is memory for
+ * the conversion.
+ */
 static void log_add_text(nl_record *record, nl_string text, nl_buffer *line)
 {
     static const char date[] = "DATE=20000101000000 ";
@@ -370,7 +373,9 @@ static int set_text(nl_record *record, void (*set)(nl_record *, const char *, si
     return 0;
 }
 
-/* (time_ns, level, host, prog, event, pairs) */
+/*
+ * The arguments are (time_ns, level, host, prog, event, pairs). Returns True if the record was logged, otherwise False.
+ */
 static PyObject *log_write_record(PyObject *object, PyObject *args)
 {
     py_log *self = (py_log *)object;
@@ -418,7 +423,7 @@ static int take_fields(call *c, PyObject **names)
     return 0;
 }
 
-/* Begins or, if parent is NULL, ends a span. */
+/* Begins or, if parent is NULL, ends a span, without the interpreter lock. */
 static nl_status log_span(py_log *self, nl_span *span, nl_level level, const char *name, const nl_context *parent,
                           const call *c)
 {
@@ -487,7 +492,7 @@ static PyObject *log_begin_span(PyObject *object, PyObject *args)
                          (Py_ssize_t)sizeof span);
 }
 
-/* (state, name, status, fields) */
+/* The arguments are (state, name, status, fields). */
 static PyObject *log_end_span(PyObject *object, PyObject *args)
 {
     PyObject *name, *fields;

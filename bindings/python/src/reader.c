@@ -14,7 +14,10 @@ static PyObject *name_time, *name_level, *name_host, *name_prog, *name_event, *n
 
 /* ---- conversion of a record to a Record ---- */
 
-/* Sets an attribute to value, which is a new reference, or NULL if an exception is set. */
+/*
+ * Sets an attribute to value and releases the reference to value. Returns false with an exception on failure, also if
+ * value is NULL.
+ */
 static bool set(PyObject *object, PyObject *name, PyObject *value)
 {
     if (value == NULL)
@@ -24,7 +27,7 @@ static bool set(PyObject *object, PyObject *name, PyObject *value)
     return result == 0;
 }
 
-/* Keeps all pairs, because names may repeat. */
+/* Returns a tuple of all (name, value) pairs, because a dict cannot hold repeated names; NULL with an exception. */
 static PyObject *all_pairs(const nl_record *record, bool numbers)
 {
     PyObject *pairs = PyTuple_New((Py_ssize_t)record->field_count);
@@ -39,7 +42,10 @@ static PyObject *all_pairs(const nl_record *record, bool numbers)
     return pairs;
 }
 
-/* If a name repeats, the dict has the first field. */
+/*
+ * Adds the fields to the dict `made`. If a name repeats, the dict has the first field, and the attribute _repeated has
+ * all pairs. Returns false with an exception on failure.
+ */
 static bool add_fields(PyObject *made, const nl_record *record, bool numbers)
 {
     bool repeated = false, good = true;
@@ -97,8 +103,8 @@ static int64_t now_ns(void)
 
 /*
  * Like next_meant, but waits until until_ns, or without limit if until_ns is negative, and handles Python's signals.
- * The pauses grow from 0.1 to 10 ms. Returns NL_AGAIN when the time is over, and NL_FAILED if a signal handler raised
- * an exception.
+ * The pauses double from 0.1 ms to 12.8 ms. Returns NL_AGAIN when the time is over, and NL_FAILED if a signal handler
+ * raised an exception.
  */
 static nl_status wait_for_next(py_reader *self, int64_t until_ns, const nl_record **record)
 {
@@ -228,7 +234,10 @@ static int open_it(py_reader *self, const char *url, const char *where, bool fol
     return status == NL_FAILED ? -1 : 0;
 }
 
-/* (record_class, url, where or None, follow, numbers, since_ns) */
+/*
+ * The arguments are (record_class, url, where or None, follow, numbers, since_ns). If since_ns is INT64_MIN, the reader
+ * starts at the beginning.
+ */
 static int reader_init(PyObject *object, PyObject *args, PyObject *keywords)
 {
     py_reader *self = (py_reader *)object;

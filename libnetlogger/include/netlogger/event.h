@@ -3,11 +3,11 @@
  *
  *   NL_EVENT(log, NL_USAGE, "WriteData", "SEND.SZ", size, "FILE", name);
  *
- * NL_EVENT copies the values and a reading of the time-stamp counter into a ring of the calling thread. It does not
- * format, lock, allocate memory or call the system. There are two exceptions: the first event of a thread in a log
- * creates the ring, and the first event at a place in the program registers the place. If more than 496 logs are open,
- * each event in the additional logs takes a lock; the first 16 open logs have the lowest cost. A writer thread of the
- * log makes records from the values and sends them. nl_write uses the same rings.
+ * NL_EVENT copies the values and a reading of the time-stamp counter into a ring of the calling thread. NL_EVENT does
+ * not format values, take locks, allocate memory or make system calls. There are two exceptions: the first event of a
+ * thread in a log creates the ring, and the first event at a place in the program registers the place. If more than 496
+ * logs are open, each event in the additional logs takes a lock; the first 16 open logs have the lowest cost. The log's
+ * writer thread makes records from the values and sends the records. nl_write uses the same rings.
  *
  * Arguments: the log (with NULL, nothing happens), a level (a constant), the event name (a string literal), and up to
  * 16 pairs of a field name (a string literal) and a value. Each value is evaluated once, and only if the event is on.
@@ -82,18 +82,20 @@ NL_API void nl_event_kind_free(nl_event_kind *kind);
 /*
  * Writes one event of a kind. values has one field for each field name of the kind, in the same order; only the type
  * and the value of each field are used. The types may differ from call to call. The data of a string may be NULL if its
- * size is 0. The policies and limits of nl_write apply. Returns NL_OK; NL_OFF; NL_FAILED if the event is lost; or
- * NL_MALFORMED if a value of more than 131072 bytes was truncated. The cost is about that of NL_EVENT. errno is
- * unchanged. Thread-safe. Safe in signal handlers if the kind is registered and an event with the same types has been
- * written before.
+ * size is 0. The policies and limits of nl_write apply. Returns NL_OK; NL_OFF if log is NULL, its threshold excludes
+ * the level, or the event is switched off by name; NL_FAILED if the event is lost; or NL_MALFORMED if the event is
+ * logged but a value of more than 131072 bytes was truncated. The cost is about that of NL_EVENT. errno is unchanged.
+ * Thread-safe. Safe in signal handlers if the kind is registered and an event with the same types has been written
+ * before.
  */
 NL_API nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field *values);
 
 /*
- * Returns true if the calling thread's next event is certain to find space in its ring, and therefore will not wait.
- * Bindings use it to release a lock (Python's GIL) before a wait. size is the size of the event in the ring: 16 bytes,
- * plus 8 per number, plus 4 and the length per string. Returns false also if the answer is unknown: at the thread's
- * first event, and once per pass through the ring. Thread-safe.
+ * Returns true if log is NULL, or if the calling thread's ring certainly has space for its next event; that event then
+ * does not wait. Otherwise, a binding releases its lock (Python's GIL) before it logs the event. size is the size of
+ * the event in the ring: 16 bytes, plus 8 per number, plus 4 and the length per string. Also returns false if the
+ * answer is unknown: at the thread's first event in the log, once per pass through the ring, and in all logs except the
+ * first 16 open logs. Thread-safe.
  */
 NL_API bool nl_event_has_room(const nl_log *log, size_t size);
 
@@ -105,15 +107,15 @@ typedef struct nl_event_cost {
     unsigned field_count;
     unsigned printed_fields; /* for nl_write: number of fields that the calling thread formats, such as %x and %.3f */
     double ns;               /* time in the calling thread, in nanoseconds */
-    size_t bytes;            /* in the ring */
+    size_t bytes;            /* size of the event in the ring, in bytes */
 } nl_event_cost;
 
 /*
  * Measures the cost of each event that the program has reached since it opened its first log: each place of an
  * NL_EVENT, and each combination of event, level and format of nl_write. A separate thread writes each event some
- * thousand times into a private ring, with strings of 23 bytes; no log receives them. ns is the minimum of several
- * rounds. It excludes full rings, cold caches, and the time in which nl_write reads and prints its arguments. The
- * measurement takes about 0.1 ms per event. report is called with `user` in the calling thread; cost is valid until
+ * thousand times into a private ring, with strings of 23 bytes. No log receives these events. ns is the minimum of
+ * several rounds. It excludes full rings, cold caches, and the time in which nl_write reads and prints its arguments.
+ * The measurement takes about 0.1 ms per event. report is called with `user` in the calling thread; cost is valid until
  * report returns. The strings in cost are valid while the code that logs the event is loaded. Returns NL_OK, or
  * NL_FAILED with the reason in nl_error_message(). Thread-safe, unless another thread unloads a shared library that
  * logs. Do not call it in signal handlers.

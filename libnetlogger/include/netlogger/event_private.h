@@ -2,7 +2,7 @@
  * The implementation of NL_EVENT, which is compiled into programs. Programs must not use these names; they may change
  * with the library's major version.
  *
- * An event in a ring consists of a header and the values of its fields, unaligned and in the machine's byte order: A
+ * An event in a ring consists of a header and the values of its fields, unaligned and in the machine's byte order: a
  * number is stored unchanged, and a string as its size (uint32_t) and its bytes. The constant parts of the event (its
  * name and level, and the names and types of its fields) are in its site, a numbered static variable at the place of
  * the NL_EVENT.
@@ -39,18 +39,18 @@ enum {
 typedef struct nl_event_site {
     const char *event;
     const char *const *names;   /* an array of field_count names */
-    const unsigned char *types; /* an array of field_count types: NL_RAW_...... */
+    const unsigned char *types; /* an array of field_count types (NL_RAW_INT32 and so on) */
     unsigned short field_count;
     unsigned char level;
-    unsigned char off; /* nonzero: switched off by name */
-    unsigned id;       /* 0 until the program reaches the site */
-    struct nl_event_site *next;
+    unsigned char off;          /* nonzero: switched off by name */
+    unsigned id;                /* number of the site; 0 until the program reaches the site */
+    struct nl_event_site *next; /* in the list of registered sites */
 } nl_event_site;
 
 /* The part of a log that NL_EVENT reads. */
 typedef struct nl_log_gate {
-    int threshold; /* levels above this are off */
-    unsigned slot; /* index of the log's ring among a thread's rings */
+    int threshold; /* events with a greater level are off */
+    unsigned slot; /* index of the log's ring in nl_private_rings; NL_PRIVATE_SLOTS or more: the ring is not there */
 } nl_log_gate;
 
 /*
@@ -59,7 +59,7 @@ typedef struct nl_log_gate {
  */
 typedef struct nl_ring_producer {
     char *data;
-    uint64_t mask;  /* size - 1; size is a power of two */
+    uint64_t mask;  /* size of the ring in bytes, a power of two, minus 1 */
     uint64_t head;  /* position of the next event */
     uint64_t limit; /* an event that ends after this position takes the slow path, which checks the reader's position */
     uint64_t *published; /* end of the readable events; in shared memory */
@@ -74,14 +74,14 @@ extern NL_API __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS] __at
 
 /* The 16 bytes at the beginning of every event in the ring. */
 typedef struct nl_event_header {
-    uint32_t size; /* bytes, including this header */
-    uint32_t site;
-    uint64_t ticks;
+    uint32_t size;  /* bytes, including this header */
+    uint32_t site;  /* number of the site */
+    uint64_t ticks; /* time of the event, as nl_private_ticks returns it */
 } nl_event_header;
 
 /*
- * The slow path for a first event, a full ring, or an event in a signal handler. Returns the ring, marked as busy, or
- * NULL if the event is not logged.
+ * The slow path for a first event, a full ring, an event in a span, or an event in a signal handler. size is the size
+ * of the event in bytes, including the header. Returns the ring, marked as busy, or NULL if the event is not logged.
  */
 NL_API nl_ring_producer *nl_private_prepare(nl_log_gate *log, nl_event_site *site, size_t size);
 
@@ -420,7 +420,10 @@ static inline nl_private_refused nl_private_refuse(const void *value)
         odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs,    \
         odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd
 
-/* EACH_n(m, name, value, ..., 0) expands to m(place, name, value) for each of the n pairs. The places decrease. */
+/*
+ * EACH_n(m, name, value, ..., 0) expands to m(place, name, value) for each of the n pairs. place is the number of the
+ * pair, counted down from n to 1.
+ */
 #define NL_PRIVATE_EACH_0(m, ...)
 #define NL_PRIVATE_EACH_1(m, name, value, ...) m(1, name, value)
 #define NL_PRIVATE_EACH_2(m, name, value, ...) m(2, name, value) NL_PRIVATE_EACH_1(m, __VA_ARGS__)

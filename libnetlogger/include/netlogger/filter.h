@@ -55,8 +55,9 @@ NL_BEGIN_DECLS
 #define NL_FILTER_SIZE_MAX 4096 /* maximum size of an expression in bytes */
 #define NL_FILTER_DEPTH_MAX 32  /* maximum nesting depth of parentheses */
 #define NL_FILTER_TESTS_MAX 256 /* maximum number of tests in an expression */
-/* Maximum number of bytes or sets of bytes, after repetitions are expanded, in one pattern and in all patterns. */
+/* Maximum size of one pattern: the number of bytes and sets of bytes after repetitions are expanded. */
 #define NL_FILTER_PATTERN_MAX 128
+/* Maximum size of all patterns of an expression together, counted in the same way. */
 #define NL_FILTER_PATTERNS_MAX 256
 
 typedef struct nl_filter nl_filter;
@@ -68,7 +69,7 @@ typedef struct nl_filter nl_filter;
  */
 NL_API nl_filter *nl_filter_parse(const char *text);
 
-/* Frees a filter that no thread uses. NULL does nothing. */
+/* Frees a filter that no thread uses. Does nothing if filter is NULL. */
 NL_API void nl_filter_free(nl_filter *filter);
 
 /*

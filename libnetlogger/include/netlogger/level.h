@@ -14,7 +14,7 @@
 NL_BEGIN_DECLS
 
 typedef enum nl_level {
-    NL_LEVEL_NONE = 0, /* no level, or a level that is not in this list (level_text has its text) */
+    NL_LEVEL_NONE = 0, /* no level, or a level not in this list, whose text is in level_text of the record */
     NL_EMERGENCY,
     NL_ALERT,
     NL_ERROR,

@@ -96,9 +96,9 @@ NL_API void nl_set_message_handler(nl_message_handler *handler, void *user);
  * fields: a %s value with spaces, quotes, '=' or newlines is preserved. A comma is part of a value. %n, and a format
  * that does not begin with NAME=, are errors. The library parses a format at its first use. The writer thread formats
  * fields that are one integer (%d or %u of any length) or %s; the calling thread formats other fields. Returns NL_OK;
- * NL_OFF if log is NULL or its threshold excludes the level; NL_FAILED if the event is lost; NL_MALFORMED if the event
- * is logged but a value of more than 131072 bytes was truncated. errno is unchanged. Thread-safe. Signal handlers: see
- * the top of this file.
+ * NL_OFF if log is NULL, its threshold excludes the level, or the event is switched off by name; NL_FAILED if the
+ * format is invalid or the event is lost; NL_MALFORMED if the event is logged but a value of more than 131072 bytes was
+ * truncated. errno is unchanged. Thread-safe. Signal handlers: see the top of this file.
  */
 NL_API nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...) NL_PRINTF(4, 5);
 NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
@@ -184,8 +184,10 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
 /* clang-format on */
 NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
 
-/* Checks commands without executing them. Returns NL_OK if nl_control would accept them from a collector, or NL_FAILED
- * with the reason in nl_error_message(). Thread-safe. */
+/*
+ * Checks commands without executing them. Returns NL_OK if a log would accept all of them from a collector, or
+ * NL_FAILED with the reason in nl_error_message(). Thread-safe.
+ */
 NL_API nl_status nl_control_check(const char *commands, size_t size);
 
 /*
@@ -200,8 +202,10 @@ NL_API nl_status nl_control_check(const char *commands, size_t size);
  */
 NL_API nl_status nl_close(nl_log *log);
 
-/* nl_memory_read appends to out all bytes that logs have written to memory:NAME. It returns false if no such memory
- * exists. The memory exists until nl_memory_free(NAME). Thread-safe. */
+/*
+ * nl_memory_read appends to `out` all bytes that logs have written to memory:NAME. It returns false if no such memory
+ * exists, or if memory runs out. nl_memory_free frees the bytes of memory:NAME. Thread-safe.
+ */
 NL_API bool nl_memory_read(const char *name, nl_buffer *out);
 NL_API void nl_memory_free(const char *name);
 

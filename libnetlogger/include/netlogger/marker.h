@@ -8,10 +8,10 @@
  * activation file, log.h). A probe logs the marker, counts it, measures the time from one marker to another, or calls a
  * function. Probes can be detached while other threads pass the marker.
  *
- * The name of a marker is an identifier. It is followed by up to 8 pairs of a field name (a string literal) and a value
- * of a type that NL_EVENT accepts. Each value is evaluated once, and only while a probe is attached. Several places may
- * have the same name: a probe is attached to all of them. Markers work in C11 with GNU extensions and in C++11, in
- * inline functions and templates, in the program and in each library that it loads.
+ * The name of a marker is an identifier. Up to 8 pairs follow the name. Each pair consists of a field name (a string
+ * literal) and a value of a type that NL_EVENT accepts. Each value is evaluated once, and only while a probe is
+ * attached. Several places may have the same name: a probe is attached to all of them. Markers work in C11 with GNU
+ * extensions and in C++11, in inline functions and templates, in the program and in each library that it loads.
  *
  * Each marker is also a USDT probe of the provider "netlogger" (x86-64 and AArch64) for bpftrace, perf and gdb:
  *
@@ -48,7 +48,7 @@ typedef unsigned nl_probe;
 
 /*
  * The function that a probe from nl_marker_attach_call calls, in the thread that passes the marker. The name and the
- * fields are valid until it returns. It may attach and detach probes.
+ * fields are valid until the function returns. The function may attach and detach probes.
  */
 typedef void (*nl_probe_function)(void *user, const char *marker, const nl_field *fields, size_t field_count);
 
@@ -85,8 +85,8 @@ NL_API nl_status nl_marker_detach(nl_probe probe);
 /* A marker at one place in the program. */
 typedef struct nl_marker_info {
     const char *name;
-    const char *place;  /* "disk.c:123" */
-    const char *fields; /* names, separated by spaces */
+    const char *place;  /* file and line, such as "disk.c:123" */
+    const char *fields; /* names of the fields, separated by spaces */
     size_t probes;      /* number of attached probes */
 } nl_marker_info;
 
@@ -105,13 +105,13 @@ typedef struct nl_probe_info {
     const char *to;   /* second pattern of NL_PROBE_TIME, otherwise NULL */
     size_t markers;   /* number of places where the probe is attached */
     uint64_t count;   /* number of passes or, for NL_PROBE_TIME, of measurements */
-    int64_t min_ns;   /* this and the following members are for NL_PROBE_TIME; they are 0 while count is 0 */
-    int64_t mean_ns;  /* */
-    int64_t max_ns;   /* */
-    int64_t p50_ns;   /* percentiles, with an error of at most 1/16 */
-    int64_t p90_ns;   /* */
-    int64_t p99_ns;   /* */
-    int64_t p99_9_ns; /* */
+    int64_t min_ns;   /* minimum; this and the next members are 0 if count is 0 or the kind is not NL_PROBE_TIME */
+    int64_t mean_ns;  /* mean time */
+    int64_t max_ns;   /* maximum time */
+    int64_t p50_ns;   /* median; like the following percentiles, with an error of at most 1/16 */
+    int64_t p90_ns;   /* 90th percentile */
+    int64_t p99_ns;   /* 99th percentile */
+    int64_t p99_9_ns; /* 99.9th percentile */
 } nl_probe_info;
 
 /*

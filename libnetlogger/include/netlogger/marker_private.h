@@ -21,14 +21,14 @@ NL_BEGIN_DECLS
 typedef struct nl_marker_gate {
     uint32_t state;    /* the tracers' semaphore in the first half and the library's in the second; 0 means that the
                         * marker is dormant */
-    uint32_t reserved; /* */
+    uint32_t reserved; /* not used */
     void *chain;       /* the attached probes; only the library uses it */
 } nl_marker_gate;
 
 typedef struct nl_marker_entry {
-    int32_t gate; /* relative to this member */
-    int32_t
-        text; /* relative to this member: the marker's name, its place and the names of its fields, each with a NUL */
+    int32_t gate; /* position of the gate, in bytes from this entry */
+    int32_t text; /* position, in bytes from this entry, of the marker's name, its place and the names of its fields,
+                     each with a NUL */
 } nl_marker_entry;
 
 /*

@@ -50,11 +50,12 @@ typedef struct nl_lost {
     const char *source;       /* the URL given to nl_reader_open */
     unsigned char stream[16]; /* ID of the stream; all zeros if it is unknown */
     uint64_t count;           /* number of missing records */
-    uint64_t dropped;         /* number of missing records that the producer dropped; the others were lost later */
-    int64_t from_ns;          /* no record before from_ns is missing */
-    int64_t to_ns;            /* no record after to_ns is missing */
-    nl_number_range numbers;  /* numbers of the records that were lost later; numbers of the dropped records if
-                                 none were lost later; empty if unknown */
+    uint64_t dropped; /* number of these records that the producer dropped; the others were lost after the producer sent
+                         them */
+    int64_t from_ns;  /* no record before from_ns is missing */
+    int64_t to_ns;    /* no record after to_ns is missing */
+    nl_number_range numbers; /* sequence numbers of the records that were lost after the producer sent them or, if there
+                                are none, of the dropped records; empty if unknown */
 } nl_lost;
 
 typedef struct nl_reader_options {
@@ -69,15 +70,15 @@ typedef struct nl_reader_options {
 } nl_reader_options;
 
 typedef struct nl_reader_stats {
-    uint64_t records;      /* returned */
-    uint64_t malformed;    /* parts of the input that are not records */
-    uint64_t unterminated; /* records with NL_RECORD_UNTERMINATED */
-    uint64_t bytes;        /* read */
+    uint64_t records;      /* number of records returned */
+    uint64_t malformed;    /* number of parts of the input that are not records */
+    uint64_t unterminated; /* number of records with the flag NL_RECORD_UNTERMINATED */
+    uint64_t bytes;        /* number of bytes read */
     uint64_t lost;         /* number of missing records of all streams */
-    int64_t lost_from_ns;  /* the lost records' times are in this range; 0 if lost is 0 */
-    int64_t lost_to_ns;
-    uint64_t repeated; /* repeated records, which were skipped */
-    uint64_t blocks;   /* blocks of the binary format, returned or skipped */
+    int64_t lost_from_ns;  /* no record before this time is missing; 0 if lost is 0 */
+    int64_t lost_to_ns;    /* no record after this time is missing; 0 if lost is 0 */
+    uint64_t repeated;     /* number of repeated records, which were skipped */
+    uint64_t blocks;       /* number of blocks of the binary format, including skipped blocks */
 } nl_reader_stats;
 
 /*
@@ -89,13 +90,13 @@ NL_API void nl_reader_close(nl_reader *reader);
 
 /*
  * Reads the next record. Returns NL_OK and sets *record, which is valid until the next call on this reader; NL_END at
- * the end; NL_AGAIN if nonblocking is set and no record is available now; NL_FAILED if reading failed. Records that
- * were returned before a failure are correct.
+ * the end; NL_AGAIN if nonblocking is set and no record is available now; NL_FAILED with the reason in
+ * nl_error_message() if reading failed. Records that were returned before a failure are correct.
  */
 NL_API nl_status nl_reader_next(nl_reader *reader, const nl_record **record);
 
 /*
- * Skips records before from_ns as far as this is possible without reading them. Call it before the first
+ * Skips records before from_ns as far as the reader can skip them without reading them. Call it before the first
  * nl_reader_next. If the file has a time index (FILE.index, which netlogd writes), the reader reads only the parts that
  * the index names. If there is no time index, the reader skips blocks at the start of a binary log, according to their
  * headers. Records before from_ns may still follow, because a log of several programs is only roughly in order. The

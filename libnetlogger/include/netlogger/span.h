@@ -72,9 +72,9 @@ typedef struct nl_span {
     nl_context context; /* the span's context; if the span is not logged, its parent's context */
     unsigned char parent_id[8];
     nl_log *log;       /* NULL if the span is not logged, or has ended */
-    const void *begun; /* if level is 0, the place in the program; otherwise the span's name */
-    int level;
-    int status; /* STATUS that the end event gets; 0 means success */
+    const void *begun; /* if level is 0, the place in the program where the span began; otherwise the span's name */
+    int level;         /* 0 for a span from NL_SPAN or nl_span_begin, whose place has the level */
+    int status;        /* STATUS that the end event gets; 0 means success */
 } nl_span;
 
 /*
@@ -138,8 +138,8 @@ NL_API nl_status nl_span_end_fields(nl_span *span, const nl_field *fields, size_
 static inline nl_context nl_context_current(void);
 
 /*
- * Makes a copy of `context` the current context of the thread. NULL or an empty context means that no context is
- * current. Returns the previous context. To detach, attach the previous context again.
+ * Makes a copy of `context` the current context of the thread. If `context` is NULL or empty, the thread then has no
+ * current context. Returns the previous context. To detach, attach the previous context again.
  */
 NL_API nl_context nl_context_attach(const nl_context *context);
 
@@ -149,16 +149,16 @@ enum { NL_TRACEPARENT_SIZE = 56, NL_TRACESTATE_SIZE = 1024 };
  * Reads text[0..size), the value of a traceparent header, into *context. If text is NULL, reads the environment
  * variable TRACEPARENT, which is ignored in a program with more privileges than its user. Blanks and tabs around the
  * value are ignored. Returns NL_OK. Returns NL_OFF and sets an empty context if the variable is missing. Returns
- * NL_FAILED and sets an empty context if the value is invalid; nl_error_message() then has the reason, and the program
- * begins a new trace. Flags that level 2 does not define are cleared. A request with two traceparent headers is also
- * invalid.
+ * NL_FAILED and sets an empty context if the value is invalid; nl_error_message() then has the reason. An empty context
+ * begins a new trace. The function clears flags that level 2 does not define. If a request has two traceparent headers,
+ * treat both as invalid.
  */
 NL_API nl_status nl_traceparent_parse(const char *text, size_t size, nl_context *context);
 
 /*
  * Writes the traceparent of a context with a NUL, for a request header or, with setenv(3), for programs that the
- * process starts. Returns its length, 55. If the context is empty, writes "" and returns 0. If the trace is not
- * sampled, the traceparent has a new span ID, which no log contains.
+ * process starts. Returns the length of the traceparent, 55 bytes. If the context is empty, writes "" and returns 0. If
+ * the trace is not sampled, the traceparent has a new span ID, which no log contains.
  */
 NL_API size_t nl_traceparent_format(const nl_context *context, char text[NL_TRACEPARENT_SIZE]);
 
