@@ -19,7 +19,7 @@ enum { CONNECT_TIMEOUT_MS = 10000 };
 
 static pthread_rwlock_t tags_lock = PTHREAD_RWLOCK_INITIALIZER;
 static char *global_tag; /* NULL: no global tag */
-static int tags_in_use;  /* atomic; while it is 0, writers take no lock */
+static int tags_in_use;  /* number of tags that are set; atomic; while it is 0, writers take no lock */
 
 static void append(nl_buffer *out, const char *text)
 {

@@ -22,7 +22,7 @@
 typedef struct classic_event {
     int64_t time_ns; /* 0: now */
     const char *keyword;
-    size_t name_size;     /* of the event; the rest of keyword contains fields */
+    size_t name_size;     /* length of the event's name in keyword, in bytes; the rest of keyword contains fields */
     const char *constant; /* may be NULL */
     const char *format;   /* NULL: data is used instead */
     const char *data;
@@ -55,7 +55,10 @@ static void begin_line(NL_Handle *handle, nl_scratch *s, const classic_event *ev
     classic_write_add_text(s, event->constant);
 }
 
-/* Appends the text that printf makes from the caller's format. The compiler does not check the format. */
+/*
+ * Appends the text that printf makes from the caller's format. The compiler does not check the format. Returns NL_OK,
+ * or NL_FAILED with the reason.
+ */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static nl_status add_printed(nl_scratch *s, const char *format, va_list *arguments)
@@ -81,7 +84,7 @@ static nl_status add_printed(nl_scratch *s, const char *format, va_list *argumen
 }
 #pragma GCC diagnostic pop
 
-/* Replaces newlines, because a record is one line. */
+/* Removes blanks at the end, and replaces newlines by spaces, because a record is one line. */
 static void join_lines(nl_scratch *s)
 {
     nl_buffer *text = &s->text;
@@ -144,7 +147,10 @@ static size_t find_name_size(const char *keyword)
 
 /* ---- events ---- */
 
-/* If memory ran out, the line or the record may lack fields, so the event is lost and counted. */
+/*
+ * Returns NL_OK if memory has not run out since nl_memory_failures was `failures`. Otherwise, the line or the record
+ * may lack fields, so the function counts the event as lost and returns NL_FAILED.
+ */
 static nl_status check_memory(NL_Handle *handle, unsigned failures)
 {
     if (nl_memory_failures == failures)
@@ -169,7 +175,10 @@ static nl_status classic_write_put_text(NL_Handle *handle, nl_scratch *s, const 
     return nl_write_record(handle->log, s->record);
 }
 
-/* Takes the fields from the format's plan, and decodes only the text before them. */
+/*
+ * Writes an event with the fields of the format's plan, and decodes only the text before these fields. If the format
+ * has no plan, prints and decodes the text of all fields.
+ */
 static nl_status classic_write_put(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments,
                                    unsigned failures)
 {
@@ -229,7 +238,7 @@ static bool is_filtered(NL_Handle *handle, int level)
     return threshold <= 0 || level > threshold;
 }
 
-/* Sets the event's time in nanoseconds since 1970. Returns false if the time is before 1970 or after 2262. */
+/* Sets the event's time in nanoseconds since 1970. Returns false if sec is 0 or negative, or the time is after 2262. */
 static bool set_time(classic_event *event, long sec, long usec)
 {
     int64_t fraction_ns;
@@ -244,7 +253,8 @@ static bool set_time(classic_event *event, long sec, long usec)
 /*
  * ---- the functions ----
  *
- * Lvl functions compare a level with the threshold of the handle; GT functions have a time.
+ * Functions with Lvl in their names compare a level with the level of the handle. Functions with GT in their names have
+ * a time.
  */
 
 /* Writes an event for a function that has a format. FORMAT is the function's last named parameter. */

@@ -12,20 +12,21 @@
  * a child of fork() may continue to use it.
  *
  * Events. keyword is the name of the event (NL.EVNT). Fields may follow the name ("DPSS_START A=1"). const_fmt, despite
- * its name, is text of the form NAME=value ... that is used as it is; NULL or "" adds nothing. variable_fmt is a
- * printf(3) format for more fields; its arguments follow. If variable_fmt has the form "A=%d B=%s", each argument stays
- * within its field, whatever bytes it contains. The library searches the result of any other format, such as "%s", for
- * fields: a value ends at the next NAME=. Words outside fields become the field MSG. Fields named LVL, HOST and PROG
- * set the level, host and program of the record. The default level is Usage.
+ * its name, is text of the form NAME=value ..., which the library uses unchanged; NULL or "" adds nothing. variable_fmt
+ * is a printf(3) format for more fields; its arguments follow. If variable_fmt has the form "A=%d B=%s", each argument
+ * stays within its field, even if it contains spaces or '='. The library searches the result of any other format, such
+ * as "%s", for fields: a value ends at the next NAME=. Words outside fields become the field MSG. Fields named LVL,
+ * HOST and PROG set the level, host and program of the record. The default level is Usage.
  *
  * Do not call these functions in signal handlers, because they may allocate memory. NL_EVENT (event.h) is safe there. A
  * call that interrupts another call of the same thread is rejected and counted as lost.
  *
  * If OLD_API is defined, the functions have no const_fmt (or const_data), as before 2000.
  *
- * Functions that write return 1 (written), 0 (off, or filtered by level) or -1 (lost or invalid: keyword is NULL, or a
- * time is before 1970). nl_error_message() (<netlogger.h>) returns the reason for -1. A NULL handle means that logging
- * is off. The functions have no format attribute, because old programs pass "" and variables as formats.
+ * Functions that write return 1 (written), 0 (off, or filtered by level) or -1 (lost or invalid: keyword is NULL, or
+ * the seconds of a time are 0 or negative). nl_error_message() (<netlogger.h>) returns the reason for -1. A NULL handle
+ * means that logging is off. The functions have no format attribute, because old programs pass "" and variables as
+ * formats.
  *
  * A program may include both headers. Both define NL_OK with the same value. NL_OFF has the value from netlogger.h.
  */

@@ -39,7 +39,7 @@ static bool is_of_kind(const char *command, const char *kind)
     return strncasecmp(command, kind, strlen(kind)) == 0 && command[strlen(kind)] == ' ';
 }
 
-/* Returns the commands of one kind, in the order of the file. */
+/* Returns the commands of one kind, in the order of the file. The caller frees the buffer. */
 static nl_buffer of_kind(const nl_buffer *list, const char *kind)
 {
     nl_buffer found = {0};

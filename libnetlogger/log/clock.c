@@ -83,7 +83,7 @@ static bool ends_with_step(const nl_clock *clock)
     return clock->count >= 3 && last->ticks - last[-1].ticks == 1;
 }
 
-/* Returns the latest rate; a step has no rate. Requires two points. */
+/* Returns the rate, in nanoseconds per tick, of the latest segment that is not a step. Requires two points. */
 static double latest_rate(const nl_clock *clock)
 {
     const nl_clock_point *to = &clock->points[clock->count - (ends_with_step(clock) ? 2 : 1)], *from = to - 1;

@@ -21,7 +21,7 @@ enum {
     ROUNDS = 7,
 };
 
-/* Typical values, which are a string, and bytes that serve as numbers of any type. */
+/* Typical values: a string, and bits that serve as a number of any type. */
 static const char typical_text[] = "/data/run-17/block-0042";
 static const uint64_t typical_bits = 0x0000001cbe991a14;
 

@@ -54,8 +54,8 @@ static void set_id(nl_field *field, const void *id, size_t size, char **digits)
 }
 
 /*
- * Reads a value of a raw type at *at into field. Writes the digits of an ID at *digits. Returns false if the value
- * extends beyond `end`.
+ * Reads a value of a raw type at *at into field. Writes the digits of an ID at *digits. Advances *at and *digits.
+ * Returns false if the value extends beyond `end`.
  */
 static inline bool get_value(const char **at, const char *end, unsigned raw_type, nl_field *field, char **digits)
 {
@@ -187,7 +187,10 @@ static bool put_lost(nl_drain *drain, nl_ring *ring, const char *payload, size_t
     return true;
 }
 
-/* Adds the IDs of the span in whose scope the event was logged, unless the program has logged a span's ID itself. */
+/*
+ * Adds the IDs of the span in whose scope the event was logged, unless the program has logged a span's ID itself.
+ * Returns false if memory runs out.
+ */
 static bool add_span_ids(nl_drain *drain, const nl_span_ids *ids)
 {
     nl_field named;
@@ -353,7 +356,7 @@ static uint64_t drain_read_text(nl_drain *drain, nl_ring *rings, uint64_t until_
 /*
  * Skips the rest of a ring if the program has overwritten the memory of an event, because the following events cannot
  * be found. A record reports the number of skipped bytes, which contained at least one event. Returns the number of
- * records.
+ * records: 0 or 1.
  */
 static uint64_t pass_over(nl_drain *drain, nl_ring *ring, nl_buffer *out)
 {

@@ -182,9 +182,9 @@ uint64_t nl_span_new_id(void);
 bool nl_writer_thread_start(nl_log *log);
 
 /*
- * nl_writer_thread_ask requests that the writer thread send everything, and returns the number of the request.
- * nl_writer_thread_await waits until the request is complete, and returns NL_OK, or NL_FAILED with the reason.
- * log->mutex is held.
+ * nl_writer_thread_ask requests that the writer thread send everything, and returns the number of the request, or 0 if
+ * there is no writer thread. nl_writer_thread_await waits until the request is complete, and returns NL_OK, or
+ * NL_FAILED with the reason. log->mutex is held.
  */
 uint64_t nl_writer_thread_ask(nl_log *log);
 nl_status nl_writer_thread_await(nl_log *log, uint64_t wanted);
@@ -192,7 +192,7 @@ nl_status nl_writer_thread_await(nl_log *log, uint64_t wanted);
 /* Wakes the writer thread. Safe in signal handlers. */
 void nl_writer_thread_wake(void *log);
 
-/* Sends everything and ends the thread. */
+/* Sends everything and ends the writer thread. If there is no writer thread, the calling thread sends everything. */
 void nl_writer_thread_stop(nl_log *log);
 
 /* ---- log.c ---- */

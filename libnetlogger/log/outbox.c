@@ -87,7 +87,7 @@ bool nl_outbox_is_empty(const nl_outbox *outbox)
     return outbox->shared == NULL || __atomic_load_n(&outbox->shared->batch_size, __ATOMIC_ACQUIRE) == 0;
 }
 
-/* Stores the size first, so that recovery finds an empty batch. */
+/* Empties the batch. Stores the size first, so that recovery after a kill finds an empty batch. */
 static void empty_batch(nl_outbox *outbox)
 {
     nl_shared_log *shared = outbox->shared;
@@ -175,7 +175,10 @@ static nl_status report_lost(nl_outbox *outbox)
     return status;
 }
 
-/* Delivers the spool, which is older than the batch. */
+/*
+ * Delivers the records in the spool, which are older than those in the batch. Returns NL_OK if the spool is empty
+ * afterwards.
+ */
 static nl_status deliver_spool(nl_outbox *outbox, nl_level level)
 {
     nl_status status = NL_OK;
@@ -274,7 +277,10 @@ nl_status nl_outbox_open_spool(nl_outbox *outbox)
     return outbox->spool != NULL ? NL_OK : NL_FAILED;
 }
 
-/* Returns the size of the next piece for the spool: some whole records, or one larger record. */
+/*
+ * Returns the number of bytes to move to the spool next: whole records of at most SPOOL_PIECE bytes together, or one
+ * larger record.
+ */
 static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size)
 {
     if (size <= SPOOL_PIECE)
@@ -284,8 +290,9 @@ static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size
 }
 
 /*
- * Moves the batch to the spool in pieces, so that a full spool drops as little as possible. If the process is killed
- * between the two steps, a piece is delivered twice. Collectors detect repeated blocks.
+ * Moves the batch to the spool in small parts, so that a full spool drops as little as possible. If the process is
+ * killed after nl_spool_put and before batch_start advances, the same part is delivered twice. Collectors detect
+ * repeated blocks.
  */
 static nl_status write_spool(nl_outbox *outbox)
 {
@@ -329,7 +336,7 @@ static bool has_stand_in(const nl_outbox *outbox)
 static nl_status stand_in(nl_outbox *outbox, nl_level level, nl_status status, bool now)
 {
     if (has_stand_in(outbox) && (outbox->shared == NULL || outbox->shared->batch_size == 0))
-        return NL_OK; /* everything is on disk */
+        return NL_OK; /* no records wait in the batch */
     if (outbox->backup_url != NULL)
         return write_backup(outbox, level, now);
     return outbox->spool != NULL ? write_spool(outbox) : status;

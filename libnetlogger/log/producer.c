@@ -216,8 +216,8 @@ bool nl_event_has_room(const nl_log *log, size_t size)
 }
 
 /*
- * Ensures that the log has a description and a writer thread, and looks for a free ring. Returns false if memory runs
- * out.
+ * Ensures that the log has a description and a writer thread, and looks for a free ring. Sets *reused to the free ring
+ * or, if there is none, to NULL, and *number to the number of a new ring. Returns false if memory runs out.
  */
 static bool prepare_ring(nl_log *log, nl_ring **reused, unsigned *number)
 {
@@ -243,7 +243,7 @@ static void add_ring(nl_log *log, nl_ring *ring)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* Announces to the writer thread that an event with this time follows. */
+/* Announces to the writer thread that the first event of a thread follows. Returns the time of this event, in ticks. */
 static uint64_t begin_first(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);

@@ -114,9 +114,10 @@ static bool is_shortage(int error)
 }
 
 /*
- * Opens the file to which the batch was being written; sets *fd to -1 if it was not a file or this user cannot open
- * it. For the directory of another user (as root), opens only that user's files, so that the user cannot make root
- * truncate other files.
+ * Opens the file to which the batch was being written; sets *fd to -1 if the destination is not a file or this user
+ * cannot open the file. Returns NL_FAILED with the reason if a later attempt may succeed, otherwise NL_OK. For the
+ * directory of another user (as root), opens only that user's files, so that the user cannot make root truncate other
+ * files.
  */
 static nl_status open_file(const nl_shared_log *shared, uid_t owner, int *fd)
 {

@@ -28,6 +28,7 @@ typedef struct nl_scratch_use {
 extern __thread nl_scratch *nl_scratch_here __attribute__((tls_model("initial-exec")));
 extern __thread nl_scratch_use nl_scratch_used __attribute__((tls_model("initial-exec")));
 
+/* Creates the calling thread's scratch. Returns NULL if memory runs out. */
 nl_scratch *nl_scratch_make(void);
 
 /* Returns the calling thread's scratch; NULL if memory runs out. */

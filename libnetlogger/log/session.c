@@ -35,7 +35,7 @@ const char *nl_session_parent(void)
 
 /*
  * Takes the lock, which shows that the process is running. The kernel releases the lock when the process ends, even if
- * the process is killed.
+ * the process is killed. Returns false with errno on failure.
  */
 static bool session_lock(int in, int flags)
 {
@@ -46,8 +46,8 @@ static bool session_lock(int in, int flags)
 }
 
 /*
- * Creates the directory. Takes the lock before it gives the directory its final name, because recovery assumes that an
- * unlocked directory belongs to a process that has ended.
+ * Creates the directory. Returns false with errno on failure. Takes the lock before it gives the directory its final
+ * name, because recovery assumes that an unlocked directory belongs to a process that has ended.
  */
 static bool make_directory(void)
 {

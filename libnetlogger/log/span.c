@@ -405,7 +405,10 @@ static void copy_fields(nl_field *to, const nl_field *from, size_t count, char *
     }
 }
 
-/* Writes the record of the start or the end of a span: its IDs, then the program's fields. */
+/*
+ * Writes the record of the start or the end of a span: its IDs, its status unless `status` is NULL, and then the
+ * program's fields. Returns the same values as nl_write.
+ */
 static nl_status write_span(const nl_span *span, nl_log *log, const char *suffix, const int64_t *status,
                             const nl_field *more, size_t count)
 {

@@ -16,16 +16,16 @@
  * Tests are combined with !, && and || (or not, and, or), in this order of precedence, and with parentheses. ! and not
  * apply to a whole test: !A == 1 is !(A == 1). These words may be in upper case.
  *
- * Fields. Names are case-sensitive. A standard field can be named as in any format, whatever the format of the record
- * was: DATE or ts, HOST or host, PROG or prog, LVL or level, NL.EVNT or event. If a name repeats, the test uses the
- * first field. The left side of an operator is always a field, the right side always a value.
+ * Fields. Names are case-sensitive. A standard field has the same names in records of all formats: DATE or ts, HOST or
+ * host, PROG or prog, LVL or level, NL.EVNT or event. If a name repeats, the test uses the first field. The left side
+ * of an operator is always a field, the right side always a value.
  *
  * A test of a missing field is false, even with !=, !~ and not in: A != 1 means that A exists and is not 1. !(A == 1)
  * is true if A is missing.
  *
  * Values. A value is a word of letters, digits, non-ASCII bytes and _ . - + : / * ? [ ] @ %, or text in single or
- * double quotes with the escapes of ULM: \" \\ \n \t \r \xHH. Another backslash stands for itself, so "\." is the dot
- * of a regular expression.
+ * double quotes with the escapes of ULM: \" \\ \n \t \r \xHH. A backslash before another character stands for itself,
+ * so "\." is the dot of a regular expression.
  *
  *   Numbers  If the word and the value of the field are decimal numbers, the comparison is numeric and exact: 1e3 is
  *            equal to 1000 and 1000.0; 2^53 + 1 is not equal to 2^53. Otherwise the comparison is by bytes: SIZE > 9 is

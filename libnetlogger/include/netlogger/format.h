@@ -19,10 +19,10 @@
 NL_BEGIN_DECLS
 
 /*
- * Appends `record` to `out` as one line with a newline. Equal records result in equal lines, whatever text they were
- * parsed from. format is a text format, not NL_FORMAT_NLB. Returns NL_OK. Returns NL_FAILED with the reason and leaves
- * `out` unchanged if format is not a text format, memory runs out, or the record has the flag NL_RECORD_INCOMPLETE. Any
- * number of threads may call the function with different buffers.
+ * Appends `record` to `out` as one line with a newline. Equal records result in equal lines, even if they were parsed
+ * from different texts. format is a text format, not NL_FORMAT_NLB. Returns NL_OK. Returns NL_FAILED with the reason
+ * and leaves `out` unchanged if format is not a text format, memory runs out, or the record has the flag
+ * NL_RECORD_INCOMPLETE. Any number of threads may call the function with different buffers.
  */
 NL_API nl_status nl_record_encode(const nl_record *record, nl_format format, nl_buffer *out);
 

@@ -60,8 +60,8 @@ typedef struct nl_log nl_log;
  * sends text, which is not acknowledged. nl_open waits for the connection at most as long as the URL's timeout= option
  * allows. nl_open does not fail if the destination cannot be reached now, for example because the collector is not
  * running. The log then prints one line on standard error, keeps the events in its rings or its spool, and tries again
- * after pauses that double from 0.1 s to 10 s. The log also does this if the peer is not a collector. If a connection
- * is reset after text was sent over it, the text may be lost, and nl_close reports that.
+ * after pauses that double from 0.1 s to 10 s. If the peer is not a collector, the log also prints a line and tries
+ * again. If a connection is reset after text was sent over it, the text may be lost, and nl_close reports that.
  *
  * Returns the log, which the caller closes with nl_close. Returns NULL if logging is off; nl_error_message() is then
  * "". Also returns NULL if the URL is invalid or the destination can never work, such as a file in a missing directory;
@@ -70,11 +70,11 @@ typedef struct nl_log nl_log;
  */
 NL_API nl_log *nl_open(const char *prog, const char *url);
 
-/* Why a log prints a message. */
+/* The reason for a message. */
 typedef enum nl_message_kind {
     NL_MESSAGE_OPEN,  /* nl_open failed */
     NL_MESSAGE_RETRY, /* the destination cannot be reached or written; the log tries again */
-    NL_MESSAGE_CLOSE, /* the log ends, and not all events are delivered */
+    NL_MESSAGE_CLOSE, /* the log is closed or the program exits, and some events are not delivered */
 } nl_message_kind;
 
 /* Receives a message: one line without a newline, which is valid during the call. user is the argument of
@@ -162,7 +162,7 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  *   marker PATTERN log [LEVEL]        logs passes of matching markers (marker.h); default level: Usage
  *   marker PATTERN count              counts passes of matching markers
  *   marker PATTERN time PATTERN       measures the time from one marker to another
- *   marker PATTERN off                detaches the probes that such lines attached to the same pattern
+ *   marker PATTERN off                detaches the probes of this log that commands attached to this pattern
  *   destination URL                   changes the destination. The options format, zstd, append and
  *                                     timeout apply. Buffered events go to the new destination, or, if the format
  *                                     differs, first to the old destination. If the new destination cannot be opened,

@@ -108,7 +108,10 @@ NL_API void nl_record_free(nl_record *record);
 /* Empties a record from nl_record_new and keeps its memory for reuse. */
 NL_API void nl_record_clear(nl_record *record);
 
-/* Makes record a deep copy of source, including raw. The record must be from nl_record_new. */
+/*
+ * Makes record a deep copy of source, including raw. The record must be from nl_record_new. If memory runs out, the
+ * record has the flag NL_RECORD_INCOMPLETE.
+ */
 NL_API void nl_record_copy(nl_record *record, const nl_record *source);
 
 /*

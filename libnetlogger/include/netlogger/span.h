@@ -33,17 +33,18 @@
  *
  *   log NULL, level off, name switched off    nothing is logged; children become children of the parent
  *   the ring is full                          the event is lost and counted, like any event; the span's IDs stay valid
- *   the end is called twice, or of a span     the second call does nothing
+ *   a second end, or the end of a span        the call does nothing
  *     that is not logged
- *   a span ends after its parent, in          the end is logged; readers know the order from the times
- *     another thread, or never
- *   a thread exits in a span                  the log has no end of the span; nothing else happens
+ *   a span ends after its parent, or in       the end is logged; readers know the order from the times
+ *     another thread
+ *   a span never ends, for example because    the log has no end of the span; nothing else happens
+ *     its thread exits
  *   fork                                      both processes have the span, and each may log its end. New IDs differ
  *   memory runs out                           as for events: the event is lost and counted
  *
  * Signal handlers may log events while their thread is in a span. Do not call the functions and macros below in signal
  * handlers: they could draw the same ID as the interrupted code. No function or macro below changes errno. All are
- * thread-safe; a nl_span must not be used by two threads at the same time.
+ * thread-safe; an nl_span must not be used by two threads at the same time.
  */
 #ifndef NETLOGGER_SPAN_H
 #define NETLOGGER_SPAN_H
