@@ -18,8 +18,8 @@ typedef struct nl_clock {
     size_t count;                           /* number of points */
     nl_clock_point points[NL_CLOCK_POINTS]; /* ordered by ticks */
     size_t segment;                         /* index of the point where the segment in use begins */
-    uint64_t segment_ticks;                 /* length of the segment in use; 0 if there is no usable segment */
-    double ns_per_tick;                     /* rate in the segment in use */
+    uint64_t segment_ticks; /* length of the segment in use, in ticks; 0 if there is no usable segment */
+    double ns_per_tick;     /* rate in the segment in use */
 } nl_clock;
 
 /* Returns whether the time-stamp counter has a constant rate on all cores. */

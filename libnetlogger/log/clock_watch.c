@@ -21,7 +21,7 @@ enum {
     BURST = 4,                     /* number of quick exchanges at the start */
     BURST_PAUSE_NS = 10 * 1000000, /* pause between these exchanges */
     STEP_NS = 50 * 1000,           /* a clock was set if it jumped by more than STEP_NS plus the maximum drift */
-    STEP_PPM = 1000,               /* maximum drift between the two clocks since the last check */
+    STEP_PPM = 1000,               /* maximum drift between the two clocks since the last check, in parts per million */
     APART_NS = 10 * 1000,          /* maximum time for reading two clocks that are compared */
     DRIFT_PPM = 15,                /* clock drift that RFC 5905 assumes */
 };

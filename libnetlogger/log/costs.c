@@ -16,7 +16,7 @@
 
 enum {
     RING_SIZE = 64 << 10,
-    EVENT_MAX = 1 << 10, /* more than NL_FIELDS_MAX typical values */
+    EVENT_MAX = 1 << 10, /* more bytes than an event with NL_FIELDS_MAX typical values */
     EVENTS = 1000,       /* number of events per round */
     ROUNDS = 7,
 };

@@ -20,7 +20,7 @@ enum {
     BLOCK_SIZE = 60 << 10,                   /* maximum size of a block of consecutive typed events */
     BLOCK_EVENTS = 64 << 10,                 /* number of bytes of a ring that always fit into one block */
     RUN_EVENT_MAX = 4096,
-    LARGE_SIZE = 64 << 10, /* more than the size of any shape definition */
+    LARGE_SIZE = 64 << 10, /* more bytes than any shape definition */
     AHEAD = 2048,          /* prefetch distance in bytes of the ring */
 };
 _Static_assert(RUN_EVENT_MAX / 2 + NUMBERS_SIZE + NL_BLOCK_RECORD_HEAD < RUN_EVENT_MAX,
@@ -154,7 +154,10 @@ static inline __attribute__((always_inline)) char *put_value(char *at, const cha
     return NULL;
 }
 
-/* Returns whether the event's strings end within the event. The other values have a fixed size, so they always do. */
+/*
+ * Returns whether the event's strings end within the event. The caller has checked the event against the minimum size
+ * of the site.
+ */
 static bool is_whole(const nl_site *site, const nl_event_header *header, const char *event)
 {
     size_t left = header->size - site->minimum_size;
@@ -182,8 +185,8 @@ static char *put_span_ids(char *at, const char *records, const nl_span_ids *ids,
 }
 
 /*
- * Adds a typed event to the block. `ids` is NULL outside spans. Returns false, with the block unchanged, if the event
- * is damaged or memory runs out.
+ * Adds a typed event to the block. `ids` is NULL outside spans. Returns false, without adding a record, if the event is
+ * damaged or memory runs out.
  */
 static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                       const nl_span_ids *ids)
@@ -277,9 +280,10 @@ static inline __attribute__((always_inline)) char *put_event(char *at, const cha
 }
 
 /*
- * Adds the consecutive typed events up to `until` that are small and whose times are in the clock's segment in use.
- * Keeps all state in local variables, because the compiler must assume that a store into the block changes memory. The
- * block already has a record. Returns the number of added events; put_typed handles the next event.
+ * Adds the consecutive typed events up to the position `until` whose values have at most RUN_EVENT_MAX / 2 bytes of
+ * strings and whose times are in the clock's segment in use. Keeps all state in local variables, because the compiler
+ * must assume that a store into the block changes memory. The block already has a record. Returns the number of added
+ * events; put_typed handles the next event.
  */
 static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until,
                                                                    uint64_t until_ticks, bool bmi2)

@@ -131,7 +131,7 @@ static nl_plan_piece *add_piece(nl_plan *plan)
 
 /*
  * Adds a literal byte. Extends the previous literal piece, unless there is a backslash between them. Returns NL_FAILED
- * on failure.
+ * if memory runs out.
  */
 static nl_status add_byte(nl_plan *plan, const nl_plan_field *field, const char *at)
 {
@@ -148,7 +148,7 @@ static nl_status add_byte(nl_plan *plan, const nl_plan_field *field, const char 
 
 /*
  * Parses a value from *at, after the '='. The value ends before the spaces in front of the next NAME=, or at its
- * closing quote.
+ * closing quote. Advances *at. Returns NL_FAILED if a conversion is invalid or memory runs out.
  */
 static nl_status read_value(nl_plan *plan, const nl_plan_field *field, const char **at)
 {
@@ -340,7 +340,7 @@ static nl_status spell(conversion *c, const nl_plan_piece *piece, va_list *argum
     return NL_OK;
 }
 
-/* Prints to the scratch buffer. -Wformat cannot check the conversion; read_conversion did. */
+/* Prints to the scratch buffer. -Wformat cannot check the conversion, but read_conversion has checked it. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #define PRINT(value)                                                                                                   \

@@ -6,7 +6,9 @@
  *   writer_thread.c   takes events from the rings and sends them
  *   log.c             open, close, fork
  *   clock_watch.c     records about the quality of the clock
- *   control.c         changes while the program runs; activation.c: from a file; own_records.c: records of the log
+ *   control.c         changes while the program runs
+ *   activation.c      changes by an activation file or a collector
+ *   own_records.c     the log's own records
  *
  * Locks are taken in this order: the process's registry (logs and threads); a log's control.mutex (probes); the log's
  * mutex (the list of rings, requests to the writer thread); and last, one of the process's locks for site rules
@@ -33,7 +35,7 @@ struct nl_log {
     nl_log *next;     /* in the registry */
     nl_url *url;
     nl_log_options options;
-    char recovery_url[1024]; /* the URL, for recovery; "" if it is too long */
+    char recovery_url[1024]; /* the URL, for recovery; "" if it is too long or has a relative path */
     unsigned number;         /* unique in the process */
     nl_string host, prog;
 
@@ -43,7 +45,7 @@ struct nl_log {
     bool running; /* the writer thread runs */
     bool stop;
     unsigned beginning;       /* number of threads that are logging their first event and have no ring yet */
-    uint64_t beginning_ticks; /* when the first of these threads began */
+    uint64_t beginning_ticks; /* reading of the clock when the first of these threads began its event */
     int unnamed;              /* errno that prevented shared memory in files, or 0; without such files, a kill loses
                                * events */
     pthread_t thread;
@@ -198,9 +200,9 @@ void nl_writer_thread_stop(nl_log *log);
 /* ---- log.c ---- */
 
 /*
- * Opens another destination, which the writer thread uses from its next cycle. Waiting events also go to the new
- * destination. If it cannot be opened, changes nothing and returns NL_FAILED with the reason. If go_on is true, a file
- * is not truncated.
+ * Opens another destination, to which the writer thread switches as soon as possible. If waiting records have another
+ * format, the writer thread first sends these records to the old destination. Returns NL_OK. If the new destination
+ * cannot be opened, changes nothing and returns NL_FAILED with the reason. If go_on is true, a file is not truncated.
  */
 nl_status nl_log_set_destination(nl_log *log, const char *url, bool go_on);
 

@@ -162,7 +162,7 @@ static bool is_in_chain(const nl_marker_gate *gate, const nl_probe_object *probe
 
 /*
  * Updates the chain of each of a probe's markers once, after attaching or detaching. Returns false if memory ran out
- * for some of them.
+ * for some of the chains.
  */
 static bool arm_all(const nl_probe_object *probe, bool attached)
 {

@@ -20,7 +20,7 @@
  */
 typedef struct nl_pace {
     int64_t retry_ns; /* earliest time of the next attempt, on the monotonic clock */
-    int64_t pause_ns; /* pause between the latest two attempts; 0 if the latest attempt did not fail */
+    int64_t pause_ns; /* pause after the latest failed attempt; 0 if the latest attempt did not fail */
 } nl_pace;
 
 typedef struct nl_outbox {

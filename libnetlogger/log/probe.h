@@ -20,7 +20,10 @@ typedef struct nl_probe_counter {
     char rest_of_the_cache_line[56];
 } nl_probe_counter;
 
-/* The measured times, counted in classes, eight per power of two. */
+/*
+ * The number, sum, minimum and maximum of the measured times, and the number of times in each class. There are eight
+ * classes per power of two.
+ */
 typedef struct nl_probe_times {
     uint64_t count, sum_ns, min_ns, max_ns;
     uint64_t classes[NL_TIME_CLASSES];

@@ -174,7 +174,8 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
 }
 
 /*
- * Moves events from the rings to the batch. Returns NL_OK; NL_END if no event was left; NL_FAILED if memory runs out.
+ * Moves events from the rings to the batch. Returns NL_OK; NL_END if no event was left; NL_FAILED with the reason if
+ * memory runs out or the batch has no space.
  */
 static nl_status recover_take(nl_remains_log *log, nl_drain *drain, nl_buffer *bytes, uint64_t *records)
 {
@@ -264,7 +265,7 @@ static void report_unreadable(recovery *r, const char *name)
                    .process = process, .prog = "?", .url = name, .status = NL_FAILED, .message = nl_error_message()});
 }
 
-/* Recovers a log. Returns whether all events of the log are at the log's destination. */
+/* Recovers a log. Returns whether nothing is left to recover; false if list_only is set. */
 static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *log)
 {
     nl_shared_log *shared = log->outbox.shared;
@@ -309,7 +310,7 @@ static void remove_directory(int parent, const char *name, int directory)
 
 /*
  * Removes an empty directory without a lock. Either a process was killed while it removed the directory, or a running
- * process is about to remove it.
+ * process is about to remove it. The function does nothing while the process runs.
  */
 static void remove_empty(int parent, const char *name)
 {

@@ -54,9 +54,9 @@ static char *copy_file(int fd, size_t size, size_t repeat)
 }
 
 /*
- * Maps or copies a file of the directory. The part from the offset `repeat` on appears a second time at the end.
- * Returns NL_END if the file does not exist or is invalid. Returns NL_FAILED if the function cannot determine this; the
- * caller must then remove nothing in the directory.
+ * Maps or copies a file of the directory. If repeat > 0, the part from the offset `repeat` on appears a second time at
+ * the end. Returns NL_OK. Returns NL_END if the file does not exist or is invalid. Returns NL_FAILED if the function
+ * cannot determine this; the caller must then remove nothing in the directory.
  */
 static nl_status map_file(const nl_remains *remains, const char *name, size_t size_min, size_t size_max, size_t repeat,
                           nl_mapping *mapping)
@@ -174,7 +174,10 @@ static bool is_sound(const nl_ring *ring)
     return shared->size == ring->mask + 1 && shared->published >= tail && shared->published - tail <= shared->size;
 }
 
-/* Opens a ring and adds it to the log. Returns NL_FAILED if the ring may have events that cannot be read now. */
+/*
+ * Opens a ring and adds it to the log; ignores an invalid ring. Returns NL_OK, or NL_FAILED if the ring may have events
+ * that cannot be read now.
+ */
 static nl_status open_ring(const nl_remains *remains, const char *name, nl_remains_log *log)
 {
     nl_mapping mapping;
@@ -371,9 +374,9 @@ typedef struct found_prefix {
 } found_prefix;
 
 /*
- * Returns, for each prefix of text, the length of the longest shorter prefix that is also its suffix. This is the table
- * of Knuth, Morris and Pratt ("Fast Pattern Matching in Strings", 1977). The caller frees it. Returns NULL if memory
- * runs out.
+ * Returns, for each prefix of text, the length in bytes of the longest shorter prefix that is also its suffix. This is
+ * the table of Knuth, Morris and Pratt ("Fast Pattern Matching in Strings", 1977). The caller frees it. Returns NULL if
+ * memory runs out.
  */
 static uint32_t *make_prefix_table(const char *text, size_t size)
 {
@@ -427,8 +430,8 @@ static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t
 }
 
 /*
- * Searches the file from `offset` for parts of the text `wanted`. Sets *there to the size of the part that the file
- * has, and *ends_file to whether the file ends with that part. A program that was killed in the middle of a write
+ * Searches the file from `offset` for parts of the text `wanted`. Sets *there to the size in bytes of the part that the
+ * file has, and *ends_file to whether the file ends with that part. A program that was killed in the middle of a write
  * leaves a prefix; other programs append after the prefix, or between two parts of it. A match shorter than MATCH_MIN
  * bytes is a coincidence, unless it starts at a record and either ends the file or completes `wanted`. Returns
  * NL_FAILED on failure.

@@ -27,10 +27,9 @@ struct nl_ring {
     uint64_t mask;
     nl_mapping mapping;
     const nl_ring_policy *policy;
-    int64_t
-        stuck_since_ns; /* monotonic time since which an event has waited and tail has not moved; 0 if no event waits */
-    uint64_t stuck_tail; /* tail when the wait ended without free space */
-    nl_ring *next;       /* in the log's list */
+    int64_t stuck_since_ns; /* start of the latest wait that timed out, on the monotonic clock; 0: none */
+    uint64_t stuck_tail;    /* tail at the end of that wait; events do not wait until tail has moved */
+    nl_ring *next;          /* in the log's list */
     nl_ring *next_of_thread;
     void *log;        /* the ring's log */
     uint64_t refused; /* number of rejected events of signal handlers that shared->lost does not include yet; signal
@@ -40,8 +39,8 @@ struct nl_ring {
     /* The reader's members, for one cycle of the writer thread. */
     uint64_t at __attribute__((aligned(128))); /* position of the next event */
     uint64_t end;                              /* end of the published events when the cycle began */
-    uint64_t sequence;
-    uint64_t safe_ticks;  /* all events of the thread up to this reading are published */
+    uint64_t sequence;                         /* sequence number of the event at `at` */
+    uint64_t safe_ticks;                       /* all events of the thread up to this reading are published */
     uint64_t busy_head;   /* end of the published events when the producer was last seen busy; UINT64_MAX: idle */
     uint64_t busy_ticks;  /* reading at which the producer was first seen busy at busy_head */
     int64_t last_time_ns; /* time of the previous event, so that rounding never makes a thread's times decrease */
