@@ -41,8 +41,8 @@ struct nl_log {
 
     pthread_mutex_t mutex; /* protects the members from rings to flush_error */
     nl_ring *rings;
-    unsigned rings_made;
-    bool running; /* the writer thread runs */
+    unsigned rings_made; /* number of rings created so far, for their names */
+    bool running;        /* the writer thread runs */
     bool stop;
     unsigned beginning;       /* number of threads that are logging their first event and have no ring yet */
     uint64_t beginning_ticks; /* reading of the clock when the first of these threads began its event */
@@ -201,8 +201,9 @@ void nl_writer_thread_stop(nl_log *log);
 
 /*
  * Opens another destination, to which the writer thread switches as soon as possible. If waiting records have another
- * format, the writer thread first sends these records to the old destination. Returns NL_OK. If the new destination
- * cannot be opened, changes nothing and returns NL_FAILED with the reason. If go_on is true, a file is not truncated.
+ * format, or the new destination is syslog, the writer thread first sends these records to the old destination. Returns
+ * NL_OK. If the new destination cannot be opened, changes nothing and returns NL_FAILED with the reason. If go_on is
+ * true, a file is not truncated.
  */
 nl_status nl_log_set_destination(nl_log *log, const char *url, bool go_on);
 

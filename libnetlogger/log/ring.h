@@ -76,7 +76,8 @@ bool nl_ring_make_space(nl_ring *ring, size_t size, nl_level level, void (*wake)
  */
 static inline void nl_ring_stop_at(nl_ring *ring, uint64_t limit)
 {
-    __atomic_store_n(&ring->producer.limit, limit, __ATOMIC_SEQ_CST); /* the caller then checks for sleeping threads */
+    __atomic_store_n(&ring->producer.limit, limit,
+                     __ATOMIC_SEQ_CST); /* sequentially consistent, because ready_ring then reads log->asleep */
 }
 
 /* Counts an event of a signal handler that interrupted another event of the thread. */
@@ -121,7 +122,9 @@ bool nl_ring_is_empty(const nl_ring *ring);
  */
 void nl_ring_pin(nl_ring *ring);
 
-/* Returns the event at ring->at; NULL at the end or if the memory is damaged. */
+/*
+ * Returns the event at ring->at and sets *header. Returns NULL at the end of the events, or if their memory is damaged.
+ */
 static inline const char *nl_ring_event(const nl_ring *ring, nl_event_header *header)
 {
     uint64_t left = ring->end - ring->at;

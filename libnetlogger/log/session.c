@@ -70,7 +70,7 @@ static bool make_directory(void)
 
 /*
  * Reopens descriptors that the program has closed, as daemons do. Returns false if the directory is missing or
- * inaccessible.
+ * inaccessible, or the lock cannot be taken again.
  */
 static bool reopen_directory(void)
 {
@@ -138,7 +138,10 @@ char *nl_mapping_map(int fd, size_t size, size_t repeat)
     return NULL;
 }
 
-/* Returns whether a file may have this size. Writing to a larger file would raise a signal in the program. */
+/*
+ * Returns whether the limit RLIMIT_FSIZE allows a file of this size. Writing to a larger file would raise a signal in
+ * the program.
+ */
 static bool may_be_large(size_t size)
 {
     struct rlimit limit;

@@ -55,7 +55,7 @@ bool nl_session_is_kept(void);
 /* Returns the path of the process's directory, in static storage. */
 const char *nl_session_directory(void);
 
-/* Removes the process's directory, if it exists. Mappings stay valid. */
+/* Removes the process's directory, if it exists, unless nl_session_keep was called. Mappings stay valid. */
 void nl_session_remove(void);
 
 /* Call it in the child after fork, which creates its own directory when necessary. */

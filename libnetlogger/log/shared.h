@@ -5,7 +5,7 @@
  * A process has a directory, /dev/shm/netlogger-UID-PID-RANDOM, that only its user may enter:
  *
  *   lock        empty; locked (fcntl) while the process lives
- *   sites       nl_shared_sites: every NL_EVENT that the process has reached, with names and types
+ *   sites       nl_shared_sites: the sites of all events that the process has logged, with names and types
  *   log-N       nl_shared_log: a log's destination, its clock, and the batch of encoded records
  *   ring-N-M    nl_shared_ring: events of one thread in log N that are not in a batch yet
  *
@@ -48,7 +48,7 @@ _Static_assert(NL_FIELDS_MAX *NL_VALUE_SIZE_MAX + 1024 <= NL_EVENT_MAX,
 /* The maximum number of fields of a site. These are the program's fields, PARENT.ID, TRACE.ID, SPAN.ID and STATUS. */
 enum { NL_SITE_FIELDS_MAX = NL_FIELDS_MAX + 4 };
 
-/* The sites of events that do not come from NL_EVENT. */
+/* The numbers of special events. The numbers of sites begin with NL_SITE_FIRST. */
 enum {
     NL_SITE_RECORD = 1,  /* a whole record with names: nl_write, nl_write_record */
     NL_SITE_LOST = 2,    /* nl_lost_event: events were lost here */
@@ -64,8 +64,7 @@ typedef struct nl_span_ids {
 
 /* Follows the header of an NL_SITE_LOST event. */
 typedef struct nl_lost_event {
-    uint64_t full; /* number of events that were dropped because the ring was full, the event was too large, or memory
-                      ran out */
+    uint64_t full; /* number of events dropped because the ring was full, the event was too large, or memory ran out */
     uint64_t refused;    /* number of events of signal handlers that interrupted another event */
     uint64_t from_ticks; /* time of the first lost event */
     uint64_t to_ticks;   /* time of the last lost event */
@@ -104,20 +103,20 @@ typedef struct nl_shared_log {
     uint32_t number;
     uint32_t format; /* nl_format */
     int32_t zstd_level;
-    uint32_t slow_clock; /* ticks are nanoseconds of the monotonic clock */
+    uint32_t slow_clock; /* nonzero: ticks are nanoseconds of the monotonic clock */
     char url[1024];
     char prog[256];
     char host[256];
     nl_clock_point clock[2]; /* the latest two readings that are far enough apart to determine the rate */
     uint64_t file_offset; /* size of the destination file before the batch was written; UINT64_MAX if the batch was not
                              written yet, or the destination is not a file */
-    _Alignas(NL_CACHE_LINE) uint64_t batch_size;
-    uint64_t batch_records;
-    uint64_t batch_start; /* number of bytes of the batch that the destination or the spool has accepted */
-    uint64_t next_size;
-    uint64_t next_records;
-    uint64_t commit;
-    uint64_t applied;
+    _Alignas(NL_CACHE_LINE) uint64_t batch_size; /* bytes */
+    uint64_t batch_records;                      /* number of records in the batch, including accepted records */
+    uint64_t batch_start;  /* number of bytes of the batch that the destination or the spool has accepted */
+    uint64_t next_size;    /* batch_size after the latest commit */
+    uint64_t next_records; /* batch_records after the latest commit */
+    uint64_t commit;       /* number of commits */
+    uint64_t applied;      /* number of commits whose stores are complete */
 } nl_shared_log;
 
 /* The top bit of tail. While it is set, the reader is active, and the producer must not move tail. */
@@ -127,19 +126,17 @@ typedef struct nl_shared_ring {
     nl_shared_head head;
     uint64_t size; /* bytes of data, a power of two */
     unsigned char stream[NL_STREAM_ID_SIZE];
-    uint32_t log;    /* number of the log */
-    uint32_t thread; /* ID of the thread */
-    _Alignas(
-        NL_CACHE_LINE) uint64_t published; /* position after the last complete event; only the producer changes it */
-    uint32_t thread_gone;                  /* 1: the thread has ended */
-    nl_lost_event lost;                    /* lost events whose report is not in the ring yet */
-    _Alignas(NL_CACHE_LINE) uint64_t tail; /* position of the next event to read; the reader and, if the policy is
-                                              "oldest", the producer change it */
-    uint64_t sequence;                     /* sequence number of the event at tail; a report of losses advances it by
-                                            * their number */
-    uint64_t next_tail;
-    uint64_t next_sequence;
-    uint64_t next_commit; /* the value of nl_shared_log.commit to which next_tail belongs */
+    uint32_t log;                               /* number of the log */
+    uint32_t thread;                            /* ID of the thread */
+    _Alignas(NL_CACHE_LINE) uint64_t published; /* position after the last complete event */
+    uint32_t thread_gone;                       /* 1: the thread has ended */
+    nl_lost_event lost;                         /* lost events whose report is not in the ring yet */
+    _Alignas(NL_CACHE_LINE) uint64_t tail;      /* position of the next event to read */
+    uint64_t sequence;      /* sequence number of the event at tail; a report of losses advances it by
+                             * their number */
+    uint64_t next_tail;     /* tail after the commit next_commit */
+    uint64_t next_sequence; /* sequence after the commit next_commit */
+    uint64_t next_commit;   /* the value of nl_shared_log.commit for this commit */
 } nl_shared_ring;
 
 _Static_assert(sizeof(nl_shared_ring) <= NL_SHARED_HEADER, "a ring's header fits into its page");

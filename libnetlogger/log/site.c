@@ -17,8 +17,7 @@
 enum { RESERVE_STEP = 64 * 1024, RULES_MAX = 64 };
 
 static nl_mapping mapping = {.fd = -1};
-static nl_shared_sites
-    *sites; /* the mapping's memory; set after its header is complete, because writer threads read it without a lock */
+static nl_shared_sites *sites; /* memory of the mapping, set when its header is complete; read without a lock */
 static size_t reserved;
 static uint32_t next_id = NL_SITE_FIRST;
 static nl_event_site *registered;

@@ -40,9 +40,7 @@ bool nl_site_register(nl_event_site *site);
  */
 nl_event_site **nl_sites_registered(size_t *count);
 
-enum {
-    NL_SITE_PATTERN_SIZE = 128
-}; /* maximum size of a rule's pattern in bytes, including its NUL; nl_sites_switch truncates longer patterns */
+enum { NL_SITE_PATTERN_SIZE = 128 }; /* maximum size of a rule's pattern with its NUL; longer patterns are truncated */
 
 /*
  * Switches present and future sites whose event matches pattern (fnmatch) off or on, with a rule that replaces an
@@ -63,7 +61,7 @@ bool nl_sites_is_off(nl_string event);
 /* Returns the shared memory of this process's sites; NULL before the first site. */
 const nl_shared_sites *nl_sites_shared(void);
 
-/* Call them before and after fork, so that no thread switches sites during fork. */
+/* Lock and unlock the rules. Call them before and after fork, so that no thread holds the lock during fork. */
 void nl_sites_lock(void);
 void nl_sites_unlock(void);
 

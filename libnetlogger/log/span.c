@@ -103,8 +103,9 @@ static inline bool has_trace(const nl_context *context)
 }
 
 /*
- * If a signal handler logs an event during the change, the event carries no context. The order of stores prevents this
- * event from restoring an entry of nl_private_rings, which events of the scope would then use without their context.
+ * Makes a context the thread's current context. If a signal handler logs an event during the change, the event carries
+ * no context. The order of stores prevents this event from restoring an entry of nl_private_rings, which events of the
+ * scope would then use without their context.
  */
 static inline void make_current(const nl_context *context)
 {
@@ -162,7 +163,10 @@ static void not_logged(nl_span *span, const nl_context *parent)
     *span = (nl_span){.context = *parent};
 }
 
-/* Writes the span's IDs. The trace ID and the span ID are adjacent in the context. */
+/*
+ * Writes the span's IDs. The trace ID and the span ID are adjacent in the context. Returns the end of the written
+ * bytes.
+ */
 static inline char *put_ids(char *at, const nl_span *span, bool root)
 {
     if (!root) {
@@ -332,7 +336,10 @@ void nl_span_leave_module(const void *module)
         }
 }
 
-/* Ends the span: reserves space for an event of this size, and writes the IDs and the status. */
+/*
+ * Ends the span: reserves space for an event of this size, and writes the IDs and the status. Returns the position of
+ * the program's fields, or NULL if the event is off or lost.
+ */
 static inline char *end_at(nl_span *span, nl_event_site *site, size_t size, nl_ring_producer **ring)
 {
     nl_log *log = span->log;

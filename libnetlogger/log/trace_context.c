@@ -111,7 +111,7 @@ size_t nl_traceparent_format(const nl_context *context, char text[NL_TRACEPARENT
 
 /* ---- tracestate ---- */
 
-/* Returns the size of the key at the beginning of a member; 0 if the key is invalid. */
+/* Returns the size in bytes of the key at the beginning of a member; 0 if the key is invalid. */
 static size_t key_size(nl_string member)
 {
     size_t i = 0;

@@ -202,7 +202,7 @@ static void write_move_members(nl_record *record, nl_field *fields, size_t befor
 
 /*
  * Writes an event according to the plan of its format. head, which may be NULL, has members, and the fields that
- * precede the fields of the format.
+ * precede the fields of the format. `error` is the errno value for %m.
  */
 static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, nl_scratch *s, int error,
                                va_list *arguments)

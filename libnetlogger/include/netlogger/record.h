@@ -73,7 +73,7 @@ typedef enum nl_format {
 #define NL_RECORD_INCOMPLETE 2u   /* memory ran out while the record was built; no function writes such a record */
 
 typedef struct nl_record {
-    int64_t time_ns;
+    int64_t time_ns; /* nanoseconds since 1970 UTC */
     nl_level level;
     nl_string level_text; /* the original spelling of the level, which is written if level is NL_LEVEL_NONE */
     nl_string host;

@@ -64,15 +64,15 @@ enum {
 typedef struct nl_context {
     unsigned char trace_id[16];
     unsigned char span_id[8];
-    unsigned char flags;
+    unsigned char flags; /* NL_CONTEXT_SAMPLED and NL_CONTEXT_RANDOM */
     unsigned char reserved[7];
 } nl_context;
 
 /* A span. Programs may read context and set status; other members are private. */
 typedef struct nl_span {
-    nl_context context; /* the span's context; if the span is not logged, its parent's context */
-    unsigned char parent_id[8];
-    nl_log *log;       /* NULL if the span is not logged, or has ended */
+    nl_context context;         /* the span's context; if the span is not logged, its parent's context */
+    unsigned char parent_id[8]; /* all zeros for a root span */
+    nl_log *log;                /* NULL if the span is not logged, or has ended */
     const void *begun; /* if level is 0, the place in the program where the span began; otherwise the span's name */
     int level;         /* 0 for a span from NL_SPAN or nl_span_begin, whose place has the level */
     int status;        /* STATUS that the end event gets; 0 means success */
