@@ -114,7 +114,10 @@ void NetLoggerSetLevel(NL_Handle *handle, int log_level)
         __atomic_store_n(&handle->level, log_level, __ATOMIC_RELAXED);
 }
 
-/* Replaces the tag at *place by a copy of tag; NULL and "" remove it. Keeps the old tag if memory runs out. */
+/*
+ * Replaces the tag at *place by a copy of tag; NULL and "" remove the tag. Returns NL_OK. If memory runs out, keeps the
+ * old tag and returns NL_FAILED.
+ */
 static nl_status set_tag(char **place, const char *tag)
 {
     char *copy = tag != NULL && *tag != '\0' ? strdup(tag) : NULL;

@@ -177,7 +177,7 @@ static nl_status classic_write_put_text(NL_Handle *handle, nl_scratch *s, const 
 
 /*
  * Writes an event with the fields of the format's plan, and decodes only the text before these fields. If the format
- * has no plan, prints and decodes the text of all fields.
+ * has no plan, prints and decodes the text of all fields. Returns the same values as nl_write.
  */
 static nl_status classic_write_put(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments,
                                    unsigned failures)

@@ -133,8 +133,8 @@ uint64_t nl_clock_update(nl_clock *clock)
 }
 
 /*
- * Computes the time from a single point, which does not determine a rate. Uses the known rate of the monotonic
- * clock.
+ * Returns the time of ticks, computed from a single point. A point does not determine a rate. If ticks are from the
+ * monotonic clock, the rate is known; otherwise, returns the time of the point.
  */
 static int64_t only_point_ns(const nl_clock *clock, uint64_t ticks)
 {

@@ -115,7 +115,10 @@ static void costs_measure(measuring *m, const nl_event_site *measured, nl_event_
     }
 }
 
-/* Runs in a separate thread, which signal handlers do not interrupt, with a scratch ring like a log's ring. */
+/*
+ * Measures all sites. Runs in a separate thread, which signal handlers do not interrupt, with a scratch ring like a
+ * log's ring.
+ */
 static void *measure_all(void *user)
 {
     measuring *m = user;

@@ -18,8 +18,9 @@ static bool is_invariant(void)
 }
 
 /*
- * The kernel removes the counter from this list if the counters of the processors differ or have a wrong rate. If the
- * list is missing, as in a container with an empty /sys, the function trusts the processor.
+ * Returns whether the kernel lists the counter as a clock source. The kernel removes the counter from this list if the
+ * counters of the processors differ or have a wrong rate. If the list is missing, as in a container with an empty /sys,
+ * the function trusts the processor.
  */
 static bool is_trusted(void)
 {

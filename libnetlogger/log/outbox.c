@@ -292,7 +292,7 @@ static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size
 /*
  * Moves the batch to the spool in small parts, so that a full spool drops as little as possible. If the process is
  * killed after nl_spool_put and before batch_start advances, the same part is delivered twice. Collectors detect
- * repeated blocks.
+ * repeated blocks. Returns NL_OK, or NL_FAILED with the reason; the rest of the batch then waits.
  */
 static nl_status write_spool(nl_outbox *outbox)
 {

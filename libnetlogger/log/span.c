@@ -34,7 +34,7 @@ static __thread uint64_t generator[4];
 
 /*
  * Runs in the child after fork. The child inherits the state of the thread's generator, but must not generate the same
- * IDs.
+ * IDs as the parent.
  */
 static void forget_seed(void)
 {

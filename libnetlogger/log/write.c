@@ -202,7 +202,7 @@ static void write_move_members(nl_record *record, nl_field *fields, size_t befor
 
 /*
  * Writes an event according to the plan of its format. head, which may be NULL, has members, and the fields that
- * precede the fields of the format. `error` is the errno value for %m.
+ * precede the fields of the format. `error` is the errno value for %m. Returns the same values as nl_write.
  */
 static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, nl_scratch *s, int error,
                                va_list *arguments)
@@ -304,7 +304,7 @@ nl_status nl_write_record(nl_log *log, const nl_record *record)
     return nl_write_put_record(log, record);
 }
 
-/* Writes an event without a site as a whole record. */
+/* Writes an event without a site as a whole record. Returns the same values as nl_event_write. */
 static nl_status put_whole(nl_log *log, const nl_event_kind *kind, const nl_field *values)
 {
     for (size_t i = 0; i < kind->field_count; i++)

@@ -346,7 +346,10 @@ static bool is_more(const nl_log *log, bool everything)
     return is_full(log) || (log->encoded.size > 0 && log->waiting >= log->options.ring_size / 4);
 }
 
-/* Takes events. If memory runs out, a flush tries several times, because memory may be available again later. */
+/*
+ * Takes events. If memory runs out, a flush tries several times, because memory may be available again later. Returns
+ * the same values as writer_thread_take.
+ */
 static nl_status writer_thread_take_retrying(nl_log *log, bool everything)
 {
     enum { ATTEMPTS = 3 };

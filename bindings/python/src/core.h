@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-/* Py_NewRef, which the limited API has only since Python 3.10. */
+/* Returns a new reference to object. Py_NewRef is missing from the limited API before Python 3.10. */
 static inline PyObject *nlpy_new_ref(PyObject *object)
 {
     Py_INCREF(object);

@@ -149,7 +149,7 @@ static void log_forget(call *c)
 
 /*
  * Writes an event. Releases the interpreter lock only if the event may have to wait, because releasing the lock costs
- * more than the event.
+ * more than the event. Returns the same values as nl_event_write.
  */
 static nl_status write_event(py_log *self, nl_event_kind *kind, const call *c)
 {
@@ -167,7 +167,10 @@ static nl_status write_event(py_log *self, nl_event_kind *kind, const call *c)
     return status;
 }
 
-/* Returns True if the event was logged, and False if it is switched off or was lost. The log counts lost events. */
+/*
+ * Writes an event with the fields of a call. Returns True if the event was logged, False if the event is switched off
+ * or was lost, or NULL with an exception. The log counts lost events.
+ */
 static PyObject *write_call(py_log *self, nl_level level, PyObject *event, call *c)
 {
     bool own;
@@ -184,7 +187,7 @@ static PyObject *write_call(py_log *self, nl_level level, PyObject *event, call 
     return PyBool_FromLong(status == NL_OK || status == NL_MALFORMED);
 }
 
-/* Logs an event with the fields of two dicts, which may be NULL. */
+/* Logs an event with the fields of two dicts, which may be NULL. Returns the same values as write_call. */
 static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *first, PyObject *second)
 {
     call c;
@@ -219,7 +222,10 @@ static PyObject *as_dict(PyObject *mapping)
     return dict;
 }
 
-/* Logs EVENT[, mapping], **fields, from args[at] on. */
+/*
+ * Logs an event whose name, and mapping of fields if present, are in args from index `at` on; `fields` has the keyword
+ * arguments. Returns the same values as write_call.
+ */
 static PyObject *emit_call(PyObject *self, nl_level level, PyObject *args, Py_ssize_t at, PyObject *fields)
 {
     Py_ssize_t given = PyTuple_Size(args) - at;
@@ -407,7 +413,9 @@ static PyObject *log_write_record(PyObject *object, PyObject *args)
 
 /* ---- spans ---- */
 
-/* Converts the names and the values of a call. `names` owns the texts of the names. */
+/*
+ * Converts the names and the values of a call. `names` owns the texts of the names. Returns 0, or -1 with an exception.
+ */
 static int take_fields(call *c, PyObject **names)
 {
     if (take_values(c) < 0)
@@ -423,7 +431,10 @@ static int take_fields(call *c, PyObject **names)
     return 0;
 }
 
-/* Begins or, if parent is NULL, ends a span, without the interpreter lock. */
+/*
+ * Begins or, if parent is NULL, ends a span, without the interpreter lock. Returns the same values as
+ * nl_span_begin_fields.
+ */
 static nl_status log_span(py_log *self, nl_span *span, nl_level level, const char *name, const nl_context *parent,
                           const call *c)
 {
@@ -492,7 +503,10 @@ static PyObject *log_begin_span(PyObject *object, PyObject *args)
                          (Py_ssize_t)sizeof span);
 }
 
-/* The arguments are (state, name, status, fields). */
+/*
+ * Ends a span. The arguments are (state, name, status, fields), with the state that log_begin_span returned. Returns
+ * None, or NULL with an exception.
+ */
 static PyObject *log_end_span(PyObject *object, PyObject *args)
 {
     PyObject *name, *fields;

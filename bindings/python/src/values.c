@@ -46,7 +46,7 @@ static int take_as_text(PyObject *value, nl_field *field, PyObject **keep)
 
 /*
  * Converts an integer of more than 64 bits to text. Uses hexadecimal digits if the integer has too many digits for
- * Python to print.
+ * Python to print. Returns 0, or -1 with an exception.
  */
 static int take_huge(PyObject *value, nl_field *field, PyObject **keep)
 {

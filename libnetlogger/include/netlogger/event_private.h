@@ -103,8 +103,9 @@ __attribute__((destructor)) static void nl_private_sites_end(void)
 NL_API uint64_t nl_private_slow_ticks(void);
 
 /*
- * Uses the compiler's builtin, because <x86intrin.h> has 45,000 lines, and compiling them takes seven times as long as
- * compiling the rest of a small program.
+ * Returns the time in ticks, from the time-stamp counter if it is usable. Uses the compiler's builtin, because
+ * <x86intrin.h> has 45,000 lines, and compiling them takes seven times as long as compiling the rest of a small
+ * program.
  */
 static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 {
