@@ -26,7 +26,7 @@ NL_result_t NL_logger_module(const char *module, const char *url, NL_level_t lev
                              ...);
 NL_result_t NL_logger_module_const(const char *module, const char *url, NL_level_t level, const char *format, ...);
 
-/* Write an event to a module. Return the same values as NL_write, or NL_ERROR if there is no such module. */
+/* Write an event to a module. Return the same values as NL_write, or NL_ERROR if the module does not exist. */
 NL_result_t NL_fatal(const char *module, const char *event, const char *format, ...);
 NL_result_t NL_error(const char *module, const char *event, const char *format, ...);
 NL_result_t NL_warn(const char *module, const char *event, const char *format, ...);

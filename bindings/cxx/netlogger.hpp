@@ -10,7 +10,7 @@
  *       ...
  *   }
  *
- * Names are literals. Such an event compiles to the same instructions as NL_EVENT (event.h) and takes no lock, makes
+ * An event whose names are literals compiles to the same instructions as NL_EVENT (event.h). It takes no lock, makes
  * no system call and allocates no memory. Names that are known only at run time, as in log.event(std::string, ...), go
  * into the ring as whole records.
  *
@@ -478,7 +478,7 @@ class log
         }
         return *this;
     }
-    /** Flushes and closes the log. Use close() to learn whether that succeeded. */
+    /** Flushes and closes the log. close() returns whether all events were delivered. */
     ~log()
     {
         nl_close(handle);

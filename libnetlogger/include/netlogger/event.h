@@ -23,7 +23,7 @@
  * truncated. NL_EVENT works in C11 with GNU extensions and in C++11.
  *
  * NL_EVENT is safe in signal handlers. If the signal interrupts an event of the same thread, the handler's event is
- * counted as lost. A handler must not leave an event with siglongjmp.
+ * counted as lost. A signal handler must not call siglongjmp to leave an interrupted event.
  */
 #ifndef NETLOGGER_EVENT_H
 #define NETLOGGER_EVENT_H

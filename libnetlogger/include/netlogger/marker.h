@@ -23,7 +23,7 @@
  * While a thread runs a probe, the markers that it passes have no effect. Markers are safe in signal handlers, unless a
  * probe from nl_marker_attach_call calls a function that is not safe there.
  *
- * All functions below are thread-safe. None is safe in signal handlers.
+ * All functions below are thread-safe. None of these functions is safe in signal handlers.
  */
 #ifndef NETLOGGER_MARKER_H
 #define NETLOGGER_MARKER_H

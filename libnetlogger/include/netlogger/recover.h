@@ -43,9 +43,9 @@ typedef struct nl_recovered {
  * log that was closed without error.)
  *
  * options may be NULL for the defaults. For each log, nl_recover calls report with user, unless report is NULL. Returns
- * NL_OK if nothing is left to recover. Returns NL_FAILED if it could not recover a log or list the directories; call it
- * again later. Several threads and processes may call it at the same time: one of them recovers each log. Do not call
- * it in signal handlers.
+ * NL_OK if nothing is left to recover. Returns NL_FAILED if it could not recover a log or list the directories; call
+ * nl_recover again later. Several threads and processes may call nl_recover at the same time; only one of them recovers
+ * each log. Do not call it in signal handlers.
  */
 NL_API nl_status nl_recover(const nl_recover_options *options, void (*report)(void *user, const nl_recovered *what),
                             void *user);

@@ -43,8 +43,8 @@
  *   memory runs out                           as for events: the event is lost and counted
  *
  * Signal handlers may log events while their thread is in a span. Do not call the functions and macros below in signal
- * handlers: they could draw the same ID as the interrupted code. No function or macro below changes errno. All are
- * thread-safe; an nl_span must not be used by two threads at the same time.
+ * handlers: they could draw the same ID as the interrupted code. No function or macro below changes errno. All
+ * functions and macros are thread-safe, but two threads must not use one nl_span at the same time.
  */
 #ifndef NETLOGGER_SPAN_H
 #define NETLOGGER_SPAN_H
