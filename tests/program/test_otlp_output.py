@@ -24,6 +24,8 @@ const grpc = require(path.join(folder, "node_modules/@grpc/grpc-js"));
 const collector = root.opentelemetry.proto.collector;
 const kinds = { traces: collector.trace.v1.ExportTraceServiceRequest, logs: collector.logs.v1.ExportLogsServiceRequest };
 const hex = (key, value) => value && value.type === "Buffer" ? Buffer.from(value.data).toString("hex") : value;
+// A receiver that was killed may have appended a part of a line.
+if (fs.existsSync(file)) fs.truncateSync(file, fs.readFileSync(file).lastIndexOf(10) + 1);
 const store = (signal, body) =>
   fs.appendFileSync(file, JSON.stringify(kinds[signal].toObject(kinds[signal].decode(body), { longs: String }), hex) + "\n");
 if (protocol === "grpc") {
@@ -86,7 +88,8 @@ class Receivers(Sender):
 
     def items(self):
         spans, logs = [], []
-        for line in self.received.read_text().splitlines() if self.received.exists() else []:
+        complete_lines = self.received.read_text().rpartition("\n")[0] if self.received.exists() else ""
+        for line in complete_lines.splitlines():
             request = json.loads(line)
             for resource in request.get("resourceSpans", []):
                 spans += [(resource["resource"], s) for scope in resource["scopeSpans"] for s in scope["spans"]]
