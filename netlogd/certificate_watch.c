@@ -18,7 +18,8 @@ static struct {
     int64_t first_s; /* INT64_MAX if there is no certificate */
 } watch = {.first_s = INT64_MAX};
 
-/* Updates the earliest expiry. Warns if the certificate expires soon. `of` is the URL of its listener or output. */
+/* Updates the earliest expiry. Warns if the certificate expires soon. `of` is the URL of the listener or output that
+ * uses the certificate. */
 static void check_certificate(const char *of, int64_t expiry_s)
 {
     char date[sizeof "2026-01-31T12:00:00Z"] = "";

@@ -74,7 +74,7 @@ static void report_gap(const gap *x, const char *event, uint64_t count, uint64_t
 
 /*
  * Returns the number of the gap's records that have not arrived. If the outputs have forgotten the stream, returns the
- * number of all its records.
+ * number of all records of the gap.
  */
 static uint64_t count_open(const gap *x)
 {

@@ -427,8 +427,9 @@ static const trace_record *example_of(const inference *in, const candidate *c)
 }
 
 /*
- * Repeatedly adds the ID field that increases the number of links most. Ends when no field would increase it by at
- * least a twentieth.
+ * Repeatedly adds an ID field that increases the number of links by more than a twentieth. Prefers a later field only
+ * if the later field increases the number by more than a further twentieth. Ends when no field increases the number
+ * enough.
  */
 static void refine(const inference *in, candidate *c, tie links)
 {

@@ -45,10 +45,10 @@ void nl_plan_free(nl_plan *plan);
 unsigned nl_plan_printed(const nl_plan *plan);
 
 /*
- * Stores the arguments of a call in fields, which has space for field_count, as NL_TYPE_STRING, NL_TYPE_INT or
- * NL_TYPE_UINT. The strings point to arguments or into `scratch`, which the function clears first. `error` is the errno
- * value for %m. Returns NL_OK, or NL_FAILED with the reason if a value cannot be printed or memory runs out. Threads
- * may share a plan.
+ * Stores the arguments of a call in the array `fields`, which must have space for plan->field_count fields. Each field
+ * has the type NL_TYPE_STRING, NL_TYPE_INT or NL_TYPE_UINT. The strings point to arguments or into `scratch`, which the
+ * function clears first. `error` is the errno value for %m. Returns NL_OK, or NL_FAILED with the reason if a value
+ * cannot be printed or memory runs out. Threads may share a plan.
  */
 nl_status nl_plan_take(const nl_plan *plan, nl_field *fields, nl_buffer *scratch, int error, va_list *arguments);
 

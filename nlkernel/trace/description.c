@@ -166,7 +166,7 @@ static bool parse_frame(description *d, rules_line *l)
     char text[NAME_SIZE];
     uint64_t at, size;
     if (d->has_frame)
-        return fail_line(l, "one line of this key");
+        return fail_line(l, "only one line of this key in a section");
     d->has_frame = true;
     if (!next_text(l, text))
         return fail_line(l, "line, or length");

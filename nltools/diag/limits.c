@@ -312,12 +312,12 @@ static void limit_host(limit *all, const char *host, const load *l)
     bool softirqs = is_softirq_bound(l), memory = waits || (swaps && faults);
     if (memory && add_host(&all[MEMORY], host)) {
         tell(&all[MEMORY], swaps, "%.1f MB/s to or from swap space", l->swapped / 1e6);
-        tell(&all[MEMORY], waits, "some task waited for memory %.0f %% of the time", l->memory_waited);
+        tell(&all[MEMORY], waits, "at least one task was waiting for memory %.0f %% of the time", l->memory_waited);
         tell(&all[MEMORY], faults, "%.0f major page faults per second (pages read from disk)", l->major_faults);
     }
     if (!memory && (l->disk_busy >= 85 || l->io_waited >= 30) && add_host(&all[DISK], host)) {
         tell(&all[DISK], l->disk_busy >= 0, "the disk is busy %.0f %% of the time", l->disk_busy);
-        tell(&all[DISK], l->io_waited >= 0, "some task waited for I/O %.0f %% of the time", l->io_waited);
+        tell(&all[DISK], l->io_waited >= 0, "at least one task was waiting for I/O %.0f %% of the time", l->io_waited);
         tell(&all[DISK], l->disk_ms > 0, "a request takes %.1f ms", l->disk_ms);
     }
     if (softirqs && add_host(&all[SOFTIRQ], host)) {
@@ -330,7 +330,8 @@ static void limit_host(limit *all, const char *host, const load *l)
             all[CPU].alone |= FELT_TO;
         if (add_host(&all[CPU], host)) {
             tell(&all[CPU], l->cpu_busy >= 0, "the processors are %.0f %% busy", l->cpu_busy);
-            tell(&all[CPU], l->cpu_waited >= 0, "some task waited for a processor %.0f %% of the time", l->cpu_waited);
+            tell(&all[CPU], l->cpu_waited >= 0, "at least one task was waiting for a processor %.0f %% of the time",
+                 l->cpu_waited);
             tell(&all[CPU], l->unread > 0, "unread data fills %.0f %% of the receive windows", 100 * l->unread);
         }
     }

@@ -39,9 +39,9 @@ void request_reading_find(request_reading *r, const request_filter *requests);
 void request_reading_compare(request_reading *r, const request_filter *requests, comparison *c, unsigned side);
 
 /*
- * Returns the places (uint64_t, batch.h) of the records that were selected since the last call, sorted, and forgets
- * them. A place may be the result of several calls, because the module reads a small log again when it grows. The
- * caller frees the array with g_array_free.
+ * Returns the sorted places (uint64_t, batch.h) of the records that were selected since the last call, and forgets the
+ * places. Several calls may return the same place, because the module reads a small log again when it grows. The caller
+ * frees the array with g_array_free.
  */
 GArray *request_reading_take_selected(request_reading *r);
 
