@@ -179,8 +179,8 @@ static const nl_option options[] = {
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
     .operands = "[SENSOR[?ARGUMENT=VALUE&...]...]",
-    .summary = "Measure this host and log the results. Without SENSOR, run the default sensors; --list shows which "
-               "sensors are not default.",
+    .summary = "Measure this host and log the results. Without SENSOR, run the default sensors; --list marks the "
+               "others with (only if named).",
 };
 
 /* ---- measuring ---- */
