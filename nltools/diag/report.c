@@ -250,7 +250,8 @@ void report_text(const findings *f, const report_sources *sources, bool explain)
         printable_print("\n");
     if (v->requests->len > 0) {
         char *mean = text_ns(v->total_ns / v->requests->len), *wall = text_ns((double)(v->to_ns - v->from_ns));
-        printable_print("%" PRIu64 " records, %u requests in %s, %s each\n", v->records, v->requests->len, wall, mean);
+        printable_print("%" PRIu64 " record%s, %u request%s in %s, %s each\n", v->records, nl_plural(v->records),
+                        v->requests->len, nl_plural(v->requests->len), wall, mean);
         g_free(mean);
         g_free(wall);
     }

@@ -2,6 +2,7 @@
 
 #include "diag/report.h"
 #include "program/glib_error.h"
+#include "base/text.h"
 #include "base/time_internal.h"
 
 #include <glib/gstdio.h>
@@ -120,7 +121,8 @@ bool report_html(const findings *f, const report_sources *sources, const char *p
         append_escaped(out, sources->names[i]);
         g_string_append(out, " ");
     }
-    g_string_append_printf(out, "<br>%" G_GUINT64_FORMAT " records, %u requests</p>\n", v->records, v->requests->len);
+    g_string_append_printf(out, "<br>%" G_GUINT64_FORMAT " record%s, %u request%s</p>\n", v->records,
+                           nl_plural(v->records), v->requests->len, nl_plural(v->requests->len));
     if (limits != NULL) {
         g_string_append(out, "<p><b>Incomplete</b>: ");
         append_escaped(out, limits);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "program/json_document.h"
 #include "program/units.h"
+#include "base/text.h"
 #include "base/time_internal.h"
 
 #include <string.h>
@@ -75,7 +76,7 @@ static void print_table(const GPtrArray *rows, const char *by)
         g_free(count);
     }
     if (rows->len > ROWS_MAX)
-        printf("(%u further rows; --json prints all)\n", rows->len - ROWS_MAX);
+        printf("(%u further row%s; --json prints all)\n", rows->len - ROWS_MAX, nl_plural(rows->len - ROWS_MAX));
 }
 
 static void print_advice(const GPtrArray *results)
