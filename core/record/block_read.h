@@ -42,8 +42,8 @@ static inline size_t nl_block_total_size(const nl_block_header *header)
 nl_status nl_block_parse_header(const char *data, size_t size, nl_block_header *header);
 
 /*
- * Parses the header of a block at the start of data[0..size). Returns its size; 0 if the header is invalid or
- * incomplete.
+ * Parses the header of a block at the start of data[0..size). Returns the size of the block in bytes, or 0 if the
+ * header is invalid or data does not contain the whole block.
  */
 static inline size_t nl_block_whole_size(const char *data, size_t size, nl_block_header *header)
 {

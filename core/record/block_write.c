@@ -199,7 +199,10 @@ unsigned nl_block_find_or_add(nl_block_index *index, nl_buffer *part, const nl_b
     return count;
 }
 
-/* Returns the index of a record's source. The scratch buffer has space for its definition. */
+/*
+ * Returns the index of a record's source, or NL_BLOCK_NO_PLACE if memory runs out. The scratch buffer has space for the
+ * source's definition.
+ */
 static unsigned find_source(nl_block_writer *w, const nl_record *record)
 {
     w->scratch.size = (size_t)(put_source(w->scratch.data, record->host, record->prog) - w->scratch.data);
@@ -220,8 +223,8 @@ static char *put_shape_of(char *at, const nl_record *record, unsigned source)
 }
 
 /*
- * Returns the index of a record's shape; `bound` is an upper bound of the size of its definition and its source's
- * definition.
+ * Returns the index of a record's shape, or NL_BLOCK_NO_PLACE if memory runs out. `bound` is an upper bound, in bytes,
+ * of the definition of the shape and of the definition of the record's source.
  */
 static unsigned find_shape(nl_block_writer *w, const nl_record *record, size_t bound)
 {
@@ -350,7 +353,7 @@ static char *put_payload(const nl_block_writer *w, char *at)
     return put_bytes(at, w->records.data + w->first_time_at, w->records.size - w->first_time_at);
 }
 
-/* Returns the minimum stored size of a compressed block. */
+/* Returns the minimum stored size of a compressed block, in bytes. */
 static size_t stored_min(size_t raw_size, uint64_t expanded)
 {
     size_t for_raw = 0, for_expanded = 0;

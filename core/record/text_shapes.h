@@ -2,9 +2,9 @@
  * Remembers the shapes (text.h) of the records that an encoder writes, so that it encodes the common part of similar
  * records once. Logs have few kinds of records: one per host, program, event and list of field names.
  *
- * The memory is a table with one entry per hash value. An entry makes its shape when its kind of record appears for the
- * second time in a row, and drops the shape after MISSES_MAX records that do not match it. A table therefore costs
- * little if every record differs. Only one thread at a time may use a table.
+ * The memory is a table. The hash of a record selects an entry. An entry makes its shape when two records with the same
+ * hash select the entry in succession, and drops the shape after MISSES_MAX records that select the entry but do not
+ * match. A table therefore costs little if every record differs. Only one thread at a time may use a table.
  */
 #ifndef NETLOGGER_RECORD_TEXT_SHAPES_H
 #define NETLOGGER_RECORD_TEXT_SHAPES_H

@@ -145,14 +145,17 @@ static char *put_members(const nl_text_format *format, const nl_record *record, 
     return at;
 }
 
-/* Puts the name of a field, and reserves space for its value. */
+/* Puts the name of a field, and reserves space for its value. Returns the end, or NULL if memory runs out. */
 static char *put_field_name(const nl_text_format *format, nl_string name, nl_buffer *out, char *at, size_t value_size)
 {
     at = want_room(out, at, name.size + 5 + value_size);
     return at != NULL ? put_name(at, name, name_needs_escape(format, name) ? " _." : " ") : NULL;
 }
 
-/* Writes the texts of a shape to `text`, and the offsets of their ends to `ends`. Returns the end. */
+/*
+ * Writes the texts of a shape to `text`, and the offsets of their ends in bytes to `ends`. Returns false if memory runs
+ * out.
+ */
 static bool put_shape(const nl_text_format *format, const nl_record *record, nl_buffer *text, uint32_t *ends)
 {
     if (!nl_buffer_reserve(text, SLACK))
