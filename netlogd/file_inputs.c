@@ -26,17 +26,16 @@ enum {
     TICK_MS = 200,
     SCAN_NS = 1000000000, /* interval between searches for new files */
     READ_SIZE = 256 << 10,
-    IDLE_S = 1, /* if a file has not grown for this time, its last line is complete */
+    IDLE_S = 1, /* a file that has not grown for this time has no continuation of its last line */
     COPY_S =
-        5, /* for this time after a change, a file with the beginning of a followed file counts as an unfinished copy */
-    DAMAGED_S = 60,  /* an incomplete compressed file is read again for this time after a change */
-    MISSING_S = 5,   /* netlogd searches for missing content for this time, because another program may be renaming or
-                        compressing the file */
-    REMOVED_S = 5,   /* a removed file is read for this time after it has grown */
-    RENAMED_S = 600, /* a file whose path belongs to a new file is read for this time after it has grown */
+        5, /* a file with the content of a followed file counts as an unfinished copy for this time after a change */
+    DAMAGED_S = 60,     /* an incomplete compressed file is read again for this time after a change */
+    REMOVED_S = 5,      /* a removed file is read for this time after it has grown */
+    RENAMED_S = 600,    /* a file whose path belongs to a new file is read for this time after it has grown */
     FINISHED_MAX = 256, /* maximum number of remembered finished files whose paths match no pattern */
     COMPARED_SIZE = 64 << 10,
     DIRECTORY_MAX = 10000, /* maximum number of files that are examined in a search for a copy */
+    READ_AGAIN_MAX = 3,    /* maximum number of attempts to read a piece again */
 };
 
 typedef struct followed {
@@ -45,12 +44,7 @@ typedef struct followed {
     file_content *content; /* NULL: closed */
     file_reader *reader;   /* NULL: the format is unknown */
     int64_t grown_ns;      /* time at which the file last grew */
-    struct timespec seen;  /* for a finished file: time of the latest change after which its content was compared */
-    int64_t missing_ns;    /* time at which the content was first missing; 0: the content is not missing */
-    int64_t searched_ns;   /* time of the latest search for missing content */
-    uint64_t first;        /* hash of the first first_size bytes when the file was found */
-    size_t first_size;     /* bytes, at most FILE_MARK_SIZE; 0: `first` is unknown */
-    bool lost;             /* a piece could not be read again */
+    struct timespec seen;  /* of a finished file: the time of the change at which its content was last compared */
     uint64_t scan;         /* number of the latest search in which its path matched a pattern */
     bool unreadable;       /* a failure to open the file was reported */
     uint64_t records;
@@ -65,13 +59,11 @@ static struct {
     uint64_t records;   /* number of records since the start */
     file_piece *pieces; /* pieces to be read again after a kill; NULL: none */
     size_t piece_count, piece_at;
-    uint64_t stored;    /* the log contains that the outputs have stored all records before this number */
-    int64_t awaited_ns; /* time at which the content of a piece was first missing; 0: never */
     int64_t scanned_ns;
     uint64_t scan; /* number of the latest search for new files */
     numbered_input *input;
     nl_buffer bytes;
-    bool unacknowledged; /* pieces were put into the outputs since the latest line "stored" */
+    bool unacknowledged; /* pieces were put since the latest line "stored" */
     bool reported;       /* a failure to write the log was reported */
 } inputs;
 
@@ -147,10 +139,7 @@ static bool is_inode(const followed *f, const struct stat *status)
     return f->state.device == status->st_dev && f->state.inode == status->st_ino;
 }
 
-/*
- * Writes the state of a file to the log. Returns false on failure, which it reports once; the pieces are then also
- * delayed, because they need the log.
- */
+/* Writes the state of a file to the log. A failure also delays the pieces, because they need the log. */
 static bool note_file(const followed *f)
 {
     bool good = position_log_add_file(inputs.log, &f->state) == NL_OK;
@@ -169,7 +158,7 @@ static void finish_followed(followed *f)
 
 /* ---- finding content ---- */
 
-/* Opens the file at `path`. Returns NULL if its content does not have the place of f. */
+/* Returns the open file at path if its content has the place of f. */
 static file_content *open_matching(const followed *f, const char *path)
 {
     file_content *c = file_content_open(path);
@@ -209,10 +198,11 @@ static bool is_better(const match *a, const match *b)
     return a->status.st_mtim.tv_sec > b->status.st_mtim.tv_sec;
 }
 
-/* Compares the file at m->path with f. If it is a better match, replaces *best by it. Takes ownership of the path. */
-static void compare_match(const followed *f, match *m, match *best)
+/* Compares the file at m->path, and takes ownership of the path. */
+static void compare_match(const followed *f, const struct stat *except, match *m, match *best)
 {
-    bool regular = stat(m->path, &m->status) == 0 && S_ISREG(m->status.st_mode);
+    bool regular = stat(m->path, &m->status) == 0 && S_ISREG(m->status.st_mode) &&
+                   (except == NULL || m->status.st_dev != except->st_dev || m->status.st_ino != except->st_ino);
     m->same = regular && is_inode(f, &m->status);
     if (regular && (m->same || f->state.place.offset > 0))
         m->content = open_matching(f, m->path);
@@ -226,17 +216,17 @@ static void compare_match(const followed *f, match *m, match *best)
 }
 
 /*
- * Searches the directory of f for its content. Prefers the file with its inode, then a copy, then a compressed copy.
- * Returns whether it has opened the content. May miss a file that is renamed during the search.
+ * Searches the directory of f for its content: the file with its inode, otherwise a copy, otherwise a compressed copy.
+ * Does not consider the file `except`, which may be NULL. Returns whether it has opened the content.
  */
-static bool search_directory(followed *f)
+static bool search_directory(followed *f, const struct stat *except)
 {
     char *directory = directory_of_path(f->state.path);
     match best = {0};
     DIR *d = opendir(directory);
     struct dirent *entry;
     for (int i = 0; d != NULL && i < DIRECTORY_MAX && (entry = readdir(d)) != NULL; i++)
-        compare_match(f, &(match){.path = program_format("%s%s", directory, entry->d_name)}, &best);
+        compare_match(f, except, &(match){.path = program_format("%s%s", directory, entry->d_name)}, &best);
     if (d != NULL)
         closedir(d);
     free(directory);
@@ -259,23 +249,13 @@ static void report_missing(const followed *f)
              f->state.place.offset);
 }
 
-/*
- * Opens the content of f. Returns false if netlogd does not find it. Searches for missing content at most once in
- * SCAN_NS.
- */
-static bool open_followed(followed *f, int64_t now_ns)
+/* Opens the content of f. Returns false if the content no longer exists. */
+static bool open_followed(followed *f)
 {
     struct stat status;
     if (stat(f->state.path, &status) == 0 && is_inode(f, &status))
         f->content = open_matching(f, f->state.path);
-    if (f->content == NULL && (f->missing_ns == 0 || now_ns - f->searched_ns >= SCAN_NS)) {
-        f->searched_ns = now_ns;
-        if (!search_directory(f) && f->missing_ns == 0)
-            f->missing_ns = now_ns;
-    }
-    if (f->content != NULL)
-        f->missing_ns = 0;
-    return f->content != NULL;
+    return f->content != NULL || search_directory(f, NULL);
 }
 
 /* Returns whether the file exists but cannot be opened, for example because of its permissions. Reports it once. */
@@ -326,12 +306,7 @@ static piece_result make_reader(followed *f)
     if (f->state.format[0] != '?')
         return PIECE_PUT;
     snprintf(f->state.format, sizeof f->state.format, "%s", file_reader_format(f->reader));
-    if (note_file(f))
-        return PIECE_PUT;
-    snprintf(f->state.format, sizeof f->state.format, "?"); /* log the format before the pieces */
-    file_reader_free(f->reader);
-    f->reader = NULL;
-    return PIECE_NONE;
+    return note_file(f) ? PIECE_PUT : PIECE_NONE;
 }
 
 /* Returns the place after size bytes of inputs.bytes, which begin at offset `start`. */
@@ -368,19 +343,10 @@ static ssize_t read_next(followed *f, size_t size, piece_result *result)
                        file_content_read(f->content, 0, mark, before) != (ssize_t)before ||
                        file_mark_hash(mark, before) != place->head))
         return -1;
-    if (before == 0) {
-        size_t head = file_mark_size((uint64_t)got);
-        *result = PIECE_NONE; /* the next call reads the new content */
-        if (file_content_read(f->content, 0, mark, head) != (ssize_t)head || memcmp(mark, inputs.bytes.data, head) != 0)
-            return -1;
-    }
     return got - (ssize_t)before;
 }
 
-/*
- * Logs the first `whole` bytes after the place as a piece, and puts their records into the outputs. If `again` is not
- * NULL, it is the piece, which was already logged.
- */
+/* Logs and puts the first `whole` bytes after the place. If `again` is not NULL, the bytes were logged before. */
 static piece_result put_piece(followed *f, size_t whole, const file_piece *again)
 {
     uint64_t from = f->state.place.offset;
@@ -437,10 +403,10 @@ static piece_result read_piece(followed *f)
 }
 
 /*
- * Reads a piece again, and puts its records into the outputs. Compares the content at the end of the piece. The place
- * before the first piece is not sufficient, because it would also match new content that has replaced the file.
+ * Reads a piece again, and puts it. Recognises the content by the end of the piece: every content has the beginning of
+ * a file, so the place before the first piece would also accept the content that replaced the file.
  */
-static piece_result read_same_piece(followed *f, const file_piece *piece, int64_t now_ns)
+static piece_result read_same_piece(followed *f, const file_piece *piece)
 {
     size_t size = (size_t)(piece->to.offset - piece->from);
     piece_result result = PIECE_CHANGED;
@@ -448,7 +414,7 @@ static piece_result read_same_piece(followed *f, const file_piece *piece, int64_
     f->state.place = piece->to;
     if (f->content != NULL && !file_content_has(f->content, &piece->to))
         close_followed(f);
-    bool opened = f->content != NULL || open_followed(f, now_ns);
+    bool opened = f->content != NULL || open_followed(f);
     f->state.place = from;
     if (!opened || (f->reader == NULL && make_reader(f) != PIECE_PUT))
         return PIECE_CHANGED;
@@ -461,94 +427,44 @@ static piece_result read_same_piece(followed *f, const file_piece *piece, int64_
     return same ? put_piece(f, size, piece) : PIECE_CHANGED;
 }
 
-/*
- * Reads a piece again that netlogd had read before it was killed. Returns false if the content is missing now, but may
- * be found later. netlogd then calls the function again, because the pieces must be put in order.
- */
-static bool read_again(const file_piece *piece, int64_t now_ns)
+/* Reads a piece again that netlogd had read before it was killed. */
+static void read_again(const file_piece *piece)
 {
     followed *f = find_file(piece->id);
     bool possible = f != NULL && f->state.place.offset == piece->from && piece->to.offset - piece->from <= UINT32_MAX;
-    inputs.next = piece->first;
-    if (possible && read_same_piece(f, piece, now_ns) == PIECE_PUT) {
-        inputs.next = piece->first + piece->count;
-        return true;
-    }
-    if (inputs.awaited_ns == 0)
-        inputs.awaited_ns = now_ns;
-    if (possible && now_ns - inputs.awaited_ns < MISSING_S * NL_NS_PER_SECOND)
-        return false;
-    if (f != NULL) {
+    piece_result result = PIECE_CHANGED;
+    /* The file may be replaced while it is read; its copy is found then. */
+    for (int i = 0; i < READ_AGAIN_MAX && possible && result == PIECE_CHANGED; i++)
+        result = read_same_piece(f, piece);
+    if (f != NULL)
         f->state.place = piece->to;
-        f->lost = true;
-    }
+    if (f != NULL && result != PIECE_PUT)
+        report_missing(f);
     inputs.next = piece->first + piece->count;
-    return true;
-}
-
-/*
- * Applies the next pieces that the outputs have stored. If an earlier piece was lost, the outputs may lack its records.
- */
-static void apply_pieces(void)
-{
-    for (; inputs.piece_at < inputs.piece_count; inputs.piece_at++) {
-        const file_piece *piece = &inputs.pieces[inputs.piece_at];
-        followed *f = find_file(piece->id);
-        if (piece->first + piece->count > inputs.stored &&
-            !numbered_input_has(inputs.input, piece->first, piece->count))
-            return;
-        if (f != NULL)
-            f->state.place = piece->to;
-        inputs.next = piece->first + piece->count;
-    }
-}
-
-/* Called when all pieces were read again. */
-static void end_pieces(void)
-{
-    for (followed *f = inputs.files; f != NULL; f = f->next) {
-        if (f->state.finished)
-            close_followed(f);
-        if (f->lost)
-            report_missing(f);
-    }
 }
 
 /* ---- following ---- */
 
-/*
- * Adds a file with a new ID and the other members of a state. Returns NULL if the log of positions cannot be written; a
- * later search then finds the file.
- */
-static followed *add_file(const file_state *state)
+/* Begins to read the content that has replaced the content of f at the same path and inode. */
+static void follow_replaced(followed *f)
 {
-    file_state fresh = *state;
-    fresh.id = inputs.latest_id + 1;
-    followed *f = add_followed(&fresh);
-    f->scan = inputs.scan;
-    if (note_file(f))
-        return f;
-    remove_followed(f);
-    return NULL;
-}
-
-/*
- * Begins to read the content that has replaced the content of f at the same path and inode. If netlogd does not find
- * the rest of the old content now, follow_file searches again.
- */
-static void follow_replaced(followed *f, int64_t now_ns)
-{
+    struct stat status;
     file_state fresh = {
         .format = "?", .path = program_copy(f->state.path), .device = f->state.device, .inode = f->state.inode};
+    bool known = fstat(file_content_descriptor(f->content), &status) == 0;
     close_followed(f);
-    f->state.inode = 0; /* the inode belongs to the new content */
-    if (!open_followed(f, now_ns))
-        note_file(f);
-    add_file(&fresh);
+    if (f->state.place.offset == 0 || !search_directory(f, known ? &status : NULL)) {
+        report_missing(f);
+        f->state.inode = 0; /* the inode belongs to the new content */
+        finish_followed(f);
+    }
+    fresh.id = inputs.latest_id + 1;
+    followed *added = add_followed(&fresh);
     free(fresh.path);
+    note_file(added);
 }
 
-/* Returns whether a file without unread records is not expected to grow. */
+/* Returns whether a file that has no more records will not grow any more. */
 static bool is_over(const followed *f, const struct stat *status, int64_t now_ns)
 {
     struct stat at_path;
@@ -566,17 +482,14 @@ static bool follow_file(followed *f, int64_t now_ns)
     struct stat status;
     if (f->state.finished)
         return false;
-    if (f->content == NULL && !open_followed(f, now_ns)) {
-        if (is_unreadable(f) || now_ns - f->missing_ns < MISSING_S * NL_NS_PER_SECOND)
+    if (f->content == NULL && !open_followed(f)) {
+        if (is_unreadable(f))
             return false;
-        if (!f->lost)
-            report_missing(f);
-        f->missing_ns = 0;
+        report_missing(f);
         f->state.inode = 0; /* a new file may have the same inode */
         finish_followed(f);
         return false;
     }
-    f->lost = false;
     if (file_content_is_packed(f->content))
         f->state.ending = true;
     if (fstat(file_content_descriptor(f->content), &status) != 0)
@@ -586,7 +499,7 @@ static bool follow_file(followed *f, int64_t now_ns)
     if (f->state.finished)
         return false;
     if (result == PIECE_CHANGED) {
-        follow_replaced(f, now_ns);
+        follow_replaced(f);
         return true;
     }
     if (result == PIECE_PUT && f->state.place.offset > before)
@@ -622,136 +535,70 @@ static bool is_output(const struct stat *status)
     return false;
 }
 
-/* A file that may be a copy of a followed file. */
-typedef struct candidate {
-    const char *path;
-    const struct stat *status;
-    file_content *content;
-    char *start;  /* its first bytes, at most COMPARED_SIZE */
-    ssize_t size; /* number of bytes in start; -1: they cannot be read */
-    bool recent;  /* it changed recently, and may be incomplete */
-} candidate;
-
-static bool has_first_bytes(const candidate *c, size_t size, uint64_t hash)
+/*
+ * Returns whether the first bytes of two contents are equal. Compares at most COMPARED_SIZE bytes, and no more than the
+ * shorter content has.
+ */
+static bool is_same_beginning(file_content *a, file_content *b)
 {
-    return c->size >= (ssize_t)size && file_mark_hash(c->start, size) == hash;
+    char *mine = nl_memory_check(malloc(COMPARED_SIZE)), *other = nl_memory_check(malloc(COMPARED_SIZE));
+    ssize_t have = file_content_read(a, 0, mine, COMPARED_SIZE), got = file_content_read(b, 0, other, COMPARED_SIZE);
+    ssize_t common = have < got ? have : got;
+    bool same = common > 0 && memcmp(mine, other, (size_t)common) == 0;
+    free(mine);
+    free(other);
+    return same;
 }
 
-/*
- * Returns whether `of`, which has the content of f, contains all bytes of the candidate. Then the candidate has no
- * record that netlogd does not read from f.
- */
-static bool contains_candidate(const candidate *c, file_content *of)
+/* Returns whether the content may be a copy of f: whether the bytes at the start that both contain are equal. */
+static bool begins_like(file_content *c, followed *f)
 {
-    char mine[FILE_MARK_SIZE], other[FILE_MARK_SIZE];
-    struct stat status;
-    if (file_content_is_packed(c->content))
-        return true; /* programs do not append to compressed files, so the first bytes are sufficient */
-    uint64_t end = (uint64_t)c->status->st_size;
-    size_t size = file_mark_size(end);
-    return fstat(file_content_descriptor(of), &status) == 0 &&
-           (file_content_is_packed(of) || end <= (uint64_t)status.st_size) &&
-           file_content_read(c->content, end - size, mine, size) == (ssize_t)size &&
-           file_content_read(of, end - size, other, size) == (ssize_t)size && memcmp(mine, other, size) == 0;
-}
-
-/*
- * Compares the first bytes of the candidate with the content of f. Returns whether they are equal. If the candidate did
- * not change recently, also requires that f contains all of it.
- */
-static bool is_like_content(const candidate *c, file_content *of)
-{
-    char *start = nl_memory_check(malloc(COMPARED_SIZE));
-    ssize_t have = file_content_read(of, 0, start, COMPARED_SIZE), common = have < c->size ? have : c->size;
-    bool same = common > 0 && memcmp(start, c->start, (size_t)common) == 0;
-    free(start);
-    return same && (c->recent || (common == c->size && contains_candidate(c, of)));
-}
-
-/*
- * Returns whether the candidate may be a copy of f. A copy in progress, and a copy that waits until its original is
- * truncated or removed, have the beginning of f. If the candidate did not change recently, considers it only if its
- * path begins with the path of f, because unrelated files may also have the same beginning.
- */
-static bool may_be_copy(const candidate *c, followed *f)
-{
+    char mark[FILE_MARK_SIZE];
     size_t size = file_mark_size(f->state.place.offset);
-    bool same_head = size > 0 && has_first_bytes(c, size, f->state.place.head);
-    if (!c->recent && strncmp(c->path, f->state.path, strlen(f->state.path)) != 0)
-        return false;
-    if (c->size <= 0 || (size > 0 && c->size >= (ssize_t)size && !same_head) ||
-        (size == 0 && f->first_size > 0 && c->size >= (ssize_t)f->first_size &&
-         !has_first_bytes(c, f->first_size, f->first)))
+    ssize_t got = file_content_read(c, 0, mark, size);
+    bool same_head = size > 0 && got == (ssize_t)size && file_mark_hash(mark, size) == f->state.place.head;
+    if (size > 0 && got == (ssize_t)size && !same_head)
         return false;
     file_content *opened = f->content == NULL ? open_matching(f, f->state.path) : NULL,
-                 *of = f->content != NULL ? f->content : opened;
-    bool same = of != NULL && is_like_content(c, of);
-    /* f may be truncated while it is compared, so its place is checked after that. */
-    if (of == NULL || !file_content_has(of, &f->state.place))
-        same = c->recent && same_head;
+                 *of = f->content != NULL && file_content_has(f->content, &f->state.place) ? f->content : opened;
+    bool same = of != NULL ? is_same_beginning(c, of) : same_head; /* f may have been truncated after it was copied */
     file_content_close(opened);
     return same;
 }
 
-/* Returns whether f needs the candidate's content: netlogd has not found the content, or finished f before its end. */
-static bool needs_candidate(const candidate *c, const followed *f)
+/* Returns whether no byte of the content can be read yet, or a compressed file ends within the bytes to compare. */
+static bool is_unfinished(file_content *c)
 {
-    uint64_t offset = f->state.place.offset;
-    bool enough = f->missing_ns != 0 || offset > FILE_MARK_SIZE || file_content_is_packed(c->content);
-    return offset > 0 && enough && (f->state.finished || f->missing_ns != 0) &&
-           has_first_bytes(c, file_mark_size(offset), f->state.place.head) &&
-           file_content_has(c->content, &f->state.place);
-}
-
-/* Continues to read a finished file f in the candidate. If the old file still exists, both files remain known. */
-static void continue_with(const candidate *c, followed *f)
-{
-    struct stat status;
-    if (stat(f->state.path, &status) == 0 && is_inode(f, &status)) {
-        file_state copy = f->state;
-        copy.path = (char *)(uintptr_t)c->path; /* add_followed copies it */
-        copy.device = c->status->st_dev;
-        copy.inode = c->status->st_ino;
-        copy.finished = false;
-        copy.ending = true;
-        add_file(&copy);
-        return;
-    }
-    set_path(f, c->path, c->status);
-    f->scan = inputs.scan;
-    f->state.finished = false;
-    f->state.ending = true;
-    note_file(f);
+    char *start = nl_memory_check(malloc(COMPARED_SIZE));
+    ssize_t got = file_content_read(c, 0, start, COMPARED_SIZE);
+    free(start);
+    return got <= 0;
 }
 
 /*
  * Returns whether the file at path is a copy of a known file, or may be an incomplete copy, so that it must not be read
- * from its beginning now. If a known file was finished before its end, continues with the copy. Otherwise, sets *first
- * and *first_size for the new file.
+ * from its beginning now. If a known file was finished before its end, continues with the copy.
  */
-static bool is_copy(const char *path, const struct stat *status, uint64_t *first, size_t *first_size)
+static bool is_copy(const char *path, const struct stat *status)
 {
-    candidate c = {.path = path, .status = status, .content = file_content_open(path)};
-    bool copy = false;
-    *first_size = 0;
-    if (c.content == NULL)
-        return false;
-    c.start = nl_memory_check(malloc(COMPARED_SIZE));
-    c.size = file_content_read(c.content, 0, c.start, COMPARED_SIZE);
-    c.recent = nl_time_now_ns() - status->st_ctim.tv_sec * NL_NS_PER_SECOND < COPY_S * NL_NS_PER_SECOND;
-    copy = c.recent && c.size <= 0;
-    for (followed *f = inputs.files; f != NULL && !copy; f = f->next) {
-        copy = needs_candidate(&c, f);
-        if (copy && f->state.finished)
-            continue_with(&c, f);
-        copy = copy || may_be_copy(&c, f);
+    file_content *c = file_content_open(path);
+    bool recent = nl_time_now_ns() - status->st_ctim.tv_sec * NL_NS_PER_SECOND < COPY_S * NL_NS_PER_SECOND;
+    bool copy = c != NULL && recent && is_unfinished(c);
+    for (followed *f = inputs.files; f != NULL && c != NULL && !copy; f = f->next) {
+        bool enough =
+            f->state.place.offset > FILE_MARK_SIZE || (f->state.place.offset > 0 && file_content_is_packed(c));
+        if (f->state.finished && enough && file_content_has(c, &f->state.place)) {
+            set_path(f, path, status);
+            f->scan = inputs.scan;
+            f->state.finished = false;
+            f->state.ending = true;
+            note_file(f);
+            copy = true;
+        } else {
+            copy = recent && begins_like(c, f);
+        }
     }
-    if (c.size > 0) {
-        *first_size = file_mark_size((uint64_t)c.size);
-        *first = file_mark_hash(c.start, *first_size);
-    }
-    free(c.start);
-    file_content_close(c.content);
+    file_content_close(c);
     return copy;
 }
 
@@ -791,18 +638,17 @@ static void find_path(const char *path)
         }
         return;
     }
-    uint64_t first = 0;
-    size_t first_size = 0;
-    if (is_copy(path, &status, &first, &first_size))
+    if (is_copy(path, &status))
         return;
-    followed *f = add_file(&(file_state){.device = status.st_dev,
-                                         .inode = status.st_ino,
-                                         .format = "?",
-                                         .path = (char *)(uintptr_t)path}); /* add_followed copies it */
-    if (f != NULL) {
-        f->first = first;
-        f->first_size = first_size;
-    }
+    file_state fresh = {.id = inputs.latest_id + 1,
+                        .device = status.st_dev,
+                        .inode = status.st_ino,
+                        .format = "?",
+                        .path = (char *)(uintptr_t)path}; /* add_followed copies it */
+    followed *f = add_followed(&fresh);
+    f->scan = inputs.scan;
+    if (!note_file(f))
+        remove_followed(f);
 }
 
 static void scan_patterns(int64_t now_ns)
@@ -831,19 +677,17 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
     int64_t now_ns = nl_monotonic_ns();
     bool more = false, may = !flush_is_paused() && !outputs_are_blocked() && !server_is_stopping();
     if (may && inputs.piece_at < inputs.piece_count) {
-        more = read_again(&inputs.pieces[inputs.piece_at], now_ns);
-        inputs.piece_at += more;
-        apply_pieces();
-        if (inputs.piece_at == inputs.piece_count)
-            end_pieces();
+        read_again(&inputs.pieces[inputs.piece_at++]);
+        for (followed *f = inputs.files; f != NULL && inputs.piece_at == inputs.piece_count; f = f->next)
+            if (f->state.finished)
+                close_followed(f);
+        more = true;
     } else if (may) {
-        followed *f = inputs.files, *next;
-        for (; f != NULL && !flush_is_paused() && !outputs_are_blocked(); f = next) {
+        for (followed *f = inputs.files, *next; f != NULL && !flush_is_paused() && !outputs_are_blocked(); f = next) {
             next = f->next;
             more = follow_file(f, now_ns) || more;
         }
-        if (f == NULL) /* the copies of all truncated files must be found first */
-            scan_patterns(now_ns);
+        scan_patterns(now_ns); /* called after the copies of truncated files are found */
     }
     if (more)
         event_active(inputs.tick, EV_TIMEOUT, 0);
@@ -899,7 +743,23 @@ static void load_piece(void *user, const file_piece *piece)
 static void load_stored(void *user, uint64_t next)
 {
     (void)user;
-    inputs.stored = inputs.next = next;
+    inputs.next = next;
+}
+
+/* Applies the pieces that the outputs have stored. The other pieces are read again. */
+static void apply_pieces(void)
+{
+    uint64_t stored = numbered_input_get_stored(inputs.input, inputs.next);
+    for (; inputs.piece_at < inputs.piece_count; inputs.piece_at++) {
+        const file_piece *piece = &inputs.pieces[inputs.piece_at];
+        followed *f = find_file(piece->id);
+        inputs.next = piece->first;
+        if (piece->first + piece->count > stored)
+            return;
+        if (f != NULL)
+            f->state.place = piece->to;
+        inputs.next += piece->count;
+    }
 }
 
 void file_inputs_start(void)

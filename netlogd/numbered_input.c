@@ -84,15 +84,12 @@ void numbered_input_free(numbered_input *in)
     free(in);
 }
 
-bool numbered_input_has(const numbered_input *in, uint64_t first, uint64_t count)
+uint64_t numbered_input_get_stored(const numbered_input *in, uint64_t otherwise)
 {
     nl_stream_state state;
-    if (!nl_streams_get(outputs_streams(), in->stream, &state) || first + count > state.next)
-        return false;
-    for (size_t i = 0; i < state.gap_count; i++)
-        if (state.gaps[i].from < first + count && first < state.gaps[i].to)
-            return false;
-    return true;
+    if (!nl_streams_get(outputs_streams(), in->stream, &state))
+        return otherwise;
+    return state.gap_count > 0 ? state.gaps[0].from : state.next;
 }
 
 exporter *numbered_input_begin(numbered_input *in, uint64_t first)

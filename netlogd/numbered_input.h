@@ -17,8 +17,11 @@ typedef struct numbered_input numbered_input;
 numbered_input *numbered_input_new(const char *name, const unsigned char stream[16]);
 void numbered_input_free(numbered_input *in); /* accepts NULL */
 
-/* Returns whether all outputs have stored the records [first, first + count). */
-bool numbered_input_has(const numbered_input *in, uint64_t first, uint64_t count);
+/*
+ * Returns the number of the first record that not all outputs have stored, or `otherwise` if the outputs do not know
+ * the stream.
+ */
+uint64_t numbered_input_get_stored(const numbered_input *in, uint64_t otherwise);
 
 /* Begins a block whose first record has this number. Returns the exporter that adds records to the block. */
 exporter *numbered_input_begin(numbered_input *in, uint64_t first);

@@ -16,11 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    MAGIC_SIZE = 4,
-    KEPT_SIZE =
-        128 << 10, /* number of decompressed bytes that can be read again without decompressing from the start */
-};
+enum { MAGIC_SIZE = 4 };
 
 struct file_content {
     int fd;
@@ -31,10 +27,6 @@ struct file_content {
     uint64_t at;       /* offset of `data` */
     const char *data;  /* bytes from the source that were not returned yet */
     size_t size;
-    char *kept; /* the bytes before `at`, at most 2 * KEPT_SIZE; NULL before the first read of packed content */
-    size_t kept_size;
-    char head[FILE_MARK_SIZE]; /* the first bytes of packed content */
-    size_t head_size;
 };
 
 uint64_t file_mark_hash(const char *data, size_t size)
@@ -67,7 +59,6 @@ void file_content_close(file_content *c)
         return;
     nl_source_close(c->source);
     close(c->fd);
-    free(c->kept);
     free(c->path);
     free(c);
 }
@@ -87,61 +78,29 @@ bool file_content_is_packed(file_content *c)
     return c->packed;
 }
 
-/*
- * Begins to decompress the content from its start if the bytes at the offset are before the kept bytes. Returns false
- * after setting the error.
- */
+/* Begins to decompress the content again if it has been read beyond the offset. */
 static bool rewind_packed(file_content *c, uint64_t offset)
 {
     char name[40];
-    if (c->source != NULL && c->at - c->kept_size <= offset)
+    if (c->source != NULL && c->at <= offset)
         return true;
     nl_source_close(c->source);
     snprintf(name, sizeof name, "/proc/self/fd/%d", c->fd); /* the file may have been renamed or removed */
     c->source = program_source_open_stored(name);
-    c->at = c->size = c->kept_size = c->head_size = 0;
+    c->at = c->size = 0;
     return c->source != NULL;
-}
-
-/* Moves past `size` bytes from the source, and keeps them. */
-static void pass_packed(file_content *c, size_t size)
-{
-    size_t part = size < KEPT_SIZE ? size : KEPT_SIZE;
-    if (c->at == c->head_size && c->head_size < FILE_MARK_SIZE) {
-        size_t more = size < FILE_MARK_SIZE - c->head_size ? size : FILE_MARK_SIZE - c->head_size;
-        memcpy(c->head + c->head_size, c->data, more);
-        c->head_size += more;
-    }
-    if (c->kept == NULL)
-        c->kept = nl_memory_check(malloc((size_t)2 * KEPT_SIZE));
-    if (c->kept_size + part > (size_t)2 * KEPT_SIZE || part < size) {
-        size_t stay = part < size ? 0 : c->kept_size < KEPT_SIZE ? c->kept_size : KEPT_SIZE;
-        memmove(c->kept, c->kept + c->kept_size - stay, stay);
-        c->kept_size = stay;
-    }
-    memcpy(c->kept + c->kept_size, c->data + size - part, part);
-    c->kept_size += part;
-    c->at += size;
-    c->data += size;
-    c->size -= size;
 }
 
 static ssize_t read_packed(file_content *c, uint64_t offset, char *data, size_t size)
 {
     size_t done = 0;
-    if (c->source != NULL && offset + size <= c->head_size) {
-        memcpy(data, c->head + offset, size);
-        return (ssize_t)size;
-    }
     if (!rewind_packed(c, offset))
         return -1;
-    if (offset < c->at) {
-        size_t before = (size_t)(c->at - offset);
-        done = before < size ? before : size;
-        memcpy(data, c->kept + c->kept_size - before, done);
-    }
     while (done < size) {
-        if (c->size == 0) {
+        uint64_t skip = offset > c->at ? offset - c->at : 0;
+        if (skip >= c->size) {
+            c->at += c->size;
+            c->size = 0;
             nl_status status = nl_source_read(c->source, &c->data, &c->size);
             if (status == NL_OK)
                 continue;
@@ -152,15 +111,13 @@ static ssize_t read_packed(file_content *c, uint64_t offset, char *data, size_t 
             c->source = NULL;
             return -1;
         }
-        uint64_t skip = offset > c->at ? offset - c->at : 0;
-        if (skip > 0) {
-            pass_packed(c, skip < c->size ? (size_t)skip : c->size);
-            continue;
-        }
-        size_t part = c->size < size - done ? c->size : size - done;
-        memcpy(data + done, c->data, part);
+        size_t part = c->size - skip < size - done ? c->size - (size_t)skip : size - done;
+        memcpy(data + done, c->data + skip, part);
         done += part;
-        pass_packed(c, part);
+        offset += part;
+        c->at += skip + part;
+        c->data += skip + part;
+        c->size -= skip + part;
     }
     return (ssize_t)done;
 }

@@ -41,8 +41,7 @@ bool file_content_is_packed(file_content *c);
 
 /*
  * Reads up to size bytes at an offset of the decompressed content. Returns their number, which is smaller only at the
- * end. Returns -1 after setting the error, for example if compressed content is incomplete. Decompresses compressed
- * content from its start if the offset is more than 128 KiB before the end of the latest read.
+ * end. Returns -1 after setting the error, for example if compressed content is incomplete.
  */
 ssize_t file_content_read(file_content *c, uint64_t offset, char *data, size_t size);
 
