@@ -26,8 +26,8 @@ bool output_put(output *out, nl_record *record)
 }
 
 /*
- * Writes the records of the measurement. If there are none, writes an empty line, so that nlagentd knows that the
- * sensor is alive. Returns false after reporting a problem.
+ * Writes the records of the measurement. For a measurement without records, writes an empty line, so that nlagentd
+ * knows that the sensor is alive. Returns false after reporting a problem.
  */
 bool output_flush(output *out)
 {

@@ -45,7 +45,7 @@ static unsigned long long process_start(int process)
 }
 
 /* Returns whether the name is that of an instance whose recorder has ended. Sets *note to the former settings of the
- * shared buffers in the name, or to NULL if there are none. */
+ * shared buffers in the name, or to NULL if the name contains no settings. */
 static bool instance_is_stale(const char *name, const char **note)
 {
     unsigned long long space, start;

@@ -284,8 +284,8 @@ static void settle_losses(lane *l, bool last)
 /* ---- reading ---- */
 
 /*
- * Reads one page. Returns false if there is no page to read. Sets *caught_up if the page is less than half full, which
- * means that the kernel is still filling it, or if there is none.
+ * Reads one page. Returns false if there is no page to read, and then sets *caught_up. Also sets *caught_up if the page
+ * is less than half full, because the kernel is then still filling the page.
  */
 static bool read_page(lane *l, bool *caught_up)
 {

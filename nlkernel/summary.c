@@ -29,8 +29,8 @@ static bool row_is_of_recording(const summary *s, const summary_row *row, const 
     return true;
 }
 
-/* Returns the total length in seconds of the recordings to which `row` belongs. If there are none, returns the length
- * of the whole log. */
+/* Returns the total length in seconds of the recordings to which `row` belongs, or the length of the whole log if the
+ * log has no such recording. */
 static double row_seconds(const summaries *all, const summary *s, const summary_row *row)
 {
     double seconds = 0;

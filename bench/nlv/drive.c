@@ -352,7 +352,7 @@ static int follow(driver *d, const char *log, double rate, double seconds, size_
         return 1;
     model_start(d->model);
     double begin = now_s(), spent = processor_s(), told = begin;
-    uint64_t behind_most = 0;
+    uint64_t behind_max = 0;
     while (now_s() - begin < seconds) {
         double frame_begin = now_s();
         model_lock(d->model);
@@ -364,7 +364,7 @@ static int follow(driver *d, const char *log, double rate, double seconds, size_
         }
         model_unlock(d->model);
         if (now_s() - begin > 1) /* the existing records must be read first */
-            behind_most = MAX(behind_most, wrote - MIN(have, wrote));
+            behind_max = MAX(behind_max, wrote - MIN(have, wrote));
         drive_draw(d, &d->all, NULL);
         if (now_s() - told > seconds / 5) {
             told = now_s();
@@ -376,8 +376,8 @@ static int follow(driver *d, const char *log, double rate, double seconds, size_
         if (left > 0)
             usleep((useconds_t)(left * 1e6));
     }
-    printf("  at most %llu records not yet drawn (%.3f s), %.0f %% of a processor\n", (unsigned long long)behind_most,
-           (double)behind_most / rate, 100 * (processor_s() - spent) / seconds);
+    printf("  at most %llu records not yet drawn (%.3f s), %.0f %% of a processor\n", (unsigned long long)behind_max,
+           (double)behind_max / rate, 100 * (processor_s() - spent) / seconds);
     print_frames("in real time", &d->all);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);

@@ -17,7 +17,7 @@ import netlogger
 def look_up(item):
     if item == "engraved":
         time.sleep(random.uniform(0.55, 0.6))
-    elif cache is None or item not in cache:
+    elif not cache or item not in cache:
         time.sleep(random.uniform(0.045, 0.06))
         if cache is not None and item != "rare":
             cache.add(item)

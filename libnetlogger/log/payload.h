@@ -11,7 +11,7 @@
 #define NL_PAYLOAD_STRING_MAX (128 * 1024)
 size_t nl_payload_size(const nl_record *record);
 
-/* Returns the size in bytes of the longest string value; 0 if there is none. */
+/* Returns the size in bytes of the longest string value; 0 for a payload without string values. */
 size_t nl_payload_longest(const nl_record *record);
 
 /* Writes the payload to `at`, which must have space for nl_payload_size(record) bytes. */

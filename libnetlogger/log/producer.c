@@ -216,8 +216,8 @@ bool nl_event_has_room(const nl_log *log, size_t size)
 }
 
 /*
- * Ensures that the log has a description and a writer thread, and looks for a free ring. Sets *reused to the free ring
- * or, if there is none, to NULL, and *number to the number of a new ring. Returns false if memory runs out.
+ * Ensures that the log has a description and a writer thread, and looks for a free ring. Sets *reused to the free ring,
+ * or to NULL if all rings are in use, and *number to the number of a new ring. Returns false if memory runs out.
  */
 static bool prepare_ring(nl_log *log, nl_ring **reused, unsigned *number)
 {

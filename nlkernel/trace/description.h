@@ -36,7 +36,8 @@ bool descriptions_add(descriptions *d, const nl_sections *sections);
 
 /*
  * Returns the described protocol that has one of the two ports and recognizes the data as a request, and fills in
- * *request. Returns NULL if there is none. `d` may be NULL. The result is valid until descriptions_free.
+ * *request. Returns NULL if no described protocol has these properties. `d` may be NULL. The result is valid until
+ * descriptions_free.
  */
 const protocol *descriptions_find(const descriptions *d, uint16_t port, uint16_t other_port,
                                   const protocol_bytes *bytes, protocol_request *request);

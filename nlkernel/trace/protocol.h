@@ -76,7 +76,8 @@ extern const protocol protocol_dns, protocol_http, protocol_memcached, protocol_
 /* DNS in datagrams. protocol_find does not return it. */
 extern const protocol protocol_dns_datagram;
 
-/* Returns the protocol that recognizes the bytes as a request, and fills in *request. Returns NULL if there is none. */
+/* Returns the protocol that recognizes the bytes as a request, and fills in *request. Returns NULL if no protocol
+ * recognizes them. */
 const protocol *protocol_find(const protocol_bytes *bytes, protocol_request *request);
 
 /*

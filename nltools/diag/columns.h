@@ -35,8 +35,8 @@ typedef struct column {
 typedef struct columns {
     column all[COLUMNS_MAX];
     uint32_t count;
-    GHashTable *by_name; /* maps a field's name (nl_string) to 1 plus the index of its column, or to COLUMNS_MAX + 1 if
-                            it has none */
+    GHashTable *by_name; /* maps a field's name (nl_string) to 1 plus the index of its column, or to COLUMNS_MAX + 1 for
+                            a field without a column */
 } columns;
 
 typedef struct column_value {

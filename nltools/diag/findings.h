@@ -64,8 +64,8 @@ findings *findings_find(const visits *v);
 void findings_free(findings *f);
 
 /*
- * Sorts the findings in descending order of expected gain, and decides the verdict. `no_requests` is the reason why the
- * log has no requests, if it has none.
+ * Sorts the findings in descending order of expected gain, and decides the verdict. `no_requests` is the reason to
+ * print if the log has no requests.
  */
 void findings_judge(findings *f, const char *no_requests);
 

@@ -503,7 +503,7 @@ static bool gaps_are_pauses(const station *s)
     return sum <= REST_MAX * n;
 }
 
-/* Finds the pauses of a station. If there are none, m.waits is NULL in the result. `indices` are the station's visits.
+/* Finds the pauses of a station. Without pauses, m.waits is NULL in the result. `indices` are the station's visits.
  */
 static pause_result examine_station(station *s, const uint32_t *indices, uint32_t count)
 {

@@ -35,8 +35,8 @@ const GPtrArray *series_all(const series_set *s); /* elements are sensor_series 
 const GPtrArray *series_of_host(const series_set *s, const char *host);
 
 /*
- * Returns the value of the first sample at or after a time, or NAN if there is none. A sample contains the mean of the
- * time before it.
+ * Returns the value of the first sample at or after a time, or NAN if all samples are earlier. A sample contains the
+ * mean of the time before it.
  */
 double series_at(const sensor_series *s, int64_t time_ns);
 

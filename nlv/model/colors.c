@@ -27,7 +27,7 @@ void colors_free(colors *c)
     g_free(c);
 }
 
-/* The names that need a colour and have none. */
+/* The names that still need a colour. */
 typedef struct name_set {
     const colors *colors;
     bool *seen[3];

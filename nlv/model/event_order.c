@@ -268,8 +268,8 @@ static bool is_list_order(const uint64_t *after, guint rows)
 }
 
 /*
- * Returns the next row for a list in which the rows of each branch are adjacent, or `rows` if there is none. All rows
- * that precede the returned row are already in the list. Prefers a row that follows the last row of the list.
+ * Returns the next row for a list in which the rows of each branch are adjacent, or `rows` if all rows are in the list.
+ * All rows that precede the returned row are already in the list. Prefers a row that follows the last row of the list.
  */
 static guint next_row(const uint64_t *after, guint rows, uint64_t placed, guint last)
 {

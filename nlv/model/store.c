@@ -353,7 +353,7 @@ store_clock store_clock_furthest(const store *s, uint16_t host)
     return found;
 }
 
-/* Uses the most accurate of the latest values before the record or, if there are none, the first value after it. */
+/* Uses the most accurate of the latest values before the record. If all values are later, uses the first value. */
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record)
 {
     store_clock best = {0};
