@@ -157,6 +157,7 @@ path_packet *path_take(path *p, int64_t now_ns)
     if (path_next_ns(p) > now_ns)
         return NULL;
     p->counts.arrived++;
+    p->counts.late += now_ns - path_next_ns(p) > PATH_LATE_NS;
     return pop(p);
 }
 

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { PATH_LATE_NS = 5000000 };
+
 typedef struct path_settings {
     double rate;         /* bits/s; 0: unlimited */
     int64_t delay_ns;    /* delay of every packet */
@@ -30,6 +32,7 @@ typedef struct path_counts {
     uint64_t packets, bytes;    /* packets and bytes received */
     uint64_t lost, overflowed;  /* packets lost at random, or dropped by the buffer */
     uint64_t overtook, arrived; /* numbers of packets */
+    uint64_t late;              /* packets that path_take returned more than PATH_LATE_NS after their arrival */
 } path_counts;
 
 typedef struct path_packet {

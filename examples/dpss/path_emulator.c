@@ -284,9 +284,9 @@ static void print_counts(const emulator *m)
     for (size_t i = 0; i < m->count; i++) {
         path_counts c = path_count(m->ends[i].way);
         printf("to %s:%s packets=%" PRIu64 " bytes=%" PRIu64 " lost=%" PRIu64 " overflowed=%" PRIu64
-               " overtook=%" PRIu64 " arrived=%" PRIu64 " refused=%" PRIu64 "\n",
+               " overtook=%" PRIu64 " arrived=%" PRIu64 " late=%" PRIu64 " refused=%" PRIu64 "\n",
                m->ends[i].name, m->ends[i].device, c.packets, c.bytes, c.lost, c.overflowed, c.overtook, c.arrived,
-               m->ends[i].refused);
+               c.late, m->ends[i].refused);
     }
     if (m->astray > 0)
         printf("to unknown addresses packets=%" PRIu64 "\n", m->astray);

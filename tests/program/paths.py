@@ -6,6 +6,7 @@ each namespace logs the connections. Its truth is known, because only one part o
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -125,6 +126,8 @@ for number in range(count):
     event("Got", number)
 """
 
+TOO_BUSY = "the machine was too busy to emulate the path: more than 2 % of the packets were late"
+
 
 @dataclasses.dataclass
 class Scenario:
@@ -157,14 +160,25 @@ class World:
             if made.returncode != 0:
                 self.case.skipTest(f"no network namespaces here: {made.stderr.strip()[:100]}")
             self.case.addCleanup(subprocess.run, ["ip", "netns", "delete", namespace], stderr=subprocess.DEVNULL)
-        path = self.case.start(emulator, *self.scenario.path, f"{self.a}:wan0", f"{self.b}:wan0", stdout=subprocess.PIPE, text=True)
-        self.case.assertIn("ready", path.stdout.readline())
+        self.path = self.case.start(emulator, *self.scenario.path, f"{self.a}:wan0", f"{self.b}:wan0", stdout=subprocess.PIPE, text=True)
+        self.case.assertIn("ready", self.path.stdout.readline())
         for namespace, address in ((self.a, "10.77.0.1/24"), (self.b, "10.77.0.2/24")):
             setup = self.case.run_program(*self.run_in(namespace, "sh", "-c", f"""
                 sysctl -qw net.ipv4.tcp_congestion_control=reno net.ipv4.tcp_no_metrics_save=1 net.ipv4.tcp_slow_start_after_idle=0 &&
                 ip address add {address} dev wan0 && ip link set wan0 up gso_max_segs 1 && ip link set lo up"""))
             if setup.returncode != 0:
                 self.case.skipTest(f"cannot set up the path here: {setup.stderr.strip()[:100]}")
+
+    def end(self):
+        """Removes the path. Returns whether it was the path of the scenario: at most 2 % of its packets were late. More are late on a busy machine."""
+        self.path.terminate()
+        counts = re.findall(r"packets=(\d+) .* late=(\d+)", self.path.stdout.read())
+        self.path.wait(60)
+        self.path.stdout.close()
+        for namespace in (self.a, self.b):
+            self.case.run_program("ip", "netns", "delete", namespace)
+        self.case.assertEqual(len(counts), 2)
+        return sum(int(late) for _, late in counts) <= 0.02 * sum(int(packets) for packets, _ in counts)
 
     def start_sensors(self, log, interval, both_ends):
         """Starts a sensor at each end. Returns their outputs and processes."""

@@ -60,14 +60,23 @@ class Connections(support.Case):
         return log
 
     def measured(self, *scenarios):
-        """Runs transfers over emulated paths, all at the same time. Returns the report on each sending end."""
+        """Runs transfers over emulated paths, some at the same time. Returns the report on each sending end; None if the machine was too busy to emulate
+        its path in three attempts."""
         def transfer(scenario):
             log = self.scratch / f"{scenario.name}.log"
-            paths.World(self, scenario).transfer(log)
-            return next(c for c in self.report(log) if c["connection"].endswith("> 10.77.0.2:7000"))
+            for _ in range(3):
+                world = paths.World(self, scenario)
+                world.transfer(log)
+                if world.end():
+                    return next(c for c in self.report(log) if c["connection"].endswith("> 10.77.0.2:7000"))
+            return None
 
-        with concurrent.futures.ThreadPoolExecutor(len(scenarios)) as pool:
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
             return list(pool.map(transfer, scenarios))
+
+    def need_path(self, *connections):
+        if not all(connections):
+            self.skipTest(paths.TOO_BUSY)
 
     reports = {}  # the reports on SCENARIOS, which the first test that needs one makes
 
@@ -76,6 +85,7 @@ class Connections(support.Case):
         if not self.reports:
             self.reports.update(zip((s.name for s in scenarios), self.measured(*scenarios)))
         connection = self.reports[name]
+        self.need_path(connection)
         _, causes, minimum = next(s for s in SCENARIOS if s[0].name == name)
         self.assertIn(connection["first"], causes, connection)
         self.assertGreaterEqual(sum(self.shares(connection)[c] for c in causes), minimum, connection)
@@ -88,6 +98,7 @@ class Connections(support.Case):
     def check_gain(self, scenario, field):
         size, *other = getattr(scenario, field)
         before, after = self.measured(scenario, dataclasses.replace(scenario, name=scenario.name + "2", **{field: (2 * size, *other)}))
+        self.need_path(before, after)
         gain = after["bytes_per_second"] / before["bytes_per_second"]
         self.assertAlmostEqual(gain / before["gain_of_doubling"], 1, delta=0.25, msg=(before, after))
 
@@ -220,6 +231,7 @@ class Connections(support.Case):
         receiver.wait(60)
         receiver.stdout.close()
         world.collect(log, sensors)
+        self.need_path(world.end())
         connections = [c for c in self.report(log) if c["connection"].endswith("> 10.77.0.2:7000")]
         self.assertEqual([c["sharing"] for c in connections], [3] * 4)
         for connection in connections:
@@ -654,7 +666,10 @@ class Requests(support.Case):
     def requested(self, scenario, count, size=100000):
         """Requests blocks over an emulated path. Returns the causes that nldiag finds."""
         log, merged = self.scratch / f"{scenario.name}.log", self.scratch / f"{scenario.name}.sorted"
-        paths.World(self, scenario).requests(log, count, size)
+        world = paths.World(self, scenario)
+        world.requests(log, count, size)
+        if not world.end():
+            self.skipTest(paths.TOO_BUSY)
         self.assertEqual(self.run_program(support.program("nlsort/nlsort"), "-o", merged, log).returncode, 0)
         return self.diagnosed(merged)
 
