@@ -4,7 +4,10 @@
 
 #include <netlogger.h>
 
-/* Raises capacity to at least size + extra bytes. Returns false and changes nothing if memory runs out. */
+/*
+ * Raises the capacity to at least size + extra bytes. If memory runs out, returns false, sets the error and leaves the
+ * buffer unchanged.
+ */
 bool nl_buffer_reserve(nl_buffer *buffer, size_t extra);
 
 #endif

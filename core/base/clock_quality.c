@@ -49,7 +49,7 @@ enum {
     ROOT_DISPERSION = 68
 };
 
-/* Rounds without libm. Leaves numbers beyond 2^53 thousandths unchanged. */
+/* Rounds without libm. Does not round values of 9e12 or more, or -9e12 or less. */
 void nl_quality_add(nl_record *record, const char *name, double value)
 {
     double thousandths = value * 1e3 + (value < 0 ? -0.5 : 0.5);
@@ -175,7 +175,8 @@ void nl_chrony_close(int fd)
 }
 
 /*
- * Sets name to the server's address, the name of a reference clock (such as GPS or PPS), or the number of the source.
+ * Sets name to the server's address, the name of a reference clock (such as GPS or PPS), or the reference ID in
+ * hexadecimal.
  */
 static void name_source(const unsigned char *at, char *name)
 {

@@ -7,8 +7,8 @@
  *                  CLOCK.OFFSET.RMS CLOCK.FREQUENCY CLOCK.SKEW CLOCK.ERROR
  *
  * Offsets and errors are in microseconds, frequencies in parts per million. A positive offset means that the clock is
- * slow. Hosts with the same CLOCK.MACHINE share one clock. CLOCK.ERROR is absent if nothing synchronizes the clock. See
- * doc/clocks.md. The module has no state and allocates only in records.
+ * slow. Hosts with the same CLOCK.MACHINE share one clock. ClockKernel has CLOCK.ERROR and CLOCK.ERROR.ESTIMATED only
+ * if the clock is synchronized. See doc/clocks.md. The module has no state and allocates only in records.
  */
 #ifndef NETLOGGER_BASE_CLOCK_QUALITY_H
 #define NETLOGGER_BASE_CLOCK_QUALITY_H
@@ -22,31 +22,35 @@
 #define NL_CLOCK_MACHINE "CLOCK.MACHINE"
 
 /*
- * Adds the fields of ClockKernel, and sets *synchronized to CLOCK.SYNCHRONIZED. Returns false if the kernel rejects the
- * call.
+ * Adds the fields of ClockKernel to record, and sets *synchronized to the value of CLOCK.SYNCHRONIZED. Returns false,
+ * and changes nothing, if ntp_adjtime fails.
  */
 bool nl_quality_add_kernel(nl_record *record, bool *synchronized);
 
 /*
  * Sends the "tracking" command of chrony's protocol, version 6, to the local chronyd, over UDP port 323 or, if
- * own_socket is true, over /run/chrony/chronyd.sock. number identifies the reply. Returns a non-blocking descriptor
- * that becomes readable when the reply arrives, or -1 if there is no chronyd.
+ * own_socket is true, over /run/chrony/chronyd.sock. The caller chooses number, which chronyd repeats in its reply.
+ * Returns a non-blocking descriptor that becomes readable when the reply arrives, or -1 if the command cannot be sent.
+ * nl_chrony_close closes the descriptor.
  */
 int nl_chrony_ask(uint32_t number, bool own_socket);
 
 typedef enum nl_chrony_answer {
-    NL_CHRONY_NOT_YET,
-    NL_CHRONY_NONE, /* chronyd is not running, or uses an unknown protocol version */
-    NL_CHRONY_ANSWERED,
+    NL_CHRONY_NOT_YET,  /* no valid reply has arrived */
+    NL_CHRONY_NONE,     /* receiving failed, usually because chronyd is not running */
+    NL_CHRONY_ANSWERED, /* the fields were added */
 } nl_chrony_answer;
 
-/* Reads the reply from fd without waiting. If the reply has arrived, adds the fields of ClockTracking. */
+/*
+ * Reads from fd, without waiting, the reply to the command with this number. If the reply has arrived, adds the fields
+ * of ClockTracking to record and sets *synchronized to the value of CLOCK.SYNCHRONIZED.
+ */
 nl_chrony_answer nl_chrony_take(int fd, uint32_t number, nl_record *record, bool *synchronized);
 
-/* Closes the descriptor that nl_chrony_ask returned. */
+/* Closes a descriptor that nl_chrony_ask returned, and removes its socket from chronyd's directory. */
 void nl_chrony_close(int fd);
 
-/* Adds a field with a number, rounded to three decimals. */
+/* Adds a field with a value that is rounded to three decimals. */
 void nl_quality_add(nl_record *record, const char *name, double value);
 
 #endif

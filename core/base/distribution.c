@@ -21,7 +21,7 @@ static size_t bucket_of(int64_t value)
     return TWICE + (size_t)(power - BITS - 1) * EACH + (size_t)(value >> shift) % EACH;
 }
 
-/* Returns the middle of a bucket, or the minimum or maximum value if that value is in the bucket. */
+/* Returns the middle of a bucket, limited to the range from the minimum to the maximum value. */
 static int64_t value_of(const nl_distribution *d, size_t bucket)
 {
     if (bucket < TWICE)
@@ -33,7 +33,7 @@ static int64_t value_of(const nl_distribution *d, size_t bucket)
     return value <= d->minimum ? d->minimum : value;
 }
 
-/* Called when memory runs out. A program exits; in the library, the value is omitted. */
+/* Exits in a program. In the library, returns false; the caller then omits the value. */
 static bool memory_failed(void)
 {
     if (program_memory_failed != NULL)
@@ -92,7 +92,7 @@ static void sort(nl_distribution *d)
     d->sorted = true;
 }
 
-/* Returns the rank of a quantile. */
+/* Returns the rank of a quantile, from 1 to the number of values. */
 static uint64_t rank_of(const nl_distribution *d, double share)
 {
     double exact = share * (double)d->count;
@@ -123,7 +123,7 @@ double nl_distribution_mean(const nl_distribution *d)
     return d->count > 0 ? d->total / (double)d->count : 0;
 }
 
-/* Returns the number of values that do not exceed the limit. */
+/* Returns the number of values that do not exceed the limit, or of values in buckets up to the limit's bucket. */
 static uint64_t up_to(nl_distribution *d, int64_t limit)
 {
     if (d->buckets != NULL) {

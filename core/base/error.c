@@ -56,8 +56,8 @@ __attribute__((constructor)) static void on_load(void)
 }
 
 /*
- * Returns whether this thread has memory for an error. Without this memory, the message is lost, but the caller still
- * returns a failure.
+ * Allocates this thread's error unless it exists. Returns false if memory runs out. The message is then lost, but the
+ * caller still returns a failure.
  */
 static bool has_error(void)
 {
@@ -72,7 +72,10 @@ static bool has_error(void)
     return true;
 }
 
-/* The arguments may contain the current message, so the new message is formatted in another buffer. */
+/*
+ * Sets this thread's error, and appends ": " and cause unless cause is empty. Keeps errno. The arguments may contain
+ * the current message, so the function formats the new message in another buffer.
+ */
 static void NL_PRINTF(3, 0) set_error(nl_error_code code, const char *cause, const char *format, va_list arguments)
 {
     int saved = errno;

@@ -51,21 +51,21 @@ nl_status nl_error_set_errno(const char *format, ...) NL_PRINTF(1, 2);
 /* Prepends context and ": " to this thread's message. Returns NL_FAILED. Keeps errno and the code. */
 nl_status nl_error_prepend(const char *format, ...) NL_PRINTF(1, 2);
 
-/* Sets NL_ERROR_CALL for an invalid call of a function. Returns NL_FAILED. */
+/* Sets NL_ERROR_CALL for an invalid call of the named function. Returns NL_FAILED. */
 nl_status nl_error_call(const char *function, const char *problem);
 
-/* Returns the code of this thread's error. */
+/* Returns the code of this thread's latest error; NL_ERROR_NONE if there is no error. */
 nl_error_code nl_error_get_code(void);
 
-/* Copies this thread's error to *error. */
+/* Copies this thread's error to *error, with code NL_ERROR_NONE if there is no error. */
 void nl_error_save(nl_error *error);
 
 /* Makes *error this thread's error. Returns NL_FAILED. */
 nl_status nl_error_restore(const nl_error *error);
 
 /*
- * Returns from a function if its caller violated a condition. The third argument is the returned value; in a void
- * function, it is empty:
+ * Sets NL_ERROR_CALL and returns from a function if its caller violated a condition. The third argument is the returned
+ * value. In a void function, leave it empty:
  *
  *   NL_REQUIRE(record != NULL, "record is NULL", NL_FAILED);
  */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Returns the exclusive or of the two halves of the 128-bit product of a and b. */
 static inline uint64_t hash_mix(uint64_t a, uint64_t b)
 {
 #ifdef __SIZEOF_INT128__
@@ -22,6 +23,7 @@ static inline uint64_t hash_mix(uint64_t a, uint64_t b)
 #endif
 }
 
+/* Returns the hash of `size` bytes. The hash depends on the byte order of the host. */
 static inline uint64_t hash_bytes(uint64_t seed, const char *data, size_t size)
 {
     uint64_t hash = seed ^ size, word;

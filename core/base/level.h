@@ -4,10 +4,13 @@
 
 #include <netlogger.h>
 
-/* Returns the BP name of a level, "" for NL_LEVEL_NONE, in static storage. Safe in any thread and signal handler. */
+/*
+ * Returns the BP name of a level, in static storage; "" for NL_LEVEL_NONE and invalid levels. Safe in any thread and
+ * signal handler.
+ */
 const char *nl_level_bp_name(nl_level level);
 
-/* Returns whether text is NULL or is the name of the level in ULM or BP. */
+/* Returns whether text is the exact name of the level in ULM or BP. Also returns true if text.data is NULL. */
 bool nl_level_has_name(nl_level level, nl_string text);
 
 #endif

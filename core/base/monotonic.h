@@ -1,4 +1,7 @@
-/* The monotonic clock, for intervals and deadlines. Its origin is arbitrary. */
+/*
+ * The monotonic clock, for intervals and deadlines, and the processor time of a thread. The clock's origin is
+ * arbitrary.
+ */
 #ifndef NETLOGGER_BASE_MONOTONIC_H
 #define NETLOGGER_BASE_MONOTONIC_H
 
@@ -22,16 +25,19 @@ static inline int64_t nl_thread_cpu_ns(void)
     return (int64_t)used.tv_sec * NL_NS_PER_SECOND + used.tv_nsec;
 }
 
+/* Returns the clock's time in milliseconds. Safe in signal handlers. */
 static inline int64_t nl_monotonic_ms(void)
 {
     return nl_monotonic_ns() / 1000000;
 }
 
+/* Converts a time of the clock in nanoseconds to a timespec. */
 static inline struct timespec nl_monotonic_timespec(int64_t ns)
 {
     return (struct timespec){.tv_sec = ns / NL_NS_PER_SECOND, .tv_nsec = ns % NL_NS_PER_SECOND};
 }
 
+/* Returns the clock's time `ms` milliseconds from now. */
 static inline struct timespec nl_monotonic_in_ms(int64_t ms)
 {
     return nl_monotonic_timespec(nl_monotonic_ns() + ms * 1000000);

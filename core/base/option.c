@@ -176,7 +176,7 @@ static bool option_reject_range(const nl_option *row, const char *value)
                           row->minimum != 0 ? "least" : "most", row->minimum != 0 ? minimum : maximum);
 }
 
-/* Returns the index of a value among choices, or -1. */
+/* Returns the index of a value among choices, without regard to case; -1 if value is not a choice. */
 static int64_t option_find_choice(const char *choices, const char *value)
 {
     int64_t index = 0;
@@ -202,7 +202,7 @@ static bool option_set_number(const nl_option *row, void *settings, const char *
         option_store_integer(row, settings, -1 - choice);
         return true;
     }
-    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): rows of other types have no parse_number */
+    /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): the callers handle other types */
     if (!kinds[row->type].parse(value, &number)) {
         const char *example = kinds[row->type].example, *choices = row->choices;
         return nl_error_false(NL_ERROR_INVALID, "\"%.100s\" is not %s%s%s%s%s", value, choices != NULL ? choices : "",
@@ -359,7 +359,7 @@ bool nl_option_list_has(const char *list, char separator, const char *item, size
     return false;
 }
 
-/* Returns the choice at an index, or NULL. */
+/* Copies the choice at an index to scratch, and returns it. Returns NULL if the choice is empty or does not exist. */
 static const char *option_choice(const char *choices, int64_t index, char scratch[NL_OPTION_TEXT_SIZE])
 {
     const char *at = choices;

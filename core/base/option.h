@@ -2,8 +2,9 @@
  * Options: one table row per option.
  *
  * A row holds an option's name, its valid values and the member that stores the value. Rows control the parsing of
- * command lines, URLs, configuration files and environment variables. --help, --help=json, the manual pages' option
- * lists and shell completion are made from rows. An array of rows is constant, and ends with a row that has no name.
+ * command lines, URLs, configuration files and environment variables. They are also the source of --help, --help=json,
+ * the option lists in the manual pages, and shell completion. An array of rows is constant, and ends with a row that
+ * has no name.
  *
  * The notation of values is as follows. A duration is 10s, 500ms, 5m, 2h or 1d; a bare number is in seconds. A size is
  * 64k, 256m or 1g. A flag is yes or no. A time is absolute (time.h), or relative to now, as in -10m.
@@ -43,8 +44,8 @@ typedef struct nl_option nl_option;
 typedef bool nl_option_setter(void *settings, const nl_option *row, const char *value);
 
 /*
- * Returns the option's value with this index, or NULL after the last value. The first index is 0. The text may be
- * stored in `scratch`.
+ * Returns the value at an index, or NULL after the last value. The first index is 0. The returned text may be stored in
+ * `scratch`.
  */
 typedef const char *nl_option_getter(const void *settings, size_t index, char scratch[NL_OPTION_TEXT_SIZE]);
 
@@ -68,8 +69,7 @@ struct nl_option {
     const char *(*list_choices)(void); /* returns choices; if the choice at index 0 is empty, it means "not set" */
     const char *environment;           /* environment variable, or NULL */
     const char *commands;              /* valid subcommands or URL schemes, separated by blanks; NULL means all */
-    size_t offset,
-        size; /* position of the member that stores the value; size 0 means that no member stores the value */
+    size_t offset, size;   /* of the member that stores the value, in bytes; size 0 means that no member stores it */
     nl_option_setter *set; /* NULL selects the function for the type */
     nl_option_getter *get; /* NULL selects the function for the type */
     const char *help;      /* one sentence without a full stop */
@@ -80,7 +80,7 @@ struct nl_option {
 
 /* ---- values ---- */
 
-/* Parses a duration. Returns false if text is not a duration or is out of range. */
+/* Parses a duration. Returns false, without setting the error, if text is not a duration or is out of range. */
 bool nl_duration_parse(const char *text, int64_t *duration_ns);
 
 /*
@@ -101,7 +101,7 @@ const char *nl_option_format_bound(const nl_option *row, int64_t bound, char out
 /* Returns the name of the type in help and JSON, such as "duration". */
 const char *nl_option_type_name(const nl_option *row);
 
-/* Returns the choices, such as "a|b|c", or NULL. */
+/* Returns the choices, such as "a|b|c", or NULL if the row has no choices. */
 const char *nl_option_choices(const nl_option *row);
 
 /* Returns the row with this name, or NULL. */
@@ -113,24 +113,27 @@ typedef struct nl_option_nearest {
     unsigned distance;
 } nl_option_nearest;
 
-/* Compares the names of the rows with an unknown name. */
+/*
+ * Compares the names of the rows with an unknown name. Sets *nearest to a name that is similar to the unknown name, and
+ * more similar than nearest->name.
+ */
 void nl_option_find_nearest(nl_option_nearest *nearest, const nl_option *rows, const char *unknown);
 
-/* Returns whether item is in a list such as choices or commands. */
+/* Returns whether item, which has `size` bytes, is in a list such as choices or commands. */
 bool nl_option_list_has(const char *list, char separator, const char *item, size_t size);
 
 /*
- * Sets an option of settings from text. Returns false and sets the error, without the option's name, if the value is
- * invalid.
+ * Sets an option of settings from text. Returns false and sets the error if the value is invalid. The message does not
+ * contain the option's name.
  */
 bool nl_option_set(const nl_option *row, void *settings, const char *value);
 
-/* Like nl_option_set, but parses the value by type. For setters that add to this. */
+/* Like nl_option_set, but ignores the row's setter and parses the value by type. Setters can call this function. */
 bool nl_option_set_by_type(const nl_option *row, void *settings, const char *value);
 
 /*
- * Return the option's value as text, or the value at an index of a repeatable option. The text may be stored in
- * `scratch`. Both return NULL if the value is not set or the row has no member.
+ * Return the option's value as text, or the value at an index of a repeatable option. The returned text may be stored
+ * in `scratch`. Both return NULL if the value is not set or the row has no member.
  */
 const char *nl_option_get(const nl_option *row, const void *settings, char scratch[NL_OPTION_TEXT_SIZE]);
 const char *nl_option_get_at(const nl_option *row, const void *settings, size_t index,
@@ -146,7 +149,7 @@ void nl_options_free(const nl_option *rows, void *settings);
 const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *a, const void *b);
 
 /*
- * Sets the options that have an environment variable, and ignores invalid values. Returns NULL if all values are valid.
+ * Sets options from their environment variables, and ignores invalid values. Returns NULL if all values are valid.
  * Otherwise sets an error that names the first invalid variable, and returns the row of that variable.
  */
 const nl_option *nl_options_read_environment(const nl_option *rows, void *settings);

@@ -16,7 +16,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-/* Returns size bytes, which nl_pages_free frees; NULL if memory runs out. Safe in signal handlers. */
+/* Returns `size` zeroed bytes, which nl_pages_free frees; NULL if memory runs out. Safe in signal handlers. */
 static inline void *nl_pages_new(size_t size)
 {
     void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -28,6 +28,7 @@ static inline void *nl_pages_new(size_t size)
     return pages;
 }
 
+/* Frees memory that nl_pages_new returned for the same size. Safe in signal handlers. */
 static inline void nl_pages_free(void *pages, size_t size)
 {
 #ifdef NL_PAGES_ARE_ROOTS

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 /*
- * Checks that only this process's user and root can change the directory that status describes. `path` is for the
- * message. If shared is true, the directory may also belong to root, or be writable by all users if it has the sticky
- * bit, like /tmp. Returns NL_FAILED and sets NL_ERROR_PERMISSION if another user can change it.
+ * Checks that only this process's user and root can change the directory that status describes. The message contains
+ * `path`. If shared is true, the directory may also belong to root, or be writable by all users if it has the sticky
+ * bit, like /tmp. Returns NL_FAILED and sets NL_ERROR_PERMISSION if another user can change the directory.
  */
 static inline nl_status nl_private_directory_check(const char *path, const struct stat *status, bool shared)
 {

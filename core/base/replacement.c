@@ -26,7 +26,7 @@ static bool others_can_write(const char *directory)
     return stat(directory, &status) != 0 || (status.st_mode & 022) != 0;
 }
 
-/* Makes a temporary name in the same directory. */
+/* Sets r->name to a temporary name in the same directory. Returns false if memory runs out. */
 static bool make_name(nl_replacement *r, int attempt)
 {
     free(r->name);
@@ -47,14 +47,17 @@ static bool open_named(nl_replacement *r, mode_t mode)
         if (r->fd < 0 && errno != EEXIST)
             break;
     }
-    if (r->fd < 0) { /* the file with this name belongs to another process */
+    if (r->fd < 0) { /* a file with this name belongs to another process, so nl_replacement_free must not remove it */
         free(r->name);
         r->name = NULL;
     }
     return r->fd >= 0;
 }
 
-/* Reads the umask. umask(2) would change it. Returns false if /proc is not mounted. */
+/*
+ * Reads the umask from /proc, because umask(2) would change it. Returns false if the file in /proc does not contain the
+ * umask.
+ */
 static bool read_umask(mode_t *mask)
 {
     FILE *status = fopen("/proc/self/status", "re");
@@ -70,8 +73,8 @@ static bool read_umask(mode_t *mask)
 }
 
 /*
- * Opens the new file. The umask limits mode. Some kernels ignore the umask for files without names. Returns false on
- * failure.
+ * Opens the new file with the permissions of mode that the umask allows. Applies the umask itself, because some kernels
+ * ignore it for files without names. Returns false on failure.
  */
 static bool open_new(nl_replacement *r, const char *directory, mode_t mode)
 {
@@ -101,8 +104,8 @@ static bool open_aside(nl_replacement *r, const struct stat *before)
 }
 
 /*
- * Returns the file's path with symbolic links resolved; the caller frees it. Returns NULL if the path now leads to
- * another file.
+ * Returns the file's path with symbolic links resolved; the caller frees it. Returns NULL and sets errno to EAGAIN if
+ * the path now leads to another file, or if memory runs out.
  */
 static char *replacement_place_of(const char *path, const struct stat *found)
 {
@@ -137,7 +140,7 @@ bool nl_replacement_open(nl_replacement *r, const char *path)
 
 /*
  * Links the file to its path, or to a temporary name if the path exists. A temporary file remains only if the process
- * is killed before the following rename.
+ * is killed before the following rename. Returns false on failure.
  */
 static bool name_it(nl_replacement *r)
 {

@@ -22,7 +22,10 @@ typedef struct nl_replacement {
  */
 bool nl_replacement_open(nl_replacement *r, const char *path);
 
-/* Syncs the file to disk and renames it to its path. fd must be open. Returns false on failure. */
+/*
+ * Syncs the file to disk and renames it to its path. Does nothing for a file that is written in place. fd must be open.
+ * Returns false on failure.
+ */
 bool nl_replacement_keep(nl_replacement *r);
 
 /* Removes the file unless nl_replacement_keep succeeded. Does not close fd. */

@@ -1,7 +1,7 @@
 /*
- * Signals that writing raises: SIGPIPE if no process reads the pipe or socket, and SIGXFSZ if the file would exceed its
- * size limit. These signals end a program that does not handle them. The library's own threads block all signals; where
- * the library writes in the caller's thread, it blocks these two.
+ * Signals that writing raises: SIGPIPE if no process reads the pipe or socket, and SIGXFSZ if a file would exceed the
+ * process's file size limit. These signals end a program that does not handle them. The library's own threads block all
+ * signals; where the library writes in the caller's thread, it blocks SIGPIPE and SIGXFSZ.
  */
 #ifndef NETLOGGER_BASE_SIGNALS_H
 #define NETLOGGER_BASE_SIGNALS_H
@@ -15,10 +15,10 @@ typedef struct nl_held_signals {
     sigset_t pending; /* signals that were already pending, which belong to the program */
 } nl_held_signals;
 
-/* Blocks SIGPIPE and SIGXFSZ in this thread. */
+/* Blocks SIGPIPE and SIGXFSZ in this thread. Sets *held to the state that nl_signals_release needs. */
 void nl_signals_hold(nl_held_signals *held);
 
-/* Discards the signals that arrived after nl_signals_hold, and restores the thread's mask. Keeps errno. */
+/* Discards SIGPIPE and SIGXFSZ if they arrived after nl_signals_hold, and restores the thread's mask. Keeps errno. */
 void nl_signals_release(const nl_held_signals *held);
 
 #endif

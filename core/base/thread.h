@@ -1,4 +1,6 @@
-/* Threads of the library and the daemons. They block signals, so that the program's other threads receive them. */
+/*
+ * Threads of the library and the daemons. They block signals, so that the program's other threads receive the signals.
+ */
 #ifndef NETLOGGER_BASE_THREAD_H
 #define NETLOGGER_BASE_THREAD_H
 

@@ -42,7 +42,7 @@ static int64_t days_from_civil(int year, unsigned month, unsigned day)
     return (int64_t)era * 146097 + day_of_era - 719468;
 }
 
-/* The inverse of days_from_civil, from the same paper. */
+/* Converts days since 1970-01-01 to a date, with the inverse algorithm from the same paper. */
 static void civil_from_days(int64_t days, civil *date)
 {
     days += 719468;
@@ -83,7 +83,10 @@ static unsigned two(const char *text)
     return (unsigned)(text[0] - '0') * 10 + (unsigned)(text[1] - '0');
 }
 
-/* Returns digits[0..count) as a fraction of a second. Digits beyond nanoseconds are ignored. */
+/*
+ * Returns the fraction of a second in digits[0..count), in nanoseconds. Ignores digits after the ninth. With
+ * NL_FRACTION_MICROSECONDS, fewer than six digits are a number of microseconds.
+ */
 static unsigned fraction_ns(const char *digits, size_t count, nl_fraction fraction)
 {
     unsigned value = 0;
@@ -188,7 +191,7 @@ bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int
         return false;
     if (eight_bytes(text) != known->digits) {
         int64_t begin_ns;
-        if (!nl_time_parse_day(text, false, &begin_ns)) /* the day is not cached, or is invalid */
+        if (!nl_time_parse_day(text, false, &begin_ns)) /* the day is invalid, or cannot be cached */
             return nl_time_parse_calendar(text, size, NL_FRACTION_DECIMAL, time_ns) == NL_OK;
         *known = (nl_known_day){eight_bytes(text), begin_ns};
     }

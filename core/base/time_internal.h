@@ -12,7 +12,8 @@ nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction frac
 
 /*
  * Parses the day at the start of text: YYYYMMDD, or YYYY-MM-DD if iso is true. All bytes of the day must be readable.
- * Returns false if the day is invalid, or before 1700 or after 2200.
+ * Sets *begin_ns to the start of the day, in nanoseconds since 1970. Returns false if the day is invalid, or before
+ * 1700 or after 2200.
  */
 bool nl_time_parse_day(const char *text, bool iso, int64_t *begin_ns);
 
@@ -21,11 +22,14 @@ bool nl_time_parse_day(const char *text, bool iso, int64_t *begin_ns);
  * with zeros.
  */
 typedef struct nl_known_day {
-    uint64_t digits; /* the eight bytes of the day's text */
-    int64_t begin_ns;
+    uint64_t digits;  /* the eight bytes of the day's text */
+    int64_t begin_ns; /* start of the day, in nanoseconds since 1970 */
 } nl_known_day;
 
-/* Parses YYYYMMDDhhmmss.ffffff quickly. Returns false if text has another form or is invalid. */
+/*
+ * Parses YYYYMMDDhhmmss.ffffff, which is faster than nl_time_parse. Returns false if text has another form or is
+ * invalid.
+ */
 bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int64_t *time_ns);
 
 /*
@@ -33,12 +37,12 @@ bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int
  * Initialize the structure with zeros, and use it for only one format.
  */
 typedef struct nl_known_second {
-    int64_t seconds;
-    size_t size;
+    int64_t seconds; /* since 1970 */
+    size_t size;     /* of the text, in bytes; 0 means that the cache is empty */
     char text[20];
 } nl_known_second;
 
-/* Like nl_time_format_ulm, but writes the BP form, such as 2012-03-14T14:04:46.000000Z. */
+/* Like nl_time_format_ulm, but writes the form of BP records, such as 2012-03-14T14:04:46.000000Z. */
 size_t nl_time_format_iso(int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
 
 /* Like nl_time_format_ulm and nl_time_format_iso, but faster for times in the second that known holds. */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /*
- * Writes at least part of data. If the descriptor is non-blocking, waits until it is writable. Returns the number of
+ * Writes at least a part of data. If the descriptor is non-blocking, waits until it is writable. Returns the number of
  * bytes written, or -1 with errno set.
  */
 static inline ssize_t nl_write_some(int fd, const char *data, size_t size)

@@ -3,13 +3,13 @@
  * block is neither stored nor acknowledged, so its sender keeps it.
  *
  * nl_streams_admit applies these limits to gaps:
- * - Each stream may have NL_STREAM_GAPS_OWN gaps, regardless of other streams.
- * - A stream may have up to NL_STREAM_GAPS_MAX gaps while all streams together have fewer than NL_SHARED_GAPS_MAX gaps
- *   beyond their own.
- * - The streams of one owner, such as an address, may have NL_OWNER_GAPS_MAX of these shared gaps.
+ * - Each stream may have NL_STREAM_GAPS_OWN gaps, regardless of other streams. Its further gaps are called shared gaps.
+ * - Each stream may have at most NL_STREAM_GAPS_MAX gaps, including shared gaps.
+ * - All streams together may have NL_SHARED_GAPS_MAX shared gaps.
+ * - The streams of one owner, such as an address, may have NL_OWNER_GAPS_MAX shared gaps.
  * - A block that opens or splits a gap beyond these limits is refused. A block that fills or narrows a gap, or
  *   continues its stream, is always admitted. Therefore, the sender's other blocks can fill the gaps, and the sender
- * then continues.
+ *   then continues.
  *
  * The gaps of 65,536 streams take at most 65 MiB (16 bytes per gap) in memory, and the same amount in a journal.
  */
@@ -26,8 +26,9 @@ enum { NL_STREAM_OWNERS_MAX = 4096, NL_OWNER_GAPS_MAX = 8192 };
 enum { NL_STREAM_GAPS_OWN = 64, NL_STREAM_GAPS_MAX = 1024, NL_SHARED_GAPS_MAX = 65536 };
 
 /*
- * Makes the decoder call the function admit before each block of a stream. If the function returns false, the decoder
- * skips the block, and nl_decoder_next returns only NL_AGAIN afterwards.
+ * Makes the decoder call `admit` before each block of a stream. If `admit` returns false, the decoder stops before the
+ * block, and nl_decoder_next returns only NL_AGAIN afterwards. The decoder must have shared streams
+ * (nl_decoder_options); otherwise, it does not call `admit`.
  */
 void nl_decoder_on_admission(nl_decoder *decoder, bool (*admit)(void *user, const nl_block_header *block), void *user);
 
@@ -38,9 +39,9 @@ bool nl_decoder_is_refused(const nl_decoder *decoder);
 bool nl_streams_know(const nl_streams *streams, const unsigned char stream[16]);
 
 /*
- * Returns whether the table has space for a block: for the gap that it may open, and for a new stream. The table
- * refuses a new stream that would displace a stream that was used within the last NL_STREAMS_KEPT_S seconds. owner,
- * from 1 to NL_STREAM_OWNERS_MAX, identifies the client whose shared gaps are counted together; 0 means no owner.
+ * Returns whether the limits allow a block. A new stream is refused if the table is full and would forget streams that
+ * were used within the last NL_STREAMS_KEPT_S seconds. `owner`, from 1 to NL_STREAM_OWNERS_MAX, is the number of the
+ * owner; 0 means no owner. Returns false if memory runs out.
  */
 bool nl_streams_admit(nl_streams *streams, const nl_block_header *block, unsigned owner);
 

@@ -23,7 +23,8 @@ static const char *next_block(const char *at, const char *end)
 }
 
 /*
- * Returns whether the end of a file is a truncated block or damage from a system crash, and not appended text.
+ * Returns whether [at, end), which ends a file, is a truncated block or damage from a system crash. Otherwise, it is
+ * appended text.
  */
 static bool is_rest_of_block(const char *at, const char *end)
 {
@@ -65,8 +66,10 @@ static const char *end_of_frames(const char *at, const char *end)
     return at;
 }
 
-/* Finds the end of the text. Blocks after text may contain newlines, so the last newline in the file need not be the
- * end of the text. */
+/*
+ * Returns the end of the last whole line. Returns `end` if the text contains a block: a block may contain newlines, so
+ * the last newline need not be the end of a line.
+ */
 static const char *end_of_text(const char *at, const char *end)
 {
     size_t size = (size_t)(end - at);

@@ -18,7 +18,7 @@
 enum {
     DEFAULT_MAX_RECORD = 1 << 20,
     PLAIN_PAUSE_MAX = 1023,
-    KEEP_CARRY = 512, /* a larger empty carry is freed, so that idle connections use little memory */
+    KEEP_CARRY = 512, /* bytes; a larger empty carry is freed, so that idle connections use little memory */
 };
 
 static void empty_carry(nl_decoder *decoder)
@@ -264,7 +264,7 @@ static void keep_rest(nl_decoder *decoder, const nl_line *l, const char *next)
 }
 
 /*
- * Returns whether a line exceeds the maximum record size, to which one byte is added for a '\r'. The check precedes any
+ * Returns whether a line exceeds the maximum record size, not counting one '\r' at its end. The check precedes any
  * trimming, so that the result does not depend on how the input was split.
  */
 static bool is_too_long(const nl_decoder *decoder, const nl_line *l)
@@ -273,7 +273,7 @@ static bool is_too_long(const nl_decoder *decoder, const nl_line *l)
     return size - (size > 0 && l->end[-1] == '\r') > decoder->options.max_record_size;
 }
 
-/* Reports a malformed line. A last line without a newline, after valid records, is a record that was cut off. */
+/* Reports a malformed line. Reports the last line as incomplete if it has no newline and follows valid records. */
 static void report_line(nl_decoder *decoder, const nl_line *l, size_t size, const char *reason)
 {
     char cut[NL_ERROR_MESSAGE_SIZE];
@@ -375,7 +375,7 @@ static nl_line carried_line(nl_decoder *decoder, bool terminated)
     return (nl_line){decoder->carry.data, end, end, decoder->carry_offset, .terminated = terminated};
 }
 
-/* Sets *l to the line that ends at newline; its start may be in the carry. Returns false if the line is skipped. */
+/* Sets *l to the line that ends at newline; its start may be in the carry. Returns false if the line is too long. */
 static bool decoder_take_line(nl_decoder *decoder, const char *newline, nl_line *l)
 {
     const char *start = decoder->in.at;
@@ -398,7 +398,10 @@ static bool decoder_take_line(nl_decoder *decoder, const char *newline, nl_line 
     return true;
 }
 
-/* Decodes the last line of the input, which has no newline. */
+/*
+ * Decodes the last line of the input, which has no newline. Returns NL_END if there is no such line, and NL_AGAIN if it
+ * has no record.
+ */
 static nl_status decode_last(nl_decoder *decoder, const nl_record **record)
 {
     if (decoder->carry.size == 0 || decoder->skipping)
@@ -409,7 +412,9 @@ static nl_status decode_last(nl_decoder *decoder, const nl_record **record)
     return decode_line(decoder, l, record);
 }
 
-/* Decodes the text_size bytes before a block as a line; they may begin in the carry. The block comes next. */
+/*
+ * Decodes the text_size bytes before a block as a line, which may begin in the carry. The next call decodes the block.
+ */
 static nl_status decode_before_block(nl_decoder *decoder, size_t text_size, const nl_record **record)
 {
     nl_input *in = &decoder->in;
@@ -436,7 +441,7 @@ static nl_status decode_before_block(nl_decoder *decoder, size_t text_size, cons
     return decode_line(decoder, carried > 0 ? carried_line(decoder, false) : l, record);
 }
 
-/* Frees the memory of large records, because thousands of decoders may be idle. */
+/* Frees the memory of large records, because thousands of decoders may be idle. Returns NL_AGAIN. */
 static nl_status rest_idle(nl_decoder *decoder)
 {
     if (decoder->record != NULL)
@@ -484,7 +489,7 @@ static void note_midway(nl_decoder *decoder, bool midway)
 
 /*
  * After malformed input, calls the caller's `may` to determine whether to continue. If `may` returns false, copies the
- * rest of the fed piece.
+ * rest of the fed piece and returns true.
  */
 static bool pause_after_malformed(nl_decoder *decoder)
 {
@@ -557,7 +562,7 @@ static nl_line_scanner *find_scanner(nl_decoder *decoder, nl_format format)
     return decoder->scanner;
 }
 
-/* Returns the number of plain lines at the beginning of the next bytes. Sets *used to their size. */
+/* Returns the number of plain lines at the beginning of the next bytes. Sets *used to their size in bytes. */
 static size_t scan_plain(nl_decoder *decoder, nl_line_scanner *scanner, nl_scanned_line *lines, size_t capacity,
                          size_t *used)
 {

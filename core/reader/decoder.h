@@ -1,11 +1,12 @@
 /*
  * Decodes bytes that arrive in pieces.
  *
- * The caller feeds bytes as they arrive from a file or socket, and gets records as they become complete. The decoder
- * detects the format, skips the classic connection header, keeps incomplete records until the rest arrives, and
- * continues after it reports malformed input. Text and blocks may follow each other in one input. Between pieces it
- * keeps at most max_record_size bytes of text, or one block (16 MiB). Each block names its stream and has the sequence
- * numbers of its records, so that the decoder can report missing records.
+ * The caller feeds bytes as they arrive from a file or socket, and gets records as they become complete. The bytes of
+ * one call of nl_decoder_feed are a piece. The decoder detects the format, skips the classic connection header, keeps
+ * incomplete records until the rest arrives, and continues after it reports malformed input. Text and blocks may follow
+ * each other in one input. Between pieces, the decoder keeps at most max_record_size bytes of text, or one block (16
+ * MiB). Each block names its stream and has the sequence numbers of its records, so that the decoder can report missing
+ * records.
  *
  *   nl_decoder_feed(decoder, data, size);
  *   while (nl_decoder_next(decoder, &record) == NL_OK)
@@ -24,9 +25,9 @@ typedef struct nl_decoder nl_decoder;
 
 /*
  * The received sequence numbers of streams. Decoders share the table, so that a stream may continue on another
- * connection, and repeated records are recognized. If there are too many streams, the table forgets the streams that
- * were unused longest. nl_streams_admit limits the gaps (admission.h). Only one thread at a time may use the table. The
- * caller frees the table after the decoders that use it; freeing NULL has no effect.
+ * connection, and repeated records are recognized. If there are more than NL_STREAMS_MAX (streams.h) streams, the table
+ * forgets the streams that were unused longest. nl_streams_admit limits the gaps (admission.h). Only one thread at a
+ * time may use the table. The caller frees the table after the decoders that use it; freeing NULL has no effect.
  */
 typedef struct nl_streams nl_streams;
 nl_streams *nl_streams_new(void);
@@ -36,7 +37,7 @@ void nl_streams_free(nl_streams *streams);
 typedef struct nl_stream_state {
     unsigned char stream[16];
     uint64_t next;     /* the next expected sequence number */
-    int64_t latest_ns; /* latest time of a record */
+    int64_t latest_ns; /* latest time of a record, in nanoseconds since 1970 */
     size_t gap_count;
     const nl_number_range *gaps; /* missing numbers in ascending order; valid until the table changes */
 } nl_stream_state;
@@ -45,13 +46,13 @@ typedef struct nl_stream_state {
 bool nl_streams_get(const nl_streams *streams, const unsigned char stream[16], nl_stream_state *state);
 
 /*
- * Sets the state of a stream, whose name must not be zeros. Copies the gaps, which must not be in the table's memory.
+ * Sets the state of a stream, whose ID must not be all zeros. Copies the gaps, which must not be in the table's memory.
  */
 void nl_streams_set(nl_streams *streams, const nl_stream_state *state);
 
 /*
- * Calls `function` for each stream, in the order in which they would be forgotten. `function` must not change the
- * table.
+ * Calls `function` for each stream, first for the streams that the table would forget first. `function` must not change
+ * the table.
  */
 void nl_streams_list(const nl_streams *streams, void (*function)(void *user, const nl_stream_state *state), void *user);
 
@@ -68,17 +69,17 @@ void nl_sequences_free(nl_sequences *sequences);
 /*
  * Calls function for each range of missing numbers, in order of streams and numbers. The source of a range is the input
  * that revealed that the numbers are missing. Lists nothing if an input was not read completely, because
- * nl_reader_seek_range skipped parts of it or because the latest call of nl_decoder_next returned a record.
+ * nl_reader_seek_range skipped parts of it or because a decoder's latest call of nl_decoder_next returned a record.
  */
 void nl_sequences_list_missing(const nl_sequences *sequences, void (*function)(void *user, const nl_lost *what),
                                void *user);
 
-/* Returns false if there were too many streams or gaps, so that more records may be missing. */
+/* Returns false if more records may be missing, because there were too many streams or gaps, or memory ran out. */
 bool nl_sequences_is_complete(const nl_sequences *sequences);
 
 /*
- * Returns the number after the highest number of a stream, and the time of the record with the highest number. Returns
- * false if the stream is unknown.
+ * Sets *next to the number after the highest number of a stream, and *latest_ns to the time of the record with the
+ * highest number, in nanoseconds since 1970. Returns false if the stream is unknown.
  */
 bool nl_sequences_get(const nl_sequences *sequences, const unsigned char stream[16], uint64_t *next,
                       int64_t *latest_ns);
@@ -96,7 +97,8 @@ typedef struct nl_decoder_options {
     nl_sequences
         *sequences; /* shared: the decoder adds all numbers that it reads. If both sequences and streams are NULL, the
                        decoder has its own set, and calls on_lost for missing numbers at the end of the input */
-    nl_sequences *once; /* shared, or NULL. If set, the decoder skips records whose numbers are in the set */
+    nl_sequences *once; /* shared, or NULL. If set, the decoder skips records whose numbers are in the set, and adds all
+                           other numbers to it */
 } nl_decoder_options;
 
 typedef nl_reader_stats nl_decoder_stats;
@@ -114,8 +116,9 @@ void nl_decoder_on_block(nl_decoder *decoder, bool take, void (*on_block)(void *
                          void *user);
 
 /*
- * Makes the decoder call on_question for each time question (doc/binary-format.md, "Time") with the time at which the
- * peer sent the question. on_question must not use the decoder. Without on_question, time questions are skipped.
+ * Makes the decoder call on_question for each time question (doc/binary-format.md, "Time") with the time, by the peer's
+ * clock, at which the peer sent the question. on_question must not use the decoder. Without on_question, the decoder
+ * skips time questions.
  */
 void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user, int64_t sent_ns), void *user);
 
@@ -136,24 +139,23 @@ void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user
                                 void *user);
 
 /*
- * Makes the decoder call `may` before each block. Callers use it to limit work, because a few bytes can hold very many
- * records. If `may` returns false, the decoder copies the rest of the piece, and nl_decoder_next returns NL_AGAIN.
- * nl_decoder_is_paused is then true until the next call of nl_decoder_next, which must precede any call of
- * nl_decoder_feed. If `may` is NULL, the decoder never pauses.
+ * Makes the decoder call `may` before each block, and after malformed text. Callers use it to limit work, because a few
+ * bytes can hold very many records. If `may` returns false, the decoder copies the rest of the piece, and
+ * nl_decoder_next returns NL_AGAIN. nl_decoder_is_paused is then true until the next call of nl_decoder_next, which
+ * must precede any call of nl_decoder_feed. If `may` is NULL, the decoder never pauses.
  */
 void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user);
 bool nl_decoder_is_paused(const nl_decoder *decoder);
 
 /*
- * Gives the decoder more bytes, which must stay valid until nl_decoder_next returns NL_AGAIN. An earlier call only sets
- * an error.
+ * Gives the decoder the next piece, of `size` bytes, which must stay valid until nl_decoder_next returns NL_AGAIN. If
+ * nl_decoder_next has not returned NL_AGAIN for the previous piece, only sets the error.
  */
 void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size);
 
 /*
  * Tells the decoder that the caller has read the next lines itself (line_scanner.h), so that later reports have the
- * correct position. The lines have size bytes, including their newlines. Valid only between lines of text; otherwise
- * only sets an error.
+ * correct position. The lines have size bytes, including their newlines. Within a line or block, only sets the error.
  */
 void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size);
 
@@ -162,7 +164,8 @@ void nl_decoder_finish(nl_decoder *decoder);
 
 /*
  * Returns NL_OK and the next record, valid until the next call; NL_AGAIN if the decoder needs more bytes; NL_END after
- * nl_decoder_finish. Reports malformed input to on_malformed and skips it.
+ * nl_decoder_finish; NL_FAILED if memory ran out, also in all later calls. Reports malformed input to on_malformed and
+ * skips it.
  */
 nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record);
 
@@ -187,7 +190,7 @@ bool nl_decoder_is_midway(const nl_decoder *decoder);
 /* After NL_AGAIN, returns the approximate number of bytes of memory that the decoder keeps. */
 size_t nl_decoder_held(const nl_decoder *decoder);
 
-/* Returns the counts so far; they belong to the decoder. */
+/* Returns the counts so far. The decoder owns the structure and updates it. */
 const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder);
 
 #endif

@@ -29,7 +29,7 @@ static bool is_magic(const char *at, size_t size)
     return size >= NL_BLOCK_MAGIC_SIZE && memcmp(at, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE) == 0;
 }
 
-/* Returns whether a block's mark ends with a NUL; the mark may begin in the carry. */
+/* Returns whether the NUL at a position ends a block's mark, which may begin in the carry. */
 static bool ends_mark(const nl_decoder *d, const char *at)
 {
     size_t here = (size_t)(at + 1 - d->in.at);
@@ -44,7 +44,9 @@ static bool ends_mark(const nl_decoder *d, const char *at)
     return is_magic(mark, MARK);
 }
 
-/* Text rarely contains a NUL, so this search is cheap. */
+/*
+ * Returns the first NUL in [at, end), or `end`. Text rarely contains a NUL, so the caller searches each byte only once.
+ */
 static const char *next_nul(const char *at, const char *end)
 {
     const char *nul = at < end ? memchr(at, '\0', (size_t)(end - at)) : NULL;
@@ -111,7 +113,7 @@ static void report_damage(nl_decoder *d)
     nl_buffer_free(&damage->text);
 }
 
-/* Counts the bytes up to a position as damage. */
+/* Skips the bytes up to a position, and stores them as damage. */
 static void pass_to(nl_decoder *d, const char *to)
 {
     nl_damage *damage = &d->damage;
@@ -126,7 +128,7 @@ static void pass_to(nl_decoder *d, const char *to)
 
 /*
  * Begins a damaged part, because no valid block begins at the current position. The decoder reports all bytes up to the
- * next block or line as one part.
+ * next block or line as one part. Returns NL_OK.
  */
 static nl_status damage(nl_decoder *d, const char *reason)
 {
@@ -334,7 +336,7 @@ static void decoder_add_numbers(nl_decoder *d, const nl_block_header *h)
 
 /* ---- blocks ---- */
 
-/* Reports that no block begins at the current position, unless text may follow. */
+/* Begins damage if the input can contain only blocks. Otherwise, returns NL_END, and text follows. */
 static nl_status end_blocks(nl_decoder *d)
 {
     return d->options.format == NL_FORMAT_NLB ? damage(d, "no block begins here") : NL_END;
@@ -346,7 +348,10 @@ static bool may_be_block(const nl_input *in)
     return memcmp(in->at, NL_BLOCK_MAGIC, left < NL_BLOCK_MAGIC_SIZE ? left : NL_BLOCK_MAGIC_SIZE) == 0;
 }
 
-/* Waits for the rest of a block. `header` is NULL if the header is incomplete too. */
+/*
+ * Returns NL_AGAIN if the rest of a block may still arrive. Otherwise, begins damage. `header` is NULL if the header is
+ * incomplete too.
+ */
 static nl_status wait_for_more(nl_decoder *d, const nl_block_header *header)
 {
     if (!d->in.finished)
@@ -369,7 +374,7 @@ static bool may_check(const nl_decoder *d, const nl_block_header *header)
     return d->wasted + nl_block_total_size(header) <= FREE_WASTE + WASTE_PER_BYTE * nl_input_offset(&d->in, d->in.at);
 }
 
-/* Returns whether the checksum is correct, and counts wasted bytes. */
+/* Returns whether the checksum is correct. Otherwise, adds the block's size to the wasted bytes. */
 static bool is_sound(nl_decoder *d, const nl_block_header *header)
 {
     if (nl_block_verify(header, d->in.at) == NL_OK)
@@ -438,7 +443,7 @@ static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
     d->stats.records += header->record_count;
 }
 
-/* Calls on_question. A later version's question may have a longer payload. */
+/* Calls on_question if the block is a time question. A later version's question may have a longer payload. */
 static void pass_on_question(nl_decoder *d, const nl_block_header *header)
 {
     if (header->type == NL_BLOCK_TYPE_TIME && header->flags == 0 && header->stored_size >= 8 &&
@@ -458,7 +463,10 @@ static bool is_refused(nl_decoder *d, const nl_block_header *header)
     return d->refused;
 }
 
-/* Reads and opens a block. Returns NL_OK if it made progress, otherwise NL_AGAIN or NL_END. */
+/*
+ * Reads and opens a block. Returns NL_OK if it made progress, NL_AGAIN if it needs more bytes or the block is refused,
+ * and NL_END if no block comes next.
+ */
 static nl_status decoder_read_block(nl_decoder *d)
 {
     nl_input *in = &d->in;
@@ -579,7 +587,7 @@ uint64_t nl_decoder_sequence(const nl_decoder *d)
 
 /*
  * Calls the caller's `may` to determine whether to decode the next block. If `may` returns false, copies the rest of
- * the piece.
+ * the piece and returns true.
  */
 static bool pause_before_block(nl_decoder *d)
 {

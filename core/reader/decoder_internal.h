@@ -29,8 +29,8 @@ typedef struct nl_damage {
     size_t missing;   /* if at_end is set, the number of bytes that the block lacks; 0 means unknown */
     uint32_t records; /* number of records in the incomplete block */
     char reason[120];
-    uint64_t offset;
-    nl_buffer text; /* the damaged bytes, until they are reported */
+    uint64_t offset; /* offset of the damage in the input */
+    nl_buffer text;  /* the first damaged bytes, until they are reported */
 } nl_damage;
 
 /*
@@ -38,12 +38,12 @@ typedef struct nl_damage {
  */
 typedef struct nl_suspect {
     unsigned char stream[NL_BLOCK_STREAM_SIZE];
-    uint64_t from, to; /* sequence numbers of the records; equal if there are no records */
-    int64_t from_ns;
+    uint64_t from, to; /* sequence numbers [from, to) of the records; equal if there are no records */
+    int64_t from_ns;   /* earliest time in the header of the first of these blocks */
 } nl_suspect;
 
 struct nl_decoder {
-    nl_suspect *suspect; /* NULL if there is no damage */
+    nl_suspect *suspect; /* NULL until a block is damaged */
     nl_decoder_options options;
     nl_decoder_stats stats;
     nl_format format; /* format of the latest record */
@@ -63,7 +63,8 @@ struct nl_decoder {
 
     struct nl_line_scanner *scanner; /* finds plain lines in scanner_format; NULL until needed */
     nl_format scanner_format;
-    unsigned plain_pause, plain_pause_next; /* calls of nl_decoder_next_plain that return 0 without a scan */
+    unsigned plain_pause;      /* the number of next calls of nl_decoder_next_plain that return 0 without a scan */
+    unsigned plain_pause_next; /* plain_pause after the next scan that finds no plain line */
 
     uint64_t lines; /* complete lines so far */
     uint64_t line;  /* number of the current line, for reports; 0 in blocks */
@@ -78,9 +79,9 @@ struct nl_decoder {
     nl_buffer fresh;         /* nl_number_range: indexes of new records */
     size_t fresh_at;         /* index in `fresh` of the next range */
     nl_block_reader block;
-    nl_string block_bytes; /* the whole block, for reports */
-    uint64_t block_offset;
-    uint64_t wasted;         /* bytes whose checksum did not match */
+    nl_string block_bytes;   /* the whole block, for reports */
+    uint64_t block_offset;   /* offset of the block in the input */
+    uint64_t wasted;         /* total size in bytes of the blocks whose checksum did not match */
     bool midway;             /* the latest call returned a record, so there may be more records */
     nl_sequences *sequences; /* the decoder's own set, or NULL */
 
@@ -97,22 +98,25 @@ struct nl_decoder {
     bool (*admit)(void *user, const nl_block_header *block); /* see nl_decoder_on_admission */
     void *admit_user;
     bool refused; /* a block was refused */
-    bool paused;  /* may returned false */
-    bool ask;     /* the input was malformed: call may before continuing */
+    bool paused;  /* `may` returned false */
+    bool ask;     /* the input was malformed: call `may` before continuing */
 
     uint64_t work; /* work units (decoder_work.h) of blocks and malformed pieces, not counting their bytes */
 };
 
-/* Returns the set to which numbers are added, or NULL. */
+/*
+ * Returns the set to which the decoder adds numbers; NULL if the decoder has only shared streams, or if memory runs
+ * out.
+ */
 nl_sequences *nl_decoder_sequences(nl_decoder *decoder);
 
 /* At the end of an input, reports missing records if the decoder has its own set. */
 void nl_decoder_report_missing(nl_decoder *decoder);
 
-/* Counts and reports malformed input. */
+/* Counts malformed input, and passes it to on_malformed. `offset` is the offset of text in the input, in bytes. */
 void nl_decoder_report(nl_decoder *decoder, const char *text, size_t size, uint64_t offset, const char *reason);
 
-/* Returns the decoder's record, cleared. */
+/* Clears the decoder's record and returns it. */
 nl_record *nl_decoder_record(nl_decoder *decoder);
 
 /*
@@ -128,8 +132,8 @@ nl_status nl_decoder_next_in_blocks(nl_decoder *decoder, const nl_record **recor
 bool nl_decoder_find_block(nl_decoder *decoder, const char *limit, size_t *text_size);
 
 /*
- * Tells the decoder that the next bytes are from another offset of the input, some lines later. Call it between
- * records. The decoder does not report the records in between as missing.
+ * Tells the decoder that the next bytes are at another offset of the input, in bytes, and that `lines` lines are
+ * skipped. Call it between records. The decoder does not report the records in between as missing.
  */
 void nl_decoder_jump(nl_decoder *decoder, uint64_t offset, uint64_t lines);
 

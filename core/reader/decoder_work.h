@@ -13,15 +13,15 @@ enum {
     NL_WORK_BYTE = 2,         /* a received byte */
     NL_WORK_LINE = 150,       /* a line of text, besides its bytes */
     NL_WORK_RECORD = 150,     /* a decoded record of a block */
-    NL_WORK_CHECK = 25,       /* a record of a block that is passed on whole */
+    NL_WORK_CHECK = 25,       /* a record of a block that only on_block receives */
     NL_WORK_RAW = 2,          /* a decompressed byte */
     NL_WORK_EXPANDED = 1,     /* a byte of a decoded block's expanded size */
     NL_WORK_ENTRY = 20,       /* a source, shape or field of a block's tables */
-    NL_WORK_MALFORMED = 5000, /* a malformed piece, and its report */
-    NL_WORK_QUESTION = 5000,  /* a time question, and its reply */
+    NL_WORK_MALFORMED = 5000, /* a report of malformed input */
+    NL_WORK_QUESTION = 5000,  /* a time question and its reply */
 };
 
-/* Returns the units of work for the input so far. */
+/* Returns the work units of the input so far. */
 uint64_t nl_decoder_work(const nl_decoder *decoder);
 
 /*

@@ -1,7 +1,7 @@
 /*
- * The unread bytes of a decoder: [at, end). The bytes are in the piece that was fed. If a block needs more contiguous
- * bytes than the piece had, they are in held, and the rest of the piece follows. The code that reads the bytes advances
- * `at`.
+ * The unread bytes of a decoder: [at, end). The bytes are usually in the piece that was fed. If a block began in an
+ * earlier piece, its first bytes are in `held`, and the rest of the current piece follows them. The code that reads the
+ * bytes advances `at`.
  */
 #ifndef NETLOGGER_READER_INPUT_H
 #define NETLOGGER_READER_INPUT_H
@@ -19,11 +19,13 @@ typedef struct nl_input {
     const char *later, *later_end; /* rest of the piece, after held */
 } nl_input;
 
+/* Returns the number of contiguous unread bytes. */
 static inline size_t nl_input_left(const nl_input *in)
 {
     return (size_t)(in->end - in->at);
 }
 
+/* Returns the offset in the input of a position in [in->at, in->end]. */
 static inline uint64_t nl_input_offset(const nl_input *in, const char *at)
 {
     return in->end_offset - (uint64_t)(in->end - at);
@@ -35,9 +37,10 @@ static inline bool nl_input_is_used_up(const nl_input *in)
     return in->in_held ? in->later == in->later_end : in->at == in->end;
 }
 
+/* Adds a piece of `size` bytes, which must stay valid until its bytes were read or copied. */
 void nl_input_feed(nl_input *in, const char *data, size_t size);
 
-/* Continues with the piece if held is empty. */
+/* Continues with the piece if all bytes of held were read. */
 static inline void nl_input_advance(nl_input *in)
 {
     if (!in->in_held || in->at != in->end)
@@ -54,10 +57,10 @@ static inline void nl_input_advance(nl_input *in)
  */
 bool nl_input_pull(nl_input *in, size_t need);
 
-/* Copies bytes in front of the unread bytes. */
+/* Copies `size` bytes in front of the unread bytes. Does nothing if memory runs out. */
 void nl_input_put_back(nl_input *in, const char *data, size_t size);
 
-/* Continues in the piece if it has all unread bytes. */
+/* Continues in the piece, instead of held, if the piece contains all unread bytes. */
 void nl_input_release(nl_input *in);
 
 #endif

@@ -26,11 +26,11 @@ struct nl_reader {
     nl_error failure;  /* the error, if outcome is NL_FAILED; stored because decoding may replace the thread's error */
     bool nonblocking;
 
-    bool seeking; /* the index was read: */
+    bool seeking; /* the index was read; the following members are valid */
     nl_time_index index;
     size_t piece; /* index of the first piece that is not yet read or skipped */
     int64_t from_ns, to_ns;
-    uint64_t begin, end; /* range of the file to read next; `lines` lines are skipped before it */
+    uint64_t begin, end; /* range of the file to read next, as offsets in bytes; `lines` lines are skipped before it */
     uint64_t lines;
 };
 
@@ -52,7 +52,7 @@ nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *op
 
 /*
  * Like nl_reader_open, with options for the decoder; NULL selects the defaults. If options->source is NULL, the
- * source's name is url.
+ * source's name is url_text.
  */
 static nl_reader *nl_reader_open_decoding(const char *url_text, const nl_decoder_options *options, bool follow,
                                           bool nonblocking)
@@ -175,7 +175,10 @@ static void begin_replacement(nl_reader *reader)
     finish(reader, NL_OK);
 }
 
-/* Feeds the decoder. */
+/*
+ * Feeds the decoder, or handles the end of the input. Returns NL_AGAIN if a non-blocking reader has no input yet,
+ * otherwise NL_OK.
+ */
 static nl_status feed(nl_reader *reader)
 {
     const char *data;
@@ -216,8 +219,8 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
 }
 
 /*
- * Moves begin to the first block that does not end before from_ns. Returns false if there are more blocks to check
- * after `count` blocks.
+ * Moves begin to the first block that has records at or after from_ns, or to the first position without a whole block.
+ * Returns false if there are more blocks to check after `count` blocks.
  */
 static bool find_time(nl_reader *reader, int fd, size_t count)
 {

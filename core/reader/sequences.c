@@ -12,7 +12,7 @@
 typedef struct sequence_stream {
     unsigned char id[NL_BLOCK_STREAM_SIZE]; /* first, for compare_streams */
     uint64_t low, next;                     /* no number outside of [low, next) was read */
-    int64_t low_ns, next_ns;                /* times of the records at both ends */
+    int64_t low_ns, next_ns;                /* times of the records with the numbers low and next - 1 */
 } sequence_stream;
 
 /* Missing numbers of a stream. Gaps of one stream never overlap. */
@@ -75,7 +75,7 @@ void nl_sequences_free(nl_sequences *s)
     free(s);
 }
 
-/* If memory runs out, the set is incomplete. */
+/* Marks the set as incomplete because memory ran out. */
 static void note_memory_failed(nl_sequences *s)
 {
     s->incomplete = true;
@@ -100,7 +100,7 @@ static const char *intern_source(nl_sequences *s, const char *source)
     return s->latest_source = *found;
 }
 
-/* Adds a gap with the stream and source of another gap, unless it is empty. */
+/* Adds the gap [from, to), with the stream and source of another gap. Does nothing if from >= to. */
 static void add_gap_between(nl_sequences *s, const sequence_gap *other, uint64_t from, uint64_t to, int64_t from_ns,
                             int64_t to_ns)
 {
@@ -158,7 +158,10 @@ static sequence_stream *lookup_stream(const nl_sequences *s, const unsigned char
     return found != NULL ? *found : NULL;
 }
 
-/* Returns the stream. Adds an unknown stream, which then begins at number. Returns NULL if the set is full. */
+/*
+ * Returns the stream. Adds an unknown stream, which then begins at number. Returns NULL if the set is full or memory
+ * runs out.
+ */
 static sequence_stream *find_stream(nl_sequences *s, const unsigned char *id, uint64_t number)
 {
     if (s->latest != NULL && memcmp(s->latest->id, id, NL_BLOCK_STREAM_SIZE) == 0)

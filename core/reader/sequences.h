@@ -4,9 +4,9 @@
  *
  * For each stream, the set has the lowest and highest number and the gaps in between. All gaps are in one balanced
  * tree, so that operations take logarithmic time. The set has at most SEQUENCES_STREAMS_MAX streams and
- * SEQUENCES_GAPS_MAX gaps and never forgets a stream or gap. Streams and gaps beyond these limits are not checked.
- * Every record of such a stream then counts as new, more numbers may be missing, and nl_sequences_is_complete returns
- * false. Only one thread at a time may use a set.
+ * SEQUENCES_GAPS_MAX gaps and never forgets a stream or gap. It ignores streams and gaps beyond these limits. Then
+ * every later record counts as new, more numbers may be missing, and nl_sequences_is_complete returns false. Only one
+ * thread at a time may use a set.
  */
 #ifndef NETLOGGER_READER_SEQUENCES_H
 #define NETLOGGER_READER_SEQUENCES_H
@@ -20,18 +20,21 @@ enum { SEQUENCES_STREAMS_MAX = 1 << 18, SEQUENCES_GAPS_MAX = 1 << 18 };
 
 /* The result of adding a block to the set. */
 typedef struct nl_sequences_news {
-    bool followed;    /* the set has the stream; otherwise all records count as new */
-    uint64_t dropped; /* dropped numbers before the block that were not in the set */
+    bool followed;    /* the set is complete; otherwise, all records count as new */
+    uint64_t dropped; /* count of dropped numbers before the block that were not in the set */
     nl_buffer *fresh; /* ranges of the indexes of new records, in ascending order; or NULL */
 } nl_sequences_news;
 
-/* Adds the numbers of a stream's block. `source` is the name of the input, which is copied. */
+/*
+ * Adds the numbers of a stream's block, and sets the members of *news. The caller sets news->fresh, to NULL or to an
+ * empty buffer. `source` is the name of the input, which is copied.
+ */
 void nl_sequences_add(nl_sequences *sequences, const nl_block_header *block, const char *source,
                       nl_sequences_news *news);
 
 /*
- * Notes that a damaged block had the records [from, lowest known number) of a stream. They are missing unless another
- * input has them. from_ns is the time of the first of these records. Ignores unknown streams.
+ * Notes that damaged blocks had the records [from, lowest known number) of a stream. These records are missing unless
+ * another input has them. from_ns is the time of the first of these records. Ignores unknown streams.
  */
 void nl_sequences_expect(nl_sequences *sequences, const unsigned char *stream, uint64_t from, int64_t from_ns,
                          const char *source);

@@ -16,7 +16,10 @@ enum { FIRST_SLOTS = 8, YOUNG_MAX = NL_STREAMS_MAX / 2 };
 
 typedef struct nl_stream_table table;
 
-/* Senders choose the IDs of streams, so the hash uses random bytes that the kernel gave the process. */
+/*
+ * Returns the first slot to search for a stream. Senders choose the IDs of streams, so the hash uses random bytes that
+ * the kernel gave the process.
+ */
 static size_t streams_place_of(const unsigned char *id, size_t capacity)
 {
     uint64_t seed[2], half[2];
@@ -51,7 +54,7 @@ static bool resize(table *t, size_t capacity)
     return true;
 }
 
-/* Returns the number of gaps beyond a stream's own. */
+/* Returns how many of a stream's gaps are shared gaps (admission.h). */
 static size_t count_shared(size_t gaps)
 {
     return gaps > NL_STREAM_GAPS_OWN ? gaps - NL_STREAM_GAPS_OWN : 0;
@@ -182,7 +185,10 @@ static void add_range(nl_buffer *ranges, uint64_t from, uint64_t to)
         nl_buffer_append(ranges, (const char *)&(nl_number_range){from, to}, sizeof(nl_number_range));
 }
 
-/* Removes [first, end) from the gaps. Adds the removed numbers to fresh, unless it is NULL. Returns their count. */
+/*
+ * Removes [first, end) from the gaps. Adds the ranges of the removed numbers, relative to first, to fresh unless it is
+ * NULL. Returns the count of removed numbers.
+ */
 static uint64_t fill_gaps(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t end, nl_buffer *fresh)
 {
     uint64_t filled = 0;
@@ -313,7 +319,7 @@ static bool may_begin(const nl_streams *streams)
     return !is_full(streams) || nl_monotonic_ns() - streams->aged_ns >= NL_STREAMS_KEPT_S * NL_NS_PER_SECOND;
 }
 
-/* Assigns the stream's gaps to an owner. */
+/* Assigns the stream's shared gaps to an owner, unless owner is 0. Returns false if memory runs out. */
 static bool set_owner(nl_streams *streams, nl_stream *stream, unsigned owner)
 {
     if (owner == 0 || stream->owner == owner)

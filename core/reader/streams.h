@@ -24,15 +24,15 @@ typedef struct nl_stream_gaps {
 
 typedef struct nl_stream {
     unsigned char id[NL_BLOCK_STREAM_SIZE];
-    uint16_t owner;       /* owner of its shared gaps; 0 means no owner */
-    bool known;           /* false in a new stream; the caller sets the following members */
+    uint16_t owner;       /* owner of the stream's shared gaps; 0 means no owner */
+    bool known;           /* false in a new stream, until nl_stream_saw */
     uint64_t next;        /* next expected sequence number */
-    int64_t latest_ns;    /* latest time of a record */
+    int64_t latest_ns;    /* latest time of a record, in nanoseconds since 1970 */
     nl_stream_gaps *gaps; /* NULL: no gaps */
 } nl_stream;
 
 /*
- * Streams in use are in the young table. If there are too many, the young table becomes the old table. The table then
+ * Streams in use are in the young table. If there are too many, the young table becomes the old table. The module then
  * forgets the streams of the previous old table, which were last used before aged_ns. Both tables have at most
  * NL_STREAMS_MAX streams, and no stream in common.
  */
@@ -43,8 +43,8 @@ struct nl_streams {
         size_t count;
     } young, old;
     int64_t aged_ns;        /* when the young table last became the old table, on the monotonic clock */
-    size_t *gaps_of_owners; /* shared gaps of each owner, or NULL */
-    size_t shared_gaps;     /* gaps beyond the first NL_STREAM_GAPS_OWN of each stream */
+    size_t *gaps_of_owners; /* number of shared gaps of each owner, or NULL */
+    size_t shared_gaps;     /* number of shared gaps of all streams (admission.h) */
 };
 
 /*
@@ -61,7 +61,7 @@ nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_
 uint64_t nl_stream_take(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
                         nl_buffer *fresh);
 
-/* Records the times of a block whose numbers were added. */
+/* Updates the stream's latest time for a block whose numbers were added, and marks the stream as known. */
 void nl_stream_saw(nl_stream *stream, const nl_block_header *header);
 
 /* Removes all streams. */

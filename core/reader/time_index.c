@@ -41,7 +41,7 @@ static bool sum_before(int fd, uint64_t end, size_t maximum, uint32_t *sum)
 
 /* ---- writing ---- */
 
-/* Returns the checksum of an entry, which depends on the entry's place in the index. */
+/* Returns the checksum of an entry, which also covers the offset where the piece begins. */
 static uint32_t sum_entry(uint32_t sum, uint64_t begin, const char *entry)
 {
     char place[8];
@@ -88,7 +88,7 @@ static bool parse_entry(const char *entry, uint32_t sum, uint64_t begin, nl_time
     return nl_le32_get(entry + 36) == sum_entry(sum, begin, entry);
 }
 
-/* Returns whether the header belongs to the file. */
+/* Returns whether the header is valid and belongs to the file. */
 static bool is_of(const char *header, int fd)
 {
     uint32_t size = nl_le32_get(header + 4), sum;
@@ -96,7 +96,9 @@ static bool is_of(const char *header, int fd)
            size <= NL_TIME_INDEX_HEAD && sum_before(fd, size, size, &sum) && sum == nl_le32_get(header + 8);
 }
 
-/* Reads the valid entries. Their positions ascend and are in the file. */
+/*
+ * Reads the entries before the first invalid entry. Each valid piece is in the file and ends after the previous piece.
+ */
 static void time_index_read_entries(nl_time_index *index, const char *data, size_t size, uint64_t file_size)
 {
     size_t maximum = size / NL_TIME_INDEX_ENTRY;

@@ -5,12 +5,20 @@
  * piece detect an index that belongs to another file. The library reads the index; netlogd writes it. Only one thread
  * at a time may use an index.
  *
- * The header has 16 bytes: "NLI1"; the number of the file's first bytes in the next checksum (at most 512); CRC-32C of
- * these bytes; CRC-32C of the preceding 12 bytes. An entry of 40 bytes follows for each piece: the offset of its end,
- * after a whole line, block or zstd frame; the earliest and latest time of its records, signed, in nanoseconds since
- * 1970; the number of records (8 bytes each); CRC-32C of the last 64 bytes of the file before this end, or of fewer
- * bytes at the start of the file; CRC-32C of the header, the 8 bytes of the offset where the piece begins, and the
- * preceding 36 bytes of the entry (4 bytes each).
+ * The header has 16 bytes (offset, size, content):
+ *    0  4  "NLI1"
+ *    4  4  number of bytes at the start of the file in the next checksum, at most 512
+ *    8  4  CRC-32C of these bytes
+ *   12  4  CRC-32C of the preceding 12 bytes
+ *
+ * An entry of 40 bytes follows for each piece:
+ *    0  8  offset in the file where the piece ends, after a whole line, block or zstd frame
+ *    8  8  earliest time of the piece's records, signed, in nanoseconds since 1970
+ *   16  8  latest time of the piece's records
+ *   24  8  number of records
+ *   32  4  CRC-32C of the last 64 bytes of the file before the end of the piece; of fewer bytes at the start of the
+ * file 36  4  CRC-32C of the header, the 8 bytes of the offset where the piece begins, and the preceding 36 bytes
+ *
  * All numbers are little-endian.
  */
 #ifndef NETLOGGER_READER_TIME_INDEX_H
@@ -35,10 +43,10 @@ enum {
  * is unknown.
  */
 typedef struct nl_time_piece {
-    uint64_t end; /* offset in the file at the end of a whole record; the next piece begins there */
-    int64_t min_ns, max_ns;
-    uint64_t records; /* UINT64_MAX: unknown */
-    uint32_t tail;    /* checksum of the bytes before end */
+    uint64_t end;           /* offset in the file, in bytes, after a whole record; the next piece begins there */
+    int64_t min_ns, max_ns; /* earliest and latest time of a record */
+    uint64_t records;       /* UINT64_MAX: unknown */
+    uint32_t tail;          /* CRC-32C of the last bytes before end */
 } nl_time_piece;
 
 #define NL_TIME_PIECE_EMPTY ((nl_time_piece){.min_ns = INT64_MAX, .max_ns = INT64_MIN})
@@ -54,16 +62,16 @@ typedef struct nl_time_index {
 /* Returns the path of a file's index, which the caller frees; NULL if memory runs out. */
 char *nl_time_index_name(const char *path);
 
-/*
- * Reads the index of the file that is open as fd. Returns NL_TIME_INDEX_NONE if the file has no index or an empty
- * index, and NL_TIME_INDEX_OTHER if the index belongs to another file. In both cases, *index is empty. Otherwise
- * returns NL_TIME_INDEX_READ, and the caller frees the index.
- */
 typedef enum nl_time_index_outcome {
-    NL_TIME_INDEX_NONE,
-    NL_TIME_INDEX_OTHER,
+    NL_TIME_INDEX_NONE,  /* the file has no index, or an empty index */
+    NL_TIME_INDEX_OTHER, /* the index belongs to another file, is damaged or cannot be read */
     NL_TIME_INDEX_READ
 } nl_time_index_outcome;
+
+/*
+ * Reads the index of the file at path, which is open as fd. If the result is NL_TIME_INDEX_READ, nl_time_index_free
+ * frees the index. Otherwise, *index is empty.
+ */
 nl_time_index_outcome nl_time_index_read(const char *path, int fd, nl_time_index *index);
 void nl_time_index_free(nl_time_index *index);
 
@@ -73,23 +81,28 @@ static inline uint64_t nl_time_index_start(const nl_time_index *index, size_t i)
     return i > 0 ? index->pieces[i - 1].end : 0;
 }
 
-/* Returns whether the bytes before piece i are the bytes for which the index was written. */
+/* Returns whether the last bytes before piece i are those for which the index was written. */
 bool nl_time_index_holds(const nl_time_index *index, int fd, size_t i);
 
 /* Extends a piece by the times and records of another piece. */
 void nl_time_piece_add(nl_time_piece *piece, const nl_time_piece *what);
 
 /*
- * Write to memory the header of an index whose first piece ends at `end`, and the entry of a piece that begins at
- * `begin`. Also set the header's checksum, and the checksum of the piece's tail. Return false if the file cannot be
- * read.
+ * Writes to `header` the header of an index whose first piece ends at offset `end`, and sets *sum to the header's
+ * checksum. Returns false if the file cannot be read.
  */
 bool nl_time_index_put_header(int fd, uint64_t end, char header[NL_TIME_INDEX_HEADER], uint32_t *sum);
+
+/*
+ * Writes to `entry` the entry of a piece that begins at offset `begin`, and sets piece->tail. `sum` is the header's
+ * checksum. Returns false if the file cannot be read.
+ */
 bool nl_time_index_put_entry(int fd, uint32_t sum, uint64_t begin, nl_time_piece *piece,
                              char entry[NL_TIME_INDEX_ENTRY]);
 
 /*
- * Returns the piece size for a file of file_size bytes: small pieces for small files, and few pieces for large files.
+ * Returns the size of a piece, in bytes, for a file of file_size bytes: 256 KiB, or 1/16384 of the file if that is
+ * more.
  */
 static inline uint64_t nl_time_index_piece_size(uint64_t file_size)
 {
