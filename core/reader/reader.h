@@ -18,8 +18,8 @@ nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *op
 nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns);
 
 /*
- * Return the size of a regular file (0 for other sources), and the position in the input, both in bytes. Programs use
- * them to show progress.
+ * Return the size of a regular file or memory (0 for other sources), and the position in the input, both in bytes.
+ * Programs use them to show progress.
  */
 uint64_t nl_reader_size(const nl_reader *reader);
 uint64_t nl_reader_position(const nl_reader *reader);

@@ -34,13 +34,13 @@ struct nl_tls {
     SSL_CTX *context;
     char *ca;             /* file of trusted CAs, for messages, or NULL */
     SSL_SESSION *resumed; /* client: the latest session, for resumption */
-    const char *peers;    /* server: required names, or NULL; owned by the context */
+    const char *peers;    /* server: the option peers, or NULL; owned by the context */
     bool revokes;         /* server: has revocation lists */
 };
 
 typedef struct nl_tls_session {
     SSL *ssl;
-    nl_tls *tls; /* clients only */
+    nl_tls *tls; /* client: its certificates; NULL for a server */
     int fd;
     int failed;             /* errno with which all further operations fail, or 0 */
     bool ended;             /* the peer has ended the connection */
@@ -49,7 +49,7 @@ typedef struct nl_tls_session {
     bool asked;             /* the server requested a client certificate */
     bool has_ticket;        /* the server sent a ticket, so it has accepted the client */
     const char *name;       /* client: the required name */
-    char first[FIRST_SIZE]; /* the peer's first bytes */
+    char first[FIRST_SIZE]; /* the first bytes that the peer sent */
     size_t first_size;
     const char *what; /* message for EPROTO: a static text, or `rejection` */
     char *rejection;  /* why the peer's certificate was rejected, or NULL */
@@ -68,11 +68,12 @@ static int peers_index; /* index of a context's copy of peers; the context holds
                          * outlive their nl_tls */
 
 /*
- * Puts a mark into the error queue before a call of OpenSSL. Errors after the mark belong to this module, and errors
- * before it to the program. OpenSSL itself empties the queue during a handshake.
+ * The reason code of the mark that `enter` puts into OpenSSL's error queue. Errors after the mark belong to this
+ * module, and errors before it to the program. OpenSSL itself empties the queue during a handshake.
  */
 enum { OURS_FROM_HERE = 1 };
 
+/* Prepares for a call of OpenSSL. Returns false and sets errno to ESHUTDOWN if OpenSSL has been cleaned up. */
 static bool enter(void)
 {
     pthread_rwlock_rdlock(&gate);
@@ -86,7 +87,7 @@ static bool enter(void)
     return false;
 }
 
-/* Removes this module's errors from the queue. Keeps errno. */
+/* Ends the calls since `enter`, and removes this module's errors from the queue. Keeps errno. */
 static void leave(void)
 {
     int error = errno;
@@ -201,7 +202,7 @@ static bool cannot_use(const char *what, const char *file)
     return nl_error_false(NL_ERROR_INVALID, "%s %s: %s", what, file, message_of(first));
 }
 
-/* Passphrase callback, which never asks for a passphrase. */
+/* Supplies no passphrase, so that OpenSSL does not ask the user for one. */
 static int no_passphrase(char *out, int size, int writing, void *user)
 {
     (void)out, (void)size, (void)writing, (void)user;
@@ -210,7 +211,10 @@ static int no_passphrase(char *out, int size, int writing, void *user)
 
 static const char no_such_peer[] = "its certificate has none of the names in peers=";
 
-/* Called for each certificate of the peer. Checks the names of a trusted client, and describes a rejection. */
+/*
+ * Called for each certificate in the peer's chain. Checks the names of a trusted client, and describes a rejection.
+ * Returns 1 to accept the certificate, and 0 to reject it.
+ */
 static int on_verified(int good, X509_STORE_CTX *verifying)
 {
     const SSL *ssl = X509_STORE_CTX_get_ex_data(verifying, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -276,7 +280,7 @@ static bool offer_protocol(SSL_CTX *context, const char *protocol)
     return SSL_CTX_set_alpn_protos(context, list, (unsigned)size + 1) == 0;
 }
 
-/* Selects the server's protocol, `user`, if the client offers it (RFC 7301). */
+/* Selects the server's protocol, whose name is `user`, if the client offers it (RFC 7301). */
 static int on_protocols(SSL *ssl, const unsigned char **chosen, unsigned char *chosen_size,
                         const unsigned char *offered, unsigned offered_size, void *user)
 {
@@ -551,7 +555,10 @@ static const char *describe_failure(const nl_tls_session *session, unsigned long
     return problem != NULL ? problem : message_of(error);
 }
 
-/* Returns the result of a failed call of OpenSSL: 0 at an orderly end, otherwise -1 with errno. */
+/*
+ * Returns the result of a failed call of OpenSSL: 0 if the peer closed the connection in order, otherwise -1 with
+ * errno.
+ */
 static int result_of_failure(nl_tls_session *session)
 {
     unsigned long error = ERR_peek_last_error();

@@ -31,17 +31,17 @@ typedef struct nl_tls_options {
 } nl_tls_options;
 
 /*
- * Makes the TLS state of a client or a server. A server with ca requires client certificates. Returns NULL on failure.
- * Channels may outlive a server's state, but not a client's.
+ * Makes the TLS state of a client or a server. A server with ca requires client certificates. Returns NULL and sets the
+ * error on failure. Channels may outlive a server's state, but not a client's.
  */
 nl_tls *nl_tls_new(bool server, const nl_tls_options *options);
 void nl_tls_free(nl_tls *tls); /* NULL is allowed */
 
-/* Returns whether this side's certificate is valid for a DNS name or address. */
+/* Returns whether the certificate of `tls` is valid for a DNS name or address. */
 bool nl_tls_has_name(nl_tls *tls, const char *name);
 
 /*
- * Return the time, in seconds since 1970, at which this side's certificate, or the first certificate in a PEM file,
+ * Return the time, in seconds since 1970, at which the certificate of `tls`, or the first certificate in a PEM file,
  * expires. Return INT64_MAX if there is no certificate, or if the file cannot be read.
  */
 int64_t nl_tls_get_expiry(nl_tls *tls);
@@ -67,19 +67,23 @@ bool nl_channel_has_certificate(const nl_channel *channel);
 
 enum { NL_CERTIFICATE_NAME_SIZE = 80 };
 
-/* Writes text that identifies the peer's certificate. Returns false if the peer has no certificate. */
+/*
+ * Sets `name` to the SHA-256 digest of the peer's certificate, in hexadecimal. Returns false if the peer has no
+ * certificate.
+ */
 bool nl_channel_name_certificate(const nl_channel *channel, char name[NL_CERTIFICATE_NAME_SIZE]);
 
 /* Returns whether the peer's certificate is valid for a DNS name or address. */
 bool nl_channel_peer_is_named(const nl_channel *channel, const char *name, size_t size);
 
 /*
- * Adds TLS to a connected channel. `name` is the host for which the server's certificate must be valid; it is NULL for
- * a server. nl_channel_handshake or the first read performs the handshake. Returns false if memory runs out.
+ * Adds TLS to a connected channel. `name` is the host for which the server's certificate must be valid; it must stay
+ * valid as long as the channel. For a server, `name` is NULL. nl_channel_handshake or the first read performs the
+ * handshake. Returns false on failure.
  */
 bool nl_channel_secure(nl_channel *channel, nl_tls *tls, const char *name);
 
-/* Returns 0 if the channel is ready for data; otherwise -1 with errno, such as EAGAIN. */
+/* Performs the TLS handshake. Returns 0 if the channel is ready for data; otherwise -1 with errno, such as EAGAIN. */
 int nl_channel_handshake(nl_channel *channel);
 
 /* Returns whether the handshake is complete. */
@@ -94,16 +98,16 @@ bool nl_channel_is_ready(const nl_channel *channel);
 int nl_channel_confirm(nl_channel *channel);
 
 /*
- * Like recv and send, return the number of bytes, 0 at the end, or -1 with errno. EPROTO means that TLS failed; see
- * nl_channel_fail.
+ * Like recv and send, return the number of bytes, or -1 with errno. nl_channel_read returns 0 if the peer has ended the
+ * connection. EPROTO means that TLS failed; see nl_channel_fail.
  */
 ssize_t nl_channel_read(nl_channel *channel, void *data, size_t size);
 ssize_t nl_channel_write(nl_channel *channel, const void *data, size_t size);
 
-/* Returns the number of bytes of memory that an incomplete TLS record needs. */
+/* Returns the maximum number of unread bytes that the channel buffers; 0 if it buffers none. */
 size_t nl_channel_held(const nl_channel *channel);
 
-/* Returns whether the channel holds more bytes, which poll does not report. */
+/* Returns whether the channel may buffer more unread bytes, which poll does not report. */
 bool nl_channel_has_more(const nl_channel *channel);
 
 /* Returns whether a write that failed with EAGAIN is incomplete. If so, the next write must have the same bytes. */

@@ -31,13 +31,16 @@ typedef struct nl_destination_options {
     const char *ident; /* for syslog: the program name; NULL selects the name of this program */
 } nl_destination_options;
 
-/* Opens a URL. Reads only the TLS options of the URL. Returns NULL on failure. */
+/*
+ * Opens a URL. Reads only the TLS options of the URL. Returns NULL on failure. nl_destination_close frees the
+ * destination.
+ */
 nl_destination *nl_destination_open(const nl_url *url, const nl_destination_options *options);
 
 /*
  * Writes data[0..size), which must be whole lines or whole blocks. Sets *written to the size of the records that need
  * not be written again, which is size if the call returns NL_OK. `level` is the most urgent level of the records;
- * syslog needs it.
+ * syslog needs it. Returns NL_OK or NL_FAILED.
  */
 nl_status nl_destination_write(nl_destination *destination, nl_level level, const char *data, size_t size,
                                size_t *written);
@@ -50,8 +53,8 @@ void nl_destination_poll(nl_destination *destination);
 
 /* The offset between this host's clock and a collector's, measured by one exchange of timestamps. */
 typedef struct nl_exchange {
-    int64_t time_ns;      /* time in the middle of the exchange by this host's clock */
-    int64_t monotonic_ns; /* time at the end of the exchange */
+    int64_t time_ns;      /* time in the middle of the exchange, by this host's clock */
+    int64_t monotonic_ns; /* time at the end of the exchange, by the monotonic clock */
     int64_t offset_ns;    /* collector's clock minus this host's; the error is at most half of delay_ns */
     int64_t delay_ns;     /* round-trip time, not counting the time in the collector */
     char collector[256];  /* name of the collector's host, or "" */
@@ -67,7 +70,7 @@ nl_status nl_destination_exchange(nl_destination *destination, nl_exchange *exch
 /* Closes this process's copies in the child after fork, without affecting the parent's connection. */
 void nl_destination_after_fork(nl_destination *destination);
 
-/* Closes the destination. If keep is false, discards an atomic file. Returns NL_FAILED if closing fails. */
+/* Closes and frees the destination. If keep is false, discards an atomic file. Returns NL_FAILED if closing fails. */
 nl_status nl_destination_close(nl_destination *destination, bool keep);
 
 /* ---- for kinds of destinations ---- */
@@ -90,11 +93,10 @@ struct nl_destination {
 /* Returns the size of the whole records in data[0..size), which begins with a record. */
 size_t nl_destination_whole(const nl_destination *destination, const char *data, size_t size);
 
-/*
- * Return the size of the whole records in data[0..size), and the size of the first record (or size if it is
- * incomplete).
- */
+/* Returns the size of the whole records in data[0..size), which begins with a record, in bytes. */
 size_t nl_records_whole(nl_format format, const char *data, size_t size);
+
+/* Returns the size in bytes of the first record in data[0..size), or `size` if the record is incomplete. */
 size_t nl_records_first(nl_format format, const char *data, size_t size);
 
 /* Returns the number of records in data[0..size): whole lines or whole blocks. */
@@ -111,7 +113,10 @@ int nl_path_descriptor(const char *path);
 /* Appends text to `out` and escapes the bytes that have a meaning in URLs. */
 void nl_url_append_escaped(nl_buffer *out, const char *text);
 
-/* Returns whether only this process can write to the URL: standard output, a terminal or memory. */
+/*
+ * Returns whether the URL means something else in each process: standard output, a descriptor, the controlling terminal
+ * or memory.
+ */
 bool nl_url_is_of_process(const nl_url *url);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * Files and standard output. If the disk becomes full in the middle of a record, a regular file is truncated to its
- * last whole record. Each write to a pipe has as many whole records as the pipe accepts in one piece. If the process is
- * killed, no partial record remains in the pipe. The wait for a pipe's reader is limited.
+ * last whole record. Each write to a pipe has as many whole records as the kernel writes atomically (PIPE_BUF bytes).
+ * Therefore, a killed process leaves no partial record in the pipe, unless the record is longer than PIPE_BUF. The wait
+ * for a pipe's reader is limited.
  */
 #include "config.h"
 
@@ -35,9 +36,9 @@ typedef struct file_destination {
     bool plain;                 /* the file is a regular file, which can be truncated */
     bool patient;               /* wait without limit */
     int timeout_ms;             /* maximum wait, unless patient */
-    size_t partial;             /* bytes of an incomplete record that were written */
+    size_t partial;             /* number of bytes of an incomplete record that were written */
     uint32_t partial_crc;       /* checksum of these bytes */
-    char *path;                 /* or NULL */
+    char *path;                 /* NULL: standard output */
     nl_replacement replacement; /* used only if the file is atomic */
 } file_destination;
 
@@ -160,7 +161,9 @@ static size_t piece_of(const file_destination *file, const char *data, size_t si
     return whole > 0 ? whole : PIPE_BUF;
 }
 
-/* Writes a piece. Returns the number of bytes, or -1 with errno, which is ETIMEDOUT after the deadline. */
+/*
+ * Writes the first bytes of data. Returns the number of bytes, or -1 with errno, which is ETIMEDOUT after the deadline.
+ */
 static ssize_t put_piece(const file_destination *file, const char *data, size_t size, int64_t deadline_ns)
 {
     for (;;) {
@@ -177,7 +180,10 @@ static ssize_t put_piece(const file_destination *file, const char *data, size_t 
     }
 }
 
-/* Writes to a pipe or similar file as fast as its reader reads. Returns NL_FAILED on failure. */
+/*
+ * Writes to a pipe or another file that is not regular, and waits for its reader until the timeout. Returns NL_FAILED
+ * on failure.
+ */
 static nl_status write_stream(file_destination *file, const char *data, size_t size, size_t *written)
 {
     int64_t deadline_ns = nl_deadline_ns(file->timeout_ms);

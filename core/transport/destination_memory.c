@@ -26,7 +26,7 @@ typedef struct memory_destination {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static named_memory *memories;
 
-/* A child process would wait forever for a mutex that another thread held during fork. */
+/* Locks the mutex. Otherwise, another thread could hold it during fork, and the child process would wait forever. */
 static void before_fork(void)
 {
     pthread_mutex_lock(&mutex);

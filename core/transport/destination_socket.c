@@ -48,7 +48,8 @@ typedef struct socket_destination {
     nl_channel channel;
     nl_identity identity; /* identity of the descriptor's file */
     nl_dialer *dialer;
-    int timeout_ms, patience_ms;  /* maximum time for a write, and for the first answer */
+    int timeout_ms;               /* maximum time for a write */
+    int patience_ms;              /* maximum time for the collector's first answer */
     bool acknowledged;            /* the format is blocks, which count as written only when they are acknowledged */
     uint64_t blocks_sent;         /* number of blocks sent on this connection */
     uint64_t blocks_acknowledged; /* number of these blocks that are acknowledged */
@@ -75,7 +76,7 @@ static void disconnect(socket_destination *s)
     s->received.size = 0;
 }
 
-/* Returns the milliseconds up to a deadline. */
+/* Returns the milliseconds up to a deadline; 0 after the deadline. */
 static int remaining_ms(int64_t deadline_ns)
 {
     int64_t left_ns = deadline_ns - nl_monotonic_ns();
@@ -150,8 +151,8 @@ static void socket_note_reset(socket_destination *s, int error)
 }
 
 /*
- * Reads the bytes that the peer sent. Returns 0, ECONNRESET if the connection has ended, or an errno of
- * handle_received.
+ * Reads the bytes that the peer sent. Returns 0, ECONNRESET if the peer has ended the connection, or the errno of
+ * reading or of handle_received.
  */
 static int receive(socket_destination *s)
 {
@@ -168,8 +169,8 @@ static int receive(socket_destination *s)
 }
 
 /*
- * Sets the error for an errno that receiving, or waiting for the peer, has returned. If the peer is not netlogd, the
- * error reports that.
+ * Sets the error for an errno from receiving or from waiting for the peer. If the peer is not netlogd, the message
+ * names the peer's protocol. Returns NL_FAILED.
  */
 static nl_status fail_receiving(socket_destination *s, const char *what, int error)
 {
@@ -216,7 +217,10 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
     return NL_OK;
 }
 
-/* Returns the end of the first `count` blocks of data. Sets *found to their number. */
+/*
+ * Returns the offset of the end of the first `count` blocks of data, in bytes. Sets *found to the number of these
+ * blocks.
+ */
 static size_t end_of_blocks(const char *data, size_t size, uint64_t count, uint64_t *found)
 {
     size_t at = 0;
@@ -283,8 +287,9 @@ static nl_status send_question(socket_destination *s, int64_t sent_ns, int64_t d
 }
 
 /*
- * Asks a new peer for the time. Fails unless the peer answers as a collector does, or acknowledges the question. If
- * later is true, a log is being opened and does not wait long for the answer; the log's first write then waits for it.
+ * Sends a time question to a new peer. Disconnects and returns NL_FAILED unless the peer replies as a collector does.
+ * If later is true, waits at most OPEN_WAIT_MS, and returns NL_OK if no reply has arrived; the first write then waits
+ * for the reply.
  */
 static nl_status greet(socket_destination *s, int64_t deadline_ns, bool later)
 {

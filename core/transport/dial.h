@@ -15,7 +15,8 @@ typedef struct nl_dialer nl_dialer;
 
 /*
  * Makes a dialer for a URL and its TLS options, without connecting. `program` is the name of the server program, for
- * messages; it must be in static storage. Returns NULL if a certificate cannot be used. The caller frees the dialer.
+ * messages; it must be in static storage. Returns NULL on failure, for example if a certificate cannot be used. The
+ * caller frees the dialer.
  */
 nl_dialer *nl_dialer_new(const nl_url *url, const char *program);
 void nl_dialer_free(nl_dialer *dialer); /* NULL is allowed */
@@ -36,7 +37,7 @@ extern const nl_option nl_dialer_rows[];
  */
 nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel *channel);
 
-/* Prepends the URL without its options to the error. Returns NL_FAILED. */
+/* Prepends the URL without its options to the error's message. Returns NL_FAILED. */
 nl_status nl_dialer_prepend(const nl_dialer *dialer);
 
 /*
@@ -53,7 +54,7 @@ nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_c
  */
 int nl_tcp_connect(const char *host, const char *port, int64_t deadline_ns);
 
-/* Returns the deadline that is timeout_ms from now, on the monotonic clock. */
+/* Returns the time timeout_ms milliseconds from now, in nanoseconds by the monotonic clock. */
 int64_t nl_deadline_ns(int timeout_ms);
 
 /* Waits until fd is ready for POLLIN or POLLOUT, or the deadline. Returns 0 or an errno, such as ETIMEDOUT. */

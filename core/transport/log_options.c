@@ -120,7 +120,7 @@ const nl_option nl_log_rows[] = {
     {0},
 };
 
-/* Sets members that depend on others or on the scheme. */
+/* Sets members that depend on other members or on the URL's scheme. */
 static void log_options_settle(nl_log_options *options, const nl_url *url)
 {
     bool collector = nl_url_is_collector(url);

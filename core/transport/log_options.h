@@ -1,6 +1,6 @@
 /*
  * The options of a log's URL (?policy=oldest&ring=4m&quiet=yes), and the library's environment variables, as rows
- * (base/option.h). The module has no state. Any thread may call this function.
+ * (base/option.h). The module has no state. Any thread may call its functions.
  */
 #ifndef NETLOGGER_TRANSPORT_LOG_OPTIONS_H
 #define NETLOGGER_TRANSPORT_LOG_OPTIONS_H
@@ -13,10 +13,10 @@
 typedef struct nl_ring_policy {
     nl_policy kind;
     int64_t block_ns;    /* maximum time that an event waits */
-    nl_level keep_level; /* NL_POLICY_LEVEL */
+    nl_level keep_level; /* NL_POLICY_LEVEL: less urgent events are dropped */
 } nl_ring_policy;
 
-/* values of spool_sync_ns that are not durations */
+/* Values of spool_sync_ns that are not durations. */
 enum { NL_SPOOL_SYNC_NEVER = -1, NL_SPOOL_SYNC_FLUSH = -2 };
 
 typedef struct nl_log_options {

@@ -19,7 +19,7 @@ static bool begins(const char *data, size_t size, const char *start)
     return size >= strlen(start) && memcmp(data, start, strlen(start)) == 0;
 }
 
-/* Returns the problem of a peer that sends text of another protocol, or NULL. */
+/* Returns a message about a peer that sends text of another protocol; NULL for other data. */
 static const char *problem_of_text(const char *data, size_t size)
 {
     static const struct {

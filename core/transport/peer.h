@@ -1,6 +1,6 @@
 /*
  * Recognizes peers that are not netlogd by the first bytes that they send. The messages name the remedy. The module has
- * no state. Any thread may call this function.
+ * no state. Any thread may call its functions.
  */
 #ifndef NETLOGGER_TRANSPORT_PEER_H
 #define NETLOGGER_TRANSPORT_PEER_H
@@ -16,14 +16,14 @@ enum { NL_PEER_PATIENCE_MS = 5000 };
  */
 enum { NL_PEER_ALERT_PLAIN = 120 };
 
-/* The problems of a peer that has sent nothing. The peer has closed the connection, or has not answered in time. */
+/* Messages for a peer that has sent nothing, and that has closed the connection or has not answered in time. */
 extern const char nl_peer_closed[], nl_peer_silent[];
 
-/* The problem of a peer that replies to blocks with a record, because it is netlogd's control socket. */
+/* The message for a peer that replies to blocks with a record, because the peer is netlogd's control socket. */
 extern const char nl_peer_control[];
 
 /*
- * Returns the problem of a peer whose first bytes are data[0..size), in static storage. Returns NULL if netlogd may
+ * Returns a message about a peer whose first bytes are data[0..size), in static storage. Returns NULL if netlogd may
  * have sent these bytes (doc/binary-format.md).
  */
 const char *nl_peer_problem(const char *data, size_t size);

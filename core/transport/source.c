@@ -39,9 +39,9 @@ struct nl_source {
     bool follow;
     bool nonblocking;
     bool replaced;
-    uint64_t size;
-    uint64_t position;
-    uint64_t limit; /* end of the range to read; UINT64_MAX means the end of the file */
+    uint64_t size;     /* stored size in bytes; 0 if unknown */
+    uint64_t position; /* offset of the next stored byte to read */
+    uint64_t limit;    /* offset where the range to read ends; UINT64_MAX means the end of the file */
 
     nl_buffer input; /* stored bytes; input.data[used..input.size) are unread */
     size_t used;
@@ -91,8 +91,8 @@ static bool watch_file(nl_source *source, const char *path)
 }
 
 /*
- * The first call only begins to watch. Because earlier changes are unknown, the caller must then check the file
- * again.
+ * Waits until the file may have changed, at most timeout_ms. The first call only begins to watch. Because earlier
+ * changes are unknown, the caller must then check the file again.
  */
 static void wait_for_change(nl_source *source, const char *path, int timeout_ms)
 {
@@ -237,7 +237,7 @@ static const char *source_name_of(const nl_source *source)
     return source->path != NULL ? source->path : "standard input";
 }
 
-/* Prepares for new content after the end of the old content. */
+/* Prepares for the new content of a replaced or truncated file. Returns NL_END. */
 static nl_status source_restart(nl_source *source)
 {
     source->input.size = source->used = 0;
@@ -256,7 +256,7 @@ static nl_status begin_truncated(nl_source *source)
     return source_restart(source);
 }
 
-/* Closes the file; the next read opens the new file. */
+/* Closes the file. The next read opens the new file. Returns NL_END. */
 static nl_status begin_other(nl_source *source)
 {
     close(source->fd);
@@ -266,8 +266,8 @@ static nl_status begin_other(nl_source *source)
 }
 
 /*
- * At the end of a followed file, returns NL_END if it was truncated or replaced. Sets *grown if data was appended
- * before the file was moved away.
+ * At the end of a followed file, returns NL_END if the file was truncated or replaced, NL_AGAIN if it was not, and
+ * NL_FAILED on failure. Sets *grown if data was appended before the file was replaced; the caller then reads again.
  */
 static nl_status source_check_replacement(nl_source *source, bool *grown)
 {
@@ -334,7 +334,7 @@ static nl_status cannot_read(const nl_source *source)
     return nl_error_prepend("%s", source_name_of(source));
 }
 
-/* Appends stored bytes to the input. Returns NL_OK, NL_END or NL_AGAIN with the same meanings as nl_source_read. */
+/* Appends stored bytes to the input. Returns the same values as nl_source_read. */
 static nl_status read_more(nl_source *source)
 {
     if (source->at_end)

@@ -35,19 +35,26 @@ typedef struct nl_source_layer {
     struct nl_source_layer *below; /* set by nl_source_add_layer; NULL means the stored bytes */
 } nl_source_layer;
 
-/* Adds a layer above the existing layers; the source closes the layer. A source with layers no longer counts as a
- * regular file. */
+/*
+ * Adds a layer above the existing layers. The source then owns and closes the layer. A source with layers no longer
+ * counts as a regular file.
+ */
 void nl_source_add_layer(nl_source *source, nl_source_layer *layer);
+
+/* Like nl_source_read, but reads the bytes below a layer. */
 nl_status nl_source_read_below(nl_source *source, const nl_source_layer *layer, const char **data, size_t *size);
 
-/* Return the stored size of a regular file (0 for other sources), and the number of bytes read so far. */
+/*
+ * Return the stored size of a regular file or memory (0 for other sources), and the offset of the next stored byte to
+ * read, both in bytes.
+ */
 uint64_t nl_source_size(const nl_source *source);
 uint64_t nl_source_position(const nl_source *source);
 
 /* Returns whether the latest NL_END means that the file was replaced, so that more bytes will follow. */
 bool nl_source_was_replaced(const nl_source *source);
 
-/* Waits at most timeout_ms until there may be more to read. */
+/* Waits at most timeout_ms milliseconds until there may be more to read. May return earlier. */
 void nl_source_wait(nl_source *source, int timeout_ms);
 
 /* Returns the descriptor of a regular file without layers, otherwise -1. The source owns the descriptor. */
@@ -59,7 +66,7 @@ const char *nl_source_path(const nl_source *source);
 /*
  * Makes reads of a regular file continue at the offset `from`, where a record must begin, and return NL_END at the
  * offset `to`, where a record must end. If `to` is UINT64_MAX, reading goes on to the end of the file. The function may
- * be called again after NL_END. If the file is replaced, the range no longer applies.
+ * be called again after NL_END. If the file is replaced, the range no longer applies. Returns NL_OK or NL_FAILED.
  */
 nl_status nl_source_take_range(nl_source *source, uint64_t from, uint64_t to);
 

@@ -65,7 +65,7 @@ const nl_option nl_subscription_rows[] = {
     {0},
 };
 
-/* Makes the request for a URL's options. Returns NL_FAILED on failure. */
+/* Appends the request for a URL's options to line. Returns NL_FAILED on failure. */
 static nl_status make_request(const nl_url *url, nl_buffer *line)
 {
     static const char begin[] = "NETLOGGER/1 subscribe";
@@ -135,7 +135,10 @@ static nl_status read_reply(nl_channel *channel, nl_buffer *reply, size_t *line_
     return fail_reply(reply, NL_ERROR_PROTOCOL, not_netlogd);
 }
 
-/* Returns NL_OK if the reply, whose line has size bytes, accepts the subscription. */
+/*
+ * Returns NL_OK if the reply, whose line has size bytes, accepts the subscription. Otherwise, sets the error and
+ * returns NL_FAILED.
+ */
 static nl_status check_reply(const nl_buffer *reply, size_t size)
 {
     nl_record *record = nl_record_new();

@@ -17,7 +17,7 @@ extern const nl_option nl_subscription_rows[];
 /*
  * Connects to a collector (x-netlog, x-netlogs, unix), and subscribes with the URL's options. Takes at most 20 s. Sets
  * the channel and the dialer. The caller closes the channel and then frees the dialer, even on failure. Appends the
- * first bytes of the subscribed stream to stream.
+ * first bytes of the subscribed records to stream. Returns NL_OK or NL_FAILED.
  */
 nl_status nl_collector_subscribe(const nl_url *url, nl_dialer **dialer, nl_channel *channel, nl_buffer *stream);
 

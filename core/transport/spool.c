@@ -28,11 +28,12 @@ struct nl_spool {
     nl_identity identity; /* identity of the spool's directory */
     size_t limit;
     bool oldest;
-    nl_spool_row *own;     /* or NULL */
-    nl_spool_row *adopted; /* row of another process that is being delivered, or NULL */
-    struct dirent **left;  /* names of other rows, which were unlocked when they were listed */
-    int left_count, left_next;
-    bool others_unsafe;      /* adopted and left may not be synced */
+    nl_spool_row *own;       /* row of this process, or NULL */
+    nl_spool_row *adopted;   /* row of another process that is being delivered, or NULL */
+    struct dirent **left;    /* names of other rows, which were unlocked when they were listed */
+    int left_count;          /* number of names in left */
+    int left_next;           /* index in left of the next name */
+    bool others_unsafe;      /* the rows `adopted` and `left` may not be synced */
     bool unsafe;             /* data was written since the latest sync */
     bool sync_failed;        /* a sync has failed since the spool was last empty */
     int64_t unsafe_since_ns; /* monotonic time of the oldest put that is not synced; 0 if everything is synced */
@@ -65,8 +66,8 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 }
 
 /*
- * Returns whether no process has locked the file. If this cannot be determined, returns true; an attempt to adopt the
- * row then fails and is repeated.
+ * Returns whether the file exists and no process has locked it. If this cannot be determined, returns true; an attempt
+ * to adopt the row then fails and is repeated.
  */
 static bool is_free(const nl_spool *spool, const char *name)
 {
@@ -196,8 +197,8 @@ static bool check_descriptors(nl_spool *spool)
 }
 
 /*
- * Returns DIRECTORY/DESTINATION. DESTINATION is the URL in which all bytes except letters, digits, dots and hyphens are
- * replaced by '_'.
+ * Returns DIRECTORY/DESTINATION, which the caller frees; NULL if memory runs out. DESTINATION is the URL without its
+ * options, at most 200 bytes, in which '_' replaces all bytes except letters, digits, dots and hyphens.
  */
 static char *directory_of(const char *directory, const nl_url *url)
 {

@@ -27,9 +27,9 @@ nl_spool *nl_spool_open(const char *directory, const nl_url *destination, size_t
 void nl_spool_close(nl_spool *spool);
 
 /*
- * Appends data[0..size), which must be whole records. Returns NL_FAILED if the spool is full (NL_ERROR_FULL) or cannot
- * be written. If oldest is set, a record that is larger than the spool is counted as dropped, and the call returns
- * NL_OK.
+ * Appends data[0..size), which must be whole records. Returns NL_FAILED if the spool is full (NL_ERROR_FULL), if the
+ * data is larger than the spool (NL_ERROR_LIMIT), or if the spool cannot be written. If oldest is set, data that is
+ * larger than the spool is counted as dropped, and the call returns NL_OK.
  */
 nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size);
 
@@ -39,7 +39,10 @@ nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size);
  */
 nl_status nl_spool_sync(nl_spool *spool);
 
-/* Returns the monotonic time of the oldest put that is not synced, or 0 if all puts are synced. */
+/*
+ * Returns the time of the oldest put that is not synced, in nanoseconds by the monotonic clock; 0 if all puts are
+ * synced.
+ */
 int64_t nl_spool_unsafe_since_ns(const nl_spool *spool);
 
 /* Returns whether nothing is left to deliver. */
@@ -55,15 +58,22 @@ nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 /* Marks the first size bytes of the latest nl_spool_peek as delivered. */
 void nl_spool_delivered(nl_spool *spool, size_t size);
 
-/*
- * nl_spool_lost returns the number of records that the full spool dropped just before the bytes of nl_spool_peek.
- * nl_spool_read_losses appends blocks that have no records and announce the sequence numbers of the dropped records.
- * nl_spool_loss_reported records that the destination has received the number and the blocks; if the process is killed
- * before this call, they are reported again. If a process is killed after a put, but before it has removed the records
- * from its shared memory, the records exist twice. Recovery can then deliver records that the spool counted as dropped.
- */
+/* Returns the number of records that the full spool dropped just before the bytes of nl_spool_peek. */
 uint64_t nl_spool_lost(const nl_spool *spool);
+
+/*
+ * Appends to `out` blocks without records, which announce the sequence numbers of these dropped records. Returns NL_OK
+ * or NL_FAILED.
+ */
 nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out);
+
+/*
+ * Records that the destination has received the number and the blocks of dropped records. If the process is killed
+ * before this call, they are reported again.
+ *
+ * If a process is killed after a put, but before it has removed the records from its shared memory, the records exist
+ * twice. Recovery can then deliver records that the spool counted as dropped.
+ */
 void nl_spool_loss_reported(nl_spool *spool);
 
 #endif

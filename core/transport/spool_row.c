@@ -33,8 +33,8 @@ static const char MAGIC[8] = "NLSPOOL2";
  * put.
  */
 typedef struct put_head {
-    uint32_t size;
-    uint32_t records;
+    uint32_t size;    /* of the data, in bytes */
+    uint32_t records; /* number of records */
 } put_head;
 
 _Static_assert(sizeof(put_head) == NL_SPOOL_PUT_HEAD, "no padding");
@@ -60,7 +60,7 @@ static void name_losses(const nl_spool_row *row, uint64_t losses_file, char file
     snprintf(file, FILE_NAME_SIZE, "%s-%c.lost", row->name, losses_file == 1 ? 'a' : 'b');
 }
 
-/* Writes a new state. On NL_FAILED nothing has changed. Returns NL_FAILED on failure. */
+/* Writes a new state. Returns NL_FAILED on failure; row->state is then unchanged. */
 static nl_status change_state(nl_spool_row *row, const nl_spool_row_state *state)
 {
     if (!nl_write_all_at(row->fd, state, sizeof *state, 0))
@@ -221,7 +221,7 @@ static void add_segment(nl_spool_row *row, nl_spool_segment *s)
 /*
  * Starts a segment. Creates the file before the state counts the segment, because a number without a file would cause
  * the next segment to be delivered or dropped twice. If the process is killed between these steps, nl_spool_row_adopt
- * removes the file.
+ * removes the file. Returns NULL on failure.
  */
 static nl_spool_segment *start_segment(nl_spool_row *row)
 {
@@ -323,7 +323,10 @@ static put_status read_put(const nl_spool_row *row, const nl_spool_segment *s, u
     return status;
 }
 
-/* Removes the first segment. `lost` is the number of its records that count as lost. Returns NL_FAILED on failure. */
+/*
+ * Removes the first segment. `lost` is the number of its records that count as lost. If new_suffix is not NULL, renames
+ * the segment's file instead of removing it. Returns NL_FAILED on failure.
+ */
 static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_file, const char *new_suffix)
 {
     char file[FILE_NAME_SIZE], new_file[FILE_NAME_SIZE];

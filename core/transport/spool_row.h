@@ -46,14 +46,15 @@ typedef struct nl_spool_row {
     const char *directory; /* path of the spool's directory, for messages */
     int directory_fd;      /* descriptor of the spool's directory */
     char name[NL_SPOOL_NAME_SIZE];
-    int fd;
-    nl_identity identity;
+    int fd;               /* NAME.row */
+    nl_identity identity; /* identity of the file that fd refers to */
     bool own; /* this process writes the row, and has all segments open; otherwise, only the first segment is open,
                * while it is being read */
     nl_spool_row_state state;
-    nl_spool_segment *segments, **last;
-    uint64_t size;          /* bytes of the open segments */
-    unsigned read_failures; /* consecutive failures to read the first segment */
+    nl_spool_segment *segments; /* open segments, oldest first */
+    nl_spool_segment **last;    /* the NULL pointer at the end of this list */
+    uint64_t size;              /* bytes of the open segments */
+    unsigned read_failures;     /* consecutive failures to read the first segment */
 } nl_spool_row;
 
 /* Creates a row for this process. Returns NULL on failure. */
@@ -80,7 +81,7 @@ static inline bool nl_spool_row_is_empty(const nl_spool_row *row)
 /* Returns whether all descriptors still refer to their files. */
 bool nl_spool_row_is_sound(const nl_spool_row *row);
 
-/* size of a put in bytes, not counting its data */
+/* Size of a put in bytes, not counting its data. */
 enum { NL_SPOOL_PUT_HEAD = 8 };
 
 /*

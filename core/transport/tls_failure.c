@@ -21,7 +21,7 @@ static const char *print_time(const ASN1_TIME *time, char out[TIME_SIZE])
     return out;
 }
 
-/* Writes the common name of a certificate's issuer, or its whole name. */
+/* Sets `out` to the common name of a certificate's issuer, or to the issuer's whole name, and returns it. */
 static const char *print_issuer(X509 *certificate, char out[NAMES_SIZE])
 {
     X509_NAME *issuer = X509_get_issuer_name(certificate);
@@ -77,7 +77,7 @@ void nl_tls_describe_rejected(char out[NL_TLS_FAILURE_SIZE], X509_STORE_CTX *ver
 static const char no_client_certificate[] =
     "the server requires a client certificate; set the options cert and key (netlogctl certificates makes the files)";
 
-/* Returns the reason why a server rejected this client. */
+/* Returns the reason why a server rejected this client; NULL if the reason is unknown. */
 static const char *alert_to_client(int reason, bool asked)
 {
     switch (reason) {
@@ -102,7 +102,10 @@ static const char *alert_to_client(int reason, bool asked)
     }
 }
 
-/* Returns the reason why a client rejected this server, or a message about what the client lacks. */
+/*
+ * Returns the reason why a client rejected this server, or why this server rejected a client without a certificate;
+ * NULL if the reason is unknown.
+ */
 static const char *failure_of_client(int reason)
 {
     switch (reason) {

@@ -1,6 +1,6 @@
 /*
- * Messages for failed TLS handshakes. Each message names the remedy. The module has no state. Any thread may call this
- * function.
+ * Messages for failed TLS handshakes. Each message names the remedy. The module has no state. Any thread may call its
+ * functions.
  */
 #ifndef NETLOGGER_TRANSPORT_TLS_FAILURE_H
 #define NETLOGGER_TRANSPORT_TLS_FAILURE_H
@@ -11,8 +11,8 @@
 enum { NL_TLS_FAILURE_SIZE = 512 };
 
 /*
- * Describes why a certificate was rejected. `name` is the required name, and `ca` is the file of trusted CAs, or NULL.
- * If server is true, this side is the server, and the certificate is a client's.
+ * Sets `out` to the reason why a certificate was rejected. `name` is the required name, and `ca` is the file of trusted
+ * CAs, or NULL. If server is true, this side is the server, and the certificate is a client's.
  */
 void nl_tls_describe_rejected(char out[NL_TLS_FAILURE_SIZE], X509_STORE_CTX *verifying, bool server, const char *name,
                               const char *ca);

@@ -19,7 +19,10 @@ bool nl_tls_names_match(X509 *certificate, const char *patterns);
  */
 bool nl_tls_names_include(X509 *certificate, const char *name, size_t size);
 
-/* Writes the names and addresses in a certificate, separated by ", ". Omits those that do not fit. */
+/*
+ * Writes the names and addresses in a certificate to out[0..size), separated by ", ". Writes "..." for names that do
+ * not fit.
+ */
 void nl_tls_names_print(X509 *certificate, char *out, size_t size);
 
 /* Replaces bytes that are not printable ASCII by '?'. */

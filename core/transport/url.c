@@ -188,8 +188,8 @@ static nl_status parse_path(nl_url *url, const char *text, size_t size, const ch
 }
 
 /*
- * Parses USER:PASSWORD@HOSTS/STREAM. Checks only that the list of hosts is not empty and that no further path follows.
- * Returns NL_FAILED on failure.
+ * Parses HOSTS/STREAM or USER:PASSWORD@HOSTS/STREAM. Checks only that the list of hosts is not empty and that no
+ * further path follows. Returns NL_FAILED on failure.
  */
 static nl_status parse_nats(nl_url *url, const char *text, size_t size)
 {

@@ -39,8 +39,8 @@ typedef struct nl_url {
 } nl_url;
 
 /*
- * Parses a URL. Returns NULL on failure. The caller frees the URL; freeing NULL has no effect. Any thread may call it,
- * but not a signal handler.
+ * Parses a URL. Returns NULL and sets the error on failure. The caller frees the URL; freeing NULL has no effect. Any
+ * thread may call it, but not a signal handler.
  */
 nl_url *nl_url_parse(const char *text);
 void nl_url_free(nl_url *url);

@@ -209,7 +209,10 @@ nl_status nl_writer_put_moved(nl_writer *writer, struct nl_block_shapes *shapes,
     return nl_encoder_put_moved(writer->encoder, shapes, moved, time_ns) == NL_OK ? write_if_full(writer) : NL_FAILED;
 }
 
-/* If lines alone would fill the empty buffer, writes them without copying them. Returns NL_FAILED on failure. */
+/*
+ * Writes lines that would fill the empty buffer, without copying them. Keeps the lines that the destination did not
+ * accept. Returns NL_FAILED on failure.
+ */
 static nl_status write_through(nl_writer *writer, const char *lines, size_t size)
 {
     size_t written = 0;
@@ -236,7 +239,7 @@ nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size,
     NL_REQUIRE(writer->format == NL_FORMAT_NLB, "the writer's format is text", NL_FAILED);
     size_t whole = nl_destination_whole(writer->destination, data, size);
     *taken = 0;
-    if (nl_encoder_finish(writer->encoder, &writer->buffer) != NL_OK || /* earlier records must precede the lines */
+    if (nl_encoder_finish(writer->encoder, &writer->buffer) != NL_OK || /* earlier records must precede the blocks */
         !nl_buffer_append(&writer->buffer, data, whole))
         return NL_FAILED;
     *taken = whole;

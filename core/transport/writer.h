@@ -24,7 +24,8 @@ typedef struct nl_writer_options {
                          * stays */
     int zstd_level;     /* for nlb: 1 to 19; a negative value disables compression; 0 means level 1 for files, and no
                          * compression otherwise */
-    int timeout_ms;     /* for collectors: maximum time of connecting and of a blocked send; 0 means 10 s */
+    int timeout_ms; /* for collectors: maximum time of a write, including connecting and acknowledgement; 0 means 10 s
+                     */
 } nl_writer_options;
 
 /*
@@ -33,7 +34,7 @@ typedef struct nl_writer_options {
  */
 nl_writer *nl_writer_open(const char *url, const nl_writer_options *options);
 
-/* Writes a record to the buffer or the destination. Returns NL_OK or NL_FAILED. */
+/* Writes a record to the buffer, or also to the destination if the buffer is full. Returns NL_OK or NL_FAILED. */
 nl_status nl_writer_put(nl_writer *writer, const nl_record *record);
 
 /* Like nl_writer_put, for a moved record (record/block_move.h). The writer's format must be nlb. */
@@ -76,7 +77,7 @@ extern const nl_option nl_writer_rows[];
  */
 nl_format nl_writer_url_format(const nl_url *url);
 
-/* Sets options->format if it is unknown. */
+/* If options->format is unknown, sets it to the format that the URL selects, or to ULM. */
 void nl_writer_options_settle(nl_writer_options *options, const nl_url *url);
 
 #endif
