@@ -154,7 +154,7 @@ nl_status nl_error_prepend(const char *format, ...)
 
 nl_status nl_error_call(const char *function, const char *problem)
 {
-    return nl_error_set(NL_ERROR_CALL, "wrong call of %s: %s", function, problem);
+    return nl_error_set(NL_ERROR_CALL, "invalid call of %s: %s", function, problem);
 }
 
 nl_error_code nl_error_get_code(void)

@@ -327,7 +327,7 @@ nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction frac
     if (is_iso(text, size))
         return parse_iso(text, size, fraction, time_ns);
     if (size == 0)
-        return time_invalid_form("it is empty");
+        return time_invalid_form("the text is empty");
     size_t digits = nl_digits(text, size);
     if (digits == size || text[digits] == '.')
         return time_invalid("14 digits are required, not", (long long)digits);
@@ -337,7 +337,7 @@ nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction frac
 nl_status nl_time_parse(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
     if (size == 0)
-        return time_invalid_form("it is empty");
+        return time_invalid_form("the text is empty");
     if (is_date(text, size))
         return parse_date(text, size, fraction, time_ns);
     if (is_iso(text, size))

@@ -351,7 +351,7 @@ bool nl_streams_admit(nl_streams *streams, const nl_block_header *block, unsigne
 void nl_streams_set(nl_streams *streams, const nl_stream_state *state)
 {
     static const unsigned char none[NL_BLOCK_STREAM_SIZE];
-    NL_REQUIRE(memcmp(state->stream, none, sizeof none) != 0, "the stream has no name", );
+    NL_REQUIRE(memcmp(state->stream, none, sizeof none) != 0, "the stream's ID is zero", );
     nl_stream *stream = nl_streams_find(streams, state->stream);
     if (stream == NULL || !gaps_reserve(stream, state->gap_count))
         return;

@@ -209,7 +209,7 @@ static int no_passphrase(char *out, int size, int writing, void *user)
     return -1;
 }
 
-static const char no_such_peer[] = "its certificate has none of the names in peers=";
+static const char no_such_peer[] = "the client's certificate has none of the names in peers=";
 
 /*
  * Called for each certificate in the peer's chain. Checks the names of a trusted client, and describes a rejection.

@@ -385,7 +385,7 @@ class NetlogdTls(collector.Case):
             self.assertEqual(self.write(self.url(f"&cert={certificates[kind]}"), kind).returncode, 1, kind)
         self.stop(process)
         self.assertEqual([e.decode() for e in re.findall(rb"NL.EVNT=(\w+)", self.written())], ["common", "dns", "address", "six", "uri"])
-        self.assertIn("its certificate has none of the names in peers=", self.said())
+        self.assertIn("the client's certificate has none of the names in peers=", self.said())
 
     def test_expired_client(self):
         process = self.serve_tls(options=f"&ca={self.authority.ca}")

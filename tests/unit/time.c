@@ -99,7 +99,7 @@ static void refuses_what_is_no_time(void **state)
 {
     (void)state;
     static const char neither[] = "invalid time: expected YYYYMMDDhhmmss, ISO 8601 or seconds since 1970";
-    assert_refused("", "invalid time: it is empty");
+    assert_refused("", "invalid time: the text is empty");
     assert_refused("20001330112320", "invalid time: month 13");
     assert_refused("20000030112320", "invalid time: month 0");
     assert_refused("20000230112320", "invalid time: day 30");

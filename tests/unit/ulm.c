@@ -106,7 +106,7 @@ static void refuses_a_line_without_a_time(void **state)
     assert_malformed(NL_FORMAT_ULM, "XDATE=20000330112320 date=20000330112320", "no DATE= field");
     assert_malformed(NL_FORMAT_ULM, "A=\"DATE=20000330112320 \"", "no DATE= field");
     assert_malformed(NL_FORMAT_ULM, "DATE=20001330112320 HOST=h", "DATE: invalid time: month 13");
-    assert_malformed(NL_FORMAT_ULM, "DATE= HOST=h", "DATE: invalid time: it is empty");
+    assert_malformed(NL_FORMAT_ULM, "DATE= HOST=h", "DATE: invalid time: the text is empty");
     assert_malformed(NL_FORMAT_ULM, "DATE=20000330", "DATE: invalid time: 14 digits are required, not 8");
     assert_malformed(NL_FORMAT_ULM, "DATE=954415400.957943", "DATE: invalid time: 14 digits are required, not 9");
     /* Words that belong to no other field belong to the time. */

@@ -17,7 +17,7 @@
 static void check_message(const char *function)
 {
     char wanted[80];
-    snprintf(wanted, sizeof wanted, "wrong call of %s: ", function);
+    snprintf(wanted, sizeof wanted, "invalid call of %s: ", function);
     assert_non_null(strstr(nl_error_message(), wanted));
     nl_error_clear();
 }
