@@ -1,6 +1,6 @@
 # Code that several programs share. The linker takes only the members that a program uses.
-noinst_LTLIBRARIES += %D%/libcommon.la
-%C%_libcommon_la_SOURCES = \
+noinst_LIBRARIES += %D%/libcommon.a
+%C%_libcommon_a_SOURCES = \
 	%D%/program/message_output.c \
 	%D%/program/message_output.h \
 	%D%/program/program.c \
@@ -182,10 +182,10 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/convert/xml_read.c \
 	%D%/convert/xml_write.c \
 	%D%/convert/ctf.c
-common_libs = %D%/libcommon.la $(producer_libs) $(JSON_LIBS) $(XML_LIBS) $(BABELTRACE_LIBS) $(GLIB_LIBS) $(CAIRO_LIBS) $(ZLIB_LIBS) -lm
+common_libs = %D%/libcommon.a $(producer_libs) $(JSON_LIBS) $(XML_LIBS) $(BABELTRACE_LIBS) $(GLIB_LIBS) $(CAIRO_LIBS) $(ZLIB_LIBS) -lm
 if BUILD_DAEMONS
 # Confinement of netlogd and nlagentd.
-%C%_libcommon_la_SOURCES += \
+%C%_libcommon_a_SOURCES += \
 	%D%/service/confine.c \
 	%D%/service/confine.h \
 	%D%/service/confine_calls.c \
@@ -193,7 +193,7 @@ if BUILD_DAEMONS
 endif
 if BUILD_AGENTS
 # Requests to agents, for nlagent and nlv.
-%C%_libcommon_la_SOURCES += \
+%C%_libcommon_a_SOURCES += \
 	%D%/agents/soap.c \
 	%D%/agents/soap.h \
 	%D%/agents/client.c \
@@ -208,11 +208,11 @@ if BUILD_AGENTS
 	%D%/agents/ldap_directory.h
 common_libs += $(LDAP_LIBS)
 endif
-%C%_libcommon_la_CPPFLAGS = $(AM_CPPFLAGS) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'
-%C%_libcommon_la_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS) $(XML_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) $(BABELTRACE_CFLAGS)
+%C%_libcommon_a_CPPFLAGS = $(AM_CPPFLAGS) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'
+%C%_libcommon_a_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS) $(XML_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) $(BABELTRACE_CFLAGS)
 
 # The names of this machine's system calls, from its headers.
-nodist_%C%_libcommon_la_SOURCES = common/synthesis/syscall_names.c
+nodist_%C%_libcommon_a_SOURCES = common/synthesis/syscall_names.c
 common/synthesis/syscall_names.c: Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 	echo '#include <sys/syscall.h>' | $(CC) $(CPPFLAGS) -E -dM - > $@.macros && { \

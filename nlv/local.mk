@@ -1,9 +1,9 @@
 # All of nlv except the window, for the program, the tests and bench/nlv.
 if BUILD_NLV
-noinst_LTLIBRARIES += nlv/libscene.la
+noinst_LIBRARIES += nlv/libscene.a
 bin_PROGRAMS += nlv/nlv
 endif
-nlv_libscene_la_SOURCES = \
+nlv_libscene_a_SOURCES = \
 	%D%/scene/render.c %D%/scene/render.h \
 	%D%/model/names.c %D%/model/names.h %D%/model/spec.c %D%/model/spec.h %D%/model/batch.c %D%/model/batch.h \
 	%D%/model/list.c %D%/model/list.h %D%/model/store.c %D%/model/store.h %D%/model/edges.c %D%/model/edges.h %D%/model/request_lines.c %D%/model/request_lines.h %D%/model/waterfall.c %D%/model/waterfall.h %D%/model/slow.c %D%/model/slow.h %D%/model/event_order.c %D%/model/event_order.h %D%/model/scan.c %D%/model/scan.h \
@@ -17,8 +17,8 @@ nlv_libscene_la_SOURCES = \
 	%D%/scene/lifelines_layer.c %D%/scene/loadlines_layer.c %D%/scene/points_layer.c %D%/scene/bars.c %D%/scene/throughput_layer.c %D%/scene/overview_layer.c %D%/scene/heat_layer.c %D%/scene/heat_scale.c %D%/scene/heat_scale.h %D%/scene/histogram_layer.c %D%/scene/waterfall_drawing.c %D%/scene/waterfall_drawing.h %D%/scene/marks_layer.c %D%/scene/comparison_drawing.c %D%/scene/comparison_drawing.h \
 	%D%/scene/layers.h \
 	%D%/serve/query.c %D%/serve/query.h %D%/serve/picture.c %D%/serve/picture.h %D%/serve/views.c %D%/serve/views.h
-nlv_libscene_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
-nlv_libscene_la_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(SERVE_CFLAGS) $(GLIB_CFLAGS) -pthread
+nlv_libscene_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
+nlv_libscene_a_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(SERVE_CFLAGS) $(GLIB_CFLAGS) -pthread
 
 nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas.c %D%/view/canvas.h \
 	%D%/view/chooser.c %D%/view/chooser.h %D%/view/commands.c %D%/view/commands.h %D%/view/history.c %D%/view/history.h %D%/view/search_bar.c %D%/view/search_bar.h \
@@ -32,7 +32,7 @@ nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas
 	%D%/view/side_panel.c %D%/view/side_panel.h %D%/view/table.c %D%/view/table.h %D%/view/request_pane.c %D%/view/request_pane.h %D%/view/compare_window.c %D%/view/compare_window.h %D%/view/welcome.c %D%/view/welcome.h
 nlv_nlv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlv_nlv_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(SERVE_CFLAGS) $(GLIB_CFLAGS)
-nlv_nlv_LDADD = nlv/libscene.la $(common_libs) $(GTK_LIBS) $(SERVE_LIBS)
+nlv_nlv_LDADD = nlv/libscene.a $(common_libs) $(GTK_LIBS) $(SERVE_LIBS)
 nodist_nlv_nlv_SOURCES = nlv/serve/page.c
 
 # The page of --serve, as a C text.

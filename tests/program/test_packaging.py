@@ -17,14 +17,6 @@ def directives(program="netlogd/netlogd"):
 
 
 class Packaging(support.Case):
-    def test_configure_prints_no_errors(self):
-        """Also if its directory "core" exists. It leaves no temporary files."""
-        (self.scratch / "core").mkdir()
-        result = self.run_compiler(support.SOURCE / "configure", "--disable-nlv", "--disable-nlkernel", "--disable-nlagent", "--disable-netlogd",
-                                   "--disable-nltools", "--disable-java", "--disable-hardening", cwd=self.scratch)
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
-        self.assertEqual([path.name for path in self.scratch.iterdir() if path.name.startswith("conf") and not path.name.startswith("config.")], [])
-
     def test_every_verb_is_in_its_page(self):
         result = self.run_program(support.program("netlogd/netlogctl"), "--help=json")
         verbs = {command["name"] for command in json.loads(result.stdout)["commands"]}

@@ -574,9 +574,11 @@ static void on_storm(int signal)
     int saved = errno;
     errno = 77;
     NL_EVENT(stormy, NL_USAGE, "Handler");
-    storm_spoilt_errno |= errno != 77;
+    if (errno != 77)
+        storm_spoilt_errno = true;
     errno = saved;
-    storm_tried += stormy != NULL;
+    /* Two threads may run the handler at the same time. */
+    __atomic_fetch_add(&storm_tried, stormy != NULL, __ATOMIC_RELAXED);
 }
 
 static void *log_and_end(void *log)

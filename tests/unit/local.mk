@@ -240,7 +240,7 @@ endif
 tests_unit_nlv_unit_SOURCES = %D%/nlv.c %D%/lifelines.c %D%/lifelines.h
 tests_unit_nlv_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlv
 tests_unit_nlv_unit_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_nlv_unit_LDADD = nlv/libscene.la $(unit_ldadd) $(GTK_LIBS)
+tests_unit_nlv_unit_LDADD = nlv/libscene.a $(unit_ldadd) $(GTK_LIBS)
 tests_unit_request_list_unit_SOURCES = %D%/request_list.c
 tests_unit_request_list_unit_CPPFLAGS = $(tests_unit_nlv_unit_CPPFLAGS)
 tests_unit_request_list_unit_CFLAGS = $(tests_unit_nlv_unit_CFLAGS)
