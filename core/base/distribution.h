@@ -3,7 +3,7 @@
  *
  * A distribution stores up to NL_DISTRIBUTION_EXACT values; quantiles are then exact (nearest rank). It counts more
  * values in buckets, 64 per power of two, so that the relative error of a quantile is at most NL_DISTRIBUTION_ERROR.
- * Initialize a distribution with zeros. Only one thread at a time may use it.
+ * Initialize a distribution with zeros. Only one thread at a time may use a distribution.
  */
 #ifndef NETLOGGER_BASE_DISTRIBUTION_H
 #define NETLOGGER_BASE_DISTRIBUTION_H

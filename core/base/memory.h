@@ -17,7 +17,7 @@ extern __thread unsigned nl_memory_failures __attribute__((tls_model("initial-ex
 /* Sets NL_ERROR_MEMORY and counts the failure. Returns NL_FAILED. */
 nl_status nl_memory_failed(void);
 
-/* Returns memory. If it is NULL, calls nl_memory_failed. */
+/* Returns its argument. If the argument is NULL, first calls nl_memory_failed. */
 static inline void *nl_memory_check(void *memory)
 {
     if (__builtin_expect(memory == NULL, 0))
@@ -29,7 +29,7 @@ static inline void *nl_memory_check(void *memory)
     return memory;
 }
 
-/* Ends a program with a message. Only NetLogger's programs define it. */
+/* Prints a message and exits. Only NetLogger's programs define this function. */
 void program_memory_failed(void) __attribute__((weak));
 
 #endif

@@ -60,7 +60,7 @@ struct nl_option {
     bool is_path;                      /* the value is the path of a file or directory, relative to the working
                                         * directory */
     nl_option_type type;               /* if set is not NULL, the type is used only for help */
-    const char *value;                 /* placeholder in help, such as FILE; NULL selects one by type */
+    const char *value;                 /* placeholder in help, such as FILE; NULL selects a placeholder by type */
     const char *initial;               /* the default in the option's notation, or a description in parentheses */
     int64_t minimum;                   /* in counts, bytes or nanoseconds */
     int64_t maximum;                   /* 0 means the maximum that the member can hold */

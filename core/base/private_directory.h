@@ -1,6 +1,6 @@
 /*
  * Checks directories whose content a process trusts. A user who can write to a directory can replace the files in it,
- * or make its owner write through symbolic links.
+ * or make the directory's owner write through symbolic links.
  */
 #ifndef NETLOGGER_BASE_PRIVATE_DIRECTORY_H
 #define NETLOGGER_BASE_PRIVATE_DIRECTORY_H

@@ -1,6 +1,6 @@
 /*
- * Limits the streams and gaps that clients can create in netlogd's table of streams, which all clients share. A refused
- * block is neither stored nor acknowledged, so its sender keeps it.
+ * Limits the streams and gaps that clients can create in netlogd's table of streams, which all clients share. netlogd
+ * neither stores nor acknowledges a refused block, so the sender keeps the block.
  *
  * nl_streams_admit applies these limits to gaps:
  * - Each stream may have NL_STREAM_GAPS_OWN gaps, regardless of other streams. Its further gaps are called shared gaps.

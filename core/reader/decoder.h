@@ -124,8 +124,8 @@ void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user,
 
 /*
  * Adds the numbers of a stream's block, as a decoder that uses this table does. Sets *fresh to the ranges
- * (nl_number_range) of new numbers, in ascending order. It is for code that passes blocks to several destinations, some
- * of which have received more of a stream than others.
+ * (nl_number_range) of new numbers, in ascending order. Callers pass blocks to several destinations that may have
+ * received different parts of a stream.
  */
 void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer *fresh);
 

@@ -22,7 +22,10 @@ typedef struct nl_line {
     bool last; /* the input ends at `end` */
 } nl_line;
 
-/* Input that is skipped because it is damaged. The decoder reports the damage when it ends or is long enough. */
+/*
+ * Input that is skipped because it is damaged. The decoder reports the damage at its end, or when `text` has
+ * max_record_size bytes.
+ */
 typedef struct nl_damage {
     bool reported;
     bool at_end;      /* a block began here, but the input ends before the block does */

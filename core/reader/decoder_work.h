@@ -1,6 +1,7 @@
 /*
  * The cost of reading, for programs that limit the work that clients can cause. The cost is counted in units of about
- * one nanosecond. It is computed, not measured, so that the same bytes always have the same cost.
+ * one nanosecond. The decoder computes the cost from the bytes, and does not measure it, so that the same bytes always
+ * have the same cost.
  */
 #ifndef NETLOGGER_READER_DECODER_WORK_H
 #define NETLOGGER_READER_DECODER_WORK_H

@@ -30,7 +30,7 @@ static size_t streams_place_of(const unsigned char *id, size_t capacity)
     return (size_t)(hash ^ hash >> 32) & (capacity - 1);
 }
 
-/* Returns the slot of the stream, or the empty slot for it. */
+/* Returns the slot of the stream; for an unknown stream, an empty slot. */
 static nl_stream *slot_of(const table *t, const unsigned char *id)
 {
     static const unsigned char none[NL_BLOCK_STREAM_SIZE];
@@ -271,7 +271,9 @@ void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer 
     nl_stream *stream = nl_streams_find(streams, header.stream);
     if (stream == NULL)
         return;
-    /* As in the decoder, numbers before the first block of a stream may still arrive. */
+    /*
+     * As in the decoder, the numbers before the first block of a stream count as a gap, because they may still arrive.
+     */
     nl_stream_take(streams, stream, header.first_sequence, header.record_count, header.lost, fresh);
     nl_number_range *ranges = (nl_number_range *)fresh->data;
     for (size_t i = 0; i < fresh->size / sizeof *ranges; i++) {

@@ -1,12 +1,12 @@
 /*
- * The exact set of received sequence numbers of each stream. It is stored as the next expected number and the gaps
- * before that number. Decoders, netlogd's outputs and nlarchive use it.
+ * The exact set of received sequence numbers of each stream, which the module stores as the next expected number and
+ * the gaps before that number. Decoders, netlogd's outputs and nlarchive use this set.
  *
  * Invariant: a number counts as received only after nl_stream_take. The table never forgets a gap while it has the
- * stream. If it did, the records in the gap would count as repeated, and would be acknowledged and dropped. The module
- * limits the number of streams, and forgets the streams that were unused longest. It does not limit gaps. A program
- * with untrusted input calls nl_streams_admit before it takes a block, and does not take or acknowledge a refused
- * block, so that the sender keeps it. See admission.h for the limits.
+ * stream. Otherwise, the records in the gap would count as repeated, and the program would acknowledge and drop them.
+ * The module limits the number of streams, and forgets the streams that were unused longest. The module does not limit
+ * gaps. A program with untrusted input calls nl_streams_admit before it adds a block's numbers. The program neither
+ * adds nor acknowledges a refused block, so that the sender keeps the block. See admission.h for the limits.
  */
 #ifndef NETLOGGER_READER_STREAMS_H
 #define NETLOGGER_READER_STREAMS_H

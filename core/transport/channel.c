@@ -1,9 +1,9 @@
 /*
  * Implements channels, with OpenSSL for TLS.
  *
- * OpenSSL reads and writes through the module's own BIO, because its socket BIO raises SIGPIPE. The module recognizes
- * failures by that BIO and by SSL_want. It does not use SSL_get_error, which requires an empty error queue, because the
- * queue may hold the program's errors.
+ * OpenSSL reads and writes through the module's own BIO, because OpenSSL's socket BIO raises SIGPIPE. The module
+ * recognizes failures by that BIO and by SSL_want. The module does not use SSL_get_error: that function requires an
+ * empty error queue, but the queue may hold the program's errors.
  */
 #include "config.h"
 
@@ -58,8 +58,8 @@ typedef struct nl_tls_session {
 /* ---- isolation from the rest of the process ---- */
 
 /*
- * Each call of OpenSSL holds this lock for reading. fork and OpenSSL's clean-up at exit take it for writing. After the
- * clean-up, no call may begin, because the writer thread may run longer than OpenSSL.
+ * Each call of OpenSSL holds this lock for reading. fork and OpenSSL's clean-up at exit hold it for writing. After the
+ * clean-up, no call may begin. Without this check, the writer thread could call OpenSSL after the clean-up.
  */
 static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 static bool cleaned_up;

@@ -2,9 +2,10 @@
  * A connected stream socket, plain or with TLS; code that uses a channel need not distinguish the two. Channels are
  * non-blocking, so operations may fail with EAGAIN.
  *
- * The module uses OpenSSL for TLS 1.2 or later, without side effects on the program. It does not change the state of
- * the process, raise signals or request a passphrase, and it keeps the program's errors in OpenSSL's error queue as far
- * as OpenSSL allows. A fork waits until calls of this module have ended, so that OpenSSL is consistent in the child.
+ * The module uses OpenSSL for TLS 1.2 or later, without side effects on the program. The module does not change the
+ * state of the process, raise signals or request a passphrase. As far as OpenSSL allows, it keeps the program's errors
+ * in OpenSSL's error queue. A fork waits until calls of this module have ended, so that OpenSSL is consistent in the
+ * child.
  *
  * Only one thread at a time may use a channel, or an nl_tls and all its channels.
  */

@@ -84,7 +84,7 @@ typedef struct nl_destination_kind {
     nl_status (*close)(nl_destination *destination, bool keep);                /* also frees the destination */
 } nl_destination_kind;
 
-/* The first member of each kind's struct. */
+/* The first member of each kind's structure. */
 struct nl_destination {
     const nl_destination_kind *kind;
     nl_format format; /* set by nl_destination_open */
@@ -102,6 +102,7 @@ size_t nl_records_first(nl_format format, const char *data, size_t size);
 /* Returns the number of records in data[0..size): whole lines or whole blocks. */
 uint64_t nl_records_count(nl_format format, const char *data, size_t size);
 
+/* Open a destination of one kind. Called only by nl_destination_open. Return NULL on failure. */
 nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination_options *options);
 nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destination_options *options);
 nl_destination *nl_syslog_destination_open(const nl_url *url, const nl_destination_options *options);

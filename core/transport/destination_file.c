@@ -72,8 +72,8 @@ static nl_status open_replacement(file_destination *file)
 }
 
 /*
- * Uses the descriptor of this process that the path names. If the path were opened, the file would have two positions,
- * and writes at them would overwrite each other. Returns NL_FAILED on failure.
+ * Uses the descriptor of this process that the path names. Opening the path would give the file two positions, and
+ * writes at these positions would overwrite each other. Returns NL_FAILED on failure.
  */
 static nl_status file_use_own(file_destination *file, int own)
 {

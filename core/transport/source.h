@@ -18,7 +18,7 @@ nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking);
 void nl_source_close(nl_source *source);
 
 /*
- * Returns NL_OK and the next bytes (at least one), which are decompressed and valid until the next call. Returns
+ * Returns NL_OK and the next bytes (at least one), decompressed; the bytes are valid until the next call. Returns
  * NL_AGAIN if a followed or non-blocking source has no bytes now, NL_END at the end, and NL_FAILED if reading or
  * decompressing failed. If a followed file was replaced or truncated, the call after NL_END reads the new file.
  */

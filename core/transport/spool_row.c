@@ -29,7 +29,7 @@ enum {
 static const char MAGIC[8] = "NLSPOOL2";
 
 /*
- * The header of a put. It is written after the data, so that a process that is killed does not leave an incomplete
+ * The header of a put. The process writes the header after the data. Therefore, a killed process leaves no incomplete
  * put.
  */
 typedef struct put_head {

@@ -3,7 +3,7 @@
  *
  *   NAME.row           nl_spool_row_state; locked (fcntl) by the process that writes or delivers the row
  *   NAME-000001.spool  a segment: puts of whole records, each after a put_head
- *   NAME-a.lost, -b    blocks that announce dropped numbers; state.losses_file names the valid one
+ *   NAME-a.lost, -b    blocks that announce dropped numbers; state.losses_file names the valid file
  *
  * The state file is authoritative. Each change of the state, such as "segment 5 is dropped, with 100 records", is one
  * write of a few bytes, which a kill cannot interrupt halfway. A segment's file is created before the state counts the
