@@ -94,8 +94,8 @@ static const char *alert_to_client(int reason, bool asked)
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-        return asked ? "the server rejects this program's certificate (option cert) or requires one; the server's log \"
-                       \"has the reason\"
+        return asked ? "the server rejects this program's certificate (option cert) or requires one; the server's log "
+                       "has the reason"
                      : NULL;
     default:
         return NULL;
