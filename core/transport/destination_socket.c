@@ -170,7 +170,7 @@ static int receive(socket_destination *s)
 
 /*
  * Sets the error for an errno from receiving or from waiting for the peer. If the peer is not netlogd, the message
- * names the peer's protocol. Returns NL_FAILED.
+ * reports this. Returns NL_FAILED.
  */
 static nl_status fail_receiving(socket_destination *s, const char *what, int error)
 {
@@ -287,9 +287,9 @@ static nl_status send_question(socket_destination *s, int64_t sent_ns, int64_t d
 }
 
 /*
- * Sends a time question to a new peer. Disconnects and returns NL_FAILED unless the peer replies as a collector does.
- * If later is true, waits at most OPEN_WAIT_MS, and returns NL_OK if no reply has arrived; the first write then waits
- * for the reply.
+ * Sends a time question to a new peer. Disconnects and returns NL_FAILED unless the peer acknowledges the question or,
+ * if the format is nlb, replies to it. If later is true, waits at most OPEN_WAIT_MS, and returns NL_OK if no reply has
+ * arrived; the first write then waits for the reply.
  */
 static nl_status greet(socket_destination *s, int64_t deadline_ns, bool later)
 {
