@@ -12,15 +12,15 @@
 #define NL_FILTER_STEPS_MAX (UINT64_C(1) << 22)
 
 /*
- * Sets *matches as nl_filter_matches does, and subtracts the cost from *steps. Returns NL_FAILED and does not set
- * *matches if *steps is too small. Does not allocate memory or take locks. Any thread may call it, and threads may
- * share a filter.
+ * Sets *matches to the result of nl_filter_matches, and subtracts the cost from *steps. Returns NL_OK, or NL_FAILED if
+ * *steps is too small; *matches is then unchanged. A NULL filter matches every record. Does not allocate memory or take
+ * locks. Any thread may call it, and threads may share a filter.
  */
 nl_status nl_filter_match(const nl_filter *filter, const nl_record *record, uint64_t *steps, bool *matches);
 
 /*
  * Returns the expression in canonical form, which compiles to an equal filter. The form has uniform blanks,
- * parentheses, operators, times, levels and quotes; the order is unchanged. The filter owns the text.
+ * parentheses, operators, times, levels and quotes; the order of the tests is unchanged. The filter owns the text.
  */
 const char *nl_filter_text(const nl_filter *filter);
 

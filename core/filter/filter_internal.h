@@ -42,7 +42,10 @@ typedef struct nl_number {
     };
 } nl_number;
 
-/* A value in an expression. If the tested field is a time or a level, number holds the value as a number. */
+/*
+ * A value in an expression. `number` is nanoseconds since 1970 UTC for a time, the nl_level for a level, or the number
+ * that the unquoted text of another value represents. Otherwise, its kind is NL_NUMBER_NONE.
+ */
 typedef struct nl_operand {
     nl_string text;
     nl_number number;
@@ -52,10 +55,11 @@ typedef struct nl_filter_test {
     nl_string name;
     nl_member member;
     nl_operator operator;
-    unsigned char accepts; /* set of NL_ORDER_... */
-    bool numeric;          /* at least one operand is a number */
-    uint16_t next[2];      /* indexed by the test's result: index of the next test, or NL_FILTER_NO or NL_FILTER_YES */
-    uint32_t first_operand, operand_count;
+    unsigned char accepts;  /* set of NL_ORDER_... */
+    bool numeric;           /* at least one operand is a number */
+    uint16_t next[2];       /* indexed by the test's result: index of the next test, or NL_FILTER_NO or NL_FILTER_YES */
+    uint32_t first_operand; /* index in nl_filter.operands */
+    uint32_t operand_count;
     nl_pattern *pattern;
 } nl_filter_test;
 
@@ -76,9 +80,9 @@ typedef enum nl_node_kind { NL_NODE_TEST, NL_NODE_AND, NL_NODE_OR } nl_node_kind
 typedef struct nl_node {
     nl_node_kind kind;
     bool negated;
-    int first_test; /* the test, or the first test below this node */
-    int first_child;
-    int next; /* next node of the series, or -1 */
+    int first_test;  /* index of the test, or of the first test below this node */
+    int first_child; /* index of the first node of the series, or -1 for a test */
+    int next;        /* index of the next node of the series, or -1 */
 } nl_node;
 
 /* The text of each operator, and the set of NL_ORDER_... that a comparison accepts. */

@@ -27,7 +27,7 @@ typedef struct parser {
     nl_filter *filter;
     const char *text, *at, *end;
     char *strings;    /* free space in filter->strings */
-    size_t positions; /* sum over all patterns */
+    size_t positions; /* number of positions in all compiled patterns (pattern.h) */
     int depth;        /* number of open parentheses */
     int node_count;
     nl_node nodes[2 * NL_FILTER_TESTS_MAX]; /* a series has at least two nodes */
@@ -402,7 +402,7 @@ static bool parse(parser *p)
 }
 
 /*
- * Creates the C locale now, so that matching does not have to create it when it parses the first difficult number.
+ * Creates the C locale now. Otherwise, matching would create it for the first number that needs strtod_l.
  */
 static void prepare_numbers(void)
 {

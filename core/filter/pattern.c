@@ -336,7 +336,7 @@ static inline bool step(const nl_pattern *p, const size_t units, uint64_t now[WO
     return found != 0;
 }
 
-/* Sets *end to the offset at which the search ended. */
+/* Returns whether the text matches. Sets *end to the byte offset at which the search ended. */
 static inline bool pattern_find(const nl_pattern *p, const size_t units, nl_string text, size_t *end)
 {
     uint64_t now[WORDS_MAX], any = 0, found = 0;
@@ -350,7 +350,7 @@ static inline bool pattern_find(const nl_pattern *p, const size_t units, nl_stri
     return found != 0;
 }
 
-/* Returns the maximum cost of a byte in steps. */
+/* Returns the maximum cost of matching one byte of text, in steps. */
 static uint64_t byte_cost(const nl_pattern *pattern)
 {
     return 2 + pattern->groups * 3 / 4;

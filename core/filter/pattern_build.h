@@ -10,7 +10,7 @@
 
 enum { NL_SYMBOL_START = 256, NL_SYMBOL_END, NL_SYMBOL_COUNT };
 
-/* Sets of symbols and of positions. */
+/* A set of symbols. A symbol is a byte, NL_SYMBOL_START or NL_SYMBOL_END. */
 typedef struct nl_symbols {
     uint64_t units[NL_SYMBOL_COUNT / 64 + 1];
 } nl_symbols;
@@ -41,7 +41,7 @@ static inline bool nl_symbols_have(const nl_symbols *set, unsigned symbol)
     return set->units[symbol / 64] >> symbol % 64 & 1;
 }
 
-/* Sets the error of the first failure. Returns false. */
+/* Marks the builder as failed. On the first failure, also sets this thread's error. Returns false. */
 static inline bool nl_build_fail(nl_builder *builder, nl_error_code code, const char *problem)
 {
     if (!builder->failed)
@@ -50,26 +50,32 @@ static inline bool nl_build_fail(nl_builder *builder, nl_error_code code, const 
     return false;
 }
 
-/* Returns all bytes that are not in set, without start and end. */
+/* Returns the set of all bytes that are not in `set`. The result does not contain the start and end symbols. */
 nl_symbols nl_symbols_others(const nl_symbols *set);
 
-/*
- * Return a new fragment, which is empty or has one position that accepts a symbol or any symbol of a set. If the
- * pattern would exceed its limit of positions, the builder fails.
- */
+/* Returns a fragment that matches only the empty text and has no positions. */
 nl_fragment nl_build_nothing(void);
+
+/*
+ * Return a new fragment with one position, which accepts a symbol or any symbol of a set. The builder fails if the
+ * pattern would exceed its limit of positions.
+ */
 nl_fragment nl_build_symbol(nl_builder *builder, unsigned symbol);
 nl_fragment nl_build_any_of(nl_builder *builder, const nl_symbols *set);
 
-/* Copies a fragment of the positions [start, end). Links to other positions are omitted. */
+/*
+ * Copies a fragment that consists of the positions [start, end) to new positions. Does not copy followers outside of
+ * these positions. The builder fails if the pattern would exceed its limit of positions.
+ */
 nl_fragment nl_build_copy(nl_builder *builder, const nl_fragment *original, size_t start, size_t end);
 
-/*
- * Return fragments that match a sequence of fragments, one of two alternatives, and one or more repetitions of a
- * fragment.
- */
+/* Returns a fragment that matches `a` followed by `b`. */
 nl_fragment nl_build_sequence(nl_builder *builder, const nl_fragment *a, const nl_fragment *b);
+
+/* Returns a fragment that matches either `a` or `b`. */
 nl_fragment nl_build_either(const nl_fragment *a, const nl_fragment *b);
+
+/* Changes the followers of the fragment's positions, so that the fragment matches one or more repetitions. */
 void nl_build_repeat(nl_builder *builder, const nl_fragment *f);
 
 /*
@@ -80,7 +86,7 @@ void nl_build_repeat(nl_builder *builder, const nl_fragment *f);
 bool nl_bracket_read(nl_builder *builder, const char **at, const char *end, const char *negation, bool escapes,
                      nl_symbols *set);
 
-/* Read a whole pattern. If it is invalid, the builder fails. */
+/* Read a whole glob or regular expression. If it is invalid, the builder fails. */
 nl_fragment nl_glob_read(nl_builder *builder, nl_string text);
 nl_fragment nl_regex_read(nl_builder *builder, nl_string text);
 

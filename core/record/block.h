@@ -17,9 +17,9 @@ enum {
  * of its records as text: each record counts its own copy of each string and name.
  */
 enum {
-    NL_BLOCK_PAYLOAD_MAX = 16 << 20,    /* maximum stored and raw size of a block that has one record */
-    NL_BLOCK_MANY_MAX = 2 << 20,        /* maximum raw size of a block that has several records */
-    NL_BLOCK_EXPANDED_MAX = 2 << 20,    /* maximum expanded size of a block that has several records */
+    NL_BLOCK_PAYLOAD_MAX = 16 << 20,    /* bytes; maximum stored and raw size of a block that has one record */
+    NL_BLOCK_MANY_MAX = 2 << 20,        /* bytes; maximum raw size of a block that has several records */
+    NL_BLOCK_EXPANDED_MAX = 2 << 20,    /* bytes; maximum expanded size of a block that has several records */
     NL_BLOCK_RATIO_FREE = 64 << 10,     /* number of raw or expanded bytes to which the following two ratios do not
                                          * apply */
     NL_BLOCK_RAW_RATIO_MAX = 100,       /* maximum raw bytes per stored byte */
@@ -29,18 +29,18 @@ enum {
     NL_BLOCK_SHAPE_FIELDS_MAX = 1 << 14, /* per shape */
     NL_BLOCK_FIELDS_MAX = 1 << 16,       /* per block */
     NL_RECORD_PACK_FIELDS_MAX = 1 << 20, /* per packed record; only the program itself makes such records */
-    NL_BLOCK_RECORD_EXPANDED = 64,       /* a record's expanded size, not counting its strings and fields */
-    NL_BLOCK_FIELD_EXPANDED = 16,        /* a field's expanded size, not counting its name and value */
+    NL_BLOCK_RECORD_EXPANDED = 64,       /* bytes; a record's expanded size without its strings and fields */
+    NL_BLOCK_FIELD_EXPANDED = 16,        /* bytes; a field's expanded size without its name and value */
 };
 
-/* Returns the maximum expanded size of a block. */
+/* Returns the maximum expanded size of a block in bytes. stored_size is in bytes. */
 static inline uint64_t nl_block_expanded_max(uint64_t record_count, uint64_t stored_size)
 {
     uint64_t by_ratio = NL_BLOCK_RATIO_FREE + NL_BLOCK_EXPANDED_RATIO_MAX * stored_size;
     return record_count == 1 || by_ratio < NL_BLOCK_EXPANDED_MAX ? by_ratio : NL_BLOCK_EXPANDED_MAX;
 }
 
-/* Offsets of the header's fields. */
+/* Offsets of the header's fields, in bytes. */
 enum {
     NL_BLOCK_AT_HEADER_SIZE = 4,
     NL_BLOCK_AT_TYPE = 6,

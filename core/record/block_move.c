@@ -25,7 +25,7 @@ typedef struct moved_shape {
     placed placed;
     moved_source *source;
     nl_block_shape shape;
-    size_t size; /* size of the definitions of the shape and its source */
+    size_t size; /* maximum size in bytes of the definitions of the shape and its source */
     nl_string names[];
 } moved_shape;
 
@@ -92,7 +92,7 @@ static unsigned find_number(nl_block_shapes *s, nl_block_index *index, nl_buffer
     return full ? NL_BLOCK_NO_PLACE : nl_block_find_or_add(index, definitions, &s->scratch, count);
 }
 
-/* Returns the number of a source, or NL_BLOCK_NO_PLACE. */
+/* Returns the number of a source, or NL_BLOCK_NO_PLACE if the table is full or memory runs out. */
 static unsigned add_source(nl_block_shapes *s, const nl_block_source_view *view)
 {
     s->scratch.size = 0;
@@ -136,7 +136,7 @@ static moved_shape *new_shape(moved_source *source, const nl_block_shape_view *v
     return shape;
 }
 
-/* Returns the number of a shape, or NL_BLOCK_NO_PLACE. */
+/* Returns the number of a shape, or NL_BLOCK_NO_PLACE if the table is full or memory runs out. */
 static unsigned add_shape(nl_block_shapes *s, const nl_block_shape_view *view, const nl_field *fields)
 {
     uint32_t head[] = {add_source(s, &view->source), view->level};
@@ -167,7 +167,10 @@ bool nl_block_shapes_add(nl_block_shapes *shapes, const nl_block_reader *reader)
     return true;
 }
 
-/* Copies a value from the block to *to, and moves *to to its end. Returns the end of the value in the block. */
+/*
+ * Copies a value from the block to *to, and moves *to to the end of the copy. Subtracts the size of a string from
+ * *space. Returns the end of the value in the block, or NULL if *space is too small.
+ */
 static inline const char *move_value(const char *at, const char *end, nl_field *known, char **to, size_t *space)
 {
     uint64_t code = 0;
@@ -230,7 +233,10 @@ nl_status nl_block_next_moved(nl_block_reader *reader, const nl_block_shapes *sh
 
 /* ---- writing ---- */
 
-/* Returns the index of the shape in the writer's block, or NL_BLOCK_NO_PLACE if the block cannot have more shapes. */
+/*
+ * Returns the index of the shape in the writer's block. Returns NL_BLOCK_NO_PLACE if the block cannot have more shapes
+ * or memory runs out.
+ */
 static unsigned place_shape(nl_block_writer *w, moved_shape *shape)
 {
     if (shape->placed.block == w->block_number + 1)

@@ -36,8 +36,8 @@ static inline size_t nl_block_total_size(const nl_block_header *header)
 }
 
 /*
- * Parses the header at the start of data[0..size). Returns NL_AGAIN if there are too few bytes, and NL_MALFORMED if no
- * block begins here.
+ * Parses the header at the start of data[0..size). Returns NL_OK; NL_AGAIN if there are too few bytes; or
+ * NL_MALFORMED if no block begins here or a size in the header is invalid.
  */
 nl_status nl_block_parse_header(const char *data, size_t size, nl_block_header *header);
 
@@ -55,10 +55,10 @@ static inline size_t nl_block_whole_size(const char *data, size_t size, nl_block
 nl_status nl_block_verify(const nl_block_header *header, const char *data);
 
 typedef struct nl_block_reader {
-    const char *at, *end; /* the unread payload */
+    const char *at, *end; /* start and end of the unread payload */
     int64_t time_ns;      /* time of the previous record */
     uint32_t left;        /* number of unread records */
-    uint64_t expanded;    /* expanded size of the read records */
+    uint64_t expanded;    /* expanded size of the records that were read, in bytes */
     uint64_t expanded_max;
     bool packed; /* nl_record_pack made the block, so more fields are allowed */
 
@@ -76,14 +76,14 @@ typedef struct nl_block_reader {
 
 /*
  * Opens a verified block of records, and closes the previous block. `data` must not change while records are read.
- * Initialize a reader with zeros. Returns NL_OK or NL_MALFORMED.
+ * Initialize a reader with zeros. Returns NL_OK, or NL_MALFORMED if the block is invalid or memory runs out.
  */
 nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, const char *data);
 
 /*
  * Clears record and reads the next record into it. The record's strings point into the block or the reader's memory,
- * and are valid until the next call of nl_block_open. Returns NL_OK; NL_END after the last record; or NL_MALFORMED,
- * after which the next call returns NL_END.
+ * and are valid until the next call of nl_block_open. Returns NL_OK; NL_END after the last record; or NL_MALFORMED
+ * if the record is invalid or memory runs out. After NL_MALFORMED, the next call returns NL_END.
  */
 nl_status nl_block_next(nl_block_reader *reader, nl_record *record);
 

@@ -14,9 +14,9 @@ typedef struct nl_block_shape_view {
     nl_level level;
     nl_string level_text;
     nl_string event;
-    size_t first_field;
+    size_t first_field; /* index in nl_block_reader.fields */
     size_t field_count;
-    size_t expanded; /* expanded size of each record of the shape, not counting the values */
+    size_t expanded; /* bytes; expanded size of each record of the shape without its values */
 } nl_block_shape_view;
 
 #endif

@@ -14,10 +14,10 @@ typedef struct nl_block_view {
     uint64_t first_new;  /* sequence number of the first new record */
     bool in_parts;       /* there are known records between the new records */
     bool taken;          /* the block's records are not decoded */
-    uint64_t offset;     /* offset in the input */
-    int64_t min_time_ns; /* times in the header */
+    uint64_t offset;     /* offset of the block in the input, in bytes */
+    int64_t min_time_ns; /* times in the header, in nanoseconds since 1970 UTC */
     int64_t max_time_ns;
-    uint64_t expanded; /* upper bound of the expanded size (doc/binary-format.md) */
+    uint64_t expanded; /* upper bound of the expanded size in bytes (doc/binary-format.md) */
 } nl_block_view;
 
 #endif

@@ -19,7 +19,8 @@
 
 enum { FIRST_SLOTS = 64 };
 
-/* An entry of a hash table of sources or shapes. The definition is at [at, at + size) in its part of the payload. */
+/* An entry of a hash table of sources or shapes. The definition is the bytes [at, at + size) of `sources` or `shapes`.
+ */
 typedef struct nl_block_definition {
     uint64_t hash; /* 0 in an unused slot */
     size_t at;
@@ -68,7 +69,7 @@ static char *put_field(char *at, nl_type type, nl_string name)
     return at;
 }
 
-/* Counts a new source, whose definition has size bytes. Returns its index. */
+/* Counts a new source. `size` is the size of its definition in bytes. Returns its index. */
 static unsigned count_source(nl_block_writer *w, size_t size)
 {
     w->longest_source = size > w->longest_source ? size : w->longest_source;
@@ -118,7 +119,7 @@ static bool reserve_shape(nl_block_writer *w, size_t field_count)
     return true;
 }
 
-/* Counts a new shape, for which the caller has reserved memory. */
+/* Counts a new shape, for which the caller has reserved memory. Returns its index. */
 static unsigned count_shape(nl_block_writer *w, size_t field_count, size_t expanded)
 {
     if (field_count > 0)

@@ -30,7 +30,7 @@ typedef struct nl_block_index {
 
 /* A shape of the block. */
 typedef struct nl_block_known_shape {
-    uint32_t first_before; /* index of the first field in `before` */
+    uint32_t first_before; /* index in `before` of the shape's first field */
     uint32_t expanded;     /* expanded size of each record of the shape, without strings */
 } nl_block_known_shape;
 
@@ -55,7 +55,7 @@ typedef struct nl_block_writer {
 
     uint64_t block_number; /* number of blocks that were finished or discarded */
 
-    size_t longest_source; /* size of the longest source definition */
+    size_t longest_source; /* bytes; size of the longest source definition */
 
     nl_block_index source_index, shape_index; /* for nl_block_put */
     nl_buffer scratch;
@@ -79,23 +79,24 @@ typedef struct nl_block_identity {
     int64_t lost_from_ns, lost_to_ns;
 } nl_block_identity;
 
-/* Returned instead of an index if memory runs out. */
+/* Returned instead of an index if memory runs out or a table is full. */
 #define NL_BLOCK_NO_PLACE UINT32_MAX
 
 /*
- * Append a source or a shape, even if the block already has an equal one, and return its index. Bytes that are invalid
- * in names become '_'.
+ * Append a source or a shape, even if the block already has an equal source or shape. Return its index, or
+ * NL_BLOCK_NO_PLACE if memory runs out. The writer copies the strings. Bytes that are invalid in names become '_'.
  */
 unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog);
 unsigned nl_block_add_shape(nl_block_writer *w, const nl_block_shape *shape);
 
 /*
- * Returns the index of the definition in `scratch`. If the definition is new, appends it to part, with `count` as its
- * index. Returns NL_BLOCK_NO_PLACE if memory runs out.
+ * Looks up the definition in `scratch` and returns its index. `index` is the hash table of the definitions in `part`.
+ * If the definition is new, appends it to `part`, with `count` as its index. Returns NL_BLOCK_NO_PLACE if memory runs
+ * out.
  */
 unsigned nl_block_find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count);
 
-enum { NL_BLOCK_RECORD_HEAD = 2 * NL_VARINT_SIZE }; /* maximum size that nl_block_begin_record writes */
+enum { NL_BLOCK_RECORD_HEAD = 2 * NL_VARINT_SIZE }; /* bytes; maximum that nl_block_begin_record writes */
 
 /*
  * Begins a record at the end of w->records, where the caller has reserved space. Returns the position where the caller
@@ -193,7 +194,7 @@ static inline void nl_block_note_run(nl_block_writer *w, const char *at, uint32_
     w->last_time_ns = last_ns;
 }
 
-/* Puts a string's size and bytes. The caller has reserved space. Returns the end. */
+/* Writes a string's size and bytes to memory that the caller has reserved. Returns the end of the written bytes. */
 static inline char *nl_block_put_string(char *at, nl_string string)
 {
     at = nl_varint_put(at, string.size);
@@ -213,7 +214,7 @@ bool nl_block_put(nl_block_writer *w, const nl_record *record);
 /* Returns whether the block has space for a record; `size` is an upper bound of its bytes in the payload. */
 bool nl_block_has_space(const nl_block_writer *w, size_t size);
 
-/* Returns the number of payload bytes so far. */
+/* Returns the size in bytes of the payload that the writer has collected. */
 static inline size_t nl_block_size(const nl_block_writer *w)
 {
     return w->sources.size + w->shapes.size + w->records.size;
@@ -253,7 +254,7 @@ bool nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int 
  */
 bool nl_block_repack(nl_block_writer *w, nl_string block, uint64_t expanded, int zstd_level, nl_buffer *out);
 
-/* Discards everything since the latest nl_block_finish. */
+/* Discards the records, sources and shapes that were added after the latest nl_block_finish. */
 void nl_block_clear(nl_block_writer *w);
 
 /* Frees the writer's memory. The writer can be used again. */

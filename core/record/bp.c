@@ -27,7 +27,7 @@ static bool starts_record(const char *value, const char *end, bool within)
     return !within && nl_digits(value, 11) == 10 && value[10] == '.';
 }
 
-/* Most lines have event= after a time of 27 bytes. This position is checked first, because that check is fast. */
+/* Most lines have event= after a time of 27 bytes. The function checks this position first, because that is fast. */
 static bool confirm(const char *line, const char *end)
 {
     enum { DAY_END = 13, TIME_END = 30, EVENT_END = 37 };

@@ -23,6 +23,7 @@ enum {
 };
 extern const unsigned char nl_byte_class[256];
 
+/* Returns whether a byte is in at least one of the classes, a set of NL_BYTE_ bits. */
 static inline bool nl_byte_is(char byte, unsigned classes)
 {
     return (nl_byte_class[(unsigned char)byte] & classes) != 0;
@@ -34,6 +35,7 @@ static inline bool nl_byte_is_blank(char byte)
     return byte == ' ' || byte == '\t';
 }
 
+/* Returns the position of the first byte in [at, end) that is not a blank, or `end`. */
 static inline const char *nl_skip_blanks(const char *at, const char *end)
 {
     while (at < end && nl_byte_is_blank(*at))
@@ -52,7 +54,7 @@ static inline int nl_hex_digit(char c)
 
 /*
  * Returns the position of the first byte a, b or c in [at, end), or `end`. The function may read memory up to `limit`,
- * which is at or after `end`. Short pieces of a longer line therefore need no slow path.
+ * which is at or after `end`, and can therefore compare 16 bytes at a time in short parts of a longer line.
  */
 static inline const char *nl_find_any(const char *at, const char *end, const char *limit, char a, char b, char c)
 {
@@ -79,7 +81,7 @@ static inline const char *nl_find_any(const char *at, const char *end, const cha
 }
 
 #ifdef __SSE2__
-/* Returns 0xff for each byte that is valid in a name. */
+/* Returns 0xff for each byte that is valid in a name, and 0 for each other byte. */
 static inline __m128i nl_name_bytes(__m128i bytes)
 {
     __m128i letter = _mm_sub_epi8(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_set1_epi8('a'));
@@ -154,8 +156,8 @@ static inline bool nl_begins_as(const char *at, const char *text, size_t size, c
 
 #ifdef __SSE2__
 /*
- * Returns a bit for each byte that requires quotes or may require them. Bytes of 0x80 and above are negative
- * numbers.
+ * Returns a bit for each byte that requires quotes or may require them. Bytes of 0x80 and above may
+ * require quotes; the signed comparison with ' ' finds them.
  */
 static inline unsigned nl_quoted_bits(__m128i bytes)
 {

@@ -4,7 +4,8 @@
  *
  * nl_encoder_finish appends the collected records to the caller's buffer: as lines of text, as blocks or, if zstd_level
  * is set, as one zstd frame of text. The frame can be read without earlier frames. A record that was read from text of
- * the same format keeps its bytes, unless canonical is set. Only one thread at a time may use an encoder.
+ * the same format keeps its bytes, unless `canonical` is set or the bytes contain terminal control characters
+ * (terminal.h). Only one thread at a time may use an encoder.
  */
 #ifndef NETLOGGER_RECORD_ENCODER_H
 #define NETLOGGER_RECORD_ENCODER_H
@@ -31,14 +32,16 @@ void nl_encoder_free(nl_encoder *encoder);
 
 /*
  * Adds a record. Returns NL_FAILED if the format cannot hold a record of that size, or memory runs out. In this case,
- * nothing is added, and earlier records are kept. The functions below return the same values.
+ * nothing is added, and earlier records are kept. The other functions that return a
+ * status return the same values.
  */
 nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record);
 
-/* Adds a moved record (block_move.h). The encoder's format must be NL_FORMAT_NLB. */
+/* Adds a moved record (block_move.h). time_ns is in nanoseconds since 1970 UTC. The encoder's format must be
+ * NL_FORMAT_NLB. */
 nl_status nl_encoder_put_moved(nl_encoder *encoder, struct nl_block_shapes *shapes, nl_string moved, int64_t time_ns);
 
-/* Adds lines, which must be whole records in the encoder's text format. */
+/* Adds lines[0..size), which must be whole records, each with its newline, in the encoder's text format. */
 nl_status nl_encoder_put_lines(nl_encoder *encoder, const char *lines, size_t size);
 
 /* Adds a block without decoding it. The encoder's format must be NL_FORMAT_NLB. */
@@ -53,7 +56,7 @@ nl_status nl_encoder_set_stream(nl_encoder *encoder, const unsigned char stream[
 /* Returns the approximate number of collected bytes; 0 if there are no records. */
 size_t nl_encoder_size(const nl_encoder *encoder);
 
-/* Appends the collected records to `out`. The encoder is empty afterwards. */
+/* Appends the collected records to `out` and empties the encoder. On failure, the encoder keeps the records. */
 nl_status nl_encoder_finish(nl_encoder *encoder, nl_buffer *out);
 
 #endif

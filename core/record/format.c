@@ -127,7 +127,7 @@ bool nl_text_has_field(const char *line, const char *end, const char *name)
     return false;
 }
 
-/* Returns the first eight bytes, padded with NULs. */
+/* Returns the first eight bytes of a line. If the line is shorter, zeros follow its bytes. */
 static uint64_t first_word(const char *line, size_t size)
 {
     uint64_t word = 0;

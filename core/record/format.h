@@ -32,8 +32,8 @@ static inline bool nl_format_is_text(nl_format format)
 }
 
 /*
- * Returns the names of all formats as an option's choices, indexed by nl_format: "|ulm|bp|nlb|logfmt". The text is in
- * static storage.
+ * Returns the names of all formats, in the order of nl_format, as the choices of an option: "|ulm|bp|nlb|logfmt". The
+ * first choice, NL_FORMAT_UNKNOWN, is empty. The text is in static storage.
  */
 const char *nl_format_choices(void);
 
@@ -46,7 +46,7 @@ nl_format nl_format_parse(const char *name);
 /* Returns the format of a file by its suffix (".nlb", ".bp", ".logfmt"), or NL_FORMAT_UNKNOWN. */
 nl_format nl_format_of_name(const char *name);
 
-/* Returns the format of bytes from the start of a log or connection, or NL_FORMAT_UNKNOWN. */
+/* Detects the format of data[0..size), the first bytes of a log or connection. Returns NL_FORMAT_UNKNOWN on failure. */
 nl_format nl_format_detect(const char *data, size_t size);
 
 /*

@@ -1,12 +1,13 @@
 /*
- * Finds lines and their times at about the speed of memory. Programs use it if they first need only the times of
- * millions of records: to sort the records, to find a position in a log, or to draw the number of records.
+ * Finds lines and their times almost as fast as memory can be read. Programs use it if they first need only the times
+ * of millions of records: to sort the records, to find a position in a log, or to draw the number of records over time.
  *
- * Most lines are plain. A plain line begins with its time in the usual form (DATE=YYYYMMDDhhmmss.ffffff or
- * ts=YYYY-MM-DDThh:mm:ss.ffffffZ), which is followed by the end of the line or another field, and it does not contain a
- * second time. Each plain line is a whole record that the decoder would accept. All other lines (prefixes, truncated
- * records, quoted times, other formats) need a decoder; nl_decoder_pass_over informs the decoder about the lines that
- * the scanner read. An input with a NUL may have blocks, and needs a decoder as a whole.
+ * Most lines are plain. A plain line begins with the format's time field (for example,
+ * DATE=YYYYMMDDhhmmss.ffffff or ts=YYYY-MM-DDThh:mm:ss.ffffffZ). The end of the line or another field follows the time
+ * field, and the line does not contain a second time. Each plain line is a whole record that the decoder would accept.
+ * All other lines (prefixes, truncated records, quoted times, other formats) need a decoder; nl_decoder_pass_over
+ * informs the decoder about the lines that the scanner read. An input with a NUL may have blocks, and needs a decoder
+ * as a whole.
  *
  * Only one thread at a time may use a scanner. Several scanners may scan parts of one log.
  */
@@ -19,25 +20,28 @@ typedef struct nl_line_scanner nl_line_scanner;
 
 enum { NL_LINE_LONGEST = (1 << 23) - 1 };
 
-/* A line. nl_line_place packs the line's offset and size into `place`; the functions after it unpack them. */
+/* A line. `place` holds its offset and size in bytes, and whether it is plain, as nl_line_place packs them. */
 typedef struct nl_scanned_line {
-    int64_t time_ns; /* 0 if the line is not plain */
+    int64_t time_ns; /* nanoseconds since 1970 UTC; 0 if the line is not plain */
     uint64_t place;
 } nl_scanned_line;
 
-/* `offset` must be below 2^40. `size` is at most NL_LINE_LONGEST, which also represents larger sizes. */
+/*
+ * Packs a line's offset in bytes (below 2^40), its size in bytes and whether it is plain. `size` is at most
+ * NL_LINE_LONGEST, which also represents larger sizes.
+ */
 static inline uint64_t nl_line_place(uint64_t offset, uint64_t size, bool plain)
 {
     return offset << 24 | size << 1 | plain;
 }
 
-/* Returns the offset of the line's first byte. */
+/* Returns the offset of the line's first byte in the log. */
 static inline uint64_t nl_line_offset(nl_scanned_line line)
 {
     return line.place >> 24;
 }
 
-/* Returns the size without the newline and, for a plain line, without a '\r' before the newline. */
+/* Returns the size in bytes without the newline and, for a plain line, without each '\r' before the newline. */
 static inline size_t nl_line_size(nl_scanned_line line)
 {
     return NL_PRIVATE_CAST(size_t, line.place >> 1 & NL_LINE_LONGEST);
@@ -56,9 +60,9 @@ nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction);
 void nl_line_scanner_free(nl_line_scanner *scanner);
 
 /*
- * Scans data[0..size) until it has filled all `capacity` lines or found the last newline. `data` begins with a line;
- * `offset` is its position in the log. Returns the number of lines. Sets *used to the size of these lines, including
- * newlines.
+ * Scans data[0..size) until it has filled all `capacity` lines or found the last newline. `data` begins at the
+ * start of a line; `offset` is the offset of `data` in the log, in bytes. Returns the number of lines. Sets *used to
+ * the size of these lines in bytes, including newlines.
  */
 size_t nl_lines_scan(nl_line_scanner *scanner, const char *data, size_t size, uint64_t offset, nl_scanned_line *lines,
                      size_t capacity, size_t *used);

@@ -14,15 +14,15 @@ enum {
     BLOCK = 64, /* bytes that are checked together */
     YEAR_DIGITS = 4,
     FRACTION_DIGITS = 9,
-    SHORT_FRACTION = 6, /* number of digits; a fraction with fewer digits may be in microseconds */
-    LONGEST_PLAIN = 1 << 20,
+    SHORT_FRACTION = 6,      /* number of digits; a shorter fraction may be a number of microseconds */
+    LONGEST_PLAIN = 1 << 20, /* bytes; longer lines are not plain */
 };
 
 struct nl_line_scanner {
     const nl_text_format *format;
     nl_fraction fraction;
     nl_string time;      /* name of the time field */
-    uint64_t begin_word; /* the time's name and '=', compared under begin_mask */
+    uint64_t begin_word; /* the name of the time field and '='; begin_mask selects the bytes to compare */
     uint64_t begin_mask;
     bool met_nul;
     bool iso;
@@ -68,7 +68,7 @@ bool nl_line_scanner_met_nul(const nl_line_scanner *scanner)
     return scanner->met_nul;
 }
 
-/* ---- the usual form of times ---- */
+/* ---- times of plain lines ---- */
 
 static bool is_digit(char byte)
 {
@@ -113,7 +113,7 @@ static unsigned scanner_read_fraction(const char **at, const char *end)
     return count == 0 ? 0 : value * scale[count];
 }
 
-/* Reads a time in the usual form and moves *at past it. Returns false if the text has another form. */
+/* Reads a time in the form of a plain line and moves *at past it. Returns false if the text has another form. */
 static bool scanner_read_time(nl_line_scanner *s, const char **at, const char *end, int64_t *time_ns)
 {
     bool iso = s->iso, good = true;
@@ -161,7 +161,7 @@ static bool time_ends(const char *at, const char *end, const char *limit)
     return equals < end && *equals == '=' && nl_byte_is(*at, NL_BYTE_NAME_FIRST);
 }
 
-/* Returns whether the line may have another time with microseconds that are not padded (see pad_times in text.c). */
+/* Returns whether the line may have a START= or END= time that the decoder must pad (see pad_times in text.c). */
 static bool may_need_padding(const nl_line_scanner *s, const char *line, size_t size)
 {
     return s->fraction != NL_FRACTION_DECIMAL &&
@@ -169,8 +169,8 @@ static bool may_need_padding(const nl_line_scanner *s, const char *line, size_t 
 }
 
 /*
- * Returns the entry for the line [line, end), which is at an offset in the input. If odd is true, the line is not
- * plain.
+ * Returns the entry for the line [line, end). `offset` is its offset in the log, in bytes. If `odd` is true, the line
+ * is not plain.
  */
 static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const char *end, const char *limit,
                                  uint64_t offset, bool odd)
@@ -192,7 +192,7 @@ static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const cha
 /* Positions in a block, one bit per byte. */
 typedef struct marks {
     uint64_t newlines;
-    uint64_t times; /* candidates: the first letter of the time's name, and '=' after the name */
+    uint64_t times; /* candidates: the first letter of the time field's name, with '=' where the name would end */
     uint64_t nuls;
 } marks;
 
@@ -232,7 +232,7 @@ static inline marks mark_block(const char *at, char first, size_t name_size)
 }
 #endif
 
-/* Returns the marks for the last bytes of the input. */
+/* Returns the marks for the last `size` bytes of the input, which may be less than a block. */
 static marks mark_rest(const nl_line_scanner *s, const char *at, size_t size)
 {
     char bytes[2 * BLOCK];
@@ -241,7 +241,7 @@ static marks mark_rest(const nl_line_scanner *s, const char *at, size_t size)
     return mark_block(bytes, s->time.data[0], s->time.size);
 }
 
-/* Returns whether the time's name and '=' are at a position. */
+/* Returns whether the time field's name and '=' are at a position. `left` is the number of bytes there. */
 static inline bool is_time_name(const nl_line_scanner *s, const char *at, size_t left)
 {
     if (left >= sizeof(uint64_t))
@@ -250,8 +250,8 @@ static inline bool is_time_name(const nl_line_scanner *s, const char *at, size_t
 }
 
 /*
- * Returns the candidates that are a time's name followed by digits. Only these candidates may begin another record; the
- * decoder determines which candidates begin a record.
+ * Returns the candidates that are the time field's name and '=', followed by digits. Only these candidates may begin
+ * another record; the decoder determines which candidates begin a record.
  */
 static uint64_t real_times(const nl_line_scanner *s, const char *block, const char *end, uint64_t times)
 {

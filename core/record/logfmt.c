@@ -45,7 +45,7 @@ typedef struct pair {
     bool quoted;
 } pair;
 
-/* Returns the quote that closes the quote at `start`, or NULL. Sets *escaped if a backslash precedes the result. */
+/* Returns the quote that closes the quote at `start`, or NULL. Sets *escaped to whether a backslash was found. */
 static const char *find_closing_quote(const char *start, const char *end, const char *limit, bool *escaped)
 {
     *escaped = false;

@@ -12,7 +12,7 @@ bool nl_number_parse_int(nl_string text, int64_t *value);
 
 /*
  * Parses a decimal number with optional fraction and exponent, or inf, infinity or nan. Returns false if text has
- * another form.
+ * another form or memory runs out.
  */
 bool nl_number_parse_double(nl_string text, double *value);
 

@@ -138,7 +138,7 @@ char *nl_record_allocate(nl_record *record, size_t size)
     return data;
 }
 
-/* Returns a copy in the record's memory. */
+/* Returns a copy in the record's memory. The copy's data is NULL if memory runs out. */
 static nl_string copy_bytes(nl_record *record, const char *data, size_t size)
 {
     char *copy = nl_record_allocate(record, size);
@@ -187,7 +187,7 @@ void nl_record_copy(nl_record *record, const nl_record *source)
 }
 
 /*
- * Prepares a change of the record, after which the raw text no longer matches the record. Returns false if record is
+ * Removes the raw text from the record, because the caller is about to change the record. Returns false if record is
  * NULL.
  */
 static bool forget_raw(nl_record *record)

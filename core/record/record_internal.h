@@ -27,8 +27,8 @@ typedef enum nl_member {
 enum { NL_KNOWN_NAMES = 12 };
 
 /*
- * The field names of the previous line, each with its '='. The next line probably has the same names, and comparing is
- * faster than a lookup.
+ * A field name of the previous line, with its '='. The next line probably has the same names, and comparing is faster
+ * than a lookup.
  */
 typedef struct nl_known_name {
     char text[16];
@@ -80,7 +80,7 @@ static inline nl_field *nl_record_append_many(nl_record *record, size_t count)
     return fields;
 }
 
-/* Returns the standard field with a name in ULM or BP, or NL_MEMBER_NONE. */
+/* Returns the standard field that has this name in ULM or BP, or NL_MEMBER_NONE. */
 nl_member nl_member_of_name(nl_string name);
 
 /* Like nl_record_find, for a name whose member the caller has looked up. */

@@ -21,7 +21,10 @@
 #include <emmintrin.h>
 #endif
 
-/* Decodes a character. Returns its size in bytes. For invalid UTF-8, returns 1 and sets *code to UINT32_MAX. */
+/*
+ * Decodes the UTF-8 character at `at`, which is before `end`, and sets *code to its code point. Returns its size in
+ * bytes. For invalid UTF-8, returns 1 and sets *code to UINT32_MAX.
+ */
 size_t nl_utf8_read(const unsigned char *at, const unsigned char *end, uint32_t *code);
 
 /*
@@ -34,8 +37,8 @@ size_t nl_terminal_character(const char *at, const char *end, bool *controls);
 bool nl_terminal_controls_anywhere(const char *text, size_t size);
 
 /*
- * Returns whether text has a character that must not reach a terminal. ASCII text costs few instructions per 16
- * bytes.
+ * Returns whether text has a character that must not reach a terminal. Printable ASCII text costs a few
+ * instructions per 16 bytes.
  */
 static inline bool nl_terminal_controls(const char *text, size_t size)
 {

@@ -39,7 +39,7 @@ typedef struct scan {
     const char *cut;   /* start of the next record in this line, or NULL */
     unsigned seen;     /* bits of the standard members that were read so far */
     bool bad_time;     /* the time is invalid; the reason is this thread's error */
-    bool open;         /* a field is open: */
+    bool open;         /* a field is open; the members from `escaped` to value_end describe it */
     bool escaped;      /* the value has escapes */
     bool unclosed;     /* the value begins with a quote that is not closed */
     nl_member member;
@@ -111,8 +111,8 @@ static nl_string unescape_value(nl_record *record, const char *at, const char *e
 }
 
 /*
- * Sets the record's time. If the time's microseconds are not padded, forgets the raw line, so that the record is
- * written with padding.
+ * Sets the record's time. If the digits after the point are a number of microseconds without its leading zeros, removes
+ * the raw line from the record. An encoder then writes the time with the zeros.
  */
 static void text_set_time(scan *s, nl_string value)
 {
@@ -198,7 +198,7 @@ static bool text_read_quoted(scan *s)
     return true;
 }
 
-/* Returns whether [start, equals) ends with the name of the time, and the time of a record follows. */
+/* Returns whether [start, equals) ends with the name of the time field, and the time of a record follows. */
 static bool ends_as_time(const scan *s, const char *start, const char *equals, bool within)
 {
     nl_string time = s->format->names[NL_MEMBER_TIME];
@@ -256,10 +256,12 @@ static bool is_prefix(const char *text, size_t size, nl_string name)
 }
 
 /*
- * Returns whether a field whose name ends with the time's name is the start of the next record, and sets s->cut. If the
- * name is exactly the time's name, a record starts here if this record already has a time. A longer name may contain
- * the rest of a truncated record ("SENDATE=", from "SEND.SZ=" and "DATE="), or may be an ordinary name (STARTDATE). It
- * contains a truncated record only if the writer's second field follows, out of place in this record.
+ * Returns whether the next record starts within a field name that ends with the name of the time field. In that case,
+ * sets s->cut. If the two names are equal, the next record starts here if this record already has a time. A longer name
+ * may contain the rest of a truncated record ("SENDATE=", from "SEND.SZ=" and "DATE="), or may be an ordinary name
+ * (STARTDATE). It contains a truncated record only if the format's second field follows the time, and one of these
+ * conditions is true: this record already has the second field, its open value has an unclosed quote, or the name
+ * begins with the start of the field name that this record lacks.
  */
 static bool begins_next_record(scan *s, const char *name, const char *equals)
 {
@@ -282,7 +284,10 @@ static bool begins_next_record(scan *s, const char *name, const char *equals)
     return true;
 }
 
-/* Returns whether the next record may begin at a name: the name is the time's name, or ends with it. */
+/*
+ * Returns whether the next record may begin at a name: it is the time field's name and this record already has a time,
+ * or it is longer and ends with the time field's name.
+ */
 static inline bool may_be_next(const scan *s, nl_member member, const char *name, const char *equals)
 {
     nl_string time = s->format->names[NL_MEMBER_TIME];
@@ -334,7 +339,7 @@ static void text_move_window(scan *s, const char *at)
     }
 }
 
-/* Returns the first blank or '='; without one in the window, returns the window's end or a later position. */
+/* Returns the first blank or '='. If the window has neither, returns the window's end or a later position. */
 static inline const char *next_stop(const window *w, const char *at)
 {
     if (at >= w->end)
@@ -367,7 +372,7 @@ static void learn_name(const scan *s, const plain_field *f)
     memcpy(known->text, f->name, size + 1);
 }
 
-/* Sets f and returns true if the previous record had the same name in the same place. */
+/* Returns whether the previous record had the same name at the same index. If so, sets the members of f. */
 static inline bool is_known_name(const scan *s, plain_field *f)
 {
     const nl_known_name *known = &s->known->names[s->place];
@@ -381,7 +386,7 @@ static inline bool is_known_name(const scan *s, plain_field *f)
 }
 
 /*
- * Like find_plain_name, for a name that the previous record did not have in this place. Not inlined, because it is
+ * Like find_plain_name, for a name that the previous record did not have at this index. Not inlined, because it is
  * rarely called.
  */
 static __attribute__((noinline)) bool find_new_name(const scan *s, plain_field *f)
@@ -398,8 +403,8 @@ static __attribute__((noinline)) bool find_new_name(const scan *s, plain_field *
 }
 
 /*
- * Like find_equals, for the name at f->name. Also returns false if the name does not end in the window, or begins with
- * '_', which may be an escape.
+ * Finds the '=' after the name at f->name and sets the members of f. Returns false if there is no NAME=, the name does
+ * not end in the window, or a new name begins with '_', which may be an escape.
  */
 static inline bool find_plain_name(const scan *s, plain_field *f)
 {
@@ -471,7 +476,7 @@ static nl_known_names *known_names(nl_record *record, const nl_text_format *form
     return known;
 }
 
-/* Pads the microseconds of the times in other fields, such as START of GridFTP, like those of the record's time. */
+/* Adds the missing leading zeros to the microseconds of START and END times (GridFTP). */
 static void pad_times(scan *s)
 {
     nl_record *record = s->record;

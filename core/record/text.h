@@ -75,13 +75,13 @@ static inline nl_member nl_text_member(const nl_text_format *format, const char 
 }
 
 /*
- * Returns whether a line has a time. A field whose name is the time's name counts as a time, whatever its value is.
- * Elsewhere in the line, only the form that this format's writers use counts, because a prefix ("stats:DATE=") or the
- * rest of a truncated record may directly precede the time.
+ * Returns whether a line has a time. With NL_TEXT_AT_FIELD, the name of the time field and '=' must begin the line or
+ * follow a blank; their value is not checked. With NL_TEXT_ANYWHERE, a prefix ("stats:DATE=") or the rest of a
+ * truncated record may directly precede the name, but the value must have the form that this format's writers use.
  */
 bool nl_text_has_time(const nl_text_format *format, const char *line, const char *end, nl_text_place where);
 
-/* Returns whether NAME= is in the line, outside of quotes. */
+/* Returns whether a field of the line begins with `name` and '='. Ignores text in quotes. */
 bool nl_text_has_field(const char *line, const char *end, const char *name);
 
 /* Returns whether text begins with YYYY-MM-DD and continues after it. */
@@ -98,7 +98,7 @@ static inline uint64_t nl_text_load_word(const char *at)
     return word;
 }
 
-/* Returns whether the line begins with the format's first bytes. */
+/* Returns whether the line has at least eight bytes and begins with the format's first bytes. */
 static inline bool nl_text_begins_as(const nl_text_format *format, const char *line, size_t size)
 {
     return size >= sizeof(uint64_t) &&
@@ -157,7 +157,7 @@ void nl_text_shape_free(nl_text_shape *shape); /* shape may be NULL */
 bool nl_text_encode(const nl_text_format *format, const nl_record *record, const nl_text_shape *shape,
                     nl_known_second *known, nl_buffer *out);
 
-/* Maximum size of a value in quotes. */
+/* Maximum size in bytes of a value in quotes; `size` is the size of the value. */
 #define NL_TEXT_QUOTED_SIZE(size) (6 * (size) + 2)
 
 /* Writes a value in quotes; the caller has reserved NL_TEXT_QUOTED_SIZE bytes. Returns the end of the written bytes. */

@@ -79,7 +79,7 @@ char *nl_text_put_quoted(char *at, nl_string value, const char *hex_escape)
     return at;
 }
 
-/* Returns whether a value needs quotes. nl_copy_unquoted checks the part of the rule for ASCII. */
+/* Returns whether a value needs quotes. nl_copy_unquoted implements the same rule for ASCII. */
 static bool needs_quotes(nl_string value)
 {
     for (size_t i = 0; i < value.size; i++)
@@ -88,7 +88,10 @@ static bool needs_quotes(nl_string value)
     return value.size == 0 || nl_terminal_controls_anywhere(value.data, value.size);
 }
 
-/* Puts a value, with quotes if it needs them. The caller has reserved space for its size. */
+/*
+ * Writes a value, with quotes if necessary. The caller has reserved space for the value without quotes. Returns the
+ * end, or NULL if memory runs out.
+ */
 static inline char *put_value(const nl_text_format *format, nl_buffer *out, char *at, nl_string value)
 {
     if (value.size > 0 && nl_copy_unquoted(at, value.data, value.size))
@@ -126,7 +129,7 @@ static char *put_name(char *at, nl_string name, const char *before)
     return at;
 }
 
-/* Puts the standard fields after the time. */
+/* Writes the standard fields after the time. Returns the end, or NULL if memory runs out. */
 static char *put_members(const nl_text_format *format, const nl_record *record, nl_buffer *out, char *at)
 {
     const nl_string texts[NL_MEMBER_COUNT] = {[NL_MEMBER_HOST] = record->host,
