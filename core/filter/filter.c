@@ -43,7 +43,7 @@ static unsigned order_of_times(const nl_field *field, const nl_operand *operand)
     return nl_number_order(&time, &operand->number);
 }
 
-/* Compares known levels by rank. Unknown levels are equal or different, but have no order. */
+/* Compares known levels by rank, and other levels as text. Different texts have no order. */
 static unsigned order_of_levels(nl_level level, nl_string text, const nl_operand *operand)
 {
     nl_number number = {.kind = NL_NUMBER_INTEGER, .integer = level};

@@ -106,8 +106,7 @@ static bool parser_skip_word(parser *p, const char *word)
 }
 
 /*
- * Skips a word, unless an operator follows, because the word is then a field name. Returns whether it has skipped the
- * word.
+ * Skips a word, unless an operator follows it. The word is then a field name. Returns whether the word was skipped.
  */
 static bool parser_skip_leading_word(parser *p, const char *word)
 {

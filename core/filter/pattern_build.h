@@ -15,6 +15,7 @@ typedef struct nl_symbols {
     uint64_t units[NL_SYMBOL_COUNT / 64 + 1];
 } nl_symbols;
 
+/* A set of positions (pattern.h), one bit per position. */
 typedef struct nl_positions {
     uint64_t units[NL_PATTERN_POSITIONS_MAX / 64];
 } nl_positions;

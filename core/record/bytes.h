@@ -156,8 +156,8 @@ static inline bool nl_begins_as(const char *at, const char *text, size_t size, c
 
 #ifdef __SSE2__
 /*
- * Returns a bit for each byte that requires quotes or may require them. Bytes of 0x80 and above may
- * require quotes; the signed comparison with ' ' finds them.
+ * Returns a bit for each byte that requires quotes or may require them. Bytes of 0x80 and above may require quotes; the
+ * signed comparison with ' ' finds them.
  */
 static inline unsigned nl_quoted_bits(__m128i bytes)
 {

@@ -32,13 +32,14 @@ void nl_encoder_free(nl_encoder *encoder);
 
 /*
  * Adds a record. Returns NL_FAILED if the format cannot hold a record of that size, or memory runs out. In this case,
- * nothing is added, and earlier records are kept. The other functions that return a
- * status return the same values.
+ * nothing is added, and earlier records are kept. The other functions that return a status return the same values.
  */
 nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record);
 
-/* Adds a moved record (block_move.h). time_ns is in nanoseconds since 1970 UTC. The encoder's format must be
- * NL_FORMAT_NLB. */
+/*
+ * Adds a moved record (block_move.h). time_ns is in nanoseconds since 1970 UTC. The encoder's format must be
+ * NL_FORMAT_NLB.
+ */
 nl_status nl_encoder_put_moved(nl_encoder *encoder, struct nl_block_shapes *shapes, nl_string moved, int64_t time_ns);
 
 /* Adds lines[0..size), which must be whole records, each with its newline, in the encoder's text format. */

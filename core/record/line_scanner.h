@@ -2,9 +2,9 @@
  * Finds lines and their times almost as fast as memory can be read. Programs use it if they first need only the times
  * of millions of records: to sort the records, to find a position in a log, or to draw the number of records over time.
  *
- * Most lines are plain. A plain line begins with the format's time field (for example,
- * DATE=YYYYMMDDhhmmss.ffffff or ts=YYYY-MM-DDThh:mm:ss.ffffffZ). The end of the line or another field follows the time
- * field, and the line does not contain a second time. Each plain line is a whole record that the decoder would accept.
+ * Most lines are plain. A plain line begins with the format's time field, for example DATE=YYYYMMDDhhmmss.ffffff or
+ * ts=YYYY-MM-DDThh:mm:ss.ffffffZ. The end of the line or another field follows the time field, and the line does not
+ * contain a second time. Each plain line is a whole record that the decoder would accept.
  * All other lines (prefixes, truncated records, quoted times, other formats) need a decoder; nl_decoder_pass_over
  * informs the decoder about the lines that the scanner read. An input with a NUL may have blocks, and needs a decoder
  * as a whole.

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    FIRST_FIELDS = 16,      /* most records have fewer */
+    FIRST_FIELDS = 16,      /* most records have fewer fields */
     FIRST_CHUNK = 256,      /* bytes */
     KEPT_CHUNK = 64 * 1024, /* bytes that nl_record_clear keeps for reuse */
     KEPT_FIELDS = 1024,

@@ -17,7 +17,7 @@
  *
  * If a writer was killed while it wrote a record, the next record is in the same line. The reader recognizes the next
  * record by a second time at the start of a field, within an unquoted value, or at the end of a truncated name. The
- * truncated part is malformed; the next record is read.
+ * truncated part is malformed; the reader then reads the next record.
  *
  * Writing. The standard fields come first, in the format's order. A value is quoted if it is empty or has a blank, '"',
  * '=' or a control byte. A field with the name of a standard field is written with the prefix "_.", which the reader
@@ -44,11 +44,11 @@ typedef struct nl_text_format {
      */
     char begins[8], begins_mask[8];
     bool (*confirm)(const char *line, const char *end);
-    bool iso_time;                    /* ISO 8601, otherwise YYYYMMDDhhmmss */
+    bool iso_time;                    /* times are in ISO 8601; otherwise YYYYMMDDhhmmss */
     nl_string names[NL_MEMBER_COUNT]; /* names of the standard fields, indexed by nl_member */
     nl_member order[NL_MEMBER_COUNT]; /* order in which fields are written; the time is first */
     const char *no_time;              /* error message for a line without a time */
-    const char *hex_escape;           /* prefix of two hexadecimal digits in quotes */
+    const char *hex_escape;           /* text before the two hexadecimal digits of an escape */
     nl_status (*parse_time)(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
     size_t (*put_time)(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE]);
     const char *(*level_name)(nl_level level);
@@ -58,7 +58,7 @@ typedef struct nl_text_format {
      * form counts.
      */
     bool (*starts_record)(const char *value, const char *end, bool within);
-    /* Returns whether a line is in this format. Called only for lines whose first bytes match no format. */
+    /* Returns whether a line is in this format. Called only if no format recognizes the line by its first bytes. */
     bool (*detect)(const struct nl_text_format *format, const char *line, const char *end, nl_text_place where);
     /* Decodes a record, as nl_text_decode does. */
     nl_status (*decode)(const struct nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
@@ -118,9 +118,9 @@ static inline bool nl_text_begins_with_field(const nl_text_format *format, nl_st
 
 /*
  * Decodes the record at the start of [line, end), which has no newline. `record` must be clear; its strings point into
- * the line or the record's memory. Memory up to `limit`, which is at least `end`, may be read. Sets *used to the size
- * of the record, which is the whole line unless another record begins in the line. In that case, *used is the offset of
- * the other record, and this record is malformed. Returns NL_OK or NL_MALFORMED.
+ * the line or the record's memory. The function may read memory up to `limit`, which is at or after `end`. Sets *used
+ * to the size of the record, which is the whole line unless another record begins in the line. In that case, *used is
+ * the offset of the other record, and this record is malformed. Returns NL_OK or NL_MALFORMED.
  */
 static inline nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction,
                                        const char *line, const char *end, const char *limit, size_t *used)
@@ -141,8 +141,8 @@ nl_status nl_text_decode_closely(const nl_text_format *format, nl_record *record
  * level, event and field names.
  */
 typedef struct nl_text_shape {
-    char *text;     /* texts after the time and before each value */
-    uint32_t *ends; /* offset of the end of each text; there are field_count + 1 texts */
+    char *text;     /* the standard fields after the time, and then each field's name with '=' */
+    uint32_t *ends; /* offsets in bytes: end of the standard fields, then end of each name; field_count + 1 entries */
     size_t field_count;
 } nl_text_shape;
 

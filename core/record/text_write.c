@@ -13,8 +13,8 @@
 enum { BLOCK = 16, SLACK = 2 * BLOCK }; /* copying in blocks may write up to SLACK bytes too many */
 
 /*
- * The module writes a line at a cursor, in memory that it reserves once per field. The cursor is NULL if memory runs
- * out.
+ * The functions write a line at the position `at` of a buffer, and return the new position. Functions that have the
+ * parameter `out` reserve memory, and return NULL if memory runs out.
  */
 static char *text_write_reserve(nl_buffer *out, const char *at, size_t size)
 {
