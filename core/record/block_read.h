@@ -20,10 +20,10 @@ typedef struct nl_block_header {
     unsigned char type;
     unsigned char flags;
     unsigned char stream[NL_BLOCK_STREAM_SIZE];
-    uint64_t first_sequence;
-    int64_t min_time_ns, max_time_ns;
-    uint64_t lost;
-    int64_t lost_from_ns, lost_to_ns;
+    uint64_t first_sequence;          /* sequence number of the first record */
+    int64_t min_time_ns, max_time_ns; /* times of the records, in nanoseconds since 1970 UTC */
+    uint64_t lost;                    /* number of records that were dropped before the first record */
+    int64_t lost_from_ns, lost_to_ns; /* range of times of the lost records */
 } nl_block_header;
 
 /* Returns whether the block belongs to a stream. */
@@ -56,7 +56,7 @@ nl_status nl_block_verify(const nl_block_header *header, const char *data);
 
 typedef struct nl_block_reader {
     const char *at, *end; /* start and end of the unread payload */
-    int64_t time_ns;      /* time of the previous record */
+    int64_t time_ns;      /* time of the previous record, in nanoseconds since 1970 UTC */
     uint32_t left;        /* number of unread records */
     uint64_t expanded;    /* expanded size of the records that were read, in bytes */
     uint64_t expanded_max;

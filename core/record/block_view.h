@@ -13,7 +13,7 @@ typedef struct nl_block_view {
                           * decoded */
     uint64_t first_new;  /* sequence number of the first new record */
     bool in_parts;       /* there are known records between the new records */
-    bool taken;          /* the block's records are not decoded */
+    bool taken;          /* the decoder does not decode the records, unless the receiver declines the block */
     uint64_t offset;     /* offset of the block in the input, in bytes */
     int64_t min_time_ns; /* times in the header, in nanoseconds since 1970 UTC */
     int64_t max_time_ns;

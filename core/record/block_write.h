@@ -76,7 +76,7 @@ typedef struct nl_block_identity {
     unsigned char stream[NL_BLOCK_STREAM_SIZE]; /* all zeros: the block has no stream */
     uint64_t first_sequence;                    /* sequence number of the first record */
     uint64_t lost;                              /* number of records that were dropped before the first record */
-    int64_t lost_from_ns, lost_to_ns;
+    int64_t lost_from_ns, lost_to_ns;           /* range of times of the dropped records */
 } nl_block_identity;
 
 /* Returned instead of an index if memory runs out or a table is full. */
@@ -165,7 +165,7 @@ static inline bool nl_block_is_same(const char *a, const char *b, size_t size)
     return ((a_first ^ b_first) | (a_last ^ b_last)) == 0;
 }
 
-/* Writes a string, and returns the end. `records` is the start of the block's records. */
+/* Like nl_block_put_number, but writes a string. `records` is the start of the block's records (w->records.data). */
 static inline __attribute__((always_inline)) char *nl_block_put_text(char *at, const char *records, const char *data,
                                                                      size_t size, uint64_t *before, bool bmi2)
 {
@@ -181,7 +181,7 @@ static inline __attribute__((always_inline)) char *nl_block_put_text(char *at, c
 
 /*
  * Counts records that the caller wrote up to the position `at`, not including the block's first record. Their times
- * rise from first_ns to last_ns. `expanded` is an upper bound of the bytes that they add to the expanded size.
+ * increase from first_ns to last_ns. `expanded` is an upper bound of the bytes that they add to the expanded size.
  */
 static inline void nl_block_note_run(nl_block_writer *w, const char *at, uint32_t count, int64_t first_ns,
                                      int64_t last_ns, size_t expanded)

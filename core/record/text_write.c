@@ -200,7 +200,7 @@ void nl_text_shape_free(nl_text_shape *shape)
 
 /* ---- a line ---- */
 
-/* Writes numbers without quotes. The caller has reserved NL_FIELD_TEXT_SIZE bytes. */
+/* Writes a value; numbers have no quotes. The caller has reserved NL_FIELD_TEXT_SIZE bytes. */
 static inline char *put_field_value(const nl_text_format *format, nl_buffer *out, char *at, const nl_field *field)
 {
     if (field->type == NL_TYPE_STRING)
