@@ -73,6 +73,8 @@ bool packed_add_block(nl_block_shapes *shapes, nl_block_reader *block, table *t)
     line_list_reserve(&t->lists[0], block->left);
     while (nl_block_next_moved(block, shapes, t->text + t->used, t->reserved - t->used - 1, &size) == NL_OK)
         table_add_moved(t, block->time_ns, size);
+    if (block->left > 0)
+        program_fail(PROGRAM_PROBLEM, "the records of a block are larger than the block's header allows");
     table_add_lines(t, first);
     return true;
 }
