@@ -44,6 +44,8 @@ EXTRA_DIST += \
 	%D%/requests/make_spans.c \
 	%D%/requests/run \
 	%D%/run \
+	%D%/search/make_archive.c \
+	%D%/search/run \
 	%D%/sort/make_log.c \
 	%D%/sort/run \
 	%D%/spans/lttng.c \

@@ -62,6 +62,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/record/block_write.c \
 	%D%/record/block_write.h \
 	%D%/record/block_read.c \
+	%D%/record/block_values.c \
 	%D%/record/block_read.h \
 	%D%/record/block_read_internal.h \
 	%D%/record/block_move.c \
@@ -125,10 +126,16 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/reader/reader.c \
 	%D%/reader/archive.c \
 	%D%/reader/time_index.c \
-	%D%/reader/time_index.h
+	%D%/reader/time_index.h \
+	%D%/reader/pieces.c \
+	%D%/reader/pieces.h \
+	%D%/reader/value_index.c \
+	%D%/reader/value_index.h \
+	%D%/reader/value_keys.c \
+	%D%/reader/value_keys.h
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) $(OPENSSL_CFLAGS) -pthread -fno-semantic-interposition
 
 core_libs = core/libcore.la $(ZSTD_LIBS) $(OPENSSL_LIBS) -lpthread
 
 # Instructions for adding to this directory.
-EXTRA_DIST += %D%/record/README.md %D%/filter/README.md %D%/transport/README.md
+EXTRA_DIST += %D%/record/README.md %D%/filter/README.md %D%/transport/README.md %D%/reader/README.md

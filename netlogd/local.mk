@@ -25,7 +25,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/output/seal_chain.h %D%/output/seal_key.c %D%/output/seal_key.h %D%/output/take_out.c %D%/output/take_out.h \
 	%D%/output/otlp_link.c %D%/output/otlp_link.h %D%/output/otlp_link_grpc.c %D%/output/otlp_link_http1.c %D%/output/otlp_link_internal.h \
 	%D%/output/otlp_open_spans.c %D%/output/otlp_open_spans.h \
-	%D%/output/time_scan.c %D%/output/time_scan.h %D%/output/verify.c %D%/output/verify.h %D%/output/verify_seal.c \
+	%D%/output/time_scan.c %D%/output/time_scan.h %D%/output/value_file.c %D%/output/value_file.h %D%/output/value_thread.c %D%/output/value_thread.h %D%/output/verify.c %D%/output/verify.h %D%/output/verify_seal.c \
 	%D%/output/verify_seal.h
 netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
 netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(GLIB_CFLAGS) $(NATS_CFLAGS) $(NGHTTP2_CFLAGS) $(SYSTEMD_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "output/file.h"
 #include "program/program.h"
+#include "reader/reader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ struct past {
     output_options files; /* only path and numbered are set */
     uint64_t number;      /* number of the file that is being read; 0: no file yet, or files are not numbered */
     int64_t since_ns;
+    const nl_filter *where;
     nl_reader *reader;
     bool seeking; /* the start in the file has not been found yet */
 };
@@ -70,13 +72,14 @@ static nl_status open_file(past *p, uint64_t number)
     return p->reader != NULL ? NL_OK : NL_FAILED;
 }
 
-past *past_open(const output *out, int64_t since_ns)
+past *past_open(const output *out, int64_t since_ns, const nl_filter *where)
 {
     const output_options *options = output_get_options(out);
     past *p = nl_memory_check(calloc(1, sizeof *p));
     p->files.path = program_copy(options->path);
     p->files.numbered = options->numbered;
     p->since_ns = since_ns;
+    p->where = where;
     uint64_t number = 0;
     nl_status status = p->files.numbered ? find_first(p, 0, &number) : NL_OK;
     if (status == NL_OK && (!p->files.numbered || number > 0))
@@ -111,7 +114,7 @@ nl_status past_next(past *p, const nl_record **record)
 {
     *record = NULL;
     if (p->seeking) {
-        nl_status status = nl_reader_seek(p->reader, p->since_ns);
+        nl_status status = nl_reader_seek_matches(p->reader, p->since_ns, INT64_MAX, p->where);
         p->seeking = status == NL_AGAIN;
         return status == NL_AGAIN || status == NL_OK ? NL_OK : NL_FAILED;
     }

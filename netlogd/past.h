@@ -14,9 +14,10 @@ typedef struct past past;
  * Opens the files of an output that has all records (output_holds_all). The output may be closed before the result.
  * Skips files whose modification time is more than an hour before since_ns; the hour allows for clocks that are ahead.
  * Also skips blocks whose headers show that they have no records at or after since_ns. Therefore, past_next also
- * returns some earlier records. Returns NULL after setting the error.
+ * returns some earlier records. If the files have value indexes, skips parts that have no record that matches `where`,
+ * which must stay valid. Returns NULL after setting the error.
  */
-past *past_open(const output *out, int64_t since_ns);
+past *past_open(const output *out, int64_t since_ns, const nl_filter *where);
 void past_close(past *p); /* NULL is allowed */
 
 /* Returns the number of the file that is being read, or 0 if no file was read or the files have no numbers. */

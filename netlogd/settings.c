@@ -461,7 +461,8 @@ const nl_option settings_command_rows[] = {
     {.name = "repair",
      .type = NL_OPTION_FLAG,
      .set = set_repair,
-     .help = "Like --verify; also move damaged parts of FILE to FILE.damaged, and rebuild the time index FILE.index if "
+     .help = "Like --verify; also move damaged parts of FILE to FILE.damaged, and rebuild the indexes FILE.index and "
+             "FILE.values if "
              "the index is invalid"},
     {.name = "seal-key",
      .value = "FILE",

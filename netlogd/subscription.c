@@ -725,7 +725,7 @@ static nl_status catch_up(subscription *s)
     const output *out = outputs_with_all();
     if (out == NULL)
         return nl_error_set(NL_ERROR_UNSUPPORTED, "SINCE: no output stores all records in readable files");
-    s->past = past_open(out, s->group->since_ns);
+    s->past = past_open(out, s->group->since_ns, s->group->filter);
     if (s->past == NULL)
         return NL_FAILED;
     s->encoder = nl_encoder_new(&(nl_encoder_options){.format = s->group->format});

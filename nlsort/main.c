@@ -268,7 +268,7 @@ static void close_result(result *r)
     nl_buffer_free(&r->before);
     nl_record_free(r->record);
     const program_reading *reading = &r->a->input.reading;
-    if (reading->records == 0 && (reading->failed || !reading->live))
+    if (reading->records == 0 && !reading->skipped && (reading->failed || !reading->live))
         nl_writer_discard(r->writer); /* an existing file stays unchanged */
     else if (nl_writer_close(r->writer) != NL_OK)
         program_fail_with_error(PROGRAM_PROBLEM);

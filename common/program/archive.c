@@ -17,7 +17,7 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /*
- * Excludes the other files in an archive, which are time indexes, journals, seals, damaged parts, and the position of a
+ * Excludes the other files in an archive, which are indexes, journals, seals, damaged parts, and the position of a
  * spool.
  */
 static int is_of_archive(const struct dirent *entry)
@@ -25,7 +25,8 @@ static int is_of_archive(const struct dirent *entry)
     const char *name = entry->d_name;
     return name[0] != '.' && !ends_with(name, ".streams") && !ends_with(name, ".streams.new") &&
            !ends_with(name, ".damaged") && !ends_with(name, ".index") && !ends_with(name, ".index.new") &&
-           !ends_with(name, ".seal") && strcmp(name, "delivered") != 0;
+           !ends_with(name, ".values") && !ends_with(name, ".values.new") && !ends_with(name, ".seal") &&
+           strcmp(name, "delivered") != 0;
 }
 
 bool program_is_directory(const char *path)

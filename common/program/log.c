@@ -19,6 +19,7 @@ struct program_log {
     bool follow, nonblocking;
     bool polled; /* this module waits for records instead of the reader, so that signals and new files end the wait */
     bool overtaken; /* a followed archive has a newer file, so this file will not grow */
+    bool sought;    /* log_skip was called for this file */
     bool failed;
 };
 
@@ -42,14 +43,18 @@ static bool find_files(program_log *log, const char *name)
     return true;
 }
 
-/* Skips records outside the time range. */
-static nl_status log_skip_to_range(program_log *log)
+/* Skips parts of a file that have no record in the time range, or no record that matches. */
+static nl_status log_skip(program_log *log, const nl_filter *where)
 {
-    const program_reading *r = log->reading;
+    program_reading *r = log->reading;
     nl_status status = NL_OK;
+    log->sought = true;
     do
-        status = r->ranged ? nl_reader_seek_range(log->reader, r->from_ns, r->to_ns) : NL_OK;
+        status = r->ranged || where != NULL ? nl_reader_seek_matches(log->reader, r->ranged ? r->from_ns : INT64_MIN,
+                                                                     r->ranged ? r->to_ns : INT64_MAX, where)
+                                            : NL_OK;
     while (status == NL_AGAIN);
+    r->skipped = r->skipped || nl_reader_skips(log->reader);
     return status;
 }
 
@@ -62,13 +67,11 @@ static bool open_next(program_log *log)
     bool nonblocking = log->nonblocking || log->polled;
     nl_source *source = program_source_open(log->reading, log->name, log->follow && log->at == log->count, nonblocking);
     log->reader = source != NULL ? nl_reader_open_source(source, &decoding, nonblocking) : NULL;
-    log->overtaken = false;
-    if (log->reader != NULL && log_skip_to_range(log) == NL_OK)
+    log->overtaken = log->sought = false;
+    if (log->reader != NULL)
         return true;
     program_input_failed(log->reading);
     log->failed = true;
-    nl_reader_close(log->reader);
-    log->reader = NULL;
     return false;
 }
 
@@ -139,12 +142,13 @@ static nl_status next(program_log *log, const nl_filter *where, const nl_record 
             return NL_AGAIN;
         if (log->reader == NULL)
             continue;
-        nl_status status;
-        do {
-            status = nl_reader_next(log->reader, record);
-            if (status == NL_OK && log->reading->records++ == 0)
-                program_count_records(log->reading, 0);
-        } while (status == NL_OK && !nl_filter_matches(where, *record));
+        nl_status status = log->sought ? NL_OK : log_skip(log, where);
+        if (status == NL_OK)
+            do {
+                status = nl_reader_next(log->reader, record);
+                if (status == NL_OK && log->reading->records++ == 0)
+                    program_count_records(log->reading, 0);
+            } while (status == NL_OK && !nl_filter_matches(where, *record));
         if (status == NL_OK)
             return NL_OK;
         if (status == NL_AGAIN && look_further(log) == NL_AGAIN)

@@ -102,6 +102,7 @@ typedef struct program_reading {
     bool undated; /* set by the program: times may have any origin, so no warning about the origin is printed */
     bool ranged;  /* set by the program: records before from_ns, and records at or after to_ns, may be omitted */
     int64_t from_ns, to_ns;
+    bool skipped;              /* indexes showed that parts of the sources have no matching records */
     bool live;                 /* a source is live or followed, so that it may have no records */
     bool failed;               /* a source could not be read, or not to its end; this was reported */
     bool checked;              /* program_has_records has reported that there are no records */

@@ -299,7 +299,7 @@ bool program_has_records(program_reading *reading, uint64_t selected, const char
     if (!reading->checked && malformed_only && (!reading->failed || reading->several)) {
         report_malformed_only(reading, context);
     } else if (!reading->checked && !reading->failed) {
-        if (reading->records > 0 || reading->ranged)
+        if (reading->records > 0 || reading->ranged || reading->skipped)
             program_error("%sno records match --where, --since and --until", context);
         else if (reading->malformed == 0)
             program_error("%s%s: no records%s", context, name_in_message(reading->source),
@@ -327,7 +327,7 @@ int program_reading_finish(program_reading *reading)
     program_archives_end(reading);
     bool complete = reading->malformed == 0 && reading->lost == 0 && !reading->failed && reading->unterminated == 0;
     int status = complete ? PROGRAM_DONE : PROGRAM_PROBLEM;
-    if (!reading->live && !reading->ranged && reading->source != NULL &&
+    if (!reading->live && !reading->ranged && !reading->skipped && reading->source != NULL &&
         !program_has_records(reading, reading->records, ""))
         status = PROGRAM_PROBLEM;
     if (reading->malformed > SHOWN && !reading->checked && !reading->keeps_malformed)

@@ -160,6 +160,7 @@ static const restricted_call restricted[] = {
     {SCMP_SYS(mmap2), {{2, PROT_EXEC, 0}}},
     {SCMP_SYS(mmap2), {{2, PROT_WRITE, 0}}},
     {SCMP_SYS(prlimit64), {EXACT(0, 0)}},
+    {SCMP_SYS(sched_setscheduler), {EXACT(0, 0), EXACT(1, SCHED_IDLE)}},
 };
 
 /* Calls that even programs started by a daemon may not make. */

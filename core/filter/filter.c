@@ -185,6 +185,37 @@ bool nl_filter_matches(const nl_filter *filter, const nl_record *record)
     return matches;
 }
 
+size_t nl_filter_count_tests(const nl_filter *filter)
+{
+    return filter->test_count;
+}
+
+size_t nl_filter_list_equalities(const nl_filter *filter, nl_filter_equality *list, size_t capacity)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < filter->test_count && count < capacity; i++) {
+        const nl_filter_test *test = &filter->tests[i];
+        if (test->member == NL_MEMBER_NONE && (test->operator== NL_OPERATOR_EQUAL || test->operator== NL_OPERATOR_IN))
+            list[count++] = (nl_filter_equality){i, test->name, test->first_operand, test->operand_count};
+    }
+    return count;
+}
+
+/* Follows the links of all possible results. Links lead only to later tests. */
+bool nl_filter_may_match(const nl_filter *filter, const bool *impossible)
+{
+    bool reached[NL_FILTER_TESTS_MAX] = {true};
+    for (size_t i = 0; i < filter->test_count; i++)
+        for (int result = 0; reached[i] && result <= (impossible[i] ? 0 : 1); result++) {
+            const uint16_t next = filter->tests[i].next[result];
+            if (next == NL_FILTER_YES)
+                return true;
+            if (next != NL_FILTER_NO)
+                reached[next] = true;
+        }
+    return false;
+}
+
 const char *nl_filter_text(const nl_filter *filter)
 {
     NL_REQUIRE(filter != NULL, "filter is NULL", "");

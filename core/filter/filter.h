@@ -24,4 +24,26 @@ nl_status nl_filter_match(const nl_filter *filter, const nl_record *record, uint
  */
 const char *nl_filter_text(const nl_filter *filter);
 
+/* A test of the form FIELD == VALUE or FIELD in (VALUE, ...). */
+typedef struct nl_filter_equality {
+    size_t test;    /* index of the test in the expression */
+    nl_string name; /* field name, which is not the name of a standard field */
+    size_t first_operand, operand_count;
+} nl_filter_equality;
+
+/*
+ * Lists the equality tests of an expression on fields that are not standard fields. Sets at most `capacity` elements,
+ * and returns their number. The strings belong to the filter.
+ */
+size_t nl_filter_list_equalities(const nl_filter *filter, nl_filter_equality *list, size_t capacity);
+
+/* Returns the number of tests. */
+size_t nl_filter_count_tests(const nl_filter *filter);
+
+/*
+ * Returns whether a record may match although some tests cannot be true. impossible[i] is true if test i is false for
+ * all records in question. Any other test may be true or false. For indexes, which know which values do not occur.
+ */
+bool nl_filter_may_match(const nl_filter *filter, const bool *impossible);
+
 #endif

@@ -187,6 +187,12 @@ nl_format nl_decoder_format(const nl_decoder *decoder);
 /* After NL_AGAIN, returns whether part of a line or block is incomplete. */
 bool nl_decoder_is_midway(const nl_decoder *decoder);
 
+/*
+ * Tells the decoder that the next bytes are at another offset of the input, in bytes, and that `lines` lines are
+ * skipped. Call it between records. The decoder does not report the records in between as missing.
+ */
+void nl_decoder_jump(nl_decoder *decoder, uint64_t offset, uint64_t lines);
+
 /* After NL_AGAIN, returns the approximate number of bytes of memory that the decoder keeps. */
 size_t nl_decoder_held(const nl_decoder *decoder);
 

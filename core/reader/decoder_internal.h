@@ -134,12 +134,6 @@ nl_status nl_decoder_next_in_blocks(nl_decoder *decoder, const nl_record **recor
  */
 bool nl_decoder_find_block(nl_decoder *decoder, const char *limit, size_t *text_size);
 
-/*
- * Tells the decoder that the next bytes are at another offset of the input, in bytes, and that `lines` lines are
- * skipped. Call it between records. The decoder does not report the records in between as missing.
- */
-void nl_decoder_jump(nl_decoder *decoder, uint64_t offset, uint64_t lines);
-
 /* Like nl_decoder_finish, but drops an incomplete line or block at the end, because reading failed there. */
 void nl_decoder_abort(nl_decoder *decoder);
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "reader/time_index.h"
+#include "reader/pieces.h"
 #include "transport/source.h"
 
 #include <fcntl.h>
@@ -16,7 +16,8 @@
 
 enum {
     WAIT_MS = 1000,
-    LOOKS = 256, /* headers to check in one call of a non-blocking seek */
+    SEGMENTS = 8, /* segments of a value index to search in one call of a non-blocking seek */
+    LOOKS = 256,  /* headers to check in one call of a non-blocking seek */
 };
 
 struct nl_reader {
@@ -26,12 +27,9 @@ struct nl_reader {
     nl_error failure;  /* the error, if outcome is NL_FAILED; stored because decoding may replace the thread's error */
     bool nonblocking;
 
-    bool seeking; /* the index was read; the following members are valid */
-    nl_time_index index;
-    size_t piece; /* index of the first piece that is not yet read or skipped */
-    int64_t from_ns, to_ns;
-    uint64_t begin, end; /* range of the file to read next, as offsets in bytes; `lines` lines are skipped before it */
-    uint64_t lines;
+    bool seeking; /* the indexes were opened: */
+    nl_pieces pieces;
+    bool searched; /* the first part of the file is chosen */
 };
 
 nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *options, bool nonblocking)
@@ -88,7 +86,7 @@ void nl_reader_close(nl_reader *reader)
         return;
     nl_decoder_free(reader->decoder);
     nl_source_close(reader->source);
-    nl_time_index_free(&reader->index);
+    nl_pieces_free(&reader->pieces);
     free(reader);
 }
 
@@ -109,60 +107,17 @@ static void finish(nl_reader *reader, nl_status outcome)
 
 /* ---- pieces of the index ---- */
 
-static bool is_wanted(const nl_reader *reader, const nl_time_piece *piece)
-{
-    return piece->max_ns >= reader->from_ns && piece->min_ns < reader->to_ns;
-}
-
-/*
- * Skips pieces outside the time range, and chooses the pieces that follow, up to the next piece outside the range.
- * After the last piece, chooses the rest of the file. If the file no longer matches the index, chooses the whole rest.
- */
-static void choose_pieces(nl_reader *reader, int fd)
-{
-    const nl_time_index *index = &reader->index;
-    reader->lines = 0;
-    size_t first = reader->piece;
-    for (; first < index->count && !is_wanted(reader, &index->pieces[first]); first++)
-        reader->lines += index->pieces[first].records;
-    reader->piece = first;
-    while (reader->piece < index->count && is_wanted(reader, &index->pieces[reader->piece]))
-        reader->piece++;
-    bool all = reader->piece == index->count;
-    if (nl_time_index_holds(index, fd, first) && (all || nl_time_index_holds(index, fd, reader->piece))) {
-        reader->begin = nl_time_index_start(index, first);
-        reader->end = all ? UINT64_MAX : nl_time_index_start(index, reader->piece);
-        return;
-    }
-    reader->begin = nl_source_position(reader->source);
-    reader->end = UINT64_MAX;
-    reader->lines = 0;
-    reader->piece = index->count;
-}
-
 static nl_status begin_chosen(nl_reader *reader)
 {
-    if (reader->begin != nl_source_position(reader->source))
-        nl_decoder_jump(reader->decoder, reader->begin, reader->lines);
-    return nl_source_take_range(reader->source, reader->begin, reader->end);
-}
-
-/* Returns whether reading ended before a skipped piece. */
-static bool has_more_pieces(const nl_reader *reader)
-{
-    return reader->piece < reader->index.count && !nl_source_was_replaced(reader->source);
+    const nl_pieces *p = &reader->pieces;
+    if (p->begin != nl_source_position(reader->source))
+        nl_decoder_jump(reader->decoder, p->begin, p->lines);
+    return nl_source_take_range(reader->source, p->begin, p->end);
 }
 
 static nl_status begin_more_pieces(nl_reader *reader)
 {
-    if (nl_decoder_is_midway(reader->decoder)) { /* pieces end with whole records, so the index belongs to another
-                                                  * file */
-        reader->piece = reader->index.count;
-        reader->begin = nl_source_position(reader->source);
-        reader->end = UINT64_MAX;
-    } else {
-        choose_pieces(reader, nl_source_file(reader->source));
-    }
+    nl_pieces_choose(&reader->pieces, reader->source, nl_decoder_is_midway(reader->decoder));
     return begin_chosen(reader);
 }
 
@@ -171,7 +126,7 @@ static nl_status begin_more_pieces(nl_reader *reader)
 /* Continues without the index, which belongs to another file. */
 static void begin_replacement(nl_reader *reader)
 {
-    reader->piece = reader->index.count;
+    reader->pieces.next = reader->pieces.index.count;
     finish(reader, NL_OK);
 }
 
@@ -186,7 +141,8 @@ static nl_status feed(nl_reader *reader)
     nl_status status = nl_source_read(reader->source, &data, &size);
     if (status == NL_OK)
         nl_decoder_feed(reader->decoder, data, size);
-    else if (status == NL_END && has_more_pieces(reader) && begin_more_pieces(reader) == NL_OK)
+    else if (status == NL_END && nl_pieces_are_left(&reader->pieces, reader->source) &&
+             begin_more_pieces(reader) == NL_OK)
         return NL_OK;
     else if (status == NL_END && nl_source_was_replaced(reader->source))
         begin_replacement(reader);
@@ -222,51 +178,53 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
  * Moves begin to the first block that has records at or after from_ns, or to the first position without a whole block.
  * Returns false if there are more blocks to check after `count` blocks.
  */
-static bool find_time(nl_reader *reader, int fd, size_t count)
+static bool find_time(nl_pieces *p, int fd, size_t count)
 {
     char bytes[NL_BLOCK_HEADER_SIZE];
     nl_block_header header;
     struct stat status;
     if (fstat(fd, &status) != 0)
         return true;
-    uint64_t end = reader->end < (uint64_t)status.st_size ? reader->end : (uint64_t)status.st_size;
+    uint64_t end = p->end < (uint64_t)status.st_size ? p->end : (uint64_t)status.st_size;
     for (size_t i = 0; i < count; i++) {
-        ssize_t got = pread(fd, bytes, sizeof bytes, (off_t)reader->begin);
+        ssize_t got = pread(fd, bytes, sizeof bytes, (off_t)p->begin);
         if (got != (ssize_t)sizeof bytes || nl_block_parse_header(bytes, sizeof bytes, &header) != NL_OK)
             return true;
-        if (header.record_count > 0 && header.max_time_ns >= reader->from_ns)
+        if (header.record_count > 0 && header.max_time_ns >= p->from_ns)
             return true;
-        if (nl_block_total_size(&header) > end - reader->begin)
+        if (nl_block_total_size(&header) > end - p->begin)
             return true;
-        reader->begin += nl_block_total_size(&header);
+        p->begin += nl_block_total_size(&header);
     }
     return false;
 }
 
-/* Reads the index once. Without an index, chooses the whole file. */
-static void begin_seek(nl_reader *reader, int fd, int64_t from_ns, int64_t to_ns)
-{
-    reader->from_ns = from_ns;
-    reader->to_ns = to_ns;
-    if (reader->seeking)
-        return;
-    reader->seeking = true;
-    const char *path = nl_source_path(reader->source);
-    if (path != NULL)
-        nl_time_index_read(path, fd, &reader->index);
-    choose_pieces(reader, fd);
-}
-
-nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns)
+nl_status nl_reader_seek_matches(nl_reader *reader, int64_t from_ns, int64_t to_ns, const nl_filter *filter)
 {
     int fd = nl_source_position(reader->source) == 0 ? nl_source_file(reader->source) : -1;
     if (fd < 0)
         return NL_OK;
-    begin_seek(reader, fd, from_ns, to_ns);
+    if (!reader->seeking)
+        nl_pieces_open(&reader->pieces, reader->source, from_ns, to_ns, filter);
+    reader->seeking = true;
+    if (!reader->searched &&
+        !nl_pieces_search(&reader->pieces, reader->source, reader->nonblocking ? SEGMENTS : SIZE_MAX))
+        return NL_AGAIN;
+    reader->searched = true;
     posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* only headers are read */
-    bool found = find_time(reader, fd, reader->nonblocking ? LOOKS : SIZE_MAX);
+    bool found = find_time(&reader->pieces, fd, reader->nonblocking ? LOOKS : SIZE_MAX);
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return found ? begin_chosen(reader) : NL_AGAIN;
+}
+
+bool nl_reader_skips(const nl_reader *reader)
+{
+    return nl_pieces_are_skipped(&reader->pieces);
+}
+
+nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns)
+{
+    return nl_reader_seek_matches(reader, from_ns, to_ns, NULL);
 }
 
 nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns)

@@ -18,6 +18,16 @@ nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *op
 nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns);
 
 /*
+ * Like nl_reader_seek_range. If there is a value index (value_index.h), also skips pieces in which no record can match
+ * the filter, which may be NULL and must stay valid until a call returns another status than NL_AGAIN. The other
+ * records are returned whether they match or not.
+ */
+nl_status nl_reader_seek_matches(nl_reader *reader, int64_t from_ns, int64_t to_ns, const nl_filter *filter);
+
+/* Returns whether nl_reader_seek_matches skips pieces because of the filter. */
+bool nl_reader_skips(const nl_reader *reader);
+
+/*
  * Return the size of a regular file or memory (0 for other sources), and the position in the input, both in bytes.
  * Programs use them to show progress.
  */

@@ -93,6 +93,19 @@ nl_status nl_block_next(nl_block_reader *reader, nl_record *record);
  */
 bool nl_block_check(const nl_block_reader *reader, uint64_t *expanded);
 
+enum { NL_BLOCK_WALK_NAMES_MAX = 8 };
+
+/* Receives a value of the field names[name]. The value is valid only during the call. */
+typedef void nl_block_take_value(void *user, size_t name, const nl_field *value);
+
+/*
+ * Calls `take` for the values of some fields in a block that was just opened, without building records, and leaves the
+ * reader unchanged. Omits values that are equal to the previous value of the same shape. `count` is at most
+ * NL_BLOCK_WALK_NAMES_MAX. Returns false if the block is damaged or memory runs out; values are then missing.
+ */
+bool nl_block_walk_values(const nl_block_reader *reader, const nl_string *names, size_t count,
+                          nl_block_take_value *take, void *user);
+
 /* Returns the number of sources, shapes and fields in the open block's tables. */
 static inline size_t nl_block_entries(const nl_block_reader *reader)
 {

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "program/program.h"
 #include "time_scan.h"
+#include "value_thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +30,7 @@ struct file_index {
     uint64_t next;       /* minimum end of the current piece */
     nl_time_piece times; /* times of the records in this piece */
     bool reported;       /* a failed write was reported */
+    value_job *values;   /* value index; NULL: none is made */
 };
 
 char *file_index_name(const char *path)
@@ -89,6 +91,7 @@ static void end_piece(file_index *x)
     piece.end = x->end;
     if ((x->size > 0 || put_header(x, x->end)) && nl_time_index_put_entry(x->file, x->sum, x->begin, &piece, entry) &&
         put_at_end(x, entry, sizeof entry)) {
+        value_thread_advance(x->values, x->end);
         begin_piece(x, x->end);
         return;
     }
@@ -144,7 +147,18 @@ static void go_on(file_index *x, const char *path)
     nl_time_index_free(&index);
 }
 
-static file_index *open_index(const char *path, uint64_t inode, uint64_t size)
+/* Removes the value index of a removed file with the same name. */
+static void remove_old_values(const char *path)
+{
+    char *name = nl_memory_check(nl_value_index_name(path));
+    struct stat status;
+    if (lstat(name, &status) == 0 && S_ISREG(status.st_mode))
+        unlink(name);
+    free(name);
+}
+
+static file_index *open_index(const char *path, uint64_t inode, uint64_t size, nl_format format,
+                              const value_choice *choice)
 {
     file_index *x = nl_memory_check(calloc(1, sizeof *x));
     struct stat status;
@@ -154,18 +168,23 @@ static file_index *open_index(const char *path, uint64_t inode, uint64_t size)
     begin_piece(x, 0);
     if (x->file >= 0 && (fstat(x->file, &status) != 0 || status.st_ino != inode))
         give_up(x);
-    if (x->file >= 0 && size == 0)
+    if (x->file >= 0 && size == 0) {
         unlink(x->name); /* the index of a removed file with the same name */
-    else if (x->file >= 0)
+        remove_old_values(path);
+    } else if (x->file >= 0) {
         go_on(x, path);
+    }
+    if (x->file >= 0)
+        x->values = value_thread_add(path, inode, size, format, choice);
     if (x->file >= 0 && x->end < size)
         catch_up(x, size);
+    value_thread_advance(x->values, x->begin);
     return x;
 }
 
-file_index *file_index_open(const output_file *file)
+file_index *file_index_open(const output_file *file, nl_format format, const value_choice *choice)
 {
-    return file->plain ? open_index(file->name, file->inode, file->size) : NULL;
+    return file->plain ? open_index(file->name, file->inode, file->size, format, choice) : NULL;
 }
 
 void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_time_piece *times)
@@ -186,6 +205,7 @@ void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_tim
 
 static void close_index(file_index *x)
 {
+    value_thread_end(x->values);
     if (x->file >= 0)
         close(x->file);
     if (x->fd >= 0)
@@ -203,9 +223,9 @@ void file_index_close(file_index *x)
     close_index(x);
 }
 
-void file_index_complete(const char *path)
+void file_index_complete(const char *path, const value_choice *choice)
 {
     struct stat status;
     if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= FILE_INDEX_MIN)
-        file_index_close(open_index(path, status.st_ino, (uint64_t)status.st_size));
+        file_index_close(open_index(path, status.st_ino, (uint64_t)status.st_size, NL_FORMAT_UNKNOWN, choice));
 }

@@ -3,14 +3,15 @@
  *
  * After each piece of the file is written, an entry for the piece is appended to the index. The rest of the file gets
  * an entry when the file is closed. Writing to the file neither waits for the index nor fails because of it. A kill
- * loses at most the entry of the current piece, and file_index_open makes that entry again. Only the server's thread
- * may call these functions.
+ * loses at most the entry of the current piece, and file_index_open makes that entry again. Another thread makes the
+ * value index from the pieces of the time index (value_thread.h). Only the server's thread may call these functions.
  */
 #ifndef NETLOGD_OUTPUT_FILE_INDEX_H
 #define NETLOGD_OUTPUT_FILE_INDEX_H
 
 #include "file.h"
 #include "reader/time_index.h"
+#include "value_file.h"
 
 enum { FILE_INDEX_MIN = 64 << 10 /* in bytes; smaller files get no index */ };
 
@@ -22,9 +23,9 @@ char *file_index_name(const char *path);
 /*
  * Continues or begins the index of an open file. Returns NULL if it is not a regular file; the functions below accept
  * NULL. If a short part of the file is missing from the index, reads this part. A longer part gets an entry with
- * unknown times.
+ * unknown times. netlogd appends records in this format. `choice` has the fields of the value index.
  */
-file_index *file_index_open(const output_file *file);
+file_index *file_index_open(const output_file *file, nl_format format, const value_choice *choice);
 
 /* Adds `written` bytes, which were appended to the file. `size` is the new size of the file. `times` contains the
  * times of all records since the last call with times, or is NULL if the file does not end with a whole record. */
@@ -33,12 +34,12 @@ void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_tim
 /* Writes the entry of the last piece, and frees the index. */
 void file_index_close(file_index *x);
 
-/* Completes the index of a file to which no process writes. */
-void file_index_complete(const char *path);
+/* Completes the indexes of a file to which no process writes. */
+void file_index_complete(const char *path, const value_choice *choice);
 
 /*
- * Compares the index of a file with the file, and prints the differences. FILE_INDEX_BEHIND means that the index does
- * not cover the whole file, which is not an error.
+ * Compares the time index of a file with the file, verifies the checksums of its value index, and prints the
+ * differences. FILE_INDEX_BEHIND means that the time index does not cover the whole file, which is not an error.
  */
 typedef enum file_index_state {
     FILE_INDEX_NONE,
@@ -49,8 +50,8 @@ typedef enum file_index_state {
 file_index_state file_index_verify(const char *path);
 
 /*
- * Makes the index of a file to which no process writes. Writes it under another name and then renames it. Returns false
- * after reporting an error.
+ * Makes the indexes of a file to which no process writes. Writes them under other names and then renames them. The
+ * value index is made if the file has one, with the fields of index=auto. Returns false after reporting an error.
  */
 bool file_index_rebuild(const char *path);
 

@@ -1,8 +1,9 @@
-/* Verifies and repairs time indexes, for --verify and --repair. */
+/* Verifies and repairs time indexes and value indexes, for --verify and --repair. */
 #include "config.h"
 
 #include "file_index.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/write_some.h"
 #include "program/program.h"
 #include "take_out.h"
@@ -39,6 +40,25 @@ static nl_status check_piece(const nl_time_index *index, int fd, size_t i)
                : nl_error_set(NL_ERROR_INVALID, "the range has a different number of records");
 }
 
+/* Returns whether all segments of the value index, if there is one, are valid. */
+static bool check_values(const char *path, const nl_time_index *index)
+{
+    char *name = nl_memory_check(nl_value_index_name(path));
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat status;
+    uint64_t at = 0;
+    bool good = true;
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+        for (nl_value_segment s; good && at < (uint64_t)status.st_size; at += good ? s.size : 0)
+            good = nl_value_index_read_segment(fd, at, index, &s) && nl_value_index_verify_segment(fd, &s);
+    if (!good)
+        printf("%s: byte %" PRIu64 ": damaged, or not an index of this file\n", name, at);
+    if (fd >= 0)
+        close(fd);
+    free(name);
+    return good;
+}
+
 static file_index_state check_pieces(const char *path, const nl_time_index *index, int fd)
 {
     struct stat status;
@@ -54,7 +74,9 @@ static file_index_state check_pieces(const char *path, const nl_time_index *inde
         return FILE_INDEX_DAMAGED;
     }
     bool all = fstat(fd, &status) == 0 && nl_time_index_start(index, index->count) == (uint64_t)status.st_size;
-    return all ? FILE_INDEX_SOUND : FILE_INDEX_BEHIND;
+    if (!all) /* the value index may describe later pieces */
+        return FILE_INDEX_BEHIND;
+    return check_values(path, index) ? FILE_INDEX_SOUND : FILE_INDEX_DAMAGED;
 }
 
 file_index_state file_index_verify(const char *path)
@@ -109,6 +131,29 @@ static bool file_index_check_make(int fd, int to)
            fsync(to) == 0;
 }
 
+/* Returns whether the file has a value index. */
+static bool has_values(const char *path)
+{
+    struct stat status;
+    char *name = nl_memory_check(nl_value_index_name(path));
+    bool has = lstat(name, &status) == 0;
+    free(name);
+    return has;
+}
+
+/* Makes the value index again, from the time index. */
+static bool rebuild_values(const char *path)
+{
+    value_source source = {.path = path};
+    value_choice_set(&source.choice, "auto");
+    value_file *v = value_file_open_new(&source);
+    while (v != NULL && value_file_extend(v, true))
+        ;
+    bool made = v != NULL && value_file_rename(v);
+    value_file_close(v);
+    return made;
+}
+
 bool file_index_rebuild(const char *path)
 {
     char *name = file_index_name(path), *beside = program_format("%s.new", name);
@@ -126,5 +171,7 @@ bool file_index_rebuild(const char *path)
         close(to);
     free(name);
     free(beside);
+    if (made && has_values(path))
+        made = rebuild_values(path);
     return made;
 }

@@ -6,6 +6,7 @@
 #include "file.h"
 #include "program/program.h"
 #include "record/format.h"
+#include "value_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +69,14 @@ static bool set_spool(void *settings, const nl_option *row, const char *value)
            nl_error_false(NL_ERROR_INVALID, OUTPUT_NUMBER " is not allowed in the directory name");
 }
 
+static bool set_index(void *settings, const nl_option *row, const char *value)
+{
+    value_choice choice;
+    (void)row;
+    ((output_options *)settings)->index = value;
+    return value_choice_set(&choice, value) == NL_OK;
+}
+
 const nl_option output_rows[] = {
     {.name = "where",
      .value = "EXPRESSION",
@@ -127,6 +136,13 @@ const nl_option output_file_rows[] = {
      NL_OPTION_MEMBER(output_options, keep_size),
      .help = "Numbered files: delete the oldest files while all files together are larger than SIZE. netlogd keeps the "
              "newest file, so SIZE should be several times rotate_size="},
+    {.name = "index",
+     .value = "FIELD,...",
+     .set = set_index,
+     .initial = "none",
+     NL_OPTION_MEMBER(output_options, index),
+     .help = "Index the values of these fields, so that --where 'FIELD == VALUE' reads only parts of the file. At most "
+             "4 fields. auto: TRACE.ID, and the ID fields that netlogd infers from the records"},
     {.name = "seal",
      .value = "FILE",
      .is_path = true,

@@ -41,6 +41,7 @@ struct output_options {
     const char *spool_root; /* as given in the URL; NULL: not given */
     int64_t sync_ns;        /* maximum time from a flush to syncing */
     const char *seal_key;   /* path of the key file, which url owns; NULL: files are not sealed */
+    const char *index;      /* fields of the value index, separated by commas, which url owns; "none"; NULL: default */
     int64_t seal_ns;        /* maximum time from writing a byte to sealing it */
 };
 

@@ -40,7 +40,8 @@ enum { STREAM = 16 };
 struct output {
     output_options options;
     output_file file;
-    file_index *index;   /* time index of the file, or NULL */
+    file_index *index;   /* indexes of the file, or NULL */
+    value_choice values; /* fields of the value indexes */
     seal *seal;          /* NULL: the files are not sealed */
     nl_time_piece times; /* times of the records that are not in the file yet */
     delivery *delivery;  /* NULL: the output is only a file */
@@ -148,7 +149,7 @@ static nl_status repair_latest(output *out, uint64_t number)
     char *name = output_file_name(&out->options, number > 1 ? number - 1 : number);
     nl_status status = repair_end(name, &out->repairs[1]);
     if (status == NL_OK && out->options.spool == NULL && number > 1)
-        file_index_complete(name); /* a killed netlogd may have left the index incomplete */
+        file_index_complete(name, &out->values); /* a killed netlogd may have left the index incomplete */
     free(name);
     return status;
 }
@@ -157,7 +158,7 @@ static nl_status repair_latest(output *out, uint64_t number)
 static void begin_index(output *out)
 {
     file_index_close(out->index);
-    out->index = out->options.spool == NULL ? file_index_open(&out->file) : NULL;
+    out->index = out->options.spool == NULL ? file_index_open(&out->file, out->options.format, &out->values) : NULL;
 }
 
 /*
@@ -239,8 +240,8 @@ output *output_open(output_options *options)
     out->times = NL_TIME_PIECE_EMPTY;
     out->streams = nl_streams_new();
     out->encoder = new_encoder(&out->options);
-    nl_status status = NL_OK;
-    if (out->options.kind->numbered && getrandom(out->own, STREAM, 0) != STREAM)
+    nl_status status = value_choice_set(&out->values, out->options.index);
+    if (status == NL_OK && out->options.kind->numbered && getrandom(out->own, STREAM, 0) != STREAM)
         status = nl_error_set_errno("read random bytes");
     /* Lock the spool before changing anything in it. */
     if (status == NL_OK && out->options.kind->deliver != NULL)

@@ -3,6 +3,7 @@
 #include "outputs.h"
 
 #include "file.h"
+#include "value_thread.h"
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -248,6 +249,7 @@ static void start_output(output *out, nl_log *log)
 
 void outputs_start(nl_log *log)
 {
+    value_thread_allow();
     for (size_t i = 0; i < output_count; i++)
         start_output(outputs[i], log);
 }
@@ -541,6 +543,7 @@ nl_status outputs_close(void)
     nl_status status = outputs_begin();
     nl_status closed = each_output(are_level() ? output_close : output_close_behind);
     free_all();
+    value_thread_stop();
     return status == NL_OK ? closed : status;
 }
 

@@ -18,7 +18,7 @@
 #define INTERVAL_NS (60 * NL_NS_PER_SECOND) /* maximum time between checks */
 #define TURN_NS 20000000                    /* time for deleting files before clients are served again */
 
-static const char *const side_suffixes[] = {".index.new", ".index", ".damaged"};
+static const char *const side_suffixes[] = {".values.new", ".values", ".index.new", ".index", ".damaged"};
 
 enum { SIDE_COUNT = sizeof side_suffixes / sizeof side_suffixes[0] };
 

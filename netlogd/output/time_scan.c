@@ -25,13 +25,16 @@ typedef struct scan {
     ZSTD_DStream *unpacker;
     char *unpacked;
     uint64_t frame_end; /* offset after the last frame that is followed by the start of a record */
+    void (*take)(void *user, const nl_record *record); /* NULL: blocks are not decoded */
+    void *user;
 } scan;
 
 static void time_scan_on_block(void *user, const nl_block_view *block)
 {
     scan *s = user;
     nl_time_piece times = {.min_ns = block->min_time_ns, .max_ns = block->max_time_ns, .records = block->record_count};
-    nl_time_piece_add(&s->piece, &times);
+    if (s->take == NULL)
+        nl_time_piece_add(&s->piece, &times);
     s->block_end = s->from + block->offset + block->bytes.size;
 }
 
@@ -39,9 +42,12 @@ static void time_scan_decode(scan *s, const char *data, size_t size)
 {
     const nl_record *record;
     nl_decoder_feed(s->decoder, data, size);
-    while (nl_decoder_next(s->decoder, &record) == NL_OK)
+    while (nl_decoder_next(s->decoder, &record) == NL_OK) {
         nl_time_piece_add(&s->piece,
                           &(nl_time_piece){.min_ns = record->time_ns, .max_ns = record->time_ns, .records = 1});
+        if (s->take != NULL)
+            s->take(s->user, record);
+    }
 }
 
 static void time_scan_read_plain(scan *s, const char *data, size_t size)
@@ -111,11 +117,21 @@ static bool read_pieces(scan *s, int fd, uint64_t minimum, uint64_t limit)
     return true;
 }
 
-bool time_scan(int fd, uint64_t from, uint64_t minimum, uint64_t limit, nl_time_piece *piece)
+bool time_scan_records(int fd, uint64_t from, uint64_t minimum, uint64_t limit, nl_time_piece *piece,
+                       void (*take)(void *user, const nl_record *record), void *user)
 {
-    scan s = {.piece = NL_TIME_PIECE_EMPTY, .from = from, .fed = from, .lines_end = from, .frame_end = from};
+    scan s = {.piece = NL_TIME_PIECE_EMPTY,
+              .from = from,
+              .fed = from,
+              .lines_end = from,
+              .frame_end = from,
+              .take = take,
+              .user = user};
     s.decoder = nl_decoder_new(&(nl_decoder_options){.max_record_size = OUTPUT_FILE_LONGEST});
-    nl_decoder_on_unread_block(s.decoder, time_scan_on_block, &s);
+    if (take != NULL)
+        nl_decoder_on_block(s.decoder, false, time_scan_on_block, &s);
+    else
+        nl_decoder_on_unread_block(s.decoder, time_scan_on_block, &s);
     bool good = read_pieces(&s, fd, minimum, limit);
     *piece = s.piece;
     if (nl_decoder_get_stats(s.decoder)->malformed > 0)
@@ -125,4 +141,9 @@ bool time_scan(int fd, uint64_t from, uint64_t minimum, uint64_t limit, nl_time_
     ZSTD_freeDStream(s.unpacker);
     free(s.unpacked);
     return good && piece->end > from;
+}
+
+bool time_scan(int fd, uint64_t from, uint64_t minimum, uint64_t limit, nl_time_piece *piece)
+{
+    return time_scan_records(fd, from, minimum, limit, piece, NULL, NULL);
 }

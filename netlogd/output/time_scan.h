@@ -4,6 +4,8 @@
 
 #include "reader/time_index.h"
 
+#include <netlogger.h>
+
 /*
  * Reads a file from an offset at which a record or a compressed frame begins, until a record or frame ends at `minimum`
  * or later, but not beyond `limit`. *piece describes the bytes that were read. Its end is at most limit, and its times
@@ -11,5 +13,9 @@
  * file cannot be read.
  */
 bool time_scan(int fd, uint64_t from, uint64_t minimum, uint64_t limit, nl_time_piece *piece);
+
+/* Like time_scan, but decodes the records and passes them to `take`. */
+bool time_scan_records(int fd, uint64_t from, uint64_t minimum, uint64_t limit, nl_time_piece *piece,
+                       void (*take)(void *user, const nl_record *record), void *user);
 
 #endif

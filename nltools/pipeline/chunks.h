@@ -8,6 +8,7 @@
 
 #include "convert/cutter.h"
 #include "pipeline/pipeline.h"
+#include "reader/pieces.h"
 
 #include <pthread.h>
 
@@ -36,6 +37,7 @@ typedef struct pipeline {
     pass *pass;
     const char *name; /* name of the current source */
     nl_source *source;
+    nl_pieces pieces; /* parts of the source to read */
     cutter cut;
     importer *in_order; /* the main thread's importer; if NULL, the other threads convert */
     exporter *own;      /* the main thread's exporter */

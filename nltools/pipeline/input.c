@@ -7,6 +7,36 @@
 
 #include <string.h>
 
+/* ---- parts of a file, according to its indexes ---- */
+
+/* Chooses the first part of a log in the library's formats. Returns false after a failure. */
+static bool input_begin_parts(pipeline *p)
+{
+    const pass *pass = p->pass;
+    if (pass->where == NULL || nl_source_file(p->source) < 0 || (pass->from != NULL && !pass->from->blocks))
+        return true;
+    nl_pieces_open(&p->pieces, p->source, INT64_MIN, INT64_MAX, pass->where);
+    nl_pieces_search(&p->pieces, p->source, SIZE_MAX);
+    pass->reading->skipped = pass->reading->skipped || nl_pieces_are_skipped(&p->pieces);
+    p->offset = p->pieces.begin;
+    p->lines = p->pieces.lines;
+    return nl_source_take_range(p->source, p->pieces.begin, p->pieces.end) == NL_OK;
+}
+
+/* Returns whether reading has ended only because a part of the file ends. */
+static bool input_is_part(const pipeline *p, nl_status status)
+{
+    return status == NL_END && !p->stopped && !p->failed && !program_was_stopped() &&
+           nl_pieces_are_left(&p->pieces, p->source);
+}
+
+/* `midway` states that the part did not end with a whole record. Returns false after a failure. */
+static bool input_begin_next_part(pipeline *p, bool midway)
+{
+    nl_pieces_choose(&p->pieces, p->source, midway);
+    return nl_source_take_range(p->source, p->pieces.begin, p->pieces.end) == NL_OK;
+}
+
 /* ---- blocks, and text between them; the library's decoder finds the blocks ---- */
 
 typedef struct block_input {
@@ -63,6 +93,14 @@ static void input_take_text(pipeline *p, nl_decoder *decoder)
     }
 }
 
+/* Notes that the decoder continues at an offset in the input. Returns true. */
+static bool input_jump(block_input *b, nl_decoder *decoder, uint64_t offset, uint64_t lines)
+{
+    b->base = 0; /* from now on, the decoder counts from the start of the input */
+    nl_decoder_jump(decoder, offset, lines);
+    return true;
+}
+
 /* Reads the rest of an input that may contain blocks. */
 static nl_status input_read_blocks(pipeline *p)
 {
@@ -79,15 +117,20 @@ static nl_status input_read_blocks(pipeline *p)
                                   .user = &b};
     nl_decoder *decoder = nl_decoder_new(&options);
     nl_decoder_on_unread_block(decoder, input_on_block, &b);
+    if (nl_pieces_are_skipped(&p->pieces))
+        input_jump(&b, decoder, p->offset, 0);
     nl_decoder_feed(decoder, p->cut.in.data, p->cut.in.size);
     input_take_text(p, decoder);
     const char *data;
     size_t size;
     nl_status status = NL_END;
-    while (!p->stopped && !p->failed && (status = program_source_read(p->source, &data, &size)) == NL_OK) {
-        nl_decoder_feed(decoder, data, size);
-        input_take_text(p, decoder);
-    }
+    do {
+        while (!p->stopped && !p->failed && (status = program_source_read(p->source, &data, &size)) == NL_OK) {
+            nl_decoder_feed(decoder, data, size);
+            input_take_text(p, decoder);
+        }
+    } while (input_is_part(p, status) && input_begin_next_part(p, nl_decoder_is_midway(decoder)) &&
+             input_jump(&b, decoder, p->pieces.begin, p->pieces.lines));
     nl_decoder_finish(decoder);
     input_take_text(p, decoder);
     chunk_convert_here(p)->s.unterminated += nl_decoder_get_stats(decoder)->unterminated;
@@ -106,6 +149,16 @@ static void input_pass_over(pipeline *p, chunk *c, size_t size)
     c->lines = cutter_count_lines(p->cut.in.data, size);
     p->offset += size;
     cutter_remove(&p->cut, size);
+    chunk_dispatch(p);
+}
+
+/* Passes over the part of the input that was skipped before the part that was chosen. */
+static void input_pass_over_part(pipeline *p)
+{
+    chunk *c = chunk_convert_here(p);
+    c->offset = p->offset;
+    c->lines = p->pieces.lines;
+    p->offset = p->pieces.begin - p->cut.in.size;
     chunk_dispatch(p);
 }
 
@@ -166,17 +219,23 @@ static nl_status input_read_source(pipeline *p)
     nl_status status = NL_OK;
     while (status == NL_OK && !p->stopped && !p->failed) {
         status = program_source_read(p->source, &data, &size);
-        bool all = status != NL_OK;
-        if (!all)
+        const bool ended = status != NL_OK;
+        if (!ended)
             nl_buffer_append(&p->cut.in, data, size);
         else if (status == NL_FAILED)
             input_drop_partial_line(p);
-        if (!cutter_detect(&p->cut, all))
+        const bool midway = p->cut.in.size > 0 && p->cut.in.data[p->cut.in.size - 1] != '\n',
+                   all = ended && !(midway && input_is_part(p, status));
+        if (!cutter_detect(&p->cut, ended))
             continue;
         if ((p->pass->from = p->cut.from) == NULL)
             return NL_MALFORMED;
         if ((all || p->cut.in.size >= p->cut.wanted) && !input_cut(p, all))
             return input_read_blocks(p);
+        if (input_is_part(p, status) && input_begin_next_part(p, midway)) {
+            input_pass_over_part(p);
+            status = NL_OK;
+        }
     }
     return p->stopped || p->failed ? NL_END : status;
 }
@@ -186,7 +245,7 @@ bool input_read(pipeline *p)
     p->cut.from = p->pass->from;
     p->cut.piece_size = CHUNK_SIZE;
     cutter_reset(&p->cut);
-    nl_status status = input_read_source(p);
+    nl_status status = input_begin_parts(p) ? input_read_source(p) : NL_FAILED;
     if (status == NL_MALFORMED)
         nl_error_set(NL_ERROR_INVALID, "%s: unrecognized format; name it with --from-format", p->name);
     return (status != NL_MALFORMED && status != NL_FAILED) || pipeline_report_input(p);

@@ -266,6 +266,7 @@ static bool pipeline_read_source(pipeline *p, const char *name)
     p->lines = p->offset = 0;
     bool good = input_read(p);
     commit_all(p);
+    nl_pieces_free(&p->pieces);
     nl_source_close(p->source);
     return good;
 }

@@ -57,6 +57,7 @@ program_tests += \
 	tests/program/test_spool.py \
 	tests/program/test_retention.py \
 	tests/program/test_time_index.py \
+	tests/program/test_value_index.py \
 	tests/program/test_wrong_peers.py \
 	tests/program/test_scarce_memory.py \
 	tests/program/test_bad_input.py \

@@ -83,7 +83,7 @@ class TimeIndex(collector.Case):
         process = self.serve(output=f"file:{self.folder}/{output}")
         self.give(data if data is not None else b"".join(lines(0, COUNT)))
         self.stop(process)
-        return sorted(p for p in self.folder.iterdir() if p.suffix not in (".streams", ".index", ".damaged"))
+        return sorted(p for p in self.folder.iterdir() if p.suffix not in (".streams", ".index", ".values", ".damaged"))
 
     def every(self):
         """Makes a file of each kind for which an index is useful, with its index."""

@@ -614,9 +614,56 @@ static void has_a_filter_that_is_none(void **state)
     nl_record_free(record);
 }
 
+/* Returns whether a record may match if the equality tests on the fields in `absent` cannot be true. */
+static bool may_match(const char *text, const char *absent)
+{
+    nl_filter *filter = compile(text);
+    nl_filter_equality list[NL_FILTER_TESTS_MAX];
+    bool impossible[NL_FILTER_TESTS_MAX] = {false};
+    size_t count = nl_filter_list_equalities(filter, list, NL_FILTER_TESTS_MAX);
+    for (size_t i = 0; i < count; i++)
+        impossible[list[i].test] = list[i].name.size == 1 && strchr(absent, list[i].name.data[0]) != NULL;
+    bool may = nl_filter_may_match(filter, impossible);
+    nl_filter_free(filter);
+    return may;
+}
+
+static void excludes_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *absent;
+        bool may;
+    } cases[] = {
+        {"a == 1", "a", false},
+        {"a == 1", "", true},
+        {"a == 1 && b == 2", "a", false},
+        {"a == 1 && b == 2", "b", false},
+        {"a == 1 || b == 2", "b", true},
+        {"a == 1 || b == 2", "ab", false},
+        {"(a == 1 || b == 2) && c == 3", "ab", false},
+        {"(a == 1 || b == 2) && c == 3", "c", false},
+        {"(a == 1 || b == 2) && c == 3", "a", true},
+        {"a in (1, 2)", "a", false},
+        {"!(a == 1)", "a", true},
+        {"!(a != 1)", "a", true}, /* also true for records without the field */
+        {"!(!(a == 1))", "a", false},
+        {"!(a == 1 || b == 2)", "ab", true},
+        {"!(!(a == 1) || b == 2)", "a", false},
+        {"a == 1 || has b", "a", true},
+        {"a == 1 && has b || a == 2 && PROG == p", "a", false},
+        {"HOST == a", "a", true},
+        {"a =~ 1 || a > 1", "a", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        if (may_match(cases[i].text, cases[i].absent) != cases[i].may)
+            fail_msg("%s without %s", cases[i].text, cases[i].absent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(excludes_values),
         cmocka_unit_test(joins_tests),
         cmocka_unit_test(compares_numbers),
         cmocka_unit_test(compares_text),

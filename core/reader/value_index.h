@@ -1,0 +1,102 @@
+/*
+ * The value index of a log file, in FILE.values beside it (netlogd(8), FILES). For some fields, it has the pieces of
+ * the file in which each value occurs. The pieces are those of the time index (time_index.h), which must also exist. An
+ * index may only lead a reader to skip pieces that cannot match. Therefore, it may be missing, damaged or torn, or may
+ * cover only some pieces; a reader reads the pieces of which it knows nothing. netlogd writes the index, and the
+ * library reads it. Only one thread at a time may use it.
+ *
+ * The file is a series of segments. Each segment describes consecutive pieces. A segment is a static quotient filter
+ * with values, which are the numbers of pieces (Bender et al., "Don't Thrash: How to Cache Your Hash on Flash", VLDB
+ * 2012; quotienting is from Cleary, "Compact Hash Tables Using Bidirectional Linear Probing", 1984). The first
+ * `bucket_bits` of a key (value_keys.h) choose a bucket. The bucket has an entry for each key and piece: the next
+ * `remainder_bits` of the key, and the number of the piece within the segment in `piece_bits`. A bucket is sorted, and
+ * has the gaps between its entries, encoded as in Rice, "Some Practical Universal Noiseless Coding Techniques" (1979).
+ * Thus a search reads one bucket of each segment. For an absent key, a segment has about 190 / 2^remainder_bits wrong
+ * entries. The remainder shrinks if the segment would otherwise exceed its share of the file.
+ *
+ * A segment has, little-endian:
+ * - "NLV1"; the size of the segment (4 bytes); the offsets in the file at which its pieces begin and end (8 bytes
+ * each); the number of its first piece, the number of pieces (4 bytes each); the number of bytes of all field names (3
+ * bytes); rice_bits (1 byte); the size of all buckets (4 bytes); bucket_bits, remainder_bits, piece_bits and the number
+ * of fields (1 byte each); CRC-32C of the ends and tail checksums of its pieces in the time index (4 bytes); CRC-32C of
+ * the 48 bytes above and the names
+ * - for each field, the size of its name (1 byte) and the name
+ * - for each bucket and one more: the offset of the bucket among the buckets, and CRC-32C of the header's checksum, the
+ *   bucket's number and size (4 bytes each), and its bytes
+ * - the buckets, lowest bit first. For each entry, a bucket has the number of values between the preceding entry and
+ *   this one: the quotient by 2^rice_bits as so many ones and a zero, and the other rice_bits bits. More ones fill the
+ *   last byte of the bucket.
+ *
+ * The checksums detect a segment that was only partly written over an older segment, and pieces that have changed.
+ */
+#ifndef NETLOGGER_READER_VALUE_INDEX_H
+#define NETLOGGER_READER_VALUE_INDEX_H
+
+#include "reader/time_index.h"
+#include "reader/value_keys.h"
+
+#define NL_VALUE_INDEX_SUFFIX ".values"
+
+enum {
+    NL_VALUE_PIECES_MAX = 4096,     /* pieces of a segment */
+    NL_VALUE_ENTRIES_MAX = 1 << 20, /* entries of a segment */
+    NL_VALUE_SHARE = 64,            /* a segment has at most this part of the bytes of its pieces, or: */
+    NL_VALUE_PACKED_SHARE = 16,     /* part for blocks and compressed pieces, whose records are small */
+    NL_VALUE_SEGMENT_MAX = 8 << 20, /* bytes; readers ignore larger segments */
+};
+
+/* An entry before it is encoded: the first 48 bits of the key, and the number of the piece within the segment. */
+static inline uint64_t nl_value_entry(uint64_t key, size_t piece)
+{
+    return (key & ~UINT64_C(0xffff)) | piece;
+}
+
+/* Returns the path of a file's index, which the caller frees; NULL if memory runs out. */
+char *nl_value_index_name(const char *path);
+
+/*
+ * Appends a segment for `count` pieces to `out`. `pieces` are the pieces of the time index; `first` is the number of
+ * the segment's first piece. `packed` states that they have blocks or are compressed. Returns false, and appends
+ * nothing, if the segment would exceed its share or memory runs out; the pieces then stay without an index.
+ */
+bool nl_value_index_encode(const nl_time_index *index, size_t first, size_t count, const nl_value_fields *fields,
+                           const uint64_t *entries, size_t entry_count, bool packed, nl_buffer *out);
+
+/* A segment of an index that is open as fd. */
+typedef struct nl_value_segment {
+    uint64_t at;    /* its offset in the index */
+    uint64_t begin; /* offset of its first piece in the file */
+    uint32_t size, first, count, sum, buckets_size;
+    unsigned bucket_bits, remainder_bits, piece_bits, rice_bits;
+    nl_value_fields fields;
+    size_t directory; /* offset of the directory in the segment */
+} nl_value_segment;
+
+/* Reads the segment at an offset. Returns false if no valid segment for pieces of the time index begins there. */
+bool nl_value_index_read_segment(int fd, uint64_t at, const nl_time_index *index, nl_value_segment *segment);
+
+/* Verifies all checksums of a segment. */
+bool nl_value_index_verify_segment(int fd, const nl_value_segment *segment);
+
+/* A search for the pieces of a file in which no record can match a filter. */
+typedef struct nl_value_search nl_value_search;
+
+/*
+ * Begins a search, which the caller closes. The filter must stay valid until then. Returns NULL if the file has no
+ * index, the filter has no test that an index can answer, or memory runs out.
+ */
+nl_value_search *nl_value_search_open(const char *path, const nl_filter *filter);
+
+/*
+ * Reads the next segment, and sets skip[i] for each piece i of the time index in which no record can match. Leaves the
+ * other elements unchanged. Returns false if there are no more segments.
+ */
+bool nl_value_search_next(nl_value_search *search, const nl_time_index *index, bool *skip);
+
+/* Returns whether any element was set. */
+bool nl_value_search_has_found(const nl_value_search *search);
+
+/* Ends the search. NULL is allowed. */
+void nl_value_search_close(nl_value_search *search);
+
+#endif

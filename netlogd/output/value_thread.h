@@ -1,0 +1,39 @@
+/*
+ * Makes the value indexes of the outputs' files (value_file.h) in one thread, which runs only while a processor is idle
+ * (SCHED_IDLE). The thread reads the files again, usually from the page cache, so that writing the files costs nothing
+ * more. Parts that it has not reached have no index, and searches read them.
+ *
+ * file_index.c announces the files. The server's thread may call the functions, which never wait for the other thread.
+ * The two threads share a list without locks, because a thread of this priority could hold a lock for a long time.
+ */
+#ifndef NETLOGD_OUTPUT_VALUE_THREAD_H
+#define NETLOGD_OUTPUT_VALUE_THREAD_H
+
+#include "value_file.h"
+
+typedef struct value_job value_job;
+
+/*
+ * Announces a file. `size` is its size before netlogd appends lines in this format. Returns NULL if it gets no index
+ * because of `choice`, or because too many files are waiting; the functions below accept NULL. Files with the same path
+ * are indexed one after another.
+ */
+value_job *value_thread_add(const char *path, uint64_t inode, uint64_t size, nl_format format,
+                            const value_choice *choice);
+
+/* Tells that the time index of the file has all pieces up to `end`. */
+void value_thread_advance(value_job *job, uint64_t end);
+
+/* Tells that the time index is complete. The thread frees the job. */
+void value_thread_end(value_job *job);
+
+/* Allows the thread to start when there is a file to index. Must be called after netlogd has been confined. */
+void value_thread_allow(void);
+
+/*
+ * Stops the thread, and frees all jobs, which must have ended. Completes the indexes if little is missing; the rest is
+ * made after the next start, for files to which netlogd then appends.
+ */
+void value_thread_stop(void);
+
+#endif
