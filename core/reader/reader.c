@@ -207,6 +207,8 @@ nl_status nl_reader_seek_matches(nl_reader *reader, int64_t from_ns, int64_t to_
     if (!reader->seeking)
         nl_pieces_open(&reader->pieces, reader->source, from_ns, to_ns, filter);
     reader->seeking = true;
+    reader->pieces.from_ns = from_ns;
+    reader->pieces.to_ns = to_ns;
     if (!reader->searched &&
         !nl_pieces_search(&reader->pieces, reader->source, reader->nonblocking ? SEGMENTS : SIZE_MAX))
         return NL_AGAIN;
