@@ -199,7 +199,7 @@ static drawing *read_config(const char *path)
 static void write_config(const model *m, const char *path)
 {
     if (!drawing_write(model_drawing(m), path))
-        program_fail(PROGRAM_PROBLEM, "write %s: %s", path, nl_error_message());
+        program_fail(PROGRAM_PROBLEM, "write %s", nl_error_message());
 }
 
 static void render(const arguments *a, const model *m)

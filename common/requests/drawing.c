@@ -2,9 +2,12 @@
 
 #include "requests/drawing.h"
 
+#include "base/replacement.h"
+#include "base/write_some.h"
 #include "program/glib_error.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static void free_lifeline(gpointer data)
 {
@@ -458,9 +461,15 @@ bool drawing_check(const drawing *d)
 
 bool drawing_write(const drawing *d, const char *path)
 {
+    nl_replacement file;
+    if (!nl_replacement_open(&file, path))
+        return nl_error_set_errno("%s", path), false;
     char *text = drawing_text(d);
-    GError *error = NULL;
-    bool ok = g_file_set_contents(path, text, -1, &error) || glib_error_take(error);
+    bool ok = nl_write_all(file.fd, text, strlen(text)) && nl_replacement_keep(&file);
+    if (!ok)
+        nl_error_set_errno("%s", path);
     g_free(text);
+    close(file.fd);
+    nl_replacement_free(&file);
     return ok;
 }

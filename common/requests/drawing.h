@@ -139,7 +139,10 @@ drawing *drawing_copy(const drawing *d);
  */
 bool drawing_check(const drawing *d);
 
-/* Writes the drawing to a file. Returns false and sets the error on failure. */
+/*
+ * Writes the drawing to a file. Writes a device or pipe in place, and replaces a regular file only by a complete one.
+ * Returns false and sets the error on failure.
+ */
 bool drawing_write(const drawing *d, const char *path);
 
 #endif

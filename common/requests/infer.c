@@ -559,7 +559,9 @@ typedef struct series {
     uint32_t records;
     uint32_t numbers;
     double least, most;
-    bool is_rate; /* the values are bytes of transfers */
+    bool is_rate;    /* the values are bytes of transfers */
+    bool is_divided; /* the records also identify an object of the host, such as CPU.ID */
+    bool is_chosen;
 } series;
 
 /* Returns whether a record has the duration of a span. */
@@ -585,13 +587,36 @@ static bool is_bytes(const char *name)
     return has_letters(name, "nbytes") || has_letters(name, "bytes");
 }
 
+/* Returns whether the numbers of a field identify something. They do not, in particular, measure it. */
+static bool is_identifying(const char *name, bool of_thread)
+{
+    static const char *const identifiers[] = {"id", "pid", "tid", "uid", "gid"};
+    const char *word = last_word(name);
+    bool found = is_identifier(name) || (of_thread && g_ascii_strcasecmp(word, "cpu") == 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(identifiers) && !found; i++)
+        found = g_ascii_strcasecmp(word, identifiers[i]) == 0;
+    return found;
+}
+
 /*
  * Returns whether a field may be a loadline. For records of spans, only the number of transferred bytes may be a
- * loadline.
+ * loadline. A record of a thread names the processor that runs the thread.
  */
-static bool is_drawable(const char *name, bool of_span)
+static bool is_drawable(const char *name, bool of_span, bool of_thread)
 {
-    return of_span ? is_bytes(name) : !is_identifier(name);
+    return of_span ? is_bytes(name) : !is_identifying(name, of_thread);
+}
+
+/* Sets whether a record names a thread, and whether it has the number or the name of an object. */
+static void find_identifiers(const inference *in, const trace_record *record, bool *of_thread, bool *is_divided)
+{
+    const trace_field *fields = trace_fields(in->t, record);
+    *of_thread = *is_divided = false;
+    for (uint32_t f = 0; f < record->field_count; f++) {
+        const char *name = trace_string(in->t, fields[f].name);
+        *of_thread = *of_thread || is_thread_name(name);
+        *is_divided = *is_divided || is_identifying(name, false) || g_ascii_strcasecmp(last_word(name), "name") == 0;
+    }
 }
 
 static GArray *find_series(const inference *in)
@@ -603,15 +628,17 @@ static GArray *find_series(const inference *in)
         if (!is_free(in, record))
             continue;
         const trace_field *fields = trace_fields(in->t, record);
-        bool of_span = is_span(in, record);
+        bool of_span = is_span(in, record), of_thread, is_divided;
+        find_identifiers(in, record, &of_thread, &is_divided);
         for (uint32_t f = 0; f < record->field_count; f++) {
-            if (!is_drawable(trace_string(in->t, fields[f].name), of_span))
+            if (!is_drawable(trace_string(in->t, fields[f].name), of_span, of_thread))
                 continue;
             guint number = number_of(numbers, (guint64)record->event << 32 | fields[f].name, all->len);
             double value;
             bool is_number = trace_number(in->t, fields[f].value, &value);
             if (number > all->len) {
-                series fresh = {.event = record->event, .field = fields[f].name, .is_rate = of_span};
+                series fresh = {
+                    .event = record->event, .field = fields[f].name, .is_rate = of_span, .is_divided = is_divided};
                 g_array_append_val(all, fresh);
             }
             series *s = &g_array_index(all, series, number - 1);
@@ -627,29 +654,74 @@ static GArray *find_series(const inference *in)
     return all;
 }
 
+/*
+ * Chooses the series that become loadlines: the first series of each event before the second one of any event, so that
+ * the drawing shows as many kinds of measurements as possible. Events that measure several objects of a host come last,
+ * because a curve would jump between these objects.
+ */
+static void choose_series(GArray *all)
+{
+    guint chosen = 0;
+    for (unsigned pass = 0; pass < 2 * LOADLINES_PER_EVENT; pass++)
+        for (guint i = 0; i < all->len && chosen < LOADLINES_MAX; i++) {
+            series *s = &g_array_index(all, series, i);
+            bool is_series = s->numbers >= LOADLINE_RECORDS && s->numbers >= s->records && s->least != s->most;
+            if (!is_series || s->is_chosen || s->is_divided != (pass >= LOADLINES_PER_EVENT))
+                continue;
+            unsigned of_event = 0;
+            for (guint j = 0; j < all->len; j++) {
+                const series *other = &g_array_index(all, series, j);
+                of_event += other->is_chosen && other->event == s->event;
+            }
+            s->is_chosen = of_event <= pass % LOADLINES_PER_EVENT;
+            chosen += s->is_chosen;
+        }
+}
+
+/* Returns the unit of a series, or "". Finds the unit by the field's name, and for loads of processors also by the
+ * values. */
+static const char *find_unit(const char *field, const series *s)
+{
+    static const struct {
+        const char *word, *unit;
+    } units[] = {{"percent", "%"}, {"pct", "%"}, {"bytes", "bytes"}, {"ns", "ns"}, {"nsec", "ns"}, {"us", "µs"},
+                 {"usec", "µs"},   {"ms", "ms"}, {"msec", "ms"},     {"sec", "s"}, {"secs", "s"},  {"seconds", "s"}};
+    static const char *const states[] = {"busy",   "user", "nice", "sys",     "system", "idle",
+                                         "iowait", "wait", "irq",  "softirq", "steal"};
+    const char *word = last_word(field);
+    if (s->is_rate)
+        return "bytes/s";
+    for (size_t i = 0; i < G_N_ELEMENTS(units); i++)
+        if (g_ascii_strcasecmp(word, units[i].word) == 0)
+            return g_ascii_strcasecmp(field, units[i].unit) != 0 ? units[i].unit : "";
+    bool is_state = false;
+    for (size_t i = 0; i < G_N_ELEMENTS(states) && !is_state; i++)
+        is_state = g_ascii_strcasecmp(word, states[i]) == 0;
+    /* A share of 1 would also fit, so require values above 1. */
+    bool is_percentage = s->least >= 0 && s->most > 1 && s->most <= 100.5;
+    return is_state && is_percentage && g_ascii_strncasecmp(field, "cpu", 3) == 0 ? "%" : "";
+}
+
 static void add_loadlines(inference *in)
 {
     GArray *all = find_series(in);
-    bool *drawn = g_new0(bool, in->strings + 1);
-    for (guint i = 0; i < all->len && in->result->loadlines->len < LOADLINES_MAX; i++) {
+    choose_series(all);
+    for (guint i = 0; i < all->len; i++) {
         const series *s = &g_array_index(all, series, i);
-        if (s->numbers < LOADLINE_RECORDS || s->numbers < s->records || s->least == s->most)
+        if (!s->is_chosen)
             continue;
-        unsigned of_event = 0;
-        for (guint j = 0; j < in->result->loadlines->len; j++) {
-            const drawing_loadline *l = g_ptr_array_index(in->result->loadlines, j);
-            of_event += strcmp(l->event, trace_string(in->t, s->event)) == 0;
+        const char *field = trace_string(in->t, s->field), *event = trace_string(in->t, s->event);
+        bool is_shared = false;
+        for (guint j = 0; j < all->len && !is_shared; j++) {
+            const series *other = &g_array_index(all, series, j);
+            is_shared = other->is_chosen && j != i && other->field == s->field;
         }
-        if (of_event >= LOADLINES_PER_EVENT)
-            continue;
-        const char *field = trace_string(in->t, s->field);
-        drawing_add_loadline(in->result, field, trace_string(in->t, s->event), field, s->is_rate ? "bytes/s" : "")
-            ->rate = s->is_rate;
-        drawn[s->event] = !s->is_rate; /* an event with a rate is also drawn as a point */
+        char *longer = g_strdup_printf("%s of %s", field, event);
+        drawing_add_loadline(in->result, is_shared ? longer : field, event, field, find_unit(field, s))->rate =
+            s->is_rate;
+        g_free(longer);
+        in->used[s->event] |= !s->is_rate; /* an event with a rate is also drawn as a point */
     }
-    for (size_t i = 0; i < in->strings; i++)
-        in->used[i] |= drawn[i];
-    g_free(drawn);
     g_array_free(all, TRUE);
 }
 

@@ -17,7 +17,7 @@ enum {
     SPEC_IDS = 8,
     SPEC_CHOICES = 4, /* maximum number of fields of an ID */
     SPEC_ROWS = 1024,
-    SPEC_LOADLINES = 8, /* maximum number of loadlines of an event */
+    SPEC_LOADLINES = 32, /* maximum number of loadlines of an event */
     SPEC_NONE = 0xffff,
 };
 

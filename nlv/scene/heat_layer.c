@@ -160,29 +160,54 @@ static void draw_marks(const layer_context *c, cairo_t *cr, const heat_scale *s,
     }
 }
 
+/* Returns the place in the strip at which a column of the map begins. */
+static double place_of_column(const layer_context *c, unsigned column)
+{
+    const heat_map *h = map_of(c);
+    return CLAMP(layout_overview_x(c->layout, h->from_ns + (int64_t)column * h->width_ns), c->layout->left,
+                 c->layout->overview_right);
+}
+
+/*
+ * Draws the quantile `share` of the durations over time. A point of the curve stands for the requests of a group of
+ * columns, and is in the middle of those columns that have requests. The curve is interrupted where a long range of
+ * time has no requests.
+ */
 static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s, double share, bool is_dashed)
 {
+    enum { GAP_SHARE = 8 };
     const heat_map *h = map_of(c);
     const layout *l = c->layout;
     const double plot = l->overview_right - l->left,
                  groups = CLAMP(floor((double)h->count / GROUP_REQUESTS), 1, MAX(floor(plot / GROUP_WIDTH), 1));
     heat_cell sums[HEAT_ROWS];
     uint64_t counts[HEAT_ROWS];
+    double end = -INFINITY, y = 0;
     for (double group = 0; group < groups; group++) {
-        const double left = l->left + plot * group / groups, right = l->left + plot * (group + 1) / groups;
         unsigned from, to;
-        columns_between(c, left, right, &from, &to);
+        columns_between(c, l->left + plot * group / groups, l->left + plot * (group + 1) / groups, &from, &to);
         sum_cells(h, from, to, 0, HEAT_ROWS, sums);
         uint64_t any = 0;
         for (unsigned row = 0; row < HEAT_ROWS; row++)
             any += counts[row] = sums[row].count;
         if (any == 0)
             continue;
-        const double y = heat_scale_y(s, heat_row_of_ns(heat_quantile(counts, share)));
-        if (groups == 1)
+        while (!h->is_used[from])
+            from++;
+        while (!h->is_used[to - 1])
+            to--;
+        const double left = place_of_column(c, from), right = place_of_column(c, to);
+        const bool is_continued = left - end <= plot / GAP_SHARE;
+        if (!is_continued && group > 0 && !isinf(end))
+            cairo_line_to(cr, end, y);
+        y = heat_scale_y(s, heat_row_of_ns(heat_quantile(counts, share)));
+        if (!is_continued)
             cairo_move_to(cr, left, y);
-        cairo_line_to(cr, groups == 1 ? right : (left + right) / 2, y);
+        cairo_line_to(cr, (left + right) / 2, y);
+        end = right;
     }
+    if (!isinf(end))
+        cairo_line_to(cr, end, y);
     const double dashes[] = {4, 3};
     palette_set(cr, palette_background(c->view->dark), 0.6); /* an outline, for contrast with the cells */
     cairo_set_line_width(cr, 3.2);

@@ -2,11 +2,22 @@
 
 #include "scene/heat_scale.h"
 
+#include "scene/text.h"
+
 #include <math.h>
 
-enum { ROWS_MIN = 16, ROWS_MARGIN = 2 };
+enum {
+    ROWS_MIN = 16,
+    ROWS_MARGIN = 2,
+    HEIGHT_WITH_COUNTS = 60 /* minimum height of a strip with space for the histogram's counts */
+};
 
 static const double pick_distance = 4;
+
+bool heat_scale_has_counts(const layout *l)
+{
+    return l->histogram_left < l->right && l->overview_bottom - l->overview_top >= HEIGHT_WITH_COUNTS;
+}
 
 heat_scale heat_scale_of(const heat_map *h, const layout *l)
 {
@@ -18,7 +29,13 @@ heat_scale heat_scale_of(const heat_map *h, const layout *l)
         }
     const unsigned missing = s.high - s.low < ROWS_MIN ? ROWS_MIN - (s.high - s.low) : 0;
     s.low -= MIN(s.low, ROWS_MARGIN + missing / 2);
-    s.high = MIN(HEAT_ROWS, s.high + ROWS_MARGIN + missing / 2);
+    unsigned margin = ROWS_MARGIN + missing / 2;
+    /* Keep the counts at the top of the histogram clear of the longest requests, which are few and important. */
+    if (heat_scale_has_counts(l)) {
+        const double label = text_height(TEXT_SMALL);
+        margin = MAX(margin, (unsigned)ceil(label * (s.high - s.low) / (s.bottom - s.top - label)));
+    }
+    s.high = MIN(HEAT_ROWS, s.high + margin);
     return s;
 }
 

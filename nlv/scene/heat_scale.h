@@ -13,6 +13,9 @@ typedef struct heat_scale {
     double top, bottom;
 } heat_scale;
 
+/* Returns whether the histogram has the counts of its axis at the top. A low strip has no space for them. */
+bool heat_scale_has_counts(const layout *l);
+
 /* Returns the scale with all rows that have requests, and a margin. */
 heat_scale heat_scale_of(const heat_map *h, const layout *l);
 

@@ -28,7 +28,7 @@ static void write_count(double count, char text[16])
         g_snprintf(text, 16, "%g G", count / 1e9);
     else if (count >= 1e6)
         g_snprintf(text, 16, "%g M", count / 1e6);
-    else if (count >= 1e4)
+    else if (count >= 1e3)
         g_snprintf(text, 16, "%g k", count / 1e3);
     else
         g_snprintf(text, 16, "%g", count);
@@ -49,7 +49,8 @@ static void draw_counts(const layer_context *c, const count_scale *s)
         cairo_stroke(c->cr);
         write_count(count, label);
         const double width = text_width(c->cr, label, TEXT_SMALL);
-        if (count == 1 || x - width - 2 < free) /* omit 1, where the bar of an outlier may be */
+        /* omit 1, where the bar of an outlier may be, and all labels if they would overlap the bars */
+        if (count == 1 || x - width - 2 < free || !heat_scale_has_counts(l))
             continue;
         text_draw(c->cr, label, TEXT_SMALL, palette_muted(c->view->dark), TEXT_RIGHT, x - 2,
                   l->overview_top + text_height(TEXT_SMALL) / 2, 0);

@@ -37,11 +37,8 @@ void lifelines_layer_back(const layer_context *c, const pane *p)
 {
     const drawing_lifeline *definition = g_ptr_array_index(model_drawing(c->model)->lifelines, p->index);
     layer_pane(c, p);
-    double row_height = (p->bottom - p->top) / p->rows;
-    /* If the height of a row is less than that of a line of text, only some rows have labels. */
-    unsigned every = (unsigned)ceil(text_height(TEXT_NORMAL) / row_height);
     for (unsigned row = 0; row < p->rows; row++)
-        layer_row(c, p, row, row % every == 0 ? definition->events[row] : "");
+        layer_row(c, p, row, definition->events[row]);
 }
 
 /* One kind of segment: the segments between two rows. */
@@ -718,8 +715,9 @@ static void name_line(const layer_context *c, const pane *p, const slow_line *sl
     char *host = slow_hosts(c->model, slow);
     char *text = g_strdup_printf("%s%s%s: %s%s%s (longest in view)", definition->events[from], from == to ? "" : " → ",
                                  from == to ? " again" : definition->events[to], took, *host != '\0' ? ", " : "", host);
-    double width = text_width(c->cr, text, TEXT_NORMAL) + 10, height = text_height(TEXT_NORMAL) + 4;
-    double x = CLAMP((x0 + x1) / 2 - width / 2, c->layout->left, MAX(c->layout->right - width, c->layout->left));
+    double width = MIN(text_width(c->cr, text, TEXT_NORMAL) + 10, c->layout->right - c->layout->left);
+    double height = text_height(TEXT_NORMAL) + 4;
+    double x = CLAMP((x0 + x1) / 2 - width / 2, c->layout->left, c->layout->right - width);
     double y = MAX(MIN(y0, y1) - height - 4, p->top);
     palette_set(c->cr, palette_text(c->view->dark), 1);
     cairo_save(c->cr);
@@ -733,7 +731,7 @@ static void name_line(const layer_context *c, const pane *p, const slow_line *sl
     palette_set(c->cr, palette_pane(c->view->dark), 0.9);
     cairo_rectangle(c->cr, x, y, width, height);
     cairo_fill(c->cr);
-    text_draw(c->cr, text, TEXT_NORMAL, palette_text(c->view->dark), TEXT_LEFT, x + 5, y + height / 2, width);
+    text_draw(c->cr, text, TEXT_NORMAL, palette_text(c->view->dark), TEXT_LEFT, x + 5, y + height / 2, width - 10);
     g_free(text);
     g_free(host);
     g_free(took);

@@ -76,13 +76,16 @@ void loadlines_layer_axis(const layer_context *c, const pane *p, double low, dou
     cairo_t *cr = c->cr;
     bool dark = c->view->dark;
     layer_pane(c, p);
-    /* Draw the numbers at both ends, and a third number in the middle if there is enough height. */
-    int parts = p->bottom - p->top > 3.5 * text_height(TEXT_SMALL) ? 2 : 1;
+    /* Draw the numbers at both ends, and a third number in the middle if there is enough height. In a pane that is
+     * lower than a line of text, draw only the number at the top. */
+    const double height = p->bottom - p->top;
+    const int parts = height > 3.5 * text_height(TEXT_SMALL) ? 2 : 1;
+    const int first = height < text_height(TEXT_SMALL) ? parts : 0;
     double step = (high - low) / parts;
     if (!any)
         text_draw(cr, "no values in the log", TEXT_SMALL, palette_muted(dark), TEXT_LEFT, c->layout->left + 10,
                   (p->top + p->bottom) / 2, 0);
-    for (int i = 0; any && i <= parts; i++) {
+    for (int i = first; any && i <= parts; i++) {
         double value = low + i * step;
         double y = y_of(&k, value);
         char label[32];

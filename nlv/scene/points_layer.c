@@ -21,10 +21,8 @@ static const drawing_point *point_of_row(const layer_context *c, unsigned row)
 void points_layer_back(const layer_context *c, const pane *p)
 {
     layer_pane(c, p);
-    double row_height = (p->bottom - p->top) / p->rows;
-    unsigned every = (unsigned)ceil(text_height(TEXT_NORMAL) / row_height);
     for (unsigned row = 0; row < p->rows; row++)
-        layer_row(c, p, row, row % every == 0 ? point_of_row(c, row)->name : "");
+        layer_row(c, p, row, point_of_row(c, row)->name);
 }
 
 /* Draws a glyph. Rows use the glyphs in turn, so that adjacent rows differ in shape and colour. */

@@ -62,6 +62,8 @@ void layer_pane(const layer_context *c, const pane *p)
     cairo_fill(c->cr);
 }
 
+enum { SMALL_ROW = 11 /* minimum distance of labels in small text */ };
+
 void layer_row(const layer_context *c, const pane *p, unsigned row, const char *label)
 {
     double y = layout_row_y(p, row);
@@ -70,8 +72,11 @@ void layer_row(const layer_context *c, const pane *p, unsigned row, const char *
     cairo_move_to(c->cr, c->layout->left, floor(y) + 0.5);
     cairo_line_to(c->cr, c->layout->right, floor(y) + 0.5);
     cairo_stroke(c->cr);
-    if (*label != '\0')
-        text_draw(c->cr, label, TEXT_NORMAL, palette_text(c->view->dark), TEXT_RIGHT, c->layout->left - 8, y,
+    /* Low rows have small labels. If the rows are lower than a line of small text, only some rows have labels. */
+    const double height = (p->bottom - p->top) / p->rows;
+    const text_size size = height < text_height(TEXT_NORMAL) ? TEXT_SMALL : TEXT_NORMAL;
+    if (row % (unsigned)ceil((size == TEXT_SMALL ? SMALL_ROW : text_height(size)) / height) == 0)
+        text_draw(c->cr, label, size, palette_text(c->view->dark), TEXT_RIGHT, c->layout->left - 8, y,
                   c->layout->left - 8 - 14);
 }
 
@@ -120,7 +125,14 @@ static bool has_violations(const store *s)
     return false;
 }
 
-static double draw_legend_entry(const layer_context *c, double x, color ink, const char *name)
+enum {
+    LEGEND_NAME_MIN = 100, /* the legend shortens a longer name if the space is smaller than the name */
+    LEGEND_MORE = 70,      /* space for the number of omitted colours */
+    LEGEND_WHOLE = 10000,  /* do not shorten the name */
+};
+
+/* Draws a colour and its name, which gets at most `max` units. Returns the place of the next entry. */
+static double draw_legend_entry(const layer_context *c, double x, color ink, const char *name, double max)
 {
     double y = c->layout->legend_y;
     palette_set(c->cr, ink, 1);
@@ -128,8 +140,8 @@ static double draw_legend_entry(const layer_context *c, double x, color ink, con
     cairo_move_to(c->cr, x, y);
     cairo_line_to(c->cr, x + 16, y);
     cairo_stroke(c->cr);
-    text_draw(c->cr, name, TEXT_NORMAL, palette_text(c->view->dark), TEXT_LEFT, x + 21, y, 0);
-    return x + text_width(c->cr, name, TEXT_NORMAL) + 38;
+    text_draw(c->cr, name, TEXT_NORMAL, palette_text(c->view->dark), TEXT_LEFT, x + 21, y, max);
+    return x + MIN(text_width(c->cr, name, TEXT_NORMAL), max) + 38;
 }
 
 /*
@@ -176,22 +188,22 @@ static void draw_legend(const layer_context *c)
     cairo_t *cr = c->cr;
     size_t count = model_color_count(c->model);
     if (has_violations(c->store))
-        x = draw_legend_entry(c, x, palette_alarm(), "effect before its cause");
+        x = draw_legend_entry(c, x, palette_alarm(), "effect before its cause", LEGEND_WHOLE);
     if (model_found_requests(c->model) != NULL)
-        x = draw_legend_entry(c, x, palette_accent(c->view->dark), "found");
+        x = draw_legend_entry(c, x, palette_accent(c->view->dark), "found", LEGEND_WHOLE);
     if (count == 1 && (*model_color_text(c->model, 0) == '\0' || is_color_meaningless(c)))
         return;
     for (size_t i = 0; i < count; i++) {
         char *name = legend_text(c, model_color_text(c->model, i));
-        double width = text_width(cr, name, TEXT_NORMAL) + 30;
-        if (x + width + 60 > c->view->width && i + 1 < count) {
+        const double space = c->layout->right - x - 21 - (i + 1 < count ? LEGEND_MORE : 0);
+        if (space < MIN(text_width(cr, name, TEXT_NORMAL), LEGEND_NAME_MIN)) {
             char more[32];
             g_snprintf(more, sizeof more, "+ %zu more", count - i);
             text_draw(cr, more, TEXT_NORMAL, palette_muted(c->view->dark), TEXT_LEFT, x, y, 0);
             g_free(name);
             return;
         }
-        x = draw_legend_entry(c, x, palette_series(i, c->view->dark), name);
+        x = draw_legend_entry(c, x, palette_series(i, c->view->dark), name, space);
         g_free(name);
     }
 }

@@ -103,7 +103,7 @@ static void save(editor *e, char *path)
 {
     bool good = drawing_write(e->draft, path);
     char *text = good ? g_strdup_printf("Saved. To use this drawing again, run nlv --config %s", path)
-                      : g_strdup_printf("%s: %s", path, nl_error_message());
+                      : g_strdup(nl_error_message());
     editor_say(e, text);
     g_free(text);
     remember(e, path);

@@ -143,6 +143,76 @@ class Render(support.Case):
         self.assertIn("[point Oops]\nevent=Oops\n", text)
         self.assertEqual(self.render("b.png", "--config", config, self.log).returncode, 0)
 
+    def test_drawing_is_written_to_a_pipe_or_through_a_link(self):
+        pipe, link, target = (self.scratch / name for name in ["pipe", "link", "target.nlv"])
+        os.mkfifo(pipe)
+        reader = self.start("cat", pipe, stdout=subprocess.PIPE, text=True)
+        result = self.run_program(self.nlv, "--write-config", pipe, self.log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("[lifeline REQ.ID]", reader.communicate(timeout=60)[0])
+        self.assertTrue(pipe.is_fifo())
+        target.touch()
+        link.symlink_to(target)
+        self.assertEqual(self.run_program(self.nlv, "--write-config", link, self.log).returncode, 0)
+        self.assertTrue(link.is_symlink())
+        self.assertIn("[lifeline REQ.ID]", target.read_text())
+
+    def pixels_of(self, name, *arguments):
+        result = self.render(name, *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return read_png(self.scratch / name)[2]
+
+    def bands(self, rows, left, right, top=0, bottom=None):
+        """Returns the ranges of rows in which an area contains text, which is darker than a pane and its lines."""
+        inked = [any(max(pixel) < 200 for pixel in row[left:right]) for row in rows[top:bottom]]
+        starts = [y for y, ink in enumerate(inked) if ink and (y == 0 or not inked[y - 1])]
+        return [(top + y, top + next((e for e in range(y, len(inked)) if not inked[e]), len(inked))) for y in starts]
+
+    def test_long_names_stay_inside_of_the_picture(self):
+        hosts = [f"{name}-with-a-very-long-name.department-{name}.of-a-large-company.example.org" for name in "abc"]
+        lines = []
+        for i in range(60):
+            for step in range(4):
+                host = hosts[0 if step < 1 or step > 2 else 1 + i % 2]
+                event = f"Stage{step}.in.the.adapter.for.the.gateway.of.the.provider.of.payments"
+                lines.append(f"DATE=20260101120000.{i * 9000 + step * 1000:06d} HOST={host} PROG=p LVL=Usage NL.EVNT={event} REQ.ID=r{i}\n")
+        self.log.write_text("".join(lines))
+        rows = self.pixels_of("long.png", "--size", "900x600", self.log)
+        self.assertTrue(self.bands(rows, 300, 880, 30, 60), "the legend")
+        margin = [pixel for row in rows for pixel in row[886:]]
+        self.assertEqual(len(set(margin)), 1, "nothing is drawn in the right margin")
+
+    def test_each_of_many_rows_has_a_label(self):
+        config = self.scratch / "many.nlv"
+        config.write_text("".join(f"[point Point{i:02d}]\nevent=Load\n" for i in range(40)))
+        rows = self.pixels_of("points.png", "--size", "900x600", "--config", config, self.log)
+        self.assertEqual(len(self.bands(rows, 14, 70, 62, 550)), 40)
+
+    def test_numbers_of_low_loadlines_do_not_overlap(self):
+        config = self.scratch / "many.nlv"
+        config.write_text("".join(f"[loadline L{i:02d}]\nevent=Load\nfield=F{i}\n" for i in range(20)))
+        self.log.write_text("".join(f"DATE=2026010112000{at} HOST=h PROG=p LVL=Usage NL.EVNT=Load " +
+                                    " ".join(f"F{i}={10 * at}" for i in range(20)) + "\n" for at in range(10)))
+        rows = self.pixels_of("loads.png", "--size", "900x600", "--config", config, self.log)
+        numbers = self.bands(rows, 62, 89, 50, 550)
+        self.assertEqual(len(numbers), 20)
+        self.assertTrue(all(bottom - top < 10 for top, bottom in numbers), numbers)
+
+    def test_histogram_has_its_counts_above_the_bars(self):
+        self.log.write_text(nlv_window.branching_requests(2000, slow=set(range(0, 2000, 200))))
+        rows = self.pixels_of("histogram.png", "--size", "1000x600", self.log)
+        right = 979  # beyond the longest bar
+        top = next(y for y in range(456, 560) if rows[y][right] == rows[560][right])
+        slow = [y for y in range(top, 560) if any(red > 180 and blue < 60 for red, _, blue in rows[y][870:970])]
+        self.assertTrue(slow, "the bar of the slow requests")
+        self.assertGreaterEqual(slow[0], top + 13, "space for a line of text")
+
+    def test_quantiles_are_not_drawn_where_no_requests_are(self):
+        early = nlv_window.branching_requests(500)
+        self.log.write_text(early + early.replace("DATE=202601011200", "DATE=202601011201").replace("=r", "=s"))
+        rows = self.pixels_of("gap.png", "--size", "1000x600", self.log)
+        self.assertEqual(self.bands(rows, 400, 600, 470, 570), [])
+
     def ready_made(self):
         """Returns an environment in which nlv finds the ready-made drawings as if they were installed."""
         folder = self.scratch / "share" / "netlogger"

@@ -1199,6 +1199,90 @@ static void sides_of_spans_stay_together(void **state)
     }
 }
 
+/* Returns the unit of the loadline of a field of an event. Sets *name to its name. */
+static const char *unit_of_loadline(const drawing *d, const char *event, const char *field, const char **name)
+{
+    for (guint i = 0; i < d->loadlines->len; i++) {
+        const drawing_loadline *l = g_ptr_array_index(d->loadlines, i);
+        if (strcmp(l->event, event) == 0 && strcmp(l->field, field) == 0) {
+            *name = l->name;
+            return l->unit;
+        }
+    }
+    *name = NULL;
+    return NULL;
+}
+
+static void assert_loadline(const drawing *d, const char *event, const char *field, const char *name, const char *unit)
+{
+    const char *found, *its_unit = unit_of_loadline(d, event, field, &found);
+    assert_non_null(found);
+    assert_string_equal(found, name);
+    assert_string_equal(its_unit, unit);
+}
+
+static void assert_no_loadline(const drawing *d, const char *event, const char *field)
+{
+    const char *found;
+    assert_null(unit_of_loadline(d, event, field, &found));
+}
+
+/* Sensors measure many kinds of things. Threads of a kernel have numbers that only identify. */
+static void loadlines_show_many_kinds_of_measurements(void **state)
+{
+    (void)state;
+    trace *t = trace_new();
+    for (int i = 0; i < 50; i++) {
+        char a[16], b[16], c[16];
+        int64_t time_ns = (int64_t)i * 1000000;
+        snprintf(a, sizeof a, "%d", 7 * i % 100);
+        snprintf(b, sizeof b, "%d.5", 11 * i % 90);
+        snprintf(c, sizeof c, "%d", 5 + i % 4);
+        add_text_record(t, time_ns, "Core", (const char *const[]){"CPU.ID", c, "CPU.BUSY", a, "CPU.IDLE", b, NULL});
+        add_text_record(t, time_ns + 1, "Net", (const char *const[]){"NET.IN", a, "NET.OUT", b, "WAITED.MS", c, NULL});
+        add_text_record(t, time_ns + 2, "Processor",
+                        (const char *const[]){"CPU.BUSY", a, "CPU.IDLE", b, "CPU.COUNT", c, NULL});
+        add_text_record(t, time_ns + 3, "Pool", (const char *const[]){"WAITED.MS", b, "USED", a, NULL});
+        add_text_record(t, time_ns + 4, "Tank", (const char *const[]){"LEVEL", b, NULL});
+        add_text_record(t, time_ns + 5, "Switch",
+                        (const char *const[]){"CPU", a, "TID", c, "PREV.PID", b, "TARGET.CPU", a, NULL});
+    }
+    trace_sort(t);
+    drawing *d = infer_drawing(t);
+    assert_int_equal(d->loadlines->len, 6);
+    assert_loadline(d, "Net", "NET.IN", "NET.IN", "");
+    assert_loadline(d, "Net", "NET.OUT", "NET.OUT", "");
+    assert_loadline(d, "Processor", "CPU.BUSY", "CPU.BUSY", "%");
+    assert_loadline(d, "Pool", "WAITED.MS", "WAITED.MS", "ms");
+    assert_loadline(d, "Tank", "LEVEL", "LEVEL", "");
+    assert_loadline(d, "Processor", "CPU.IDLE", "CPU.IDLE", "%");
+    drawing_free(d);
+    trace_free(t);
+}
+
+static void loadlines_of_the_same_field_have_different_names(void **state)
+{
+    (void)state;
+    trace *t = trace_new();
+    for (int i = 0; i < 10; i++) {
+        char value[16];
+        snprintf(value, sizeof value, "%d.5", i);
+        add_text_record(t, i, "Core", (const char *const[]){"CPU.ID", value, "CPU.BUSY", value, NULL});
+        add_text_record(t, i, "Processor", (const char *const[]){"CPU.BUSY", value, NULL});
+        add_text_record(t, i, "Switch", (const char *const[]){"CPU", value, "TID", value, "NEXT.PID", value, NULL});
+    }
+    trace_sort(t);
+    drawing *d = infer_drawing(t);
+    assert_int_equal(d->loadlines->len, 2);
+    assert_loadline(d, "Core", "CPU.BUSY", "CPU.BUSY of Core", "%");
+    assert_loadline(d, "Processor", "CPU.BUSY", "CPU.BUSY of Processor", "%");
+    assert_no_loadline(d, "Core", "CPU.ID");
+    assert_no_loadline(d, "Switch", "CPU");
+    assert_no_loadline(d, "Switch", "NEXT.PID");
+    drawing_free(d);
+    trace_free(t);
+}
+
 /* ---- inferred edges ---- */
 
 enum { SERVICE_REQUESTS = 2000, LEARNED = 500, PLACES = 4, TRUE_NAMES = 64 };
@@ -1641,6 +1725,8 @@ int main(void)
         cmocka_unit_test(two_calls),
         cmocka_unit_test(repeated_calls_on_other_hosts),
         cmocka_unit_test(sides_of_spans_stay_together),
+        cmocka_unit_test(loadlines_show_many_kinds_of_measurements),
+        cmocka_unit_test(loadlines_of_the_same_field_have_different_names),
         cmocka_unit_test(pages_without_parents),
         cmocka_unit_test(blocks_without_parents),
         cmocka_unit_test(services_through_a_log),
