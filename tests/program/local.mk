@@ -119,3 +119,5 @@ endif
 # busy, and one after the other.
 tests/program/test_connections.log: $(filter-out tests/program/test_connections.log,$(TEST_LOGS))
 tests/program/test_http_example.log: $(filter-out tests/program/test_connections.log tests/program/test_http_example.log,$(TEST_LOGS))
+tests/program/test_nlkernel_trace.log: $(filter-out tests/program/test_connections.log tests/program/test_http_example.log \
+	tests/program/test_nlkernel_trace.log,$(TEST_LOGS))
