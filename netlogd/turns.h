@@ -76,7 +76,7 @@ static inline bool turns_is_waiting(const turn *client)
     return client->place > 0;
 }
 
-/* Returns the maximum number of units of work of one turn so far. */
+/* Returns the work of the longest turn so far, in units. */
 uint64_t turns_work_max(void);
 
 /* Forgets the past work of all clients. Call it when no client has bytes to read. */

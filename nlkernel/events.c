@@ -11,7 +11,9 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
-/* In an array with at most this number of elements, each element becomes a field. A longer array is written as bytes.
+/*
+ * Maximum number of elements of an array whose elements become separate fields. The elements must be integers of 2, 4
+ * or 8 bytes. Any other array becomes one field with its bytes.
  */
 enum { ELEMENTS_MAX = 16 };
 

@@ -298,7 +298,10 @@ static void go_through(driver *d)
 
 /* ---- real time ---- */
 
-/* Appends lines from one file to another at a given rate until the process is killed. Counts the lines in *written. */
+/*
+ * Appends lines from one file to another at a given rate until the process is killed. Adds the number of appended lines
+ * to *written.
+ */
 static void drive_grow(const char *from, const char *to, double rate, volatile uint64_t *written)
 {
     int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);

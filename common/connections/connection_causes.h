@@ -28,7 +28,7 @@
 enum { CONNECTIONS_MAX = 1 << 18 };
 
 typedef enum connection_cause {
-    CAUSE_HANDSHAKE,        /* the connection was not established yet; a TcpClose record has the exact time */
+    CAUSE_HANDSHAKE,        /* the connection was not established yet; exact if a TcpClose record has the duration */
     CAUSE_SENDER_IDLE,      /* the sending program wrote no data, or too little */
     CAUSE_SENDER_HOST,      /* the same, while it waited for a processor or a disk of its host */
     CAUSE_SEND_BUFFER,      /* the send buffer was full of data in flight */

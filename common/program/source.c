@@ -64,7 +64,10 @@ void program_pause(void)
 
 enum { HEAD_SIZE = 64 << 10 };
 
-/* Returns the next bytes of a regular file. *size is 0 at its end, and for other kinds of files. */
+/*
+ * Returns at most HEAD_SIZE bytes from the position of a regular file. Sets *size to 0 at the end of the file, after a
+ * read error, and for other kinds of files. The caller frees the result.
+ */
 static char *read_head(const nl_source *source, size_t *size)
 {
     int fd = nl_source_file(source);

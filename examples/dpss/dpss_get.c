@@ -30,7 +30,7 @@ typedef struct server {
     char *address; /* the memory that holds host and port */
     const char *host;
     const char *port;
-    atomic_uint_least64_t next; /* number of this server's blocks that the streams have requested */
+    atomic_uint_least64_t next; /* index of the next block to request, among this server's blocks */
     atomic_uint_least64_t blocks;
     atomic_uint_least64_t bytes;
     atomic_int_least64_t last_ns; /* completion time of this server's latest block */

@@ -78,7 +78,10 @@ bool file_content_is_packed(file_content *c)
     return c->packed;
 }
 
-/* Begins to decompress the content again if it has been read beyond the offset. */
+/*
+ * Opens the compressed content at its beginning if it is not open, or has been read beyond the offset. Returns false on
+ * failure.
+ */
 static bool rewind_packed(file_content *c, uint64_t offset)
 {
     char name[40];

@@ -94,7 +94,10 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence);
 /* Returns whether the output stores clean lines of this text format unchanged, and needs no fields of their records. */
 bool output_wants_lines(const output *out, nl_format format);
 
-/* Returns how many of these lines, from 1 to `count`, complete the current batch. */
+/*
+ * Returns the number of these lines to add to the current batch, from 1 to `count`. The last of them fills the batch,
+ * or is the last line.
+ */
 size_t output_count_due(const output *out, const struct nl_scanned_line *lines, size_t count);
 
 /*

@@ -98,7 +98,7 @@ static void report_kept(retention *r, const old_file *file, const char *reason, 
     r->reported = file->number;
 }
 
-/* Deletes a file that is due. Returns false if it must stay; newer files then stay, too. */
+/* Deletes a file that is due. Returns false if it must stay; newer files then also stay. */
 static bool retention_delete(retention *r, const old_file *file, const char *reason, bool is_needed, nl_log *log)
 {
     if (is_needed) {

@@ -533,7 +533,7 @@ static void take_over_filter(loader *l, char *former)
     g_free(former);
 }
 
-/* A record that is read again for the filter. */
+/* The arguments of extract_selected for a record that the filter has selected. */
 typedef struct selected_record {
     extractor *extractor;
     uint64_t place;

@@ -23,18 +23,18 @@ typedef struct request_reading request_reading;
 request_reading *request_reading_new(model *m, const program_reading *reading);
 
 /*
- * Makes the reading select the records of requests for a filter, instead of listing the requests. Forgets what it has
- * read. Both filters, which the caller keeps, are members of filters (filters.h): `requests` selects requests, and
- * `alone` selects the records that belong to no request.
+ * Makes the reading select the records of requests for a filter, instead of listing the requests. Discards the
+ * previous results. Both filters, which the caller keeps, are members of filters (filters.h): `requests` selects
+ * requests, and `alone` selects the records that belong to no request.
  */
 void request_reading_select(request_reading *r, const request_filter *requests, const nl_filter *alone);
 
-/* Makes the reading find the requests that match a filter, which the caller keeps. Forgets what it has read. */
+/* Makes the reading find the requests that match a filter, which the caller keeps. Discards the previous results. */
 void request_reading_find(request_reading *r, const request_filter *requests);
 
 /*
- * Makes the reading add the requests that match a filter (NULL: all) to a side of a comparison. Forgets what it has
- * read. The caller keeps both.
+ * Makes the reading add the requests that match a filter (NULL: all) to a side of a comparison. Discards the
+ * previous results. The caller keeps the filter and the comparison.
  */
 void request_reading_compare(request_reading *r, const request_filter *requests, comparison *c, unsigned side);
 

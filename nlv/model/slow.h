@@ -36,7 +36,7 @@ char *slow_hosts(const model *m, const slow_line *slow);
 
 /*
  * Extends the time from slow->begin_ns to slow->end_ns until at least `count` requests of its lifeline begin in it. The
- * result is at most 60 times as long as the path, so that the lines of the path slant in a picture.
+ * result is at most 61 times as long as the path. In a longer time, the lines of the path would look vertical.
  */
 void slow_find_neighbours(const store *s, const slow_line *slow, unsigned count, int64_t *from_ns, int64_t *to_ns);
 

@@ -28,7 +28,7 @@ enum {
     STEPS_MAX = 50000,   /* maximum total number of steps of the requests, for drawing along graphs */
     MARKS_UP_TO = 1200,  /* maximum number of segments that are drawn with marks */
     BETWEEN = 2,         /* number of segments that are drawn in a column in addition to its extremes */
-    REACHING_MAX = 500,  /* maximum number of segments of a kind that are drawn beyond the right edge */
+    REACHING_MAX = 500,  /* maximum number of drawn segments of a kind that cross the right edge */
     WORK_MAX = 190000,   /* maximum total length of the lines of a frame, in units */
     FIND_MAX = 2000, /* maximum number of segments of a kind among which the search for the nearest segment chooses */
 };

@@ -1140,7 +1140,7 @@ static void add_text_record(trace *t, int64_t time_ns, const char *event, const 
 
 /*
  * Orders consist of parcels, which other events plan and map. Only the ends of a parcel's spans name the parcel, but
- * both sides name the order. If `begin_has_id`, the starts name the parcel, too.
+ * both sides name the order. If `begin_has_id`, the starts also name the parcel.
  */
 static drawing *infer_orders(bool begin_has_id)
 {

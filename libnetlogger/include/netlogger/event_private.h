@@ -118,9 +118,9 @@ static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 }
 
 /*
- * The writer thread may set the limit to 0 at any time. A plain load after a fence sees this change, too. A relaxed
- * atomic load would need one more instruction. Compilers would then no longer inline the call, and the event would need
- * 50 % more instructions.
+ * The writer thread may set the limit to 0 at any time. A plain load after the signal fence also sees the change. A
+ * relaxed atomic load would need one more instruction. Compilers would then no longer inline the call, and the event
+ * would need 50 % more instructions.
  */
 #if defined(__SANITIZE_THREAD__)
 #define NL_PRIVATE_LIMIT(ring) __atomic_load_n(&(ring)->limit, __ATOMIC_RELAXED)
