@@ -203,7 +203,7 @@ const nl_option agent_settings_rows[] = {
      .type = NL_OPTION_COPY,
      .value = "URL",
      NL_OPTION_MEMBER(agent_settings, url),
-     .help = "URL of this agent that the directory gives to clients",
+     .help = "URL that the directory gives to clients of this agent",
      .initial = "(the first --listen)"},
     {.name = "host",
      .type = NL_OPTION_COPY,
