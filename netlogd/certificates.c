@@ -289,7 +289,7 @@ static void certificates_print_use(const char *directory, char *const *hosts, si
            directory, directory, directory, directory);
     printf("\nOn the collector %s:\n"
            "  netlogd --listen 'x-netlogs://0.0.0.0?cert=/etc/netlogger/%s.crt&key=/etc/netlogger/%s.key&"
-           "ca=/etc/netlogger/ca.crt'\n",
+           "ca=/etc/netlogger/ca.crt' --output all.log\n",
            hosts[0], hosts[0], hosts[0]);
     printf("On each other host (here %s), for nlwrite and all other programs:\n"
            "  nlwrite --dest 'x-netlogs://%s%s%s?cert=/etc/netlogger/%s.crt&key=/etc/netlogger/%s.key&"

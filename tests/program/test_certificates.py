@@ -65,6 +65,7 @@ class Certificates(support.Case):
         self.assertIn(self.days("10.0.0.1"), (364, 365))
         self.assertIn(self.days("ca"), (3649, 3650))
         self.assertIn("netlogd --listen 'x-netlogs://", printed)
+        self.assertIn("--output all.log", printed)
         self.assertIn("--dest 'x-netlogs://collector.example.org?cert=", printed)
 
     def test_the_printed_commands(self):
