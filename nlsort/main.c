@@ -113,7 +113,7 @@ static const nl_option options[] = {
      .minimum = 1000000,
      NL_OPTION_MEMBER(arguments, window_ns),
      .help = "Sort live input by time. nlsort holds each record until a record that is DURATION later arrives, or "
-             "until nothing arrives for DURATION. It writes late records at once, and reports their number"},
+             "until nothing arrives for DURATION. nlsort writes late records immediately, and reports their number"},
     {.name = "late",
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, late),
