@@ -495,7 +495,7 @@ static bool search_segment(const nl_value_search *v, const nl_value_segment *s, 
     return any;
 }
 
-/* Opens the index at `path`. Returns -1 if there is none. */
+/* Opens the index of the file at `path`. Returns a descriptor that the caller closes, or -1 on failure. */
 static int open_value_index(const char *path)
 {
     struct stat status;

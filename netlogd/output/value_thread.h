@@ -21,10 +21,10 @@ typedef struct value_job value_job;
 value_job *value_thread_add(const char *path, uint64_t inode, uint64_t size, nl_format format,
                             const value_choice *choice);
 
-/* Tells that the time index of the file has all pieces up to `end`. */
+/* Reports that the time index of the file has all pieces up to the offset `end`. */
 void value_thread_advance(value_job *job, uint64_t end);
 
-/* Tells that the time index is complete. The thread frees the job. */
+/* Reports that the time index is complete. The thread frees the job. */
 void value_thread_end(value_job *job);
 
 /* Allows the thread to start when there is a file to index. Must be called after netlogd has been confined. */
