@@ -24,15 +24,15 @@ enum {
 
 #define AHEAD_NS ((int64_t)ASSEMBLER_IDLE_S * NL_NS_PER_SECOND)
 
-/* The group that the record of one event names. */
+/* The number of the group that the record of an event names. */
 typedef struct group_mark {
     uint32_t order; /* position of the event in the request (request_event.order) */
     uint32_t by;
 } group_mark;
 
 /*
- * A request that is not over. It is in one of the assembler's lists, which are sorted by the arrival of the requests'
- * latest events.
+ * A request that has not been handed out. Until the request is over, it is in one of the assembler's lists. The lists
+ * are sorted by the arrival of the requests' latest events.
  */
 typedef struct open_request open_request;
 struct open_request {
@@ -41,7 +41,7 @@ struct open_request {
     request_event *events;
     uint32_t count, capacity;
     nl_buffer payloads;
-    int64_t latest_ns;  /* the latest time of an event */
+    int64_t latest_ns;  /* time of the latest event */
     uint32_t by;        /* number of the group; 0: unknown */
     uint32_t name_size; /* size of `name` in bytes, including the NUL */
     GArray *marks;      /* group_mark, while learning; otherwise NULL */
@@ -69,12 +69,12 @@ struct assembler {
     GPtrArray *learning;   /* open_request: requests that are over but not handed out, because learning has not ended;
                               NULL after learning */
     uint32_t round_count;  /* while learning: number of events that repeated the first event of their request */
-    size_t memory;
-    uint64_t overlapping; /* see assembler_overlapping */
-    uint64_t unselected;  /* see assembler_unselected */
-    uint32_t usual_count; /* number of events of the request that ended last, between EVENTS_MIN and EVENTS_USUAL_MAX;
-                             the initial capacity of new requests */
-    int64_t now_ns;       /* the time of the log (see advance) */
+    size_t memory;         /* bytes of all open_requests */
+    uint64_t overlapping;  /* see assembler_overlapping */
+    uint64_t unselected;   /* see assembler_unselected */
+    uint32_t usual_count;  /* number of events of the request that ended last, between EVENTS_MIN and EVENTS_USUAL_MAX;
+                              the initial capacity of new requests */
+    int64_t now_ns;        /* the time of the log (see advance) */
     /* The latest consecutive events that are more than AHEAD_NS ahead of now_ns. */
     int64_t ahead_ns; /* the earliest time of these events */
     uint32_t ahead_host, ahead_count;
@@ -106,7 +106,7 @@ static size_t memory_of(const open_request *r)
 {
     size_t marks = r->marks != NULL ? r->marks->len : 0;
     return sizeof *r + r->capacity * sizeof *r->events + r->payloads.capacity + r->name_size +
-           2 * marks * sizeof(group_mark) + 64; /* 64: approximate size of the request's entry in the table */
+           2 * marks * sizeof(group_mark) + 64; /* 64: approximate bytes of the request's entry in the table */
 }
 
 static void open_request_free(assembler *a, open_request *r)
@@ -191,7 +191,6 @@ static uint32_t rarest_host(const assembler *a, const request_event *events, uin
     return rarest;
 }
 
-/* Removes the first `count` events, which were handed out. */
 static void drop_events(assembler *a, open_request *r, uint32_t count)
 {
     a->memory -= memory_of(r);
@@ -294,8 +293,8 @@ typedef struct thread_state {
 } thread_state;
 
 /*
- * Returns an array with a state for each of a thread's sorted events, followed by an element that marks its end. The
- * caller frees it with g_free.
+ * Returns an array with a state for each of a thread's sorted events, and a sentinel. The caller frees the array with
+ * g_free.
  */
 static thread_state *find_states(const assembler *a, const open_request *r)
 {
@@ -316,9 +315,9 @@ static thread_state *find_states(const assembler *a, const open_request *r)
 
 /*
  * Hands out the outermost spans of a thread that ended before before_ns, and keeps the other events. INT64_MAX means
- * that no more events will arrive. If the record of an end was lost, the number of open spans never returns to its
- * former value. The outermost span then counts as ended where a span of the same name begins. The loss is certain only
- * after all events of the thread, or more than LATER_EVENTS_MIN later events, have arrived.
+ * that no more events will arrive. If the record of an end was lost, the number of open spans stays too large. In this
+ * case, the outermost span counts as ended when another span of the same name begins. The loss is certain only after
+ * all events of the thread, or more than LATER_EVENTS_MIN later events, have arrived.
  */
 static void split_thread(assembler *a, open_request *r, int64_t before_ns)
 {
@@ -380,7 +379,7 @@ static int by_order(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Returns the group of the round [from, to): its rarest host, or the first group that a record of the round names. */
+/* Returns the group of the round [from, to): its rarest host, or the first group that its records name, or 0. */
 static uint32_t group_of_round(const assembler *a, const open_request *r, uint32_t from, uint32_t to)
 {
     if (a->by_host)
@@ -414,8 +413,8 @@ static uint32_t learn_round(assembler *a, const request_event *events, uint32_t 
 }
 
 /*
- * Learns from each round of a request that is over. `over` is true if the last round is over too. Returns the number of
- * rounds from which the function has learned.
+ * Learns from the rounds of a request. Omits the last round unless `over` is true. Returns the number of rounds from
+ * which the function has learned.
  */
 static uint32_t learn_rounds(assembler *a, const open_request *r, bool over, learning_pass pass)
 {
@@ -472,8 +471,8 @@ static bool learns_from(const assembler *a, const open_request *r)
 }
 
 /*
- * Returns the requests that are not over and from which the module learns: first the complete requests, then the
- * others, each sorted by their latest event. Sorts their events by time.
+ * Returns the requests in the lists from which the module learns. Complete requests are first, and requests that have
+ * been idle longer are before others. Sorts the events of these requests by time. The caller frees the array.
  */
 static GPtrArray *find_unfinished(const assembler *a)
 {
@@ -488,8 +487,7 @@ static GPtrArray *find_unfinished(const assembler *a)
 }
 
 /*
- * Ends the learning. Hands out the requests that were kept for learning, and the rounds of other requests that are
- * over.
+ * Ends the learning. Hands out the requests that were kept for learning, and the ended rounds of the other requests.
  */
 static void finish_learning(assembler *a)
 {
@@ -540,7 +538,7 @@ static open_request *oldest_request(const assembler *a)
     return a->lists[1].oldest != NULL ? a->lists[1].oldest : a->lists[0].oldest;
 }
 
-/* Returns whether `first` begins a span, and `last` ends a span of the same name and place. */
+/* Returns whether `first` begins the span that `last` ends. */
 static bool is_pair(const assembler *a, const request_event *first, const request_event *last)
 {
     uint32_t begun, ended;
@@ -562,8 +560,8 @@ static bool is_complete(const assembler *a, const open_request *r)
 }
 
 /*
- * Called if memory is short before any request has ended. The requests that have been idle longest are probably over.
- * Therefore, their last events vote, which may complete other requests, and the module learns from them.
+ * Ends the learning early, because memory is short. The requests that have been idle longest are probably over.
+ * Therefore, their last events vote. These votes may complete other requests.
  */
 static void learn_early(assembler *a)
 {
@@ -674,8 +672,8 @@ static uint32_t group_of_record(assembler *a, const nl_record *record)
 }
 
 /*
- * Stores the group that the record of the latest event names, for the request and, while learning, for the event. 0
- * means that the record names no group.
+ * Stores the group of the latest event's record: as the request's group if the request has no group yet, and also for
+ * the event while learning. Ignores the group 0.
  */
 static void note_group(assembler *a, open_request *r, uint32_t by)
 {

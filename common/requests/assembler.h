@@ -1,16 +1,21 @@
 /*
- * Gathers the events of a stream of records into requests. Passes each request to the user as a graph when the request
- * is over ("hands out" the request).
+ * Gathers the events of a stream of records into requests. Hands out each request when it is over: passes its graph to
+ * the user.
  *
  * A request is complete when its latest event is of the kind with which most requests end. A trace is complete when its
- * root and its other spans have ended. A complete request is over ASSEMBLER_IDLE_S seconds of the log's time later, or
- * when its ID begins again (restarts.h). Other requests are over after ASSEMBLER_PAUSE_MAX_S seconds without an event.
- * Records may be out of order within these times. From the first ASSEMBLER_LEARNED requests, the module learns which
- * events cause which (precedence.h), and which first events are repeated steps (restarts.h). It hands out these
- * requests after the learning. Without IDs, each outermost span of a thread is a request. If several such spans
- * overlap, the module cannot know which records belong together. It counts these spans, and hands them out as one graph
- * whose member `overlaps` is true. Memory is bounded: beyond memory_max, the module hands out the requests that have
- * been idle longest early. Only one thread at a time may use an assembler.
+ * root and its other spans have ended. A complete request is over after ASSEMBLER_IDLE_S seconds of the log's time
+ * without an event. Other requests are over after ASSEMBLER_PAUSE_MAX_S seconds without an event. A request is also
+ * over when its ID begins another request (restarts.h). Records may be out of order by up to ASSEMBLER_IDLE_S seconds.
+ *
+ * From the first ASSEMBLER_LEARNED requests with ID fields, the module learns which events cause which (precedence.h),
+ * and which first events are repeated steps (restarts.h). The module hands out these requests after the learning.
+ *
+ * Without IDs, each outermost span of a thread is a request. If outermost spans overlap, the module cannot know which
+ * records belong together. The module counts these spans, and hands them out as one graph whose member `overlaps` is
+ * true.
+ *
+ * Memory is bounded: beyond memory_max, the module hands out requests early, complete requests first. Only one thread
+ * at a time may use an assembler.
  */
 #ifndef NETLOGGER_REQUESTS_ASSEMBLER_H
 #define NETLOGGER_REQUESTS_ASSEMBLER_H
@@ -36,9 +41,9 @@ typedef struct assembler assembler;
 typedef void assembler_take(void *user, const request_graph *graph, const char *name, uint32_t by, bool cut);
 
 /*
- * Appends the data that the user needs from a record (the payload) to `buffer`. The assembler stores the payload with
- * the event, or drops it if it has more than ASSEMBLER_PAYLOAD_MAX bytes. In a request's graph, it is at
- * graph->payloads + event->payload. The assembler calls this function in the order of the records.
+ * Appends the data that the user needs from a record (the payload) to `buffer`. The assembler drops a payload of more
+ * than ASSEMBLER_PAYLOAD_MAX bytes. The payload of an event is at graph->payloads + event->payload. The assembler calls
+ * this function in the order of the records.
  */
 typedef void assembler_pack(void *user, const nl_record *record, nl_buffer *buffer);
 
@@ -59,8 +64,8 @@ typedef struct assembler_options {
      */
     const char *by;
     const request_filter
-        *where;        /* `take` gets only the requests that match; NULL: all requests. The caller keeps the filter */
-    size_t memory_max; /* bytes */
+        *where;           /* `take` gets only matching requests and overlapping spans; NULL: all. The caller keeps it */
+    size_t memory_max;    /* bytes */
     assembler_pack *pack; /* NULL: events have no payload */
     assembler_take *take;
     assembler_take *rest; /* gets the events of threads that no span encloses; NULL: these events are dropped */
@@ -80,21 +85,21 @@ bool assembler_add(assembler *a, const nl_record *record);
 void assembler_finish(assembler *a);
 
 /*
- * Builds the graph of some events of a request that was handed out. `events` is the user's copy of these events. `g` is
- * a graph that the user made with the event names of assembler_reader. The function does not set g->payloads.
+ * Builds the graph of some events of a request that was handed out. `events` is the user's copy of these events. The
+ * user has made `g` with the event names of assembler_reader. The function does not set g->payloads.
  */
 void assembler_build_part(const assembler *a, request_graph *g, request_event *events, size_t count);
 
 /*
- * Returns the number of outermost spans without IDs in threads whose outermost spans overlap. The requests of these
- * spans are unknown.
+ * Returns the number of outermost spans in the graphs whose member `overlaps` is true. The requests of these spans are
+ * unknown.
  */
 uint64_t assembler_overlapping(const assembler *a);
 
 /* Returns the number of requests that do not match assembler_options.where. */
 uint64_t assembler_unselected(const assembler *a);
 
-/* Returns the text of a group's number; "" for requests without the field. */
+/* Returns the text of the group with the number `by`, or "" for 0. The assembler owns the text. */
 const char *assembler_by(const assembler *a, uint32_t by);
 
 /* Returns the reader, which has the names of events, hosts and programs in graphs. */

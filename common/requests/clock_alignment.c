@@ -22,7 +22,7 @@ typedef struct tree_item {
 } tree_item;
 
 struct clock_alignment {
-    request_graph *graph; /* the latest request, and the known bounds of its clocks */
+    request_graph *graph; /* the latest request */
     const clock_bounds *clocks;
     bool has_shifts;
     GHashTable *host_shifts; /* maps a host to its host_shift */
@@ -69,7 +69,7 @@ static int by_tree(const void *a, const void *b)
     return x->begin_ns != y->begin_ns ? compare_numbers(x->begin_ns, y->begin_ns) : compare_numbers(x->index, y->index);
 }
 
-/* The children of one span on one host: items from `from` to `to`. */
+/* The children of one span on one host: the items [from, to). */
 typedef struct host_group {
     guint from, to;
     const request_span *parent;
@@ -153,9 +153,9 @@ static void set_host_shift(clock_alignment *a, uint32_t host, int64_t shift_ns, 
     g_hash_table_insert(a->host_shifts, GUINT_TO_POINTER(host), g_memdup2(&found, sizeof found));
 }
 
-/* Counts the groups that a host calls or that are on the host, as evidence about the host's clock. */
+/* Evidence about the clock of a host, from the groups on the host and the groups that the host calls. */
 typedef struct clock_evidence {
-    uint32_t impossible, correct; /* numbers of groups that begin before, and that lie in, their parent */
+    uint32_t impossible, correct; /* numbers of groups that begin before their parent, and that lie within it */
 } clock_evidence;
 
 static void add_evidence(clock_alignment *a, uint32_t host, int64_t early_ns)
@@ -294,8 +294,8 @@ static bool find_group_shift(const clock_alignment *a, const host_group *group, 
 }
 
 /*
- * Returns the most precise host_pair for every two hosts that call each other; pairs that are not late come first. The
- * caller frees the array.
+ * Returns the best host_pair in each direction for every two hosts that call each other. Pairs that are not late are
+ * better than late pairs. Among these, the pair with the smallest margin is best. The caller frees the array.
  */
 static GArray *find_host_pairs(clock_alignment *a)
 {
@@ -345,8 +345,8 @@ static bool follow_pairs(clock_alignment *a, const GArray *pairs, bool late)
 }
 
 /*
- * Finds the shifts of hosts relative to a reference host, over up to HOST_HOPS_MAX pairs. Uses late children only as a
- * last resort.
+ * Finds the shifts of hosts relative to a reference host, in up to HOST_HOPS_MAX passes over the pairs. Uses late pairs
+ * only in passes in which no other pair gives a shift.
  */
 static void find_host_shifts(clock_alignment *a, uint32_t reference)
 {
@@ -379,14 +379,14 @@ static void align_group(clock_alignment *a, host_group *group)
     set_host_shift(a, group->host, shift_ns + more_ns, margin_of(group) < 0 ? 0 : margin_of(group));
 }
 
-/* Sorts the spans with parents by depth, parent and host. Returns the root of the largest tree. */
+/* Sorts the spans with parents by depth, parent and host. Returns the index of the root of the largest tree. */
 static uint32_t find_largest_tree(clock_alignment *a)
 {
     uint32_t best = 0, *counts = g_new0(uint32_t, a->graph->span_count), *roots = g_new(uint32_t, a->graph->span_count);
     g_array_set_size(a->items, 0);
     for (guint i = 0; i < a->graph->span_count; i++) {
         const request_span *s = SPAN(a, i);
-        uint64_t parent = (uint64_t)s->depth << 32 | s->parent; /* parents first */
+        uint64_t parent = (uint64_t)s->depth << 32 | s->parent;
         roots[i] = i;
         if (s->parent != REQUEST_NONE)
             g_array_append_val(a->items, ((tree_item){parent, s->host, i, s->begin_ns}));
@@ -402,7 +402,7 @@ static uint32_t find_largest_tree(clock_alignment *a)
     return best;
 }
 
-/* Shifts a root whose parent is missing, if other spans on its host were shifted. */
+/* Shifts a root whose parent is missing, if its host has a shift. */
 static void align_root(clock_alignment *a, uint32_t index)
 {
     request_span *s = SPAN(a, index);

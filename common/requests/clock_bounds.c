@@ -9,10 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-/* The state of a host's clock: its largest measured error and its largest reported error, or -1 if unknown. */
 typedef struct clock_state {
-    int64_t measured_ns, reported_ns;
-    uint64_t machine; /* hash of the machine's ID; 0: unknown */
+    int64_t measured_ns, reported_ns; /* the largest measured error and the largest reported error; -1: unknown */
+    uint64_t machine;                 /* hash of the machine's ID; 0: unknown */
 } clock_state;
 
 struct clock_bounds {

@@ -23,7 +23,7 @@ void clock_bounds_free(clock_bounds *b); /* NULL is allowed */
 /* Learns from a record of a host. Only records about clocks have an effect. */
 void clock_bounds_learn(clock_bounds *b, const nl_record *record, uint32_t host);
 
-/* Sets the maximum error of a host's clock. */
+/* Sets the maximum error of a host's clock in nanoseconds. */
 void clock_bounds_set(clock_bounds *b, uint32_t host, int64_t error_ns);
 
 /*

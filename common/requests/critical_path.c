@@ -39,7 +39,7 @@ typedef struct graph_node {
 typedef struct span_nodes {
     uint32_t around; /* index of the strand in which the span begins: the strand of its parent or of its thread */
     uint32_t begin, end;
-    uint32_t join; /* the join in that strand; REQUEST_NONE if the parent does not wait for the span */
+    uint32_t join; /* the join in the strand `around`; REQUEST_NONE if the parent does not wait for the span */
 } span_nodes;
 
 /* A range of nodes. A span's strand begins with the start of the span, and ends with its end. */
@@ -57,9 +57,9 @@ struct critical_path {
     size_t step_count;
     graph_node *nodes;
     strand *strands;
-    span_nodes *spans;      /* by span */
-    uint32_t *event_strand; /* by event: index of the strand of a point */
-    uint32_t *event_node;   /* by event */
+    span_nodes *spans;      /* indexed by span */
+    uint32_t *event_strand; /* indexed by event: index of the strand of a point */
+    uint32_t *event_node;   /* indexed by event: index of the event's node */
     request_step *path;
 };
 
@@ -247,8 +247,8 @@ static void find_strands(critical_path *p, const uint32_t *event_span)
 /* ---- the path ---- */
 
 /*
- * Returns the index of the fork of a span: the latest node of the strand around the span before the span begins.
- * Returns REQUEST_NONE if there is no such node.
+ * Returns the index of the fork of a span: the latest node of the strand around the span before the span begins. If
+ * there is no such node, returns the parent's start, or REQUEST_NONE for a span without a parent.
  */
 static uint32_t find_fork(const critical_path *p, uint32_t span)
 {
@@ -272,7 +272,10 @@ static uint32_t find_fork(const critical_path *p, uint32_t span)
     return s->parent != REQUEST_NONE ? around->first : REQUEST_NONE;
 }
 
-/* Returns the latest event since since_ns that causes `event` and belongs to another program, or REQUEST_NONE. */
+/*
+ * Returns the latest event since since_ns that causes `event` and belongs to another program. Examines the
+ * CAUSE_SCAN_MAX events before `event`. Returns REQUEST_NONE if there is no cause.
+ */
 static uint32_t find_cause(const critical_path *p, uint32_t event, int64_t since_ns)
 {
     const request_event *e = event_at(p, event);
@@ -288,8 +291,8 @@ static uint32_t find_cause(const critical_path *p, uint32_t event, int64_t since
 }
 
 /*
- * Returns the index of the event that a node represents. This is the node's own event or, for a join, the end of the
- * child. For a start or end without a record, it is the end event of the span. Returns REQUEST_NONE if that is also
+ * Returns the index of the event that a node represents: the node's own event or, for a join, the end event of the
+ * child. A start or end without a record represents the end event of its span. Returns REQUEST_NONE if this event is
  * missing.
  */
 static uint32_t event_of(const critical_path *p, uint32_t node)
@@ -387,7 +390,8 @@ static void reverse_path(critical_path *p)
     }
 }
 
-/* Returns the node of the request's last event. If spans were shifted, also updates the request's times. */
+/* Returns the index of the node of the request's last event. If spans were shifted, also updates the request's times.
+ */
 static uint32_t find_last_node(critical_path *p)
 {
     request_graph *g = p->graph;
@@ -470,7 +474,8 @@ static void add_edge(GArray *edges, uint32_t from, uint32_t to, bool inferred, b
 static void search_strand(const edge_search *e, uint32_t number, uint32_t until, uint32_t event, size_t *left)
 {
     const critical_path *p = e->p;
-    uint32_t covered = 0; /* nodes up to here need no edge: they precede the fork of a child whose end has one */
+    uint32_t covered =
+        0; /* nodes up to this index need no edge: they precede the fork of a child whose end has an edge */
     bool has_joined = false;
     for (;;) {
         uint32_t first = p->strands[number].first;

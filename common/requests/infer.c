@@ -587,7 +587,7 @@ static bool is_bytes(const char *name)
     return has_letters(name, "nbytes") || has_letters(name, "bytes");
 }
 
-/* Returns whether the numbers of a field identify something. They do not, in particular, measure it. */
+/* Returns whether the values of a field are identifiers, not measurements. */
 static bool is_identifying(const char *name, bool of_thread)
 {
     static const char *const identifiers[] = {"id", "pid", "tid", "uid", "gid"};
@@ -600,7 +600,7 @@ static bool is_identifying(const char *name, bool of_thread)
 
 /*
  * Returns whether a field may be a loadline. For records of spans, only the number of transferred bytes may be a
- * loadline. A record of a thread names the processor that runs the thread.
+ * loadline. In a record of a thread, the field "cpu" is the number of a processor, not a measurement.
  */
 static bool is_drawable(const char *name, bool of_span, bool of_thread)
 {

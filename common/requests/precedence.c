@@ -220,8 +220,8 @@ static void join_roles(precedence *p, uint16_t to, uint16_t from)
 }
 
 /*
- * A visit: the events of a request at one place, from first_ns to last_ns. Another visit begins when all spans at the
- * place have ended and the first span begins again.
+ * A visit: the events of a request in one program on one host (the place), from first_ns to last_ns. Another visit
+ * begins when all spans at the place have ended and the first span begins again.
  */
 typedef struct program_visit {
     uint32_t place;
@@ -504,10 +504,9 @@ static void choose_callers(precedence *p)
 }
 
 /*
- * Finds each role's former role: the role that the caller calls first, and for whose end it waits before it calls the
- * role. The caller has no event between the two. The visits of the two roles never overlap, and the time between them
- * varies less than the time since the caller's last event. If the two roles were concurrent, the time between them
- * would vary more.
+ * Finds each role's former role. The caller calls the former role first, waits for its end, and then calls the role.
+ * The visits of the two roles never overlap, and the time between them varies less than the time since the caller's
+ * last event. If the two roles were concurrent, the time between them would vary more.
  */
 static void choose_former_roles(precedence *p)
 {

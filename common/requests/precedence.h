@@ -49,10 +49,10 @@ void precedence_settle(precedence *p);
 
 /*
  * Returns the number of kinds of events that a request lacks, probably because their records were lost. Such an event
- * usually occurs together with an event that the request has, either once or as often as that event. The module
- * distinguishes lost records from optional events as follows. If records are lost at random, each of two such events is
- * missing about equally often. If one of them is optional, it is often missing, but the other event is never missing
- * when it occurs.
+ * usually occurs together with an event that the request has, either at least once or as often as that event. The
+ * module distinguishes lost records from optional events as follows. If records are lost at random, each of two such
+ * events is missing about equally often. If one of them is optional, it is often missing, but the other event is never
+ * missing when it occurs.
  */
 uint32_t precedence_count_missing(const precedence *p, const request_event *events, size_t count);
 

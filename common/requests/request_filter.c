@@ -85,7 +85,7 @@ static bool is_word(const char *at, size_t size, const char *word)
     return strlen(word) == size && strncasecmp(at, word, size) == 0;
 }
 
-/* Returns the length of the words "on critical path" at a position in bytes, or 0 if the text there is different. */
+/* Returns the length in bytes of the words "on critical path" at a position, or 0 if the text is different. */
 static size_t on_path_size(const char *at)
 {
     static const char *const words[] = {"on", "critical", "path"};

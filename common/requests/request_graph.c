@@ -343,8 +343,8 @@ static void end_open_spans(graph *g)
 }
 
 /*
- * Corrects the times of begin events that are in another time zone than the end of their span. Returns whether it has
- * corrected any time.
+ * Corrects the times of begin events that are in another time zone than the end of their span. Sets the times of these
+ * ends to the corrected begin plus the measured duration. Returns whether any time was corrected.
  */
 static bool correct_zones(graph *g)
 {
@@ -509,8 +509,8 @@ static uint32_t find_container(const graph *g, uint32_t around, const request_sp
 }
 
 /*
- * Sets the parent of each span without an explicit parent to the smallest span of its thread that encloses it. Sets the
- * span of each point in the same way.
+ * Sets the parent of each span that has no identifier and no explicit parent to the smallest span of its thread that
+ * encloses the span. Sets the span of each point in the same way.
  */
 static void find_enclosing(graph *g)
 {
@@ -542,8 +542,8 @@ static void find_enclosing(graph *g)
 }
 
 /*
- * Sets the parent of each span that no other span of its thread encloses to an enclosing span in the main thread of its
- * process or program (`kind`). The main thread is the thread with the first event of the process or program in this
+ * If a span without an identifier has no parent yet, sets its parent to an enclosing span in the main thread of its
+ * process or program (`kind`). The main thread is the thread with the first span of the process or program in this
  * request.
  */
 static void find_enclosing_threads(graph *g, lane_kind kind)

@@ -1,21 +1,18 @@
 /*
  * One request as a graph of spans and events, and its critical path (doc/concepts.md, "Requests").
- *
  * Spans come from explicit identifiers, from pairs of begin and end events, and from records with a duration. A span's
- * parent is the span that its record names. If the record names no parent, it is the smallest enclosing span of the
- * same thread, of the main thread of the process, or of the main thread of the program. If explicit parents do not join
- * two programs, precedence joins them (precedence.h); such edges are marked as inferred.
+ * parent is the span that its record names. If the record names neither a span nor a parent, the parent is the smallest
+ * enclosing span of the same thread, of the main thread of the process, or of the main thread of the program. If
+ * explicit parents do not join two programs, precedence joins them (precedence.h); such edges are marked as inferred.
  *
- * critical_path.h describes how the critical path is found. Each nanosecond between the first and the last event
- * belongs to one step of the path. A step is part of the self time of a span, or an edge, or unknown.
+ * Each nanosecond between the first and the last event belongs to one step of the critical path (critical_path.h).
  *
  * If the start or end of an explicit span is missing, the module estimates it from the span's children, because a span
  * contains its children. The member `problems` counts such spans. If hosts' clocks differ, clock_alignment.h corrects
  * the times of spans and of the path, but not the times of events.
- *
- * A build reuses the memory of the previous build. For any input, a build takes O(n log n) time and O(n) memory for n
- * events. `problems` counts inconsistent times, missing parents, and parents that form cycles. Only one thread at a
- * time may use a graph.
+ * A build reuses the memory of the previous build. For n events, a build takes O(n) memory and usually O(n log n) time.
+ * `problems` counts inconsistent times, missing parents, and parents that form cycles. Only one thread at a time may
+ * use a graph.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_GRAPH_H
 #define NETLOGGER_REQUESTS_REQUEST_GRAPH_H
@@ -66,7 +63,7 @@ static inline uint64_t request_event_kind(const request_event *e)
     return (uint64_t)e->program << 32 | e->name;
 }
 
-/* Returns the maximum error in nanoseconds of the start of a whole span, because its time and duration were rounded. */
+/* Returns the maximum error in nanoseconds of a whole span's start. The rounding of time and duration causes it. */
 static inline int64_t request_event_rounding(const request_event *e)
 {
     int64_t rounding_ns = 1000; /* rounding of the record's time; most records have microseconds */

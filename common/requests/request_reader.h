@@ -3,13 +3,13 @@
  * names of its fields.
  *
  * The trace ID names the request. If a record has no trace ID, the values of the ID fields name the request. If there
- * are no ID fields, the thread of the record names it. The reader uses the following fields, whose names may have any
- * case and any separators. TRACE.ID, SPAN.ID and PARENT.ID (or PARENT.SPAN.ID) are identifiers. DUR or DURATION is the
- * duration in seconds; DUR.MS, DURATION.NS and so on are in the named unit. If the record has the field ph of Chrome's
- * traces, the duration is in microseconds. START is the start of a span whose record has the time of its end. TID,
- * THREAD or THREAD.ID is the thread, PID is the process, and STATUS shows failures. Records of sensors belong to no
- * request. Times farther from 1970 than REQUEST_TIME_MAX are limited to that value. Only one thread at a time may use a
- * reader.
+ * are no ID fields, the thread or process of the record names the request. The reader uses the following fields, whose
+ * names may have any case and any separators. TRACE.ID, SPAN.ID and PARENT.ID (or PARENT.SPAN.ID) are identifiers. DUR
+ * or DURATION is the duration in seconds; DUR.MS, DURATION.NS and so on are in the named unit. If the record has the
+ * field ph of Chrome's traces, the duration is in microseconds. START is the start of a span whose record has the time
+ * of its end. TID, THREAD or THREAD.ID is the thread, PID is the process, and STATUS shows failures. Records of sensors
+ * belong to no request. Times farther from 1970 than REQUEST_TIME_MAX are limited to that value. Only one thread at a
+ * time may use a reader.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_READER_H
 #define NETLOGGER_REQUESTS_REQUEST_READER_H
@@ -29,7 +29,7 @@ void request_reader_free(request_reader *r); /* NULL is allowed */
 
 /*
  * Makes *event from a record. Returns a hash of the request's name, which is not 0. Returns 0 if the record belongs to
- * no request. event->order counts the calls; it determines the order of events with the same time.
+ * no request. event->order is the number of earlier events. Events with the same time are in this order.
  */
 uint64_t request_reader_take(request_reader *r, const nl_record *record, request_event *event);
 
@@ -38,15 +38,15 @@ void request_reader_learn(request_reader *r, const nl_record *record);
 const clock_bounds *request_reader_clocks(const request_reader *r);
 
 /*
- * Returns the name of the request to which the latest record belongs: the values of the ID fields, or the trace ID. The
- * caller frees the name with g_free. Call the function after request_reader_take, while the record is valid.
+ * Returns the name of the request to which the latest record of request_reader_take belongs: the trace ID, or the
+ * values of the ID fields. The caller frees the name with g_free. Call the function while the record is valid.
  */
 char *request_reader_name_request(const request_reader *r);
 
 /*
- * Sets *bytes to the number of bytes in the latest record (NBYTES or BYTES), and *what to the name in its field FILE.
- * If it has no FILE, the data of *what is NULL. Returns false if the record has no number of bytes. Call it while the
- * record is valid.
+ * Sets *bytes to the number of bytes (NBYTES or BYTES) in the latest record of request_reader_take, and *what to the
+ * value of the record's field FILE. Without this field, the data of *what is NULL. *what may point into `scratch`.
+ * Returns false if the number of bytes is missing or invalid. Call the function while the record is valid.
  */
 bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string *what,
                                char scratch[NL_FIELD_TEXT_SIZE]);

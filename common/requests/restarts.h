@@ -5,8 +5,8 @@
  * turn, such as a stream. Or the first event may be a step that one request repeats, such as a call that is retried. A
  * round is a first event and all events of the same ID before the next first event. A round has ended if IDs with this
  * kind of first event usually end with its last event. A round that has ended was a separate request in two cases: the
- * next round begins much later (after a longer time than rounds usually last), or IDs of its kind have many rounds. If
- * nearly all rounds were requests, rounds that have not ended also count as requests.
+ * pause before the next round is longer than rounds usually last, or IDs of its kind have many rounds. If nearly all
+ * rounds were requests, rounds that have not ended also count as requests.
  *
  * Memory is bounded: the module learns only about the first RESTARTS_KINDS_MAX kinds of first events. Only one thread
  * at a time may use the object.
@@ -30,8 +30,8 @@ void restarts_learn(restarts *r, const request_event *events, size_t count, bool
 void restarts_settle(restarts *r);
 
 /*
- * Returns whether an event may begin a new round, because it is of the same kind as the first event, and the event
- * before it (`last`) is of another kind.
+ * Returns whether an event may begin a new round. The event must be of the same kind as the first event. The event
+ * before it (`last`) must be of another kind, and must not be later.
  */
 bool restarts_repeats(const request_event *first, const request_event *last, const request_event *event);
 
