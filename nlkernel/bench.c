@@ -89,7 +89,7 @@ static bool measure_ftrace(bench *b, measurement *m)
     return ok;
 }
 
-/* Measures the kernel's ring buffer without a reader, which is the lower bound for every recorder that uses this
+/* Measures the kernel's ring buffer without a reader. The result is the lower bound for all recorders that use this
  * buffer. */
 static bool side_ftrace(bench *b, measurement *m)
 {
@@ -200,8 +200,8 @@ static int order_doubles(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Returns the nanoseconds per event that recording adds to the median without recording; at least 0. Each call causes 2
- * events. */
+/* Returns the nanoseconds per event by which `value`, in nanoseconds per call, exceeds the median without recording; at
+ * least 0. Each call causes 2 events. */
 static double added_per_event(const bench *b, double value, bool wall)
 {
     double base[ROUNDS_MAX] = {0};
@@ -231,7 +231,7 @@ static void bench_read_measurement(rules_run *run, const bench *b, size_t side, 
     nl_record_free(record);
 }
 
-/* Adds the percentiles of the durations of the calls in nlkernel's log. The "stopwatch" rules compute them. */
+/* Applies the "stopwatch" rules to nlkernel's log, and adds the percentiles of the call durations to the report. */
 static void bench_read_stopwatch(rules_run *run, const bench *b)
 {
     char where[64];

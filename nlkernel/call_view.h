@@ -10,7 +10,7 @@
 #include "symbol_map.h"
 
 typedef struct call_view {
-    const char *symbols;   /* path of a map or vmlinux; if NULL and filepaths is set, nlkernel searches for the file */
+    const char *symbols;   /* path of a map or vmlinux; NULL: nlkernel searches for a vmlinux if filepaths is set */
     const char *filepaths; /* directories and files, separated by commas; NULL: all */
     uint64_t min_count;
     size_t top;  /* maximum number of functions; 0: all */

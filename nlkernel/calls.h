@@ -43,11 +43,11 @@ typedef struct calls {
     GHashTable *by_ends; /* maps a caller and function to 1 plus the index of their edge */
     call_entry *entries; /* the entries whose callers calls_finish computes */
     size_t entry_count, entry_capacity;
-    uint64_t total; /* number of calls, or of samples */
-    uint64_t lost;
-    int64_t from_ns, to_ns;
-    bool timed;   /* some durations were measured */
-    bool samples; /* some records were samples */
+    uint64_t total;         /* number of calls, or of samples */
+    uint64_t lost;          /* number of lost events */
+    int64_t from_ns, to_ns; /* times of the earliest and latest call */
+    bool timed;             /* some durations were measured */
+    bool samples;           /* some records were samples */
     char kernel[96];
 } calls;
 
@@ -69,8 +69,8 @@ static inline const char *calls_name(const calls *c, uint32_t function)
 }
 
 /*
- * Returns the indices of all functions in descending order of heat, which is the number of calls to a function. The
- * caller frees them. With chains, the heat is at least the number of calls by the function, because some functions
+ * Returns the indices of all functions in descending order of heat. The caller frees the array. The heat is the number
+ * of calls to a function. With chains, the heat is at least the number of calls by the function, because some functions
  * occur only as callers.
  */
 uint32_t *calls_in_order(const calls *c, bool chains);

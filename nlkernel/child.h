@@ -1,6 +1,6 @@
 /*
- * The command that runs during a recording. Its process is created before the recording begins, so that the recording
- * can select it. child_start then starts the command. Not thread-safe.
+ * Runs a command during a recording. child_prepare creates the process before the recording begins, so that the
+ * recording can select the process. child_start then starts the command. Not thread-safe.
  */
 #ifndef NLKERNEL_CHILD_H
 #define NLKERNEL_CHILD_H
@@ -10,7 +10,7 @@
 
 typedef struct child {
     pid_t pid;    /* 0: no process */
-    int go_fd;    /* writing a byte to it starts the command; -1 afterwards */
+    int go_fd;    /* a byte that is written here starts the command; -1 after the start */
     int error_fd; /* receives errno if the command cannot be started */
     bool ended;
 } child;
@@ -25,12 +25,13 @@ bool child_start(child *c);
 void child_poll(child *c);
 
 /*
- * Terminates the process (SIGTERM) and waits for it. Returns false if the process is still running after five seconds.
+ * Terminates the process and waits for it. Sends SIGTERM if the command was started. Returns false if the process is
+ * still running after 5 seconds.
  */
 bool child_end(child *c);
 
-/* Runs a command and returns whether its exit status is 0. Writes its output to a file, or to nlkernel's standard
- * output if `output` is NULL. */
+/* Runs a command and returns whether its exit status is 0. Writes standard output and standard error of the command to
+ * the file `output`. If `output` is NULL, the command inherits these descriptors from nlkernel. */
 bool child_run(char *const *argv, const char *output);
 
 #endif

@@ -1,8 +1,7 @@
 /*
  * Chooses events of this kernel by patterns. The pattern sched:sched_switch chooses one event. The system, the event or
- * both may be shell patterns, as in sched:*. A pattern without a colon, such as sched, chooses all events of a system,
- * and all events with this name. sched.sched_switch, the name in records, is equivalent to sched:sched_switch. Not
- * thread-safe.
+ * both may be shell patterns, as in sched:*. A pattern without a colon or dot, such as sched, matches names of systems
+ * and names of events. sched.sched_switch, the name in records, is equivalent to sched:sched_switch. Not thread-safe.
  */
 #ifndef NLKERNEL_CHOICE_H
 #define NLKERNEL_CHOICE_H
@@ -25,8 +24,8 @@ bool event_names_read(event_names *names, const tracing *t);
 void event_names_free(event_names *names);
 
 /*
- * Chooses the events that match a pattern. If no event matches, returns false and sets the error, which suggests a
- * similar name.
+ * Chooses the events that match a pattern. If no event matches, returns false and sets the error. The error suggests a
+ * similar name if there is one.
  */
 bool event_names_choose(event_names *names, const char *pattern);
 
@@ -34,8 +33,9 @@ bool event_names_choose(event_names *names, const char *pattern);
 bool event_name_matches(const char *system, const char *event, const char *pattern);
 
 /*
- * Reads the descriptions of the chosen events. Leaves space in the list for KERNEL_EVENTS_TRACED_MAX more events.
- * Returns false and sets the error if the description of an event that was chosen by its full name cannot be read.
+ * Reads the descriptions of the chosen events. Leaves space in the list for KERNEL_EVENTS_TRACED_MAX more events. Skips
+ * events whose descriptions cannot be read. If such an event was chosen by its full name, frees the list, sets the
+ * error and returns false.
  */
 enum { KERNEL_EVENTS_TRACED_MAX = 4 };
 bool kernel_events_read(kernel_events *events, const event_names *names, const tracing *t);

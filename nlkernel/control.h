@@ -7,7 +7,7 @@
  *
  * A file describes a complete state: when the file changes, the recorder switches on all events that the file does not
  * switch off. Blank lines and lines that begin with # are ignored. The recorder accepts commands only from root and
- * from the user who started it. It identifies the sender by the socket's credentials. Not thread-safe.
+ * from the user who started it. The recorder identifies the sender by the socket's credentials. Not thread-safe.
  */
 #ifndef NLKERNEL_CONTROL_H
 #define NLKERNEL_CONTROL_H
@@ -34,15 +34,16 @@ typedef struct control {
     struct stat seen; /* state of the file when it was last applied; zeros if it was never applied or did not exist */
 } control;
 
-/* Opens the socket, and sets the file to watch. Everything is switched on. `path` may be NULL, and the file need not
- * exist. */
+/* Opens the socket, and sets the file to watch. The recording and all events are switched on. If the socket cannot be
+ * opened, `fd` is -1. Borrows `path`, which may be NULL. The file need not exist. */
 void control_open(control *c, const control_target *target, const char *path);
 void control_close(control *c);
 
 /* Receives and executes a command, and replies to the sender. Call it when fd is readable. */
 void control_answer(control *c);
 
-/* Applies the file if it has changed. Returns false and sets the error if a line is invalid or cannot be executed. */
+/* Applies the file if it has changed. Returns false and sets the error if the file cannot be read, or if a line is
+ * invalid or cannot be executed. The other lines are applied nevertheless. */
 bool control_poll_file(control *c);
 
 /* Sends a command to the recorder with a process ID, or to the only recorder if `pid` is 0. Returns false and sets

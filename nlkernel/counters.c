@@ -35,7 +35,8 @@ static const counter known[] = {
 };
 
 struct counted {
-    size_t slots;          /* numbers per group member in a sample: its value and, since Linux 6.0, its lost events */
+    size_t slots; /* numbers per group member in a sample: 2 (value and lost events) since Linux 6.0, otherwise 1
+                     (value) */
     int fds[COUNTERS_MAX]; /* descriptors of the counters; the first counter leads the group and has the buffer */
     int *event_fds;        /* descriptors of the tracepoints; the index is kernel_event.place */
     size_t counter_count, event_count;
@@ -44,7 +45,7 @@ struct counted {
     char *data;
     size_t size, mapped;
     uint64_t tail, taken; /* offset of the current sample, and its size in bytes */
-    char copy[1 << 16];   /* copy of a sample that wraps around the end of the buffer; its size has 16 bits */
+    char copy[1 << 16]; /* copy of a sample that wraps around the end of the buffer; samples are smaller than 64 KiB */
     uint64_t values[COUNTERS_MAX];
 };
 
@@ -71,8 +72,8 @@ bool counters_choose(counters *c, const char *names)
     return c->count > 0 || nl_error_false(NL_ERROR_INVALID, "names no counter");
 }
 
-/* Opens an event and returns its descriptor, or -1 with errno. If `slots` is 2, requests also the number of lost
- * events, which Linux before 6.0 does not support. */
+/* Opens an event and returns its descriptor, or -1 with errno. If `slots` is 2, also requests the number of lost
+ * events. Linux before 6.0 rejects this request. */
 static int open_event(struct perf_event_attr *attributes, int cpu, int group, size_t slots)
 {
     attributes->size = sizeof *attributes;

@@ -28,7 +28,8 @@ typedef struct counters {
     size_t count;
 } counters;
 
-/* Adds counters from a comma-separated list of names. Returns false and sets the error if a name is unknown. */
+/* Adds counters from a comma-separated list of names. Returns false and sets the error if a name is unknown, or if
+ * there are no names or too many names. */
 bool counters_choose(counters *c, const char *names);
 
 /* Moves the counters that a CPU has to the front, and returns their number. Sets `absence` in the other counters. */
@@ -63,7 +64,7 @@ bool counted_next(counted *c, counted_event *event);
 
 /*
  * Returns the total number of lost events, including losses that the buffer does not report because no event follows
- * them. Returns 0 before Linux 6.0, which does not count lost events.
+ * them. Returns 0 on failure, and before Linux 6.0, which does not count lost events.
  */
 uint64_t counted_lost(const counted *c);
 

@@ -177,8 +177,8 @@ static void find_namings(kernel_event *event)
 
 /* ---- reading ---- */
 
-/* Replaces the print format by an empty format, because it is slow to parse and not needed. Returns the new size in
- * bytes. */
+/* Replaces the print format with an empty format, because the print format is slow to parse and not needed. Returns the
+ * new size in bytes. */
 static size_t events_remove_print_format(char *text, size_t size)
 {
     static const char start[] = "\nprint fmt: ", none[] = "\"\"\n";

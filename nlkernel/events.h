@@ -35,7 +35,7 @@ typedef struct event_field {
     bool relative; /* the offset of a dynamic field counts from the end of the field's word, not from the start of the
                       record */
     bool element;  /* element of an array */
-    unsigned offset, size;
+    unsigned offset, size; /* position in the kernel's record, and size, in bytes */
 } event_field;
 
 /* The offsets and size, in bytes, of a thread's ID and name in an event that contains the name of a thread. */
@@ -68,7 +68,7 @@ typedef struct kernel_events {
     size_t id_count;
 } kernel_events;
 
-/* Reads the description of an event. Returns false and sets the error on failure. */
+/* Reads the description of an event. kernel_event_free frees it. Returns false and sets the error on failure. */
 bool kernel_event_read(const tracing *t, const char *system, const char *event, kernel_event *out);
 
 void kernel_event_free(kernel_event *event);
@@ -84,14 +84,14 @@ static inline nl_type event_field_type(const event_field *field)
     return field->kind == FIELD_BOOL ? NL_TYPE_BOOL : NL_TYPE_STRING;
 }
 
-/* Parses a description, and removes its print format. Call kernel_event_name first. Returns false and sets the error on
- * failure. */
+/* Parses a description of `size` bytes, and changes its text. Call kernel_event_name first. Returns false and sets the
+ * error on failure. */
 bool kernel_event_parse(kernel_event *out, char *text, size_t size);
 
 /* Initializes an event with copies of its names. */
 void kernel_event_name(kernel_event *out, const char *system, const char *event);
 
-/* Sets by_id and places. Call it once, when the list is complete. */
+/* Sets by_id, and `place` of each event. Call it once, when the list is complete. */
 void kernel_events_index(kernel_events *events);
 
 /* Returns the field that has this name in records, or NULL. */

@@ -99,7 +99,7 @@ bool functions_choose(const instance *i, functions_kind kind, const char *const 
 {
     bool ok = functions_offered(i, kind);
     if (ok) {
-        /* nlkernel starts the threads that read the buffers later; they inherit this setting. */
+        /* The threads that read the buffers start later, and inherit this setting. */
         instance_write(i, "options/function-fork", "1");
         instance_write_number(i, "set_ftrace_notrace_pid", getpid());
     }

@@ -25,7 +25,7 @@ typedef enum functions_kind {
  * failure. */
 bool functions_describe(kernel_events *events, const tracing *t, functions_kind kind, const kallsyms *symbols);
 
-/* Returns whether an instance supports the tracer of a kind other than FUNCTIONS_ANY. */
+/* Returns whether an instance supports the tracer of a kind other than FUNCTIONS_ANY. If not, sets the error. */
 bool functions_offered(const instance *i, functions_kind kind);
 
 /*

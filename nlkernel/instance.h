@@ -3,8 +3,8 @@
  *
  * The instance's name identifies the recorder by PID namespace, process ID and start time of the process. The next
  * nlkernel can therefore remove the instance of a recorder that was killed. When a recorder is killed, the kernel
- * closes the recorder's descriptor of the free_buffer file. This stops the instance and frees its buffers at once. Not
- * thread-safe.
+ * closes the recorder's descriptor of the free_buffer file. The kernel then stops the instance and frees its buffers.
+ * Not thread-safe.
  */
 #ifndef NLKERNEL_INSTANCE_H
 #define NLKERNEL_INSTANCE_H
@@ -18,7 +18,8 @@ typedef struct instance {
     int lock_fd;        /* descriptor that holds the lock, if the instance is for the shared buffers */
 } instance;
 
-/* Removes the instances of recorders that were killed. Returns their number. */
+/* Removes the instances of recorders that were killed, and restores the settings of the shared buffers that they
+ * changed. Returns the number of removed instances. */
 unsigned instance_clean_stale(const tracing *t);
 
 /*

@@ -3,8 +3,8 @@
  *
  * A server's record that begins a trace has the field CALL.ID. If nlkernel ran on the client's host, the record of the
  * client's call has the same ID in SPAN.ID. The first pass over the logs collects these IDs. The second pass writes all
- * records. It adds the parent to the server's record, and gives all records of the server's trace the trace ID of the
- * call.
+ * records. In the server's record, the second pass replaces CALL.ID with the parent. All records of the server's trace
+ * get the trace ID of the call.
  */
 #include "config.h"
 
@@ -54,7 +54,7 @@ typedef struct joiner {
     bool failed;
 } joiner;
 
-/* Returns a copy of a text field's value, which the caller frees, or NULL. */
+/* Returns a copy of a field's value as text, which the caller frees. Returns NULL if the record lacks the field. */
 static char *copy_field(const nl_record *record, const char *name)
 {
     nl_field field;

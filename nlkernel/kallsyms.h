@@ -8,7 +8,7 @@ typedef struct kallsyms kallsyms;
 
 /*
  * Parses text in the format of /proc/kallsyms, and returns the functions. Ignores lines of other forms, and symbols
- * that are not code. The caller frees the result.
+ * whose type is not t, T, w or W. The caller frees the result.
  */
 kallsyms *kallsyms_parse(const char *text, size_t size);
 

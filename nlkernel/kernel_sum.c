@@ -30,7 +30,7 @@ typedef struct kernel_sum {
     const char *name; /* event name of the records */
     struct sum_bpf *program;
     struct bpf_link *links[2];
-    char *by[SUM_FIELDS]; /* names of fields; NULL-terminated */
+    char *by[SUM_FIELDS]; /* names of fields; NULL in unused elements */
     bool has_program, has_caller;
 } kernel_sum;
 
@@ -42,7 +42,8 @@ struct kernel_sums {
 
 /* ---- the section ---- */
 
-/* Splits SYSTEM:EVENT or SYSTEM.EVENT into its parts. Returns false if the text has another form. */
+/* Splits SYSTEM:EVENT or SYSTEM.EVENT into its parts. Returns false if the text has another form, or if a part is
+ * longer than 63 bytes. */
 static bool split_event_name(const char *event, char system[64], char name[64])
 {
     size_t size = strcspn(event, ":.");
@@ -197,7 +198,8 @@ void kernel_sums_stop(kernel_sums *k)
 
 /* ---- the sums ---- */
 
-/* Returns whether a function implements locks. The report shows the caller of such a function instead. */
+/* Returns whether a function probably implements or traces locks, according to its name. CALLER is the first function
+ * on the stack that does not. */
 static bool implements_locks(nl_string name)
 {
     static const char *const parts[] = {"lock", "mutex",  "rwsem", "down_",       "rtmutex", "contention",

@@ -8,7 +8,7 @@
  *   by = FLAGS, LOCK.ADDR, PROG, CALLER
  *
  * `key` may contain TID and at most two fields of the event. `by` may contain PROG, CALLER and at most two fields of
- * the first event. Each sum becomes a record of the event NAME with the fields in `by`, COUNT, TOTAL.NS and MAX.NS. If
+ * the begin event. Each sum becomes a record of the event NAME with the fields in `by`, COUNT, TOTAL.NS and MAX.NS. If
  * `by` contains CALLER, the record also has STACK. Not thread-safe.
  */
 #ifndef NLKERNEL_KERNEL_SUM_H
@@ -29,7 +29,7 @@ kernel_sums *kernel_sums_start(const rules_file *file, const char *tracefs);
 /* Stops summing. */
 void kernel_sums_stop(kernel_sums *k);
 
-/* Passes each sum, as a record, to `take`. */
+/* Passes each sum, as a record, to `take`. The record is valid only during the call. */
 void kernel_sums_read(kernel_sums *k, void (*take)(void *user, const nl_record *record), void *user);
 void kernel_sums_free(kernel_sums *k);
 

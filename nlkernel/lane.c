@@ -107,7 +107,7 @@ static unsigned add_shape(lane *l, unsigned source, const kernel_event *event)
     return shape;
 }
 
-/* Returns the shape, in the current block, of an event of a thread with this name. */
+/* Returns the index of the current block's shape for an event of a thread with this name. */
 static unsigned shape_of(lane *l, task_name *name, const kernel_event *event)
 {
     if (__builtin_expect(name->generation != l->generation, 0)) {
@@ -263,8 +263,8 @@ static void lane_handle_loss(lane *l, const page_walk *walk)
     l->unaccounted_to_ns = to_ns;
 }
 
-/* Logs the losses that are not yet accounted for. The buffer must be empty. `last`: also check for losses after the
- * last page. */
+/* Logs the losses that are not yet accounted for. The buffer must be empty. If `last` is true, also logs losses after
+ * the last page. */
 static void settle_losses(lane *l, bool last)
 {
     if (!l->unaccounted && !last)
@@ -284,8 +284,8 @@ static void settle_losses(lane *l, bool last)
 /* ---- reading ---- */
 
 /*
- * Reads one page. Returns false if there is no page to read, and then sets *caught_up. Also sets *caught_up if the page
- * is less than half full, because the kernel is then still filling the page.
+ * Reads one page. Returns false if there is no page to read. Sets *caught_up to true if there is no page, or if the
+ * page is less than half full, because the kernel is then probably still filling the page.
  */
 static bool read_page(lane *l, bool *caught_up)
 {
@@ -346,8 +346,8 @@ static void log_dump(lane *l, const char *event, int64_t time_ns, uint64_t event
 
 /*
  * Reads the buffer up to the page that the kernel is filling. Without this limit, the loop might never end, because
- * reading may itself cause events. If `last` is true, recording is off, and the function reads everything. DUMP_MAX
- * limits the bytes.
+ * reading may itself cause events. If `last` is true, recording is off, and the function also reads that page. DUMP_MAX
+ * limits the bytes in both cases.
  */
 static void read_buffer(lane *l, bool last)
 {

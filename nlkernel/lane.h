@@ -1,9 +1,9 @@
 /*
  * A lane moves one CPU's events from its ring buffer to the sink, in a separate thread.
  *
- * The thread waits until the buffer is filled to the low-water mark or the interval is over. Then it reads pages,
- * converts their events and puts them into blocks of the lane's own numbered stream. If the kernel has overwritten
- * events, the lane skips as many sequence numbers, so that readers detect the gap. NetLogger.Dump.Begin and
+ * The thread waits until the buffer is filled to the low-water mark or the interval is over. Then the thread reads
+ * pages, converts the events and puts the records into blocks of the lane's own numbered stream. If the kernel has
+ * overwritten events, the lane skips as many sequence numbers, so that readers detect the gap. NetLogger.Dump.Begin and
  * NetLogger.Dump.Finish mark each period in which the lane has read events, so that readers can distinguish the
  * recorder's own load from that of other programs.
  */
@@ -55,10 +55,10 @@ typedef struct lane {
     int64_t block_since_ns; /* time of the block's first record, on the trace clock */
     nl_buffer out;          /* finished blocks that were not written yet */
 
-    uint64_t accounted; /* number of lost events that were logged */
-    bool unaccounted;   /* more events were lost, but their number is not known yet */
-    int64_t unaccounted_from_ns, unaccounted_to_ns;
-    int64_t last_ns; /* time of the latest event */
+    uint64_t accounted;                             /* number of lost events that were logged */
+    bool unaccounted;                               /* more events were lost, but their number is not known yet */
+    int64_t unaccounted_from_ns, unaccounted_to_ns; /* real time */
+    int64_t last_ns;                                /* real time of the latest event */
 
     uint64_t events;  /* number of recorded events */
     uint64_t invalid; /* number of events that are shorter than their declared format */

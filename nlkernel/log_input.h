@@ -1,6 +1,6 @@
 /*
- * The logs that the "report", "calls" and "graph" commands read, and the options that select records: --where, --since,
- * --until, --fraction and --reject. Not thread-safe.
+ * Reads the logs of the "report", "calls", "graph" and "join" commands, and selects records by the options --where,
+ * --since, --until, --fraction and --reject. Not thread-safe.
  */
 #ifndef NLKERNEL_LOG_INPUT_H
 #define NLKERNEL_LOG_INPUT_H

@@ -44,9 +44,8 @@ int main(int argc, char **argv)
 {
     program_start("nlkernel");
     rights_lower();
-    bool is_workload =
-        argc > 1 && strcmp(argv[1], "workload") ==
-                        0; /* workload is not in the list of commands, because only nlkernel itself calls it */
+    /* The list of commands does not contain workload, because only nlkernel itself calls it. */
+    bool is_workload = argc > 1 && strcmp(argv[1], "workload") == 0;
     int first = is_workload ? 1 : options_parse(&usage, argc, argv, NULL);
     size_t i = 0;
     while (strcmp(functions[i].name, argv[first]) != 0)

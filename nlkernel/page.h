@@ -17,7 +17,7 @@
 
 /* The layout of a page's header, from the file events/header_page. */
 typedef struct page_layout {
-    size_t commit_offset, commit_size; /* where the page stores the number of used bytes and some flags */
+    size_t commit_offset, commit_size; /* offset and size, in bytes, of the number of used bytes and the flags */
     size_t data_offset;
 } page_layout;
 
@@ -84,7 +84,7 @@ static inline bool page_begin(page_walk *walk, const page_layout *layout, const 
     return used > 0;
 }
 
-/* Gets the next event. Returns false at the end of the page. */
+/* Gets the next event, whose data stays in the page. Returns false at the end of the page or of its valid bytes. */
 static inline bool page_next(page_walk *walk, page_event *event)
 {
     enum { PADDING = 29, TIME_EXTEND = 30, TIME_STAMP = 31 };

@@ -210,8 +210,8 @@ static bool part_is_equal(part a, part b)
     return a.kind == b.kind && a.inexact == b.inexact && (a.kind != PART_TEXT || strcmp(a.text, b.text) == 0);
 }
 
-/* Combines the tests from the last to the first. Each test becomes (t && part after true) || (!t && part after
- * false), because a test leads only to later tests. */
+/* Combines the tests from the last to the first, because a test leads only to later tests. Each test t becomes (t &&
+ * part after true) || (!t && part after false). */
 static part combine_tests(const translation *t)
 {
     part known[NL_FILTER_TESTS_MAX];

@@ -48,7 +48,7 @@ static int64_t read_namespace_ns(void)
     return result;
 }
 
-/* Arms the timer with a time that is never reached. The kernel then reports when the clock is set. */
+/* Arms the timer with a distant time (2038). The kernel then reports when the clock is set. */
 static void arm_timer(realtime *r)
 {
     const struct itimerspec never = {.it_value.tv_sec = INT32_MAX};

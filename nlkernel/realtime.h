@@ -3,7 +3,7 @@
  *
  * The kernel stamps events with CLOCK_MONOTONIC (trace clock mono), and programs use CLOCK_REALTIME. NTP slews both
  * clocks equally, so their offset changes only when the real-time clock is set. nlkernel measures the offset
- * repeatedly, and at once when the kernel reports that the clock was set. A measurement reads the real-time clock
+ * repeatedly, and immediately when the kernel reports that the clock was set. A measurement reads the real-time clock
  * between two readings of the monotonic clock, and keeps the most precise of several attempts. For events before the
  * clock was set, the former offset applies. One thread measures; any thread may convert times.
  */
@@ -23,6 +23,7 @@ typedef struct realtime {
     int64_t namespace_ns;      /* offset that this process's time namespace adds to the monotonic clock */
 } realtime;
 
+/* Measures the offset, and arms the timer. */
 void realtime_start(realtime *r);
 void realtime_stop(realtime *r);
 

@@ -26,7 +26,8 @@ extern const nl_option reporting_rows[];
         "The report", rules_parameter_options, offsetof(settings, reporting.parameters)                                \
     }
 
-/* Prints the report, and draws it if requested. Returns an exit status. */
+/* Prints the report, or the distribution that `cdf` selects. Draws the report if `picture` is set. Returns an exit
+ * status. */
 int reporting_print(rules_run *run, const reporting_options *options);
 
 /* Prints the records of the logs as Perl hashes in KLogger's format. Returns an exit status. */
