@@ -3,10 +3,10 @@
  *
  *   bytes -> importer -> record -> sink (--where) -> exporter -> bytes
  *
- * A format is one file with an importer, an exporter, or both, and a row in importers.c or exporters.c. Importers and
- * exporters share only the state that the functions `head` and `share` make. Therefore, several threads can convert
- * pieces of an input at the same time, each with its own importer and exporter (nltools/pipeline). If a kind has
- * in_order, one thread converts all records. doc/formats.md describes the conversion of each format's fields.
+ * A format has an importer (a row in importers.c), an exporter (a row in exporters.c), or both. Importers and exporters
+ * share only the state that the functions `head` and `share` make. Therefore, several threads can convert pieces of an
+ * input at the same time, each with its own importer and exporter (nltools/pipeline). If a kind has in_order, one
+ * thread converts all records. doc/formats.md describes the conversion of each format's fields.
  */
 #ifndef NETLOGGER_CONVERT_CONVERT_H
 #define NETLOGGER_CONVERT_CONVERT_H
@@ -36,7 +36,7 @@ typedef struct importer importer;
 typedef struct report {
     uint64_t line; /* the first line is 1; 0 means unknown */
     uint64_t offset;
-    size_t reason, text, text_size; /* offsets in the sink's report_text */
+    size_t reason, text, text_size; /* offsets of reason and text in the sink's report_text, and bytes of the text */
 } report;
 
 /* Properties of an input that are not in its bytes. */
@@ -59,7 +59,7 @@ struct sink {
     bool undated;              /* the input has times with an unknown origin */
     bool strict;               /* ignore all records after malformed input */
     bool stopped;              /* later records are ignored; importers may return early */
-    uint64_t seen;             /* records */
+    uint64_t seen;             /* number of records */
     uint64_t records;          /* number of records that matched `where` */
     uint64_t unterminated;
     uint64_t losses[LOSS_COUNT];
@@ -114,9 +114,8 @@ typedef struct exporter_kind {
     bool text_only;   /* values lose their types */
     nl_format format; /* format of the library; unknown for a foreign format */
     /*
-     * Makes the state that all exporters of an output share; the caller calls it before it opens the exporters. May be
-     * NULL. drawing_path is an nlv configuration file that defines the lifelines, or NULL. Returns NULL after reporting
-     * an error.
+     * Makes the state that all exporters of an output share, before the exporters are opened; may be NULL. drawing_path
+     * is an nlv configuration file that defines the lifelines, or NULL. Returns NULL after reporting an error.
      */
     void *(*share)(const char *drawing_path);
     void (*unshare)(void *shared);
@@ -196,7 +195,7 @@ const importer_kind *importer_kind_detect_directory(const char *path);
 const exporter_kind *netlogger_exporter_kind(nl_format format);
 const importer_kind *netlogger_importer_kind(nl_format format);
 
-/* The rows of the other formats. Each file has the rows of one format. */
+/* The rows of the other formats. */
 extern const exporter_kind json_exporter, csv_exporter, xml_exporter, otlp_exporter, otlp_proto_exporter,
     chrome_exporter, perfetto_exporter, spans_exporter;
 extern const importer_kind json_importer, csv_importer, xml_importer, otlp_importer, otlp_proto_importer,

@@ -22,8 +22,8 @@ static const char order_name[] = CSV_ORDER;
 
 /*
  * Returns the end of a cell, which is a comma, the end of the row, or `end`. Returns NULL if there is no closing quote
- * before `end`. Sets *quoted. For a quoted cell, sets *close to the closing quote; the cell is malformed if other bytes
- * follow this quote.
+ * before `end`. Sets *quoted to whether the cell has quotes, and a closing quote within QUOTED_LIMIT bytes. If so, sets
+ * *close to the closing quote; the cell is malformed if other bytes follow this quote.
  */
 static const char *cell_end(const char *at, const char *end, bool *quoted, const char **close)
 {
@@ -288,8 +288,7 @@ static void csv_add_field(row_reader *r, size_t column, sink *s)
 }
 
 /*
- * Adds the fields in the order that the "#order" cell states. Returns false and sets the error if the cell is
- * malformed.
+ * Adds the fields in the order that the "#order" cell states. Returns false if the cell is malformed.
  */
 static bool csv_add_in_order(row_reader *r, nl_string order, sink *s)
 {

@@ -6,7 +6,7 @@
  * An entry becomes a record. Its time is _SOURCE_REALTIME_TIMESTAMP (the program sent the entry) or, if that is
  * missing, __REALTIME_TIMESTAMP (the journal received the entry). HOST is _HOSTNAME, PROG is SYSLOG_IDENTIFIER or
  * _COMM, and LVL is derived from PRIORITY. The event is the meaning of a well-known MESSAGE_ID, or otherwise
- * _TRANSPORT. All other fields of the entry become fields of the record.
+ * _TRANSPORT. All fields of the entry except those of HOST and PROG become fields of the record.
  */
 #include "config.h"
 

@@ -36,7 +36,7 @@ void json_fields_begin(json_fields *r, builder *b, const char *at, const char *e
 /* Reads the value of the member whose name is `key`. Returns false on an error. */
 bool json_take_value(json_fields *r, nl_string key);
 
-/* Adds a field for each member of the object. Returns false on an error. */
+/* Reads an object into standard fields and other fields of the record. Returns false on an error. */
 bool json_take_members(json_fields *r);
 
 #endif

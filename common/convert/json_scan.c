@@ -128,7 +128,7 @@ static __attribute__((noinline)) bool unescape_string(json_scan *j, const char *
     return true;
 }
 
-/* Returns the first byte that does not represent itself, which is '"', '\\' or a control character. */
+/* Returns the position of the first byte that is '"', '\\' or a control character, or `end`. */
 static const char *skip_plain(const char *at, const char *end)
 {
 #ifdef __SSE2__

@@ -72,7 +72,7 @@ bool json_next(json_scan *j, char close, bool *first);
 /* Reads the name of a member and the colon. Returns false on an error. */
 bool json_key(json_scan *j, nl_string *key);
 
-/* Converts decimal digits to a number. Returns false if the text has other characters or the number does not fit. */
+/* Converts a text of decimal digits to a number. Returns false for any other text, and if the number does not fit. */
 bool json_unsigned(nl_string text, uint64_t *value);
 
 /*

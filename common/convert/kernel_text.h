@@ -7,7 +7,10 @@
 
 #include "convert/builder.h"
 
-/* Removes "SECONDS.FRACTION:" from the beginning of *text. Returns false if the text has another form. */
+/*
+ * Removes "SECONDS.FRACTION:" from the beginning of *text, and converts it to nanoseconds. If the text has another
+ * form, returns false, and may have removed a part of it.
+ */
 bool kernel_text_time(nl_string *text, int64_t *time_ns);
 
 /* Sets the time of the record to the time of the option --base plus time_ns, which counts from the system boot. */

@@ -455,7 +455,7 @@ void otlp_end_source(otlp_encoder *e)
 
 /* ---- identifiers ---- */
 
-/* Returns the kind of identifier that a field with this name contains. Only the letters of the name matter. */
+/* Returns the kind of identifier that a field with this name contains. Ignores the case and separators of the name. */
 static otlp_id_kind id_kind_of(nl_string name)
 {
     static const struct {
@@ -529,7 +529,8 @@ static void encode_event(otlp_encoder *e, nl_string event)
 }
 
 /*
- * Returns the record's first field of this kind, or NULL if that is not a valid identifier with this number of digits.
+ * Returns the record's first field of this kind. Returns NULL if the record has no such field, or the field is not a
+ * valid identifier with this number of digits.
  */
 static const nl_field *find_context(const nl_record *record, otlp_id_kind kind, size_t digits)
 {

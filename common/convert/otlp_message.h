@@ -51,7 +51,7 @@ bool otlp_each(otlp_input *in, const otlp_value *list, bool (*take)(void *user, 
 
 /*
  * Read a string, an ID (as lower-case hexadecimal digits), or an integer. An absent value is read as an empty text or
- * 0. Return false on an error.
+ * 0. An ID of zeros is read as an empty text. Return false on an error.
  */
 bool otlp_text(otlp_input *in, const otlp_value *value, nl_string *text);
 bool otlp_id(otlp_input *in, const otlp_value *value, nl_string *text);

@@ -26,7 +26,7 @@ typedef struct stream_span {
 } stream_span;
 
 typedef struct stream_request {
-    const char *name; /* the values of the ID fields */
+    const char *name; /* the trace ID, the values of the ID fields, or the name of the outermost span of a thread */
     const stream_span *spans;
     size_t span_count;
     const size_t *points; /* numbers of the records that neither begin nor end a span, ordered by span */
@@ -58,7 +58,7 @@ bool request_stream_is_typed(const request_stream *s);
 /*
  * Returns the record with this number of the current request. Call it only during a call of user.request. `slot` is 0
  * or 1; the result is valid until the next call with the same slot. If the record is larger than 64 KiB, the result has
- * only a time and an event, and *whole is false.
+ * only a time, and *whole is false.
  */
 const nl_record *request_stream_record(request_stream *s, size_t number, int slot, bool *whole);
 

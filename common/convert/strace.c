@@ -3,10 +3,9 @@
  *
  * A call becomes two records, NAME.start and NAME.end, with the same number in CALL and the thread in TID. NAME.start
  * has the arguments in ARGS. NAME.end has the fields RET, RET.PATH (-y), ERRNO, ERROR, INFO (the text in parentheses)
- * and DURATION in seconds. Its ARGS are the arguments that strace prints when the call returns. A call with an unknown
- * duration (without -T, or if the call does not return) becomes one record, NAME. A signal becomes a record "signal".
- * The end of a process becomes a record "exit" or "killed". PROG is the last component of the path that the process
- * executed last.
+ * and DURATION in seconds. Its ARGS are the arguments that strace prints when the call returns. A call without a
+ * duration that strace prints on one line becomes one record, NAME. A signal becomes a record "signal". The end of a
+ * process becomes a record "exit" or "killed". PROG is the last component of the path that the process executed last.
  *
  * strace -tt prints no date (see import_about). The reader changes the day when a trace passes midnight.
  */
@@ -110,8 +109,8 @@ static void put_end(strace_reader *r, const call *c, const char *suffix, int64_t
 }
 
 /*
- * Tracks the program of a thread: execve changes it, and new processes inherit it. `begins` means that the call begins,
- * otherwise it returns.
+ * Tracks the program of a thread, which execve changes and new processes inherit. `begins` is false if the line
+ * contains only the end of the call.
  */
 static void follow_names(strace_reader *r, const call *c, bool begins, bool failed)
 {

@@ -41,7 +41,7 @@ bool strace_line_split(nl_string text, nl_string *arguments, strace_outcome *o);
 
 bool strace_outcome_is_failure(const strace_outcome *o);
 
-/* Converts digits to a number. Returns false if the number is not below `limit`. */
+/* Converts digits to a number. Returns false if there are no digits, or the number is not below `limit`. */
 bool strace_number_below(nl_string digits, uint64_t limit, uint64_t *number);
 
 /* Converts the digits after the decimal point of a number of seconds to nanoseconds. */

@@ -31,7 +31,10 @@ typedef struct strace_threads {
 
 void strace_threads_free(strace_threads *all);
 
-/* Returns the thread with this number. Adds a thread if the number is new. The pointer is valid until the next call. */
+/*
+ * Returns the thread with this number, or the only numbered thread for the number 0. Adds a thread if the number is
+ * new. The pointer is valid until the next call.
+ */
 strace_thread *strace_threads_get(strace_threads *all, uint32_t tid);
 
 /* Moves the current call of the thread without a number to t. Returns whether that thread was in a call. */
@@ -40,7 +43,10 @@ bool strace_threads_adopt(strace_threads *all, strace_thread *t);
 /* Records the end of a thread. A new thread may use its number again. */
 void strace_threads_end(strace_threads *all, strace_thread *t);
 
-/* Returns the number of a program's name. Copies the name if it is new. Returns 0 if there are too many names. */
+/*
+ * Returns the number of a program's name. Copies the name if it is new. Returns 0 if the name is empty or longer than
+ * 255 bytes, or there are too many names.
+ */
 uint16_t strace_threads_name(strace_threads *all, nl_string name);
 
 /* Returns the name of the program that a thread runs; data is NULL if it is unknown. */

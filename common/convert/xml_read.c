@@ -358,8 +358,8 @@ static void xml_read_report_error(xml_reader *r)
 }
 
 /*
- * Returns the number of bytes in the parser's buffer. Returns 0 if libxml2 cannot determine it because the encoding is
- * not UTF-8.
+ * Returns the number of bytes in the parser's buffer. Returns 0 if the encoding is not UTF-8, because libxml2 cannot
+ * determine the number in this case.
  */
 static int64_t waiting_size(const xml_reader *r)
 {
@@ -396,8 +396,8 @@ static void read_end(importer *base, sink *s)
 }
 
 /*
- * Returns the size of the whole records. The parser accepts any pieces; pieces of whole records make the output of
- * these records complete earlier.
+ * Returns the size of the whole records, or of all bytes if the data ends no record. The parser accepts any pieces;
+ * pieces of whole records make the output of these records complete earlier.
  */
 static size_t xml_read_cut_records(const char *data, size_t size)
 {
