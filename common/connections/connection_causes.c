@@ -56,10 +56,10 @@
 /* A program waits for its host if it waits for a processor in more than this share of the time. */
 #define WAITED 0.5
 
-/* A longer interval between two records is not spread over its slices. */
+/* An interval that spans more slices is added only to its last slice. */
 enum { SLICES_MAX = 64 };
 
-/* The table does not make slices longer than this when it limits their number. */
+/* When the table limits the number of slices, it doubles only slices that are shorter than this. */
 #define SLICE_NS_MAX (3600 * NL_NS_PER_SECOND)
 
 /* The kernel's clocks count in ticks of at most this length. */

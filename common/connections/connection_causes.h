@@ -13,8 +13,7 @@
  * their addresses, or, behind a translator of addresses (NAT), by their first sequence numbers. The receiver's records
  * decide whether the receiving program, its host or its buffer limited the window. Only totals of the two ends are
  * compared, so the hosts' clocks may differ. Records of the receiver alone show only its own limits; the rest of the
- * time is unknown. Of a connection that ended before the sensor measured it twice, only the handshake is known
- * (TcpClose).
+ * time is unknown. If a connection ended before the sensor measured it twice, only its handshake is known (TcpClose).
  *
  * Callers: nlstat and nldiag. Memory: about 2 kB per socket, and at most CONNECTIONS_MAX sockets; the module counts the
  * records of further sockets. Not thread-safe.
@@ -41,7 +40,7 @@ typedef enum connection_cause {
     CAUSE_PATH_QUEUE,       /* the same as CAUSE_PATH, and data waited in a queue on the path */
     CAUSE_POLICED,          /* the path dropped data above a rate, without a queue */
     CAUSE_REVERSE,          /* the acknowledgements waited in a queue on the way back */
-    CAUSE_UNKNOWN,          /* a counter decreased, or the sender's records are missing */
+    CAUSE_UNKNOWN,          /* a counter decreased, or records that show the cause are missing */
     CAUSE_COUNT
 } connection_cause;
 
@@ -85,7 +84,7 @@ typedef struct connection_result {
     double rtt_ns, rtt_min_ns;             /* mean and minimum; 0 if unknown */
     double window, send_buffer;            /* largest receive window of the peer; send buffer */
     double peer_buffer;                    /* receive buffer of the peer; 0 if its records are missing */
-    double mss, segments, retransmitted;   /* numbers of segments */
+    double mss, segments, retransmitted;   /* segment size in bytes; numbers of sent and of retransmitted segments */
     int64_t begin_ns, end_ns;              /* times of the first and the last record of the socket */
     double handshake_ns;                   /* duration of the handshake from TcpClose; 0 if unknown */
     bool brief;                            /* the connection ended before the sensor measured it twice */
@@ -114,7 +113,7 @@ void connection_table_add(connection_table *t, const nl_record *record);
  */
 GPtrArray *connection_table_finish(connection_table *t);
 
-/* Returns the length of the slices now. */
+/* Returns the present length of the slices in nanoseconds. */
 int64_t connection_table_slice_ns(const connection_table *t);
 
 /* Return the number of sockets in the table, and of records that were ignored because the table was full. */
@@ -130,10 +129,11 @@ const char *connection_distance_name(connection_distance distance);
 const char *connection_ends_name(connection_ends ends);
 
 /*
- * Returns the confidence in the share of a cause. It is "low" if there are fewer than 10 intervals, if the sender's
- * records are missing, or if records contradict each other. Otherwise, it is "high" if the kernel's clocks measured at
- * least 90 % of the share, and "medium" if they measured less. A limit of the window is measured only with the
- * receiver's records, which decide between its program and its buffer.
+ * Returns the confidence in the share of a cause. It is "high" for a handshake whose exact duration is known. It is
+ * "low" for CAUSE_UNKNOWN, if there are fewer than 10 intervals, and if the sender's records are missing. In all other
+ * cases, it is "high" if at least 90 % of the share was measured, and otherwise "medium". The kernel's clocks measure
+ * the causes before CAUSE_SLOW_START. A limit of the window is measured only with the receiver's records, which decide
+ * between its program and its buffer.
  */
 const char *connection_confidence(const connection_result *r, connection_cause cause);
 
@@ -145,7 +145,8 @@ double connection_gain_of_doubling(const connection_result *r);
 
 /*
  * Returns the factor by which the connection becomes faster if its window is large enough, and the path carries as much
- * as it has carried for another connection. Returns 1 if no window limits it, or if no other connection was faster.
+ * as it has carried for another connection. Returns 1 if no window limits it, if its round-trip time is unknown, or if
+ * no connection on the path was at least 1.2 times as fast.
  */
 double connection_gain_of_path(const connection_result *r);
 

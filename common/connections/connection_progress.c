@@ -9,7 +9,7 @@ enum {
     BASE_PART = 10, /* the 1/BASE_PART of the points with the shortest delays give the delays without queues */
 };
 
-/* The delays of a byte, each with an unknown constant. */
+/* The delays of a byte in each direction, each plus an unknown constant. */
 typedef struct delays {
     double forth_ns, back_ns;
 } delays;

@@ -7,12 +7,13 @@
 
 #include "program/program.h"
 
-/* The setter of --from-format; `settings` is a program_reading. */
+/* Sets the format that --from-format names; `settings` is a program_reading. Returns false and sets the error if the
+ * format is unknown. */
 bool program_set_from_format(void *settings, const nl_option *row, const char *value);
 
 /*
- * Returns whether a log that begins with these bytes is in a foreign format, or whether --from-format names a foreign
- * format.
+ * Returns whether --from-format names a foreign format. Without --from-format, returns whether a log that begins with
+ * these bytes is in a foreign format.
  */
 bool program_is_foreign(const program_reading *reading, const char *head, size_t size);
 

@@ -13,8 +13,7 @@
 enum {
     OUTPUT_SIZE = 128 << 10,
     MAGIC_SIZE = 2,
-    GZIP_WINDOW = 15 + 16 /* for zlib: the largest window, with a gzip
-                           * header */
+    GZIP_WINDOW = 15 + 16 /* for zlib: the largest window, with a gzip header */
 };
 
 typedef enum gzip_state {

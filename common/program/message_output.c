@@ -17,7 +17,7 @@
 static atomic_bool never_wait;
 static atomic_ulong dropped_count;
 
-/* Writes as much as possible without waiting. Returns whether everything was written. */
+/* Writes text without waiting. Returns false if writing would block. Drops text that no process can read. */
 static bool write_at_once(const char *text, size_t size)
 {
     struct stat status;

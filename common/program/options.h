@@ -52,7 +52,7 @@ typedef struct options_usage {
 int options_parse(const options_usage *usage, int argc, char **argv, void *settings);
 
 /*
- * Reads a command line again while the program runs. If there is a usage error, calls report and returns -1. If report
+ * Reads a command line again while the program runs. Calls report for each usage error, and then returns -1. If report
  * is NULL, works like options_parse.
  */
 int options_parse_again(const options_usage *usage, int argc, char **argv, void *settings,

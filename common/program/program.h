@@ -1,5 +1,5 @@
 /*
- * The common parts of all command-line programs, which are start, messages and the reading of logs.
+ * The common parts of all command-line programs: start, messages, and reading of logs.
  *
  * Exit status 0 means success, 1 a failure, and 2 a usage error. Messages go to standard error as "program: object:
  * problem". Option tables (options.h) read command lines. The module is linked into programs and is not part of the
@@ -142,20 +142,20 @@ bool program_has_records(program_reading *reading, uint64_t selected, const char
 /* Adds to the number of records, and prints the messages that waited for the first record. */
 void program_count_records(program_reading *reading, uint64_t count);
 
-/* Prints this thread's error, which is about a source. Returns false. */
+/* Prints this thread's error, and marks the reading as failed, because a source is unreadable. Returns false. */
 bool program_input_failed(program_reading *reading);
 
 /* Stores the name of a source for messages. */
 void program_add_source(program_reading *reading, const char *name);
 
 /*
- * Reports missing records, malformed input beyond the first messages, and sources without records unless they are live;
- * closes the reject file. Returns PROGRAM_PROBLEM if anything was malformed, missing or unreadable, otherwise
- * PROGRAM_DONE.
+ * Reports missing records, malformed input beyond the first messages, incomplete last lines, and sources without
+ * records unless they are live. Closes the reject file. Returns PROGRAM_PROBLEM if anything was malformed, missing,
+ * incomplete or unreadable, or a source that is not live has no records. Otherwise, returns PROGRAM_DONE.
  */
 int program_reading_finish(program_reading *reading);
 
-/* The settings of --where, --since and --until. Starts as zeros. */
+/* The settings of --where, --since and --until. Initialize the structure with zeros. */
 typedef struct program_where {
     nl_filter *filter; /* includes the time range; NULL selects all records. The program frees the filter */
     bool ranged;       /* a time range was given */
@@ -199,7 +199,7 @@ program_log *program_log_open(program_reading *reading, const char *name, bool f
 /*
  * Returns NL_OK and the next record that matches the filter `where`. The record is valid until the next call. If
  * `where` is NULL, all records match. Returns NL_END at the end. If part of the log could not be read, reports an error
- * and returns NL_FAILED at the end. May also return NL_AGAIN.
+ * and returns NL_FAILED at the end. Returns NL_AGAIN only if the log is nonblocking.
  */
 nl_status program_log_next(program_log *log, const nl_filter *where, const nl_record **record);
 
@@ -249,13 +249,13 @@ nl_sequences *program_reading_numbers(program_reading *reading);
 
 /* ---- signals ---- */
 
-/* Returns whether the source is a collector, which is read until a signal arrives. */
+/* Returns whether the source is a collector, which is read until it ends or a signal arrives. */
 bool program_awaits_signal(const char *name);
 
 /* Call it for an open collector. The first call prints how to stop the program. Catches signals. */
 void program_await_signal(const char *name);
 
-/* After this call, SIGINT and SIGTERM end the reading; a second signal ends the program. */
+/* After this call, SIGINT and SIGTERM end the reading; a second signal of the same kind ends the program. */
 void program_catch_signals(void);
 
 /* Returns whether SIGINT or SIGTERM has arrived since program_catch_signals was called. */

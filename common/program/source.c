@@ -1,6 +1,5 @@
 /*
- * Opens the sources that programs read, which may be compressed and in any format. Reading from a collector ends only
- * when a signal arrives.
+ * Opens the sources that programs read, which may be compressed and in any format.
  */
 #include "config.h"
 
