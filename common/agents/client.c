@@ -232,8 +232,8 @@ static bool send_request(client *c, const char *method, const char *path, const 
 
 /*
  * Connects, sends a request, and reads the header of the reply and perhaps a part of its body. nlagentd may need
- * TIMEOUT_MS to reply, but confirms the request before that. Therefore a peer that sends nothing is not nlagentd.
- * Returns false on failure.
+ * TIMEOUT_MS to reply, but first confirms the request. Therefore, a peer that sends nothing is not nlagentd. Returns
+ * false and sets the error on failure.
  */
 static bool client_request(client *c, const char *method, const char *path, const nl_buffer *body, nl_channel *channel,
                            nl_buffer *in, head *answer)

@@ -16,8 +16,10 @@ typedef struct client_options {
 
 typedef struct client client;
 
-/* Returns a client for http://HOST[:PORT] or https://HOST[:PORT], which is not yet connected. Returns NULL on
- * failure. */
+/*
+ * Returns a client for http://HOST[:PORT] or https://HOST[:PORT], which is not yet connected. Returns NULL and sets the
+ * error on failure.
+ */
 client *client_new(const char *url, const client_options *o);
 void client_free(client *c); /* NULL is allowed */
 
@@ -28,8 +30,9 @@ void client_free(client *c); /* NULL is allowed */
 bool client_call(client *c, const nl_buffer *message, soap_call *reply);
 
 /*
- * Opens a stream, which is a connection on which records arrive. Appends the bytes that have already arrived to
- * `begin`. The caller closes the channel with nl_channel_close before it calls client_free. Returns false on failure.
+ * Opens a stream, which is a connection on which records arrive. Sets `begin` to the bytes that have already arrived.
+ * The caller closes the channel with nl_channel_close before it calls client_free. Returns false and sets the error on
+ * failure.
  */
 bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begin);
 

@@ -22,7 +22,7 @@ void directory_free(directory *d); /* NULL is allowed */
 
 /*
  * Registers an agent for ttl_s seconds. Replaces an agent that has the same URL. Returns false if the directory is
- * full.
+ * full, or the agent has more than DIRECTORY_SENSORS_MAX sensors.
  */
 bool directory_register(directory *d, const char *host, const char *url, double ttl_s, const directory_sensor *sensors,
                         size_t count);
@@ -37,8 +37,8 @@ size_t directory_size(const directory *d);
 
 /*
  * Parses an expression of Find with the fields host, url, sensor, what and events. In addition to the usual language
- * (filter.h), & and | may be written once, and = matches a pattern if its value contains * ? or [. Returns NULL on
- * failure.
+ * (filter.h), & and | may be written once, and = matches a pattern if its value contains * ? or [. Returns NULL and
+ * sets the error on failure.
  */
 nl_filter *directory_filter(const char *expression);
 

@@ -39,7 +39,7 @@ typedef struct source {
 
 struct gathering {
     gather_options options;
-    pthread_mutex_t lock; /* protects put and the members below */
+    pthread_mutex_t lock; /* protects put, flush, `over` and `error` */
     source *sources;
     bool over;
     nl_error error; /* the reason why the streams ended; may be NL_ERROR_NONE */

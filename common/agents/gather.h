@@ -28,10 +28,11 @@ typedef struct gather_options {
 
 gathering *gather_new(const gather_options *o);
 
-/* Adds an agent unless it was already added. Returns false if the URL is invalid. */
+/* Adds an agent unless it was already added. Returns false and sets the error if the URL is invalid or no thread
+ * starts. */
 bool gather_add(gathering *g, const char *url);
 
-/* Adds the records that a running collector receives. */
+/* Adds the records that a running collector receives. Returns false and sets the error if no thread starts. */
 bool gather_add_collector(gathering *g, const char *url);
 
 /* Returns whether all streams have ended. If so, sets this thread's error to the reason, which may be NL_ERROR_NONE. */

@@ -134,7 +134,7 @@ static int delete_tree(LDAP *ldap, const char *dn)
     return ldap_delete_ext_s(ldap, dn, NULL, NULL);
 }
 
-/* Deletes agents that expired a minute ago, if this agent has permission. */
+/* Deletes agents that expired at least a minute ago, if this agent has permission. */
 static void delete_expired(LDAP *ldap, const ldap_options *o)
 {
     char filter[100], limit[32], *nothing[] = {LDAP_NO_ATTRS, NULL};

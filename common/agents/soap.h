@@ -36,15 +36,15 @@ typedef struct soap_call {
 bool soap_read(const char *data, size_t size, soap_call *call);
 void soap_call_free(soap_call *call);
 
-/* Returns the first argument with the name, or NULL. */
+/* Returns the value of the first argument with the name, or NULL. */
 const char *soap_value(const soap_call *call, const char *name);
 
-/* Returns the next argument with the name after *place, which is 0 at first, or NULL. */
+/* Returns the value of the next argument with the name after *place, which is 0 at first. Returns NULL at the end. */
 const char *soap_next_value(const soap_call *call, const char *name, size_t *place);
 
 /*
- * Appends the records of a reply to `lines`, as ULM. The request must contain <format>ulm</format>. Returns false if
- * the records are malformed.
+ * Replaces the content of `lines` by the records of a reply, as ULM. The request must contain <format>ulm</format>.
+ * Returns false and sets the error if the reply has invalid base64.
  */
 bool soap_lines(const soap_call *call, nl_buffer *lines);
 
@@ -54,7 +54,10 @@ bool soap_lines(const soap_call *call, nl_buffer *lines);
 void soap_begin(nl_buffer *out, const char *name);
 void soap_end(nl_buffer *out, const char *name);
 
-/* Append an element with a value. Each byte that XML cannot hold becomes "?". */
+/*
+ * Append an element with a value. If XML cannot hold the value, each byte of the value that is not valid alone becomes
+ * "?".
+ */
 void soap_put(nl_buffer *out, const char *name, const char *value);
 void soap_put_number(nl_buffer *out, const char *name, double value);
 

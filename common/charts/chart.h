@@ -53,8 +53,8 @@ void chart_histogram(chart p, nl_distribution *d, const char *title, chart_write
 bool chart_knows(const char *path);
 
 /*
- * Writes a file of width x height pixels. `draw` draws its content on a white background. Returns false on failure; the
- * file then keeps its old content.
+ * Writes a file of width x height pixels. `draw` draws its content on a white background. On failure, returns false,
+ * sets the error, and keeps the old content of the file.
  */
 bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *cr, void *user), void *user);
 

@@ -35,12 +35,9 @@ enum { HOSTS_MAX = 1 << 16, NO_HOST = UINT32_MAX };
 typedef struct relation {
     uint32_t host, other;
     bool is_measured;
-    /*
-     * for a measurement, the other clock minus the host's clock; for a message from host to other, its times by both
-     * clocks
-     */
+    /* for a measurement, its time by both clocks; for a message from host to other, the times of sending and receipt */
     int64_t time_ns, other_ns;
-    double offset_ns, error_ns;
+    double offset_ns, error_ns; /* for a measurement: the other clock minus the host's clock, and the maximum error */
 } relation;
 
 typedef struct host {
@@ -110,7 +107,7 @@ static bool is_event(const nl_record *record, const char *name)
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
-/* Returns a field's value, which is in microseconds, as nanoseconds. */
+/* Sets *value to the nanoseconds in a field that contains microseconds. Returns false if the field is not usable. */
 static bool get_ns(const nl_record *record, const char *name, double *value)
 {
     nl_field field;
@@ -256,8 +253,8 @@ static void list_relations(correction *c)
 }
 
 /*
- * Returns the host with the most measurements against it. If the log has no measurements, returns the host with the
- * most messages.
+ * Returns the host that the options name, or otherwise the host with the most measurements against it. If the log has
+ * no measurements, returns the host with the most messages.
  */
 static uint32_t choose_reference(correction *c)
 {

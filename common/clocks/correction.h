@@ -1,7 +1,7 @@
 /*
  * Corrects the times of many hosts to one time base. The information comes from the log itself: measured clock offsets
- * (ClockOffset, which every log that uses the binary protocol has), steps of clocks (ClockStep), and messages. A
- * message is always sent before it is received.
+ * (ClockOffset), steps of clocks (ClockStep), hosts that share a machine (ClockKernel), and messages. A message is
+ * always sent before it is received.
  *
  *   c = correction_new(&options);
  *   for each record: correction_learn(c, record);     in any order

@@ -30,7 +30,7 @@ typedef struct fit_piece {
     double low_error_ns, high_error_ns; /* maximum distance of the true value below and above the line; may be
                                          * infinite */
     bool set;                           /* the clock was set, or jumped, before this piece */
-    int64_t set_ns;                     /* if set: the first time that the clock showed after the jump */
+    int64_t set_ns;                     /* if set: the first time after the jump; estimated if no step was recorded */
 } fit_piece;
 
 typedef struct fit {
@@ -45,7 +45,8 @@ typedef struct fit_step {
 } fit_step;
 
 /*
- * Returns the correction, which the caller frees. It is empty if there are no bounds. Sorts bounds and steps by time.
+ * Returns the correction, which the caller frees. It is empty if there are no bounds. Sorts the arrays by time, and may
+ * overwrite bounds.
  */
 fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count);
 
@@ -55,7 +56,8 @@ fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count
  */
 double fit_at(const fit *f, int64_t time_ns);
 
-/* Returns the maximum error, which grows with the distance from the nearest bounds. */
+/* Returns the maximum error, which grows with the distance from the nearest bounds. Infinite for an empty correction.
+ */
 double fit_error_at(const fit *f, int64_t time_ns);
 
 void fit_free(fit *f);

@@ -11,7 +11,7 @@
 #include <strings.h>
 
 enum {
-    MAX = 16 << 20, /* maximum number of messages; later messages are ignored */
+    MAX = 16 << 20, /* maximum number of messages; all later records are ignored */
     NONE = UINT32_MAX,
     STEM_SIZE = 256,
 };
@@ -153,7 +153,10 @@ static bool is_id(const correction_options *options, nl_string name)
     return options->id_count == 0 && is_id_by_name(name);
 }
 
-/* Hashes the IDs of a record; their order does not matter. Returns false if the record has no ID. */
+/*
+ * Adds a hash of the IDs of a record, in any order, to *hash. Returns false if the record has no ID, or lacks one of
+ * the IDs in the options.
+ */
 static bool hash_ids(const correction_options *options, const nl_record *record, uint64_t *hash)
 {
     char scratch[NL_FIELD_TEXT_SIZE];

@@ -7,7 +7,8 @@
  * arguments, it fails with EPERM. Otherwise, it fails with ENOSYS, which makes libc use an older call. The module
  * reports each denied call once.
  *
- * The module owns the list of denied calls and the SIGSYS handler. A denied call kills a thread that blocks SIGSYS.
+ * The module owns the list of denied calls and the SIGSYS handler. Threads must not block SIGSYS, because a denied call
+ * of such a thread kills the process.
  */
 #ifndef NETLOGGER_SERVICE_CONFINE_CALLS_H
 #define NETLOGGER_SERVICE_CONFINE_CALLS_H

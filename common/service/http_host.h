@@ -2,8 +2,8 @@
  * Checks the Host and Origin headers of an HTTP request, to prevent DNS rebinding.
  *
  * An attacker's web page can make its own name resolve to an address of this host, and then use the rights of loopback.
- * The browser sends that name as Host. Therefore, the server accepts only its own names: localhost, the address of the
- * socket, this host's names, the names in its certificate, and names that the administrator configured. If the Origin
+ * The browser sends that name as Host. Therefore, the server accepts only its own names: localhost, loopback addresses,
+ * the address of the socket, this host's names, the names in its certificate, and configured names. If the Origin
  * header shows that a request comes from a page of another origin, the server rejects the request. Any thread may call
  * these functions.
  */

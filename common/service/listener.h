@@ -30,9 +30,9 @@ typedef struct listening_options {
 extern const nl_option listening_tls_rows[], listening_hosts_rows[], listening_names_rows[];
 
 /*
- * Reads the options of a URL into the members of a listening, except url and nats. `own` has rows in addition to the
- * TLS rows, or is NULL. `secure` means that the URL requires TLS. `may_be_secure` means that TLS options are allowed,
- * and enable TLS. Returns false and sets the error on failure.
+ * Reads the options of a URL into the members tls, authenticated, hosts_certified and names of a listening. The member
+ * grpc must be set. `own` has rows in addition to the TLS rows, or is NULL. `secure` means that the URL requires TLS.
+ * `may_be_secure` means that TLS options are allowed, and enable TLS. Returns false and sets the error on failure.
  */
 bool listening_read(const nl_url *url, const nl_option *own, bool secure, bool may_be_secure, listening *l);
 void listening_free(listening *l);

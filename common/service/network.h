@@ -21,7 +21,10 @@ typedef struct network_list {
     size_t count;
 } network_list;
 
-/* The setter of a repeatable row with a network_list. A value is one or more networks, separated by commas. */
+/*
+ * Sets a repeatable option with a network_list: adds the networks in the value, which are separated by commas. Returns
+ * false and sets the error if the value is invalid.
+ */
 nl_option_setter network_list_set;
 
 /* Returns the network at an index as text, for the getter of such a row. Returns NULL after the last network. */

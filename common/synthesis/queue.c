@@ -159,7 +159,7 @@ static void forget_open(nl_synthesis *s)
         }
 }
 
-/* Derives the sums of the intervals that end before now_ns. */
+/* Derives the sums of the intervals that end at or before now_ns. */
 static void advance_sums(nl_synthesis *s, int64_t now_ns)
 {
     if (now_ns <= s->now_ns)

@@ -159,7 +159,7 @@ static bool read_carrier(reading *r, carrier *to, const char **text)
     return ok;
 }
 
-/* Reads the name of a state, and returns its number. */
+/* Reads the name of a state, and sets *number to its index. Returns false on failure. */
 static bool read_label(reading *r, rule *into, const char *label, unsigned *number)
 {
     if (label == NULL || !is_name(label))

@@ -35,7 +35,8 @@ typedef struct nl_sections {
 
 /*
  * Read a text or a file. `parameters` is an array of "NAME=VALUE" texts that ends with NULL, or is NULL. Return false
- * and set the error, with FILE:LINE, on failure. nl_sections_free frees *s in either case.
+ * and set the error on failure. The error begins with FILE:LINE if the text is invalid. nl_sections_free frees *s in
+ * either case.
  */
 bool nl_sections_parse(nl_sections *s, const char *text, const char *file, const char *const *parameters);
 bool nl_sections_read(nl_sections *s, const char *path, const char *const *parameters);

@@ -16,8 +16,8 @@ typedef struct total {
 } total;
 
 /*
- * The module forgets a key after QUIET_MAX intervals without events. If there are no events for a long time, it derives
- * at most GAP_MAX intervals.
+ * The module forgets a key after QUIET_MAX intervals without events. If more than GAP_MAX intervals pass without
+ * events, the module derives only the first interval.
  */
 enum { QUIET_MAX = 10, GAP_MAX = 1000 };
 

@@ -56,8 +56,8 @@ typedef struct nl_synthesis_stats {
     uint64_t made;    /* number of derived records */
     uint64_t late;    /* number of records that arrived after a later record was processed */
     uint64_t waiting; /* number of records that are not processed yet */
-    uint64_t
-        dropped; /* number of spans and states that were forgotten because events were lost or there were too many */
+    uint64_t dropped; /* number of spans, states, requests and sums that were dropped: there were too many, events were
+                 lost, or a span was longer than its maximum */
 } nl_synthesis_stats;
 
 void nl_synthesis_get_stats(const nl_synthesis *s, nl_synthesis_stats *stats);

@@ -31,7 +31,7 @@ typedef struct text {
 
 typedef enum value_kind { VALUE_NONE, VALUE_INT, VALUE_UINT, VALUE_DOUBLE, VALUE_TEXT } value_kind;
 
-/* The value of a field. A text that is a decimal number becomes a number. */
+/* The value of a field. A text that is an integer without leading zeros becomes a number. */
 typedef struct value {
     value_kind kind;
     union {
@@ -221,7 +221,7 @@ struct nl_synthesis {
     event **waiting;
     size_t waiting_count, waiting_capacity, sorted;
     uint64_t order;
-    int64_t now_ns; /* the time of the last processed event */
+    int64_t now_ns; /* the latest time of a processed event, or of nl_synthesis_advance */
 
     GQueue made;      /* derived records */
     nl_record *given; /* the last record that nl_synthesis_next returned */
