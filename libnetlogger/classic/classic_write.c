@@ -55,10 +55,7 @@ static void begin_line(NL_Handle *handle, nl_scratch *s, const classic_event *ev
     classic_write_add_text(s, event->constant);
 }
 
-/*
- * Appends the text that printf makes from the caller's format. The compiler does not check the format. Returns NL_OK,
- * or NL_FAILED with the reason.
- */
+/* Appends the text that printf makes from the caller's format. Returns NL_OK, or NL_FAILED with the reason. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static nl_status add_printed(nl_scratch *s, const char *format, va_list *arguments)
@@ -131,7 +128,10 @@ static void complete(nl_record *record, const classic_event *event)
         record->level = NL_USAGE;
 }
 
-/* Returns the size of the event's name in keyword: the words before the first field. */
+/*
+ * Returns the size in bytes of the event's name: the words of keyword before the first field, or all of keyword if it
+ * begins with a field.
+ */
 static size_t find_name_size(const char *keyword)
 {
     const char *equals = strchr(keyword, '=');
@@ -238,7 +238,10 @@ static bool is_filtered(NL_Handle *handle, int level)
     return threshold <= 0 || level > threshold;
 }
 
-/* Sets the event's time in nanoseconds since 1970. Returns false if sec is 0 or negative, or the time is after 2262. */
+/*
+ * Sets the event's time. Returns false with the reason if sec is 0 or negative, or the time is not between 1970 and
+ * 2262.
+ */
 static bool set_time(classic_event *event, long sec, long usec)
 {
     int64_t fraction_ns;
@@ -253,8 +256,7 @@ static bool set_time(classic_event *event, long sec, long usec)
 /*
  * ---- the functions ----
  *
- * Functions with Lvl in their names compare a level with the level of the handle. Functions with GT in their names have
- * a time.
+ * Functions with Lvl in their names compare a level with the level of the handle. Functions with GT have a time.
  */
 
 /* Writes an event for a function that has a format. FORMAT is the function's last named parameter. */

@@ -7,9 +7,10 @@
  *   NetLoggerClose(log);
  *
  * New programs use <netlogger.h>. The description of logs in log.h also applies here: the log's writer thread sends the
- * events, and reconnects to the collector after a failure. Records may have any size. The functions do not change the
- * program's signals or the strings that it passes, and they print nothing. Any number of threads may use a handle, and
- * a child of fork() may continue to use it.
+ * events, and reconnects to the collector after a failure. A record may be longer than NL_MAX_MESSAGE; a value is
+ * truncated after 131072 bytes. The functions do not change the program's signals or the strings that it passes. The
+ * functions print only what nl_set_message_handler (log.h) describes. Any number of threads may use a handle, and a
+ * child of fork() may continue to use the handle.
  *
  * Events. keyword is the name of the event (NL.EVNT). Fields may follow the name ("DPSS_START A=1"). const_fmt, despite
  * its name, is text of the form NAME=value ..., which the library uses unchanged; NULL or "" adds nothing. variable_fmt
@@ -23,10 +24,10 @@
  *
  * If OLD_API is defined, the functions have no const_fmt (or const_data), as before 2000.
  *
- * Functions that write return 1 (written), 0 (off, or filtered by level) or -1 (lost or invalid: keyword is NULL, or
- * the seconds of a time are 0 or negative). nl_error_message() (<netlogger.h>) returns the reason for -1. A NULL handle
- * means that logging is off. The functions have no format attribute, because old programs pass "" and variables as
- * formats.
+ * Functions that write return 1 (written), 0 (off, or filtered by level) or -1 (the event is lost, keyword is NULL, sec
+ * is 0 or negative, or the time is after 2262). nl_error_message() (<netlogger.h>) returns the reason for -1. A NULL
+ * handle means that logging is off. The functions have no format attribute, because old programs pass "" and variables
+ * as formats.
  *
  * A program may include both headers. Both define NL_OK with the same value. NL_OFF has the value from netlogger.h.
  */
@@ -159,10 +160,7 @@ NETLOGGER_CLASSIC_API int NetLoggerGTWriteStringLvl(NL_Handle *handle, int lvl, 
 
 #endif
 
-/*
- * The function that programs with OLD_API call under the name NetLoggerWrite. NetLoggerFastWrite is available with and
- * without OLD_API.
- */
+/* Writes an event, like NetLoggerWrite with OLD_API. NetLoggerFastWrite is available with and without OLD_API. */
 NETLOGGER_CLASSIC_API int NetLoggerFastWrite(NL_Handle *handle, const char *keyword, const char *fmt,
                                              ...) __asm__("NetLoggerOldWrite");
 
@@ -182,8 +180,8 @@ NETLOGGER_CLASSIC_API int NetLoggerSetTag(NL_Handle *handle, const char *tag);
 NETLOGGER_CLASSIC_API int NetLoggerSetGlobalTag(const char *tag);
 
 /*
- * Sends all buffered events and waits until they are sent. Returns 1, 0 if handle is NULL, or -1 if some events could
- * not be sent; the log keeps these events and tries again.
+ * Sends all buffered events and waits until they are sent. Returns 1; 0 if handle is NULL; -1 if some events could not
+ * be sent. The log keeps these events and tries again.
  */
 NETLOGGER_CLASSIC_API int NetLoggerFlush(NL_Handle *handle);
 

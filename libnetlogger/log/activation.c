@@ -85,8 +85,8 @@ static void do_one(nl_log *log, const nl_activation *activation, const char *com
 
 /*
  * Applies the commands of a kind for which the order matters or only the last command counts. Does nothing if the
- * commands are unchanged, so that later changes by the program remain in effect. Otherwise undoes the previous version
- * first.
+ * commands are unchanged, so that later changes by the program remain in effect. Otherwise first undoes the previous
+ * commands, except a level or destination that a new command replaces.
  */
 static void change_together(nl_log *log, nl_activation *activation, const nl_buffer *now, const char *kind, outcome *o)
 {
@@ -99,7 +99,6 @@ static void change_together(nl_log *log, nl_activation *activation, const nl_buf
                                        : activation->level_before;
     for (const char *at = NULL; !same && (at = next_command(&old, at)) != NULL;) {
         o->undone += !is_in(&new, at);
-        /* A new level or destination replaces the old level or destination without an undo. */
         if ((is_of_kind(at, "event") || new.size == 0) && nl_control_undo(log, activation, at) != NL_OK)
             add_failure(o);
     }
@@ -137,7 +136,7 @@ static void activation_report(nl_log *log, const nl_activation *activation, cons
     nl_own_records_add(log, record);
 }
 
-/* Applies the commands in text. If the file no longer exists, text is NULL, and all commands are undone. */
+/* Applies the commands in text. If text is NULL because the file no longer exists, undoes all commands. */
 static void apply(nl_log *log, nl_activation *activation, const char *text)
 {
     const unsigned failures = nl_memory_failures;

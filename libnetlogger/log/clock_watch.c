@@ -161,7 +161,7 @@ static void exchange(nl_log *log, int64_t now_ns)
 
 /* ---- steps of the clock ---- */
 
-/* Returns the boot-time clock, which like the real-time clock includes the time when the machine sleeps. */
+/* Returns the boot-time clock. Like the real-time clock, it includes the time when the machine sleeps. */
 static int64_t boot_ns(void)
 {
     struct timespec now;
@@ -279,7 +279,7 @@ void nl_clock_watch_finish(nl_log *log)
     report_offset(log, nl_monotonic_ns());
 }
 
-/* The child has the same host clock, but the pending request and the first report belong to the parent. */
+/* Forgets the pending request and the first report, which belong to the parent. */
 void nl_clock_watch_after_fork(nl_clock_watch *watch)
 {
     if (watch == NULL)

@@ -16,7 +16,10 @@
 
 typedef struct nl_clock_watch nl_clock_watch;
 
-/* Sets log->watch if the log has clock records, otherwise NULL. Call it before the log has a thread. */
+/*
+ * Sets log->watch, unless the log has no clock records or memory runs out. Call the function before the log has a
+ * thread.
+ */
 void nl_clock_watch_begin(nl_log *log);
 
 /* Writes the records that are due. Only the writer thread calls it. */

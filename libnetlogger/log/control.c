@@ -318,7 +318,7 @@ static nl_status do_command(nl_log *log, nl_control_origin origin, const command
                         c->arguments[0]);
 }
 
-/* Appends the latest error to the failures, unless they already have more than 400 bytes. */
+/* Appends the line number and the latest error to the failures, unless they already have more than 400 bytes. */
 static void add_failure(nl_buffer *failures, size_t line)
 {
     char number[48];

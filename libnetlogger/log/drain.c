@@ -55,7 +55,7 @@ static void set_id(nl_field *field, const void *id, size_t size, char **digits)
 
 /*
  * Reads a value of a raw type at *at into field. Writes the digits of an ID at *digits. Advances *at and *digits.
- * Returns false if the value extends beyond `end`.
+ * Returns false if the type is invalid or the value extends beyond `end`.
  */
 static inline bool get_value(const char **at, const char *end, unsigned raw_type, nl_field *field, char **digits)
 {
@@ -131,7 +131,7 @@ static void add_time(nl_record *record, const char *name, int64_t time_ns)
     nl_record_add_string(record, name, text, size);
 }
 
-/* Sets drain->record to a report of losses. For full and refused, see nl_lost_event. */
+/* Sets drain->record to a report of losses, and counts them. For full and refused, see nl_lost_event. */
 static void lost_record(nl_drain *drain, const nl_ring *ring, uint64_t full, uint64_t refused, int64_t from_ns,
                         int64_t to_ns)
 {
@@ -207,7 +207,7 @@ static bool add_span_ids(nl_drain *drain, const nl_span_ids *ids)
     return true;
 }
 
-/* Sets drain->record to the event of a site. Returns false if the event is damaged. */
+/* Sets drain->record to the event of a site. Returns false if the event is damaged or memory runs out. */
 static bool event_record(nl_drain *drain, nl_ring *ring, uint32_t id, const char *payload, size_t size)
 {
     if (id == NL_SITE_RECORD)
@@ -229,7 +229,6 @@ static bool event_record(nl_drain *drain, nl_ring *ring, uint32_t id, const char
     return site != NULL && typed_record(drain, site, payload, payload + size);
 }
 
-/* Returns false if the program composed the event with invalid names or types, or overwrote its memory. */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
 {
     nl_record_clear(drain->record);
@@ -288,8 +287,8 @@ static void fill_heap(nl_drain *drain, nl_ring *rings)
 }
 
 /*
- * Returns the shape of the site's lines, which the site's first record determines; NULL for an event without a
- * registered site, or if memory runs out.
+ * Returns the shape of the site's lines, which drain->record determines if it is the site's first record. Returns NULL
+ * for an event without a registered site, or if memory runs out.
  */
 static const nl_text_shape *text_shape(nl_drain *drain, const nl_text_format *format, uint32_t id)
 {

@@ -1,5 +1,5 @@
 /*
- * Reads events from rings, converts them to records in time order, and encodes the records for the destination. A log's
+ * Reads events from rings and encodes them for the destination: as lines of text in time order, or as blocks. A log's
  * writer thread and the recovery after a crash use this module. An nl_drain belongs to one thread.
  */
 #ifndef NETLOGGER_LOG_DRAIN_H
@@ -29,8 +29,8 @@ typedef struct nl_drain {
     nl_known_second second;
     nl_block_writer block;
     unsigned block_source; /* for blocks: index of the source of typed events in this block, plus 1 */
-    unsigned *shapes;      /* two elements per site, one for events outside spans and one for events in spans; each is
-                            * the index of the shape in this block, plus 1 */
+    unsigned *shapes;      /* two elements per site, for events outside and in spans; each is the index of the shape in
+                            * this block, plus 1, or 0 */
     size_t shape_capacity;
 } nl_drain;
 

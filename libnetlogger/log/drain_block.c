@@ -104,7 +104,8 @@ static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site, bool
 /*
  * Copies a value from the ring at *from into the block, and advances *from. *left is the number of bytes that remain
  * for the contents of strings; the caller has checked that all other values are within the event. Returns the end of
- * the written bytes, or NULL if a string is longer than *left. For bmi2, see nl_varint_put_by.
+ * the written bytes, or NULL if a string is longer than *left. For records and before, see block_write.h; for bmi2,
+ * nl_varint_put_by.
  */
 static inline __attribute__((always_inline)) char *put_value(char *at, const char *records, const char **from,
                                                              size_t *left, unsigned raw_type, uint64_t *before,
@@ -280,10 +281,11 @@ static inline __attribute__((always_inline)) char *put_event(char *at, const cha
 }
 
 /*
- * Adds the consecutive typed events up to the position `until` whose values have at most RUN_EVENT_MAX / 2 bytes of
- * strings and whose times are in the clock's segment in use. Keeps all state in local variables, because the compiler
- * must assume that a store into the block changes memory. The block already has a record. Returns the number of added
- * events; put_typed handles the next event.
+ * Adds consecutive typed events up to the position `until` and the time until_ticks to a block that already has a
+ * record. Stops when the block is full, and at an event that needs put_typed: it has more than RUN_EVENT_MAX / 2 bytes
+ * of strings, an earlier time than the previous event, or a time outside the clock's segment in use. Keeps all state in
+ * local variables, because the compiler must assume that a store into the block changes memory. Returns the number of
+ * added events.
  */
 static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until,
                                                                    uint64_t until_ticks, bool bmi2)
@@ -296,10 +298,7 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
     const char *data = ring->data;
     const uint64_t mask = ring->mask, published = ring->end;
     uint64_t position = ring->at;
-    /*
-     * Strings are counted separately in the expanded size. Together, they are at most as large as the ring's bytes up
-     * to `until`.
-     */
+    /* expanded_left does not count strings, which together are at most as large as the ring's bytes up to `until`. */
     const int64_t expanded = (int64_t)NL_BLOCK_FULL_EXPANDED - (int64_t)block->expanded;
     int64_t expanded_left = expanded;
     int64_t last_ns = ring->last_time_ns, block_last_ns = block->last_time_ns, first_ns = INT64_MAX;
@@ -349,7 +348,7 @@ __attribute__((target("bmi,bmi2,lzcnt"))) static uint64_t put_run_bmi2(nl_drain 
 static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until, uint64_t until_ticks)
 {
 #ifdef __x86_64__
-    /* Older AMD processors have the instruction, but the portable code is faster on them. */
+    /* Older AMD processors have BMI2, but run the portable code faster. */
     if (__builtin_cpu_supports("bmi2") && (__builtin_cpu_is("intel") || __builtin_cpu_is("znver3")))
         return put_run_bmi2(drain, ring, until, until_ticks);
 #endif
@@ -395,7 +394,7 @@ static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_hea
     return nl_block_put(&drain->block, drain->record) || put_only(drain, ring, header, count);
 }
 
-/* Writes the losses that precede the first event to the header of the block. */
+/* Notes the losses that precede the first event for the header of the block. */
 static void note_lost(nl_drain *drain, const char *event, nl_block_identity *identity)
 {
     nl_lost_event lost;

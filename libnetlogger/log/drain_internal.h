@@ -23,8 +23,8 @@ static inline int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t 
 }
 
 /*
- * Converts the event at ring->at to drain->record. If the event is damaged, returns false; the record then reports the
- * loss.
+ * Converts the event at ring->at to drain->record. If the event is damaged or memory runs out, returns false; the
+ * record then reports the loss.
  */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event);
 

@@ -16,8 +16,8 @@ typedef struct nl_event_variant nl_event_variant;
 
 struct nl_event_kind {
     nl_level level;
-    nl_string event;  /* a copy with a NUL; the names are such copies, too */
-    nl_string *names; /* an array of field_count */
+    nl_string event;  /* a copy with a NUL */
+    nl_string *names; /* an array of field_count copies, each with a NUL */
     size_t field_count;
     bool is_shared;
     nl_event_variant *variants; /* newest first; the list only grows, because other threads may read it */
@@ -25,9 +25,9 @@ struct nl_event_kind {
 };
 
 /*
- * Returns the site for values of these types, which it creates if necessary. Returns NULL if the kind is not shared,
- * already has 16 other sequences of types, a value has no type, memory runs out, or a signal handler interrupted the
- * library in this thread. The event is then written as a whole record.
+ * Returns the site for values of these types, which it creates if necessary. Returns NULL if the kind is not shared, or
+ * if a new site cannot be created: the kind has 16 other sequences of types, a value has no type, memory runs out, or a
+ * signal handler interrupted the library in this thread. The event is then written as a whole record.
  */
 nl_event_site *nl_event_kind_site(nl_event_kind *kind, const nl_field *values);
 

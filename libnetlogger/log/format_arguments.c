@@ -147,8 +147,9 @@ static nl_status add_byte(nl_plan *plan, const nl_plan_field *field, const char 
 }
 
 /*
- * Parses a value from *at, after the '='. The value ends before the spaces in front of the next NAME=, or at its
- * closing quote. Advances *at. Returns NL_FAILED if a conversion is invalid or memory runs out.
+ * Parses a value from *at, after the '='. A quoted value ends at its closing quote. Another value ends before the
+ * blanks in front of the next NAME= or the end. Advances *at. Returns NL_FAILED if a conversion is invalid or memory
+ * runs out.
  */
 static nl_status read_value(nl_plan *plan, const nl_plan_field *field, const char **at)
 {
@@ -189,7 +190,10 @@ static taken_as signed_of(length length)
     return (taken_as)by_length[length];
 }
 
-/* Returns how to read a value that consists of only this conversion, without flags, width or precision. */
+/*
+ * Returns how to read a value that consists of only this conversion. A conversion with flags, width or precision is
+ * printed.
+ */
 static taken_as plain_kind(const nl_plan_piece *piece)
 {
     static const unsigned char sizes[] = {
@@ -429,7 +433,6 @@ static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *
 }
 #pragma GCC diagnostic pop
 
-/* Appends the printed value to `out`. Returns NL_FAILED on failure. */
 static nl_status print_value(nl_buffer *out, const nl_plan *plan, const nl_plan_field *field, int error,
                              va_list *arguments)
 {
@@ -447,10 +450,7 @@ static nl_status print_value(nl_buffer *out, const nl_plan *plan, const nl_plan_
 
 /* ---- arguments ---- */
 
-/*
- * Reads a value that is not printed. The printf conversion determines the type of the argument; char and short are
- * passed as int.
- */
+/* Reads a value that is not printed. The caller passes char and short as int. */
 static void plan_read_value(nl_field *field, taken_as kind, va_list *arguments)
 {
     const char *text;
@@ -486,10 +486,7 @@ static void plan_read_value(nl_field *field, taken_as kind, va_list *arguments)
     field->string = (nl_string){text, strlen(text)};
 }
 
-/*
- * Sets the strings of printed values. Call it after all values are printed, because printing can move scratch in
- * memory.
- */
+/* Sets the strings of printed values after all values are printed, because printing can move scratch in memory. */
 static void find_printed(const nl_plan *plan, nl_field *fields, const nl_buffer *scratch)
 {
     size_t at = 0;

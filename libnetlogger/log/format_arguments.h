@@ -21,8 +21,8 @@ typedef struct nl_plan_field {
     size_t name_size;
     unsigned char raw_type;    /* NL_RAW_..., its encoding in a ring: a string or an integer of 32 or 64 bits */
     unsigned char taken_as;    /* how to read the argument (format_arguments.c) */
-    size_t piece, piece_count; /* index of the first part (text or conversion) of its value in the format, and number of
-                                  its parts */
+    size_t piece, piece_count; /* the parts (text or conversions) of the value in the format: index of the first part,
+                                * and number of parts */
 } nl_plan_field;
 
 typedef struct nl_plan {
@@ -35,8 +35,8 @@ typedef struct nl_plan {
 
 /*
  * Parses a format; NULL has no fields. Returns NL_OK. Returns NL_FAILED with the reason and an empty plan if the format
- * is not a sequence of NAME=value, has %n or an unknown conversion, or memory runs out. Free the plan with nl_plan_free
- * in either case.
+ * is not a sequence of NAME=value, has %n or an unknown conversion, has too long a name or conversion, or memory runs
+ * out. Free the plan with nl_plan_free in either case.
  */
 nl_status nl_plan_make(nl_plan *plan, const char *format);
 void nl_plan_free(nl_plan *plan);

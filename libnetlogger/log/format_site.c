@@ -57,7 +57,7 @@ static bool describe(nl_format_site *site)
     return true;
 }
 
-/* Frees a site of one thread, which has no number. */
+/* Frees a site that threads do not share. Ignores a shared site and NULL. */
 static void release(nl_format_site *site)
 {
     if (site == NULL || site->is_shared)

@@ -53,8 +53,8 @@ static inline uint64_t nl_hex_get_word(uint64_t x, uint32_t *four)
 }
 
 /*
- * Sets size bytes from 2 * size digits; size is a multiple of 4. Returns false if a character is not a digit, or all
- * digits are zero.
+ * Sets size bytes from 2 * size digits; size is a multiple of 4. Returns false if a character is not a lower-case
+ * hexadecimal digit, or all digits are zero.
  */
 static inline bool nl_hex_get(const char *digits, void *bytes, size_t size)
 {

@@ -246,8 +246,9 @@ static void append_whole_url(nl_buffer *out, const char *directory, const nl_url
 }
 
 /*
- * Makes all paths absolute, because the program may change its directory before it opens files. Takes ownership of url,
- * which may be NULL, and returns the URL to use; NULL if memory runs out.
+ * Makes all paths absolute, unless the current directory is unknown, because the program may change its directory
+ * before it opens files. Takes ownership of url, which may be NULL. Returns the URL to use; NULL if url is NULL or
+ * memory runs out.
  */
 static nl_url *make_whole(nl_url *url)
 {
@@ -274,7 +275,10 @@ static nl_url *make_whole(nl_url *url)
     return whole;
 }
 
-/* Returns an absolute path, which the caller frees; NULL if memory runs out. */
+/*
+ * Returns an absolute copy of the path, or an unchanged copy if the current directory is unknown. The caller frees the
+ * copy. Returns NULL if memory runs out.
+ */
 static char *whole_path(const char *path)
 {
     char *directory = path[0] != '/' ? getcwd(NULL, 0) : NULL, *whole;
@@ -284,10 +288,7 @@ static char *whole_path(const char *path)
     return nl_memory_check(whole);
 }
 
-/*
- * Stores the URL for recovery, unless it is too long or has a relative path. Without a stored URL, a log can only be
- * recovered to another destination.
- */
+/* Without a stored URL, nlrecover requires another destination for the log. */
 void nl_log_note_url(nl_log *log)
 {
     const nl_url *url = log->url;
@@ -367,7 +368,7 @@ void nl_log_start(nl_log *log)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* Executes the activation file before the first event. Afterwards, the writer thread checks the file for changes. */
+/* Executes the activation file before the first event. The writer thread executes later changes. */
 static void begin_activation(nl_log *log)
 {
     const char *path = log->options.activation;
@@ -681,7 +682,7 @@ static bool finish_at_exit(nl_log *log)
     return all_sent;
 }
 
-/* Sends the events of logs that the program has not closed. Removes the shared memory if all events are sent. */
+/* Sends the events of logs that the program has not closed. If all events are sent, removes the shared memory. */
 __attribute__((destructor)) static void at_exit(void)
 {
     const nl_visit visit = nl_enter();

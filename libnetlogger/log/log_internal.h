@@ -12,9 +12,10 @@
  *
  * Locks are taken in this order: the process's registry (logs and threads); a log's control.mutex (probes); the log's
  * mutex (the list of rings, requests to the writer thread); and last, one of the process's locks for site rules
- * (site.c), for the directory in shared memory (session.c) and for markers (marker.c). Producers take locks only at a
- * thread's first event. nl_inside marks a thread that may hold a lock, so that the library rejects an event of a signal
- * handler in this thread. The event could otherwise cause a deadlock.
+ * (site.c), for the directory in shared memory (session.c) and for markers (marker.c). Producers take locks only at the
+ * first event of a thread in a log, at the first event of a site, and in logs without a slot. nl_inside marks a thread
+ * that may hold a lock. The library rejects events of signal handlers in this thread, because they could cause a
+ * deadlock.
  */
 #ifndef NETLOGGER_LOG_LOG_INTERNAL_H
 #define NETLOGGER_LOG_LOG_INTERNAL_H

@@ -192,7 +192,10 @@ static void free_all(nl_probe_object *some_probes, chain *some_chains)
     }
 }
 
-/* Waits for a grace period even if there are no objects to free, because another thread may be freeing objects. */
+/*
+ * Waits for a grace period, and then frees old probes and chains. Also waits if there is no old object, because another
+ * thread may be freeing the caller's probe.
+ */
 static void settle(void)
 {
     lock();

@@ -13,7 +13,10 @@
  */
 nl_status nl_marker_detach_at_once(nl_probe probe, nl_probe_info *info);
 
-/* Detaches every probe that logs to log, and waits until no thread runs such a probe. */
+/*
+ * Detaches every probe that logs to log. Waits until no thread runs such a probe, unless the calling thread runs a
+ * probe.
+ */
 void nl_markers_forget_log(nl_log *log);
 
 #endif

@@ -125,10 +125,7 @@ static nl_status write_batch(nl_outbox *outbox, nl_destination *destination, nl_
     return status;
 }
 
-/*
- * Encodes a report of the `count` records that the full spool dropped. The report belongs to no stream. Returns
- * NL_FAILED on failure.
- */
+/* Encodes a report of the `count` records that the full spool dropped. The report belongs to no stream. */
 static nl_status encode_lost(const nl_outbox *outbox, uint64_t count, nl_buffer *bytes)
 {
     static const char event[] = "NetLogger.Lost", reason[] = "the spool was full";
@@ -155,10 +152,7 @@ out:
     return status;
 }
 
-/*
- * Sends a report of the records that the full spool dropped, and announces their sequence numbers. Returns NL_FAILED on
- * failure.
- */
+/* Sends a report of the records that the full spool dropped, and announces their sequence numbers. */
 static nl_status report_lost(nl_outbox *outbox)
 {
     uint64_t lost = nl_spool_lost(outbox->spool);

@@ -36,8 +36,8 @@ typedef struct nl_outbox {
     nl_buffer spooled; /* the records of the spool that are being delivered */
     nl_url *backup_url;
     nl_destination *backup; /* NULL: not in use */
-    nl_pace pace;           /* pace of attempts to reach the destination while it is unreachable */
-    nl_pace backup_pace;    /* pace of attempts to reach the backup while it is unreachable, too */
+    nl_pace pace;           /* pace of attempts to reach the destination */
+    nl_pace backup_pace;    /* pace of attempts to reach the backup */
     bool away;              /* the latest attempt to reach the destination failed */
     uint64_t waiting;       /* records in the batch; atomic, because other threads read it */
     uint64_t to_spool;      /* records written to the spool */
@@ -66,9 +66,10 @@ void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes,
 bool nl_outbox_has_space(nl_outbox *outbox, size_t size);
 
 /*
- * Sends the batch to the destination, or to the spool or backup. Returns NL_OK if the batch is empty afterwards;
- * NL_AGAIN if it is too early for another attempt; NL_FAILED with the reason. If at_once is true, makes an attempt now.
- * If the log has a spool or a backup, an attempt at the destination itself also requires outbox->hurry.
+ * Sends the spool's records and then the batch to the destination. If the destination is unreachable, writes the batch
+ * to the backup or the spool. Returns NL_OK if the batch is empty afterwards; NL_AGAIN if it is too early for another
+ * attempt; NL_FAILED with the reason. If at_once is true, makes an attempt now. If the log has a spool or a backup, an
+ * attempt at the destination itself also requires outbox->hurry.
  */
 nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
 

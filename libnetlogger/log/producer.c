@@ -67,8 +67,8 @@ static void count_refused(nl_ring *ring)
 }
 
 /*
- * Marks the ring as busy. Until busy is 0, the library rejects events of signal handlers. Then reads the time, as
- * nl_private_begin does; the writer thread relies on this order (ordered_until).
+ * Marks the ring as busy, so that the library rejects events of signal handlers until let_go. Reads the time after this
+ * mark, as nl_private_begin does; the writer thread relies on this order (ordered_until).
  */
 static void hold(nl_ring *ring)
 {
@@ -85,8 +85,8 @@ static void let_go(nl_ring *ring)
 static void on_thread_exit(void *unused)
 {
     /*
-     * Other destructors of thread-specific data may log, so the rings stay until the second-to-last round. They do not
-     * stay until the last round, in which the thread sanitizer forbids locks. Signal handlers may run even later.
+     * Other destructors of thread-specific data may log, so the rings stay until the second-to-last round. In the last
+     * round, the thread sanitizer forbids locks. Signal handlers may run even later.
      */
     if (self == NULL || (++exits < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(key, unused) == 0))
         return;
@@ -262,8 +262,8 @@ static void end_first(nl_log *log)
 }
 
 /*
- * Returns a ring for this thread's first event in a log, or NULL on failure. If there is no ring to reuse, creates one
- * after releasing the registry's lock, so that threads that start together do not wait for each other.
+ * Returns the thread's ring in a log without a slot, an unused ring, or a new ring; NULL on failure. Creates the new
+ * ring after releasing the registry's lock, so that threads that start together do not wait for each other.
  */
 static nl_ring *make_ring(nl_log *log)
 {

@@ -137,7 +137,7 @@ static nl_status open_file(const nl_shared_log *shared, uid_t owner, int *fd)
     return status;
 }
 
-/* Sets the destination of the log's bytes. Returns NL_FAILED on failure. */
+/* Removes from the batch what the log's file already contains, and sets the destination. */
 static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_log *log)
 {
     nl_outbox *outbox = &log->outbox;
@@ -182,7 +182,7 @@ static nl_status recover_take(nl_remains_log *log, nl_drain *drain, nl_buffer *b
     nl_status status = NL_END;
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
         nl_ring_pin(ring);
-        if (ring->at == ring->end) { /* there are losses that the thread could not report */
+        if (ring->at == ring->end) { /* the thread may have had no space to report its last losses */
             nl_ring_report_lost(ring);
             ring->end = ring->shared->published;
         }
@@ -265,7 +265,10 @@ static void report_unreadable(recovery *r, const char *name)
                    .process = process, .prog = "?", .url = name, .status = NL_FAILED, .message = nl_error_message()});
 }
 
-/* Recovers a log. Returns whether nothing is left to recover; false if list_only is set. */
+/*
+ * Recovers a log. Returns true if nothing is left to recover. If list_only is set, only reports the log and returns
+ * false.
+ */
 static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *log)
 {
     nl_shared_log *shared = log->outbox.shared;

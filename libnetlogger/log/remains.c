@@ -19,8 +19,8 @@
 enum { LOGS_MAX = 1000000 };
 
 /*
- * The module trusts nothing in this memory, because the program may have overwritten it before it was killed. It checks
- * sizes against the files and numbers against their ranges, and truncates texts at the end of their field.
+ * The module trusts nothing in this memory, because the killed program may have overwritten it. The module checks sizes
+ * against the files and numbers against their ranges, and truncates texts at the end of their field.
  */
 
 static bool is_head(const nl_shared_head *head)
@@ -55,8 +55,8 @@ static char *copy_file(int fd, size_t size, size_t repeat)
 
 /*
  * Maps or copies a file of the directory. If repeat > 0, the part from the offset `repeat` on appears a second time at
- * the end. Returns NL_OK. Returns NL_END if the file does not exist or is invalid. Returns NL_FAILED if the function
- * cannot determine this; the caller must then remove nothing in the directory.
+ * the end. Returns NL_OK. Returns NL_END if the file does not exist or is invalid. Returns NL_FAILED with the reason if
+ * the file cannot be read; the caller must then remove nothing in the directory.
  */
 static nl_status map_file(const nl_remains *remains, const char *name, size_t size_min, size_t size_max, size_t repeat,
                           nl_mapping *mapping)
@@ -394,8 +394,8 @@ static uint32_t *make_prefix_table(const char *text, size_t size)
 }
 
 /*
- * Searches for the non-empty text in the file from offset. Reads the file instead of mapping it, because its owner may
- * truncate it. Returns NL_FAILED on failure.
+ * Searches for prefixes of the non-empty text in the file from offset. Reads the file instead of mapping it, because
+ * the file's owner may truncate it.
  */
 static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t size, found_prefix *found)
 {

@@ -1,9 +1,9 @@
 /*
  * A ring, which passes the events of one thread in one log to the log's writer thread.
  *
- * A ring has one producer, one reader and no lock. If it is full, the log's policy applies to the next event. Lost
- * events are counted; the count goes into the ring as an event (NL_SITE_LOST) as soon as there is space, so that it
- * marks the gap.
+ * A ring has one producer, one reader and no lock. If the ring is full, the log's policy applies to the next event. The
+ * ring counts lost events. Before the next event that fits, the count goes into the ring as an event (NL_SITE_LOST),
+ * which marks the gap.
  */
 #ifndef NETLOGGER_LOG_RING_H
 #define NETLOGGER_LOG_RING_H
@@ -66,7 +66,7 @@ void nl_ring_begin_stream(nl_ring *ring);
 
 /*
  * Makes space for an event of size bytes. Returns true if the ring has space; otherwise, counts the event as lost and
- * returns false. Calls wake when the reader must make space.
+ * returns false. While the function waits for space, it calls wake(user) to wake the reader.
  */
 bool nl_ring_make_space(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user);
 

@@ -10,7 +10,7 @@
 
 typedef struct nl_scratch {
     nl_format_cache cache;
-    nl_field *fields; /* set by nl_scratch_want_fields */
+    nl_field *fields; /* `usual`, or a larger array from nl_scratch_want_fields */
     size_t field_capacity;
     nl_buffer bytes; /* text of printed values */
     nl_field usual[NL_FIELDS_MAX];

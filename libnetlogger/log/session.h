@@ -1,7 +1,8 @@
 /*
  * The process's directory in shared memory (shared.h) and its files. If shared memory is not available, the module uses
- * anonymous memory, and events cannot be recovered after a crash. All functions are thread-safe and do not use the
- * heap, so that the first event may come from a signal handler.
+ * anonymous memory, and events cannot be recovered after a crash. The functions do not use the heap, so that the first
+ * event may come from a signal handler. All functions are thread-safe, but nl_session_keep, nl_session_is_kept and
+ * nl_session_remove require that the registry is locked.
  */
 #ifndef NETLOGGER_LOG_SESSION_H
 #define NETLOGGER_LOG_SESSION_H
@@ -20,7 +21,8 @@ typedef struct nl_mapping {
 /*
  * Creates and maps the file NAME (printf format) of size bytes. Allocates memory for the first `reserved` bytes;
  * nl_mapping_reserve allocates memory for the rest. If repeat > 0, also maps the bytes from the offset `repeat` to the
- * end of the file again, directly after the first mapping. Returns false with errno on failure.
+ * end of the file again, directly after the first mapping. If the file cannot be created, maps anonymous memory and
+ * sets mapping->error. Returns false with errno if no memory can be mapped.
  */
 bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat, const char *name, ...)
     NL_PRINTF(5, 6);

@@ -30,15 +30,15 @@
 #define NL_CACHE_LINE 64
 
 enum {
-    NL_SHARED_HEADER = 4096,         /* offset of a ring's data, of the batch and of the sites */
-    NL_SHARED_SITES_SIZE = 64 << 20, /* size of address space; memory is allocated when needed */
-    NL_SHARED_BATCH_SIZE = 4 << 20,  /* size of address space */
+    NL_SHARED_HEADER = 4096,         /* offset of a ring's data, of the batch and of the sites, in bytes */
+    NL_SHARED_SITES_SIZE = 64 << 20, /* size of the address space in bytes; memory is allocated when needed */
+    NL_SHARED_BATCH_SIZE = 4 << 20,  /* size of the address space in bytes */
     NL_STREAM_ID_SIZE = 16,
 };
 
 /*
- * The maximum size of an event in bytes. The event's text can be four times as large. It must fit into the batch, which
- * may already have 256 KiB. Otherwise, it would block all later events.
+ * The maximum size of an event in bytes. The event's text can be four times as large. An event whose text did not fit
+ * into the batch, which may already have 256 KiB, would block all later events.
  */
 enum { NL_EVENT_MAX = 960 << 10 };
 _Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "the batch can hold the largest event");
@@ -107,7 +107,7 @@ typedef struct nl_shared_log {
     char url[1024];
     char prog[256];
     char host[256];
-    nl_clock_point clock[2]; /* the latest two readings that are far enough apart to determine the rate */
+    nl_clock_point clock[2]; /* two points that determine the latest rate (nl_clock_save) */
     uint64_t file_offset; /* size of the destination file before the batch was written; UINT64_MAX if the batch was not
                              written yet, or the destination is not a file */
     _Alignas(NL_CACHE_LINE) uint64_t batch_size; /* bytes */
@@ -132,8 +132,7 @@ typedef struct nl_shared_ring {
     uint32_t thread_gone;                       /* 1: the thread has ended */
     nl_lost_event lost;                         /* lost events whose report is not in the ring yet */
     _Alignas(NL_CACHE_LINE) uint64_t tail;      /* position of the next event to read */
-    uint64_t sequence;      /* sequence number of the event at tail; a report of losses advances it by
-                             * their number */
+    uint64_t sequence;      /* sequence number of the event at tail; a report of N losses advances it by N + 1 */
     uint64_t next_tail;     /* tail after the commit next_commit */
     uint64_t next_sequence; /* sequence after the commit next_commit */
     uint64_t next_commit;   /* the value of nl_shared_log.commit for this commit */

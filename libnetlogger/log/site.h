@@ -30,7 +30,7 @@ typedef struct nl_site_table {
 
 /*
  * Assigns a number to a site, writes the site to shared memory, and applies the rules of nl_sites_switch. Returns false
- * if memory runs out, also if the 64 MiB for sites are full. The caller prevents concurrent calls.
+ * if memory runs out or the 64 MiB for sites are full. The registry is locked.
  */
 bool nl_site_register(nl_event_site *site);
 

@@ -29,7 +29,7 @@ __thread nl_private_current_context nl_private_current;
 
 /* ---- IDs ---- */
 
-/* The state of xoshiro256++ by D. Blackman and S. Vigna. It is all zeros until it is seeded. */
+/* The state of xoshiro256++ by D. Blackman and S. Vigna; all zeros before seed() runs. */
 static __thread uint64_t generator[4];
 
 /*
@@ -69,7 +69,6 @@ static inline uint64_t rotate(uint64_t x, int bits)
     return x << bits | x >> (64 - bits);
 }
 
-/* Returns a number that is not 0. */
 static inline uint64_t new_id(void)
 {
     uint64_t *s = generator, id;
@@ -259,7 +258,7 @@ static struct nl_span_end_sites *find_end_sites(struct nl_span_end_sites *const 
 
 /*
  * Creates the sites of a place for the spans with this name. Returns NULL if memory runs out, or if RUN_TIME_NAMES_MAX
- * names are known only at run time.
+ * sites exist for spans from nl_span_begin_fields.
  */
 static struct nl_span_end_sites *make_end_sites(const nl_span_end_place *place, const nl_span *span, nl_string name)
 {
@@ -284,10 +283,7 @@ static struct nl_span_end_sites *make_end_sites(const nl_span_end_place *place, 
     return s;
 }
 
-/*
- * Returns the sites of a place for a span. The sites may differ from place->first. Returns NULL if the sites cannot be
- * made.
- */
+/* Returns the sites of a place for a span that place->first does not fit; NULL if the sites cannot be made. */
 static nl_event_site *other_end_sites(nl_span_end_place *place, const nl_span *span)
 {
     const nl_string name = name_of(span);
@@ -451,7 +447,9 @@ static nl_status write_span(const nl_span *span, nl_log *log, const char *suffix
     return result;
 }
 
-/* Writes the end of a span without the program's fields, which only a site can describe. */
+/*
+ * Writes the end of a span as a whole record without the program's fields. Counts the end as lost if nl_inside is set.
+ */
 static void end_without_sites(nl_span *span)
 {
     nl_log *log = span->log;

@@ -41,7 +41,7 @@ static nl_status logged(size_t longest)
     return NL_MALFORMED;
 }
 
-/* Like nl_private_begin, but also rejects events that are larger than the maximum size in shared.h. */
+/* Like nl_private_begin, but also rejects events that are larger than NL_EVENT_MAX or a quarter of the ring. */
 static char *write_begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_producer **ring)
 {
     if (size <= SMALL_EVENT)
@@ -178,7 +178,7 @@ static bool has_member_name(const nl_plan *plan)
     return false;
 }
 
-/* Skips the first `before` fields. Moves the level, host and program from the other fields to the record's members. */
+/* Moves the level, host and program from the fields after the first `before` fields to the record's members. */
 static void write_move_members(nl_record *record, nl_field *fields, size_t before, const nl_plan *plan,
                                char scratch[NL_MEMBER_COUNT][NL_FIELD_TEXT_SIZE])
 {
@@ -201,8 +201,8 @@ static void write_move_members(nl_record *record, nl_field *fields, size_t befor
 }
 
 /*
- * Writes an event according to the plan of its format. head, which may be NULL, has members, and the fields that
- * precede the fields of the format. `error` is the errno value for %m. Returns the same values as nl_write.
+ * Writes an event according to the plan of its format. head, which may be NULL, has the record's members and the fields
+ * that precede the fields of the format. `error` is the errno value for %m. Returns the same values as nl_write.
  */
 static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, nl_scratch *s, int error,
                                va_list *arguments)

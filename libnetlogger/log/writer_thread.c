@@ -73,7 +73,10 @@ static void get_ready(nl_log *log)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* Returns the list of rings. Only this thread removes rings, so it may read the list without the lock. */
+/*
+ * Returns the list of rings. This thread may then read the list without the lock, because no other thread removes
+ * rings.
+ */
 static nl_ring *rings_of(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
@@ -183,7 +186,7 @@ static uint64_t writer_thread_find_until(nl_log *log, nl_ring *rings, uint64_t b
     return ordered_until(rings, before_ticks, patience_ticks);
 }
 
-/* Reports once that memory is not in files, so that a kill would lose events. */
+/* Reports once that the shared memory is not in files, and that a kill would therefore lose events. */
 static void report_unnamed(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);

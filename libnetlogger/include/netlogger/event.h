@@ -71,10 +71,10 @@ typedef struct nl_event_kind nl_event_kind;
 
 /*
  * Creates a kind. event and the field_count names are copied; each byte that a name must not contain (record.h) becomes
- * '_'. Returns NULL with the reason in nl_error_message() on failure. The caller frees the kind with
- * nl_event_kind_free, which accepts NULL, when no thread uses it any more. The process registers the first 4096
- * different kinds once and never frees them. Events of other kinds, and of kinds with more than NL_FIELDS_MAX fields,
- * take several times as long. Thread-safe. Do not call these functions in signal handlers.
+ * '_'. Returns NULL with the reason in nl_error_message() on failure. When no thread uses the kind any more, the caller
+ * frees it with nl_event_kind_free, which accepts NULL. The process registers the first 4096 different kinds and never
+ * frees them. Events of other kinds, and of kinds with more than NL_FIELDS_MAX fields or with a name of 4096 bytes or
+ * more, take several times as long. Thread-safe. Do not call these functions in signal handlers.
  */
 NL_API nl_event_kind *nl_event_kind_new(nl_level level, nl_string event, const nl_string *names, size_t field_count);
 NL_API void nl_event_kind_free(nl_event_kind *kind);
@@ -92,10 +92,10 @@ NL_API nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field
 
 /*
  * Returns true if log is NULL, or if the calling thread's ring certainly has space for its next event; that event then
- * does not wait. Otherwise, a binding releases its lock (Python's GIL) before it logs the event. size is the size of
- * the event in the ring: 16 bytes, plus 8 per number, plus 4 and the length per string. Also returns false if the
- * answer is unknown: at the thread's first event in the log, once per pass through the ring, and in all logs except the
- * first 16 open logs. Thread-safe.
+ * does not wait. If the function returns false, a binding releases its lock (Python's GIL) before it logs the event.
+ * size is the size of the event in the ring: 16 bytes, plus 8 per number, plus 4 and the length per string. Also
+ * returns false if the space is unknown: at the thread's first event in the log, once per pass through the ring, and in
+ * all logs except the first 16 open logs. Thread-safe.
  */
 NL_API bool nl_event_has_room(const nl_log *log, size_t size);
 

@@ -50,7 +50,7 @@ typedef struct nl_event_site {
 /* The part of a log that NL_EVENT reads. */
 typedef struct nl_log_gate {
     int threshold; /* events with a greater level are off */
-    unsigned slot; /* index of the log's ring in nl_private_rings; NL_PRIVATE_SLOTS or more: the ring is not there */
+    unsigned slot; /* index of the log's ring in nl_private_rings, if less than NL_PRIVATE_SLOTS */
 } nl_log_gate;
 
 /*
@@ -80,8 +80,9 @@ typedef struct nl_event_header {
 } nl_event_header;
 
 /*
- * The slow path for a first event, a full ring, an event in a span, or an event in a signal handler. size is the size
- * of the event in bytes, including the header. Returns the ring, marked as busy, or NULL if the event is not logged.
+ * Takes the slow path for a first event, a full ring, an event in a span, or an event in a signal handler. size is the
+ * size of the event in bytes, including the header. Returns the ring, marked as busy, or NULL if the event is lost or
+ * switched off.
  */
 NL_API nl_ring_producer *nl_private_prepare(nl_log_gate *log, nl_event_site *site, size_t size);
 
@@ -254,7 +255,7 @@ enum {
     NL_RAW_ULONG = sizeof(long) == 8 ? NL_RAW_UINT64 : NL_RAW_UINT32,
 };
 
-/* The result for a type that cannot be logged. With this result, the compiler reports only one error. */
+/* The result for a type that cannot be logged, so that the compiler reports only one error. */
 typedef struct nl_private_refused {
     char nothing;
 } nl_private_refused;
@@ -310,10 +311,7 @@ template <> struct nl_private_type<nl_string> {
     static constexpr unsigned char raw_type = NL_RAW_STRING;
 };
 
-/*
- * An unscoped enumeration is logged as the number to which it is promoted. Other types are rejected; they are not
- * converted.
- */
+/* Logs an unscoped enumeration as the number to which it is promoted. Rejects other types without conversion. */
 template <typename T> struct nl_private_is_number {
     static constexpr bool value = std::is_enum<T>::value && std::is_convertible<T, long long>::value;
 };

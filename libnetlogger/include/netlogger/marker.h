@@ -77,8 +77,8 @@ NL_API nl_probe nl_marker_attach_time(const char *from, const char *to);
 NL_API nl_probe nl_marker_attach_call(const char *pattern, nl_probe_function function, void *user);
 
 /*
- * Detaches a probe, and waits until no thread runs the probe. A call from the probe's own function does not wait, so
- * other threads may run the probe a moment longer. Returns NL_OK, or NL_END if no such probe exists.
+ * Detaches a probe, and waits until no thread runs the probe. A call from a probe's function does not wait, so other
+ * threads may run the probe a moment longer. Returns NL_OK, or NL_END if no such probe exists.
  */
 NL_API nl_status nl_marker_detach(nl_probe probe);
 

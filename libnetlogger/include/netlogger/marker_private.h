@@ -19,8 +19,8 @@
 NL_BEGIN_DECLS
 
 typedef struct nl_marker_gate {
-    uint32_t state;    /* the tracers' semaphore in the first half and the library's in the second; 0 means that the
-                        * marker is dormant */
+    uint32_t state;    /* first half: number of tracers; second half: 1 if the library's probes are attached. 0 means
+                        * that the marker is dormant */
     uint32_t reserved; /* not used */
     void *chain;       /* the attached probes; only the library uses it */
 } nl_marker_gate;
@@ -39,7 +39,7 @@ typedef struct nl_marker_entry {
 NL_API void nl_private_markers_add(const nl_marker_entry *begin, const nl_marker_entry *end) __attribute__((weak));
 NL_API void nl_private_markers_remove(const nl_marker_entry *begin) __attribute__((weak));
 
-/* Called when the program passes a marker that is not dormant. */
+/* Runs the attached probes when the program passes a marker that is not dormant. */
 NL_API void nl_private_marker_reached(nl_marker_gate *gate, const char *name, const nl_field *fields, size_t count);
 
 extern const nl_marker_entry __start_nl_markers[] __attribute__((weak, visibility("hidden")));

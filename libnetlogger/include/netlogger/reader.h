@@ -10,12 +10,12 @@
  * A source is a file, a pipe, standard input or memory. The reader detects the format and zstd compression from the
  * content. A source can also be a collector (x-netlog://HOST[:PORT], x-netlogs://HOST[:PORT] or unix:PATH): then the
  * reader returns the records that the collector receives after the call, until the collector ends. Opening a collector
- * can take 20 s. Options of a collector's URL:
+ * can take up to 20 s. Options of a collector's URL:
  *
  *   where=EXPRESSION      only records that match (filter.h)
- *   since=TIME            also the records that the collector received since TIME, or since -SECONDS before now
+ *   since=TIME also earlier records that the collector received since TIME; -N means N seconds ago
  *   format=ulm|bp|nlb     the format of the connection (default nlb)
- *   ca= cert= key= name=  TLS (url.h)
+ *   ca= cert= key= name= TLS (netlogger(7))
  *
  * To follow a file means to wait at its end for more records, as tail -F does. If the file is replaced or truncated,
  * the reader continues at the start of the new file. Two threads must not use one reader at the same time.
@@ -82,8 +82,9 @@ typedef struct nl_reader_stats {
 } nl_reader_stats;
 
 /*
- * Opens a source (url.h). options may be NULL for the defaults. Returns a reader, which the caller closes with
- * nl_reader_close, or NULL with the reason in nl_error_message(). nl_reader_close accepts NULL.
+ * Opens a source. url is a file name, "-" or a URL (netlogger(7)). options may be NULL for the defaults. Returns a
+ * reader, which the caller closes with nl_reader_close, or NULL with the reason in nl_error_message(). nl_reader_close
+ * accepts NULL.
  */
 NL_API nl_reader *nl_reader_open(const char *url, const nl_reader_options *options);
 NL_API void nl_reader_close(nl_reader *reader);

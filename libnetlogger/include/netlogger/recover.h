@@ -5,7 +5,8 @@
  * The events of a log stay in shared memory until the destination has them (log.h). If a process is killed, or nl_close
  * cannot deliver the events, they remain in a directory named /dev/shm/netlogger-UID-PID-... . nl_recover delivers them
  * to the log's destination: each event whose call had returned, exactly once and in order. It also completes a partial
- * write to a file. The program nlrecover calls nl_recover. netlogd calls it for the processes of netlogd's own user.
+ * write to a file. The programs nlrecover and netlogd call nl_recover; netlogd recovers only the events of its own
+ * user.
  *
  * nl_recover considers only directories of the calling user. root can also recover directories of other users, but only
  * to a destination given in the options, because a directory's owner controls the destination that it contains.
@@ -20,7 +21,7 @@
 NL_BEGIN_DECLS
 
 typedef struct nl_recover_options {
-    const char *destination; /* URL (url.h) of the destination of all events; NULL means each log's own destination */
+    const char *destination; /* URL of the destination of all events; NULL means each log's own destination */
     bool everyone;           /* recover the directories of all users; requires destination */
     bool list_only;          /* report the logs, and change nothing */
 } nl_recover_options;

@@ -114,9 +114,9 @@ static inline void nl_span_set_status(int status);
 
 /*
  * Logs NAME.end with span->status and more fields: nl_span_end(&span, "FIELD", value, ...). Any thread may call this
- * function. Does nothing if the span is NULL, not logged or already ended. It is a statement and returns no result. If
- * the process has used more than 4,096 names in nl_span_begin_fields, nl_span_end omits the fields for spans with
- * further names; nl_span_end_fields does not omit them.
+ * function. Does nothing if the span is NULL, not logged or already ended. It is a statement and returns no result. For
+ * spans from nl_span_begin_fields, the library registers at most 4,096 pairs of an nl_span_end and a name. For further
+ * pairs, nl_span_end omits the fields; nl_span_end_fields does not omit them.
  */
 #define nl_span_end(...)                                                                                               \
     NL_PRIVATE_JOIN(NL_PRIVATE_SPAN_END_, NL_PRIVATE_FORM(__VA_ARGS__))                                                \
@@ -126,10 +126,10 @@ static inline void nl_span_set_status(int status);
 
 /*
  * Begin and end a span with names that are known only at run time, for bindings to other languages: fields[0..count)
- * have names, types and values. nl_span_begin_fields sets *span even if it logs nothing. name must exist until the span
- * ends. The functions cost several times as much as the macros. They return NL_OK; NL_OFF if the span is not logged;
- * NL_FAILED with the reason in nl_error_message() if the event is lost; NL_MALFORMED if a value was truncated, as
- * nl_write does.
+ * have names, types and values. nl_span_begin_fields sets *span even if it logs nothing. name has at most 4000 bytes
+ * and must exist until the span ends. The functions cost several times as much as the macros. They return NL_OK; NL_OFF
+ * if the span is not logged; NL_FAILED with the reason in nl_error_message() if an argument is invalid or the event is
+ * lost; NL_MALFORMED if the event is logged but a value of more than 131072 bytes was truncated.
  */
 NL_API nl_status nl_span_begin_fields(nl_span *span, nl_log *log, nl_level level, const char *name,
                                       const nl_context *parent, const nl_field *fields, size_t count);
@@ -168,9 +168,9 @@ NL_API size_t nl_traceparent_format(const nl_context *context, char text[NL_TRAC
  * it once for each such header, in the order of the headers, and only if the traceparent is valid. Pass the result on
  * with every traceparent of the trace. The function removes blanks around members, empty members, and repeated keys.
  * Returns NL_OK, or NL_FAILED with an empty state if a member is invalid or there are more than 32 members. In this
- * case, discard the whole tracestate. Repeated keys count towards these 32 members, although the function removes them;
- * empty members do not count. Members that do not fit are removed, beginning with members of more than 128 bytes, and
- * then with the last members.
+ * case, discard the whole tracestate. Repeated keys within text count towards these 32 members, although the function
+ * removes them; empty members do not count. Members that do not fit are removed, beginning with members of more than
+ * 128 bytes, and then with the last members.
  */
 NL_API nl_status nl_tracestate_append(char state[NL_TRACESTATE_SIZE], const char *text, size_t size);
 

@@ -42,12 +42,12 @@ typedef struct nl_private_scope {
 
 /*
  * Sets *span, and reserves *size bytes in the ring for its start. For a root span, it subtracts the size of PARENT.ID
- * from *size first. Returns the position of the program's fields, or NULL if the event is lost.
+ * from *size first. Returns the position of the program's fields, or NULL if the event is lost or switched off.
  */
 NL_API char *nl_private_span_begin(nl_span *span, nl_log *log, nl_span_place *place, const nl_context *parent,
                                    size_t *size, nl_ring_producer **ring);
 
-/* Like nl_private_span_begin, for the end of a span that is logged. */
+/* Like nl_private_span_begin, but ends a span that is logged. */
 NL_API char *nl_private_span_end(nl_span *span, nl_span_end_place *place, size_t *size, nl_ring_producer **ring);
 
 /* Enter and leave the scope of scope->span. */
