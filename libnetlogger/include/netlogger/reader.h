@@ -13,9 +13,9 @@
  * can take up to 20 s. Options of a collector's URL:
  *
  *   where=EXPRESSION      only records that match (filter.h)
- *   since=TIME also earlier records that the collector received since TIME; -N means N seconds ago
+ *   since=TIME            also earlier records that the collector received since TIME; -N means N seconds ago
  *   format=ulm|bp|nlb     the format of the connection (default nlb)
- *   ca= cert= key= name= TLS (netlogger(7))
+ *   ca= cert= key= name=  TLS (netlogger(7))
  *
  * To follow a file means to wait at its end for more records, as tail -F does. If the file is replaced or truncated,
  * the reader continues at the start of the new file. Two threads must not use one reader at the same time.
