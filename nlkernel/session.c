@@ -89,7 +89,7 @@ static void log_own(session *s, nl_record *record)
     nl_record_free(record);
 }
 
-/* Logs the offset between the trace clock and real time. All times in the log depend on it. */
+/* Logs the offset between the trace clock and real time. All times in the log depend on this offset. */
 static void log_clock(session *s)
 {
     nl_record *record = recorder_record(s, "NetLogger.Clock");
@@ -156,7 +156,7 @@ static void log_finish(session *s)
 
 /* ---- events ---- */
 
-/* Translates the filter for the kernel, and removes the events that cannot match it. */
+/* Translates the filter for the kernel, and removes the events that cannot match. */
 static void push_filter(session *s)
 {
     kernel_events *events = &s->events;
@@ -337,9 +337,8 @@ static bool add_lane(session *s, const lane_setup *setup, int cpu)
     return ok;
 }
 
-/* Opens a lane for each chosen CPU. If the calls of functions are in the shared buffers, opens a second lane for them.
- * Returns false and sets the error on failure.
- */
+/* Opens a lane for each chosen CPU. If the calls of functions are in the shared buffers, opens a second lane for these
+ * calls. Returns false and sets the error on failure. */
 static bool choose_cpus(session *s)
 {
     const recording_options *o = s->options;
@@ -546,8 +545,8 @@ static bool got_end_signal(const session *s)
     return false;
 }
 
-/* Waits for a signal, a change of the clock, a command, or the end of the interval POLL_MS or timeout_ns, whichever is
- * shorter. Executes a command. */
+/* Waits for a signal, a change of the clock or a command, but not longer than POLL_MS or timeout_ns. Executes the
+ * command. */
 static void wait_for_something(session *s, int signal_fd, int64_t timeout_ns)
 {
     struct pollfd waits[] = {{.fd = signal_fd, .events = POLLIN},

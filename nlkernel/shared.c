@@ -19,7 +19,7 @@
     "--functions=graph: this kernel has the function graph tracer only in the shared buffers, which are in use; use "  \
     "--functions=calls: "
 
-/* Files and their content while the shared buffers are idle. Older kernels lack some of the files. */
+/* Files and the first line of their content while the shared buffers are idle. Older kernels lack some of the files. */
 static const struct {
     const char *file, *idle;
 } idle_files[] = {

@@ -54,7 +54,7 @@ static bool open_partial(sink *s, const char *path)
     static const char suffix[] = ".partial.nlb";
     struct stat what;
     if (stat(path, &what) != 0 || !S_ISREG(what.st_mode))
-        return true; /* a device or a FIFO gets the text at once */
+        return true; /* a device or a FIFO gets the text directly */
     size_t size = strlen(path) + sizeof suffix;
     s->partial = nl_memory_check(malloc(size));
     snprintf(s->partial, size, "%s%s", path, suffix);

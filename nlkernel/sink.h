@@ -2,7 +2,7 @@
  * The destination of a recording.
  *
  * Each lane writes batches of its blocks to a binary file. Encoding text is too slow for a busy kernel. Therefore, if
- * the destination is a text file FILE, the binary file is FILE.partial.nlb, and sink_close converts it to text. The
+ * the destination is a text file FILE, the lanes write FILE.partial.nlb, and sink_close converts this file to text. The
  * sink writes records one by one to a log of libnetlogger, and as text to standard output, devices and FIFOs. The
  * recorder's own records are a separate stream. After the first failure, the sink writes nothing more. Any thread may
  * use a sink, but only one thread may open and close it.
@@ -38,7 +38,8 @@ typedef struct sink {
  * otherwise, it selects ULM. Returns false and sets the error on failure. */
 bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level);
 
-/* Opens a log of libnetlogger, like nl_open. `url` may be NULL. Returns false and sets the error on failure. */
+/* Opens a log of libnetlogger, like nl_open. NULL selects $NETLOGGER_DEST. Returns false and sets the error on failure.
+ */
 bool sink_open_log(sink *s, const char *url);
 
 /*
@@ -59,15 +60,16 @@ void sink_put_blocks(sink *s, const char *data, size_t size);
 /* Writes a record, which must contain its host and program. */
 void sink_put_record(sink *s, const nl_record *record);
 
-/* Writes a record of the recorder itself. */
+/* Writes a record of the recorder itself. Does nothing if the sink applies rules. */
 void sink_put_own(sink *s, const nl_record *record);
 
 /* Writes the buffered records, and the records that the rules can already derive. */
 void sink_flush(sink *s);
 
 /*
- * Converts the records to text if the destination is a text file. Returns false and sets the error if any record was
- * not written. If the conversion fails, the binary file remains, and the error names it.
+ * Converts the records to text if the destination is a text file. Returns false and sets the error if writing,
+ * converting or closing failed. The records in `refused` are no failure. If the conversion fails, the binary file
+ * remains, and the error names it.
  */
 bool sink_close(sink *s);
 

@@ -40,7 +40,7 @@ static double row_seconds(const summaries *all, const summary *s, const summary_
     return seconds > 0 ? seconds : all->seconds;
 }
 
-/* Returns the total to which the shares of a row's labels refer. */
+/* Returns the sum of the field `share` for the row's values of the `by` fields, or 0 if there is no such sum. */
 static double share_base(const summary *s, const summary_row *row)
 {
     char *labels[SUMMARY_FIELDS_MAX + 1];
@@ -393,7 +393,7 @@ static int order_rows(const void *a, const void *b, void *user)
         if (order != 0)
             return order;
     }
-    return (int)left->value - (int)right->value; /* reports are in the order of the rules file */
+    return (int)left->value - (int)right->value; /* then in the order of the values in the rules file */
 }
 
 void summaries_compute(summaries *all)

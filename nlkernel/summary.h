@@ -8,15 +8,15 @@
  *   by = PROG                          fields by which rows are grouped; without them, one row
  *   value = DUR.NS                     fields to sum, with a row for each; without them, the report counts records
  *   unit = ns                          unit of the values: ns, or a text that follows the numbers
- *   columns = count sum p50 p99 max    of: count rate sum share cpu mean min p1 p10 p50 p90 p99 p999 max
+ *   columns = count sum p50 p99 max    any of count rate sum share cpu mean min p1 p10 p50 p90 p99 p999 max
  *   share = DUR.NS                     field whose sum is the total that shares refer to; default: all rows
  *   order = sum                        sum, count, max, or key
  *   top = 20                           maximum number of rows printed
  *   plot = cdf                         cdf, histogram, bars, series, points, or none
  *
  * The cpu column is the sum as a share of the time of all CPUs. If a report covers several recordings, cpu and rate use
- * only the recordings to which a row belongs. The NetLogger.Record.Finish records of these recordings contain the row's
- * value of the `by` field. Not thread-safe.
+ * only the recordings to which a row belongs. A recording does not belong to a row if its NetLogger.Record.Finish
+ * record has another value of a `by` field. Not thread-safe.
  */
 #ifndef NLKERNEL_SUMMARY_H
 #define NLKERNEL_SUMMARY_H
@@ -66,7 +66,7 @@ typedef struct summary {
     size_t row_count, row_capacity;
     uint64_t left_out;     /* number of values that were dropped because there were too many rows */
     GHashTable *by_labels; /* maps labels to rows */
-    double sum;            /* sum of the first value */
+    double sum;            /* sum of the first value; without values, the number of records */
     nl_distribution all;   /* distribution of the first value */
 } summary;
 
@@ -81,7 +81,7 @@ typedef struct summaries {
     size_t count;
     uint64_t records, lost;
     int64_t from_ns, to_ns;
-    double seconds; /* total length of all recordings */
+    double seconds; /* total length of all recordings; without recordings, the time from from_ns to to_ns */
     summary_recording *recordings;
     size_t recording_count;
     unsigned cpus;
@@ -97,6 +97,7 @@ typedef struct summary_column {
 /* The last column has no name. */
 extern const summary_column summary_columns[];
 
+/* Returns the value of a column in a row, in the units that `kind` describes. */
 double summary_column_value(const summary_column *c, const summaries *all, const summary *s, summary_row *row);
 
 /* Reads the reports of a rules file, which must outlive `all`. Returns false and sets the error on failure. */

@@ -102,7 +102,7 @@ typedef struct dwarf_reader {
     char common[PATH_SIZE]; /* the longest directory that contains the sources of all units */
     size_t units;
     char directory[PATH_SIZE];   /* directory in which the current unit was compiled */
-    unit_directory *directories; /* the most recent directory comes last */
+    unit_directory *directories; /* in the order of their first units */
     size_t directory_count;
 } dwarf_reader;
 

@@ -142,8 +142,8 @@ static void answer(int in, int out)
 }
 
 /* Sends `count` bytes, and waits for the return of each byte. Returns the mean time per byte in nanoseconds, or -1 on
- * failure. If the other end is another process, the time includes two switches. On a busy CPU, it also includes the
- * time of the other processes that run in between. */
+ * failure. If the other end is another process, the time includes two switches. On a busy CPU, the time also includes
+ * the time of the other processes that run in between. */
 static double pass_ns(int in, int out, int count)
 {
     char byte = 0;

@@ -1,7 +1,7 @@
 /*
  * Sums the durations of spans in the kernel. A span begins with an event of one kind, and ends with the next event of
- * another kind that has the same key. The program groups the sums by fields of the first event and, on request, by the
- * kernel function that caused the event (CALLER). nlkernel reads the sums once, at the end.
+ * another kind that has the same key. The program groups the sums by fields of the begin event and, on request, by the
+ * thread's name (PROG) and by the kernel's stack at the begin event (CALLER). nlkernel reads the sums once, at the end.
  *
  * nlkernel sets the const volatile variables before it loads the program. The kernel's verifier treats these variables
  * as constants.
@@ -44,7 +44,7 @@ struct {
     __uint(value_size, SUM_STACK * sizeof(__u64));
 } stacks SEC(".maps");
 
-/* The numbers of spans and sums for which the maps had no space. */
+/* The number of spans that had no space in `open`, and the number of spans whose sum had no space in `sums`. */
 __u64 missed_open, missed_sums;
 
 static __always_inline __u64 read_field(const volatile struct sum_field *field, const void *event)

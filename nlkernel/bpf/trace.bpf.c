@@ -105,7 +105,8 @@ void *bpf_rdonly_cast(const void *pointer, __u32 type) __ksym __weak;
 const volatile __u32 own_pid;  /* nlkernel itself is never traced */
 const volatile _Bool by_ports; /* trace every process, but only connections with one of the ports */
 
-/* The number of events for which the ring had no space, and the number of calls on sockets that are not traced. */
+/* The number of events for which the ring had no space, and the number of calls on Unix sockets, which are not traced.
+ */
 __u64 missed, unix_calls;
 
 /*
@@ -151,7 +152,7 @@ struct thread {
     __u32 events; /* number of the thread's calls that were reported */
     __u32 woken;  /* the latest thread that this thread woke, or the lower half of the latest channel that this thread
                      signalled */
-    __u32 events_at_wakeup; /* `events` at that time */
+    __u32 events_at_wakeup; /* `events` at the latest wake-up */
 };
 
 struct {
@@ -200,7 +201,7 @@ static __always_inline void put(struct trace_event *e, __u32 data_size)
 
 /* ---- sockets ---- */
 
-/* Returns the socket of a file descriptor if it is a TCP or UDP socket, otherwise NULL. */
+/* Returns the TCP or UDP socket of a file descriptor, or NULL for other files. Counts the calls on Unix sockets. */
 static __always_inline struct sock *find_socket(_Bool cast, __u32 fd)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -287,7 +288,7 @@ static __always_inline void report_wakeup(__u8 kind, __u32 wakee, __u64 channel)
     struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
     __u32 key = wakee != 0 ? wakee : (__u32)channel;
     if (!thread || (thread->woken == key && thread->events_at_wakeup == thread->events))
-        return; /* the thread has not sent or received data since the same wake-up, or never */
+        return; /* the thread has sent and received nothing, or nothing since the same wake-up */
     struct trace_event *e = bpf_ringbuf_reserve(&ring, __builtin_offsetof(struct trace_event, data), 0);
     if (!e) {
         __sync_fetch_and_add(&missed, 1);
@@ -314,7 +315,8 @@ static __always_inline _Bool sends(long call)
     return call == __NR_write || call == __NR_writev || call == __NR_sendto || call == __NR_sendmsg;
 }
 
-/* Reports that a thread intentionally wakes another thread of its process: with a futex, or by writing to a file. */
+/* Reports that a thread intentionally wakes another thread of its process: with a futex, or by writing to a pipe, an
+ * eventfd or a Unix socket. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *wakee)
 {
