@@ -75,13 +75,13 @@ typedef struct extractor {
     bool keeps_none;          /* extract no records */
     const nl_filter *filter;  /* NULL: extract all records */
     const correction *clocks; /* NULL: do not correct the times */
-    const time_zones *zones;  /* NULL: correct no record */
+    const time_zones *zones;  /* NULL: no record is in another time zone */
     nl_fraction fraction;
     batch_names names;
     name_cache events, hosts, progs, colors;
 } extractor;
 
-/* Adds a row to `b` for the record at a place, if the filter matches the record. */
+/* Adds a row to `b` for the record at a place, unless the filter rejects the record or keeps_none is true. */
 void extract(extractor *x, const nl_record *record, uint64_t place, batch *b);
 
 #endif

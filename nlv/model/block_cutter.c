@@ -99,7 +99,8 @@ bool block_cutter_is_finished(const block_cutter *c)
 
 /*
  * Returns the offset of a text record. c->offset is the end of the piece that was fed last. Either the whole record is
- * in the piece, or the record began in an earlier piece and ends at the first newline of this piece.
+ * in the piece, or the record began in an earlier piece and ends at the first newline of this piece. At the end of the
+ * file, there may be no newline.
  */
 static uint64_t find_text(const block_cutter *c, nl_string raw, const char *piece, size_t size)
 {
@@ -117,7 +118,7 @@ static uint64_t find_text(const block_cutter *c, nl_string raw, const char *piec
     return offset;
 }
 
-/* Returns the number of bytes from the start of a text record to the end of its line. */
+/* Returns the number of bytes from the start of a text record to the end of its line; `size` if no newline follows. */
 static uint32_t size_with_newline(const block_cutter *c, uint64_t offset, size_t size)
 {
     char after[LINE_SLACK];

@@ -26,7 +26,7 @@ void block_cutter_free(block_cutter *c);
 /* Returns the offset in bytes up to which the file has been read. */
 uint64_t block_cutter_offset(const block_cutter *c);
 
-/* Reads up to `size` more bytes, and appends complete blocks (log_block) to `found`. */
+/* Reads up to `size` more bytes, and appends the complete blocks and stretches of text (log_block) to `found`. */
 void block_cutter_read(block_cutter *c, uint64_t size, GArray *found);
 
 /* Ends the file: appends the last line, even if it does not end with a newline. */

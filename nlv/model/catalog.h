@@ -26,8 +26,8 @@ catalog *catalog_new(const model *m);
 void catalog_free(catalog *c);
 
 /*
- * Returns the names of the fields of one event, or of all events if `event` is NULL. The array is sorted and
- * NULL-terminated. The caller frees it with g_strfreev.
+ * Returns the names of the fields of one event, or of all events if `event` is NULL. If numbers_only is true, returns
+ * only fields that are numbers. The array is sorted and NULL-terminated. The caller frees it with g_strfreev.
  */
 char **catalog_fields(const catalog *c, const char *event, bool numbers_only);
 

@@ -36,8 +36,9 @@ static int64_t end_of_chunk(const store *s, uint32_t number)
 }
 
 /*
- * Reports a gap without records that covers at least 90 % of the log's time. In a picture of the whole log, the records
- * before and after such a gap are very close together. Searches for the gap in the chunk that covers the longest time.
+ * Reports a gap without records that covers at least a minute and 90 % of the log's time. In a picture of the whole
+ * log, the records before and after such a gap are very close together. Searches for the gap in the chunk that covers
+ * the longest time.
  */
 static void check_gap(const store *s, GPtrArray *notices)
 {

@@ -1,6 +1,6 @@
 /*
- * Reports anomalies of a log: a single record, impossible times, long gaps, wrong clocks, other time zones, or records
- * out of order. This module has no state.
+ * Reports anomalies of a log, such as long gaps, wrong clocks, other time zones, or records out of order. Also reports
+ * events that an inferred drawing does not show. This module has no state.
  */
 #ifndef NLV_CHECKS_H
 #define NLV_CHECKS_H

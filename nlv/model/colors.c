@@ -73,7 +73,7 @@ static void assign_numbers(colors *c, name_set *w)
     g_array_set_size(w->fresh, 0);
 }
 
-/* Adds all names of a kind. Used if there are too many objects to examine. */
+/* Adds all names of a kind, but only hosts that objects visit. Used if there are too many objects to examine. */
 static void add_all_names(name_set *w, const store *s, color_kind kind)
 {
     const names *texts = kind == COLOR_BY_HOST   ? s->names.hosts

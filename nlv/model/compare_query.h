@@ -1,7 +1,7 @@
 /*
  * Parses the two sides of a comparison, as the user writes them. A side is an expression on records or requests
- * (filters.h), or "log:NAME", the requests of a log. If the second side is empty, it consists of the requests that are
- * not on the first side. If both sides are empty, they are the first two logs. This module has no state.
+ * (filters.h), or "log:NAME", the requests of a log. If one side is empty, it consists of the requests that are not on
+ * the other side. If both sides are empty, they are the first two logs. This module has no state.
  */
 #ifndef NLV_COMPARE_QUERY_H
 #define NLV_COMPARE_QUERY_H

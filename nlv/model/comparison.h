@@ -3,7 +3,7 @@
  *
  * request_reading.c adds the requests of the first side and then those of the second side. The module keeps the sums of
  * a side in at most UNITS_MAX blocks of consecutive requests, because requests of one run depend on each other
- * (requests/contrast.h). The times of a row on the critical paths, divided by the number of requests, add up to the
+ * (requests/contrast.h). The rows' times on the critical paths, divided by the number of requests, add up to the
  * requests' mean duration. Memory is bounded: one row contains the sums of all rows beyond COMPARED_ROWS_MAX. The
  * caller locks a comparison that several threads use.
  */

@@ -87,8 +87,7 @@ uint32_t edges_find_begin(const store *s, uint32_t record, unsigned layer)
     return count > ended ? begins[count - ended - 1] : STORE_NONE;
 }
 
-/* Adds the start of the span that the record ends as a candidate, unless the row of another candidate follows the
- * start. */
+/* Adds the start of the span that the record ends as a candidate, unless the start precedes another candidate. */
 static void add_begin(edge_search *e)
 {
     int row = e->order->begin_of[e->row];
@@ -98,8 +97,9 @@ static void add_begin(edge_search *e)
 }
 
 /*
- * Stores the candidates that do not precede another candidate in `found`, and returns their number. If `begins` is
- * true, the record begins a span or its program's part of the request, and the latest candidate is the only cause.
+ * Stores the causes of the record in `found`, and returns their number. A candidate is no cause if it precedes another
+ * candidate. A candidate of another program is no cause if the record's program has a candidate in the same row. If
+ * `begins` is true, the record begins a span or its program's part of the request, and has only the latest cause.
  */
 static size_t take_candidates(const edge_search *e, bool begins, uint32_t found[EDGES_MAX])
 {

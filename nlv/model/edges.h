@@ -31,20 +31,20 @@ uint32_t edges_find_begin(const store *s, uint32_t record, unsigned layer);
 /*
  * Finds the impossible edges of a record. An edge to another record is impossible if this record certainly causes the
  * other record, as its parent or sender, and the other record is earlier by more than the maximum difference of the two
- * clocks. Returns the number of these edges.
+ * clocks. Stores the other records in `found`, and returns their number.
  */
 size_t edges_find_violations(const store *s, uint32_t record, unsigned layer, uint32_t found[EDGES_MAX]);
 
 /*
  * Returns the record at which a line to `record` begins. The returned record is in `row`, and the line lasts long_ns
- * nanoseconds. Returns STORE_NONE if the store no longer has that record.
+ * nanoseconds. Returns STORE_NONE if that record is not among the EDGES_MAX previous steps.
  */
 uint32_t edges_find_start(const store *s, uint32_t record, unsigned layer, unsigned row, float long_ns);
 
 /*
- * Returns whether a row begins a new request with the same ID as the current request. The row's event must begin
- * requests and must have occurred in the current request. In addition, the current request must have ended, or have
- * paused for longer than EDGES_PAUSE_NS.
+ * Returns whether a row begins a new request with the same ID as the current request, whose last step is `last`. The
+ * row's event must begin requests, and must have occurred in the current request in the same program. In addition, the
+ * current request must have ended, have paused for longer than EDGES_PAUSE_NS, or have a last step after the row.
  */
 bool edges_begin_again(const store *s, uint32_t last, unsigned layer, const batch_row *row);
 

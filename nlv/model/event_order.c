@@ -41,7 +41,8 @@ static int find_row(order_learning *o, const request_event *e)
     return g_array_index(o->row_of, int32_t, e->name);
 }
 
-/* Returns the rows of the events from which edges lead to each event. The caller frees the array with g_free. */
+/* Returns, for each event, the set of rows from which paths of edges lead to the event. The caller frees the array with
+ * g_free. */
 static uint64_t *find_earlier_rows(order_learning *o, const request_graph *g)
 {
     uint64_t *earlier = g_new0(uint64_t, g->event_count + 1);
@@ -131,7 +132,7 @@ static nl_string string_of(const trace *t, uint32_t number)
     return (nl_string){text, strlen(text)};
 }
 
-/* Adds a record of the sample to the assembler. `fields` is for its fields. */
+/* Adds a record of the sample to the assembler. `fields` is an array of nl_field, which the function overwrites. */
 static void add_record(assembler *a, const trace *t, const trace_record *record, GArray *fields)
 {
     const trace_field *own = trace_fields(t, record);
@@ -253,7 +254,7 @@ static void find_order(const order_learning *o, uint64_t after[ROWS])
         for (guint row = 0; row < o->rows && (o->is_seen >> middle & 1); row++)
             if (after[row] >> middle & 1)
                 after[row] |= after[middle];
-    for (guint row = 0; row < o->rows; row++) /* no event comes before itself */
+    for (guint row = 0; row < o->rows; row++) /* no event precedes itself; of two opposite orders, keep the list's */
         for (guint other = 0; other < o->rows; other++)
             if (row == other || ((after[row] >> other & 1) && (after[other] >> row & 1) && other > row))
                 after[row] &= ~(UINT64_C(1) << other);

@@ -10,7 +10,7 @@
 #include <glib.h>
 #include <unistd.h>
 
-enum { AT_ONCE = 256, /* records that are written between two unlockings of the model */ DRAIN_SIZE = 1 << 20 };
+enum { AT_ONCE = 256, /* number of records to write before unlocking the model */ DRAIN_SIZE = 1 << 20 };
 
 const char *export_format(size_t i)
 {
@@ -111,8 +111,8 @@ static void run_pass(passing *p, model *m, const GArray *places)
 }
 
 /*
- * Writes the drawing to a temporary file, for formats that need lifelines. Returns its path, or NULL on failure. The
- * caller removes the file and frees the path.
+ * Writes the drawing to a temporary file, for formats that need lifelines. Returns its path, or NULL if there are no
+ * lifelines or on failure. The caller removes the file and frees the path.
  */
 static char *drawing_file(model *m)
 {

@@ -54,8 +54,9 @@ typedef struct list_entry {
 } list_entry;
 
 /*
- * The first sections. For each list, the summary nodes and the first record of each block follow. A picture needs all
- * of these sections. After them come the columns, the objects and the entries of each list.
+ * The first sections. For each list, the top nodes and the first record of each block follow. A picture of the whole
+ * log needs all of these sections. After them come the other nodes of each list, the columns, the objects and the
+ * entries of each list.
  */
 enum {
     SECTION_DRAWING,
@@ -496,7 +497,7 @@ static bool is_sane(mapping *m)
     return true;
 }
 
-/* Returns the next section. Sets m->bad if the section does not have this size. */
+/* Returns the next section. If the section does not have this size, sets m->bad and returns NULL. */
 static void *index_take(mapping *m, uint64_t size)
 {
     if (m->bad || m->next >= m->h->section_count || m->sections[m->next].size != size) {
@@ -521,7 +522,8 @@ static void take_names(mapping *m, names *n)
     }
 }
 
-/* Returns a copy of the next section, in memory of at least `capacity` bytes. The caller frees it with g_free. */
+/* Returns a copy of the next section, in memory of at least `capacity` bytes, or zeros after setting m->bad. The caller
+ * frees it with g_free. */
 static void *index_copy(mapping *m, uint64_t size, size_t capacity)
 {
     const void *from = index_take(m, size);
@@ -574,7 +576,7 @@ static void take_columns(mapping *m, store *s)
     s->count = (uint32_t)count;
 }
 
-/* Creates the list that an entry describes. Returns NULL if the drawing has no such list. */
+/* Returns the list that an entry describes, and creates it if necessary. Returns NULL if the entry is invalid. */
 static list *index_place_of(store *s, const list_entry *e)
 {
     if (e->kind == LIST_SEGMENT || e->kind == LIST_VIOLATION || e->kind == LIST_START) {
@@ -645,7 +647,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
 {
     uint32_t count = m->h->list_count;
     list **lists = g_new0(list *, count + 1);
-    s->count = (uint32_t)m->h->count; /* set before the lists, whose records the module checks against it */
+    s->count = (uint32_t)m->h->count; /* limits the sizes of the lists */
     for (uint32_t i = 0; i < count && !m->bad; i++)
         m->bad = !take_upper_levels(m, s, &entries[i], &lists[i]);
     s->count = 0;
@@ -663,7 +665,8 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
     g_free(lists);
 }
 
-/* Builds a store from the mapping. The store takes ownership of the mapping. Returns NULL if the index is not valid. */
+/* Builds a store from the mapping, and gives the mapping to the store. If the index is invalid, unmaps it and returns
+ * NULL. */
 static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
 {
     batch_names names = {names_new(), names_new(), names_new(), names_new()};
@@ -717,7 +720,8 @@ static bool is_drawing(const drawing *wanted, const drawing *found)
     return is;
 }
 
-/* Returns whether the drawing in the index equals `wanted`, and sets *d to it. */
+/* Returns whether the index has the drawing `wanted` or, if `wanted` is NULL, an inferred drawing. If so, sets *d to
+ * the drawing in the index. */
 static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
 {
     const section *own = &m->sections[SECTION_DRAWING];

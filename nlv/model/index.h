@@ -42,15 +42,16 @@ typedef struct index_position {
 
 typedef enum index_state { INDEX_MORE, INDEX_SOUND, INDEX_DAMAGED } index_state;
 
-/* Compares more bytes of a store's index file with their checksums. A store without an index is always valid. */
+/* Compares about `bytes` more bytes of a store's index file with their checksums. A store without an index is always
+ * valid. */
 index_state index_check(const store *s, index_position *at, uint64_t bytes);
 
 /* Stores the log's current size and times in the index, so that nlv need not compare the log again. */
 void index_confirm(const store *s, const char *path, const log_file *file);
 
 /*
- * Writes the index. `p` contains the fingerprints of the log up to offset `at`. On failure, or if *stopping becomes
- * true, returns false without a message.
+ * Writes the index. `p` contains the fingerprints of the log up to offset `at`. Returns false, without a message, on
+ * failure, if *stopping becomes true, or if the store is empty or has dropped records.
  */
 bool index_write(const store *s, const drawing *d, bool inferred, const char *path, const log_file *file, uint64_t at,
                  const prints *p, const atomic_bool *stopping);

@@ -20,15 +20,15 @@ bool index_keeper_wants(const index_keeper *k, const source *s);
 
 /*
  * Looks for the index of a log, once after each index_keeper_reset. `s` is NULL if the log cannot have an index.
- * `wanted` is the drawing, or NULL if the drawing is inferred. If `waits` is true, nlv verifies a large index later,
- * while it already shows the log. Returns whether there is a valid index.
+ * `wanted` is the drawing, or NULL if the drawing is inferred. If `waits` is true, nlv verifies the index later, while
+ * it already shows the log. Returns whether there is an index.
  */
 bool index_keeper_open(index_keeper *k, const source *s, const drawing *wanted, bool waits, index_found *found);
 
 /* Resets the state. Call it before filling the store again. If `tries` is true, the store may come from an index. */
 void index_keeper_reset(index_keeper *k, bool tries);
 
-/* Call it if the current store does not come from an index. Pauses the work until the next reset. */
+/* Lets index_keeper_open find no index until the next reset. Call it if the store does not come from an index. */
 void index_keeper_pause(index_keeper *k);
 
 bool index_keeper_has_written(const index_keeper *k);
@@ -41,10 +41,11 @@ typedef enum index_verdict {
     INDEX_KEEPER_CHANGED, /* the log was changed; read the log again */
 } index_verdict;
 
-/* Compares the next part of an index with its checksums, and the next part of the log with its fingerprints. */
+/* Compares the next part of an index with its checksums or, after the last part, the next part of the log with its
+ * fingerprints. If `waits` is true, does nothing in the first second after the index was opened. */
 index_verdict index_keeper_verify(index_keeper *k, const store *s, const source *log, bool waits);
 
-/* Removes the index file of a log. */
+/* Removes the index file of a log, and resets the state. */
 void index_keeper_discard(index_keeper *k, source *log);
 
 /* Writes the index if the log has grown enough since the last time. */

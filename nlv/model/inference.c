@@ -162,7 +162,7 @@ static void sample_file(const log_file *f, sampling *s, size_t share)
     log_file_sample(f, size - SAMPLE_ELSEWHERE, SAMPLE_ELSEWHERE, sample_record, s);
 }
 
-/* Samples the start, middle and end of each log. If a log has many files, samples the first and the last file. */
+/* Samples the start, middle and end of each log. If a log has several files, samples the first and the last file. */
 static void take_samples(const GPtrArray *sources, sampling *s)
 {
     size_t share = s->trace != NULL ? SAMPLE_START / MAX(sources->len, 1) : SAMPLE_ELSEWHERE / 8;

@@ -115,11 +115,11 @@ typedef struct list_extremes {
     uint16_t max_color; /* colour of the entry with the maximum, or LIST_COLOR_UNKNOWN */
 } list_extremes;
 
-/* Finds the extremes of the entries [from, to). Rounds the ends of wide ranges to the nearest node. `measure` is used
- * for lists without values. */
+/* Finds the extremes of the entries [from, to). Rounds both ends of a wide range down to the start of a node. Lists
+ * without values need `measure`. */
 list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_measure *measure, const void *user);
 
-/* Returns the approximate maximum measure of all entries, including dropped entries; -INFINITY for an empty list. */
+/* Returns the maximum measure of all entries, including dropped and removed entries; -INFINITY for an empty list. */
 static inline float list_max(const list *l)
 {
     return l->count > 0 ? l->max : -INFINITY;

@@ -547,8 +547,8 @@ static void extract_selected(void *user, const nl_record *record)
 }
 
 /*
- * Adds the rows of selected records that the store does not have. The search does not find late records in the store,
- * but these come only from earlier calls for the same places.
+ * Adds the rows of selected records that the store does not have. The search does not find late records in the store.
+ * These come only from earlier rows of the same call of add_selected, which have other places.
  */
 static void take_new_rows(loader *l, batch *rows)
 {
@@ -899,7 +899,8 @@ static bool read_source(loader *l, source *s, source_state state)
     return state == SOURCE_MORE || state == SOURCE_FED || state == SOURCE_LAST;
 }
 
-/* Reads a part of every source. Returns whether it read anything. Sets *ended if no more records will arrive. */
+/* Reads a part of every source. Returns whether it read anything. Sets *ended to whether no more records will arrive.
+ */
 static bool read_on(loader *l, bool *ended)
 {
     bool any = false;

@@ -346,7 +346,7 @@ void log_file_free(log_file *f)
 
 /* ---- records ---- */
 
-/* Calls `take` for at most `max` records in `data`. */
+/* Calls `take` for at most `max` records in `data`. Returns whether there was a record. */
 static bool log_file_decode(const log_file *f, const char *data, size_t size, size_t max, log_file_take *take,
                             void *user)
 {
@@ -447,8 +447,8 @@ void log_file_each(const log_file *f, log_file_take *take, bool (*go_on)(void *u
     (f->format == NL_FORMAT_NLB ? each_in_blocks : each_in_text)(f, take, go_on, user);
 }
 
-/* Returns the approximate size of a record in memory, in bytes. The size of a sample depends on it, because a small
- * block may contain large records. */
+/* Returns the approximate size of a record in memory, in bytes. These sizes limit a sample, because a small block may
+ * contain large records. */
 static size_t record_size(const nl_record *record)
 {
     size_t size = TEXT_RECORD_SIZE;

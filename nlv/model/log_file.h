@@ -45,7 +45,8 @@ typedef struct log_file {
     uint64_t uses; /* number of uses of open blocks so far */
 } log_file;
 
-/* Opens a log. Returns NULL if the log is not a regular file, is compressed, or is too short to detect its format. */
+/* Opens a log. Returns NULL if the log cannot be opened, is not a regular file, must be decompressed or converted, or
+ * is too short to detect its format. */
 log_file *log_file_open(const char *path, const program_reading *reading);
 
 /* Creates a spill of unknown format. Returns NULL and sets errno on failure. */
@@ -61,7 +62,7 @@ ssize_t log_file_read_at(int fd, char *to, size_t size, uint64_t offset);
 /* Appends bytes to a spill, and detects its format as soon as possible. Returns false and sets errno on failure. */
 bool log_file_append(log_file *f, const char *data, size_t size);
 
-/* Ends a spill. If its format is still unknown, treats it as blocks. */
+/* Ends a spill, and detects its format if the format is still unknown. */
 void log_file_complete(log_file *f);
 
 /* Frees the disk space that a spill uses for the records before a position. */

@@ -638,7 +638,7 @@ bool model_record(const model *m, uint32_t record, void (*take)(void *user, cons
     return record >= s->first && record < s->count && model_record_at(m, store_place(s, record), take, user);
 }
 
-/* Corrects the time of a record and then passes the record on. */
+/* The arguments of take_corrected, which corrects the time of a record and passes the record to `take`. */
 typedef struct correcting {
     const correction *clocks;
     void (*take)(void *user, const nl_record *record);
@@ -674,7 +674,7 @@ static void append_fields(void *user, const nl_record *record)
     }
 }
 
-/* Appends the offset and the uncertainty of a host's clock, if they are known. */
+/* Appends the offset and the uncertainty of a host's clock, unless they are unknown or below a microsecond. */
 static void append_clock(GString *text, store_clock clock)
 {
     double middle_ns = (clock.low_ns + clock.high_ns) / 2, error_ns = (clock.high_ns - clock.low_ns) / 2;

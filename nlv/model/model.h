@@ -58,7 +58,7 @@ typedef struct request_match {
 /*
  * Starts to find the requests that match a filter, and takes ownership of the filter. The loader's thread finds the
  * requests, after model_start. If `filter` is NULL, ends the search and forgets the requests that were found. The
- * search ignores records that arrive after its start.
+ * search ignores records that arrive after its end.
  */
 void model_find_requests(model *m, request_filter *filter);
 
@@ -118,8 +118,8 @@ const request_list *model_requests(const model *m);
 size_t model_count(const model *m);
 
 /*
- * Returns a sentence with the number of records that were dropped because of the memory limit, or NULL if no records
- * were dropped. The caller frees it with g_free.
+ * Returns a sentence about the records that nlv does not show because of the memory limit, or NULL if there are no such
+ * records. The caller frees it with g_free.
  */
 char *model_missing(const model *m);
 
@@ -175,7 +175,7 @@ bool model_has_right_zones(const model *m);
 /* Changes the drawing to d, and takes ownership of it. If `d` is NULL, the loader infers the drawing from the logs. */
 void model_set_drawing(model *m, drawing *d);
 
-/* Replaces the additional loadlines, and takes ownership of extra. Ignores the quiet events of `extra`. */
+/* Replaces the additional loadlines and quiet events (inference_set_extra), and takes ownership of extra. */
 void model_set_extra(model *m, drawing *extra);
 
 /*
@@ -190,7 +190,8 @@ GArray *model_jobs(const model *m);
  */
 char *model_describe(const model *m, uint32_t record);
 
-/* Calls `take` with a record exactly as logged. Returns false if the record is no longer available. */
+/* Calls `take` with a record as logged, but with a corrected time if clocks are corrected. Returns false if the record
+ * is no longer available. */
 bool model_record(const model *m, uint32_t record, void (*take)(void *user, const nl_record *record), void *user);
 
 /* Like model_record, but for the record at a place (batch.h). */

@@ -23,14 +23,14 @@ store *model_replace_store(model *m, store *fresh, drawing *d, colors_mode mode)
 /* Adds the events that the store has found to the drawing's points. */
 void model_add_found_points(model *m);
 
-/* Assigns colours to names. If `often` is true, for frequent calls, assigns colours at most five times per second. */
+/* Assigns colours to names. If `often` is true, does nothing in the 200 ms after the previous assignment. */
 void model_assign_colors(model *m, colors_mode mode, bool often);
 
 /* Adds a file and sets its number. */
 void model_add_file(model *m, log_file *f);
 const GPtrArray *model_files(const model *m); /* log_file, by number */
 
-/* The requests of other threads since the last call of model_take_requests. */
+/* The requests of other threads since the last call of model_take_request. */
 typedef struct model_request {
     bool has_filter, has_drawing, has_extra, has_clocks;
     char *former_filter;      /* if has_filter: the text of the previous filter, freed with g_free; NULL: no filter */
@@ -61,7 +61,7 @@ compare_query *model_take_compare(model *m);
 /* Sets the finished comparison. Discards it if model_compare was called again. Takes ownership of `c`. Locks. */
 void model_set_comparison(model *m, comparison *c);
 
-/* Returns whether a request other than for clocks is waiting. Needs no lock. */
+/* Returns whether a request for a filter, a drawing or additional loadlines is waiting. Needs no lock. */
 bool model_has_request(const model *m);
 
 const filters *model_current_filters(const model *m); /* NULL: no filter */

@@ -28,7 +28,7 @@ uint16_t names_put(names *n, nl_string text);
 /* Returns the number of a name, or NAMES_NONE if the name was not added. */
 uint16_t names_find(names *n, const char *text);
 
-/* Returns the text of a name, with blanks in place of NUL bytes; "" for NAMES_NONE. */
+/* Returns the text of a name, with blanks in place of NUL bytes; "" for NAMES_NONE, "(others)" for NAMES_OTHERS. */
 const char *names_text(const names *n, uint16_t number);
 
 size_t names_count(const names *n);

@@ -31,7 +31,8 @@ static inline uint64_t prints_end(const prints *p)
 /* Returns the fingerprint of a piece; never 0. */
 uint64_t prints_hash(const char *data, size_t size);
 
-/* Adds the fingerprint of the bytes [from, to), unless they are already covered or the piece is too small. */
+/* Adds the bytes [from, to), unless they are covered. If they are few or do not follow the covered bytes, records their
+ * fingerprint as unknown. */
 void prints_add(prints *p, uint64_t from, uint64_t to, uint64_t hash);
 
 /* Reads the bytes that have no fingerprints from the file, and adds their fingerprints. Returns false on failure. */

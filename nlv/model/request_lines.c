@@ -93,7 +93,7 @@ static void take_event(void *user, const nl_record *record)
     e->is_event = request_reader_take(e->reader, record, &e->event) != 0;
 }
 
-/* Returns at most REQUEST_LINES_STEPS_MAX + 1 records (uint32_t) of an object, in order of time. */
+/* Returns the latest records (uint32_t) of an object, at most REQUEST_LINES_STEPS_MAX + 1, in order of time. */
 static GArray *find_steps(const store *s, unsigned layer, uint32_t object)
 {
     GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t));

@@ -25,7 +25,7 @@ typedef struct request_line {
 typedef struct request_drawn {
     uint32_t last;          /* the last record */
     GArray *lines;          /* request_line */
-    bool has_graph;         /* false: the request has too many steps, and the members below are not set */
+    bool has_graph;         /* false: the request has too many or no readable steps; ignore the members below */
     int64_t from_ns, to_ns; /* start and end of the request */
     char *slowest;          /* name of the span with the longest self time on the critical path; NULL: no span */
     int64_t slowest_ns;     /* this self time */
@@ -52,9 +52,9 @@ struct request_reader;
 GArray *request_lines_steps(const model *m, size_t lifeline, uint32_t record);
 
 /*
- * Returns the graph of the request that consists of these records of a lifeline, and the reader of its events, which
- * has the names of spans and places. The graph and the reader are valid until the next call of a function of this
- * module. Returns NULL if there is no record.
+ * Returns the graph of the request that consists of these records of a lifeline, or NULL if no record is available.
+ * Sets *reader to the reader of the events, which has the names of spans and places. The graph and the reader are valid
+ * until the next call of a function of this module.
  */
 const struct request_graph *request_lines_graph(const model *m, size_t lifeline, const GArray *steps,
                                                 struct request_reader **reader);
@@ -62,7 +62,8 @@ const struct request_graph *request_lines_graph(const model *m, size_t lifeline,
 /* Returns a number that is equal for spans with the same name and program. */
 uint64_t request_lines_span_kind(const struct request_span *span);
 
-/* Returns the median duration in nanoseconds of the spans of a kind in the sample of a lifeline, or -1. */
+/* Returns the median duration in nanoseconds of the spans of a kind in the sample of a lifeline, or -1 if the sample
+ * has fewer than 3 such spans. */
 double request_lines_median(const model *m, size_t lifeline, uint64_t kind);
 
 /* Returns the latest record from which a line leads to `record`, or STORE_NONE. */

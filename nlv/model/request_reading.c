@@ -18,7 +18,7 @@ enum {
     PARTS_MAX = 64, /* maximum number of different spans and edges of a request among which find_slowest chooses */
     SHIFTED_MAX = 1 << 22, /* maximum number of record times that nlv corrects because of time zones */
     HOSTS_MAX = 64,        /* maximum number of hosts that the module counts in a request */
-    RESULTS_SHARE = 32,    /* selected places and found requests use at most one part in this many of the memory */
+    RESULTS_SHARE = 32,    /* selected places and found requests use at most 1/32 of the memory */
     RESULTS_MIN = 1024,    /* number of places or requests to keep even if they use more memory */
     PART_NAMES_MAX = 1 << 16,
     LOGS_MAX = 16, /* maximum number of logs with equal IDs */
@@ -234,8 +234,8 @@ static void find_zones(const request_kind *kind, const request_graph *g)
     }
 }
 
-/* Appends the places of a request that the filter selects. Requests that overlap and cannot be separated count as
- * single records. */
+/* Appends the places of a selected request's records. If requests overlap and cannot be separated, appends only the
+ * records that match r->alone. */
 static void select_request(request_reading *r, const request_graph *g)
 {
     step_record step;
@@ -552,7 +552,7 @@ static void add_kind(request_reading *r, const GPtrArray *lifelines, guint i)
                                            .user = kind});
 }
 
-/* Begins to read the sources from their starts. Publishes the list at once unless the model has an earlier list. */
+/* Begins to read the sources from their starts. */
 static void request_reading_begin(request_reading *r, const GPtrArray *sources)
 {
     request_reading_end(r);

@@ -1,6 +1,6 @@
 /*
- * Makes the list of requests (request_list.h) from the records that the loader has read, or selects requests for a
- * filter. Reads these records again, because the store has only the values to draw. The loader calls this module when
+ * Makes the list of requests (request_list.h) from the records that the loader has read, or selects, finds or compares
+ * requests. Reads these records again, because the store has only the values to draw. The loader calls this module when
  * it has nothing else to do, so that the first picture does not wait for the requests.
  *
  * Path of a record: record_walk_next merges the sources by time; an assembler per kind of request (assembler.h)
@@ -71,8 +71,8 @@ void request_reading_set_memory(request_reading *r, size_t memory_max);
 void request_reading_restart(request_reading *r);
 
 /*
- * Reads records of the sources (source *) for some milliseconds. If `is_live` is true, a request is over only when its
- * last event has been read. Returns whether more records can be read now.
+ * Reads records of the sources (source *) for some milliseconds. If `is_live` is true, the open requests of a large log
+ * do not count as over at its end. Returns whether more records can be read now.
  */
 bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_live);
 

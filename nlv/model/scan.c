@@ -48,7 +48,7 @@ typedef struct worker {
 
 /*
  * Reads the piece at `start`, from the byte before it to the end of the line that contains its last byte. Stores the
- * bytes in w->bytes, and returns the offset of the first byte.
+ * bytes in w->bytes, and returns the offset of the first byte. Sets *piece_end to the offset of the piece's end.
  */
 static uint64_t read_piece(worker *w, uint64_t start, uint64_t *piece_end)
 {

@@ -20,7 +20,7 @@ typedef struct scan_job {
     bool keeps_none;          /* read the bytes, but extract no records */
     const nl_filter *filter;  /* NULL: all records */
     const correction *clocks; /* NULL: times as they were logged */
-    const time_zones *zones;  /* NULL: correct no record */
+    const time_zones *zones;  /* NULL: no record is in another time zone */
     batch_names names;
     bool has_prints; /* compute fingerprints */
 } scan_job;

@@ -1,7 +1,7 @@
 /*
  * Searches for the records that match an expression, or for the first records of the requests that match an expression
- * on requests (requests/request_filter.h). A separate thread reads the logs again to find records. The loader's thread
- * finds requests (model_find_requests). A search ignores records that arrive after its start.
+ * on requests (requests/request_filter.h). A separate thread reads the logs again to find records, but ignores records
+ * that arrive after the start of the search. The loader's thread finds requests (model_find_requests).
  */
 #ifndef NLV_SEARCH_H
 #define NLV_SEARCH_H

@@ -366,7 +366,7 @@ static nl_status spill_of_archive(source *s, const char *path)
     return NL_OK;
 }
 
-/* Opens the next file of an archive, if there is one. Does nothing if it is the last file and still empty. */
+/* Opens the next file of an archive, if there is one. Skips empty files, except the last file of a followed archive. */
 static void open_next_of_archive(source *s)
 {
     if (s->archive_next == s->archive_count)

@@ -95,7 +95,7 @@ void source_forget_blocks(source *s);
 /* Call it when a file seemed to be text but contains blocks. Starts to read the file again as blocks. */
 void source_expect_blocks(source *s);
 
-/* Return the size of all files so far, and the number of bytes read, in bytes. */
+/* Return the total size of the files so far, and the part of it that was read, in bytes. */
 uint64_t source_size(const source *s);
 uint64_t source_done(const source *s);
 

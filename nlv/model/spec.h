@@ -15,7 +15,7 @@ enum {
     SPEC_LAYERS = 4, /* lifelines that share an event are in different layers; nlv does not draw more lifelines with a
                         shared event */
     SPEC_IDS = 8,
-    SPEC_CHOICES = 4, /* maximum number of fields of an ID */
+    SPEC_CHOICES = 4, /* maximum number of alternative names of an ID field */
     SPEC_ROWS = 1024,
     SPEC_LOADLINES = 32, /* maximum number of loadlines of an event */
     SPEC_NONE = 0xffff,
@@ -90,7 +90,7 @@ typedef struct spec {
     spec_lifeline *lifelines;
     size_t lifeline_count;
     spec_field *loadlines; /* the field of each loadline */
-    size_t loadline_count; /* the drawn loadlines come first, then the loadlines of clocks */
+    size_t loadline_count; /* the drawn loadlines come first, then the loadlines that nlv does not draw */
     size_t drawn_loadlines;
     size_t point_count;
     spec_event *events;

@@ -783,8 +783,8 @@ static uint8_t *layers_by_host(const spec *sp)
     return layers;
 }
 
-/* Calls `function` for each step whose object has the colour of a host. Always inlined, so that `function` is inlined
- * too, because the loop visits every record. */
+/* Calls `function` for each step whose object has the colour of a host. The compiler inlines this function and
+ * `function`, because the loop visits every record. */
 static inline __attribute__((always_inline)) void each_step_by_host(store *s, each_step *function)
 {
     uint8_t *by_host = layers_by_host(s->spec);

@@ -95,7 +95,7 @@ typedef struct store {
     uint64_t unordered; /* number of records that arrived after later records */
     uint64_t rejected; /* number of records that were older than all remaining records, or for which there was no number
                           below STORE_NONE */
-    uint32_t colored;  /* the number of objects when they were last coloured */
+    uint32_t colored;  /* the number of records when the objects were last coloured */
     bool has_machine, has_machines; /* the log names at least one machine; several machines */
     float machine;
 } store;
@@ -111,8 +111,8 @@ void store_append(store *s, batch *b);
 void store_settle(store *s);
 
 /*
- * Colours objects again if there are many more objects than the last time, and updates the lists. Drawing may continue
- * while the function runs, with some old and some new colours.
+ * Colours objects again if there are a quarter more records than the last time, and updates the lists. Drawing may
+ * continue while the function runs, with some old and some new colours.
  */
 void store_color_objects(store *s);
 
@@ -151,7 +151,7 @@ uint32_t store_find_time(const store *s, int64_t time_ns);
 /* Returns a record by its time and place, or STORE_NONE if the store does not have it. */
 uint32_t store_find_place(const store *s, int64_t time_ns, uint64_t place);
 
-/* Like store_find_time, but rounds the result to a multiple of STORE_MARK. Does not access chunks. */
+/* Like store_find_time, but rounds the result up to a multiple of STORE_MARK. Does not access chunks. */
 uint32_t store_find_time_near(const store *s, int64_t time_ns);
 
 /*
@@ -165,15 +165,16 @@ typedef struct store_clock {
 } store_clock;
 store_clock store_clock_at(const store *s, uint16_t host, uint32_t record);
 
-/* Returns the measurement with the largest error of a host's clock, or an unknown clock if there is no measurement. */
+/* Returns the measurement that proves the largest error of a host's clock, or an unknown clock if no measurement proves
+ * an error. */
 store_clock store_clock_furthest(const store *s, uint16_t host);
 
 /* Like store_clock_at, but uses only values that the host itself has logged. */
 store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
 
 /*
- * Returns the maximum difference of two hosts' clocks at a record in nanoseconds; CLOCK_BOUND_UNKNOWN if neither clock
- * is known.
+ * Returns the sum of the maximum errors of two hosts' clocks at a record in nanoseconds, not counting known offsets.
+ * Returns 0 if the hosts share a clock, and CLOCK_BOUND_UNKNOWN if neither clock is known.
  */
 double store_clock_bound_ns(const store *s, uint16_t host, uint16_t other, uint32_t record);
 
