@@ -65,7 +65,7 @@ static size_t memory_of_cache(void)
 /*
  * Returns whether nlsort reads the files again for each part of the result instead of writing runs. This is faster if
  * three conditions hold: the list of lines fits into memory, the result has at most SHARES_MAX parts, and the files
- * stay in the kernel's cache. `total` is the size of the files in bytes.
+ * stay in the kernel's cache. It also requires an unlimited address space. `total` is the size of the files in bytes.
  */
 static bool should_refer(size_t total, size_t memory)
 {
@@ -93,7 +93,7 @@ static void add_run(sorting *s)
         s->t->goal = 0;
 }
 
-/* Reads a log that load.h cannot open, such as a pipe. */
+/* Reads a log that load.h cannot open, such as a pipe, or any log if there is a filter. */
 static void read_records(sorting *s, const char *path)
 {
     const by_time *what = s->what;

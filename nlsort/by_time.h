@@ -1,6 +1,6 @@
 /*
- * Sorts logs by time in memory or with runs on disk. If the input and the output are both text or both blocks, the
- * module reads only the time of each line of text, and does not decode the records of blocks.
+ * Sorts logs by time in memory or with runs on disk. If the input and the output have the same format, the module reads
+ * only the time of each line of text, and does not decode the records of blocks.
  */
 #ifndef NLSORT_BY_TIME_H
 #define NLSORT_BY_TIME_H
@@ -11,7 +11,7 @@
 typedef struct by_time {
     input_settings *settings;
     bool reverse;
-    size_t memory;
+    size_t memory;         /* maximum memory in bytes */
     const char *directory; /* directory for runs */
     char **files;
     size_t file_count;

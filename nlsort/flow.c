@@ -309,8 +309,8 @@ static bool write_lines(flow *f, waiting *w)
         advance(f, &f->taken);
         if (i + AHEAD < SLOTS)
             continue;
-        int64_t oldest = w->maximum[(i + AHEAD) % SLOTS]; /* latest time up to the oldest slot of the window; lines up
-                                                             to this time can be written */
+        int64_t oldest = w->maximum[(i + AHEAD) % SLOTS]; /* latest time in the oldest slot of the window; lines up to
+                                                           * the maximum of these times can be written */
         maximum = oldest > maximum ? oldest : maximum;
         write_up_to(f, w, maximum);
         advance(f, &f->freed);

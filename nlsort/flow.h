@@ -3,8 +3,8 @@
  * memory. One thread reads the file and finds the lines. The calling thread writes the lines that are older than the
  * window.
  *
- * flow_run gives up (returns false) at a line that is older than lines already written, or that needs the decoder. The
- * caller must then discard the output.
+ * flow_run gives up (returns false) at a line that is older than lines already written, needs the decoder or is too
+ * long, and after a read error. The caller must then discard the output.
  */
 #ifndef NLSORT_FLOW_H
 #define NLSORT_FLOW_H
@@ -15,7 +15,7 @@ typedef struct flow_settings {
     int fd; /* descriptor of a regular file */
     nl_format format;
     nl_fraction fraction;
-    size_t memory;
+    size_t memory;     /* maximum memory in bytes */
     gather_sink *sink; /* called in the thread that calls flow_run */
     void *user;
 } flow_settings;
@@ -25,7 +25,7 @@ bool flow_is_likely(const flow_settings *settings);
 
 /*
  * Sorts the lines by time, and passes them to `sink` without positions. Lines with equal times keep their order.
- * Returns false if it gives up.
+ * Returns false if the function gives up.
  */
 bool flow_run(const flow_settings *settings);
 

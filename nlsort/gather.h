@@ -1,6 +1,6 @@
 /*
- * Collects the text of sorted lines from memory or files, and passes it to a sink in pieces. One thread fetches lines
- * while another thread writes.
+ * Collects the text of sorted lines from memory or files, and passes the text to a sink in pieces. One thread fetches
+ * lines while another thread writes.
  */
 #ifndef NLSORT_GATHER_H
 #define NLSORT_GATHER_H
@@ -21,9 +21,10 @@ typedef void gather_sink(void *user, const char *text, size_t size, const nl_sca
 size_t gather_share(size_t memory, size_t lines);
 
 /*
- * Passes all lines to `sink` in order, at most `piece` bytes in one call. The function calls `sink` in any thread, but
- * never in two threads at the same time. If the table refers to files, the function may free the table's lists. If
- * `with_places` is false, `sink` gets NULL instead of the positions of the lines.
+ * Passes all lines to `sink` in order. A call of `sink` gets lines until their size is at least `piece` bytes. The
+ * function calls `sink` in any thread, but never in two threads at the same time. If the table refers to files, the
+ * function may free the table's lists. If `with_places` is false, `sink` gets NULL instead of the positions of the
+ * lines.
  */
 void gather_lines(table *t, const nl_scanned_line *lines, size_t count, size_t piece, bool with_places,
                   gather_sink *sink, void *user);

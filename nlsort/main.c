@@ -190,15 +190,15 @@ static size_t default_memory(void)
     return (size_t)info.totalram * info.mem_unit / 4;
 }
 
-/* The output. The first record determines the format, so the writer is opened with the first record. */
+/* The output. The first record determines the format, so the writer is opened after this record has been read. */
 typedef struct result {
     const arguments *a;
     nl_writer *writer;
     uint64_t records;
     bool on_terminal;
-    nl_buffer before;  /* the latest key and line, for -u */
+    nl_buffer before;  /* the latest line, for -u */
     unique *unique;    /* for -u, by time */
-    nl_record *record; /* a line, decoded */
+    nl_record *record; /* the decoded record of a packed line */
 } result;
 
 static void fail_writing(const result *r)
@@ -306,7 +306,7 @@ static void take_back(void *user)
     r->records = 0;
 }
 
-/* Returns whether nlsort writes the output to a temporary file and renames it when it is complete. */
+/* Returns whether nlsort writes the output to a temporary file, which it renames at the end. */
 static bool is_written_aside(const char *output)
 {
     nl_url *url = output != NULL ? nl_url_parse(output) : NULL;
@@ -317,7 +317,8 @@ static bool is_written_aside(const char *output)
 }
 
 /*
- * Returns whether by_time.h can do the sort. It sorts only by time, and finds identical records only in lines of text.
+ * Returns whether by_time.h can do the sort. by_time.h sorts only by time, finds identical records only in lines of
+ * text, and does not correct clocks.
  */
 static bool is_by_time(const arguments *a)
 {
@@ -574,7 +575,7 @@ static bool check_order(arguments *a)
     return ordered;
 }
 
-/* Replaces each archive by its files. An archive that is followed stays one log, because new files can appear in it. */
+/* Replaces each archive by its files. With --window, an archive stays one log, because new files can appear in it. */
 static void expand_sources(arguments *a)
 {
     static char *standard_input[] = {"-"};

@@ -104,7 +104,8 @@ typedef struct pass {
     size_t workers;
     digit digit;
     nl_scanned_line *to;
-    size_t (*counts)[DIGITS]; /* counts[w][d]: worker w's lines with digit d; later, their position */
+    size_t (*counts)[DIGITS]; /* counts[w][d]: number of worker w's lines with digit d; later, index in `to` of the next
+                               * such line */
 } pass;
 
 /* Returns the spans of a worker, and sets *count to their number. */

@@ -3,7 +3,7 @@
  * that the other modules handle it like a line of text. A packed line is one of the following:
  * - a moved record (record/block_move.h), from a block
  * - a record that nl_record_pack has encoded, from any other input
- * - either of them with escaped newlines, if it is longer than NL_LINE_LONGEST
+ * - such an encoded record with escaped newlines, if its size is NL_LINE_LONGEST or more
  *
  * load.c makes lines from blocks (packed_add_block), and input.c makes lines from records (packed_append). packed_put
  * writes the lines to the output. A thread may make lines while another thread writes lines.

@@ -14,7 +14,7 @@ enum {
     THREAD_MIN = 64 << 10, /* minimum number of entries for a second thread */
 };
 
-/* An item in a chunk. It consists of two sizes, the rest of the item's key, and its line. */
+/* An item. `place` is in a chunk and contains two sizes, the rest of the item's key, and the item's line. */
 typedef struct entry {
     uint64_t prefix;
     const char *place;

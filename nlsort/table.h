@@ -46,7 +46,7 @@ typedef struct table {
     size_t capacity;    /* maximum bytes of text from files */
     size_t reserved;    /* size of the address space in bytes: `capacity` and some slack */
     size_t memory;      /* maximum bytes of memory, including the memory for sorting */
-    bool refers;        /* files are mapped only during access, and do not count as memory */
+    bool refers;        /* the pages of files are in memory only during access, and do not count as memory */
     text_range *ranges; /* the ranges of the files, if the table refers to files */
     size_t range_count;
     size_t range_capacity;
@@ -117,7 +117,7 @@ void table_keep_mapped(table *t, size_t end);
 /* Unmaps the file that the last table_map has mapped. `used` is the size of the text before that call. */
 void table_unmap(table *t, size_t used);
 
-/* Advises the kernel that the text from `start` to `end` will be read soon. */
+/* Loads the mapped text from `start` to `end` into memory. Does nothing on Linux before 5.14. */
 void table_fetch(const table *t, size_t start, size_t end);
 
 /* Frees the memory of the text from `start` to `end`, if the table refers to files. */

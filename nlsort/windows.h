@@ -1,6 +1,6 @@
 /*
- * Copies the lines of a share (gather.c) from files that are not in memory. For each window of the text, maps the
- * window, and copies the share's lines in it to their destinations.
+ * Copies the lines of a share (gather.c) from files that are not in memory. Loads the text window by window, and copies
+ * the share's lines in each window to their destinations.
  */
 #ifndef NLSORT_WINDOWS_H
 #define NLSORT_WINDOWS_H
@@ -16,10 +16,10 @@ typedef struct windows {
     size_t count;
 } windows;
 
-/* Bytes of memory for each line, and for the mappings of each thread. */
+/* Bytes of memory for each line, and for the window of each thread. */
 enum { WINDOWS_LINE_COST = 16, WINDOWS_COST = 4 << 20 };
 
-/* Assigns the lines of a share to windows. Only one thread at a time may call this function for a windows. */
+/* Assigns the lines of a share to windows. Only one thread at a time may use `w` in this function. */
 void windows_distribute(windows *w, const table *t, const nl_scanned_line *lines, size_t count);
 
 /*

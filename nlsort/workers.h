@@ -6,6 +6,7 @@
 
 enum { WORKERS_MAX = 8 };
 
+/* Returns the number of processors that the program may use, but at most WORKERS_MAX. */
 size_t workers_count(void);
 
 /*
