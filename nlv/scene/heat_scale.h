@@ -27,8 +27,8 @@ double heat_row_of_ns(double duration_ns);
 
 /*
  * Returns the requests in the area between two points in the strip or in the histogram: the requests of all cells that
- * the area touches. If the points are equal, returns the requests within a few units of this point. An area of the
- * histogram covers all times.
+ * the area touches. If the points are nearly equal, returns the requests within a few units of the points. An area of
+ * the histogram covers all times.
  */
 request_choice heat_scale_area(const heat_map *h, const layout *l, double x0, double y0, double x1, double y1);
 

@@ -368,7 +368,7 @@ static void fill_bar(const drawer *d, double left, double right, double y, doubl
 
 /*
  * Draws the error of a record's time, if the error is wide enough to be visible. A bar covers the possible times. If
- * the logged time is outside the bar, a thin line connects the two.
+ * the logged time is outside the bar, a thin line connects the logged time and the bar.
  */
 static void draw_clock_error(const drawer *d, uint32_t record, unsigned row)
 {

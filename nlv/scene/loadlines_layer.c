@@ -29,9 +29,9 @@ typedef struct curve {
 } curve;
 
 /*
- * Finds the range of the axis, with round numbers at both ends. The range begins at zero if the values are near zero.
- * The range depends on the whole log, so that it does not change when the view moves. Returns false if there are no
- * values.
+ * Finds the range of the axis, with round numbers at both ends. The range includes zero if the smallest value is below
+ * 70 % of the largest value, or if all values are equal. The range depends on the whole log, so that it does not change
+ * when the view moves. Returns false if there are no values.
  */
 static bool find_range(curve *k, const loadline_lists *l)
 {

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double find_distance = 9; /* maximum distance in pixels between the pointer and a mark */
+static const double find_distance = 9; /* maximum distance in units between the pointer and a mark */
 
 scene_view scene_fit(const model *m, double width, double height)
 {
@@ -126,8 +126,8 @@ static bool has_violations(const store *s)
 }
 
 enum {
-    LEGEND_NAME_MIN = 100, /* the legend shortens a longer name if the space is smaller than the name */
-    LEGEND_MORE = 70,      /* space for the number of omitted colours */
+    LEGEND_NAME_MIN = 100, /* minimum width in units of a shortened name */
+    LEGEND_MORE = 70,      /* width in units of the number of omitted colours */
     LEGEND_WHOLE = 10000,  /* do not shorten the name */
 };
 

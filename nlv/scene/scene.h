@@ -2,8 +2,8 @@
  * The scene: a picture of a model, drawn with cairo for the window and for PNG, SVG and PDF files. Does not use GTK.
  *
  * Time runs to the right. From top to bottom, the scene has the title and legend, a pane for each lifeline definition,
- * a pane with a row for each kind of point, a pane for each loadline, the time axis and a caption. In a lifeline's
- * pane, each event has a row. The first event is at the bottom.
+ * a pane with a row for each kind of point, a pane for each loadline, the time axis, the overview and a caption. In a
+ * lifeline's pane, each event has a row. The first event is at the bottom.
  */
 #ifndef NLV_SCENE_H
 #define NLV_SCENE_H
@@ -48,9 +48,8 @@ typedef struct scene_view {
 scene_view scene_fit(const model *m, double width, double height);
 
 /*
- * Returns the first view of a model. This view shows the whole model unless it has too many requests to compare. In
- * that case, the view shows about 25 requests, including the request with the longest line of the slowest kind
- * (slow.h).
+ * Returns the first view of a model: the whole model, or about 25 requests if the model has many requests or covers a
+ * much longer time. These requests include the request with the longest line of the slowest kind (slow.h).
  */
 scene_view scene_first(const model *m, double width, double height);
 
@@ -75,8 +74,8 @@ bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, doub
 
 /*
  * Returns whether the overview is the heat map of requests, and the point `from` is in the heat map or in the histogram
- * beside it. If so, sets *area to the requests between the points `from` and `to` or, if they are equal, to the
- * requests near this point.
+ * beside it. If so, sets *area to the requests between the points `from` and `to` or, if the points are nearly equal,
+ * to the requests near them.
  */
 bool scene_find_requests(const model *m, const scene_view *view, cairo_t *cr, const double from[2], const double to[2],
                          request_choice *area);

@@ -1,7 +1,7 @@
 /*
  * The parameters of a request of the page. Each parameter is a table row with its limits (base/option.h). All values
- * come from the network and may be hostile. After query_finish has returned true, the view that they describe is safe
- * to draw. This module has no state. Any thread may call these functions.
+ * come from the network and may be hostile. After query_finish has returned true, the described view is safe to draw.
+ * This module has no state. Any thread may call these functions.
  */
 #ifndef NLV_SERVE_QUERY_H
 #define NLV_SERVE_QUERY_H
@@ -20,7 +20,7 @@ enum {
 typedef struct query {
     int64_t from_ns, to_ns;
     int64_t shortest_ns, longest_ns;
-    int64_t step_ns; /* time of a record of a request; step_place is the record's place (batch.h) */
+    int64_t step_ns; /* time of a record of a request; `place` is the record's place (batch.h) */
     uint64_t place;
     unsigned lifeline;
     unsigned width, height, scale, top;
@@ -38,9 +38,8 @@ void query_init(query *q);
 /* Sets a parameter from text. Returns false and sets the error if the name is unknown or the value is invalid. */
 bool query_set(query *q, const char *name, const char *value);
 
-/* Checks the parameters together. Returns false and sets the error if the picture is too large or the time range is
- * empty.
- */
+/* Checks the parameters together. Returns false and sets the error if the picture is too large or the time range is too
+ * short. */
 bool query_finish(const query *q);
 
 #endif

@@ -75,7 +75,7 @@ static enum MHD_Result send_message(struct MHD_Connection *c, unsigned status, c
     return send_answer(c, status, r);
 }
 
-/* Sends the page. Its script and style run because they have this answer's nonce. */
+/* Sends the page. The policy allows only scripts and styles with this answer's nonce. */
 static enum MHD_Result send_page(struct MHD_Connection *c)
 {
     char nonce[TOKEN_SIZE + 1], policy[320];
@@ -228,7 +228,7 @@ static int listen_on(const nl_url *url, bool is_secure, struct sockaddr_storage 
 }
 
 /* Parses [http://]HOST[:PORT] or https://HOST[:PORT]?cert=FILE[&key=FILE]. Returns NULL and sets the error if the
- * address is invalid. Sets *is_secure if it begins with https. */
+ * address is invalid. Sets *is_secure to whether the address begins with https. */
 static nl_url *parse_address(const char *address, bool *is_secure)
 {
     char text[ADDRESS_SIZE], *full = *address == '\0'                 ? g_strdup(default_address)

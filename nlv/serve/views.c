@@ -127,8 +127,8 @@ static cairo_t *new_measuring_context(void)
     return cr;
 }
 
-/* Returns a JSON object with the positions of the parts of the picture, by which the page interprets the pointer. The
- * caller frees it with g_free. */
+/* Returns a JSON object with the positions of the parts of the picture, which the page needs to interpret the pointer.
+ * The caller frees it with g_free. */
 static char *describe_place(const views *v, const scene_view *view, cairo_t *cr)
 {
     const layout l = layout_make(v->model, view, cr);

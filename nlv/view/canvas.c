@@ -10,9 +10,8 @@
 static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4;
 
 enum {
-    TAUGHT_MAX = 12, /* maximum number of hints shown */
-    LONG_US = 8000, /* if a picture takes longer to draw, pictures are coarse while the view moves; new content may take
-                       twice this time */
+    TAUGHT_MAX = 12,          /* maximum number of hints shown */
+    LONG_US = 8000,           /* if a picture takes longer to draw, pictures are coarse while the view moves */
     LONG_BY_UNITS_US = 11000, /* the same limit if a unit is one pixel, because coarse pictures are then more visible */
     SETTLE_MS = 150,          /* time from the last move until a coarse picture is drawn again finely */
 };
@@ -266,8 +265,8 @@ static void center(canvas *c, int64_t time_ns)
     moved(c, before);
 }
 
-/* Returns whether the user pressed the button in the heat map. If so, sets *area to the requests between the position
- * of the press and (x, y). */
+/* Returns whether the user pressed the button in the heat map or the histogram. If so, sets *area to the requests
+ * between the position of the press and (x, y). */
 static bool find_area(canvas *c, double x, double y, request_choice *area)
 {
     cairo_t *cr = measuring_context();

@@ -48,11 +48,14 @@ bool canvas_brush_key(canvas *c, const GdkEventKey *event);
 scene_view *canvas_view(canvas *c);
 void canvas_redraw(canvas *c);
 
-/* Shows the whole log. The history treats this as a move by the user. */
+/* Shows the whole log, without adding to the history of views. */
 void canvas_fit(canvas *c);
 
-/* Shows the first view of the log (scene_first). Returns whether this view is only a part of the log. */
+/* Shows the first view of the log (scene_first), without adding to the history. Returns whether this view is only a
+ * part of the log. */
 bool canvas_show_first(canvas *c);
+
+/* Shows a time range as a move by the user, unless the range is empty. */
 void canvas_show(canvas *c, int64_t from_ns, int64_t to_ns);
 
 /*
@@ -65,8 +68,8 @@ void canvas_pan(canvas *c, double share);
 void canvas_go(canvas *c, int step);
 
 /*
- * Gets the time of the record under the pointer, or of the pointer if there is no such record. Returns false if the
- * pointer is outside the plot.
+ * Sets *time_ns to the time of the record under the pointer, or of the pointer if there is no such record. Returns
+ * false if the pointer is outside the canvas.
  */
 bool canvas_pointed(canvas *c, int64_t *time_ns);
 

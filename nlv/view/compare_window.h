@@ -12,8 +12,8 @@ typedef struct compare_window compare_window;
 compare_window *compare_window_new(GtkWindow *parent, model *m);
 
 /*
- * Shows the window. `first` and `second` describe the sides (model/compare_query.h); NULL: keep the sides of the
- * window. Begins the comparison unless both sides are empty and the model has only one log.
+ * Shows the window. `first` and `second` describe the sides (model/compare_query.h), and NULL is an empty side. If both
+ * are NULL, the window keeps its sides. Begins the comparison unless both sides are empty and there is only one log.
  */
 void compare_window_show(compare_window *w, const char *first, const char *second, bool dark);
 

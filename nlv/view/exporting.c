@@ -204,7 +204,7 @@ static void write_records(exporting *e, int which, const char *format, char *pat
     g_object_unref(task);
 }
 
-/* Makes the file name end with the name of the format, unless its ending is not the name of a format. */
+/* If the file name ends in the name of a format, replaces this ending by the name of the chosen format. */
 static void on_format(GtkComboBox *box, gpointer user)
 {
     GtkFileChooser *dialog = user;

@@ -106,7 +106,6 @@ static int64_t middle_of(const scene_view *view)
     return view->from_ns + (view->to_ns - view->from_ns) / 2;
 }
 
-/* Moves the view so that the newest record is near the right edge. The width of the view does not change. */
 void playback_follow(playback *p)
 {
     int64_t from_ns, to_ns;

@@ -22,13 +22,13 @@ GtkWidget *playback_button(const playback *p);
 bool playback_is_live(const playback *p);
 void playback_set_live(playback *p, bool live);
 
-/* Moves the view to the end of the log, without changing its width. */
+/* Moves the view so that the newest record is near the right edge. The width of the view does not change. */
 void playback_follow(playback *p);
 
 /* Returns the speed as a multiple of real time, or 0 if the log is not playing. */
 double playback_speed(const playback *p);
 
-/* Begins to play at the last speed, or stops. */
+/* Stops if the log is playing; otherwise, begins to play at the last speed. */
 void playback_toggle(playback *p);
 
 /* Plays at the last speed multiplied by `factor`. */

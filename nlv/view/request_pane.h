@@ -1,8 +1,8 @@
 /*
- * The table of requests: duration, slowest span, hosts, errors, start and ID of each request. The user sorts it by any
- * column and searches in it; Enter shows a request in the picture. The table shows the first REQUEST_PANE_ROWS requests
- * in its order, so that sorting and filling take constant memory. Beside the table is the waterfall of the request in
- * the cursor's row (scene/waterfall_drawing.h).
+ * The table of requests: duration, slowest span, hosts, errors, start and ID of each request. The user can search the
+ * table, and sort it by any column except the ID; Enter shows a request in the picture. The table shows the first
+ * REQUEST_PANE_ROWS requests in its order, so that sorting and filling take constant memory. Beside the table is the
+ * waterfall of the request in the cursor's row (scene/waterfall_drawing.h).
  *
  * The pane owns copies of the summaries that it shows. All functions run in GTK's thread.
  */

@@ -22,8 +22,8 @@ typedef struct sensor_pane_callbacks {
 } sensor_pane_callbacks;
 
 /*
- * Returns a pane. Its widget owns the pane and all streams. At first, the pane searches the directory with the URL
- * `directory`, or this host if `directory` is NULL.
+ * Returns a hidden pane. Its widget owns the pane and all streams. `directory` is the URL of the directory to search
+ * first; NULL: the default of agents_find.
  */
 sensor_pane *sensor_pane_new(const char *directory, sensor_pane_callbacks callbacks);
 GtkWidget *sensor_pane_widget(sensor_pane *p);

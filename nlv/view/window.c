@@ -28,8 +28,7 @@
 
 enum {
     TICK_MS = 30,     /* interval between checks for new data */
-    READING_MS = 100, /* minimum interval between pictures while nlv reads a log; it is longer because reading needs the
-                         processors */
+    READING_MS = 100, /* minimum interval between pictures while nlv reads a log, which needs the processors */
     NOTICE_LINES = 5,
     SENSORS_WIDTH_S = 60, /* width of the first view in seconds if the first log comes from sensors */
 };
