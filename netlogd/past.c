@@ -37,7 +37,7 @@ static bool is_wanted(const past *p, uint64_t number)
 
 /*
  * Finds the first file with a higher number than `above` that is_wanted accepts; sets *number to 0 if there is no such
- * file. Files with higher numbers are newer. Returns NL_FAILED on failure.
+ * file. Files with higher numbers are newer.
  */
 static nl_status find_first(const past *p, uint64_t above, uint64_t *number)
 {

@@ -41,7 +41,7 @@ static nl_status check_addresses(const settings *from, const settings *to)
     return NL_OK;
 }
 
-/* Changes the outputs. Called last, after all checks. Returns NL_FAILED on failure. */
+/* Changes the outputs. Called last, after all checks. */
 static nl_status change_outputs(const settings *now)
 {
     const settings *before = server_settings();

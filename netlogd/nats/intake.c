@@ -399,7 +399,7 @@ static nl_status find_shards(nats_intake *in)
     return NL_OK;
 }
 
-/* Asks whether another netlogd reads a shard of this share. Returns NL_FAILED on failure. */
+/* Asks whether another netlogd reads a shard of this share. */
 static nl_status find_others(nats_intake *in)
 {
     char subject[2 * NATS_NAME_SIZE], reply[NATS_NAME_SIZE];
@@ -433,10 +433,7 @@ static nl_status find_others(nats_intake *in)
                               in->place->name, in->place->durable);
 }
 
-/*
- * Begins to read a shard. First waits for messages that a killed reader has not acknowledged. Returns NL_FAILED on
- * failure.
- */
+/* Begins to read a shard. First waits for messages that a killed reader has not acknowledged. */
 static nl_status begin_shard(nats_intake *in, shard *s)
 {
     jsConsumerInfo *info = NULL;
@@ -465,7 +462,7 @@ static nl_status begin_shard(nats_intake *in, shard *s)
     return NL_OK;
 }
 
-/* The mutex is held at the call, and released while a shard begins. Returns NL_FAILED on failure. */
+/* The mutex is held at the call, and released while a shard begins. */
 static nl_status begin_shards(nats_intake *in)
 {
     nl_status status = NL_OK;
@@ -479,7 +476,7 @@ static nl_status begin_shards(nats_intake *in)
     return status;
 }
 
-/* Prepares everything that must exist before messages can arrive. Returns NL_FAILED on failure. */
+/* Prepares everything that must exist before messages can arrive. */
 static nl_status get_ready(nats_intake *in)
 {
     if (in->link != NULL && natsConnection_IsClosed(in->link->connection))

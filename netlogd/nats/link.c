@@ -172,7 +172,7 @@ static void describe(char text[NATS_NAME_SIZE], unsigned shard, unsigned shards)
 
 /*
  * Reads the number of shards from the first stream's description. Sets it to 0 if the stream does not exist or does not
- * belong to netlogd. Returns NL_FAILED on failure.
+ * belong to netlogd.
  */
 static nl_status count_shards(nats_link *link, const char *stream, unsigned *shards, bool *wrong)
 {

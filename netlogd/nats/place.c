@@ -219,7 +219,7 @@ static nl_status read_options(nats_place *place, const nl_url *url, bool output)
     return NL_OK;
 }
 
-/* Adds a server, in the notation of libnats. Returns NL_FAILED on failure. */
+/* Adds a server, in the notation of libnats. */
 static nl_status add_server(nats_place *place, const char *text, size_t size)
 {
     char part[256];

@@ -317,7 +317,7 @@ static void wait_for_answers(publisher *p)
     }
 }
 
-/* Publishes all messages. The mutex is held. Returns NL_FAILED on failure. */
+/* Publishes all messages. The mutex is held. */
 static nl_status publish_all(publisher *p)
 {
     while (p->stored < p->message_count) {

@@ -25,16 +25,15 @@
 
 enum {
     /*
-     * Number of bytes to pass to the kind in one call; they include at least one record. PIECE is the first number. It
-     * shrinks over slow links, so that the position advances often. It grows over fast links, so that the thread waits
-     * less often.
+     * Number of bytes to pass to the kind in one call. PIECE is the initial number. The number shrinks over slow links,
+     * so that the position advances often. The number grows over fast links, so that the thread waits less often.
      */
     PIECE = 256 << 10,
     PIECE_MIN = 64 << 10,
     PIECE_MAX = 4 << 20,
     FAST_MS = 250,
     SLOW_MS = 2000,
-    RECORD_MAX = 64 << 20, /* bytes; larger than any record */
+    RECORD_MAX = 64 << 20, /* maximum number of bytes to read for one record */
     BACK_OFF_MS = 250,     /* delay after a failure; doubled after each further failure */
     BACK_OFF_MAX_MS = 5000,
     REPORT_MS = 10000, /* minimum time between two reports of failures */
@@ -71,7 +70,7 @@ struct delivery {
     int64_t reported_ms;        /* time of that report */
     uint64_t rejected_reported; /* number of rejected records in the log's events */
     int64_t rejected_ms;        /* time of the latest of these events */
-    int64_t away_ms;            /* time at which delivery first failed */
+    int64_t away_ms;            /* time of the first report of the current failure */
     bool ever_reported;         /* a failure has been reported */
 };
 
@@ -103,8 +102,7 @@ static void read_place(delivery *d)
 }
 
 /*
- * Makes a directory of the spool, unless it exists. Fails if another user owns it or can write to it. Returns NL_FAILED
- * on failure.
+ * Makes a directory of the spool, unless it exists. Fails if another user can change it (nl_private_directory_check).
  */
 static nl_status make_directory(const char *path, bool shared)
 {
@@ -118,7 +116,7 @@ static nl_status make_directory(const char *path, bool shared)
     return NL_OK;
 }
 
-/* Makes the directories DIRECTORY and DIRECTORY/DESTINATION. Returns NL_FAILED on failure. */
+/* Makes the directories DIRECTORY and DIRECTORY/DESTINATION. */
 static nl_status make_directories(const char *spool)
 {
     char *path = nl_memory_check(strdup(spool)), *slash = strrchr(path, '/');
@@ -247,7 +245,9 @@ delivery *delivery_open(const output_options *options)
 
 /* ---- the thread ---- */
 
-/* Opens the file at the position. If it does not exist, opens the next file. Returns NL_END if no next file exists. */
+/*
+ * Opens the file at the position, unless it is open. Skips missing files. Returns NL_END if no file up to `end` exists.
+ */
 static nl_status open_file(delivery *d, output_place end)
 {
     while (d->file < 0 && d->at.number <= end.number) {
@@ -315,10 +315,7 @@ static void disconnect(delivery *d)
     d->peer = NULL;
 }
 
-/*
- * Delivers the bytes that were read. If they contain no whole record, reads more bytes and delivers again. Returns
- * NL_FAILED on failure.
- */
+/* Delivers the bytes that were read. If they contain no whole record, reads more bytes and delivers again. */
 static nl_status delivery_deliver_chunk(delivery *d, output_place end, output_delivered *done)
 {
     if (d->peer == NULL && (d->peer = d->kind->open(d->options)) == NULL)
@@ -483,10 +480,7 @@ static void *delivery_run(void *user)
 
 /* ---- the server's side ---- */
 
-/*
- * Returns the number of undelivered bytes, which is the size of all files from the position to `end`. Called when
- * netlogd starts.
- */
+/* Returns the number of undelivered bytes, which is the size of all files from the position to `end`. */
 static uint64_t count_waiting(const delivery *d, output_place end)
 {
     uint64_t sum = 0;
@@ -500,7 +494,7 @@ static uint64_t count_waiting(const delivery *d, output_place end)
     return sum > d->at.offset ? sum - d->at.offset : 0;
 }
 
-/* Sets the position to the first file if the position is unknown. */
+/* Corrects a position that is unknown or outside the files of the spool. */
 static void find_first(delivery *d, output_place end)
 {
     struct stat status;

@@ -1,8 +1,7 @@
 /*
  * Delivers an output's records from its spool to their destination, in a separate thread. The output writes the files
  * of the spool (file.h). The thread reads the settled part of these files, passes it to the kind (kind.h), and removes
- * delivered files. The thread never delivers bytes before they are acknowledged to clients, because they may still be
- * truncated.
+ * delivered files. The other bytes may still be truncated.
  *
  * The file SPOOL/delivered contains the position. The file is locked, so that no two processes use a spool. After a
  * kill, bytes that were delivered after the last stored position are delivered again.
@@ -24,12 +23,15 @@ typedef struct delivery_state {
     char reason[256];   /* reason for the current failure; empty if there is no failure */
 } delivery_state;
 
-/* Makes the spool's directory and locks it. Copies `options`. Returns NULL after setting the error. */
+/*
+ * Makes the spool's directory and locks it. If a closed delivery still uses the spool, continues that delivery. Copies
+ * `options`. Returns NULL after setting the error.
+ */
 delivery *delivery_open(const output_options *options);
 
 /*
  * Starts the thread, which delivers everything before `end`. log, which may be NULL, receives an event when delivery
- * fails and when it succeeds again.
+ * fails and when it succeeds again. netlogd exits if the thread cannot be started.
  */
 void delivery_start(delivery *d, output_place end, nl_log *log);
 

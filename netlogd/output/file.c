@@ -75,7 +75,7 @@ static uint64_t file_number_of(const char *name, const char *before, size_t befo
     return errno == 0 && strcmp(end, behind) == 0 ? number : 0;
 }
 
-/* Calls `take` with the number of each existing file. Returns NL_FAILED on failure. */
+/* Calls `take` with the number of each existing file. */
 static nl_status list_numbers(const output_options *options, void (*take)(void *user, uint64_t number), void *user)
 {
     char *directory = directory_of(options->path);

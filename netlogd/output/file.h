@@ -2,7 +2,8 @@
  * The file to which an output currently writes: standard output, a single file, or one of a series of numbered files.
  *
  * netlogd writes it in batches of whole records. If a batch does not fit, a regular file is truncated to the end of the
- * previous batch. The caller owns the output_file. Only the server's thread may call these functions.
+ * previous batch. The caller owns the output_file. Only the server's thread may use an output_file. The functions
+ * without an output_file parameter are thread-safe.
  */
 #ifndef NETLOGD_OUTPUT_FILE_H
 #define NETLOGD_OUTPUT_FILE_H
@@ -11,8 +12,7 @@
 
 enum {
     OUTPUT_FILE_LONGEST = 256 << 20
-}; /* maximum size in bytes of a record when a file is read again; it does not depend on the limit when the record was
-      written */
+}; /* maximum size in bytes of a record when a file is read again; independent of the limit for new records */
 
 typedef struct output_file {
     int fd;
@@ -39,7 +39,10 @@ char *output_file_name_beside(const output_options *options, const char *suffix)
  */
 nl_status output_file_highest(const output_options *options, uint64_t *number);
 
-/* Lists the existing file numbers that are higher than `above`, in ascending order. The caller frees *numbers. */
+/*
+ * Lists the existing file numbers that are higher than `above`, in ascending order. The caller frees *numbers. Returns
+ * NL_FAILED if the directory cannot be read.
+ */
 nl_status output_file_list(const output_options *options, uint64_t above, uint64_t **numbers, size_t *count);
 
 /* Sorts numbers in ascending order. */
@@ -49,14 +52,15 @@ void output_file_sort(uint64_t *numbers, size_t count);
 void output_file_remove_below(const output_options *options, uint64_t number);
 
 /*
- * Locks the latest existing file. Sets *claim to a descriptor, which must be closed before that file is opened, or to
- * -1 if no file exists. Returns NL_FAILED if another process writes to the file; the error names that process.
+ * Locks the latest existing file. Sets *claim to a descriptor, which must be closed before that file is opened. Sets
+ * *claim to -1 if the file does not exist, cannot be opened or is not a regular file. Returns NL_FAILED if another
+ * process writes to the file; the error names that process.
  */
 nl_status output_file_claim(const output_options *options, int *claim);
 
 /*
- * Locks an open file until it is closed, unless its file system has no locks. Returns NL_FAILED if another process
- * writes to the file; the error names that process.
+ * Locks an open regular file until it is closed. Ignores other files, and file systems without locks. Returns NL_FAILED
+ * if another process writes to the file; the error names that process.
  */
 nl_status output_file_lock(int fd, const char *name);
 

@@ -116,7 +116,7 @@ static nl_status journal_read_all(const journal *j, nl_buffer *content)
     }
 }
 
-/* Reads the entries. Sets *all to the size of the file. Returns NL_FAILED on failure. */
+/* Reads the entries. Sets *all to the size of the file. */
 static nl_status read_entries(journal *j, journal_mark *mark, size_t *all)
 {
     nl_buffer content = {0};
@@ -131,10 +131,7 @@ static nl_status read_entries(journal *j, journal_mark *mark, size_t *all)
     return status;
 }
 
-/*
- * Reads the entries. Removes an incomplete entry at the end, so that the next entry does not follow it. Returns
- * NL_FAILED on failure.
- */
+/* Reads the entries. Removes an incomplete entry at the end, so that the next entry does not follow it. */
 static nl_status journal_read_valid(journal *j, journal_mark *mark)
 {
     size_t all;
@@ -294,7 +291,7 @@ nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
     return NL_OK;
 }
 
-/* Appends the prepared entry. Returns NL_FAILED on failure. */
+/* Appends the prepared entry. */
 static nl_status append(journal *j, bool sync)
 {
     if (j->torn && ftruncate(j->fd, (off_t)j->size) != 0)

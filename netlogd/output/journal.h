@@ -3,22 +3,22 @@
  * for each stream. It survives a kill of netlogd.
  *
  * Clients of the binary protocol send unacknowledged blocks again, and nl_streams skips blocks that are already stored.
- * But nl_streams is lost with the process. After each flush, netlogd therefore appends an entry to the journal. The
- * entry contains the size up to which the output was written, and the next number of each stream that was used since
- * the previous entry. Then netlogd acknowledges the blocks. The next netlogd reads the entries and truncates the output
- * to the size in the last entry. The bytes beyond that size were never acknowledged, so clients send them again.
- * Because the output is written before the entry, this is correct after a kill at any moment, for text and for blocks.
- * (netlogd cannot read the numbers from the files instead: text has no numbers, and large files would take too long.)
- * With fsync=, the output reaches the disk before its entry, and the entry before the acknowledgement.
+ * But nl_streams is lost with the process. Therefore, netlogd appends an entry to the journal each time it settles the
+ * output. The entry contains the size up to which the output was written, and the next number of each stream that was
+ * used since the previous entry. Then netlogd acknowledges the blocks. The next netlogd reads the entries and truncates
+ * the output to the size in the last entry. The bytes beyond that size were never acknowledged, so clients send them
+ * again. Because the output is written before the entry, this is correct after a kill at any moment, for text and for
+ * blocks. (netlogd cannot read the numbers from the files instead: text has no numbers, and large files would take too
+ * long.) With fsync=, the output reaches the disk before its entry, and the entry before the acknowledgement.
  *
  * Format of an entry, little-endian: "NLJ1"; size of the entry (4 bytes); CRC-32C of the rest (4); flags (4; 1 means
  * that netlogd has ended and other programs may write the file); number, inode and size of the file (8 each). Then
  * follow, for each stream: name (16), next number, latest time and number of gaps (8 each), and the two ends of each
- * gap (8 each). An incomplete last entry is ignored, because its flush was not acknowledged.
+ * gap (8 each). An incomplete last entry is ignored, because netlogd has not acknowledged its records.
  *
- * If the journal is larger than 1 MiB and than twice its minimum size, netlogd writes it again under another name and
- * renames it. nl_streams holds 65,536 streams and forgets the streams that have been silent longest. With the limits of
- * reader/admission.h, the journal has at most about 70 MiB.
+ * If the journal is larger than 1 MiB, and has doubled since it was last rewritten, netlogd writes one new entry under
+ * another name and renames it. nl_streams holds 65,536 streams and forgets the streams that have been silent longest.
+ * With the limits of reader/admission.h, the journal has at most about 70 MiB.
  *
  * Only the server's thread may call these functions.
  */
@@ -41,14 +41,14 @@ typedef struct journal_mark {
 
 /*
  * Reads the journal at path, if it exists, into `streams`. If it has an entry, copies the last entry to *mark and sets
- * *found to true. Does not write. `streams` must remain valid until journal_close. Returns NULL after setting the
- * error.
+ * *found to true; otherwise, sets *found to false. Removes an incomplete last entry. `streams` must remain valid until
+ * journal_close. Returns NULL after setting the error.
  */
 journal *journal_open(const char *path, nl_streams *streams, journal_mark *mark, bool *found);
 
 /*
- * Like journal_open, but for programs that only examine an archive. Returns false if the journal has no entry, or after
- * setting the error.
+ * Reads the journal like journal_open, but does not change the file. Returns false if the journal has no entry, or
+ * after setting the error.
  */
 bool journal_look(const char *path, nl_streams *streams, journal_mark *mark);
 

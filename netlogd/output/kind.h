@@ -3,7 +3,7 @@
  *
  * Every output writes files. An output of the kind "file" does nothing else. Every other kind has its files in a spool
  * directory, from which a thread (delivery.h) delivers the settled part with the kind's functions. A kind therefore
- * does not deal with clients, filters, acknowledgements or full disks. It gets whole records in order, and gets them
+ * does not deal with clients, filters, acknowledgements or full disks. It gets the records in order, and gets them
  * again until it accepts them. Its functions may wait.
  *
  * If netlogd is killed, it may later deliver bytes again, with the same place. The destination recognises these bytes
@@ -54,8 +54,8 @@ typedef struct output_kind {
 
     /*
      * Delivers data[0..size), which begins with a record; the last record may be incomplete. If it returns NL_OK and
-     * done->taken is 0, the first record is incomplete, and `deliver` is called again with more bytes. It waits for at
-     * most a few seconds; if this time is too short, it gets fewer bytes in the next call. After NL_FAILED, the thread
+     * done->taken is 0, the first record is incomplete, and `deliver` is called again with more bytes. `deliver` should
+     * return within a few seconds. After a slow call, the next call gets fewer bytes. After NL_FAILED, the thread
      * closes the connection and later opens it again.
      */
     nl_status (*deliver)(void *peer, const char *data, size_t size, output_place place, output_delivered *done);

@@ -1,7 +1,7 @@
 /*
  * Output to syslog: each record becomes a message with one line of text, and the record's level becomes the priority.
- * Because syslog does not acknowledge messages, they may be repeated after a kill. syslog(3) does not report a missing
- * syslog daemon, so this module checks for one before every few messages.
+ * After a kill, messages may be repeated. syslog(3) does not report a missing syslog daemon, so this module checks for
+ * the daemon before every few messages.
  */
 #include "config.h"
 

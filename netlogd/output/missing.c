@@ -101,7 +101,7 @@ static void missing_check_size(look *l, const journal_mark *mark)
         }
 }
 
-/* Reports a stream that had more records than the files contain. */
+/* Reports a stream whose latest records are missing. Ignores streams without records in the files. */
 static void missing_check_stream(void *user, const nl_stream_state *taken)
 {
     look *l = user;

@@ -208,8 +208,8 @@ static nl_status settle_files(const nl_url *url, output_options *options)
 }
 
 /*
- * Sets the path to DIRECTORY/DESTINATION.nlb/spool-{N}.nlb. In the target, replaces all characters except letters,
- * digits, dots and hyphens by '_'. Returns NL_FAILED on failure.
+ * Sets the path to DIRECTORY/DESTINATION.FORMAT/spool-{N}.FORMAT. DESTINATION is the target, in which '_' replaces all
+ * characters except letters, digits, dots and hyphens.
  */
 static nl_status settle_spool(output_options *options)
 {
@@ -245,10 +245,7 @@ static nl_status check_numbered(const output_options *options, bool is_given, co
                         "%s needs numbered files; put " OUTPUT_NUMBER " into the name, or end it in /", what);
 }
 
-/*
- * Chooses sizes of files that are small compared to keep= and keep_size=, because netlogd deletes only whole files.
- * Returns NL_FAILED on failure.
- */
+/* Chooses sizes of files that are small compared to keep= and keep_size=, because netlogd deletes only whole files. */
 static nl_status settle_rotation(output_options *options)
 {
     bool rotates = options->rotate_size > 0 || options->rotate_ns > 0;

@@ -1,12 +1,13 @@
 /*
  * The options of an output, parsed from the URL in --output:
- *
- *   -                          standard output all.log  file:all.log      one file, to which netlogd appends DIR/
- *     a directory: DIR/netlog-000001.log and so on, with the suffix of the format file:DIR/a-{N}.nlb         a
- *     directory with files whose names have this pattern; {N} is the file's number x-netlog://HOST:PORT       another
- *     collector (also x-netlogs and unix:PATH): output_kind_forward x-syslog://FACILITY        syslog:
- *     output_kind_syslog nats://HOST:PORT/STREAM    NATS JetStream: output_kind_nats (nats/place.h)
- *   otlp://HOST:PORT, otlp+http://HOST:PORT            a receiver of OTLP: output_kind_otlp
+ * - "-": standard output
+ * - all.log or file:all.log: one file, to which netlogd appends
+ * - DIR/: a directory with DIR/netlog-000001.log and so on; the suffix depends on the format
+ * - file:DIR/a-{N}.nlb: a directory with files whose names have this pattern; {N} is the file's number
+ * - x-netlog://HOST:PORT, x-netlogs://HOST:PORT or unix:PATH: another collector (output_kind_forward)
+ * - x-syslog://FACILITY: syslog (output_kind_syslog)
+ * - nats://HOST:PORT/STREAM: NATS JetStream (output_kind_nats, nats/place.h)
+ * - otlp://HOST:PORT or otlp+http://HOST:PORT: a receiver of OTLP (output_kind_otlp)
  *
  * Options follow a URL: file:PATH?name=value&name=value. The option rows are output_rows, output_file_rows for files,
  * output_spool_rows for all other outputs, and the kind's own rows (kind.h). This module has no state.
@@ -28,7 +29,7 @@ struct output_options {
     nl_url *url;
     char *target;      /* the URL without options; it is used in messages, and is unique for each output */
     char *path;        /* NULL: standard output; if the last part contains OUTPUT_NUMBER, files are numbered */
-    char *spool;       /* directory of path; NULL: no spool */
+    char *spool;       /* directory of `path`; NULL: no spool */
     bool numbered;     /* files are numbered */
     nl_filter *filter; /* NULL: all records */
     nl_format format;
@@ -39,7 +40,7 @@ struct output_options {
     uint64_t keep_size;     /* bytes that all files may have before old files are deleted; 0: no limit */
     uint64_t spool_size;    /* bytes */
     const char *spool_root; /* as given in the URL; NULL: not given */
-    int64_t sync_ns;        /* maximum time from a flush to syncing */
+    int64_t sync_ns;        /* maximum time from a flush to syncing, or OUTPUT_SYNC_... */
     const char *seal_key;   /* path of the key file, which url owns; NULL: files are not sealed */
     const char *index;      /* fields of the value index, separated by commas, which url owns; "none"; NULL: default */
     int64_t seal_ns;        /* maximum time from writing a byte to sealing it */

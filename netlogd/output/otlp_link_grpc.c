@@ -187,7 +187,7 @@ static nl_status grpc_flush(otlp_link *l, const grpc_call *c)
     return size == 0 ? NL_OK : nl_error_set(NL_ERROR_PROTOCOL, "%s", nghttp2_strerror((int)size));
 }
 
-/* Sends frames and reads frames until the call has ended. Returns NL_FAILED on failure. */
+/* Sends frames and reads frames until the call has ended. */
 static nl_status grpc_run(otlp_link *l, const grpc_call *c)
 {
     char piece[PIECE_SIZE];

@@ -65,7 +65,7 @@ static bool http1_parse_head(char *head, http1_response *r)
     return true;
 }
 
-/* Reads more bytes of the response. Returns NL_FAILED on failure. */
+/* Reads more bytes of the response. */
 static nl_status http1_read(otlp_link *l, nl_buffer *in)
 {
     char piece[PIECE_SIZE];
@@ -106,7 +106,7 @@ static nl_status http1_read_head(otlp_link *l, nl_buffer *in, http1_response *r)
     return NL_OK;
 }
 
-/* Reads content in chunks. Its bytes replace the chunks. Returns NL_FAILED on failure. */
+/* Reads chunked content. Removes the chunks' headers, so that the content follows the head of the response. */
 static nl_status http1_read_chunks(otlp_link *l, nl_buffer *in, const http1_response *r, size_t *size)
 {
     size_t at = r->head, to = at;
@@ -137,7 +137,7 @@ static nl_status http1_read_content(otlp_link *l, nl_buffer *in, http1_response 
         return http1_read_chunks(l, in, r, size);
     if (r->status == 204 || r->status == 304)
         r->has_length = true;
-    if (!r->has_length) { /* the content ends with the connection; responses of OTLP do not need it */
+    if (!r->has_length) { /* the content ends with the connection; an OTLP response does not need content */
         *size = in->size - r->head;
         r->closes = true;
         return NL_OK;

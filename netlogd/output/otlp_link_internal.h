@@ -19,8 +19,8 @@ struct otlp_link {
 
 struct otlp_protocol {
     /*
-     * Sends a request and waits for its response. Sets *failed to whether the request must be sent again. Returns
-     * NL_FAILED if there is no response.
+     * Sends a request and waits for its response. Returns NL_FAILED if the request must be sent again. In this case,
+     * sets *failed to true if the receiver has responded.
      */
     nl_status (*exchange)(otlp_link *l, bool spans, nl_string request, otlp_reply *reply, bool *failed);
     void (*close)(void *session);

@@ -77,10 +77,12 @@ static void open_span_remove(open_spans *o, open_span *span)
     free(span);
 }
 
-/* ---- the file: a line with the place, the number of spans, and the size and checksum of the rest; then the spans ----
- */
+/* ---- the file ---- */
 
-/* Reads the content of the file. Returns false if it is malformed. */
+/*
+ * Reads the content of the file: a line with the place, the number of spans, and the size and checksum of the rest;
+ * then the spans. Returns false if the content is malformed.
+ */
 static bool parse_open_spans(open_spans *o, const char *data, size_t size)
 {
     uint64_t count, content;

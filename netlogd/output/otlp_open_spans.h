@@ -3,10 +3,10 @@
  * span as one item, but its start and end are two records, which may be in different deliveries.
  *
  * The module owns the records of these spans' starts, and the file SPOOL/open-spans, which contains them and the place
- * up to which records were delivered. open_spans_save replaces the file after each delivery and before the place in the
- * spool advances. After a kill between these two steps, the place in the file is ahead of the place in the spool, and
- * the output skips the records between the two places. Therefore, a kill loses no start, and a span that is sent again
- * has the same IDs.
+ * up to which records were delivered. If the open spans have changed, open_spans_save replaces the file after a
+ * delivery and before the place in the spool advances. After a kill between these two steps, the place in the file is
+ * ahead of the place in the spool, and the output skips the records between the two places. Therefore, a kill loses no
+ * start, and a span that is sent again has the same IDs.
  *
  * The module stores at most OPEN_SPANS_MAX starts and OPEN_SPANS_BYTES_MAX bytes, for at most OPEN_SPANS_S seconds.
  * open_spans_take_excess removes starts beyond these limits, oldest first. Only one thread at a time may use an
@@ -25,12 +25,12 @@ typedef struct open_spans open_spans;
 open_spans *open_spans_new(const char *spool);
 void open_spans_free(open_spans *o); /* NULL is allowed */
 
-/* Returns the place up to which the records of open_spans were delivered. */
+/* Returns the place that the file contains. */
 output_place open_spans_place(const open_spans *o);
 
 /*
- * Writes the file, unless it already has this content. If `sync` is true, waits until the file is on the disk. Returns
- * NL_FAILED after setting the error.
+ * Writes the file, unless the spans are unchanged since the latest write. If `sync` is true, waits until the file is on
+ * the disk. Returns NL_FAILED after setting the error.
  */
 nl_status open_spans_save(open_spans *o, output_place place, bool sync);
 

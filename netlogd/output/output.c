@@ -28,9 +28,8 @@
 #include <unistd.h>
 
 enum {
-    BATCH = 256 << 10, /* number of bytes that are written together */
-    BATCH_MIN =
-        64 << 10, /* minimum size of a compressed batch in bytes, even if the file then exceeds its maximum size */
+    BATCH = 256 << 10,    /* maximum of batch_size */
+    BATCH_MIN = 64 << 10, /* minimum of batch_size with compression; the file may then exceed its maximum size */
     DUE = 4 << 20,
     REPAIRS = 2,
 };
@@ -46,15 +45,15 @@ struct output {
     nl_time_piece times; /* times of the records that are not in the file yet */
     delivery *delivery;  /* NULL: the output is only a file */
     nl_encoder *encoder;
-    nl_buffer batch; /* encoded records, complete */
+    nl_buffer batch; /* encoded records that are not written yet */
     nl_streams *streams;
     output_past past;
     journal *journal; /* NULL: the output is not a file, or cannot have a journal */
     bool noted;       /* the journal has an entry for this file */
     bool ahead;       /* the file has records that the journal does not contain */
-    bool settled;     /* everything that was written, and all blocks, may be acknowledged */
+    bool settled;     /* netlogd may acknowledge all written records and received blocks */
     bool blocked;
-    bool failed; /* encoding a record has failed since the latest flush */
+    bool failed; /* encoding a record has failed since the latest output_settle */
     struct {     /* the latest block */
         unsigned char stream[STREAM];
         nl_buffer fresh; /* nl_number_range: the numbers that are new to this output */
@@ -64,7 +63,7 @@ struct output {
     uint64_t own_next;
     output_counts counts;
     retention retention; /* deletion of old files */
-    uint64_t put;        /* number of bytes written since the latest flush */
+    uint64_t put;        /* number of encoded bytes written since the latest flush, before compression */
     size_t batch_size;   /* number of encoded bytes after which a batch is written */
     int64_t settle_ns;   /* time of the next sync, with fsync=DURATION */
     repair repairs[REPAIRS];
@@ -88,7 +87,7 @@ static void choose_batch_size(output *out)
 
 /*
  * Opens the journal. If there is no journal and the directory is not writable, the output remembers streams only while
- * netlogd runs. Returns NL_FAILED on failure.
+ * netlogd runs.
  */
 static nl_status open_journal(output *out)
 {
@@ -107,9 +106,8 @@ static nl_status open_journal(output *out)
         char *slash = strrchr(name, '/');
         if (slash != NULL)
             slash[slash == name] = '\0';
-        if (access(slash != NULL ? name : ".", W_OK) != 0 &&
-            errno != ENOENT) {                        /* opening the file reports other errors */
-            if (access(out->options.path, W_OK) == 0) /* otherwise, opening it reports the error */
+        if (access(slash != NULL ? name : ".", W_OK) != 0 && errno != ENOENT) { /* opening the file reports ENOENT */
+            if (access(out->options.path, W_OK) == 0) /* otherwise, opening the file reports the error */
                 program_error(
                     "%s: cannot create a journal beside this file; after a restart, netlogd may store repeated "
                     "blocks twice",
@@ -124,8 +122,8 @@ static nl_status open_journal(output *out)
 }
 
 /*
- * Finds the number of the first file: the number of the latest file if it is empty, and otherwise the next number.
- * Returns NL_FAILED on failure.
+ * Sets *number to the number of the file to open: that of the latest file if the latest file is empty, otherwise the
+ * next number. Without numbered files, sets *number to 0.
  */
 static nl_status first_number(output *out, uint64_t *number)
 {
@@ -143,7 +141,7 @@ static nl_status first_number(output *out, uint64_t *number)
     return NL_OK;
 }
 
-/* Repairs the end of the file that will be continued, or of the previous file. Returns NL_FAILED on failure. */
+/* Repairs the end of the file that will be continued, or of the previous file. */
 static nl_status repair_latest(output *out, uint64_t number)
 {
     char *name = output_file_name(&out->options, number > 1 ? number - 1 : number);
@@ -163,7 +161,7 @@ static void begin_index(output *out)
 
 /*
  * Waits until the journal and the names of the files are on the disk. Otherwise, netlogd could remove sealed bytes
- * after a crash of the machine. Returns NL_FAILED on failure.
+ * after a crash of the machine.
  */
 static nl_status make_journal_safe(output *out)
 {
@@ -213,7 +211,7 @@ static void free_output(output *out)
     file_index_close(out->index);
     seal_close(out->seal);
     output_file_close(&out->file);
-    delivery_close(out->delivery, ending_left_ms() / 10 * 9); /* closing the current delivery may take longer */
+    delivery_close(out->delivery, ending_left_ms() / 10 * 9); /* a delivery in progress may take longer */
     journal_close(out->journal);
     nl_streams_free(out->streams);
     nl_encoder_free(out->encoder);
@@ -322,7 +320,7 @@ static nl_status note_always(output *out, nl_status (*write)(journal *, const jo
     return status;
 }
 
-/* Writes the size of the file to the journal, if a journal is needed. Returns NL_FAILED on failure. */
+/* Writes an entry with the size of the file to the journal, if a journal is needed. */
 static nl_status output_note(output *out, nl_status (*write)(journal *, const journal_mark *, bool), bool ended)
 {
     bool needed = out->journal != NULL && journal_is_needed(out->journal);
@@ -370,10 +368,7 @@ static void sync_file(output *out)
                      nl_error_message());
 }
 
-/*
- * Seals the file up to the size in the journal. `ended` is true if the file will not grow. Returns NL_FAILED on
- * failure.
- */
+/* Seals the file up to the size in the journal. `ended` is true if the file will not grow. */
 static nl_status seal_file(output *out, bool ended)
 {
     if (out->seal == NULL)
@@ -420,7 +415,7 @@ static nl_status check_spool(output *out)
                         state.reason[0] != '\0' ? " cannot be reached: " : " is slow", state.reason);
 }
 
-/* Closes a file that was removed. It occupies space, and its records are lost anyway. Returns NL_FAILED on failure. */
+/* Closes a file that was removed. It occupies space, and its records are lost anyway. */
 static nl_status leave_removed(output *out)
 {
     if (!out->blocked || !output_file_is_removed(&out->file))
@@ -452,10 +447,7 @@ static nl_status write_batch(output *out)
     return status;
 }
 
-/*
- * Writes all records. After a kill, the next netlogd removes them unless they are settled. Returns NL_FAILED on
- * failure.
- */
+/* Writes all records. After a kill, the next netlogd removes them unless they are settled. */
 static nl_status write_all(output *out)
 {
     out->put += nl_encoder_size(out->encoder);
@@ -533,7 +525,10 @@ static void add_times(output *out, int64_t min_ns, int64_t max_ns, uint64_t reco
     nl_time_piece_add(&out->times, &(nl_time_piece){.min_ns = min_ns, .max_ns = max_ns, .records = records});
 }
 
-/* Returns whether the record matches the filter. Keeps a record if evaluating the filter for it would cost too much. */
+/*
+ * Returns whether the record matches the filter. Also returns true if the evaluation of the filter takes too many
+ * steps.
+ */
 static bool is_meant(output *out, const nl_record *record)
 {
     uint64_t steps = NL_FILTER_STEPS_MAX;
@@ -549,7 +544,7 @@ static bool is_meant(output *out, const nl_record *record)
     return true;
 }
 
-/* Reports the first record since the latest flush that the format cannot hold. */
+/* Counts records that cannot be encoded. Reports the first of them since the latest output_settle. */
 static void report_unwritten(output *out, uint64_t count)
 {
     out->counts.unwritten += count;
@@ -600,7 +595,7 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
         return false;
     set_stream(out, sequence);
 
-    /* The encoder does not copy lines that have prefixes. */
+    /* Clear the raw line, because the encoder would copy it with its prefix. */
     if (record->raw_format == out->options.format && record->raw.data != NULL && !has_no_prefix(record)) {
         clean = *record;
         clean.raw = (nl_string){0};

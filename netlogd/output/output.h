@@ -24,7 +24,7 @@
 
 typedef struct output output;
 
-/* State of the journal when it was opened. */
+/* State of the journal when the output was opened. */
 typedef enum output_past {
     OUTPUT_PAST_NONE,  /* there was no journal */
     OUTPUT_PAST_ENDED, /* netlogd had ended properly, so clients do not send again the records that this output should
@@ -34,7 +34,7 @@ typedef enum output_past {
 
 typedef struct output_counts {
     uint64_t records;   /* number of records added */
-    uint64_t unwritten; /* number of records that are too large for the format */
+    uint64_t unwritten; /* number of records that could not be encoded */
     uint64_t
         undecided;    /* number of records that were stored because the evaluation of the filter took too many steps */
     uint64_t bytes;   /* number of bytes written */
@@ -67,12 +67,15 @@ nl_streams *output_streams(output *out);
 output_past output_get_past(const output *out);
 
 /*
- * Writes all streams of output_streams, which outputs.c has set, to the journal, and marks netlogd as running. Returns
- * NL_FAILED after setting the error.
+ * Replaces the journal's entries by one entry with all streams of output_streams. The entry marks netlogd as running.
+ * Returns NL_FAILED after setting the error.
  */
 nl_status output_note_streams(output *out);
 
-/* Creates the journal, before any output writes entries for its records. Returns NL_FAILED after setting the error. */
+/*
+ * Writes the first journal entry for the current file, if the file has no entry and a journal is needed. Returns
+ * NL_FAILED after setting the error.
+ */
 nl_status output_begin(output *out);
 
 /* Returns the stream of the records that the output itself numbers, or NULL. */
@@ -87,8 +90,10 @@ bool output_wants_blocks(const output *out);
  */
 void output_put_line(const nl_record *record, nl_format format, nl_buffer *line);
 
-/* Adds a record if it matches the filter. `sequence` is the record's number in the block of the latest
- * output_begin_block, or NULL. Returns whether the file is full (output_is_full). */
+/*
+ * Adds a record if it matches the filter. `sequence` is the record's number in the block of the latest
+ * output_begin_block, or NULL. Returns true if the call wrote a batch and the file is now full (output_is_full).
+ */
 bool output_put(output *out, const nl_record *record, const uint64_t *sequence);
 
 /* Returns whether the output stores clean lines of this text format unchanged, and needs no fields of their records. */
@@ -101,8 +106,8 @@ bool output_wants_lines(const output *out, nl_format format);
 size_t output_count_due(const output *out, const struct nl_scanned_line *lines, size_t count);
 
 /*
- * Adds plain lines (line_scanner.h), which output_wants_lines describes. Their offsets count from `text`. Returns
- * whether the file is full.
+ * Adds plain lines (line_scanner.h), if output_wants_lines returns true. The offsets of the lines count from `text`.
+ * Returns the same as output_put.
  */
 bool output_put_lines(output *out, const char *text, const struct nl_scanned_line *lines, size_t count);
 
@@ -113,18 +118,21 @@ bool output_put_lines(output *out, const char *text, const struct nl_scanned_lin
  */
 bool output_begin_block(output *out, const nl_block_view *block);
 
-/* Adds the block of the latest output_begin_block. Returns whether the file is full. */
+/* Adds the block of the latest output_begin_block. Returns the same as output_put. */
 bool output_put_block(output *out, const nl_block_view *block);
 
-/* Writes the collected records. On NL_FAILED, they stay in memory, and output_is_blocked returns true. */
+/*
+ * Writes the collected records. Also settles the records, unless fsync=DURATION allows a delay. On NL_FAILED, the
+ * records stay in memory, and output_is_blocked returns true.
+ */
 nl_status output_flush(output *out);
 
-/* Like output_flush, but also settles the records, regardless of fsync=. */
+/* Like output_flush, but always settles the records. */
 nl_status output_settle(output *out);
 
 /*
  * Returns whether a numbered file has reached its maximum size and has records for which its journal has no entry. The
- * file must be settled as soon as no block is partly stored, and does not grow until then.
+ * caller must settle the output as soon as no block is partly stored.
  */
 bool output_is_full(const output *out);
 
@@ -159,8 +167,8 @@ bool output_delivers(output *out, delivery_state *state);
 bool output_holds_all(const output *out);
 
 /*
- * Opens the file again by its name, or begins another numbered file. Returns NL_FAILED after setting the error; the old
- * file then stays in use.
+ * Settles the output. Then opens the file again by its name, or begins the next numbered file. Does not replace
+ * standard output or an empty numbered file. Returns NL_FAILED after setting the error; the old file then stays in use.
  */
 nl_status output_reopen(output *out);
 
@@ -179,7 +187,7 @@ nl_status output_close(output *out);
  */
 nl_status output_close_behind(output *out);
 
-/* Frees an output that was opened but is not needed. Changes no file. */
+/* Frees an output that was opened but is not needed. Writes no records and no journal entry. */
 void output_abandon(output *out);
 
 #endif

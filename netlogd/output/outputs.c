@@ -82,7 +82,10 @@ static nl_stream_state intersect(const nl_stream_state *a, const nl_stream_state
     return both;
 }
 
-/* Handles a stream of an output that was killed. An output that does not know a stream has no records of the stream. */
+/*
+ * Sets the stream in `streams` to the numbers that all outputs with OUTPUT_PAST_KILLED have. An output that does not
+ * know a stream has no records of the stream.
+ */
 static void meet_killed(void *user, const nl_stream_state *state)
 {
     const meeting *m = user;
@@ -107,8 +110,8 @@ static void meet_killed(void *user, const nl_stream_state *state)
 }
 
 /*
- * Handles a stream of an output that has ended properly. If outputs disagree about the stream's next number, the
- * highest number is correct, because its output has existed longest.
+ * Adds a stream of an output that has ended properly to `streams`. If outputs have different next numbers of the
+ * stream, the highest number is correct, because its output has existed longest.
  */
 static void meet_ended(void *user, const nl_stream_state *state)
 {
@@ -119,8 +122,8 @@ static void meet_ended(void *user, const nl_stream_state *state)
 }
 
 /*
- * Handles a stream that all outputs have in common. An output that is not behind continues at the same position. An
- * output that is behind and does not know the stream has no records of the stream.
+ * Copies a stream that all outputs have in common to a joining output. An output that is not behind continues at the
+ * same position. An output that is behind and does not know the stream has no records of the stream.
  */
 static void adopt_stream(void *user, const nl_stream_state *state)
 {
@@ -147,10 +150,7 @@ static void know_own(const output *out)
     nl_streams_set(streams, &state);
 }
 
-/*
- * Sets the streams of a joining output to those of the other outputs, and writes them to its journal. Returns NL_FAILED
- * on failure.
- */
+/* Sets the streams of a joining output to those of the other outputs, and writes them to its journal. */
 static nl_status outputs_join(output *one, bool behind)
 {
     nl_streams_list(streams, adopt_stream, &(meeting){one, behind});
@@ -167,7 +167,7 @@ static bool has_past(const output *out)
     return output_get_past(out) != OUTPUT_PAST_NONE;
 }
 
-/* Computes the numbers that all outputs have in common. Returns NL_FAILED on failure. */
+/* Computes the numbers that all outputs have in common. */
 static nl_status meet(void)
 {
     bool killed = any_output(is_killed), any = any_output(has_past);
@@ -270,7 +270,7 @@ static output *find_output(const output_options *options)
     return NULL;
 }
 
-/* Opens the new outputs. Returns NL_FAILED on failure. */
+/* Opens the new outputs. */
 static nl_status prepare(change *changes, char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -317,7 +317,7 @@ static void close_output(output *out, nl_log *log)
     }
 }
 
-/* Applies the changes. Only changing the options of an existing output can still fail; its old options then stay. */
+/* Applies the changes. An existing output that cannot change its options keeps its old options. */
 static void carry_out(change *changes, size_t count, nl_log *log)
 {
     output **now = nl_memory_check(calloc(count + 1, sizeof *now));
@@ -397,7 +397,7 @@ bool outputs_want_blocks(void)
     return all_outputs(output_wants_blocks);
 }
 
-/* Creates all journals before any output writes an entry for its records. Returns NL_FAILED on failure. */
+/* Creates all journals before any output writes an entry for its records. */
 static nl_status outputs_begin(void)
 {
     return output_count > 1 ? each_output(output_begin) : NL_OK;

@@ -9,15 +9,15 @@
  * skip numbers, contains only the numbers that all outputs have. If any output lacks a part of a block, the block is
  * decoded, and each output stores the records that it lacks.
  *
- * This must be true after a kill at any moment. Therefore, the following rules define which records each output should
- * have:
+ * Exactly-once storage must survive a kill at any moment. Therefore, the following rules define which records each
+ * output should have:
  * - Clients will not send earlier records again for three kinds of outputs: outputs whose journal was properly ended,
  *   outputs without a journal, and outputs that a running netlogd adds. If other outputs have more records of a stream,
  *   such an output continues at their position, with the same gaps. It writes this position to its journal before it
  *   stores any record.
  * - An output that was killed and does not know a stream has no records of it. Clients may send the stream's first
  *   numbers again.
- * - No output writes streams to its journal before each output has a journal that marks it as being written.
+ * - No output writes streams to its journal before the journals of all outputs mark netlogd as running.
  *
  * If an output cannot be written, netlogd stops reading from all clients, so that memory does not grow. The other
  * outputs still write and settle their records.
@@ -42,8 +42,9 @@ void outputs_start(nl_log *log);
 
 /*
  * Replaces the outputs by outputs with these URLs. Settles the old outputs first. An output whose target stays the same
- * stays open, and gets the new options. Other outputs are closed or opened. Returns NL_FAILED after setting the error;
- * the outputs are then unchanged.
+ * stays open, and gets the new options. If it rejects the options, netlogd reports this, and the output keeps its old
+ * options. Other outputs are closed or opened. Returns NL_FAILED after setting the error; the outputs are then
+ * unchanged.
  */
 nl_status outputs_change(char *const *texts, size_t count, nl_log *log);
 
@@ -87,7 +88,7 @@ bool outputs_are_empty(void);
 bool outputs_are_blocked(void);
 bool outputs_are_due(void);
 bool outputs_are_settled(void);
-int outputs_settle_ms(void); /* minimum for the outputs that are not settled */
+int outputs_settle_ms(void); /* minimum of the outputs that are not settled; INT_MAX if all are settled */
 bool outputs_have_seal_due(void);
 nl_status outputs_reopen(void);
 

@@ -1,7 +1,4 @@
-/*
- * Repairs a file to which netlogd will append, so that it ends with a whole, acknowledged record. The module has no
- * state.
- */
+/* Repairs the end of a log file, so that the file ends with a whole, acknowledged record. The module has no state. */
 #ifndef NETLOGD_OUTPUT_REPAIR_H
 #define NETLOGD_OUTPUT_REPAIR_H
 

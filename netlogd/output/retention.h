@@ -25,8 +25,8 @@ typedef struct retention {
 
 /*
  * Deletes the files that are due, unless it is too early to check again. `newest` is the file to which the output
- * writes. `first_needed` is the number of the first file that is still to be read, or UINT64_MAX. Takes some
- * milliseconds at most; a later call continues. Writes events to `log`, which may be NULL.
+ * writes. `first_needed` is the number of the first file that is still to be read, or UINT64_MAX. Stops after about 20
+ * milliseconds; a later call continues. Writes events to `log`, which may be NULL.
  */
 void retention_check(retention *r, const output_options *options, const output_file *newest, uint64_t first_needed,
                      nl_log *log);

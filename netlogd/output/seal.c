@@ -48,10 +48,7 @@ static nl_status put_safely(seal *s, const char *data, size_t size, uint64_t off
     return put == (ssize_t)size && fdatasync(s->fd) == 0 ? NL_OK : nl_error_set_errno("write %s", s->path);
 }
 
-/*
- * Writes the end mark for the current number of seals, and erases the mark for the previous number. Returns NL_FAILED
- * on failure.
- */
+/* Writes the end mark for the current number of seals, and erases the mark for the previous number. */
 static nl_status put_mark(seal *s)
 {
     static const char none[SEAL_MARK_SIZE];
@@ -70,7 +67,7 @@ static nl_status save_key(seal *s)
     return status;
 }
 
-/* Replaces the key by the next key, after the seal that used the key was written. Returns NL_FAILED on failure. */
+/* Replaces the key by the next key, after the seal that used the key was written. */
 static nl_status advance(seal *s, const seal_record *record, size_t size)
 {
     memcpy(s->tag, record->tag, sizeof s->tag);
@@ -102,10 +99,7 @@ static nl_status put_seal(seal *s)
     return advance(s, &s->next, bytes.size);
 }
 
-/*
- * Seals the bytes that a killed netlogd wrote to the latest file, whose name may have another pattern. Returns
- * NL_FAILED on failure.
- */
+/* Seals the bytes that a killed netlogd wrote to the latest file, whose name may have another pattern. */
 static nl_status seal_rest(seal *s)
 {
     const char *slash = strrchr(s->options->path, '/');
@@ -134,7 +128,7 @@ static nl_status seal_rest(seal *s)
     return result;
 }
 
-/* Completes pending work: sealing the file of a killed netlogd, and writing the key. Returns NL_FAILED on failure. */
+/* Completes pending work: sealing the file of a killed netlogd, and writing the key. */
 static nl_status finish_pending(seal *s)
 {
     if (s->unsaved && save_key(s) != NL_OK)
@@ -198,7 +192,7 @@ bool seal_is_due(const seal *s)
 
 /*
  * Reads the seals whose keys are erased, and the next seal, which a kill may have truncated. Sets s->next to the last
- * seal. The rest of the file is incomplete and will be overwritten. Returns NL_FAILED on failure.
+ * seal. The caller truncates the file after this seal.
  */
 static nl_status read_seals(seal *s, FILE *file)
 {
@@ -232,10 +226,7 @@ static nl_status read_seals(seal *s, FILE *file)
     return NL_OK;
 }
 
-/*
- * Writes the first seal, which covers no bytes. This uses up the first key, which is then no longer on this machine.
- * Returns NL_FAILED on failure.
- */
+/* Writes the first seal, which covers no bytes. This uses up the first key, which is then no longer on this machine. */
 static nl_status begin_seals(seal *s)
 {
     nl_status status = put_safely(s, "NLSEAL01", 8, 0);

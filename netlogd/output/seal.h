@@ -2,10 +2,10 @@
  * Seals the files of an output while the output writes them (seal_chain.h explains seals, and verify_seal.h checks
  * them).
  *
- * The module owns the collector's key file and the seal file beside the archive. One output calls it. The module hashes
- * bytes as they are written. After seal_time=, and when a file ends, the output syncs its file, then its journal, and
- * then calls seal_write. Not even a crash of the machine can therefore remove sealed bytes. Also, no seal covers bytes
- * that are not in the journal, which the next netlogd would remove.
+ * A seal belongs to one output, and owns the collector's key file and the seal file beside the archive. The module
+ * hashes bytes as they are written. After seal_time=, and when a file ends, the output syncs its file, then its
+ * journal, and then calls seal_write. Therefore, not even a crash of the machine can remove sealed bytes. Also, the
+ * journal covers all sealed bytes, so the next netlogd does not remove them.
  *
  * A seal names a file before anything is written to the file, and the file is sealed to its end before a seal names the
  * next file. The seals therefore list every file that contains data, and only the latest file can contain bytes that no

@@ -7,16 +7,19 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Regions of a file, sorted and not adjacent. {0} is empty. */
+/* Regions of a file, sorted and without overlaps. {0} is empty. */
 typedef struct regions {
     struct region {
         uint64_t from, to; /* bytes [from, to) */
-        bool line;         /* the region includes the newline after byte `to` */
+        bool line;         /* the newline after the region, if any, belongs to the region */
     } * places;
     size_t count, capacity;
 } regions;
 
-/* Adds a region, which must not begin before the latest region. Joins regions that overlap. */
+/*
+ * Adds a region, which must begin after all regions except the latest. Joins the region with the latest region if they
+ * overlap.
+ */
 void regions_add(regions *r, uint64_t from, uint64_t to, bool line);
 
 /* Returns whether the latest region extends to `at`. */

@@ -34,18 +34,18 @@ enum {
 struct value_file {
     const value_source *source;
     char *name;       /* name of the index */
-    char *final_name; /* its name after value_file_rename; NULL if it is not renamed */
+    char *final_name; /* name of the index after value_file_rename; NULL: the index is not renamed */
     int file;         /* descriptor of the indexed file */
     int fd;           /* descriptor of the index; -1: it was not written yet */
     bool failed;      /* no more is written */
     nl_time_index index;
-    uint64_t at;  /* size of the index */
-    size_t first; /* number of the first piece that is not indexed */
+    uint64_t at;  /* size of the index in bytes */
+    size_t first; /* index of the first piece that is not indexed */
 
     /* The segment that is being made: */
     nl_value_keys keys; /* keys of the latest piece */
     nl_buffer entries;  /* uint64_t */
-    bool packed;        /* it has blocks or compressed pieces */
+    bool packed;        /* the segment has blocks or compressed pieces */
     uint64_t seen[SEEN];
 
     nl_buffer data, text, encoded;
@@ -121,7 +121,7 @@ static bool is_block(const nl_buffer *data)
     return data->size >= NL_BLOCK_MAGIC_SIZE && memcmp(data->data, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE) == 0;
 }
 
-/* Adds the keys of consecutive blocks. Returns false if there is something else. */
+/* Adds the keys of consecutive blocks. Returns false if a block is damaged, or if the data has other content. */
 static bool add_blocks(value_file *v, const nl_buffer *data)
 {
     nl_block_header header;
@@ -329,7 +329,7 @@ static value_file *new_value_file(const value_source *source)
     return NULL;
 }
 
-/* Finds the end of the valid segments, and removes the rest. Only the last segment can be torn. */
+/* Finds the end of the valid segments, and removes the rest. A kill can truncate only the last segment. */
 static void go_on_with_segments(value_file *v)
 {
     nl_value_segment s, latest = {0};

@@ -13,7 +13,9 @@
 
 #include <stdatomic.h>
 
-/* The fields to index, which an output's files share: those of index=, or with index=auto, inferred for each segment.
+/*
+ * The fields to index, which an output's files share: the fields of index=, or with index=auto, fields that are
+ * inferred for each segment.
  */
 typedef struct value_choice {
     nl_value_fields fields;
@@ -41,14 +43,18 @@ typedef struct value_source {
  */
 value_file *value_file_open(const value_source *source);
 
-/* Like value_file_open, but makes another index, in NAME.new. value_file_rename renames it. */
+/*
+ * Like value_file_open, but makes another index, in NAME.new. value_file_rename renames it, or removes NAME if the new
+ * index has no segments. value_file_rename returns false on failure.
+ */
 value_file *value_file_open_new(const value_source *source);
 bool value_file_rename(value_file *v);
 
 /*
  * Reads the next pieces, and appends a segment for them. Pieces whose index would be too large or whose records are
  * unknown stay without an index. With `all`, indexes all pieces of the time index; otherwise, leaves the last pieces
- * until there are enough for a whole segment. Returns false if nothing is left to do, or after a failure.
+ * until there are enough for a whole segment. Returns false if nothing is left to do, if it was stopped, or after a
+ * failure.
  */
 bool value_file_extend(value_file *v, bool all);
 

@@ -12,8 +12,9 @@
 #include <stdlib.h>
 
 enum {
-    JOBS_MAX = 10000,                   /* files that wait for the thread */
-    STOP_SIZE = 2 * VALUE_SEGMENT_SIZE, /* bytes that are read at most after the thread has stopped */
+    JOBS_MAX = 10000, /* maximum number of files that wait for the thread */
+    STOP_SIZE =
+        2 * VALUE_SEGMENT_SIZE, /* approximate maximum number of bytes that are read after the thread has stopped */
 };
 
 struct value_job {
@@ -23,7 +24,7 @@ struct value_job {
     uint64_t announced; /* end when the thread was last woken; the server's thread uses it */
     _Atomic uint64_t end;
     atomic_bool ended;
-    uint64_t tried; /* the thread has nothing to do before `end` exceeds this by a segment */
+    uint64_t tried; /* the thread continues when `end` exceeds `tried` by a segment, or when the job has ended */
 };
 
 static _Atomic(value_job *) added; /* jobs that the thread has not yet taken, latest first */
@@ -134,7 +135,9 @@ static value_job **find_value_job(void)
     return NULL;
 }
 
-/* Extends the index of the job's file until the thread must stop. Frees the job if its index is complete. */
+/*
+ * Extends the index of the job's file as far as possible. Frees the job if it has ended, unless the thread must stop.
+ */
 static void run_value_job(value_job **place)
 {
     value_job *job = *place;

@@ -1,10 +1,11 @@
 /*
  * Makes the value indexes of the outputs' files (value_file.h) in one thread, which runs only while a processor is idle
- * (SCHED_IDLE). The thread reads the files again, usually from the page cache, so that writing the files costs nothing
- * more. Parts that it has not reached have no index, and searches read them.
+ * (SCHED_IDLE). The thread reads the files again, usually from the page cache. Parts that it has not reached have no
+ * index, and searches read them.
  *
- * file_index.c announces the files. The server's thread may call the functions, which never wait for the other thread.
- * The two threads share a list without locks, because a thread of this priority could hold a lock for a long time.
+ * file_index.c announces the files. Only the server's thread may call the functions. Only value_thread_stop waits for
+ * the other thread. The two threads share a list without locks, because a thread of this priority could hold a lock for
+ * a long time.
  */
 #ifndef NETLOGD_OUTPUT_VALUE_THREAD_H
 #define NETLOGD_OUTPUT_VALUE_THREAD_H
@@ -31,8 +32,8 @@ void value_thread_end(value_job *job);
 void value_thread_allow(void);
 
 /*
- * Stops the thread, and frees all jobs, which must have ended. Completes the indexes if little is missing; the rest is
- * made after the next start, for files to which netlogd then appends.
+ * Stops the thread, and frees all jobs, which must have ended. To complete the indexes, reads up to about 128 MiB of
+ * the files.
  */
 void value_thread_stop(void);
 

@@ -31,8 +31,8 @@
 enum { HELD_MAX = 64 << 10 }; /* maximum size in bytes of reports that wait for a file's first record */
 
 /*
- * The check of a file. Reports wait for the file's first record, because a file without records gets only one message
- * on standard error.
+ * The state of the checks. Reports on a file wait for the file's first record, because a file without records gets only
+ * one message on standard error.
  */
 typedef struct check {
     nl_sequences *sequences; /* the numbers in all files */
@@ -83,7 +83,7 @@ static void report_on_file(check *c, const char *format, ...)
 static void verify_on_malformed(void *user, const nl_malformed *what)
 {
     check *c = user;
-    /* The text of a line includes its newline. Blocks have line number 0. */
+    /* A malformed line extends to its newline. Blocks have line number 0. */
     report_on_file(c, "%s: at byte %" PRIu64 ": %zu byte%s: %s\n", c->path, what->offset, what->text.size,
                    nl_plural(what->text.size), what->reason);
     if (c->first.size == 0)

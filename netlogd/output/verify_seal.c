@@ -129,7 +129,7 @@ static bool is_sealed(const seal_check *c, const char *name)
     return false;
 }
 
-/* Reports a log file that no seal names, unless the file is older than the first seal. */
+/* Reports a log file that no seal names. If the file is older than the first seal, prints only a note. */
 static void check_other(seal_check *c, const char *name)
 {
     if (is_sealed(c, name))
