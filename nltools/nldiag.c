@@ -3,7 +3,7 @@
  * with its evidence.
  *
  * nldiag reads the log as visits (diag/visits.h), and searches for the causes of the visits' times (diag/findings.h).
- * If clocks are wrong, nldiag reads the log again with corrected times (diag/host_clocks.h).
+ * If clocks are wrong and all sources are files, nldiag reads the log again with corrected times (diag/host_clocks.h).
  */
 #include "config.h"
 

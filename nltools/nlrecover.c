@@ -2,9 +2,8 @@
  * nlrecover delivers the events of killed processes.
  *
  * The shared memory of a user's processes contains the names of files and collectors. The user can change these names.
- * With
- * --everyone and without --dest, a child process therefore takes the identity of each user before it recovers that
- * user's events. For this, nlrecover needs only the capabilities that permit a change of the process's identity.
+ * With --everyone and without --dest, a child process therefore takes the identity of a user before it recovers the
+ * events of this user. For this, nlrecover needs only the capabilities that permit a change of the process's identity.
  */
 #include "config.h"
 
@@ -73,8 +72,8 @@ static const options_usage usage = {
              "netlogd recovers the events of its own user; nlrecover.timer runs nlrecover --everyone for all users.",
 };
 
-/* Prints a line about one recovered log. The names in it may be hostile, because another user may have written them
- * into shared memory. */
+/* Prints a line about one recovered log. The names in the line may be hostile, because another user may have written
+ * them into shared memory. */
 static void nlrecover_report(void *user, const nl_recovered *what)
 {
     arguments *a = user;
@@ -118,7 +117,7 @@ static const char *shared_memory(void)
     return environment.shm;
 }
 
-/* Lists the users whose processes have directories in shared memory. Returns their number. */
+/* Lists the users whose processes have directories in shared memory. Returns their number. The caller frees *users. */
 static size_t list_users(uid_t **users)
 {
     size_t count = 0;
@@ -150,9 +149,7 @@ static size_t list_users(uid_t **users)
 /* Permanently changes the rights of this process to those of a user. */
 static void become(uid_t user)
 {
-    enum {
-        NO_GROUP = 65534
-    }; /* If the user database has no entry, use this group, because the user ID may be the ID of another group. */
+    enum { NO_GROUP = 65534 }; /* for users without an entry; a group with the user's ID may belong to others */
     errno = 0;
     const struct passwd *known = getpwuid(user);
     if (known == NULL && errno != 0 && errno != ENOENT && errno != ESRCH)

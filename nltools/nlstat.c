@@ -155,7 +155,7 @@ static void nlstat_pack(void *user, const nl_record *record, nl_buffer *buffer)
     tally_pack(assembler_reader(kind->assembler), buffer);
 }
 
-/* The name that reports show for the implicit ID. */
+/* The name in reports of requests that have no ID fields. */
 static char *thread_ids[] = {"thread", NULL};
 static const drawing_lifeline thread_lifeline = {.ids = thread_ids};
 

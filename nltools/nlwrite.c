@@ -83,7 +83,7 @@ static const char *standard_field(const char *name, size_t size, nl_format forma
     return member != NL_MEMBER_NONE ? instead[member] : NULL;
 }
 
-/* Exits with a message if a field name is invalid, or if the log's format would change it. */
+/* Exits with a message if a word is not FIELD=VALUE, or if FIELD is invalid or a standard field. */
 static void check_field(const char *word, nl_format format)
 {
     size_t size = strcspn(word, "=");

@@ -38,12 +38,11 @@ struct trace_event {
                    */
     __u32 pid, tid;
     __u32 sequence; /* TCP sequence number of the first byte */
-    __u32
-        other; /* sequence number of the next byte in the other direction; for TRACE_WAKE, the ID of the woken thread */
-    __u32 size;  /* bytes that were sent or received */
-    __u32 idles; /* number of waits for events with a timeout other than 0, by the thread so far */
-    __u32 polls; /* number of queries for events with a timeout of 0, by the thread so far */
-    __u32 loops; /* number of waits and queries for several descriptors, by the thread so far */
+    __u32 other;    /* sequence number of the next byte in the other direction; TRACE_WAKE: ID of the woken thread */
+    __u32 size;     /* bytes that were sent or received */
+    __u32 idles;    /* number of waits for events with a timeout other than 0, by the thread so far */
+    __u32 polls;    /* number of queries for events with a timeout of 0, by the thread so far */
+    __u32 loops;    /* number of waits and queries for several descriptors, by the thread so far */
     __u16 local_port, peer_port;
     __u16 captured; /* number of bytes in data */
     __u8 kind, role, family;

@@ -33,11 +33,11 @@ typedef struct trace_thread {
     int64_t seen_ns;
 
     GPtrArray *job; /* span: references to undecided calls; NULL: none */
-    uint32_t loops; /* trace_event.loops at the thread's first call */
+    uint32_t loops; /* trace_event.loops at the first call of the job */
     bool tangled;   /* the calls overlap, or other threads received their replies */
     bool signalled; /* the thread has signalled another thread since it finished its calls */
     bool several;   /* the thread signalled another thread, and then sent another call */
-    bool was_woken; /* a thread with a request woke it */
+    bool was_woken; /* a thread with a request woke this thread */
     span *handed;   /* a reference to the request for which the thread was woken, or NULL */
 } trace_thread;
 
@@ -260,7 +260,7 @@ void causes_answer(causes *c, span *request)
         return;
     thread_group *p = request->thread->process;
     remove_request(request);
-    /* The next request arrives later than these calls were sent. */
+    /* A later request cannot be the cause of a finished job. */
     for (guint i = p->open == 0 ? p->working->len : 0; i-- > 0;) {
         trace_thread *t = g_ptr_array_index(p->working, i);
         if (is_finished_job(t))
@@ -388,7 +388,7 @@ static uint64_t channel_of(const struct trace_event *event)
     return (event->socket & 1) != 0 ? event->socket >> CHANNEL_SHIFT << CHANNEL_SHIFT | 1 : event->socket;
 }
 
-/* Returns whether the channel of a wake-up is a lock, which any thread may hold. */
+/* Stores the actions of a wake-up's threads on its channel. Returns whether the channel is a lock. */
 static bool is_lock(thread_group *p, const struct trace_event *event)
 {
     enum { BOTH = CHANNEL_WAKES | CHANNEL_IS_WOKEN };
@@ -456,7 +456,7 @@ static gboolean expire_process(gpointer key, gpointer value, gpointer user)
 {
     const thread_group *p = value;
     (void)key;
-    /* Its threads have been forgotten, because they have not been seen for longer. */
+    /* The module has forgotten the threads of the process earlier, after IDLE_NS. */
     return p->open == 0 && p->working->len == 0 && p->seen_ns < *(const int64_t *)user - 2 * IDLE_NS;
 }
 

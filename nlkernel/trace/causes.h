@@ -18,21 +18,25 @@
  *   the thread are suspended.
  *
  * A thread that has no request may work on a request of another thread of the process. The calls of the thread form a
- * job, and are undecided until a request is answered:
- * - If the thread itself sends the reply, the job belongs to the answered request. All of the following must be true:
+ * job, and are undecided until a thread of the process sends a reply:
+ * - If the thread with the job sends the reply, the job belongs to the answered request. All of the following must be
+ *   true:
  *   - The thread sent its calls one after another, and all of them after the request had arrived.
+ *   - The thread has received the replies to its calls.
  *   - The thread did not wait for events of several descriptors.
+ *   - The thread sent no call after it had signalled another thread.
  * - If the thread that received the request sends the reply, the job may also belong to the answered request. All of
  *   the following must be true:
  *   - The request has been the only request of the process since the thread with the job sent its first call.
- *   - The receiver of the request woke an idle thread while it handled the request.
+ *   - The receiver of the request woke a thread without a request while it handled the request.
+ *   - If the thread with the job was woken for a request, it was woken for this request.
  *   - The thread with the job has finished its calls, and has then signalled another thread.
  *   - No other job of the process is in this state.
  *   If there are several requests, threads may have exchanged their jobs: a thread that was woken for one request may
  *   find another request in the queue.
  * If a thread wakes other threads on a futex, and is itself woken on the same futex, the futex is a lock. Waking a
- * thread on a lock does not hand over a request. If no reply decides a job within JOB_NS, the job has no cause. The
- * cause is ambiguous if a thread with a request woke the thread with the job.
+ * thread on a lock does not hand over a request. A job ends without a cause if the process has answered all requests,
+ * or if the thread is idle for JOB_NS. The cause is ambiguous if a thread with a request woke the thread with the job.
  *
  * UNDECIDED_MAX calls, and CHANNELS_MAX futexes and files, limit the memory. Not thread-safe.
  */

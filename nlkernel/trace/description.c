@@ -305,7 +305,7 @@ bool descriptions_add(descriptions *all, const nl_sections *sections)
 
 /* ---- messages ---- */
 
-/* Returns whether a word of a message has this name. In a name, # matches a digit. */
+/* Returns whether a word of a message has this name. */
 static bool matches(const char *name, const char *word, size_t length)
 {
     if (strlen(name) != length)
@@ -354,8 +354,8 @@ static const known_name *find_by_word(const GArray *names, const char *line, con
 }
 
 /*
- * Returns the size in bytes of the message at the start of the data, or 0 if it is unknown. The message is a line and
- * the data whose length the line contains.
+ * Returns the size in bytes of the message at the start of the data, or 0 if it is unknown. The message consists of a
+ * line and, if `n` has a body, the data whose length the line contains.
  */
 static uint64_t measure_line_message(const known_name *n, const protocol_bytes *bytes)
 {

@@ -13,7 +13,7 @@
  *   failed = NOT_FOUND
  *
  * The manual page nlkernel(1) explains the keys. The verb of a request, and the status of a reply, are names from the
- * file, so the module keeps no value of a message. In a name of a reply, # matches a digit.
+ * file, so the module keeps no value of a message. With frame = line, # in a name matches a digit.
  *
  * Messages may contain any bytes. Descriptions do not change after descriptions_add. Not thread-safe.
  */

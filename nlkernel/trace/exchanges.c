@@ -16,8 +16,9 @@
 #define REPLY_PAUSE_NS ((int64_t)1 * NL_NS_PER_SECOND)
 
 /*
- * The module forgets ends of connections, processes, threads and calls that were idle for IDLE_NS. It keeps a server's
- * request without a known call only for MESSAGE_NS, because the event of the call should arrive before the request.
+ * The module forgets ends of connections, processes, threads and calls that were idle for IDLE_NS. The module keeps a
+ * server's request without a known call only for MESSAGE_NS, because the event of the call should arrive before the
+ * request.
  */
 #define IDLE_NS ((int64_t)600 * NL_NS_PER_SECOND)
 #define MESSAGE_NS ((int64_t)1 * NL_NS_PER_SECOND)
@@ -42,12 +43,12 @@ typedef struct connection_end {
                               first */
     uint32_t head_size;
     bool reads_heads;                 /* this program reads a length first */
-    char reply_head[REPLY_HEAD_SIZE]; /* the first calls of a reply, if they are short: see read_reply */
+    char reply_head[REPLY_HEAD_SIZE]; /* data of the first calls of a reply, if short: see read_reply */
     uint32_t reply_head_size;
-    uint32_t next[2];
+    uint32_t next[2]; /* expected sequence number of the next event, for each direction: TRACE_SEND, TRACE_RECEIVE */
     uint32_t sent;    /* position after the last byte that this end has sent according to the events */
     GQueue early;     /* struct trace_event: see is_early */
-    bool has_next[2]; /* whether `next` is known, for each direction: TRACE_SEND, TRACE_RECEIVE */
+    bool has_next[2]; /* whether `next` is known, for each direction */
     int64_t seen_ns;
 } connection_end;
 
@@ -507,9 +508,9 @@ static void take_bytes_in_order(exchanges *x, connection_end *end, const struct 
 }
 
 /*
- * Returns whether a server's end has received a request although the event of its last reply, which another thread
- * sends, was not written yet. The kernel writes a call's event when the call ends. By then, the client may have
- * received the reply and sent the next request.
+ * Returns whether an event is a request that arrives in a server before the event of the last reply, which another
+ * thread sends. The kernel writes a call's event when the call ends. By then, the client may have received the reply
+ * and sent the next request.
  */
 static bool is_early(const connection_end *end, const struct trace_event *event)
 {
@@ -607,7 +608,7 @@ static void open_connection(exchanges *x, connection_end *end, const struct trac
     opener->connecting++;
 }
 
-/* Handles an event in which the peer has closed the connection. This ends a reply whose length is unknown. */
+/* Handles an event in which the peer has closed the connection. For a client, this event ends the current reply. */
 static void take_end(exchanges *x, connection_end *end, const struct trace_event *event)
 {
     if (end->role == TRACE_ROLE_CLIENT && end->current != NULL && end->current->replied)

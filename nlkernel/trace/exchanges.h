@@ -2,17 +2,18 @@
  * Makes spans from the socket calls of processes.
  *
  * The module knows the current request at each end of a connection that belongs to a traced process. Bytes that go to
- * the server after a reply begin the next request. The protocol (protocol.h) determines where a reply ends. Otherwise,
- * a reply ends at the next request, at the end of the connection or at a pause. The module joins a call with the
- * request at the other end of the connection by TCP sequence numbers, never by time. There are two keys. The first key
- * consists of the sequence numbers of both directions. These are the same at both ends, unless the client sends
- * requests before it has read all replies. The second key consists of the addresses and the request's sequence number.
- * These are the same at both ends, unless a router translates addresses. The module hands out a finished span after
- * EXCHANGES_HOLD_NS, when events that the kernel wrote on other CPUs have arrived.
+ * the server after a reply begin the next request. The protocol (protocol.h) finds the end of a reply. If the protocol
+ * cannot find the end, the reply ends at the next request, at the end of the connection or at a pause. The module joins
+ * a call with the request at the other end of the connection by TCP sequence numbers, never by time. There are two
+ * keys. The first key consists of the sequence numbers of both directions. Both ends compute the same first key, unless
+ * the client sends requests before it has read all replies. The second key consists of the addresses and the request's
+ * sequence number. Both ends compute the same second key, unless a router translates addresses. The module hands out a
+ * finished span after EXCHANGES_HOLD_NS, when events that the kernel wrote on other CPUs have arrived.
  *
  * DNS messages in datagrams have no connection. The module joins their ends by the ports, the ID and the question.
  *
- * EXCHANGES_ENDS_MAX ends of connections, and the spans of the hold time, limit the memory. Not thread-safe.
+ * The memory grows with the number of connections' ends (at most EXCHANGES_ENDS_MAX) and with the number of spans in
+ * the hold time. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_EXCHANGES_H
 #define NLKERNEL_TRACE_EXCHANGES_H
@@ -29,10 +30,10 @@ typedef struct exchanges exchanges;
 
 typedef struct exchange_counts {
     uint64_t spans, requests; /* number of spans that were handed out; number of these spans that have no parent */
-    uint64_t causes[SPAN_CAUSE_COUNT];
-    uint64_t unanswered; /* number of spans without a reply */
-    uint64_t refused;    /* number of events of connections beyond EXCHANGES_ENDS_MAX */
-    uint64_t gaps;       /* number of times that bytes were missing between two events of a connection */
+    uint64_t causes[SPAN_CAUSE_COUNT]; /* number of spans with each span_cause */
+    uint64_t unanswered;               /* number of spans without a reply */
+    uint64_t refused;                  /* number of events of connections beyond EXCHANGES_ENDS_MAX */
+    uint64_t gaps;                     /* number of times that bytes were missing between two events of a connection */
 } exchange_counts;
 
 /* Receives a finished span, which is valid only during the call. */
@@ -43,12 +44,14 @@ typedef void exchanges_take_span(void *user, span *s);
 exchanges *exchanges_new(exchanges_take_span *take, void *user, const descriptions *described);
 void exchanges_free(exchanges *x); /* NULL is allowed */
 
+/* Handles the next event. */
 void exchanges_put(exchanges *x, const struct trace_event *event);
 
-/* Hands out the spans that are complete at a time of the monotonic clock. */
+/* Hands out the spans that were finished at least EXCHANGES_HOLD_NS before now_ns, and forgets what is idle. now_ns is
+ * a time of the kernel's monotonic clock. */
 void exchanges_advance(exchanges *x, int64_t now_ns);
 
-/* Hands out all spans, also those without a reply. Call it after the last event. */
+/* Hands out all spans, including those without a reply. Call it after the last event. */
 void exchanges_finish(exchanges *x, int64_t now_ns);
 
 const exchange_counts *exchanges_counts(const exchanges *x);

@@ -38,7 +38,7 @@ typedef enum protocol_progress {
     PROTOCOL_INTERIM,  /* the data is not part of the reply, which comes later */
     PROTOCOL_MORE,     /* more bytes follow */
     PROTOCOL_COMPLETE, /* these bytes end the reply */
-    PROTOCOL_UNKNOWN,
+    PROTOCOL_UNKNOWN,  /* the protocol cannot find the end of the reply */
 } protocol_progress;
 
 /* Starts as zeros. */
@@ -86,8 +86,8 @@ const protocol *protocol_find(const protocol_bytes *bytes, protocol_request *req
  */
 bool protocol_dns_identify(const protocol_bytes *bytes, uint16_t *id, uint32_t *question, bool *is_reply);
 
-/* Copies a name and adds a NUL. Cuts the name after size - 1 characters, or before the first character that is not
- * printable ASCII. */
+/* Copies a name and adds a NUL. Cuts the name after size - 1 characters, or before the first character that is a space
+ * or not printable ASCII. */
 void protocol_copy_name(char *to, size_t size, const char *from, size_t length);
 
 #endif

@@ -14,7 +14,7 @@ enum { MAX_ARGUMENTS = 6, MAX_KEY = 250 };
 
 typedef struct memcached_command {
     const char *name;
-    size_t least, most; /* number of arguments without "noreply" */
+    size_t least, most; /* minimum and maximum number of arguments, without "noreply" */
     size_t size_at; /* number of the argument that contains the number of bytes after the line; 0: no bytes follow */
 } memcached_command;
 

@@ -1,11 +1,11 @@
 /*
- * The spans that nlkernel trace finds. A span is either a request in a server, from the arrival of the request's first
- * byte to the sending of the reply, or a call in a client, from the sending of the request to the arrival of the reply.
+ * The spans that nlkernel trace finds. A span is either a request in a server, from reading the request's first bytes
+ * to sending the reply, or a call in a client, from sending the request to reading the reply.
  *
  * A span has a parent only if the parent is certain. The thread or connection of a call proves its parent (causes.h).
  * The parent of a request in a server is the call at the other end of the connection. Spans hold references to their
  * parents, so that all spans of a trace get the same ID, independently of the order in which they are written. The
- * module keeps the memory of unused spans for new ones. Not thread-safe.
+ * module reuses the memory of released spans. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_SPAN_H
 #define NLKERNEL_TRACE_SPAN_H
@@ -53,13 +53,13 @@ struct span {
     span_cause cause;
     uint32_t candidates; /* SPAN_CAUSE_AMBIGUOUS: number of possible parents */
     char trace_id[33];   /* "" until it is known */
-    int64_t hold_ns;     /* when the span was finished */
+    int64_t hold_ns;     /* when the span was finished, or was last held back because it was undecided */
 
     /* State of exchanges.c. */
     span *previous_message, *next_message;
-    int64_t waits_since_ns;
-    bool awaited;   /* this is a call, and its parent waits for the reply */
-    bool undecided; /* a call whose parent may be found later */
+    int64_t waits_since_ns; /* time since which the span may be in `waiting`; 0: it is not */
+    bool awaited;           /* this is a call, and its parent waits for the reply */
+    bool undecided;         /* a call whose parent may be found later */
 
     /* State of causes.c, for a request in a server. */
     uint32_t waiting;            /* number of calls of the request whose replies have not arrived */
@@ -67,15 +67,16 @@ struct span {
     uint32_t calls;              /* number of calls of the request */
     struct trace_thread *thread; /* the thread that works on the request, or NULL */
     uint32_t idles, polls;       /* values of the thread when it last read data for the request */
-    uint64_t order;
-    bool handed_over; /* the thread woke another thread while it handled the request */
+    uint64_t order;              /* trace_thread.order when the thread last read data for the request */
+    bool handed_over;            /* the thread woke another thread while it handled the request */
 };
 
 span *span_new(void);
 span *span_hold(span *s);   /* Adds a reference. Returns s */
 void span_release(span *s); /* Removes a reference; NULL is allowed */
 
-/* Makes `parent` the parent of a span for the reason `cause`, unless the two already belong to different traces. */
+/* Makes `parent` the parent of a span for the reason `cause`, unless the span has a parent, is an ancestor of `parent`,
+ * or belongs to another trace. */
 void span_set_parent(span *s, span *parent, span_cause cause);
 
 /* Returns whether the trace of a span depends on an undecided call. */

@@ -122,7 +122,7 @@ static void skip_to_word(statement *s)
 
 /*
  * Returns whether the word that ends at the current position continues there, as in "a"."b", a."b" and "a".b. In a
- * quoted name, two quotes are a quote.
+ * quoted name, two quotes stand for a quote.
  */
 static bool word_continues(const statement *s, bool quoted)
 {

@@ -11,8 +11,8 @@
 typedef enum sql_dialect { SQL_POSTGRESQL, SQL_MYSQL } sql_dialect;
 
 /*
- * Finds the verb of a statement, and the table after FROM, INTO, UPDATE or TABLE, or else the first function. The text
- * may end anywhere.
+ * Finds the verb of a statement, and the table after a keyword such as FROM, INTO or UPDATE. If there is no table,
+ * finds the first function. The text may end anywhere.
  */
 void sql_read_statement(protocol_request *request, const char *text, size_t size, sql_dialect dialect);
 

@@ -2,8 +2,8 @@
  * Loads records from a collector.
  *
  * Subscriptions do not number records. A later load therefore requests all records since OVERLAP_NS before the latest
- * record in the archive, and skips the records that the archive already has. It compares hashes of the packed records,
- * and counts equal records.
+ * record in the archive, and skips the records that the archive already has. The load compares hashes of the packed
+ * records, and counts equal records.
  */
 #include "config.h"
 
@@ -41,8 +41,8 @@ static bool live_add_known(void *user, const nl_string *columns)
     return true;
 }
 
-/* Sets since_ns, and adds the archive's records at or after since_ns to `known`. Returns false after reporting an
- * error. */
+/* Sets since_ns, and adds the archive's records at or after since_ns to `known`. Returns false and sets the error on
+ * failure. */
 static bool live_find_since(live *v)
 {
     store *s = v->loader->store;
@@ -72,7 +72,7 @@ static void add_without_since(nl_buffer *out, const char *url)
     store_add(out, "%.*s%s", (int)(since + 1 - url), url, end + (*end == '&'));
 }
 
-/* Returns the URL with since= and format=ulm. The caller frees it. */
+/* Returns the URL with format=ulm and, if since_ns is not 0, with since=. The caller frees the URL. */
 static char *make_url(const live *v, const char *url)
 {
     nl_buffer out = {0};

@@ -37,8 +37,8 @@ typedef struct loader {
 loader *loader_new(store *s, program_reading *reading, const nl_filter *where, objects *lines);
 void loader_free(loader *l);
 
-/* loader_trouble reports an error of a source. With --follow, it reports the same error only once until loader_is_well
- * is called for the source. */
+/* loader_trouble reports an error of a source. Until loader_is_well is called for the source, loader_trouble reports
+ * the same error only once. */
 void loader_trouble(loader *l, const char *source, const char *format, ...) NL_PRINTF(3, 4);
 void loader_is_well(loader *l, const char *source);
 
@@ -51,7 +51,8 @@ store_place *loader_add_place(loader *l, const char *name);
 /* Returns a decoder that skips records that an earlier load has stored. */
 nl_decoder *loader_decoder(loader *l, const char *name);
 
-/* Stores a record. Returns false after reporting a store error. */
+/* Stores a record if it matches the filter. Reports and skips a record that is too large. Returns false after reporting
+ * a store error. */
 bool loader_put(loader *l, store_place *place, const nl_record *record);
 
 /* Returns whether the transaction is large enough to commit. */

@@ -212,7 +212,7 @@ static void postgres_put_text(nl_buffer *out, nl_string text, char end)
     nl_buffer_append(out, &end, 1);
 }
 
-/* Appends JSON. Replaces NUL by U+FFFD, because the server rejects NUL. */
+/* Appends JSON. Replaces NUL with U+FFFD, because the server rejects NUL. */
 static void put_json(nl_buffer *out, nl_string text)
 {
     const char *at = text.data, *end = at + text.size, *mark;

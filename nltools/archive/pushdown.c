@@ -86,7 +86,7 @@ static void push_term(const char *at, const char *end, nl_buffer *sql)
             push_text(&t, columns[i].column, sql);
 }
 
-/* Returns the end of the term at `at`. Sets *or to true if || follows. */
+/* Returns the end of the term at `at`. Sets *or to true if the term contains || outside of parentheses. */
 static const char *end_of_term(const char *at, bool * or)
 {
     int depth = 0;

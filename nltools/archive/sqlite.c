@@ -147,7 +147,7 @@ static store *open_store(const char *where, store_purpose purpose)
     if (purpose != STORE_READ)
         flags |= SQLITE_OPEN_CREATE;
     int result = sqlite3_open_v2(where, &s->db, flags, NULL);
-    if (result != SQLITE_OK && purpose == STORE_READ) { /* the directory is not writable */
+    if (result != SQLITE_OK && purpose == STORE_READ) { /* the file or the directory may be write-protected */
         sqlite3_close(s->db);
         result = sqlite3_open_v2(where, &s->db, SQLITE_OPEN_READONLY, NULL);
     }

@@ -36,7 +36,7 @@ typedef struct store store;
 
 typedef struct store_kind {
     const char *name;
-    /* Opens the archive at `where`, a file name or URL. Except with STORE_READ, creates missing tables. */
+    /* Opens the archive at `where`, a file name or URL. Returns NULL and sets the error on failure. */
     store *(*open)(const char *where, store_purpose purpose);
     void (*close)(store *s);
     /* Begins a transaction. */
@@ -50,7 +50,7 @@ typedef struct store_kind {
     /* Calls `function` for each row until it returns false. Columns are text or bytes. An SQL NULL has NULL data. */
     nl_status (*select)(store *s, const char *sql, bool (*function)(void *user, const nl_string *columns), void *user);
     const char *schema;
-    const char *path; /* SQL expression for a field's text; %s is the quoted name */
+    const char *path; /* SQL expression for a field's text; %s stands for the field's name */
 } store_kind;
 
 extern const store_kind sqlite_store, postgres_store;
@@ -61,7 +61,8 @@ struct store {
     int64_t generation; /* number of commits, to detect concurrent loads */
 };
 
-/* Opens an archive by file name or URL. Returns NULL and sets the error on failure. */
+/* Opens an archive by file name or URL. Except with STORE_READ, creates missing tables. Returns NULL and sets the error
+ * on failure. */
 store *store_open(const char *name, store_purpose purpose);
 void store_close(store *s);
 
@@ -76,7 +77,7 @@ nl_status store_begin(store *s, store_place *place);
 
 /*
  * Commits the transaction, with the position in `place` and the sequence numbers of the `size` streams in `names`.
- * Fails, and rolls back, if another program has committed in the meantime.
+ * Fails if another program has committed in the meantime. Rolls back on failure.
  */
 nl_status store_commit(store *s, store_place *place, const nl_streams *streams, const unsigned char (*names)[16],
                        size_t size);

@@ -8,8 +8,8 @@
 
 enum { REQUESTS_EACH_MIN = 20, VISITS_MIN = 20, SENSORS_SHOWN = 3, STRATUM_REQUESTS_MIN = 30 };
 
-/* The module compares the requests of each value of a field separately only if this multiplies the standard error by at
- * most this factor. */
+/* The module compares the requests of each value of a field separately only if the standard error becomes smaller than
+ * this part of the error without separation. */
 #define STRATA_ERROR_MAX 0.9
 
 #define ATTRIBUTION_RATE 0.01

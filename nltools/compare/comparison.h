@@ -34,7 +34,7 @@ typedef enum comparison_verdict {
     COMPARISON_SLOWER,
     COMPARISON_FASTER,
     COMPARISON_FAILING,
-    COMPARISON_PLACES, /* places changed, such as the name of a span, but the requests' time did not */
+    COMPARISON_PLACES, /* places changed, such as spans, but the requests' time did not */
     COMPARISON_CANNOT_TELL,
 } comparison_verdict;
 
@@ -44,7 +44,7 @@ typedef struct place_change {
     contrast own, calls; /* nanoseconds per visit; visits per request */
     bool own_changed, calls_changed;
     double own_ns[SIDES], path_ns[SIDES];
-    char *goes_with; /* NULL: nothing was found */
+    char *goes_with; /* the value of a field that explains the change, as text; NULL: none was found */
 } place_change;
 
 typedef struct sensor_change {
@@ -82,6 +82,7 @@ void comparison_free(comparison *c);
 void comparison_print(const comparison *c);
 void comparison_print_json(const comparison *c);
 
+/* Returns the smallest relative change of the requests' time that the comparison finds with a probability of 95 %. */
 static inline double comparison_detectable(const comparison *c)
 {
     return contrast_detectable(&c->total, COMPARISON_RATE) / c->total.before;

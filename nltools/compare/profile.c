@@ -311,7 +311,7 @@ static unsigned unit_of(const profile *p, int side, uint64_t i, uint64_t count)
     return (unsigned)(kind->are_logs ? p->logs[side] % kind->units : i * kind->units / count);
 }
 
-/* Adds the samples of sensors. A sample belongs to the unit of the requests during which it was taken. */
+/* Adds the samples of sensors. A sample belongs to the unit of the latest request that began before the sample. */
 static void add_sensors(adding *a)
 {
     const GPtrArray *all = series_all(a->v->series);

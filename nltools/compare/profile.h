@@ -44,12 +44,12 @@ typedef struct profile_sensor {
 typedef struct profile {
     unit_kind kinds[SIDES];
     unsigned logs[SIDES];
-    GPtrArray *rows;    /* elements are profile_row; the first is for requests */
-    GPtrArray *fields;  /* elements are profile_field */
-    GPtrArray *sensors; /* elements are profile_sensor */
-    double failed[SIDES][UNITS_MAX];
-    uint64_t dropped[SIDES]; /* number of requests that were dropped because of memory */
-    bool left_out;           /* rows or fields beyond the limits were omitted */
+    GPtrArray *rows;                 /* elements are profile_row; the first is for requests */
+    GPtrArray *fields;               /* elements are profile_field */
+    GPtrArray *sensors;              /* elements are profile_sensor */
+    double failed[SIDES][UNITS_MAX]; /* number of failed requests */
+    uint64_t dropped[SIDES];         /* number of requests that were dropped because of memory */
+    bool left_out;                   /* rows or fields beyond the limits were omitted */
     size_t bins_used;
     GHashTable *row_index, *field_index, *sensor_index;
 } profile;

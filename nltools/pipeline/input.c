@@ -9,7 +9,7 @@
 
 /* ---- parts of a file, according to its indexes ---- */
 
-/* Chooses the first part of a log in the library's formats. Returns false after a failure. */
+/* Chooses the first part of a log in the library's formats. Returns false and sets the error on failure. */
 static bool input_begin_parts(pipeline *p)
 {
     const pass *pass = p->pass;
@@ -30,7 +30,8 @@ static bool input_is_part(const pipeline *p, nl_status status)
            nl_pieces_are_left(&p->pieces, p->source);
 }
 
-/* `midway` states that the part did not end with a whole record. Returns false after a failure. */
+/* Chooses the next part of the file. `midway` is true if the previous part did not end with a whole record. Returns
+ * false and sets the error on failure. */
 static bool input_begin_next_part(pipeline *p, bool midway)
 {
     nl_pieces_choose(&p->pieces, p->source, midway);
@@ -152,7 +153,7 @@ static void input_pass_over(pipeline *p, chunk *c, size_t size)
     chunk_dispatch(p);
 }
 
-/* Passes over the part of the input that was skipped before the part that was chosen. */
+/* Passes over the skipped part of the input before the chosen part. */
 static void input_pass_over_part(pipeline *p)
 {
     chunk *c = chunk_convert_here(p);
@@ -162,8 +163,8 @@ static void input_pass_over_part(pipeline *p)
     chunk_dispatch(p);
 }
 
-/* Moves the first `size` bytes, which are whole records, into chunk c and dispatches it. Swaps the buffers to avoid a
- * copy. */
+/* Moves the first `size` bytes, which are whole records, into chunk c, and dispatches the chunk. Swaps the buffers to
+ * avoid a copy. */
 static void input_dispatch_records(pipeline *p, chunk *c, size_t size, bool last)
 {
     nl_buffer filled = p->cut.in;

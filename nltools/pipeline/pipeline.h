@@ -28,7 +28,7 @@ typedef struct pass {
     uint64_t losses[LOSS_COUNT];
     bool stopped;   /* malformed input stopped the pass */
     bool failed;    /* the exporter could not learn or write */
-    bool unwritten; /* the pass wrote nothing, because of a failure or because there were no records */
+    bool unwritten; /* the output is incomplete because of a failure, or empty because there were no records */
 } pass;
 
 /*
