@@ -1,6 +1,6 @@
 /*
  * Opens a log, and prints the microseconds that nl_open took and the program's resident memory in KiB: idle [URL].
- * Without a URL, prints only the memory. If it is compiled with WITHOUT, the program does not contain NetLogger.
+ * Without a URL, opens no log. With -DWITHOUT, the program does not contain NetLogger.
  */
 #include <stdio.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /*
- * The LTTng-UST tracepoint. It has the same three fields as the events of the other sides. LTTng's headers include this
+ * The LTTng-UST tracepoint, with the same three fields as the events of the other sides. LTTng's headers include this
  * file repeatedly.
  */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER

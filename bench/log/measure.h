@@ -57,7 +57,7 @@ enum {
     MEASURE_COUNT_WARM = 1000,
 };
 
-/* Set once; the threads only read them. */
+/* Set before the side starts threads, and then only read. */
 static cpu_set_t measure_last_cpu;
 static double measure_ns_per_tick;
 
@@ -231,7 +231,7 @@ static int measure_add_size(const char *path, const struct stat *status, int kin
 
 /*
  * Closes the log and prints the numbers of events and lost events, and the size of the log's files in bytes. Returns
- * the time at which everything was written.
+ * the time, in nanoseconds, at which everything was written.
  */
 static double measure_finish(const char *path, uint64_t total)
 {

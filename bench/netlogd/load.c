@@ -65,7 +65,7 @@ static int64_t now_ns(void)
 
 /* ---- records ---- */
 
-/* Makes record number i. The records come from eight threads on four hosts, one microsecond apart. */
+/* Makes record number i. The records come from four hosts, one microsecond apart. */
 static void make_record(nl_record *record, uint64_t i)
 {
     char host[32], file[32];

@@ -1,9 +1,10 @@
 /*
- * A minimal NATS JetStream client that handles the same messages: nats_plain HOST:PORT STREAM REPLICAS FILE...
+ * A minimal NATS JetStream client for comparison with netlogd (bench/netlogd/nats): nats_plain HOST:PORT STREAM
+ * REPLICAS FILE...
  *
- * It publishes the blocks of the files as messages and waits for all acknowledgements. Each file has its own stream,
- * with at most 128 outstanding messages. Then it reads and acknowledges all messages. It prints the duration of both
- * phases in seconds.
+ * The client publishes the blocks of the files as messages and waits for all acknowledgements. Each file has its own
+ * stream. At most 128 messages are outstanding. Then the client reads and acknowledges all messages. It prints the
+ * duration of both phases in seconds.
  */
 #include <nats/nats.h>
 #include <stdbool.h>

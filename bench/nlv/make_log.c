@@ -85,7 +85,7 @@ int main(int argc, char **argv)
         }
         put_step(file, next);
         if (++next->step == STEPS) {
-            uint64_t pause_ns = 1000 + make_log_draw(20000); /* every fourth interval has less load */
+            uint64_t pause_ns = 1000 + make_log_draw(20000); /* in every fourth interval of 2 s, pauses are longer */
             pause_ns *= now_ns / UINT64_C(2000000000) % 4 == 3 ? 5000 : 1;
             *next = (block){id++, now_ns + pause_ns, 0};
             continue;

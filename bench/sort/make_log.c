@@ -1,6 +1,4 @@
-/*
- * Writes a log: make_log RECORDS near|shuffled FILE. One record per microsecond, 131 bytes each.
- */
+/* Writes a log with one record per microsecond, of about 131 bytes each: make_log RECORDS near|shuffled FILE. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +28,8 @@ static int make_log_compare(const void *a, const void *b)
 }
 
 /*
- * The records come from eight hosts. The delay of each host is some milliseconds longer than that of the previous host,
- * plus a random part.
+ * Lets the records arrive from eight senders. The delay of each sender is 0.2 ms longer than that of the previous
+ * sender, plus a random part of less than 0.3 ms.
  */
 static void arrive_nearly_in_order(entry *entries, uint64_t count)
 {

@@ -27,8 +27,8 @@ static int measure_compare(const void *a, const void *b)
 }
 
 /*
- * Calls CODE with i from 0 in bursts that fit into the buffers. Before each burst, empty() and a pause of 10 ms let the
- * consumer empty the buffers.
+ * Runs the given code with i from 0 in bursts that fit into the buffers. Before each burst, empty() and a pause of 10
+ * ms let the consumer empty the buffers.
  */
 #define MEASURE(name, empty, ...)                                                                                      \
     do {                                                                                                               \

@@ -51,9 +51,9 @@ typedef struct NL_log_T *NL_log_T;
 
 /*
  * Opens a log with the level NL_LVL_INFO. $NL_DEST or $NETLOGGER_DEST, if set, replaces url. url is any URL that
- * nl_open (<netlogger.h>) accepts, "-" (standard output) or "&" (standard error). NULL means "-". The log appends to
- * files, and writes them in the format BP unless the URL has options. Returns NULL if memory runs out. If the
- * destination cannot be opened, NL_is_active returns 0, and writing fails.
+ * nl_open (<netlogger.h>) accepts, "-" (standard output) or "&" (standard error). NULL means "-". If the URL has no
+ * options, the log appends to files in the format BP. Returns NULL if memory runs out. If the destination cannot be
+ * opened, NL_is_active returns 0, and writing fails.
  */
 NL_log_T NL_open(const char *url);
 
@@ -77,8 +77,8 @@ NL_level_t NL_get_level(NL_log_T log);
 NL_result_t NL_set_const(NL_log_T log, const char *format, ...);
 
 /*
- * Write an event, with the current time or with *time. Return NL_OK, also if the level of the log filters the event, or
- * NL_ERROR if log is inactive, the event is lost, or the format is invalid.
+ * Write an event, with the current time or with *time. Return NL_OK, also if the level of the log filters the event.
+ * Return NL_ERROR if log is inactive, event is NULL, the event is lost, or the format is invalid.
  */
 NL_result_t NL_write(NL_log_T log, NL_level_t level, const char *event, const char *format, ...);
 NL_result_t NL_write_ts(NL_log_T log, struct timeval *time, NL_level_t level, const char *event, const char *format,
@@ -94,8 +94,8 @@ void NL_close(NL_log_T log);
 const char *NL_get_level_name(NL_level_t level);
 
 /*
- * Returns an IPv4 address of this host as text, such as "192.0.2.1"; "127.0.0.1" if it has no other address; NULL on
- * failure. The caller frees the text with free(3).
+ * Returns an IPv4 address of this host as text, such as "192.0.2.1"; "127.0.0.1" if the host has no other address; NULL
+ * on failure. The caller frees the text with free(3).
  */
 char *NL_get_ipaddr(void);
 

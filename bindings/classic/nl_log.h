@@ -18,9 +18,9 @@ extern "C" {
 typedef enum { NL_TYPE_APP, NL_TYPE_DBG } NL_type_t;
 
 /*
- * Add a module: a log with a name. If url is NULL, the destination is $NL_DEST. format and its arguments set the fields
- * that precede the fields of each event. If the module exists, the functions replace its log. Return NL_OK. Return
- * NL_ERROR if module is NULL, the destination cannot be opened, the format is invalid, or memory runs out.
+ * Add a module: a log with a name. See NL_open for url. format and its arguments set the fields that precede the fields
+ * of each event. If the module exists, the functions replace its log. Return NL_OK. Return NL_ERROR if module is NULL,
+ * the destination cannot be opened, the format is invalid, or memory runs out.
  */
 NL_result_t NL_logger_module(const char *module, const char *url, NL_level_t level, NL_type_t type, const char *format,
                              ...);

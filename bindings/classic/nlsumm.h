@@ -14,8 +14,8 @@ typedef struct NL_summ_T *NL_summ_T;
 NL_summ_T NL_summ(void);
 
 /*
- * Summarizes the transfers of log. A log has at most one summary. Returns 0, or -1 if log has another summary or memory
- * runs out.
+ * Summarizes the transfers of log. A log has at most one summary. Returns 0, or -1 if an argument is NULL, log has
+ * another summary, or memory runs out.
  */
 int NL_summ_add_log(NL_summ_T summ, NL_log_T log);
 

@@ -25,7 +25,7 @@ typedef struct nl_stream {
     NL_transfer_op_t operation;
     NL_transfer_streamid_t id;
     int64_t start_ns;    /* start of the current block; 0: no block has started */
-    nl_blocks all, last; /* all blocks since NL_transfer_init, and the blocks of the current interval */
+    nl_blocks all, last; /* all blocks since the first NL_transfer_init, and the blocks of the current interval */
     char transfer[];
 } nl_stream;
 
@@ -259,8 +259,8 @@ char *NL_transfer_get_result_string(NL_summ_T summ, const char *id)
 /* ---- events ---- */
 
 /*
- * Returns the stream of an event. If there is no such stream, creates it if make is true; otherwise, returns NULL.
- * Returns NULL also if memory runs out. The lock is held.
+ * Returns the stream of an event. If the stream does not exist, creates it if make is true, and otherwise returns NULL.
+ * Also returns NULL if memory runs out. The lock is held.
  */
 static nl_stream *stream_find(NL_summ_T summ, NL_transfer_op_t operation, const char *transfer,
                               NL_transfer_streamid_t id, bool make)

@@ -10,9 +10,9 @@
  *   NL_transfer_end(log, NL_LVL_DEBUG, NL_TRANSFER_DISK_READ, id, stream, block, bytes);
  *   NL_transfer_finalize(summ);
  *
- * For each identifier, operation and stream, a summary has the number of blocks (n), the seconds from the first start
- * to the last end (dur), and the minimum (m), maximum (x), sum (s) and standard deviation (sd) of each block's seconds
- * (t), bytes (v) and bytes per second (r).
+ * For each identifier, operation and stream, a summary has the number of blocks (n and nv), the seconds from the first
+ * start to the last end (dur), and the minimum (m), maximum (x), sum (s) and standard deviation (sd) of each block's
+ * seconds (t), bytes (v) and bytes per second (r).
  */
 #ifndef NETLOGGER_CLASSIC_NLTRANSFER_H
 #define NETLOGGER_CLASSIC_NLTRANSFER_H
@@ -56,7 +56,10 @@ void NL_transfer_start(NL_log_T log, NL_level_t level, NL_transfer_op_t operatio
 void NL_transfer_end(NL_log_T log, NL_level_t level, NL_transfer_op_t operation, const char *id,
                      NL_transfer_streamid_t stream, NL_transfer_blockid_t block, double bytes);
 
-/* Writes a summary of each stream, with all its blocks since NL_transfer_init. Later events are not summarized. */
+/*
+ * Writes a summary of each stream, with all its blocks since the first NL_transfer_init. Later events are not
+ * summarized.
+ */
 void NL_transfer_finalize(NL_summ_T summ);
 
 /* Returns the number of streams with at least one block that the summary has for an operation and an identifier. */
@@ -68,7 +71,7 @@ unsigned NL_transfer_get_num_streams(NL_summ_T summ, NL_transfer_op_t operation,
  */
 char *NL_transfer_get_result_string(NL_summ_T summ, const char *id);
 
-/* Returns the name of an operation, such as "disk read"; "" if it is invalid. */
+/* Returns the name of an operation, such as "disk read"; "" for an invalid operation. */
 const char *NL_transfer_op_name(NL_transfer_op_t operation);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * Functions for netlogger.f90 that are inline in C, or have arguments of C structs with a layout that Fortran cannot
- * know.
+ * Functions for netlogger.f90: wrappers of inline C functions, and of functions with structs whose layout Fortran
+ * cannot know.
  */
 #include <netlogger.h>
 
@@ -55,8 +55,8 @@ void nl_fortran_record_add_bool(nl_record *record, const char *name, bool value)
 enum { NAME_SIZE = 4001 };
 
 /*
- * Begins a span with the level and the fields of the record, and makes it the current context if it is logged. The name
- * of the span is the event of the record.
+ * Begins a span with the level and the fields of the record. The name of the span is the event of the record. If the
+ * span is logged, makes its context the current context.
  */
 void nl_fortran_span_begin(fortran_span *span, nl_log *log, const nl_record *record)
 {
@@ -81,8 +81,8 @@ void nl_fortran_span_end(fortran_span *span, nl_log *log, const nl_record *recor
 }
 
 /*
- * Attaches the context of a traceparent or, if it is NULL, of the environment variable TRACEPARENT. If the text is
- * invalid or the variable is missing, attaches the empty context.
+ * Attaches the context of a traceparent or, for NULL, of the environment variable TRACEPARENT. If the text is invalid
+ * or the variable is missing, attaches the empty context.
  */
 void nl_fortran_attach(const char *traceparent)
 {

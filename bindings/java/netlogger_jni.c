@@ -1,6 +1,6 @@
 /*
- * The native part of the Java binding, which defines the functions that Native.java declares. It includes the library,
- * so that the jar needs no other files of this project.
+ * The native part of the Java binding, which defines the functions that Native.java declares. This shared library
+ * contains NetLogger's library, so that the jar needs no other files of this project.
  *
  * Texts are passed as UTF-8 bytes, because JNI strings cannot represent all of them. If memory runs out, or opening a
  * log or reading fails, these functions throw an exception. For other failures, they return a value, and the Java code
@@ -41,8 +41,8 @@ typedef struct java_reader {
 /* ---- logs that may be closed while other threads use them ---- */
 
 /*
- * Java's handle of a log. It is never freed, because unfinished events, and threads, may refer to it after the log is
- * closed.
+ * Java's handle of a log. A handle is never freed, because unfinished events and threads may refer to it after the log
+ * is closed.
  */
 typedef struct java_log {
     nl_log *log; /* atomic; NULL if the log is not open */
@@ -78,7 +78,6 @@ __attribute__((constructor)) static void begin(void)
     every_use_has_a_fence = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
 }
 
-/* Throws OutOfMemoryError. */
 static void throw_out_of_memory(JNIEnv *env)
 {
     jclass error = (*env)->FindClass(env, "java/lang/OutOfMemoryError");

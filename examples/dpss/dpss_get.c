@@ -1,6 +1,6 @@
 /*
  * dpss_get fetches a file, whose blocks are distributed over N dpss_servers, through parallel connections. Block I is
- * on server I mod N. For each block, it logs the request, the arrival of each part, and the completion.
+ * on server I mod N. For each block, dpss_get logs the request, the arrival of each part, and the completion.
  */
 #define _GNU_SOURCE 1
 
@@ -356,7 +356,7 @@ static error_t dpss_get_parse(int key, char *text, struct argp_state *state)
 static const struct argp argp = {
     options, dpss_get_parse, "HOST[:PORT]...", "Fetch a file that is striped over several dpss_servers.", 0, 0, 0};
 
-/* Opens a temporary file, which is renamed to the output file when it is complete. Returns false on failure. */
+/* Opens a temporary file, which finish_output renames to the output file. Does nothing without an output file. */
 static bool open_output(arguments *a, char *aside, size_t size)
 {
     a->transfer.file = -1;

@@ -1,9 +1,9 @@
 /*
  * dpss_server serves the blocks of one file over TCP.
  *
- * With dpss_get, it is an example of an instrumented application. It logs an event when it receives a request, and
- * before and after each operation that can take time (disk, network). Each event contains the block number, which
- * connects the events of one block across programs and hosts.
+ * Together with dpss_get, dpss_server is an example of an instrumented application. The server logs an event when it
+ * receives a request, and before and after each operation that can take time (disk, network). Each event contains the
+ * block number, which connects the events of one block across programs and hosts.
  */
 #define _GNU_SOURCE 1
 
@@ -129,7 +129,7 @@ static void start_client(const server *srv, int fd)
     *c = (client){.server = srv, .fd = fd};
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
-    /* The thread reads the next block while the network sends the previous one. */
+    /* With a large send buffer, the thread reads the next block while the network sends the previous block. */
     if (srv->send_buffer > 0)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &srv->send_buffer, sizeof srv->send_buffer);
     if (pthread_create(&thread, NULL, serve_client, c) != 0) {

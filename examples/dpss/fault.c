@@ -4,7 +4,8 @@
  *   FAULT_STORE=SECONDS       delays each pwrite() by SECONDS
  *   FAULT_STORE_LOCK=SECONDS  holds a lock in pwrite() for SECONDS +/- 50 %, one thread at a time
  *   FAULT_FSYNC=SECONDS[,PART], FAULT_CONNECT=..., FAULT_LOOKUP=...
- *                             delays each fsync(), connect() or getaddrinfo(), or this part of the calls
+ *                             delays each fsync(), connect() over IPv4 or getaddrinfo(), or the share PART (0 to 1) of
+ *                             the calls
  *   FAULT_WORK_LOCK=1         lets one thread at a time sleep
  *   FAULT_WORK_BEAT=SECONDS   ends sleeps at multiples of SECONDS
  *   FAULT_WORK_COLD=SECONDS,DELAY  delays sleeps by DELAY until SECONDS after the first sleep
@@ -38,7 +39,7 @@ typedef struct slow_call {
 } slow_call;
 
 static slow_call slow_fsync, slow_connect, slow_lookup,
-    cold; /* for cold, the members are the end of the effect and the delay */
+    cold; /* for cold, the members are the duration of the effect and the delay, in seconds */
 static double beat_s;
 static bool lock_sleeps;
 

@@ -31,7 +31,7 @@ typedef struct path_settings {
 typedef struct path_counts {
     uint64_t packets, bytes;    /* packets and bytes received */
     uint64_t lost, overflowed;  /* packets lost at random, or dropped by the buffer */
-    uint64_t overtook, arrived; /* numbers of packets */
+    uint64_t overtook, arrived; /* packets that arrived without delay; packets that path_take returned */
     uint64_t late;              /* packets that path_take returned more than PATH_LATE_NS after their arrival */
 } path_counts;
 
@@ -44,11 +44,11 @@ typedef struct path_packet {
 
 typedef struct path path;
 
-/* Returns NULL if there is not enough memory. */
+/* Returns an empty path, or NULL if memory runs out. */
 path *path_new(const path_settings *settings);
 void path_free(path *p);
 
-/* Copies a packet into the path. If there is not enough memory, returns false and counts the packet as overflowed. */
+/* Copies a packet into the path. If memory runs out, returns false and counts the packet as overflowed. */
 bool path_put(path *p, const void *bytes, size_t size, int64_t now_ns);
 
 /* Returns the time at which the next packet arrives, or INT64_MAX if the path is empty. */

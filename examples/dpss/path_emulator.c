@@ -1,7 +1,7 @@
 /*
  * path_emulator emulates a network path between network namespaces, for kernels without netem. It creates a TUN device
- * in each given namespace and moves packets between them through modelled paths (path.h), one per receiving device. It
- * needs root. When the program ends, it prints the number of packets, and the kernel removes the devices.
+ * in each given namespace and moves packets between them through modelled paths (path.h), one per receiving device. The
+ * program needs root. When the program ends, it prints the number of packets, and the kernel removes the devices.
  */
 #define _GNU_SOURCE 1
 
@@ -67,7 +67,10 @@ static bool path_emulator_fail(const end *e, const char *what)
     return false;
 }
 
-/* A device belongs to the namespace in which /dev/net/tun was opened. Returns false on failure. */
+/*
+ * Enters the end's namespace and creates the device there, because a device belongs to the namespace in which
+ * /dev/net/tun was opened. Returns false on failure.
+ */
 static bool open_device(end *e)
 {
     char place[256];
@@ -117,7 +120,7 @@ static bool open_ends(emulator *m)
 /* ---- packets ---- */
 
 /*
- * Returns the end to which a packet goes, or NULL if it is unknown. If there are two ends, this is the other end.
+ * Returns the end to which a packet goes, or NULL if the end is unknown. If there are two ends, returns the other end.
  * Otherwise, the IPv4 address determines the end.
  */
 static end *destination(emulator *m, const end *from, const unsigned char *packet, size_t size)

@@ -1,5 +1,5 @@
 /*
- * The module netlogger._core, the native part of the Python binding. It uses the limited API of Python 3.9.
+ * The native part of the Python binding (module netlogger._core), which uses the limited API of Python 3.9.
  *
  *   values.c   conversion between Python's values and the library's
  *   kinds.c    a cache of kinds of events by the objects of a call
@@ -45,8 +45,8 @@ PyObject *nlpy_raise(const char *instead);
 /* ---- values.c ---- */
 
 /*
- * Converts a Python value to a field. The field's bytes are valid as long as value and *keep exist; *keep is a new
- * reference or NULL. Returns 0, or -1 with an exception.
+ * Converts a Python value to a field. Sets *keep, which is NULL before the call, to a new reference if another object
+ * owns the field's bytes. The bytes are valid as long as value and *keep exist. Returns 0, or -1 with an exception.
  */
 int nlpy_take(PyObject *value, nl_field *field, PyObject **keep);
 
@@ -79,8 +79,8 @@ nl_event_kind *nlpy_kind_find(nl_level level, PyObject *event, PyObject *const *
 
 /* ---- log.c and reader.c ---- */
 
-extern unsigned
-    nlpy_waiting; /* number of threads that write an event without the interpreter lock, because it may have to wait */
+extern unsigned nlpy_waiting; /* number of threads that write an event without the interpreter lock, because the event
+                               * may have to wait */
 
 int nlpy_log_add(PyObject *module);
 int nlpy_reader_add(PyObject *module);

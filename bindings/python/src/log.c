@@ -195,7 +195,7 @@ static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *f
         PyErr_SetString(PyExc_TypeError, "an event name must be a str");
         return NULL;
     }
-    if (!nl_is_on(self->log, level)) /* false for a closed log too */
+    if (!nl_is_on(self->log, level)) /* also false for a closed log */
         Py_RETURN_FALSE;
     Py_ssize_t count = (first != NULL ? PyDict_Size(first) : 0) + (second != NULL ? PyDict_Size(second) : 0);
     if (log_reserve(&c, count) < 0)
