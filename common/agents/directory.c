@@ -227,7 +227,7 @@ static bool is_of_agent(const nl_filter_test *test)
     return test->member == NL_MEMBER_HOST || (test->name.size == 3 && memcmp(test->name.data, "url", 3) == 0);
 }
 
-/* Returns the result of one test. Evaluates each test only once. */
+/* Returns the result of one test. Evaluates each of the first REMEMBERED tests only once. */
 static bool answer(const nl_filter *filter, size_t number, const nl_record *row, answers *known)
 {
     if (number < REMEMBERED && known->of[number] != 0)
@@ -245,8 +245,8 @@ static bool answer(const nl_filter *filter, size_t number, const nl_record *row,
 }
 
 /*
- * Returns whether a sensor of an agent matches. A test examines either the agent or the sensor, and the number of
- * different sensors is small, so each test is evaluated once per agent, or once per kind of sensor.
+ * Returns whether a sensor of an agent matches. A test examines either the agent or the sensor. Therefore, one
+ * evaluation per agent, or per kind of sensor, is sufficient.
  */
 static bool is_match(const nl_filter *filter, const entry *e, answers *of_agent, kind *k)
 {

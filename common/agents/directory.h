@@ -12,7 +12,6 @@ enum { DIRECTORY_TTL_MAX_S = 86400, DIRECTORY_AGENTS_MAX = 20000, DIRECTORY_SENS
 
 typedef struct directory directory;
 
-/* A sensor in the directory. */
 typedef struct directory_sensor {
     const char *name, *what, *events;
 } directory_sensor;

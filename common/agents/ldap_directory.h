@@ -25,7 +25,10 @@ bool ldap_register(const ldap_options *o, const char *host, const char *url, dou
                    const directory_sensor *sensors, size_t count);
 bool ldap_withdraw(const ldap_options *o, const char *url);
 
-/* Calls function for each matching sensor. See directory_filter for expression. Returns false on failure. */
+/*
+ * Calls `function` for each sensor that matches `expression` (see directory_filter). Returns false and sets the error
+ * on failure.
+ */
 bool ldap_find(const ldap_options *o, const char *expression,
                void (*function)(void *user, const char *host, const char *url, const directory_sensor *sensors,
                                 size_t count),

@@ -71,7 +71,7 @@ void soap_put_fields(nl_buffer *out, const nl_record *record);
 /* Appends a record as doc/netlogger.xsd describes it. */
 void soap_put_record(nl_buffer *out, const nl_record *record);
 
-/* Appends records, which are lines of ULM, in base64: their bytes may not be valid in XML. */
+/* Appends records, which are lines of ULM, in base64, because their bytes may not be valid in XML. */
 void soap_put_lines(nl_buffer *out, const nl_buffer *lines);
 
 /* Appends an agent with its sensors. If ttl_s is 0, omits the time to live. */

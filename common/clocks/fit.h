@@ -38,7 +38,6 @@ typedef struct fit {
     size_t count;
 } fit;
 
-/* A step of a clock. */
 typedef struct fit_step {
     int64_t time_ns; /* the first time after the step */
     double step_ns;  /* added to the clock */
@@ -56,8 +55,7 @@ fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count
  */
 double fit_at(const fit *f, int64_t time_ns);
 
-/* Returns the maximum error, which grows with the distance from the nearest bounds. Infinite for an empty correction.
- */
+/* Returns the maximum error, which grows with the distance from the nearest bounds, or infinity without bounds. */
 double fit_error_at(const fit *f, int64_t time_ns);
 
 void fit_free(fit *f);

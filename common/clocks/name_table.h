@@ -20,7 +20,7 @@ typedef struct name_table {
 /* Returns the number of a name, or NAME_NONE. */
 size_t name_table_find(const name_table *n, nl_string name);
 
-/* Returns the number of a name, which must not be empty, after adding it if necessary. */
+/* Returns the number of a non-empty name. Adds the name if it is new. */
 size_t name_table_add(name_table *n, nl_string name);
 
 /* Empties the table and frees its memory. */

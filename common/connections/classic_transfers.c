@@ -62,7 +62,7 @@ void classic_transfers_free(classic_transfers *t)
 
 /* ---- fields ---- */
 
-/* Copies the text of the first of the fields that the record has. Returns whether there is one. */
+/* Copies the text of the first named field that the record has. Returns false if the record has none of the fields. */
 static bool classic_copy_text(const nl_record *record, const char *const *names, char text[NAME_SIZE])
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -77,7 +77,7 @@ static bool classic_copy_text(const nl_record *record, const char *const *names,
     return false;
 }
 
-/* Returns the first of the fields that is a number of at least 0, or 0. */
+/* Returns the value of the first named field that is a non-negative number, or 0. */
 static double classic_find_number(const nl_record *record, const char *const *names)
 {
     nl_field field;
@@ -162,7 +162,7 @@ static void add_ftp_info(classic_transfers *t, const nl_record *record)
 
 /* ---- reads and writes ---- */
 
-/* Removes the word from the text, which consists of words. Returns whether the text contained it. */
+/* Replaces a word in the text by spaces. Returns whether the text contained the word. */
 static bool remove_word(char *text, const char *word)
 {
     size_t size = strlen(word);

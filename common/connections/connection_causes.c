@@ -34,7 +34,9 @@
 /* A send buffer counts as full if data occupies this share of it (the rest is overhead). */
 #define FILLED 0.4
 
-/* The same for the memory with overhead. The kernel wakes a writer when 2/3 or less is in use (sk_stream_min_wspace).
+/*
+ * If the log has the used memory, which includes overhead, a send buffer counts as full if this share of it is used.
+ * The kernel wakes a writer when 2/3 or less is in use (sk_stream_min_wspace).
  */
 #define MEMORY_FILLED 0.6
 
@@ -349,7 +351,6 @@ static connection_cause idle_cause(const connection_sample *a, const connection_
     return is_waiting(a, b) ? CAUSE_SENDER_HOST : CAUSE_SENDER_IDLE;
 }
 
-/* Returns whether the send buffer is full. */
 static bool is_filled(const connection_sample *s)
 {
     return s->memory_out > 0 ? s->memory_out > MEMORY_FILLED * s->buffer_out
@@ -357,9 +358,9 @@ static bool is_filled(const connection_sample *s)
 }
 
 /*
- * Returns whether a full send buffer can be a limit. The kernel makes a buffer that it adjusts twice as large as the
- * congestion window needs (tcp_sndbuf_expand). If such a buffer is full, it has reached its maximum; without the used
- * memory, this is unknown.
+ * Returns whether the send buffer is full and can be a limit. The kernel makes a buffer that it adjusts twice as large
+ * as the congestion window needs (tcp_sndbuf_expand), so such a buffer is full only at its maximum size. If the log
+ * lacks the used memory, an adjusted buffer does not count as full.
  */
 static bool is_limited_by_buffer(const connection_entry *e, const connection_sample *s)
 {
@@ -458,7 +459,6 @@ static void limit_slices(connection_table *t)
     }
 }
 
-/* Spreads an interval over the slices. */
 static void add_slices(connection_table *t, GArray *slices, int64_t begin_ns, int64_t end_ns, double bytes,
                        const double cause_ns[CAUSE_COUNT])
 {
@@ -570,7 +570,7 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
         e->path_rate = fmax(e->path_rate, rate);
 }
 
-/* Divides the time between two records of the receiving socket. Alone, they show only the limits of the receiver. */
+/* Divides the time between two records of the receiving socket, which show only the limits of the receiver. */
 static void divide_received(connection_table *t, connection_entry *e, const connection_sample *a,
                             const connection_sample *b)
 {

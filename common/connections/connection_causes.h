@@ -29,10 +29,10 @@ enum { CONNECTIONS_MAX = 1 << 18 };
 typedef enum connection_cause {
     CAUSE_HANDSHAKE,        /* the connection was not established yet; exact if a TcpClose record has the duration */
     CAUSE_SENDER_IDLE,      /* the sending program wrote no data, or too little */
-    CAUSE_SENDER_HOST,      /* the same, while it waited for a processor or a disk of its host */
+    CAUSE_SENDER_HOST,      /* the same, while the program waited for a processor or a disk of its host */
     CAUSE_SEND_BUFFER,      /* the send buffer was full of data in flight */
     CAUSE_RECEIVER_PROGRAM, /* the receiving program did not read fast enough */
-    CAUSE_RECEIVER_HOST,    /* the same, while it waited for a processor or a disk of its host */
+    CAUSE_RECEIVER_HOST,    /* the same, while the program waited for a processor or a disk of its host */
     CAUSE_RECEIVE_BUFFER,   /* the receive buffer is smaller than the path needs */
     CAUSE_SLOW_START,       /* the congestion window or the peer's window was still growing */
     CAUSE_LOSS,             /* the congestion window was small because of loss */
@@ -156,7 +156,7 @@ double connection_gain_of_path(const connection_result *r);
  */
 bool connection_gain_of_reuse(const connection_result *r, double *minimum, double *maximum);
 
-/* Returns the evidence and the advice for the main cause, with the numbers that lead to it. The caller frees it. */
+/* Returns a text with the evidence and the advice for the main cause. The caller frees the text with g_free. */
 char *connection_advice(const connection_result *r);
 
 #endif

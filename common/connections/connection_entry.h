@@ -66,7 +66,7 @@ struct connection_table {
     GHashTable *entries;     /* key -> connection_entry */
     GPtrArray *order;        /* the entries in the order of their first records */
     GHashTable *by_ends;     /* "local peer" -> the last entry with these addresses */
-    GHashTable *by_sequence; /* sequence_in -> the last entry with it; the keys belong to the entries */
+    GHashTable *by_sequence; /* sequence_in -> the last entry with this number; the keys belong to the entries */
     GStringChunk *names;
     GString *key;
     int64_t slice_ns;               /* 0: no slices */

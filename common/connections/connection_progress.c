@@ -37,8 +37,10 @@ static double total_of(const GArray *progress, guint index, bool received)
     return received ? p->received : p->sent;
 }
 
-/* Returns the time at which the total reached `bytes`, relative to the first record of the list. Begins the search at
- * *next. Returns -1 if the records do not show it. */
+/*
+ * Returns the time in nanoseconds at which the total reached `bytes`, relative to the first record of the list. Begins
+ * the search at *next. Returns -1 if the records do not show this time.
+ */
 static double time_of(const GArray *progress, bool received, double bytes, guint *next)
 {
     while (*next < progress->len && total_of(progress, *next, received) < bytes)

@@ -10,8 +10,10 @@
 /* A share of a cause counts as measured if at most this part of it was estimated. */
 #define ESTIMATED_MAX 0.1
 
-/* Losses that recur at about the same window show a limit of the path: this number of them, with this maximum of the
- * standard deviation in units of the mean. Random losses have about 0.5. */
+/*
+ * LOSSES_MIN losses show a limit of the path if the windows at the losses are similar: their standard deviation, in
+ * units of the mean, is below SAME_WINDOW. For random losses, this value is about 0.5.
+ */
 #define LOSSES_MIN 4
 #define SAME_WINDOW 0.25
 
@@ -31,8 +33,8 @@ static double difference(const connection_entry *e, const connection_entry *peer
 }
 
 /*
- * Returns the socket at the other end, or NULL. If ports were used again, several sockets have its addresses; the
- * totals of the right socket agree best. The times are not compared, because the clocks of the hosts may differ.
+ * Returns the socket at the other end, or NULL. If ports were used again, several sockets have the right addresses. The
+ * totals of the right socket agree best. Times are not compared, because the clocks of the hosts may differ.
  */
 static connection_entry *find_peer(connection_table *t, const connection_entry *e)
 {
@@ -243,7 +245,7 @@ static connection_result *join_ends(connection_table *t, connection_entry *e)
     return r;
 }
 
-/* Notes the host of an address. If several hosts have it, such as in private networks, its host is unknown. */
+/* Stores the host of an address. If several hosts have the address, as in private networks, the host is unknown. */
 static void learn_address(GHashTable *hosts, const char *end, const char *host)
 {
     if (host[0] == '\0' || connection_is_loopback(end))

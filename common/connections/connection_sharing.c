@@ -58,7 +58,6 @@ static void add_steps(GArray *steps, const connection_result *r)
     g_array_append_val(steps, end);
 }
 
-/* Sorts the steps, and computes their sums. */
 static void sum_steps(GArray *steps)
 {
     g_array_sort(steps, compare_steps);

@@ -67,10 +67,10 @@ void builder_add_text(builder *b, nl_string key, nl_string value, sink *s);
 nl_field *builder_add_key(builder *b, const builder_key *key, sink *s);
 
 /*
- * Passes the record to the sink. If import_about names the time field, that field is the time. Otherwise, it is the
- * standard field, or the first valid field of time, timestamp and @timestamp. Fields other than the standard field are
- * removed after use. A number is in seconds since 1970, or in milliseconds, microseconds or nanoseconds if it would
- * otherwise be after the year 5138. Returns false and sets the error if the record has no time.
+ * Passes the record to the sink. If import_about names the time field, that field is the time. Otherwise, the time is
+ * the standard field, or the first valid field of time, timestamp and @timestamp, which is removed from the record. A
+ * number is in seconds since 1970, or in milliseconds, microseconds or nanoseconds if it would otherwise be after the
+ * year 5138. Returns false if the record has no time.
  */
 bool builder_finish(builder *b, bool typed, sink *s);
 

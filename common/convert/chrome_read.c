@@ -92,7 +92,6 @@ static void unshare(void *shared)
     (void)shared;
 }
 
-/* The members of an event. */
 enum { PHASE, CATEGORY, TIME, NAME, ARGS, DURATION, PID, TID, ID, MEMBER_COUNT };
 static const char *const member_names[MEMBER_COUNT] = {"ph", "cat", "ts", "name", "args", "dur", "pid", "tid", "id"};
 

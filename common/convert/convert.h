@@ -21,12 +21,12 @@ typedef enum loss {
     LOSS_NAMES,    /* bytes of names that the format does not allow */
     LOSS_SPELLING, /* spellings of levels */
     LOSS_FIELDS,   /* whole fields */
-    LOSS_TIMES,    /* digits of times */
+    LOSS_TIMES,    /* times before 1970, which are written as 0 */
     LOSS_RECORDS,  /* whole records */
     LOSS_COUNT,
 } loss;
 
-/* Prints a line on standard error for each kind of loss, with its count. */
+/* Prints a line on standard error, with the count, for each kind of loss that has occurred. */
 void losses_report(const char *format, const uint64_t losses[LOSS_COUNT]);
 
 typedef struct exporter exporter;
@@ -120,9 +120,9 @@ typedef struct exporter_kind {
     void *(*share)(const char *drawing_path);
     void (*unshare)(void *shared);
     /*
-     * If first_pass is not NULL, the caller first reads the whole input with exporters of that kind. It passes their
-     * output, in order, and the shared state to the function `learn` of that kind. `learn` returns false after
-     * reporting that the output cannot be made.
+     * If first_pass is not NULL, the caller first reads the whole input with exporters of that kind, and passes their
+     * output, in order, to the function `learn` of that kind. `learn` returns false after reporting that the output
+     * cannot be made.
      */
     const struct exporter_kind *first_pass;
     bool (*learn)(void *shared, nl_string bytes);
@@ -156,7 +156,8 @@ typedef struct importer_kind {
      */
     size_t (*head)(const char *data, size_t size, bool all, void **shared, sink *s);
     void (*unshare)(void *shared);
-    /* Returns the size of the whole records in bytes that begin with a record. If cut is NULL, records are lines. */
+    /* Returns the size in bytes of the whole records at the beginning of the data. If cut is NULL, records are lines.
+     */
     size_t (*cut)(const char *data, size_t size);
     size_t size;                /* size of the format's importer in bytes; it starts as zeros */
     void (*open)(importer *i);  /* initializes it; may be NULL */

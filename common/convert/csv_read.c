@@ -76,8 +76,8 @@ static size_t csv_cut_rows(const char *data, size_t size)
 }
 
 typedef struct column {
-    nl_string key;    /* the text in the first row */
-    nl_string name;   /* name of the field */
+    nl_string key; /* the text in the first row */
+    nl_string name;
     bool is_replaced; /* the key is not a valid name */
 } column;
 

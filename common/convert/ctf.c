@@ -33,7 +33,7 @@ typedef struct ctf_reader {
     builder builder;
     nl_buffer text; /* text of an array */
     bt_message_iterator *messages;
-    const char *path; /* path of the trace */
+    const char *path;
     bool failed;
 } ctf_reader;
 

@@ -95,8 +95,8 @@ static char *unescape(const char **at, const char *end, char *to)
 }
 
 /*
- * Decodes a string whose first escape is at `from`. Returns false on an error. It is not inlined, because most strings
- * have no escapes.
+ * Decodes a string whose first escape is at `from`. Returns false on an error. Not inlined, because most strings have
+ * no escapes.
  */
 static __attribute__((noinline)) bool unescape_string(json_scan *j, const char *start, const char *from,
                                                       nl_string *string)
@@ -337,7 +337,7 @@ static bool integer_value(nl_string text, nl_field *field)
     return true;
 }
 
-/* Like integer_value, for a double. It is not inlined, to save stack in the common case. */
+/* Like integer_value, for a double. Not inlined, to save stack in the common case. */
 static __attribute__((noinline)) bool double_value(nl_string text, nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE + 2];

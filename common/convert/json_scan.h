@@ -1,6 +1,6 @@
 /*
- * Reads JSON (RFC 8259) value by value. It builds no tree, because conversions are a hot path. Reading ends at the
- * first error.
+ * Reads JSON (RFC 8259) value by value. Builds no tree, because conversions are a hot path. Reading ends at the first
+ * error.
  *
  * Bytes outside ASCII may be invalid UTF-8. An escaped surrogate that is not part of a pair becomes three bytes,
  * because some writers write invalid UTF-8 in this form. Only one thread at a time may use a scan.

@@ -53,7 +53,6 @@ void otlp_begin_span(otlp_encoder *e, const otlp_span *span, const nl_record *be
 void otlp_encode_point(otlp_encoder *e, const nl_record *record); /* an event of the span */
 void otlp_end_span(otlp_encoder *e, const otlp_span *span);
 
-/* The kinds of identifiers in the fields of a record. */
 typedef enum otlp_id_kind { OTLP_ID_NONE, OTLP_ID_TRACE, OTLP_ID_SPAN, OTLP_ID_PARENT } otlp_id_kind;
 
 /* Returns the text of a record's first identifier of this kind, or an empty text. The text may point into `scratch`. */

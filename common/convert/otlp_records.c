@@ -23,7 +23,7 @@ struct otlp_records {
                     */
     size_t text;   /* size of the names and values of the request's records so far, in bytes */
     otlp_input in; /* its builder is `record` */
-    builder record;        /* the record that is being built */
+    builder record;
     builder around;        /* the fields of the resource and the scope */
     nl_string trace, span; /* IDs of the current span */
     sink *s;
@@ -502,7 +502,6 @@ typedef struct point_kind {
     uint32_t attributes, as_double, as_int, count, sum, min, max, counts, bounds;
 } point_kind;
 
-/* The metric of the current data points. */
 typedef struct metric {
     otlp_records *r;
     const point_kind *kind;

@@ -1,6 +1,6 @@
 /*
- * Reads the fields of a protobuf message (protobuf.dev, "Encoding"). It reads nothing outside the message. It rejects
- * groups, which current schemas do not use. It has no state, so any thread may call these functions.
+ * Reads the fields of a protobuf message (protobuf.dev, "Encoding"). Reads nothing outside the message. Rejects groups,
+ * which current schemas do not use. Any thread may call these functions.
  */
 #ifndef NETLOGGER_CONVERT_PROTOBUF_H
 #define NETLOGGER_CONVERT_PROTOBUF_H

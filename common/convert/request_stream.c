@@ -84,9 +84,8 @@ static void find_named_owners(request_stream *s, const request_graph *g)
 }
 
 /*
- * Finds the owner of each point. The owner is the span that the point's SPAN.ID names. For a point without a SPAN.ID,
- * it is the innermost span of the same program and host that is open at the point's time. Returns whether all points
- * have an owner.
+ * Finds the owner of each point: the span that the point's SPAN.ID names. Without a SPAN.ID, the owner is the innermost
+ * span of the same program and host that is open at the point's time. Returns whether all points have an owner.
  */
 static bool find_owners(request_stream *s, const request_graph *g)
 {

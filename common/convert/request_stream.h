@@ -3,8 +3,8 @@
  * each request; this module adds the records of each span.
  *
  * The fields that identify requests come from an nlv configuration file, or from the first records. The stream stores
- * records until these fields are known. After that, it passes on each request when the request is over, and its memory
- * is bounded (assembler.h). Only one thread at a time may use a stream.
+ * records until these fields are known. After that, the stream passes on each request when the request is over, and
+ * memory is bounded (assembler.h). Only one thread at a time may use a stream.
  */
 #ifndef NETLOGGER_CONVERT_REQUEST_STREAM_H
 #define NETLOGGER_CONVERT_REQUEST_STREAM_H

@@ -53,7 +53,6 @@ static void add_number(strace_reader *r, const char *name, uint64_t number, sink
         strace_add(r, name, (nl_string){text, (size_t)snprintf(text, SIZE, "%" PRIu64, number)}, s);
 }
 
-/* Sets the event to `name` followed by `suffix`. */
 static void set_event(strace_reader *r, nl_string name, const char *suffix)
 {
     size_t size = strlen(suffix);

@@ -12,7 +12,7 @@
 /* Initialize the structure with zeros. */
 typedef struct strace_clock {
     bool has_day;
-    struct tm day;       /* the current day */
+    struct tm day;
     unsigned tod;        /* the latest time of day, in seconds */
     int64_t tod_time_ns; /* the time of that second since 1970 */
 } strace_clock;

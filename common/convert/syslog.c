@@ -408,8 +408,7 @@ static void take_tag(builder *b, nl_string *text)
 }
 
 /*
- * Returns whether the word after the time is a tag. The word is a tag instead of a host name if the sender has omitted
- * the host name.
+ * Returns whether the word after the time is a tag, and not a host name, which some senders omit.
  */
 static bool is_tag(nl_string word)
 {

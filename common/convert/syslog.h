@@ -22,8 +22,8 @@ typedef struct syslog_frame {
 } syslog_frame;
 
 /*
- * Finds the first message in a stream (RFC 6587). Either the message's size and a space precede the message, or it ends
- * with a newline. A stream may contain both kinds of framing.
+ * Finds the first message in a stream (RFC 6587). Either the message's size and a space precede the message, or the
+ * message ends with a newline. A stream may contain both kinds of framing.
  */
 syslog_frame syslog_find_frame(const char *data, size_t size);
 

@@ -23,8 +23,8 @@ void base64_put(nl_buffer *out, nl_string bytes);
 size_t base64_get(nl_string text, char *bytes);
 
 /*
- * Returns the level as BP spells it, or as the record spells it if the record's spelling is different. data is NULL if
- * the record has no level.
+ * Returns the level as BP spells it. If the record's spelling is neither missing nor that of ULM, returns the record's
+ * spelling. data is NULL if the record has no level.
  */
 nl_string level_as_text(const nl_record *record);
 

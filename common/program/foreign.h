@@ -21,9 +21,9 @@ bool program_is_foreign(const program_reading *reading, const char *head, size_t
 bool program_is_foreign_directory(const char *path);
 
 /*
- * Adds a step to a source. The step detects a foreign format and converts it to blocks (nlb); it passes other content
- * on unchanged. It reports malformed input to reading, which must outlive the source; `name` is the source's name in
- * the reports.
+ * Adds a step to a source. The step detects a foreign format and converts it to blocks (nlb). Other content passes
+ * unchanged. The step reports malformed input to `reading`, which must outlive the source. `name` is the source's name
+ * in the reports.
  */
 void program_translate(nl_source *source, program_reading *reading, const char *name);
 

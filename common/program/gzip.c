@@ -66,7 +66,6 @@ static nl_status gzip_fail(gzip *g, const char *reason)
     return nl_error_set(NL_ERROR_INVALID, "%s: the gzip data is %s", g->name, reason);
 }
 
-/* Reads more compressed bytes from the source. */
 static nl_status gzip_refill(gzip *g, nl_source *source)
 {
     const char *data;

@@ -12,7 +12,7 @@ void message_output_write(const char *name, const char *message);
 /* After this call, the module drops messages that cannot be written at once. */
 void message_output_never_wait(void);
 
-/* Reports the number of dropped messages. Reports nothing when it is 0, or when writing would block. */
+/* Reports the number of dropped messages. Does nothing if the number is 0, or writing would block. */
 void message_output_report_dropped(const char *name);
 
 #endif

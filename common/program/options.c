@@ -1,4 +1,3 @@
-/* Reads command lines. */
 #include "config.h"
 
 #include "program/options_help.h"

@@ -81,7 +81,6 @@ const char *options_value_name(const nl_option *row)
     return row->value != NULL ? row->value : choices != NULL ? choices + (*choices == '|') : names[row->type];
 }
 
-/* Adds a note after an option's help. */
 NL_PRINTF(2, 3)
 static void add_note(nl_buffer *notes, const char *format, ...)
 {

@@ -5,9 +5,9 @@
 #include <netlogger.h>
 
 /*
- * Like nl_open, for programs that report failures of opening and closing themselves. If reports is true, the program
- * prints a message when the destination cannot be reached and the log tries again. Set it if the program may run for a
- * long time before it flushes.
+ * Like nl_open, for programs that report failures of opening and closing themselves. If `reports` is true, the program
+ * prints a message when the destination cannot be reached and the log tries again. Set `reports` if the program may run
+ * for a long time before it flushes.
  */
 nl_log *program_open_log(const char *prog, const char *url, bool reports);
 

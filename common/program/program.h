@@ -24,7 +24,6 @@ enum { PROGRAM_DONE = 0, PROGRAM_PROBLEM = 1, PROGRAM_USAGE = 2 };
 /* Call it first in main. `name` begins the messages. Makes sure that file descriptors 0 to 2 are open. */
 void program_start(const char *name);
 
-/* Returns the name of the program. */
 const char *program_get_name(void);
 
 /*
@@ -190,9 +189,9 @@ bool program_filter_narrow(nl_filter **filter, const char *expression);
 typedef struct program_log program_log;
 
 /*
- * Opens a log. If follow is true, program_log_next waits for more records at the end. If nonblocking is true, it
- * returns NL_AGAIN instead of waiting. A collector is read until it ends, or until SIGINT or SIGTERM arrives, which
- * ends this log and all later logs. Returns NULL after reporting an error.
+ * Opens a log. If `follow` is true, program_log_next waits for more records at the end. If `nonblocking` is true,
+ * program_log_next returns NL_AGAIN instead of waiting. A collector is read until it ends, or until SIGINT or SIGTERM
+ * arrives. The signal ends all logs. Returns NULL after reporting an error.
  */
 program_log *program_log_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
 
@@ -252,7 +251,7 @@ nl_sequences *program_reading_numbers(program_reading *reading);
 /* Returns whether the source is a collector, which is read until it ends or a signal arrives. */
 bool program_awaits_signal(const char *name);
 
-/* Call it for an open collector. The first call prints how to stop the program. Catches signals. */
+/* Catches signals, and prints how to stop the program. Call it for each open collector; only the first call counts. */
 void program_await_signal(const char *name);
 
 /* After this call, SIGINT and SIGTERM end the reading; a second signal of the same kind ends the program. */

@@ -352,7 +352,6 @@ static void hand_out(assembler *a, open_request *r, bool cut)
     open_request_free(a, r);
 }
 
-/* Counts a vote for the kind of the event `last`, with which a request has ended. */
 static void vote(assembler *a, const request_event *last)
 {
     uint64_t kind = request_event_kind(last);

@@ -129,7 +129,6 @@ static void shift_group(clock_alignment *a, host_group *group, int64_t shift_ns)
     group->end_ns += shift_ns;
 }
 
-/* The shift of a host's clock, and the maximum error of this shift. */
 typedef struct host_shift {
     int64_t shift_ns, error_ns;
 } host_shift;
@@ -202,9 +201,9 @@ static bool is_trusted(const clock_alignment *a, uint32_t host)
 }
 
 /*
- * Returns whether wrong clocks can explain that time_ns, a time of the group, is after the end of its parent. Two
- * conditions must hold. Impossible times in the same request prove errors of this size. Neither of the two clocks is
- * trusted. Two clocks differ by at most twice their maximum error.
+ * Returns whether wrong clocks can explain that time_ns, a time of the group, is later than the end of the parent.
+ * Neither of the two clocks may be trusted. Two clocks differ by at most twice the maximum error, which impossible
+ * times in the same request show.
  */
 static bool is_skewed_by(const clock_alignment *a, const host_group *group, int64_t time_ns)
 {
@@ -213,13 +212,11 @@ static bool is_skewed_by(const clock_alignment *a, const host_group *group, int6
 }
 
 /*
- * Returns whether the clock of a group's host differs from the clock of its parent's host. This is the case if the
- * parent waited for the children, but the children seem to begin before the parent or to end after it. A known bound of
- * the two clocks must permit the difference. Children that begin within their parent and end after it are ambiguous,
- * because the parent may not have waited for them. They prove a difference only if the parent has no other children and
- * lasts longer than these children. In addition, the bound of the clocks must be known, or impossible times elsewhere
- * in the request must show that the clocks can differ. This function returns false for children that begin after their
- * parent has ended; is_skewed_late handles them.
+ * Returns whether the clocks of a group and its parent differ: the children seem to begin before the parent that waited
+ * for them, or to end after it. A known bound of the clocks must permit the difference. If the children begin within
+ * the parent, perhaps the parent did not wait for them. In this case, the parent must have no other children, and the
+ * bound must be known or is_skewed_by must return true. is_skewed_late handles children that begin after the parent has
+ * ended.
  */
 static bool is_skewed(const clock_alignment *a, const host_group *group)
 {
@@ -239,8 +236,8 @@ static bool is_skewed(const clock_alignment *a, const host_group *group)
 }
 
 /*
- * Returns whether children that begin after their parent's end are evidence of a wrong clock. Usually, they are not,
- * because such children are asynchronous, like the consumer of a message queue.
+ * Returns whether children that begin after their parent's end are evidence of a wrong clock. Usually, such children
+ * are asynchronous, like the consumer of a message queue.
  */
 static bool is_skewed_late(const clock_alignment *a, const host_group *group)
 {
@@ -360,8 +357,8 @@ static void find_host_shifts(clock_alignment *a, uint32_t reference)
 }
 
 /*
- * Shifts the spans of a group by their host's shift. If the group is still skewed, moves it into its parent, and stores
- * the new shift of the host.
+ * Shifts the spans of a group by their host's shift. If the group is still skewed, moves the spans into the parent, and
+ * stores the new shift of the host.
  */
 static void align_group(clock_alignment *a, host_group *group)
 {

@@ -127,7 +127,6 @@ static uint32_t strand_of_thread(critical_path *p, uint32_t place, uint32_t thre
     return (uint32_t)(*number - 1);
 }
 
-/* Counts the nodes of each strand. */
 static void count_nodes(critical_path *p, const uint32_t *event_span)
 {
     const request_graph *g = p->graph;

@@ -139,7 +139,6 @@ static bool has_letters(const char *name, const char *letters)
     return *letters == '\0';
 }
 
-/* Returns whether this is the name of a field with a thread's identifier. */
 static bool is_thread_name(const char *name)
 {
     return has_letters(name, "tid") || has_letters(name, "vtid") || has_letters(name, "threadid");

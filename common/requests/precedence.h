@@ -26,8 +26,8 @@ enum { PRECEDENCE_EVENTS_MAX = 256, PRECEDENCE_ROLES_MAX = 64 };
 typedef struct precedence precedence;
 
 /*
- * `names` determines which events begin and end spans; it must outlive the result. If it is NULL, only events with the
- * role REQUEST_BEGIN or REQUEST_END begin or end spans.
+ * `names` determines which events begin and end spans, and must outlive the result. If `names` is NULL, only events
+ * with the role REQUEST_BEGIN or REQUEST_END begin or end spans.
  */
 precedence *precedence_new(const event_names *names);
 void precedence_free(precedence *p); /* NULL is allowed */
@@ -51,16 +51,16 @@ void precedence_settle(precedence *p);
  * Returns the number of kinds of events that a request lacks, probably because their records were lost. Such an event
  * usually occurs together with an event that the request has, either at least once or as often as that event. The
  * module distinguishes lost records from optional events as follows. If records are lost at random, each of two such
- * events is missing about equally often. If one of them is optional, it is often missing, but the other event is never
- * missing when it occurs.
+ * events is missing about equally often. An optional event is often missing, but the other event is never missing when
+ * the optional event occurs.
  */
 uint32_t precedence_count_missing(const precedence *p, const request_event *events, size_t count);
 
 /*
- * Returns the certainty, from 0 to 1, that an event of the kind of `cause` causes an event of the kind of `effect`: the
- * share of requests in which it precedes that event. Returns 0 if neither role calls the other or waits for it. If both
- * events have the same role, they must be from different hosts; the result is then the certainty that visits of this
- * role wait for each other.
+ * Returns the certainty, from 0 to 1, that an event of the kind of `cause` causes an event of the kind of `effect`, or
+ * 0 if it does not. The certainty is the share of requests in which the cause precedes the effect. If both events have
+ * the same role, they must be from different hosts. In this case, the result is the certainty that visits of the role
+ * wait for each other.
  */
 double precedence_holds(const precedence *p, const request_event *cause, const request_event *effect);
 

@@ -18,7 +18,6 @@ enum {
 
 typedef enum term_kind { TERM_OR, TERM_AND, TERM_NOT, TERM_ANY, TERM_DURATION, TERM_SPAN } term_kind;
 
-/* A property of a span. */
 typedef enum span_value { SPAN_EXISTS, SPAN_ON_PATH, SPAN_DURATION, SPAN_SELF, SPAN_PATH } span_value;
 
 typedef enum comparison { LESS, AT_MOST, EQUAL, UNEQUAL, AT_LEAST, MORE } comparison;
@@ -102,7 +101,6 @@ static size_t on_path_size(const char *at)
     return (size_t)(at - begin);
 }
 
-/* Returns whether a word at a position begins a term about a request. */
 static bool begins_term(const char *at, size_t size)
 {
     return is_word(at, size, "request.duration") || on_path_size(at) > 0 ||

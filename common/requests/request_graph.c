@@ -161,9 +161,9 @@ static uint64_t lane_of(uint32_t place, uint32_t thread)
 /* ---- spans ---- */
 
 /*
- * error_ns is the time between the start and the end minus the measured duration. It is the sum of two times: the
- * difference of the time zones, which is a multiple of half an hour, and a delay of at most ZONE_DELAY_NS until the end
- * was logged. Because times and durations are rounded, error_ns may be up to ZONE_EARLY_NS smaller than this sum.
+ * error_ns is the sum of two times: the difference of the time zones, which is a multiple of half an hour, and a delay
+ * of at most ZONE_DELAY_NS until the end was logged. Because times and durations are rounded, error_ns may be up to
+ * ZONE_EARLY_NS smaller than this sum.
  */
 int64_t request_find_zone(int64_t error_ns)
 {
@@ -245,9 +245,9 @@ static uint64_t key_of(const graph *g, const request_event *e)
 }
 
 /*
- * Returns whether spans with an event's key nest. If the thread is known, an end belongs to the latest open begin,
- * because calls nest. Otherwise, it belongs to the first open begin, because several spans with the same key may run
- * side by side.
+ * Returns whether spans with an event's key nest. In a known thread, an end belongs to the latest open begin, because
+ * calls nest. Without a thread, an end belongs to the first open begin, because spans with the same key may run side by
+ * side.
  */
 static bool nests(const request_event *e)
 {
@@ -490,7 +490,6 @@ static bool is_explicit(const graph *g)
     return true;
 }
 
-/* Returns the index of a span's first event. */
 static uint32_t first_event(const request_span *s)
 {
     return s->begin != REQUEST_NONE ? s->begin : s->end;

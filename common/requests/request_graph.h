@@ -63,7 +63,7 @@ static inline uint64_t request_event_kind(const request_event *e)
     return (uint64_t)e->program << 32 | e->name;
 }
 
-/* Returns the maximum error in nanoseconds of a whole span's start. The rounding of time and duration causes it. */
+/* Returns the maximum error of a whole span's start in nanoseconds, due to the rounding of its time and duration. */
 static inline int64_t request_event_rounding(const request_event *e)
 {
     int64_t rounding_ns = 1000; /* rounding of the record's time; most records have microseconds */
@@ -92,7 +92,6 @@ typedef struct request_span {
     bool failed;
 } request_span;
 
-/* The kind of a step of the critical path. */
 typedef enum request_step_kind {
     REQUEST_SELF,    /* a span ran */
     REQUEST_EDGE,    /* the time between two events: a message, a queue, or program code that no span covers */
@@ -159,7 +158,7 @@ typedef struct request_graph {
 
 /*
  * Returns the difference between the time zones of a span's begin and end in nanoseconds: a multiple of half an hour,
- * or 0. error_ns is the time from the logged start to the start that the end and the measured duration imply.
+ * or 0. error_ns is the logged end minus the measured duration minus the logged start.
  */
 int64_t request_find_zone(int64_t error_ns);
 

@@ -210,8 +210,8 @@ static void find_layout(const request_reader *r, const nl_record *record, field_
 }
 
 /*
- * Returns whether two texts of the same size are equal. It is inline, because most texts are short, so a call would
- * take more time than the comparison.
+ * Returns whether two texts of the same size are equal. Inline, because a call would take more time than the comparison
+ * of a short text.
  */
 static inline bool equal_texts(const char *a, const char *b, size_t size)
 {
@@ -230,7 +230,7 @@ static inline bool equal_texts(const char *a, const char *b, size_t size)
     }
 }
 
-/* Returns the index of a text in a cache, which is a short hash. */
+/* Returns a short hash of a text, which is the index of the text in a cache. */
 static inline size_t cache_index(nl_string text)
 {
     uint64_t word = text.size;
@@ -288,13 +288,11 @@ static void find_fields(request_reader *r, const nl_record *record)
     find_layout(r, record, (field_layout *)r->found.layout);
 }
 
-/* Returns the record's first field with this use, or NULL. */
 static inline const nl_field *field_of(const found_fields *f, field_use use)
 {
     return f->layout->used[use] != 0 ? &f->record->fields[f->layout->used[use] - 1] : NULL;
 }
 
-/* Returns the record's field for an ID (an index), or NULL. */
 static inline const nl_field *id_of(const found_fields *f, size_t id)
 {
     return f->layout->ids[id] != 0 ? &f->record->fields[f->layout->ids[id] - 1] : NULL;

@@ -12,7 +12,7 @@ enum {
     SAMPLES_MAX = 1024,
     RULE_MIN = 10,    /* minimum number of rounds from which a rule is derived */
     ROUNDS_MANY = 3,  /* minimum mean number of rounds of an ID, to conclude that IDs are reused */
-    ROUNDS_ALONE = 8, /* this minimum if no ID has ended */
+    ROUNDS_ALONE = 8, /* the same minimum, if no ID has ended */
     USUAL_SHARE = 4,  /* a last event is usual if at least 1/USUAL_SHARE of all IDs end with it */
     RULE_PERCENT = 90,
 };

@@ -2,13 +2,11 @@
  * The connected clients of a daemon. The module selects the client to close when a new client connects and a limit is
  * reached.
  *
- * The table stores each client's address, the time when the daemon last received something useful from it, and whether
- * it is proven. A proven client has sent something useful, such as a record or a request. A daemon asks the table
- * before it accepts a client. If the table is full, it selects a client of the address that has the most clients. It
- * selects the unproven client that has been silent longest. If there are no unproven clients, it selects the proven
- * client that has been silent longest. A client whose bytes the daemon has not yet read is not silent. Therefore, the
- * table asks the kernel whether a client has unread bytes, and spares such a client once. An IPv6 network of 64 bits
- * counts as one address, because one host may use all of it.
+ * A proven client has sent something useful, such as a record or a request. A daemon asks the table before it accepts a
+ * client. If the table is full, the module selects a client of the address with the most clients: the unproven client
+ * that has been silent longest, or otherwise the proven client that has been silent longest. A client whose bytes the
+ * daemon has not yet read is not silent. Therefore, the module asks the kernel whether a client has unread bytes, and
+ * spares such a client once. An IPv6 network of 64 bits counts as one address, because one host may use all of it.
  *
  * Every operation takes constant time, so that the cost of an attacker's connections does not grow with their number.
  * The table owns the addresses and the order of their clients; the daemon owns the entries. Only one thread at a time
@@ -74,7 +72,6 @@ bool client_table_add(client_table *t, client_entry *e, const struct sockaddr *p
  */
 void client_table_heard(client_table *t, client_entry *e, int64_t now_ns);
 
-/* Removes the client. */
 void client_table_remove(client_table *t, client_entry *e);
 
 /* Replaces the entry of a client by an entry that is a member of another structure of the daemon. */

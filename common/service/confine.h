@@ -64,8 +64,8 @@ bool confine_programs(void);
 enum { CONFINE_CALL_SIZE = 40 };
 
 /*
- * Reports the next denied system call on standard error, and writes its name to name, for the daemon's log. Reports
- * each name once. Returns false if all denied calls were reported.
+ * Reports the next denied system call on standard error, and writes the name of the call to `name`, for the daemon's
+ * log. Reports each call once. Returns false if all denied calls were reported.
  */
 bool confine_report_refused(char name[CONFINE_CALL_SIZE]);
 

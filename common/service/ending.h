@@ -21,7 +21,7 @@ int64_t ending_left_ms(void);
 /* Makes the process remove pid_file, which may be NULL, and exit when the time is over. */
 void ending_enforce(const char *pid_file);
 
-/* Removes the file unless it contains the ID of another process, which was started in the meantime. */
+/* Removes the file if it contains the ID of this process. */
 void ending_remove_pid_file(const char *path);
 
 #endif

@@ -15,8 +15,8 @@ void inherited_find(void);
 size_t inherited_count(void);
 
 /*
- * Returns the first socket whose number is greater than `after` (0 at first) and that has this name. The name "*"
- * matches all sockets. Returns -1 if there are no more.
+ * Returns the next descriptor after `after` (0 at first) of a socket with this name. The name "*" matches all sockets.
+ * Returns -1 at the end.
  */
 int inherited_next(const char *name, int after);
 

@@ -1,6 +1,4 @@
-/*
- * Finds the kernel's tracefs. The module has no state. Call the functions from any thread.
- */
+/* Finds the kernel's tracefs. Any thread may call these functions. */
 #ifndef NETLOGGER_SERVICE_TRACEFS_MOUNT_H
 #define NETLOGGER_SERVICE_TRACEFS_MOUNT_H
 

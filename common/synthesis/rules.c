@@ -64,7 +64,7 @@ static const table *find_table(const nl_synthesis *s, const char *name, size_t s
 }
 
 /*
- * Reads a source with a conversion, such as program(X) or TABLE[X]. Sets the conversion of m. Returns X, which the
+ * Reads a source with a conversion, such as program(X) or TABLE[X]. Sets m->convert and m->table. Returns X, which the
  * caller frees. Returns NULL if the source is invalid.
  */
 static char *read_conversion(reading *r, making *m, const char *from)
