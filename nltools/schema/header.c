@@ -11,7 +11,7 @@ static void schema_append_literal(GString *out, const char *text)
 {
     g_string_append_c(out, '"');
     for (; *text != '\0'; text++)
-        if (*text == '"' || *text == '\\' || *text == '?') /* escape ? too, because ?? begins a trigraph */
+        if (*text == '"' || *text == '\\' || *text == '?') /* escape ?, because ?? begins a trigraph */
             g_string_append_printf(out, "\\%c", *text);
         else if (g_ascii_isprint(*text))
             g_string_append_c(out, *text);

@@ -39,7 +39,7 @@ static bool is_type(const char *name)
                                             g_str_has_prefix(name, "uint_") || strcmp(name, "max_align_t") == 0);
 }
 
-/* Appends `name` in lower or upper case. Replaces each byte that a C name cannot contain by _. */
+/* Appends `name` in lower or upper case. Replaces each byte that a C name cannot contain with _. */
 static void append_mangled(GString *out, const char *name, bool upper)
 {
     for (; *name != '\0'; name++) {
@@ -116,7 +116,7 @@ static void name_event(naming *n, schema_event *e)
 }
 
 /* Returns the name of a parameter for a field. The name must not hide a name that the macro in the function's body
- * uses. The caller frees it with g_free. */
+ * uses. The caller frees the name with g_free. */
 static char *parameter_name(const naming *n, const char *name)
 {
     GString *out = g_string_new(NULL);

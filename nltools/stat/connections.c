@@ -18,7 +18,7 @@
 
 enum { ADVICE_MAX = 10, ROWS_MAX = 100, SHARES_SHOWN = 3, RATES_MAX = 10 };
 
-/* Minimum share of the time of a cause that the report shows. */
+/* Causes with a smaller share of the time are not shown. */
 #define SHARE_MIN 0.005
 
 /* ---- output ---- */

@@ -6,7 +6,7 @@
 
 /*
  * Writes a plot of the requests of `count` lifelines to a file. If `t` is not NULL, also plots the throughput. Returns
- * false on failure.
+ * false and sets the error on failure.
  */
 bool plot_write(const char *path, const report_subject *subjects, int count, throughput *t);
 
