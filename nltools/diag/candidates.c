@@ -216,7 +216,7 @@ static double left_of(const visits *v, uint32_t index, const float *claimed)
 
 /*
  * Limits each cut to the visit's remaining time, because other findings may have claimed a part of the waits of a queue
- * or pause. Returns whether only visits in the sample have a cut.
+ * or pause. Returns whether the place has visits outside of the sample, and none of them has a cut.
  */
 static bool limit_cut(candidate *c, const visits *v, const place *p, const float *claimed)
 {

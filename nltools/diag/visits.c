@@ -276,8 +276,8 @@ static void add_path(kind *k, const request_graph *g, uint32_t number)
     }
 }
 
-/* Makes the shortest span of another program that contains a visit the parent of the visit, for visits without a
- * parent. */
+/* Sets the missing parents of a request's visits. The parent becomes the shortest span that is longer than the visit
+ * and contains the visit. */
 static void find_visits_around(visits *v, uint32_t first)
 {
     enum { VISITS_MAX = 512 };
@@ -311,7 +311,7 @@ static void add_side_edge(kind *k, const request_graph *g, uint32_t from, uint32
         add_visit(k->reader->result, &x);
 }
 
-/* Returns the event after which a parent called a child: its start, or the latest earlier end of a child. */
+/* Returns the event after which a parent called a child: the parent's start, or the latest end of an earlier child. */
 static uint32_t fork_of(const request_graph *g, uint32_t child)
 {
     const request_span *s = &g->spans[child], *p = &g->spans[s->parent];

@@ -279,8 +279,8 @@ static void print_zones(const report_subject *r)
 }
 
 /*
- * Prints the edges whose duration is always slightly more than a multiple of half an hour. The two events of such an
- * edge are probably in different time zones.
+ * Prints the edges whose minimum duration is a multiple of half an hour, plus at most 10 minutes. The two events of
+ * such an edge are probably in different time zones.
  */
 static void print_zones_of_edges(const report_subject *r)
 {

@@ -32,7 +32,7 @@ void series_widen(series *s, int64_t width_ns);
 
 /*
  * Returns a width in nanoseconds that divides a duration of span_ns into at most SERIES_ROWS_MAX intervals. The width
- * is a power of ten multiplied by 1, 2 or 5.
+ * is at least 1 ms, and is a power of ten multiplied by 1, 2 or 5.
  */
 int64_t series_nice_width_ns(double span_ns);
 

@@ -3,9 +3,8 @@
  * requests' time.
  *
  * A row is a span's name in one program, an edge between two events, a part of a span between two of its own events, or
- * a group of requests.
- * The shares of spans and edges on the critical paths add up to the time of all requests. The maximum numbers of rows,
- * values and examples limit the memory. Not thread-safe.
+ * a group of requests. The times of spans and edges on the critical paths add up to the time of all requests. The
+ * maximum numbers of rows, values and examples limit the memory. Not thread-safe.
  */
 #ifndef NLSTAT_TALLY_H
 #define NLSTAT_TALLY_H
@@ -84,7 +83,8 @@ enum { TALLY_ZONES_MAX = 16, TALLY_CACHE_SIZE = 1024 };
 
 typedef struct tally {
     size_t slowest_max;
-    uint64_t requests, failed, cut, left_out;
+    uint64_t requests, failed, cut,
+        left_out; /* requests; failed requests; requests measured early; times without a row */
     uint64_t doubtful, lossy, skewed, contradictory; /* requests with a request_doubt: any, records, clocks, times */
     request_problems problems;                       /* sums over all requests */
     tally_zone zones[TALLY_ZONES_MAX];
@@ -123,8 +123,9 @@ void tally_finish(tally *t);
 
 /*
  * Returns the number of requests that lack the event with which most requests begin or, if `last` is true, end. Sets
- * *name to this event. There must be at least one request. Steps may be optional. A request that ends with the end of a
- * span therefore counts as complete if all its spans have ended and this span is in the program that began the request.
+ * *name to this event. There must be at least one request. A request that ends with the end of a span counts as
+ * complete if all its spans have ended and this span is in the program that began the request, because the usual last
+ * step may be optional.
  */
 uint64_t tally_count_without(const tally *t, bool last, uint32_t *name);
 
