@@ -44,7 +44,7 @@ void columns_exclude(columns *c, const char *const *names)
                             GUINT_TO_POINTER(NO_COLUMN));
 }
 
-/* Returns whether a field's name shows that it is an ID or a result of the request. */
+/* Returns whether a field is an ID or a result of the request, according to its name. */
 static bool explains_nothing(nl_string name)
 {
     static const char *const whole[] = {"ts", "ph", "pid", "tid", "thread", "start", "end", "status", "seq", "nlevnt"};

@@ -15,7 +15,7 @@ bool connection_limits_find(findings *f, const connection_joins *j);
 
 /*
  * Adds to each finding the cause that limited the connections in most of its time. Replaces general advice about
- * windows, loss, policers and the reverse path by the advice for the connection that was limited longest.
+ * windows, loss, policers and the reverse path with the advice for the connection that was limited longest.
  */
 void connection_limits_add_evidence(findings *f, const connection_joins *j);
 

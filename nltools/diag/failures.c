@@ -7,7 +7,8 @@
 
 enum { FAILED_MIN = 5 };
 
-/* Returns whether the request's first span has failed or, if it has no spans, whether any record reports a failure. */
+/* Returns whether the longest span without a parent has failed or, if the request has no spans, whether any record
+ * reports a failure. */
 static bool has_failed(const visits *v, const request *q)
 {
     const visit *root = NULL;

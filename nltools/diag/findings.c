@@ -305,7 +305,8 @@ static double claim_with_same_cause(const search *s, const candidate *c)
     return sum;
 }
 
-/* Makes a finding from the candidate with the largest claim. Returns false if no candidate remains. */
+/* Makes a finding from the candidate with the largest claim. Returns false if no cause claims at least 3 % of the time.
+ */
 static bool take_best(search *s)
 {
     candidate *best = NULL;
@@ -361,7 +362,6 @@ static void change_claims(findings *f, const finding *x, int sign)
         f->claimed[n] += (float)sign * x->cut[n];
 }
 
-/* Keeps a small finding if sensors confirm its cause. */
 void findings_drop_small(findings *f)
 {
     for (guint i = f->list->len; i-- > 0;) {
@@ -412,7 +412,8 @@ static void exclude_cause(search *s, const finding *x)
 
 /*
  * Searches the places of each small finding again without its cause, which may hide a larger cause. A larger cause
- * replaces the small finding, which becomes its rival. Otherwise, the small finding remains.
+ * replaces the small finding. If both are at the same place, the small finding becomes a rival of the larger one.
+ * Without a larger cause, the small finding remains.
  */
 static void search_again(search *s)
 {

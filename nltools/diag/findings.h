@@ -53,7 +53,7 @@ typedef struct finding {
 typedef struct findings {
     const visits *visits;
     GPtrArray *list;   /* elements are finding; the largest comes first */
-    GPtrArray *tried;  /* char *: candidates that were rejected, for --explain */
+    GPtrArray *tried;  /* char *: texts about the candidates that have an effect, for --explain */
     uint32_t tests;    /* number of candidates that were tried */
     float *claimed;    /* for each visit, the time that findings claim */
     char *cannot_tell; /* reason why there is no verdict, and remedy; or NULL */
@@ -87,7 +87,7 @@ void finding_evidence(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* Returns whether the log would have shown a cause that affects one in eight visits of a place (power.c). */
 bool place_shows_causes(const findings *f, uint32_t place);
 
-/* Removes the findings below FINDING_MIN. */
+/* Removes the findings below FINDING_MIN whose causes no sensor confirms. */
 void findings_drop_small(findings *f);
 
 void find_failures(findings *f);

@@ -152,7 +152,8 @@ static char *text_time(int64_t time_ns)
     return g_strdup(text);
 }
 
-/* `f` are the findings in the alert's requests, and `x` is the finding that explains the alert; both may be NULL. */
+/* Prints an alert. `f` contains the findings in the alert's requests, and `x` is the finding that explains the alert.
+ * `f` and `x` may be NULL. */
 static void print_alert(const following *w, const watch_alert *a, const char *message, const findings *f,
                         const finding *x)
 {
@@ -365,7 +366,8 @@ static void wait_ns(int64_t duration_ns)
         program_pause();
 }
 
-/* Reads a source. If the source is a collector that is unreachable, tries again until a signal arrives. */
+/* Reads a source. If the source is a collector, connects again after each end of the connection, until a signal
+ * arrives. */
 static void read_source(following *w, const char *source)
 {
     int64_t pause_ns = REOPEN_NS;

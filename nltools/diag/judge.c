@@ -105,8 +105,8 @@ static bool is_mixture(const place *p)
     return false;
 }
 
-/* If most of the requests' time belongs to such mixtures, returns a text that explains this; otherwise, returns NULL.
- * The caller frees the text with g_free. */
+/* If most of the requests' time belongs to mixtures, returns a text that explains the mixtures; otherwise, returns
+ * NULL. The caller frees the text with g_free. */
 static char *reason_mixture(const visits *v)
 {
     double sum = 0;

@@ -29,7 +29,8 @@ typedef struct limit {
 
 /*
  * Makes a limit the cause of the findings that it explains. Returns whether the limit is felt in more than half of all
- * time. In this case, the limit also claims time that no finding claims.
+ * time. In this case, the limit also claims time that no finding claims. A limit of connections (with `parts`) claims
+ * this time from FINDING_MIN of all time.
  */
 bool limit_find(findings *f, const limit *l);
 

@@ -7,7 +7,8 @@
 
 #include "diag/sample.h"
 
-/* The wait of each visit, indexed by visit and freed with g_free; NULL if the mechanism does not apply. */
+/* The result of a search for a mechanism. `waits` contains the wait of each visit, indexed by visit; the caller frees
+ * the array with g_free. If the mechanism does not apply, `waits` is NULL. */
 typedef struct mechanism {
     float *waits;
     double claim_ns;   /* claimed time on critical paths */

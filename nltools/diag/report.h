@@ -33,8 +33,8 @@ void report_finding(const findings *f, const finding *x, const report_sources *s
 /* Returns a finding as a JSON object, which the caller owns. If `sources` is NULL, the object has no command. */
 struct json_object *report_finding_object(const findings *f, const finding *x, const report_sources *sources);
 
-/* Writes a self-contained HTML page, which contains pictures if nlv is installed. Returns false after reporting the
- * problem. */
+/* Writes a self-contained HTML page, which contains pictures if nlv is installed. Returns false and sets the error on
+ * failure. */
 bool report_html(const findings *f, const report_sources *sources, const char *path);
 
 /*

@@ -79,7 +79,6 @@ static sender sender_of(const visits *v, const visit *x, GHashTable *crossings)
     return (sender){received != NULL ? received->from : NULL, at->host, false};
 }
 
-/* Returns the senders of all visits, with the indices of visits. The caller frees the array with g_free. */
 sender *senders_find(const visits *v)
 {
     sender *senders = g_new0(sender, v->all->len + 1);

@@ -47,7 +47,7 @@ void series_free(series_set *s)
     g_free(s);
 }
 
-/* Halves the number of samples: replaces each pair of adjacent samples by their mean. */
+/* Halves the number of samples: replaces each pair of adjacent samples with their mean. */
 static void series_thin(sensor_series *s)
 {
     guint half = s->samples->len / 2;
