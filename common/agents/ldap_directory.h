@@ -1,5 +1,5 @@
 /*
- * The directory in LDAP. It has an entry for each agent and for each of the agent's sensors, with the object classes of
+ * A directory of agents in LDAP. Each agent and each of its sensors has an entry, with the object classes of
  * nlagent.schema.
  *
  *   nlURL=http://dpss1:14831,BASE                            nlAgent: nlHost, nlExpires

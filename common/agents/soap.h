@@ -1,11 +1,10 @@
 /*
  * SOAP 1.1 messages, document/literal wrapped, as nlagent.wsdl describes them.
  *
- * A message may come from any client. soap_read rejects a message that is not SOAP 1.1. It also rejects a DOCTYPE
- * declaration (which could declare entities), a processing instruction, elements nested deeper than 16, more than
- * 20,000 elements, more than 64 attributes of an element, and an attribute of more than 8 KiB. Its memory is bounded by
- * a small multiple of the message's size, which the caller limits. libxml2 loads no files or URLs. Any thread may call
- * these functions.
+ * A message may come from any client. soap_read rejects a message that is not SOAP 1.1, or that has a processing
+ * instruction or a DOCTYPE declaration, which could declare entities. A message may have at most 16 levels of elements,
+ * 20,000 elements, 64 attributes of an element, and 8 KiB in an attribute. Memory is bounded by a small multiple of the
+ * message's size, which the caller limits. libxml2 loads no files or URLs. Any thread may call these functions.
  */
 #ifndef NLAGENT_SOAP_H
 #define NLAGENT_SOAP_H

@@ -345,8 +345,7 @@ static void solve_host(correction *c, uint32_t number)
 }
 
 /*
- * Returns the priority of a host, which depends first on measurements against solved hosts, and then on messages in
- * both directions.
+ * Returns the priority of a host: first by measurements against solved hosts, and then by messages in both directions.
  */
 static uint64_t tie_of(const host *h)
 {

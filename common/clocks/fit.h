@@ -44,8 +44,8 @@ typedef struct fit_step {
 } fit_step;
 
 /*
- * Returns the correction, which the caller frees. It is empty if there are no bounds. Sorts the arrays by time, and may
- * overwrite bounds.
+ * Returns the correction, which the caller frees with fit_free. Without bounds, the correction is empty. Sorts the
+ * arrays by time, and may overwrite bounds.
  */
 fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count);
 

@@ -21,8 +21,8 @@
 #define REVERSE_PART 0.7
 
 /*
- * The first sequence numbers of both ends differ by at most this: the sender counts from its SYN if it has connected,
- * and the receiver counts the FIN.
+ * The first sequence numbers of both ends differ by at most this number: a sender that has connected counts from its
+ * SYN, and the receiver counts the FIN.
  */
 enum { SEQUENCE_DIFFERENCE_MAX = 2 };
 

@@ -1,7 +1,7 @@
 /*
  * Finds the connections that share a path: those between the same two addresses at the same time. For each pair of
- * addresses, the module computes the bytes that all its connections have carried up to a time. It assumes that the rate
- * of each connection is constant from its first to its last record.
+ * addresses, the module computes the bytes that all its connections have carried up to a time. The module assumes that
+ * the rate of each connection is constant from its first to its last record.
  */
 #include "config.h"
 

@@ -191,7 +191,7 @@ static bool chrome_read_foreign(json_fields *f, const nl_string members[MEMBER_C
     return json_take_members(f);
 }
 
-/* Reads an event. Returns false on failure; f->scan.error then has the reason. */
+/* Reads an event. Returns false and sets f->scan.error on failure. */
 static bool chrome_read_take_event(json_fields *f)
 {
     nl_string members[MEMBER_COUNT] = {0};

@@ -165,8 +165,8 @@ typedef struct importer_kind {
     void (*read)(importer *i, const char *data, size_t size, sink *s); /* whole records */
     void (*end)(importer *i, sink *s);                                 /* called after the last piece; may be NULL */
     /*
-     * Formats of directories have this function instead of the functions above. It reads the whole directory and drains
-     * the sink regularly. Returns false and sets the error on failure.
+     * Reads a whole directory and drains the sink regularly. Formats of directories have this function instead of the
+     * functions above. Returns false and sets the error on failure.
      */
     bool (*read_path)(const char *path, sink *s);
     bool (*detect_path)(const char *path);

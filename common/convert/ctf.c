@@ -4,9 +4,9 @@
  *
  * An event becomes a record. NL.EVNT is the event's name, LVL its level, HOST the hostname of the trace, and PROG the
  * procname of the context. The record's fields are the CPU from the packet context, and the fields of the event and its
- * contexts. The members of a structure are OUTER.INNER, an array is text such as [1,2], and an enumeration is its
- * label, or its value if it does not have exactly one label. Discarded events become a NetLogger.Lost record, whose
- * COUNT is their number.
+ * contexts. The members of a structure are OUTER.INNER. An array is text such as [1,2]. An enumeration with exactly one
+ * label is its label; any other enumeration is its value. Discarded events become a NetLogger.Lost record, whose COUNT
+ * is their number.
  */
 #include "config.h"
 
@@ -248,7 +248,7 @@ static void set_host(ctf_reader *r, const bt_stream *stream)
 }
 
 /*
- * Begins a record. `time` is NULL if the trace has no clock; all its records then get the time base_ns (see
+ * Begins a record. If `time` is NULL, because the trace has no clock, the record gets the time base_ns (see
  * import_about). Returns false after reporting an invalid time.
  */
 static bool begin_record(ctf_reader *r, const bt_clock_snapshot *time, const bt_stream *stream)
@@ -470,7 +470,7 @@ static void on_guarded_signal(int number)
     raise(number);
 }
 
-/* Reads a trace. Returns false if libbabeltrace2 failed; its memory is then lost. */
+/* Reads a trace. Returns false if libbabeltrace2 failed, which leaks its memory. */
 static bool read_trace_guarded(traces *t, const char *path)
 {
     if (sigsetjmp(before_end, 1) != 0) {

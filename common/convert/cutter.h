@@ -34,8 +34,8 @@ bool cutter_detect(cutter *c, bool now);
 
 /*
  * Finds the next piece, which is the first *size bytes of `in`. Returns the kind of the piece. The caller uses the
- * piece, then calls cutter_remove. Call cutter_detect first. `all` is true if no more bytes will arrive; the last piece
- * is then CUT_RECORDS.
+ * piece, and then calls cutter_remove. Call cutter_detect first. `all` is true if no more bytes will arrive. In this
+ * case, the last piece is CUT_RECORDS.
  */
 cut cutter_next(cutter *c, bool all, sink *s, size_t *size);
 

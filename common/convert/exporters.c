@@ -1,4 +1,4 @@
-/* The table of exporters. It is in its own file so that programs that only read do not link the exporters. */
+/* The table of exporters. The file is separate, so that programs that only read do not link the exporters. */
 #include "config.h"
 
 #include "record/format.h"

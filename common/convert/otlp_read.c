@@ -54,8 +54,8 @@ static bool otlp_read_detect(const char *data, size_t size)
 }
 
 /*
- * Returns the end of the request that begins at `at`. This is the position after the closing brace or, if the request
- * is damaged, the next line on which a request begins. Returns NULL if the end is not in the data.
+ * Returns the end of the request that begins at `at`: the position after the closing brace or, if the request is
+ * damaged, the next line on which a request begins. Returns NULL if the end is not in the data.
  */
 static const char *otlp_request_end(const char *at, const char *end)
 {

@@ -279,7 +279,7 @@ static void take_body(void *user, const nl_field *value)
 }
 
 /*
- * Sets the event from eventName, and adds the body. The body becomes fields, unless it only repeats the event, as in
+ * Sets the event from eventName, and adds the fields of the body, unless the body only repeats the event, as in
  * NetLogger's own logs. Returns false on an error.
  */
 static bool take_event(otlp_records *r, const otlp_value *event, const otlp_value *body)

@@ -1,6 +1,6 @@
 /*
- * The output of a conversion. It is standard output, or a file that replaces the old file when the new file is
- * complete. The functions print their errors. Only one thread at a time may use an output.
+ * The output of a conversion: standard output, or a file that replaces the old file when the new file is complete. The
+ * functions print their errors. Only one thread at a time may use an output.
  */
 #ifndef NETLOGGER_CONVERT_OUTPUT_H
 #define NETLOGGER_CONVERT_OUTPUT_H

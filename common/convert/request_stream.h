@@ -70,7 +70,7 @@ const nl_record *request_stream_span_record(request_stream *s, const stream_span
 
 /*
  * The functions share and unshare (see exporter_kind) of the exporters that use a stream. request_stream_share reads
- * the nlv configuration file drawing_path, unless it is NULL. It returns NULL after reporting an error.
+ * the nlv configuration file drawing_path, which may be NULL. Returns NULL after reporting an error.
  */
 void *request_stream_share(const char *drawing_path);
 void request_stream_unshare(void *shared);

@@ -126,10 +126,10 @@ extern const nl_option program_reading_options[], program_strict_options[];
 
 /*
  * A program that reads logs reports a source that cannot be read, or has no records, with exactly one message, and
- * prints no result without records. It calls
- * - program_has_records when it has read everything and before it prints a result
- * - program_count_records if it reads with its own decoder
- * - program_input_failed if it opens sources without program_log_open
+ * prints no result without records. The program calls
+ * - program_has_records after reading everything and before printing a result
+ * - program_count_records if the program reads with its own decoder
+ * - program_input_failed if the program opens sources without program_log_open
  */
 
 /*

@@ -637,8 +637,8 @@ static bool may_begin_again(const open_request *r, const request_event *event)
 }
 
 /*
- * Returns whether an event begins another request with the ID of r, which has then ended. Always returns false while
- * learning.
+ * Returns whether an event ends the request r, because the event begins another request with the same ID. Always
+ * returns false while learning.
  */
 static bool begins_again(assembler *a, const open_request *r, const request_event *event)
 {
@@ -688,7 +688,7 @@ static void note_group(assembler *a, open_request *r, uint32_t by)
 }
 
 /*
- * Returns whether the event of a record may belong to requests. Sets *first to whether it is the first event in
+ * Returns whether the event of a record may belong to requests. Sets *first to whether the event is the first in
  * options.events.
  */
 static bool selects_event(const assembler *a, const nl_record *record, bool *first)
@@ -741,8 +741,8 @@ static void append_event(assembler *a, open_request *r, const nl_record *record,
 
 /*
  * Advances the time of the log to the time of an event. If the event is more than AHEAD_NS ahead, the clock of its host
- * may be wrong. The time then advances only after AHEAD_COUNT consecutive events far ahead, or after two consecutive
- * events far ahead from different hosts.
+ * may be wrong. In this case, the time advances only after AHEAD_COUNT consecutive events far ahead, or after two
+ * consecutive events far ahead from different hosts.
  */
 static void advance(assembler *a, const request_event *event)
 {

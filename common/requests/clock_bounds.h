@@ -27,8 +27,8 @@ void clock_bounds_learn(clock_bounds *b, const nl_record *record, uint32_t host)
 void clock_bounds_set(clock_bounds *b, uint32_t host, int64_t error_ns);
 
 /*
- * Returns the maximum difference between the clocks of two hosts in nanoseconds, or CLOCK_BOUND_UNKNOWN. `b` may be
- * NULL; all clocks are then unknown.
+ * Returns the maximum difference between the clocks of two hosts in nanoseconds, or CLOCK_BOUND_UNKNOWN. If `b` is
+ * NULL, all clocks are unknown.
  */
 int64_t clock_bounds_between(const clock_bounds *b, uint32_t host, uint32_t other);
 

@@ -305,8 +305,8 @@ static uint32_t event_of(const critical_path *p, uint32_t node)
 }
 
 /*
- * Returns whether the time between a parent's node and a child on another host or in another program is an edge (a
- * message), and not work of the parent.
+ * Returns whether the time between a parent's node and a child is a message between programs, and not work of the
+ * parent.
  */
 static bool is_message(const critical_path *p, uint32_t parent, uint32_t child, uint32_t parent_node)
 {

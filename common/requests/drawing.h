@@ -1,6 +1,6 @@
 /*
- * A drawing defines how programs draw and measure a log. It names the events that are the steps of lifelines, the
- * fields that are loadlines, and the events that are points. Programs infer a drawing from a log (infer.h) or read it
+ * A drawing defines how programs draw and measure a log: the events that are the steps of lifelines, the fields that
+ * are loadlines, and the events that are points. Programs infer a drawing from a log (infer.h) or read it
  * from a file:
  *
  *   [view]
@@ -22,8 +22,8 @@
  *
  * events= lists the events in order. id= lists the fields that identify a request. color= is the field whose values get
  * different colours. HOST means the host of a request that the fewest requests visit. If events have the same ID in
- * different fields, join the names of these fields by |, as in EV.PID|NEXT.PID. The ID of a record is then the value of
- * the first of these fields that the record has. With again=true, each occurrence of the first event begins a new
+ * different fields, join the names of these fields by |, as in EV.PID|NEXT.PID. The ID of a record is the value of the
+ * first of these fields that the record has. With again=true, each occurrence of the first event begins a new
  * request, even if its ID is not new.
  *
  * rate=true draws the sum of the field's values per second. If a record has a duration, its value is spread over that
@@ -134,8 +134,8 @@ drawing *drawing_parse(const char *text);
 drawing *drawing_copy(const drawing *d);
 
 /*
- * Returns whether a drawing can be written and read back. It cannot if, for example, two lifelines have the same name
- * or a lifeline has fewer than two events. Sets the error in that case.
+ * Returns whether a drawing can be written and read back. Otherwise, sets the error. For example, two lifelines must
+ * not have the same name, and a lifeline must have at least two events.
  */
 bool drawing_check(const drawing *d);
 

@@ -162,8 +162,8 @@ static bool is_measure(const char *name)
 
 /*
  * Sets `excluded` for the fields that are not IDs: fields with names of measurements, and fields with fractional
- * numbers unless their names end with "ID". If records name threads, also excludes process IDs, because requests are
- * then the spans of threads.
+ * numbers unless their names end with "ID". If records name threads, also excludes process IDs, because the spans of
+ * threads are requests.
  */
 static void find_excluded(inference *in)
 {

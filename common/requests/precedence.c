@@ -532,8 +532,8 @@ static bool is_before(const precedence *p, guint first, guint second)
 }
 
 /*
- * Returns whether an event of the role of event a may cause an event of the role of event b, because one role calls the
- * other, or b's role waits for a's role.
+ * Returns whether the role of event a may cause events of the role of event b: one role calls the other, or the role of
+ * b waits for the role of a.
  */
 static bool are_joined(const precedence *p, guint a, guint b)
 {
@@ -555,7 +555,7 @@ static void find_heard(const precedence *p, heard_table heard)
 
 /*
  * Returns whether `cause` is a new cause of `effect`. An earlier event of the effect's role may already depend on the
- * cause's role. In this case, the cause is new only if it always follows that earlier event.
+ * cause's role. In this case, the cause is new only if the cause always follows that earlier event.
  */
 static bool is_news(const precedence *p, heard_table heard, guint cause, guint effect)
 {

@@ -10,8 +10,8 @@
  * roles of one caller are an exception. The second role waits for the first if the first role always ends before the
  * second begins, and the time between them varies less than the time since the caller's last event. If a request visits
  * one role on several hosts, always one after another, each visit waits for the previous visit. Spans of two names run
- * side by side if they often overlap in one thread and neither contains the other. In that case, a span of one name is
- * never part of a span of the other name, even if it is within that span by chance.
+ * side by side if they often overlap in one thread and neither contains the other. Spans of two such names are never
+ * part of each other, even if one span contains the other by chance.
  *
  * Memory is bounded: PRECEDENCE_EVENTS_MAX event names and PRECEDENCE_ROLES_MAX roles; further names and roles have no
  * edges. Only one thread at a time may use a precedence.
@@ -33,8 +33,8 @@ precedence *precedence_new(const event_names *names);
 void precedence_free(precedence *p); /* NULL is allowed */
 
 /*
- * Learn which events occur together in requests. This finds requests with lost records, from which the module would
- * learn a wrong order. First, pass all requests to precedence_learn_kinds. Then call precedence_settle_kinds, which
+ * Learn which events occur together in requests, to find requests with lost records, from which the module would learn
+ * a wrong order. First, pass all requests to precedence_learn_kinds. Then call precedence_settle_kinds, which
  * returns whether records were lost. Finally, pass only the requests that lack no event (precedence_count_missing) to
  * precedence_learn. Without these calls, no records count as lost.
  */

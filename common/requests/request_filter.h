@@ -4,7 +4,7 @@
  *   request.duration > 50ms && any(STATUS >= 500)
  *   span("Query").self > 10ms || span("Query") on critical path
  *
- * The terms are combined as in expressions on records (doc/expressions.md). They are true in the following cases:
+ * The terms are combined as in expressions on records (doc/expressions.md). A term is true in the following cases:
  * - request.duration with a comparison: the request's duration satisfies the comparison
  * - any(EXPRESSION): at least one record of the request matches the expression
  * - span("NAME"): the request has a span whose name matches the fnmatch(3) pattern NAME

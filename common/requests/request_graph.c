@@ -607,8 +607,7 @@ static void break_cycles(graph *g)
 }
 
 /*
- * Extends a span to the start or end of its parent or child (`other`), if the record of this start or end of the span
- * is missing.
+ * Extends a span, if the record of its start or end is missing, to the start or end of its parent or child (`other`).
  */
 static void extend_span(request_span *s, const request_span *other)
 {

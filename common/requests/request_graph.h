@@ -26,8 +26,8 @@
 #define REQUEST_NONE UINT32_MAX
 
 /*
- * Maximum distance in nanoseconds of the begins and ends of events from 1970. It ensures that differences of times do
- * not overflow.
+ * Maximum distance in nanoseconds of the begins and ends of events from 1970, so that differences of times do not
+ * overflow.
  */
 #define REQUEST_TIME_MAX (INT64_MAX / 2 - INT64_C(1000000000000000))
 
@@ -168,10 +168,10 @@ void request_graph_free(request_graph *g); /* NULL is allowed */
 
 /*
  * Builds the graph of one request from at least one event. The times of the events must be within REQUEST_TIME_MAX. The
- * events may be in any order; the function sorts them. They must stay valid while the graph is used. If `edges` is
- * NULL, only explicit parents join programs. If the duration in an end event proves that the begin event is in another
- * time zone, the function corrects the begin by a multiple of half an hour. If `clocks` is NULL, nothing is known about
- * the hosts' clocks.
+ * events may be in any order; the function sorts them. The events must stay valid while the graph is used. If `edges`
+ * is NULL, only explicit parents join programs. If the duration in an end event proves that the begin event is in
+ * another time zone, the function corrects the begin by a multiple of half an hour. If `clocks` is NULL, nothing is
+ * known about the hosts' clocks.
  */
 void request_graph_build(request_graph *g, request_event *events, size_t count, const struct precedence *edges,
                          const clock_bounds *clocks);

@@ -1,6 +1,7 @@
 /*
  * An allowance that grows with time, such as the number of records that a client may send (max-rate), or the work that
- * a client may cause. It accumulates at most the growth of one second. Only one thread at a time may use an allowance.
+ * a client may cause. An allowance accumulates at most the growth of one second. Only one thread at a time may use an
+ * allowance.
  */
 #ifndef NETLOGGER_SERVICE_ALLOWANCE_H
 #define NETLOGGER_SERVICE_ALLOWANCE_H

@@ -97,7 +97,7 @@ static void address_unlink(client_table *t, client_address *a)
 
 /* ---- addresses ---- */
 
-/* Writes the key of an address. Returns whether it is a Unix socket. */
+/* Writes the key of an address. Returns whether the address belongs to a Unix socket. */
 static bool address_key(const struct sockaddr *peer, unsigned char key[KEY_SIZE])
 {
     memset(key, 0, KEY_SIZE);

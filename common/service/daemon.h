@@ -1,6 +1,6 @@
 /*
  * Runs a daemon in the background. daemon_detach forks. The parent waits until the child calls daemon_ready or exits.
- * It then exits with status 0 or with the child's status, so that the user sees problems at the start. Call
+ * Then, the parent exits with status 0 or with the child's status, so that the user sees problems at the start. Call
  * daemon_detach before starting threads.
  */
 #ifndef NETLOGGER_SERVICE_DAEMON_H

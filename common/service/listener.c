@@ -51,7 +51,7 @@ static bool failed(const char *url)
     return false;
 }
 
-/* Returns a new non-blocking socket that is bound, and listens if it is a stream. Returns -1 with errno on failure. */
+/* Returns a new bound non-blocking socket. A stream socket also listens. Returns -1 with errno on failure. */
 static int bind_and_listen(const struct sockaddr *address, socklen_t size, int type)
 {
     int fd = socket(address->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

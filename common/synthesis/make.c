@@ -59,8 +59,8 @@ static size_t parse_hexadecimal(nl_string digits, unsigned char *bytes, size_t c
 }
 
 /*
- * Converts the hexadecimal bytes that the kernel logs to an address. They are the 4 or 16 bytes of an address, or the
- * 28 bytes of a socket's address.
+ * Converts the hexadecimal bytes that the kernel logs to an address: the 4 or 16 bytes of an address, or the 28 bytes
+ * of a socket's address.
  */
 static value convert_address(nl_synthesis *s, const making *m, value v)
 {

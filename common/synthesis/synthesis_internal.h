@@ -116,7 +116,7 @@ typedef enum role {
     ROLE_OF
 } role;
 
-/* The carrier of a request. It consists of a kind, such as a thread, and the field that identifies the carrier. */
+/* The carrier of a request: a kind, such as a thread, and the field that identifies the carrier. */
 typedef struct carrier {
     value kind;
     unsigned field;
@@ -233,8 +233,8 @@ bool rules_read(nl_synthesis *s, const nl_sections *sections);
 void rules_free(nl_synthesis *s);
 
 /*
- * Functions of queue.c. `maker` is the rule that derived the record; the record then immediately goes to later rules.
- * If `maker` is NULL, the record waits.
+ * Functions of queue.c. A record that the rule `maker` has derived goes to later rules immediately. If `maker` is NULL,
+ * the record waits.
  */
 void queue_take(nl_synthesis *s, const nl_record *record, const rule *maker);
 event *event_hold(event *e);
