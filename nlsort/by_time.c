@@ -65,7 +65,8 @@ static size_t memory_of_cache(void)
 /*
  * Returns whether nlsort reads the files again for each part of the result instead of writing runs. This is faster if
  * three conditions hold: the list of lines fits into memory, the result has at most SHARES_MAX parts, and the files
- * stay in the kernel's cache. It also requires an unlimited address space. `total` is the size of the files in bytes.
+ * stay in the kernel's cache. Reading the files again also requires an unlimited address space. `total` is the size of
+ * the files in bytes.
  */
 static bool should_refer(size_t total, size_t memory)
 {

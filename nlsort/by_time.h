@@ -25,7 +25,7 @@ typedef struct by_time {
 
 typedef enum by_time_result {
     BY_TIME_DONE,
-    BY_TIME_DISORDERED, /* a log was not sorted; by_time.c has reported this */
+    BY_TIME_DISORDERED, /* a log was not sorted, which by_time.c has reported */
     BY_TIME_DAMAGED,    /* a file was truncated during the sort; the caller must discard the output */
 } by_time_result;
 

@@ -10,7 +10,7 @@
 
 #include "clocks/correction.h"
 
-/* The settings from fix_clocks_options. Initialize the structure with zeros. Free it with fix_options_free. */
+/* The settings from fix_clocks_options. Initialize the structure with zeros; fix_options_free frees its memory. */
 typedef struct fix_options {
     bool asked; /* --fix-clocks was given */
     correction_options what;
@@ -36,7 +36,6 @@ fix_clocks *fix_clocks_read(const fix_options *options, input_settings *settings
 /* Returns the next corrected record, which is valid until the next call, or NULL at the end. */
 const nl_record *fix_clocks_next(fix_clocks *f);
 
-/* Frees the object; `f` may be NULL. */
 void fix_clocks_free(fix_clocks *f);
 
 #endif

@@ -219,7 +219,7 @@ static void *read_file(void *argument)
 
 /* ---- writing ---- */
 
-/* Sorted lines that have not been written yet. They begin at index `first`. */
+/* Sorted lines that have not been written yet, from index `first` on. */
 typedef struct waiting {
     line_list list;
     line_list spare;

@@ -206,8 +206,8 @@ static filling *filling_of(const gathering *g, uint64_t ticket)
 }
 
 /*
- * Passes the next share to the sink if the share is complete. Returns whether it has passed a share. The caller must
- * hold the lock; the function releases the lock while the sink runs.
+ * Passes the next share to the sink if the share is complete. Returns whether a share was passed. The caller must hold
+ * the lock; the function releases the lock while the sink runs.
  */
 static bool gather_pass_on_whole(gathering *g)
 {

@@ -27,7 +27,7 @@ bool key_is_time(const key *k);
 
 /*
  * Appends the encoded key of a record to `out`. The order of encoded keys under memcmp is the order of their records. A
- * key comes before a longer key that begins with it.
+ * key comes before a longer key that begins with the same bytes.
  */
 void key_encode(const key *k, const nl_record *record, nl_buffer *out);
 

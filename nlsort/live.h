@@ -14,7 +14,8 @@
 typedef struct live {
     input_settings *settings;
     int64_t window_ns;
-    size_t memory; /* maximum memory for records in bytes; beyond it, the oldest records are written early */
+    size_t memory; /* maximum memory for records in bytes; if the records need more, the oldest records are written
+                    * early */
     bool follow;   /* wait at the end of files */
     char **files;
     size_t file_count;

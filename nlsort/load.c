@@ -376,8 +376,7 @@ static bool load_add_lines(joining *j, const part *p, size_t *count)
 }
 
 /*
- * Adds the lines of all parts. Returns false if the memory is used up. The last line may have no newline yet; it stays
- * unfinished.
+ * Adds the lines of all parts. Returns false if the memory is used up. A last line without a newline stays unfinished.
  */
 static bool load_join(joining *j)
 {

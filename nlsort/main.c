@@ -233,7 +233,6 @@ static void put_text(result *r, const char *text, size_t size, const nl_scanned_
         fail_writing(r);
 }
 
-/* Writes a line of the general sort. */
 static void put_line(result *r, const char *line, size_t size)
 {
     size_t stored = size - 1 < NL_LINE_LONGEST ? size - 1 : NL_LINE_LONGEST;

@@ -2,9 +2,9 @@
  * Sorts the lines of a table by time. Lines with equal times keep their order (the sort is stable).
  *
  * If the lines are nearly in order, such as in a collector's file, the module sorts each piece in the processor's
- * cache, and merges pieces that overlap. Otherwise, it distributes the lines by the first digit of their times, and
- * sorts each group in the cache. If a group is too large, the module sorts all lines with a radix sort that begins with
- * the least significant digit. The duration of that sort does not depend on the distribution of the times.
+ * cache, and merges pieces that overlap. Otherwise, the module distributes the lines by the first digit of their times,
+ * and sorts each group in the cache. If a group is too large, the module sorts all lines with a radix sort that begins
+ * with the least significant digit. The duration of that sort does not depend on the distribution of the times.
  */
 #ifndef NLSORT_ORDER_H
 #define NLSORT_ORDER_H

@@ -40,7 +40,7 @@ static void escape(nl_buffer *line)
     *line = escaped;
 }
 
-/* Returns the original bytes of an escaped line. The caller frees them. */
+/* Returns the original bytes of an escaped line. The caller frees the result. */
 static nl_buffer unescape(const char *from, const char *end)
 {
     nl_buffer bytes = {0};

@@ -1,6 +1,6 @@
 /*
- * The lines of a sort whose output is blocks. Such a line (a packed line) contains a record and ends with a newline, so
- * that the other modules handle it like a line of text. A packed line is one of the following:
+ * The lines of a sort whose output is blocks. Each line (a packed line) contains a record and ends with a newline, so
+ * that the other modules handle packed lines like lines of text. A packed line is one of the following:
  * - a moved record (record/block_move.h), from a block
  * - a record that nl_record_pack has encoded, from any other input
  * - such an encoded record with escaped newlines, if its size is NL_LINE_LONGEST or more

@@ -73,16 +73,15 @@ enum { TABLE_LINE_COST = 2 * sizeof(nl_scanned_line) };
 /* Returns the number of bytes of memory that are used, including the memory for sorting. */
 size_t table_size(const table *t);
 
-/* Returns whether the table is full. */
 bool table_is_full(const table *t);
 
 /* Appends a copy of a record's line. `line` does not include the newline. */
 void table_add(table *t, int64_t time_ns, nl_string line);
 
 /*
- * table_add_moved adds a line of `size` bytes that the caller has written at the end of the text. It appends a newline
- * to the text, and the line to lists[0], in which the caller has reserved memory. table_add_lines then appends the
- * lines of lists[0] from index `first` to the table.
+ * table_add_moved adds a line of `size` bytes that the caller has written at the end of the text. The function appends
+ * a newline to the text, and the line to lists[0], in which the caller has reserved memory. table_add_lines then
+ * appends the lines of lists[0] from index `first` to the table.
  */
 void table_add_moved(table *t, int64_t time_ns, size_t size);
 void table_add_lines(table *t, size_t first);

@@ -1,6 +1,6 @@
 /*
  * Removes repeated lines from lines that are sorted by time. Lines with equal times form a group; the module sorts each
- * group by text. It sorts a group that does not fit into memory in runs on disk. Only one thread at a time may use a
+ * group by text. If a group does not fit into memory, the module uses runs on disk. Only one thread at a time may use a
  * unique.
  */
 #ifndef NLSORT_UNIQUE_H

@@ -2,11 +2,11 @@
  * The harness that all sides of bench/log share. The harness measures the times of single calls and of bursts. The
  * header is both C and C++.
  *
- * A side is a small program. It includes this header and defines side_open, one and side_close; its main returns
- * measure_main(argc, argv). The compiler inlines one() into the loops of this header, so that the measured time equals
- * the time of a call in a real program.
+ * A side is a small program that includes this header and defines side_open, one and side_close. The side's main
+ * returns measure_main(argc, argv). The compiler inlines one() into the loops of this header, so that the measured time
+ * equals the time of a call in a real program.
  *
- * A side that cannot be built here defines MEASURE_MISSING as the reason before it includes this header. It then needs
+ * A side that cannot be built here defines MEASURE_MISSING as the reason before it includes this header, and then needs
  * only main.
  *
  *   SIDE calls EVENTS PATH     one thread: bursts, single calls, then EVENTS events without a pause

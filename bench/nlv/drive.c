@@ -43,8 +43,8 @@ static double now_s(void)
 }
 
 /*
- * Returns this thread's processor time. On an idle machine, this is the time of a frame, except that it excludes the
- * thread that helps to draw (beside.h).
+ * Returns this thread's processor time. On an idle machine, this is the time of a frame without the work of the thread
+ * that helps to draw (beside.h).
  */
 static double spent_s(void)
 {

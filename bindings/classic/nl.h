@@ -1,7 +1,7 @@
 /*
  * The C interface of NetLogger 3 and 4 (2003 to 2012), implemented with this library. Programs that include "nl.h",
- * "nl_log.h", "nltransfer.h" or "nlsumm.h" compile unchanged with -I$(includedir)/netlogger/classic. Link them with
- * -lnetlogger-classic -lnetlogger.
+ * "nl_log.h", "nltransfer.h" or "nlsumm.h" compile unchanged with -I$(includedir)/netlogger/classic. Link these
+ * programs with -lnetlogger-classic -lnetlogger.
  *
  *   NL_log_T log = NL_open(NULL);
  *   NL_write(log, NL_LVL_INFO, "write.data", "size=l file=s", 49332LL, "a.dat");
@@ -99,7 +99,10 @@ const char *NL_get_level_name(NL_level_t level);
  */
 char *NL_get_ipaddr(void);
 
-/* Set *id to a new random UUID, which the caller frees with free(3). Return its length in bytes, or -1 on failure. */
+/*
+ * Set *id to a new random UUID, which the caller frees with free(3). Return the UUID's length in bytes, or -1 on
+ * failure.
+ */
 int NL_get_guid(char **id);
 int NL_get_someid(char **id);
 

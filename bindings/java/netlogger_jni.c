@@ -2,9 +2,9 @@
  * The native part of the Java binding, which defines the functions that Native.java declares. This shared library
  * contains NetLogger's library, so that the jar needs no other files of this project.
  *
- * Texts are passed as UTF-8 bytes, because JNI strings cannot represent all of them. If memory runs out, or opening a
- * log or reading fails, these functions throw an exception. For other failures, they return a value, and the Java code
- * throws the exception.
+ * Texts are passed as UTF-8 bytes, because JNI strings cannot represent every text. If memory runs out, or opening a
+ * log or reading fails, these functions throw an exception. For other failures, the functions return a value, and the
+ * Java code throws the exception.
  */
 #include <netlogger.h>
 

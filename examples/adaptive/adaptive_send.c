@@ -12,7 +12,7 @@
  *
  * Several times per second, nlkernel live applies the rules of adaptive.rules to the kernel's events and writes a
  * RetransmitRate record with the field RATE. If RATE is above RETRANSMITS_MAX, the program halves its rate; if RATE is
- * 0, the program raises its rate by a tenth. It logs its rate as SendRate.
+ * 0, the program raises its rate by a tenth. The program logs its rate as SendRate.
  */
 #include <netlogger.h>
 

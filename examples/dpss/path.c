@@ -88,7 +88,7 @@ static path_packet *pop(path *p)
 
 /* ---- packets ---- */
 
-/* Returns the time at which the link will have sent the packet, or INT64_MIN if its buffer is full. */
+/* Returns the time at which the link will have sent the packet, or INT64_MIN if the link's buffer is full. */
 static int64_t send_at(path *p, size_t size, int64_t now_ns)
 {
     const path_settings *s = &p->settings;

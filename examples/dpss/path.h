@@ -54,7 +54,7 @@ bool path_put(path *p, const void *bytes, size_t size, int64_t now_ns);
 /* Returns the time at which the next packet arrives, or INT64_MAX if the path is empty. */
 int64_t path_next_ns(const path *p);
 
-/* Returns the next packet that has arrived at or before now_ns, or NULL. The caller frees it. */
+/* Returns the next packet that has arrived at or before now_ns, or NULL. The caller frees the packet. */
 path_packet *path_take(path *p, int64_t now_ns);
 
 path_counts path_count(const path *p);

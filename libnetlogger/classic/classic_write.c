@@ -1,6 +1,6 @@
 /*
- * The writing functions of the classic interface: they convert a call to a record and put it into the calling thread's
- * ring.
+ * The writing functions of the classic interface. Each function converts its arguments to a record, and puts the record
+ * into the calling thread's ring.
  */
 #include "config.h"
 
@@ -93,8 +93,8 @@ static void join_lines(nl_scratch *s)
 }
 
 /*
- * Decodes the line's fields into the record, or stores the whole line in the field MSG if it is invalid, for example
- * because of a second DATE.
+ * Decodes the line's fields into the record, or stores the whole line in the field MSG if the line is invalid, for
+ * example because of a second DATE.
  */
 static void read_line(nl_scratch *s)
 {

@@ -1,6 +1,6 @@
 /*
  * The classic interface: the interface of the NetLogger toolkit (1998 to 2004), implemented with this library. Programs
- * written for that toolkit compile unchanged; link them with -lnetlogger.
+ * written for that toolkit compile unchanged; link these programs with -lnetlogger.
  *
  *   NLhandle *log = NetLoggerOpen("testProg", NULL, NL_ENV);
  *   NetLoggerWrite(log, "WriteData", "", "SEND.SZ=%ld", size);
@@ -15,9 +15,9 @@
  * Events. keyword is the name of the event (NL.EVNT). Fields may follow the name ("DPSS_START A=1"). const_fmt, despite
  * its name, is text of the form NAME=value ..., which the library uses unchanged; NULL or "" adds nothing. variable_fmt
  * is a printf(3) format for more fields; its arguments follow. If variable_fmt has the form "A=%d B=%s", each argument
- * stays within its field, even if it contains spaces or '='. The library searches the result of any other format, such
- * as "%s", for fields: a value ends at the next NAME=. Words outside fields become the field MSG. Fields named LVL,
- * HOST and PROG set the level, host and program of the record. The default level is Usage.
+ * stays within its field, even if the argument contains spaces or '='. The library searches the result of any other
+ * format, such as "%s", for fields: a value ends at the next NAME=. Words outside fields become the field MSG. Fields
+ * named LVL, HOST and PROG set the level, host and program of the record. The default level is Usage.
  *
  * Do not call these functions in signal handlers, because they may allocate memory. NL_EVENT (event.h) is safe there. A
  * call that interrupts another call of the same thread is rejected and counted as lost.
@@ -29,7 +29,8 @@
  * handle means that logging is off. The functions have no format attribute, because old programs pass "" and variables
  * as formats.
  *
- * A program may include both headers. Both define NL_OK with the same value. NL_OFF has the value from netlogger.h.
+ * A program may include this header and <netlogger.h>. NL_OFF then has the value from <netlogger.h>; NL_OK has the same
+ * value in both headers.
  */
 #ifndef NETLOGGER_CLASSIC_H
 #define NETLOGGER_CLASSIC_H
@@ -90,8 +91,8 @@ typedef enum {
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpen(const char *program_name, const char *url, int flags);
 
 /*
- * Opens a log to a file descriptor. The caller owns the descriptor; NetLoggerClose does not close it. Returns the same
- * values as NetLoggerOpen.
+ * Opens a log to a file descriptor. The caller owns the descriptor; NetLoggerClose does not close the descriptor.
+ * Returns the same values as NetLoggerOpen.
  */
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpenFd(const char *program_name, int fd, int flags);
 
@@ -102,8 +103,8 @@ NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpenFd(const char *program_name, int f
 NETLOGGER_CLASSIC_API int NetLogOpen(const char *hostname, int port);
 
 /*
- * Writes an event to a log that nl_open opened. data is the text of its fields, such as "SEND.SZ=49332 FILE=a", or
- * NULL. Returns the same values as NetLoggerWrite. Thread-safe.
+ * Writes an event to a log that nl_open opened. data is the text of the event's fields, such as "SEND.SZ=49332 FILE=a",
+ * or NULL. Returns the same values as NetLoggerWrite. Thread-safe.
  */
 NETLOGGER_CLASSIC_API int NetLoggerWriteText(struct nl_log *log, const char *keyword, const char *data);
 
@@ -165,16 +166,17 @@ NETLOGGER_CLASSIC_API int NetLoggerFastWrite(NL_Handle *handle, const char *keyw
                                              ...) __asm__("NetLoggerOldWrite");
 
 /*
- * Sets the level of the handle. The functions with a parameter lvl write only if lvl is at most log_level. They write
- * nothing while log_level is 0 or less; it is 0 at first. The functions without lvl ignore the handle's level.
+ * Sets the level of the handle. The functions with a parameter lvl write only if lvl is at most log_level. These
+ * functions write nothing while log_level is 0 or less; log_level is 0 at first. The functions without lvl ignore the
+ * handle's level.
  */
 NETLOGGER_CLASSIC_API void NetLoggerSetLevel(NL_Handle *handle, int log_level);
 
 /*
  * Set the fields (NAME=value ...) that precede the fields of each event of the handle, or of all handles. The text is
- * copied and replaces the previous text; "" removes it. NetLoggerSetTag returns 1, or 0 if handle is NULL.
- * NetLoggerSetGlobalTag returns 0. If memory runs out, both functions return -1 and keep the previous text. As in the
- * original toolkit, NULL removes the tag of a handle and does not change the global tag.
+ * copied and replaces the previous text; "" removes the previous text. NetLoggerSetTag returns 1, or 0 if handle is
+ * NULL. NetLoggerSetGlobalTag returns 0. If memory runs out, both functions return -1 and keep the previous text. As in
+ * the original toolkit, NULL removes the tag of a handle and does not change the global tag.
  */
 NETLOGGER_CLASSIC_API int NetLoggerSetTag(NL_Handle *handle, const char *tag);
 NETLOGGER_CLASSIC_API int NetLoggerSetGlobalTag(const char *tag);

@@ -164,8 +164,9 @@ static void apply(nl_log *log, nl_activation *activation, const char *text)
 /* ---- the file ---- */
 
 /*
- * Returns the first FILE_MAX bytes of the file with a final NUL; the caller frees them. NULs in the file become spaces.
- * Sets *seen to the file's state. Returns NULL if the file cannot be opened or is not regular, or memory runs out.
+ * Returns the first FILE_MAX bytes of the file with a final NUL; the caller frees the bytes. NULs in the file become
+ * spaces. Sets *seen to the file's state. Returns NULL if the file cannot be opened or is not regular, or memory runs
+ * out.
  */
 static char *read_file(const char *path, struct stat *seen)
 {

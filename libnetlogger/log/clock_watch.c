@@ -204,7 +204,7 @@ static void clock_watch_detect_step(nl_log *log, int64_t now_ns)
 
 /*
  * Returns whether the writer thread runs. If a log that is being closed has no thread, it cannot write records, because
- * that would start the thread.
+ * a record would start the thread.
  */
 static bool is_running(nl_log *log)
 {

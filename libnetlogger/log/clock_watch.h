@@ -22,13 +22,13 @@ typedef struct nl_clock_watch nl_clock_watch;
  */
 void nl_clock_watch_begin(nl_log *log);
 
-/* Writes the records that are due. Only the writer thread calls it. */
+/* Writes the records that are due. Only the writer thread calls this function. */
 void nl_clock_watch_look(nl_log *log);
 
-/* Writes the remaining records when the log is closed. Only the writer thread calls it. */
+/* Writes the remaining records when the log is closed. Only the writer thread calls this function. */
 void nl_clock_watch_finish(nl_log *log);
 
-/* Call it in the child after fork. `watch` may be NULL. */
+/* Call this function in the child after fork. `watch` may be NULL. */
 void nl_clock_watch_after_fork(nl_clock_watch *watch);
 
 void nl_clock_watch_free(nl_clock_watch *watch);

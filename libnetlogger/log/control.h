@@ -77,7 +77,7 @@ nl_status nl_control_do(nl_log *log, nl_control_origin origin, const char *text,
  */
 nl_status nl_control_undo(nl_log *log, const nl_activation *activation, const char *command);
 
-/* Reports counts that have changed, at most every 10 seconds. Only the writer thread calls it. */
+/* Reports counts that have changed, at most every 10 seconds. Only the writer thread calls this function. */
 void nl_control_report(nl_log *log);
 
 /* Detaches all probes of a log that is being closed, and reports the last counts. */
@@ -99,16 +99,16 @@ void nl_activation_hear(void *user, const char *commands, size_t size);
 
 /*
  * nl_own_record_new creates one of the log's own records, to which the threshold does not apply; it returns NULL if
- * memory runs out. nl_own_records_add queues the record and takes ownership of it. It accepts NULL, and drops the
- * record if 10,000 records are queued or memory runs out.
+ * memory runs out. nl_own_records_add takes ownership of the record and queues the record. The function accepts NULL,
+ * and drops the record if 10,000 records are queued or memory runs out.
  */
 nl_record *nl_own_record_new(nl_log *log, nl_level level, const char *event);
 void nl_own_records_add(nl_log *log, nl_record *record);
 
 /*
  * nl_own_records_encode appends the first queued records to `out` and returns their number. If one_level is true, all
- * these records have the same level. *level is the level of the last of them. nl_own_records_drop removes count records
- * from the queue.
+ * these records have the same level. *level is the level of the last appended record. nl_own_records_drop removes count
+ * records from the queue.
  */
 size_t nl_own_records_encode(nl_log *log, bool one_level, nl_format format, nl_buffer *out, nl_level *level);
 void nl_own_records_drop(nl_log *log, size_t count);

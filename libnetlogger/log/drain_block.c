@@ -406,9 +406,9 @@ static void note_lost(nl_drain *drain, const char *event, nl_block_identity *ide
 }
 
 /*
- * Returns the number of bytes that a block may take from a ring. This is only a part of the ring, so that the thread
- * has space again while the rest is encoded. For a very large ring, the number is at most a quarter of the maximum
- * expanded size.
+ * Returns the number of bytes that a block may take from a ring. The number is only a part of the ring, so that the
+ * thread has space again while the rest is encoded. For a very large ring, the number is at most a quarter of the
+ * maximum expanded size.
  */
 static uint64_t block_size_max(const nl_ring *ring)
 {

@@ -26,7 +26,7 @@ bool nl_grace_is_inside(void);
 /* Waits until all threads that have entered leave. The calling thread must not have entered. */
 void nl_grace_wait(void);
 
-/* Call it after fork in the child, which has only this thread. */
+/* Call this function after fork in the child, which has only this thread. */
 void nl_grace_after_fork(void);
 
 #endif

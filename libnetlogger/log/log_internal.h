@@ -90,9 +90,9 @@ typedef struct nl_visit {
 } nl_visit;
 
 /*
- * Call them before and after code that takes locks or waits. Between the two calls, the library rejects events of
- * signal handlers, and the thread cannot be cancelled, because cancellation would leave locks locked. nl_leave restores
- * errno and the state that nl_enter returned.
+ * Call nl_enter before and nl_leave after code that takes locks or waits. Between the two calls, the library rejects
+ * events of signal handlers, and the thread cannot be cancelled, because cancellation would leave locks locked.
+ * nl_leave restores errno and the state that nl_enter returned.
  */
 static inline nl_visit nl_enter(void)
 {
@@ -158,8 +158,8 @@ void nl_producer_refuse(nl_log *log);
 bool nl_producer_report_lost(nl_log *log);
 
 /*
- * Writes a description of the log, which recovery needs, to shared memory. Call it before the log's first event and
- * after changes. Returns false if memory runs out. log->mutex is held.
+ * Writes a description of the log, which recovery needs, to shared memory. Call this function before the log's first
+ * event and after changes. Returns false if memory runs out. log->mutex is held.
  */
 bool nl_log_describe(nl_log *log);
 
@@ -172,7 +172,7 @@ unsigned nl_slot_take(void);
 /* Removes the log's rings from all threads and frees its slot. The registry is locked. */
 void nl_slot_release(nl_log *log);
 
-/* Call it after fork in the child, which has only this thread and no rings. */
+/* Call this function after fork in the child, which has only this thread and no rings. */
 void nl_producer_after_fork(void);
 
 /* ---- span.c ---- */

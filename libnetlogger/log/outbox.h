@@ -48,8 +48,8 @@ typedef struct nl_outbox {
 } nl_outbox;
 
 /*
- * Creates the batch in the process's shared memory. `number` is the number of the log. A child of fork() calls it
- * again. Returns NL_OK, or NL_FAILED with the reason.
+ * Creates the batch in the process's shared memory. `number` is the number of the log. A child of fork() calls this
+ * function again. Returns NL_OK, or NL_FAILED with the reason.
  */
 nl_status nl_outbox_make_batch(nl_outbox *outbox, unsigned number);
 
@@ -97,7 +97,7 @@ bool nl_outbox_is_empty(const nl_outbox *outbox);
  */
 void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destination, const nl_writer_options *writer);
 
-/* Call it in the child after fork. Drops the state that belongs to the parent. */
+/* Call this function in the child after fork. Drops the state that belongs to the parent. */
 void nl_outbox_after_fork(nl_outbox *outbox);
 
 /* Closes the destination. Returns NL_FAILED with the reason if that fails. */

@@ -9,8 +9,8 @@
 enum { OWN_RECORDS_MAX = 10000 };
 
 /*
- * Number of bytes to encode at once. It is much less than the batch (NL_SHARED_BATCH_SIZE), because these bytes cannot
- * be divided.
+ * Number of bytes to encode at once: much less than the batch (NL_SHARED_BATCH_SIZE), because these bytes cannot be
+ * divided.
  */
 enum { OWN_RECORDS_SIZE = 256 << 10 };
 

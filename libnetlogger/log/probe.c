@@ -15,8 +15,8 @@ typedef struct start {
 } start;
 
 /*
- * The times at which a thread passed first markers, indexed by slot. They are not on the heap, because a marker may be
- * in a signal handler.
+ * The times at which a thread passed first markers, indexed by slot. The array is not on the heap, because a marker may
+ * be in a signal handler.
  */
 static __thread start *starts;
 static pthread_key_t key;

@@ -12,8 +12,8 @@ enum {
 };
 
 /*
- * The number of passes in the threads of one stripe (grace.h). It is aligned so that it does not lie in two cache
- * lines, because atomic addition would then lock the bus.
+ * The number of passes in the threads of one stripe (grace.h). The alignment keeps the number within one cache line,
+ * because atomic addition across two cache lines locks the bus.
  */
 typedef struct nl_probe_counter {
     uint64_t count __attribute__((aligned(8)));

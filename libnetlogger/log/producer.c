@@ -23,7 +23,9 @@ enum { SLOTS = 496 }; /* maximum number of open logs whose rings threads find wi
 /* The size of the data that precedes an event in a span. */
 enum { CONTEXT_SIZE = sizeof(nl_event_header) + sizeof(nl_span_ids) };
 
-/* A thread that has logged. It is not on the heap, because its first event may be in a signal handler. */
+/*
+ * A thread that has logged. The struct is not on the heap, because the thread's first event may be in a signal handler.
+ */
 typedef struct nl_thread {
     struct nl_thread *next;
     nl_ring_producer **entries; /* its nl_private_rings */

@@ -374,9 +374,9 @@ typedef struct found_prefix {
 } found_prefix;
 
 /*
- * Returns, for each prefix of text, the length in bytes of the longest shorter prefix that is also its suffix. This is
- * the table of Knuth, Morris and Pratt ("Fast Pattern Matching in Strings", 1977). The caller frees it. Returns NULL if
- * memory runs out.
+ * Returns, for each prefix of text, the length in bytes of the longest shorter prefix that is also its suffix. Knuth,
+ * Morris and Pratt ("Fast Pattern Matching in Strings", 1977) describe this table. The caller frees the table. Returns
+ * NULL if memory runs out.
  */
 static uint32_t *make_prefix_table(const char *text, size_t size)
 {

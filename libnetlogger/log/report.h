@@ -11,7 +11,7 @@
 
 #include "transport/url.h"
 
-/* Stores the identity of standard error. Call it when a log is opened. */
+/* Stores the identity of standard error. Call this function when a log is opened. */
 void nl_report_begin(void);
 
 /* Reports a message about url, whose options it omits. `url` is NULL if the message itself names its object. */

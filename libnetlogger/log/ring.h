@@ -19,8 +19,8 @@ struct nl_ring {
     nl_ring_producer producer; /* the first member: NL_EVENT sees it as the ring */
 
     /*
-     * Members that both threads read and that rarely change. They are not in the cache lines that every event writes.
-     * They are aligned to pairs of cache lines.
+     * Members that both threads read and that rarely change. Aligned to pairs of cache lines, so that these members are
+     * not in the cache lines that every event writes.
      */
     nl_shared_ring *shared __attribute__((aligned(128)));
     const char *data; /* the same pointer as producer.data */

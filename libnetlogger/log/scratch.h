@@ -20,7 +20,7 @@ typedef struct nl_scratch {
     nl_buffer text;
 } nl_scratch;
 
-/* The parts in use. A call in a signal handler must not use them. */
+/* The parts in use, which a call in a signal handler must not use. */
 typedef struct nl_scratch_use {
     bool by_write, by_classic;
 } nl_scratch_use;

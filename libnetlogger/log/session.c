@@ -46,8 +46,8 @@ static bool session_lock(int in, int flags)
 }
 
 /*
- * Creates the directory. Returns false with errno on failure. Takes the lock before it gives the directory its final
- * name, because recovery assumes that an unlocked directory belongs to a process that has ended.
+ * Creates the directory. Returns false with errno on failure. Takes the lock before the directory gets its final name,
+ * because recovery assumes that an unlocked directory belongs to a process that has ended.
  */
 static bool make_directory(void)
 {

@@ -60,7 +60,7 @@ const char *nl_session_directory(void);
 /* Removes the process's directory, if it exists, unless nl_session_keep was called. Mappings stay valid. */
 void nl_session_remove(void);
 
-/* Call it in the child after fork, which creates its own directory when necessary. */
+/* Call this function in the child after fork, which creates its own directory when necessary. */
 void nl_session_after_fork(void);
 
 /* Returns the path of the directory that contains all processes' directories, which is $NETLOGGER_SHM or /dev/shm. */

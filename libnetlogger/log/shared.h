@@ -14,7 +14,8 @@
  *   - A producer copies an event, then stores nl_shared_ring.published: all events before this position are complete.
  *   - The writer thread encodes events at the end of the batch, notes its new position in each ring (next_tail) and the
  *     new size of the batch (next_size), then stores nl_shared_log.commit, after which the events belong to the batch.
- *     Then it stores tail, batch_size and applied. If commit and applied differ, recovery completes these stores.
+ *     Then the thread stores tail, batch_size and applied. If commit and applied differ, recovery completes these
+ *     stores.
  *   - The writer thread notes the size of a file before it writes the batch, so that recovery can find the batch there.
  *
  * The layout is for one machine, with its byte order, and for one version: NL_SHARED_VERSION.
@@ -45,14 +46,14 @@ _Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "the batc
 _Static_assert(NL_FIELDS_MAX *NL_VALUE_SIZE_MAX + 1024 <= NL_EVENT_MAX,
                "NL_EVENT does not check the event size, so the largest event must fit");
 
-/* The maximum number of fields of a site. These are the program's fields, PARENT.ID, TRACE.ID, SPAN.ID and STATUS. */
+/* The maximum number of fields of a site: the program's fields, PARENT.ID, TRACE.ID, SPAN.ID and STATUS. */
 enum { NL_SITE_FIELDS_MAX = NL_FIELDS_MAX + 4 };
 
 /* The numbers of special events. The numbers of sites begin with NL_SITE_FIRST. */
 enum {
     NL_SITE_RECORD = 1,  /* a whole record with names: nl_write, nl_write_record */
     NL_SITE_LOST = 2,    /* nl_lost_event: events were lost here */
-    NL_SITE_IN_SPAN = 3, /* nl_span_ids and another event with its header, which belongs to that span */
+    NL_SITE_IN_SPAN = 3, /* nl_span_ids, and an event of that span with its header */
     NL_SITE_FIRST = 4,
 };
 
@@ -119,7 +120,7 @@ typedef struct nl_shared_log {
     uint64_t applied;      /* number of commits whose stores are complete */
 } nl_shared_log;
 
-/* The top bit of tail. While it is set, the reader is active, and the producer must not move tail. */
+/* The top bit of tail. While this bit is set, the reader is active, and the producer must not move tail. */
 #define NL_TAIL_PINNED (UINT64_C(1) << 63)
 
 typedef struct nl_shared_ring {

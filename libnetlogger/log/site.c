@@ -263,7 +263,7 @@ static bool get_text(const char **at, const char *end, nl_string *text)
     return true;
 }
 
-/* Reads one site. Returns false if the site is invalid because its memory is damaged. */
+/* Returns false if the site is invalid because its memory is damaged. */
 static bool read_site(nl_site *site, const char *at, const char *end, const nl_shared_site *head)
 {
     *site = (nl_site){

@@ -52,16 +52,13 @@ void nl_sites_switch(const char *pattern, bool off);
 /* Removes the rule with this pattern. The other rules then determine whether the matching sites are off. */
 void nl_sites_forget_rule(const char *pattern);
 
-/*
- * Returns whether rules switch off an event that has no site; false if memory runs out. Do not call it while nl_inside
- * is set.
- */
+/* Returns whether rules switch off an event that has no site; false if memory runs out. nl_inside must not be set. */
 bool nl_sites_is_off(nl_string event);
 
 /* Returns the shared memory of this process's sites; NULL before the first site. */
 const nl_shared_sites *nl_sites_shared(void);
 
-/* Lock and unlock the rules. Call them before and after fork, so that no thread holds the lock during fork. */
+/* Lock and unlock the rules before and after fork, so that no other thread holds the lock during fork. */
 void nl_sites_lock(void);
 void nl_sites_unlock(void);
 

@@ -1,6 +1,6 @@
 /*
- * Implements nl_write and similar functions. Like NL_EVENT, they put the values of a call into the ring, according to
- * the plan of the format or the kind.
+ * Implements nl_write and similar functions. Like NL_EVENT, these functions put the values of a call into the ring,
+ * according to the plan of the format or the kind.
  */
 #include "config.h"
 

@@ -476,8 +476,8 @@ static void *writer_thread_run(void *user)
 }
 
 /*
- * The thread's function. It is separate from writer_thread_run, which runs in a thread of the program if no thread can
- * be created.
+ * The thread's function. writer_thread_run is a separate function, because it runs in a thread of the program if no
+ * thread can be created.
  */
 static void *thread_main(void *log)
 {

@@ -71,7 +71,7 @@ PyObject *nlpy_give_text(nl_string text);
 /* ---- kinds.c ---- */
 
 /*
- * Returns the kind for a level and the names of an event and its fields, which must all be str. Sets *own to whether
+ * Returns the kind for a level and the names of an event and its fields. All names must be str. Sets *own to whether
  * the caller must free the kind. If *own is false, the kind is valid only until Python code runs. Returns NULL on
  * failure.
  */

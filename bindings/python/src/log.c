@@ -108,8 +108,8 @@ static void add_fields(call *c, PyObject *fields)
 }
 
 /*
- * Replaces a value whose conversion raised an exception, because logging must not raise it. Does not catch
- * KeyboardInterrupt and SystemExit, which are not failures of the value. Returns 0, or -1 with an exception.
+ * Replaces a value whose conversion raised an exception, because logging must not raise exceptions of values. Does not
+ * catch KeyboardInterrupt and SystemExit, which are not failures of the value. Returns 0, or -1 with an exception.
  */
 static int take_unprintable(PyObject *object, nl_field *value, PyObject **kept)
 {
@@ -480,7 +480,7 @@ static int span_call(py_log *self, nl_span *span, nl_level level, PyObject *name
 
 /*
  * The arguments are (level, name, fields, parent). Returns the context for children, and the state of the span or None
- * if it is off.
+ * if the span is off.
  */
 static PyObject *log_begin_span(PyObject *object, PyObject *args)
 {

@@ -1,7 +1,8 @@
 /*
  * A growing array of bytes, for functions that return bytes of any length.
  *
- * {0} is an empty buffer. The owner frees it with nl_buffer_free. Two threads must not use one buffer at the same time.
+ * {0} is an empty buffer. The owner frees the buffer with nl_buffer_free. Two threads must not use one buffer at the
+ * same time.
  */
 #ifndef NETLOGGER_BUFFER_H
 #define NETLOGGER_BUFFER_H

@@ -65,7 +65,7 @@ NL_BEGIN_DECLS
  *   nl_event_write(log, kind, values);                                                        // for every event
  *
  * A kind is the constant part of an event: its level, its name, and the names of its fields (any number). A kind
- * belongs to no log. It can be used with all logs, by several threads at the same time, and by a child of fork().
+ * belongs to no log: several threads, and children of fork(), can use a kind with any logs at the same time.
  */
 typedef struct nl_event_kind nl_event_kind;
 
@@ -74,7 +74,7 @@ typedef struct nl_event_kind nl_event_kind;
  * '_'. Returns NULL with the reason in nl_error_message() on failure. When no thread uses the kind any more, the caller
  * frees it with nl_event_kind_free, which accepts NULL. The process registers the first 4096 different kinds and never
  * frees them. Events of other kinds, and of kinds with more than NL_FIELDS_MAX fields or with a name of 4096 bytes or
- * more, take several times as long. Thread-safe. Do not call these functions in signal handlers.
+ * more, take several times as long. Thread-safe. Not safe in signal handlers.
  */
 NL_API nl_event_kind *nl_event_kind_new(nl_level level, nl_string event, const nl_string *names, size_t field_count);
 NL_API void nl_event_kind_free(nl_event_kind *kind);
@@ -82,7 +82,7 @@ NL_API void nl_event_kind_free(nl_event_kind *kind);
 /*
  * Writes one event of a kind. values has one field for each field name of the kind, in the same order; only the type
  * and the value of each field are used. The types may differ from call to call. The data of a string may be NULL if its
- * size is 0. The policies and limits of nl_write apply. Returns NL_OK; NL_OFF if log is NULL, its threshold excludes
+ * size is 0. The policies and limits of nl_write apply. Returns NL_OK; NL_OFF if log is NULL, the threshold excludes
  * the level, or the event is switched off by name; NL_FAILED if the event is lost; or NL_MALFORMED if the event is
  * logged but a value of more than 131072 bytes was truncated. The cost is about that of NL_EVENT. errno is unchanged.
  * Thread-safe. Safe in signal handlers if the kind is registered and an event with the same types has been written
@@ -114,11 +114,11 @@ typedef struct nl_event_cost {
  * Measures the cost of each event that the program has reached since it opened its first log: each place of an
  * NL_EVENT, and each combination of event, level and format of nl_write. A separate thread writes each event some
  * thousand times into a private ring, with strings of 23 bytes. No log receives these events. ns is the minimum of
- * several rounds. It excludes full rings, cold caches, and the time in which nl_write reads and prints its arguments.
+ * several rounds. ns excludes full rings, cold caches, and the time in which nl_write reads and prints its arguments.
  * The measurement takes about 0.1 ms per event. report is called with `user` in the calling thread; cost is valid until
  * report returns. The strings in cost are valid while the code that logs the event is loaded. Returns NL_OK, or
  * NL_FAILED with the reason in nl_error_message(). Thread-safe, unless another thread unloads a shared library that
- * logs. Do not call it in signal handlers.
+ * logs. Not safe in signal handlers.
  */
 NL_API nl_status nl_event_costs(void (*report)(void *user, const nl_event_cost *cost), void *user);
 

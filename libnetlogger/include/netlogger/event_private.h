@@ -54,7 +54,7 @@ typedef struct nl_log_gate {
 } nl_log_gate;
 
 /*
- * The part of a ring that the producer uses. Its memory is mapped twice in succession, so that no event wraps.
+ * The part of a ring that the producer uses. The ring's memory is mapped twice in succession, so that no event wraps.
  * Positions count all bytes ever written and are masked when they are used.
  */
 typedef struct nl_ring_producer {

@@ -4,11 +4,11 @@
  * ULM (draft-abela-ulm-05 with NetLogger's additions), BP ("Best Practices", NetLogger 4) and logfmt have one record
  * per line. The encoder is strict: it writes the standard fields first and in a fixed order, quotes all values that
  * need quotes, and preserves all bytes. The decoder is liberal: it accepts missing fields, fields in any order, values
- * with spaces but without quotes, and a prefix before the record. It returns NL_MALFORMED only if it finds no time, or
- * if the next record begins within the same line.
+ * with spaces but without quotes, and a prefix before the record. The decoder returns NL_MALFORMED only if it finds no
+ * time, or if the next record begins within the same line.
  *
  * A field may have the name of a standard field of the output format (for example, the field "ts" of a ULM record that
- * is written as BP). The encoder puts "_." before such a name, and the decoder removes it.
+ * is written as BP). The encoder puts "_." before the name of such a field, and the decoder removes "_.".
  */
 #ifndef NETLOGGER_FORMAT_H
 #define NETLOGGER_FORMAT_H

@@ -6,9 +6,10 @@
  *   nl_close(log);
  *
  * A log is a stream of records from one program to one destination. A call writes the event to a ring of the calling
- * thread in shared memory, which outlives the process (recover.h). A writer thread of the log adds the host and the
- * program, orders the records of all threads by time (within 100 ms), and sends them within milliseconds. A call never
- * waits for the destination unless the ring is full; then the log's policy applies. The library never changes the CPU
+ * thread in shared memory, which outlives the process (recover.h). The log's writer thread adds the host and the
+ * program, and sends the records: within milliseconds, or within about 0.1 s for blocks in a file. In text, the records
+ * of all threads are in order of time, unless a thread is stopped for more than 0.1 s within a call. A call never waits
+ * for the destination unless the ring is full; then the log's policy applies. The library never changes the CPU
  * affinity of a thread.
  *
  * The library counts lost events and reports them in the log: a NetLogger.Lost record has their number (COUNT), the
@@ -25,19 +26,21 @@
  *
  * Privileges. The rings belong to the user of the process at the first nl_open. A program that changes its user should
  * open its logs afterwards. Otherwise, rings that threads create after the change are in private memory, and nlrecover
- * cannot recover their events. The log reports this once with a NetLogger.Unrecoverable record and its REASON.
+ * cannot recover their events. The log reports private rings once, with a NetLogger.Unrecoverable record and its
+ * REASON.
  *
  * Signal handlers. NL_EVENT (event.h), nl_is_on and nl_set_level are safe. nl_write is safe if the process has used the
  * event and format before and each field is a single integer or %s conversion; otherwise it may allocate memory. The
  * other functions are not safe. A call that interrupts another call of the same thread is rejected and counted as lost.
  * These guarantees require that the process had fewer than 32 pthread keys when the library was loaded.
  *
- * The library never ends the program and never raises SIGPIPE in it. It prints only what nl_set_message_handler
- * describes. All functions accept a NULL log and do nothing, so programs need no checks after nl_open. If memory runs
- * out, events in the rings wait, and events for which no ring can be allocated are counted as lost.
+ * The library never ends the program and never raises SIGPIPE in it. The library prints only what
+ * nl_set_message_handler describes. All functions accept a NULL log and do nothing, so programs need no checks after
+ * nl_open. If memory runs out, events in the rings wait, and events for which no ring can be allocated are counted as
+ * lost.
  *
- * netlogger(7) describes the environment variables. The library ignores them in a program that has more privileges than
- * the user who started it (set-user-ID, set-group-ID, file capabilities).
+ * netlogger(7) describes the environment variables. The library ignores these variables in a program that has more
+ * privileges than the user who started the program (set-user-ID, set-group-ID, file capabilities).
  */
 #ifndef NETLOGGER_LOG_H
 #define NETLOGGER_LOG_H
@@ -61,12 +64,12 @@ typedef struct nl_log nl_log;
  * allows. nl_open does not fail if the destination cannot be reached now, for example because the collector is not
  * running. The log then prints one line on standard error, keeps the events in its rings or its spool, and tries again
  * after pauses that double from 0.1 s to 10 s. If the peer is not a collector, the log also prints a line and tries
- * again. If a connection is reset after text was sent over it, the text may be lost, and nl_close reports that.
+ * again. If a connection is reset after it has transferred text, the text may be lost, and nl_close reports the loss.
  *
  * Returns the log, which the caller closes with nl_close. Returns NULL if logging is off; nl_error_message() is then
  * "". Also returns NULL if the URL is invalid or the destination can never work, such as a file in a missing directory;
- * nl_error_message() then has the reason, and one line on standard error reports it. Thread-safe. Do not call it in
- * signal handlers.
+ * nl_error_message() then has the reason, and one line on standard error reports it. Thread-safe. Not safe in signal
+ * handlers.
  */
 NL_API nl_log *nl_open(const char *prog, const char *url);
 
@@ -86,28 +89,29 @@ typedef void nl_message_handler(void *user, nl_message_kind kind, const char *me
 /*
  * Sets the function that receives all messages of logs. NULL restores the default: the library prints the messages on
  * standard error. A log reports each kind of failure of its destination once. NETLOGGER_QUIET=1, or quiet=yes in the
- * URL, prevents the messages. Call it before nl_open.
+ * URL, prevents the messages. Call this function before nl_open.
  */
 NL_API void nl_set_message_handler(nl_message_handler *handler, void *user);
 
 /*
- * Writes one event. event is its name (NL.EVNT). format consists of NAME=conversion pairs with the conversions of
- * printf(3), separated by spaces, such as "SEND.SZ=%ld FILE=%s"; NULL means no fields. The format alone determines the
- * fields: a %s value with spaces, quotes, '=' or newlines is preserved. A comma is part of a value. %n, and a format
- * that does not begin with NAME=, are errors. The library parses a format at its first use. The writer thread formats
- * fields that are one integer (%d or %u of any length) or %s; the calling thread formats other fields. Returns NL_OK;
- * NL_OFF if log is NULL, its threshold excludes the level, or the event is switched off by name; NL_FAILED if the
- * format is invalid or the event is lost; NL_MALFORMED if the event is logged but a value of more than 131072 bytes was
- * truncated. errno is unchanged. Thread-safe. Signal handlers: see the top of this file.
+ * Writes one event. event is the name of the event (NL.EVNT). format consists of NAME=conversion pairs with the
+ * conversions of printf(3), separated by spaces, such as "SEND.SZ=%ld FILE=%s"; NULL means no fields. The format alone
+ * determines the fields: a %s value with spaces, quotes, '=' or newlines is preserved. A comma is part of a value. %n,
+ * and a format that does not begin with NAME=, are errors. The library parses a format at its first use. The writer
+ * thread formats fields that are one integer (%d or %u of any length) or %s; the calling thread formats other fields.
+ * Returns NL_OK; NL_OFF if log is NULL, the threshold excludes the level, or the event is switched off by name;
+ * NL_FAILED if event is NULL, the level or the format is invalid, or the event is lost; NL_MALFORMED if the event is
+ * logged but a value of more than 131072 bytes was truncated. errno is unchanged. Thread-safe. Signal handlers: see the
+ * top of this file.
  */
 NL_API nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...) NL_PRINTF(4, 5);
 NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
     NL_PRINTF(4, 0);
 
 /*
- * Writes a record. If the record has no host, program or time (data NULL, time 0), it gets the log's host and program
- * and the current time. Returns the same values as nl_write. Thread-safe if no other thread changes the record. Safe in
- * signal handlers, with the limits that event.h states, unless nl_control has switched off an event by name.
+ * Writes a record. A missing host or program (data is NULL) becomes that of the log, and a missing time (0) becomes the
+ * current time. Returns the same values as nl_write. Thread-safe if no other thread changes the record. Safe in signal
+ * handlers, with the limits that event.h states, unless nl_control has switched off an event by name.
  */
 NL_API nl_status nl_write_record(nl_log *log, const nl_record *record);
 
@@ -124,7 +128,7 @@ typedef enum nl_policy {
 } nl_policy;
 
 /* Replaces the policy in the URL. block_ns is the maximum wait in nanoseconds. keep_level is used only with
- * NL_POLICY_LEVEL. Call it before other threads use the log. */
+ * NL_POLICY_LEVEL. Call this function before other threads use the log. */
 NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level keep_level);
 
 /*
@@ -137,12 +141,12 @@ NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_le
 NL_API void nl_set_idle(nl_log *log, int64_t idle_ns);
 
 /*
- * Sends all buffered events and waits until they are sent. nl_flush tries an unreachable destination again at once. It
- * continues while the destination accepts data. Otherwise it ends after about twice the URL's timeout= (the current
- * attempt and one more), or four times if the log has a backup destination. Resolving a host name takes additional time
- * (/etc/resolv.conf). Returns NL_OK if all events are at the destination, at the backup, or in the spool (on the disk
- * if the URL's fsync= option requires it). Returns NL_FAILED with the reason otherwise; the log keeps the events and
- * tries again. Thread-safe. Do not call it in signal handlers.
+ * Sends all buffered events and waits until they are sent. nl_flush tries an unreachable destination again at once.
+ * nl_flush continues while the destination accepts data. Otherwise, nl_flush ends after about twice the URL's timeout=
+ * (the current attempt and one more), or four times if the log has a backup destination. Resolving a host name takes
+ * additional time (/etc/resolv.conf). Returns NL_OK if all events are at the destination, at the backup, or in the
+ * spool (on the disk if the URL's fsync= option requires it). Returns NL_FAILED with the reason otherwise; the log
+ * keeps the events and tries again. Thread-safe. Not safe in signal handlers.
  */
 NL_API nl_status nl_flush(nl_log *log);
 
@@ -173,13 +177,13 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  * 10 seconds while they change and when a probe is detached. nl_close detaches all probes.
  *
  * The log also executes the commands in the activation file (?activation=FILE or $NETLOGGER_ACTIVATION), which need not
- * exist, when it is opened and whenever the file changes. It undoes commands that a changed file no longer contains.
- * Write to a temporary file and rename it, because the log applies a half-written file. Each time, a
+ * exist, when it is opened and whenever the file changes. The log undoes commands that a changed file no longer
+ * contains. Write to a temporary file and rename it, because the log applies a half-written file. Each time, a
  * NetLogger.Activation record reports how many commands were executed (DONE) and undone (UNDONE).
  * NetLogger.Activation.Error records report failures.
  *
- * Returns NL_OK; NL_OFF if log is NULL; NL_FAILED if some lines are invalid: nl_error_message() names them, and the other
- * lines are executed. Thread-safe. Do not call it in signal handlers.
+ * Returns NL_OK; NL_OFF if log is NULL; NL_FAILED if some lines are invalid: nl_error_message() names them, and the
+ * other lines are executed. Thread-safe. Not safe in signal handlers.
  */
 /* clang-format on */
 NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
@@ -197,14 +201,13 @@ NL_API nl_status nl_control_check(const char *commands, size_t size);
  * NL_FAILED, and nl_error_message() gives the number of unsent events and the reason. Events that did not fit into a
  * ring are lost. Events that could not be sent (for example, because the collector is unreachable or the disk is full)
  * stay in shared memory, one ring per thread. nlrecover delivers them after the process has closed its last log or
- * ended (recover.h). Logs to - and memory:, and logs without shared memory, keep nothing. Do not call it in signal
- * handlers.
+ * ended (recover.h). Logs to - and memory:, and logs without shared memory, keep nothing. Not safe in signal handlers.
  */
 NL_API nl_status nl_close(nl_log *log);
 
 /*
- * nl_memory_read appends to `out` all bytes that logs have written to memory:NAME. It returns false if no such memory
- * exists, or if memory runs out. nl_memory_free frees the bytes of memory:NAME. Thread-safe.
+ * nl_memory_read appends to `out` all bytes that logs have written to memory:NAME. Returns false if no log has written
+ * to memory:NAME, or memory runs out. nl_memory_free frees the bytes of memory:NAME. Thread-safe.
  */
 NL_API bool nl_memory_read(const char *name, nl_buffer *out);
 NL_API void nl_memory_free(const char *name);

@@ -34,8 +34,8 @@
 #define NL_MARKER_FIELDS_MAX 8
 
 /*
- * Defines a marker at this place: NL_MARKER(NAME, "FIELD", value, "FIELD", value ...). It is a statement. The comment
- * at the top of this file describes the arguments.
+ * Defines a marker at this place: NL_MARKER(NAME, "FIELD", value, "FIELD", value ...). NL_MARKER is a statement. The
+ * comment at the top of this file describes the arguments.
  */
 #define NL_MARKER(...)                                                                                                 \
     NL_PRIVATE_JOIN(NL_PRIVATE_MARKER_, NL_PRIVATE_FORM(__VA_ARGS__))                                                  \
@@ -55,8 +55,8 @@ typedef void (*nl_probe_function)(void *user, const char *marker, const nl_field
 /*
  * Attach a probe to all markers whose name matches pattern (fnmatch(3)), including those of libraries that the program
  * loads later. It is not an error if no marker matches. The pattern is copied. The functions return the probe, which
- * the caller passes to nl_marker_detach. On failure (the pattern is empty or memory runs out), they return 0, and
- * nl_error_message() has the reason.
+ * the caller passes to nl_marker_detach. On failure (an argument is invalid or memory runs out), the functions return
+ * 0, and nl_error_message() has the reason.
  *
  * nl_marker_attach_log logs each pass to log, which must not be NULL. The name of the event is the marker's name. The
  * threshold of the log applies. nl_close detaches the probe.

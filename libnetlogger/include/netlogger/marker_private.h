@@ -5,9 +5,9 @@
  * The assembler writes the following data, because the compiler cannot put data of inline functions and templates into
  * sections that also have other data:
  *
- *   netlogger_NAME_semaphore  the marker's gate, in .probes: one per name and program or shared library. Its first two
- *                             bytes are the USDT semaphore, which the kernel increments while a tracer is attached; the
- *                             next two belong to the library. One load of four bytes reads both.
+ *   netlogger_NAME_semaphore  the marker's gate, in .probes: one per name and program or shared library. The gate's
+ *                             first two bytes are the USDT semaphore, which the kernel increments while a tracer is
+ *                             attached; the next two bytes belong to the library. One load reads all four bytes.
  *   nl_markers                an entry per place with the addresses of its gate and its text relative to the entry, so
  *                             that nothing needs relocation. The linker defines __start_nl_markers and
  *                             __stop_nl_markers.

@@ -97,17 +97,17 @@ NL_API void nl_reader_close(nl_reader *reader);
 NL_API nl_status nl_reader_next(nl_reader *reader, const nl_record **record);
 
 /*
- * Skips records before from_ns as far as the reader can skip them without reading them. Call it before the first
- * nl_reader_next. If the file has a time index (FILE.index, which netlogd writes), the reader reads only the parts that
- * the index names. If there is no time index, the reader skips blocks at the start of a binary log, according to their
- * headers. Records before from_ns may still follow, because a log of several programs is only roughly in order. The
- * reader skips nothing in text without a time index, in pipes, and after a damaged block. It does not report skipped
- * records as missing. Returns NL_OK, or NL_FAILED with the reason in nl_error_message(). A nonblocking reader may also
- * return NL_AGAIN, because there are more headers to examine; call the function again.
+ * Skips records before from_ns as far as the reader can skip them without reading them. Call this function before the
+ * first nl_reader_next. If the file has a time index (FILE.index, which netlogd writes), the reader reads only the
+ * parts that the index names. If there is no time index, the reader skips blocks at the start of a binary log,
+ * according to their headers. Records before from_ns may still follow, because a log of several programs is only
+ * roughly in order. The reader skips nothing in text without a time index, in pipes, and after a damaged block. The
+ * reader does not report skipped records as missing. Returns NL_OK, or NL_FAILED with the reason in nl_error_message().
+ * A nonblocking reader may also return NL_AGAIN, because there are more headers to examine; call the function again.
  */
 NL_API nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns);
 
-/* Returns the counts so far. The reader owns them. */
+/* Returns the counts so far. The reader owns the result. */
 NL_API const nl_reader_stats *nl_reader_get_stats(const nl_reader *reader);
 
 NL_END_DECLS

@@ -14,11 +14,11 @@
  *   level      LVL        level     level
  *   event      NL.EVNT    event     event
  *
- * A string (nl_string) is a pointer and a length. It has no NUL at its end and may contain any bytes. The strings of a
- * record that a reader returns belong to the reader and are valid until the next call; nl_record_copy copies a record
- * for longer use. The setters copy their arguments. nl_record_clear frees the memory of replaced values. Later versions
- * may append members, so a program must not define objects of type nl_record itself. Two threads may use different
- * records at the same time, but not the same record.
+ * A string (nl_string) is a pointer and a length. A string has no NUL at its end and may contain any bytes. The strings
+ * of a record that a reader returns belong to the reader and are valid until the next call; nl_record_copy copies a
+ * record for longer use. The setters copy their arguments. Replaced values use memory until nl_record_clear. Later
+ * versions may append members, so a program must not define objects of type nl_record itself. Two threads may use
+ * different records at the same time, but not the same record.
  */
 #ifndef NETLOGGER_RECORD_H
 #define NETLOGGER_RECORD_H
@@ -99,13 +99,13 @@ static inline nl_field nl_field_named(const char *name, nl_type type)
 }
 
 /*
- * Returns an empty record with the time 0, or NULL if memory runs out. The caller frees it with nl_record_free. All
- * functions below accept NULL and do nothing.
+ * Returns an empty record with the time 0, or NULL if memory runs out. The caller frees the record with nl_record_free.
+ * All functions below accept NULL and do nothing.
  */
 NL_API nl_record *nl_record_new(void);
 NL_API void nl_record_free(nl_record *record);
 
-/* Empties a record from nl_record_new and keeps its memory for reuse. */
+/* Empties a record from nl_record_new, and keeps some of its memory for reuse. */
 NL_API void nl_record_clear(nl_record *record);
 
 /*

@@ -3,10 +3,10 @@
  * unreachable.
  *
  * The events of a log stay in shared memory until the destination has them (log.h). If a process is killed, or nl_close
- * cannot deliver the events, they remain in a directory named /dev/shm/netlogger-UID-PID-... . nl_recover delivers them
- * to the log's destination: each event whose call had returned, exactly once and in order. It also completes a partial
- * write to a file. The programs nlrecover and netlogd call nl_recover; netlogd recovers only the events of its own
- * user.
+ * cannot deliver the events, they remain in a directory named /dev/shm/netlogger-UID-PID-... . nl_recover delivers
+ * these events to the log's destination: each event whose call had returned, exactly once and in order. nl_recover also
+ * completes a partial write to a file. The programs nlrecover and netlogd call nl_recover; netlogd recovers only the
+ * events of its own user.
  *
  * nl_recover considers only directories of the calling user. root can also recover directories of other users, but only
  * to a destination given in the options, because a directory's owner controls the destination that it contains.
@@ -40,13 +40,13 @@ typedef struct nl_recovered {
 /*
  * Recovers the logs of ended processes, including the spools of these logs. If a log has a spool and its collector is
  * unreachable, nl_recover moves the events to the spool and reports NL_FAILED for that log. Shared memory keeps the
- * location of the spool, so that a later call can deliver it. (The next log with the same URL delivers the spool of a
- * log that was closed without error.)
+ * location of the spool, so that a later call can deliver the spool. (The next log with the same URL delivers the spool
+ * of a log that was closed without error.)
  *
  * options may be NULL for the defaults. For each log, nl_recover calls report with user, unless report is NULL. Returns
  * NL_OK if nothing is left to recover. Returns NL_FAILED if it could not recover a log or list the directories; call
  * nl_recover again later. Several threads and processes may call nl_recover at the same time; only one of them recovers
- * each log. Do not call it in signal handlers.
+ * each log. Not safe in signal handlers.
  */
 NL_API nl_status nl_recover(const nl_recover_options *options, void (*report)(void *user, const nl_recovered *what),
                             void *user);

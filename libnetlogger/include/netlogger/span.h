@@ -11,7 +11,7 @@
  *   NL.EVNT=RowsSent COUNT=12 TRACE.ID=4bf92f...4736 SPAN.ID=00f067aa0ba902b7
  *   NL.EVNT=Query.end PARENT.ID=53995c3f42cd8ad8 TRACE.ID=4bf92f...4736 SPAN.ID=00f067aa0ba902b7 STATUS=0
  *
- * A trace is the set of all spans of one request. Its root span has no PARENT.ID. STATUS is 0 for success.
+ * A trace is the set of all spans of one request. The root span of a trace has no PARENT.ID. STATUS is 0 for success.
  *
  * Contexts. A context names a trace and a span in it (nl_context). Every thread has a current context, which is empty
  * at first. NL_SPAN makes its span the current context for the duration of the block. While the current context is that
@@ -23,8 +23,8 @@
  * in a program's environment variable TRACEPARENT.
  *
  * Sampling. The originator of a trace decides whether it is sampled and passes the decision in the flags. A span whose
- * parent is not sampled logs nothing. Its traceparent is passed on, so that other programs do not sample either. Traces
- * that begin in this library are sampled.
+ * parent is not sampled logs nothing. The traceparent is passed on, so that other programs do not sample the trace
+ * either. Traces that begin in this library are sampled.
  *
  * Cost. A span takes no lock, makes no system call and allocates no memory, except for the first span of a thread and
  * the first at a place in the program. A span that is not logged costs about as much as a switched-off event.
@@ -114,9 +114,9 @@ static inline void nl_span_set_status(int status);
 
 /*
  * Logs NAME.end with span->status and more fields: nl_span_end(&span, "FIELD", value, ...). Any thread may call this
- * function. Does nothing if the span is NULL, not logged or already ended. It is a statement and returns no result. For
- * spans from nl_span_begin_fields, the library registers at most 4,096 pairs of an nl_span_end and a name. For further
- * pairs, nl_span_end omits the fields; nl_span_end_fields does not omit them.
+ * function. Does nothing if the span is NULL, not logged or already ended. nl_span_end is a statement and returns no
+ * result. For spans from nl_span_begin_fields, the library registers at most 4,096 pairs of an nl_span_end and a name.
+ * For further pairs, nl_span_end omits the fields; nl_span_end_fields does not omit them.
  */
 #define nl_span_end(...)                                                                                               \
     NL_PRIVATE_JOIN(NL_PRIVATE_SPAN_END_, NL_PRIVATE_FORM(__VA_ARGS__))                                                \
@@ -127,9 +127,9 @@ static inline void nl_span_set_status(int status);
 /*
  * Begin and end a span with names that are known only at run time, for bindings to other languages: fields[0..count)
  * have names, types and values. nl_span_begin_fields sets *span even if it logs nothing. name has at most 4000 bytes
- * and must exist until the span ends. The functions cost several times as much as the macros. They return NL_OK; NL_OFF
- * if the span is not logged; NL_FAILED with the reason in nl_error_message() if an argument is invalid or the event is
- * lost; NL_MALFORMED if the event is logged but a value of more than 131072 bytes was truncated.
+ * and must exist until the span ends. The functions cost several times as much as the macros. The functions return
+ * NL_OK; NL_OFF if the span is not logged; NL_FAILED with the reason in nl_error_message() if an argument is invalid or
+ * the event is lost; NL_MALFORMED if the event is logged but a value of more than 131072 bytes was truncated.
  */
 NL_API nl_status nl_span_begin_fields(nl_span *span, nl_log *log, nl_level level, const char *name,
                                       const nl_context *parent, const nl_field *fields, size_t count);
@@ -165,12 +165,12 @@ NL_API size_t nl_traceparent_format(const nl_context *context, char text[NL_TRAC
 
 /*
  * Appends text[0..size), the value of a tracestate header, to state, a NUL-terminated string that is "" at first. Call
- * it once for each such header, in the order of the headers, and only if the traceparent is valid. Pass the result on
- * with every traceparent of the trace. The function removes blanks around members, empty members, and repeated keys.
- * Returns NL_OK, or NL_FAILED with an empty state if a member is invalid or there are more than 32 members. In this
- * case, discard the whole tracestate. Repeated keys within text count towards these 32 members, although the function
- * removes them; empty members do not count. Members that do not fit are removed, beginning with members of more than
- * 128 bytes, and then with the last members.
+ * this function once for each tracestate header, in the order of the headers, and only if the traceparent is valid.
+ * Pass the result on with every traceparent of the trace. The function removes blanks around members, empty members,
+ * and repeated keys. Returns NL_OK, or NL_FAILED with an empty state if a member is invalid or there are more than 32
+ * members. In this case, discard the whole tracestate. Repeated keys within text count towards these 32 members,
+ * although the function removes them; empty members do not count. Members that do not fit are removed, beginning with
+ * members of more than 128 bytes, and then with the last members.
  */
 NL_API nl_status nl_tracestate_append(char state[NL_TRACESTATE_SIZE], const char *text, size_t size);
 

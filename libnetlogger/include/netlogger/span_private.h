@@ -41,8 +41,8 @@ typedef struct nl_private_scope {
 } nl_private_scope;
 
 /*
- * Sets *span, and reserves *size bytes in the ring for its start. For a root span, it subtracts the size of PARENT.ID
- * from *size first. Returns the position of the program's fields, or NULL if the event is lost or switched off.
+ * Sets *span, and reserves *size bytes in the ring for its start. For a root span, first subtracts the size of
+ * PARENT.ID from *size. Returns the position of the program's fields, or NULL if the event is lost or switched off.
  */
 NL_API char *nl_private_span_begin(nl_span *span, nl_log *log, nl_span_place *place, const nl_context *parent,
                                    size_t *size, nl_ring_producer **ring);
