@@ -16,7 +16,6 @@
 
 enum { RETRY_MAX_S = 30, POLL_MS = 200, STACK = 256 << 10, COLLECTOR_PAUSE_MS = 20 };
 
-/* The stream of one sensor. */
 typedef struct stream {
     const char *sensor;
     nl_channel channel; /* fd is -1 if the channel is not open */

@@ -231,7 +231,6 @@ static void add_messages(correction *c)
     }
 }
 
-/* Groups the relations by host. */
 static void list_relations(correction *c)
 {
     for (size_t i = 0; i < c->relation_count; i++) {

@@ -476,7 +476,6 @@ static void add_slices(connection_table *t, GArray *slices, int64_t begin_ns, in
 
 /* ---- intervals ---- */
 
-/* Adds an interval to the result for a direction. */
 static void add_interval(connection_table *t, connection_result *r, const connection_sample *a,
                          const connection_sample *b, double bytes, const double cause_ns[CAUSE_COUNT])
 {

@@ -182,7 +182,6 @@ static void set_handshake(connection_result *r, const connection_entry *e, const
         g_array_index(r->slices, connection_slice, i).cause_ns[CAUSE_HANDSHAKE] *= exact_ns / seen_ns;
 }
 
-/* Completes the result for the data that a socket sent. */
 static void finish_sent(connection_entry *e, const connection_entry *peer)
 {
     connection_result *r = &e->sent;

@@ -77,7 +77,6 @@ static void sum_steps(GArray *steps)
     }
 }
 
-/* Sets the sharing of the connections of one pair of addresses. */
 static void share_pair(const GPtrArray *pair)
 {
     double all_bytes = 0;

@@ -93,7 +93,6 @@ typedef struct header {
     bool has_time;
 } header;
 
-/* A cell of the row being read. */
 typedef struct cell {
     nl_string text;
     bool present;
@@ -206,7 +205,6 @@ static nl_string copy_text(header *h, nl_string text)
     return (nl_string){copy, text.size};
 }
 
-/* Makes the columns from the cells of the first row. */
 static header *make_header(const cell *cells, size_t count, const char *time_field)
 {
     static const nl_string none = {"_", 1};

@@ -242,7 +242,6 @@ typedef struct flow_tree {
     size_t *first_child, *next_child;
 } flow_tree;
 
-/* Returns whether a flow leads from the span's parent to the span. */
 static bool has_flow(const stream_request *r, size_t span, const uint64_t *lanes)
 {
     size_t parent = r->spans[span].parent;

@@ -4,8 +4,9 @@
  * A call becomes two records, NAME.start and NAME.end, with the same number in CALL and the thread in TID. NAME.start
  * has the arguments in ARGS. NAME.end has the fields RET, RET.PATH (-y), ERRNO, ERROR, INFO (the text in parentheses)
  * and DURATION in seconds. Its ARGS are the arguments that strace prints when the call returns. A call without a
- * duration that strace prints on one line becomes one record, NAME. A signal becomes a record "signal". The end of a
- * process becomes a record "exit" or "killed". PROG is the last component of the path that the process executed last.
+ * duration that strace prints on one line becomes one record, NAME. A signal becomes a record "signal" or "stopped".
+ * The end of a process becomes a record "exit", "killed" or "superseded". PROG is the last component of the path that
+ * the process executed last.
  *
  * strace -tt prints no date (see import_about). The reader changes the day when a trace passes midnight.
  */

@@ -98,7 +98,7 @@ program_log *program_log_open(program_reading *reading, const char *name, bool f
     return NULL;
 }
 
-/* Looks for new files in a followed archive. Returns whether there are any. */
+/* Lists the files of a followed archive again. Returns whether there are new files. */
 static bool find_more(program_log *log)
 {
     char **files;

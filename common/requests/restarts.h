@@ -4,7 +4,7 @@
  * A first event has two possible reasons to occur again. The ID may name an object that handles several requests in
  * turn, such as a stream. Or the first event may be a step that one request repeats, such as a call that is retried. A
  * round is a first event and all events of the same ID before the next first event. A round has ended if IDs with this
- * kind of first event usually end with its last event. A round that has ended was a separate request in two cases: the
+ * kind of first event usually end like the round. A round that has ended was a separate request in two cases: the
  * pause before the next round is longer than rounds usually last, or IDs of its kind have many rounds. If nearly all
  * rounds were requests, rounds that have not ended also count as requests.
  *

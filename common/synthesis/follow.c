@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A carrier of a request. */
 typedef struct carried {
     entry entry;
     event *begin; /* the event that began the request */

@@ -52,7 +52,7 @@ void states_free(void *e)
     free(t);
 }
 
-/* Removes the oldest ended state, and derives a record from it. */
+/* Removes the oldest ended state. Derives a record from the state if the rule requires such records. */
 static void end_past(nl_synthesis *s, const rule *r, subject *t)
 {
     past p = t->pasts[0];
