@@ -239,14 +239,12 @@ static bool render_comparison(const arguments *a, const model *m)
     return c->reason == NULL;
 }
 
-/* Prints the notices that the window would show. */
 static void print_notices(model *m)
 {
     for (char *text; (text = model_take_notice(m)) != NULL; g_free(text))
         program_error("%s", text);
 }
 
-/* Draws the logs into the file of --render, without a window. Returns the exit status. */
 static int work_headless(arguments *a)
 {
     model *m = model_new(read_config(a->look.config), &a->reading);
@@ -289,7 +287,6 @@ static bool source_exists(const char *name)
     return !is_file || access(path, R_OK) == 0 || nl_error_set_errno("%s", name) == NL_OK;
 }
 
-/* Shows the logs in a browser. Returns the exit status. */
 static int work_served(arguments *a)
 {
     model *m = model_new(read_config(a->look.config), &a->reading);

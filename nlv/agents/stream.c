@@ -56,7 +56,6 @@ static bool begins_with(nl_string text, const char *prefix)
     return text.size >= strlen(prefix) && memcmp(text.data, prefix, strlen(prefix)) == 0;
 }
 
-/* Returns whether a record is about the stream itself. */
 static bool is_own_event(const nl_record *record)
 {
     return begins_with(record->event, "Nlagent.") || begins_with(record->event, "Nlagentd.");

@@ -109,8 +109,7 @@ static double usual_segment_ns(const store *s)
     return median;
 }
 
-/* Returns the error of a host's clock as text, or NULL if the error is unknown or below matters_ns. The caller frees
- * the text with g_free. */
+/* Returns the error of a host's clock as text, or NULL if the error is unknown or below matters_ns. */
 static char *clock_fault(const store *s, uint16_t host, double matters_ns)
 {
     store_clock off = store_clock_furthest(s, host);

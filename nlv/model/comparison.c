@@ -240,7 +240,6 @@ static contrast contrast_slower(const comparison *c)
     return contrast_sums(c, sums);
 }
 
-/* Removes the rows that have no time on critical paths. */
 static void drop_rows_without_time(comparison *c)
 {
     g_hash_table_remove_all(c->index);

@@ -41,8 +41,7 @@ static int find_row(order_learning *o, const request_event *e)
     return g_array_index(o->row_of, int32_t, e->name);
 }
 
-/* Returns, for each event, the set of rows from which paths of edges lead to the event. The caller frees the array with
- * g_free. */
+/* Returns, for each event, the set of rows from which paths of edges lead to the event. */
 static uint64_t *find_earlier_rows(order_learning *o, const request_graph *g)
 {
     uint64_t *earlier = g_new0(uint64_t, g->event_count + 1);

@@ -28,7 +28,6 @@ static bool parse_selects(filters *f, const char *expression)
     return request_filter_narrow(&f->requests, f->requests_text);
 }
 
-/* Returns the expressions of both steps as one expression. The caller frees it with g_free. */
 static char *join(const char *selects, const char *shows)
 {
     if (selects != NULL && shows != NULL)

@@ -308,7 +308,6 @@ static GArray *all_lists(const store *s)
     return all;
 }
 
-/* Writes the directory of lists, and the upper levels of the lists. */
 static void put_lists(writing *w, const GArray *all)
 {
     begin_section(w);
@@ -354,7 +353,6 @@ typedef struct contents {
     const atomic_bool *stopping;
 } contents;
 
-/* Writes the table of blocks up to an offset. */
 static void put_blocks(writing *w, const log_file *file, uint64_t at)
 {
     guint count = log_file_find_block(file, at);
@@ -522,8 +520,7 @@ static void take_names(mapping *m, names *n)
     }
 }
 
-/* Returns a copy of the next section, in memory of at least `capacity` bytes, or zeros after setting m->bad. The caller
- * frees it with g_free. */
+/* Returns a copy of the next section, in memory of at least `capacity` bytes, or zeros after setting m->bad. */
 static void *index_copy(mapping *m, uint64_t size, size_t capacity)
 {
     const void *from = index_take(m, size);

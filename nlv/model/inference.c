@@ -110,8 +110,7 @@ drawing *inference_first_drawing(const inference *f)
     return f->given != NULL ? with_extra(f, drawing_copy(f->given)) : drawing_new();
 }
 
-/* Returns the text of the drawing that nlv uses until it has learned the order of events. The caller frees it with
- * g_free. */
+/* Returns the text of the drawing that nlv uses until it has learned the order of events. */
 static char *first_text(const inference *f)
 {
     drawing *first = inference_first_drawing(f);

@@ -190,7 +190,6 @@ static void set_full(loader *l, bool is_full)
     model_set_limit(l->model, l->memory_max, l->is_live, is_full);
 }
 
-/* Begins to select the requests of the filter, if it selects requests. */
 static void begin_selecting(loader *l)
 {
     const filters *f = model_current_filters(l->model);
@@ -322,7 +321,6 @@ static extractor *new_extractor(const loader *l, const source *s)
     return x;
 }
 
-/* Finds the next blocks of a binary log, and adds them to the log's table of blocks. */
 static void cut_blocks(loader *l, source *s)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(log_block));
@@ -414,7 +412,6 @@ static bool is_empty_file(const source *s)
            status.st_size == 0;
 }
 
-/* Adds a notice to the model for each anomaly of the records (checks.h). */
 static void check_records(loader *l)
 {
     const source *only = l->sources->len == 1 ? g_ptr_array_index(l->sources, 0) : NULL;
@@ -676,7 +673,6 @@ static bool is_of_side(const loader *l, guint i)
     return is_named != side->excludes;
 }
 
-/* Begins to read the requests of a side. */
 static void begin_side(loader *l, unsigned side)
 {
     l->side = side;
@@ -687,7 +683,6 @@ static void begin_side(loader *l, unsigned side)
     request_reading_compare(l->comparing, l->query->sides[side].where, l->comparison, side);
 }
 
-/* Begins or restarts the comparison of the query's sides. */
 static void begin_comparison(loader *l)
 {
     const compare_query *query = l->query;
@@ -881,7 +876,6 @@ static void write_index(loader *l)
 
 /* ---- the loop ---- */
 
-/* Reads a part of one source. Returns whether it read anything. */
 static bool read_source(loader *l, source *s, source_state state)
 {
     if (state == SOURCE_MORE)

@@ -208,7 +208,6 @@ guint log_file_find_block(const log_file *f, uint64_t offset)
     return low;
 }
 
-/* Returns the block that contains a position, or NULL. */
 static const log_block *block_of_position(const log_file *f, uint64_t position)
 {
     guint low = f->first_block, high = f->blocks->len;

@@ -137,7 +137,6 @@ size_t names_count(const names *n)
     return n->count;
 }
 
-/* Returns 8 bytes of a text at an offset as a number. */
 static inline uint64_t word_at(const char *text, size_t offset)
 {
     uint64_t word;

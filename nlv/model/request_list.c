@@ -77,7 +77,7 @@ uint32_t request_name_hash(const char *name)
 /* ---- choosing and sorting ---- */
 
 /* Returns an array that contains, for each name of a span, whether the name contains the text. The index is the number
- * of the name. The caller frees the array with g_free. */
+ * of the name. */
 static bool *names_that_contain(const request_list *l, const char *folded)
 {
     const size_t count = names_count(l->names);
@@ -135,7 +135,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Returns the alphabetical rank of each name, indexed by the name's number. The caller frees the array with g_free. */
+/* Returns the alphabetical rank of each name, indexed by the name's number. */
 static uint16_t *rank_names(const request_list *l)
 {
     const size_t count = names_count(l->names);

@@ -374,7 +374,6 @@ static bool take_by_log(request_kind *kind, const request_graph *g, const char *
     return true;
 }
 
-/* Handles a complete request (assembler_take). */
 static void request_reading_take(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
 {
     (void)by;
@@ -410,7 +409,6 @@ void request_reading_set_memory(request_reading *r, size_t memory_max)
     r->memory_max = memory_max;
 }
 
-/* Ends the current reading. */
 static void request_reading_end(request_reading *r)
 {
     for (guint i = 0; i < r->kind_count; i++) {
@@ -552,7 +550,6 @@ static void add_kind(request_reading *r, const GPtrArray *lifelines, guint i)
                                            .user = kind});
 }
 
-/* Begins to read the sources from their starts. */
 static void request_reading_begin(request_reading *r, const GPtrArray *sources)
 {
     request_reading_end(r);

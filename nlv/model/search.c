@@ -65,7 +65,6 @@ static search *search_make(model *m)
     return s;
 }
 
-/* Starts a search for requests. Returns NULL and sets the error if the expression is invalid. */
 static search *search_requests(model *m, const char *expression)
 {
     request_filter *filter = NULL;
@@ -170,7 +169,6 @@ static gint by_time(gconstpointer a, gconstpointer b)
     return (first->time_ns > second->time_ns) - (first->time_ns < second->time_ns);
 }
 
-/* Returns the record that has the time and place of a match, or STORE_NONE. */
 static uint32_t record_of(const store *s, const match *m)
 {
     for (uint32_t r = store_find_time(s, m->time_ns); r < s->count && store_time(s, r) == m->time_ns; r++)

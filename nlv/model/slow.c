@@ -174,7 +174,6 @@ char *slow_hosts(const model *m, const slow_line *slow)
     return g_strdup_printf("%s \342\206\222 %s", from_text, to_text);
 }
 
-/* Returns whether a record is the first step of a request of a lifeline. */
 static bool begins_request(const store *s, uint32_t record, size_t lifeline)
 {
     const unsigned layer = s->spec->lifelines[lifeline].layer;

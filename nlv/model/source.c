@@ -55,7 +55,6 @@ static void close_decoder(source *s)
     s->decoder = NULL;
 }
 
-/* Creates the decoder or block cutter of the current file. */
 static void prepare_file(source *s)
 {
     const log_file *f = source_file(s);
@@ -120,7 +119,6 @@ uint64_t source_size(const source *s)
     return sum;
 }
 
-/* Returns whether all known blocks of the current file were scanned. */
 static bool has_scanned_blocks(const source *s)
 {
     const log_file *f = source_file(s);
@@ -166,7 +164,6 @@ static void raise_file_limit(void)
     }
 }
 
-/* Adds new files of an archive. */
 static void list_archive(source *s)
 {
     char **names = NULL;
@@ -310,7 +307,6 @@ static bool spill(source *s, const char *data, size_t size)
     return true;
 }
 
-/* Reads the available bytes of a stream. */
 static void read_stream(source *s)
 {
     const char *data;
@@ -432,7 +428,6 @@ static bool may_grow(const source *s)
     return s->follow;
 }
 
-/* Returns the state of the current file. */
 static source_state look_in_file(const source *s)
 {
     const log_file *f = source_file(s);

@@ -103,7 +103,7 @@ static gint by_count(gconstpointer a, gconstpointer b)
     return (first->count < second->count) - (first->count > second->count);
 }
 
-/* Returns the number of records of each event. The caller frees the array with g_free. */
+/* Returns the number of records of each event. */
 static size_t *count_events(range *r)
 {
     size_t *counts = g_new0(size_t, NAMES_NONE + 1);

@@ -582,7 +582,7 @@ static bool is_sorted(const batch *b)
     return true;
 }
 
-/* Returns a batch's rows in order of time, sorted stably. The caller frees the array with g_free. */
+/* Returns a batch's rows in order of time, sorted stably. */
 static row_order *order_rows(const batch *b)
 {
     row_order *order = g_new(row_order, b->count + 1);
@@ -671,7 +671,6 @@ static void own_last_chunk(store *s)
     }
 }
 
-/* Returns the first record after a time. */
 static uint32_t find_after(const store *s, int64_t time_ns)
 {
     return time_ns == INT64_MAX ? s->count : store_find_time(s, time_ns + 1);
@@ -769,8 +768,7 @@ void store_append(store *s, batch *b)
 
 typedef void each_step(store *s, uint32_t record, unsigned layer, uint32_t object);
 
-/* Returns, for each event of the spec, a bit for each layer in which the event's object has the colour of a host. The
- * caller frees the array with g_free. */
+/* Returns, for each event of the spec, a bit for each layer in which the event's object has the colour of a host. */
 static uint8_t *layers_by_host(const spec *sp)
 {
     uint8_t *layers = g_new0(uint8_t, sp->event_count + 1);

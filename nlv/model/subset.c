@@ -108,7 +108,6 @@ static bool *find_clocks(const store *full)
 
 /* ---- records ---- */
 
-/* Adds the value of a record in a loadline to the row, if there is such a value. */
 static void add_value(subsetting *s, uint32_t record, size_t loadline, batch_row *row)
 {
     const loadline_lists *l = &s->full->loadlines[loadline];

@@ -46,7 +46,7 @@ static gint compare_begins(gconstpointer a, gconstpointer b, gpointer user)
 
 /*
  * Returns the spans in tree order: each span comes before its children, and the children of a span are in the order of
- * their starts. The caller frees the array with g_free.
+ * their starts.
  */
 static uint32_t *order_of_tree(const request_graph *g)
 {
@@ -94,7 +94,6 @@ static unsigned number_of_host(GHashTable *hosts, uint32_t host)
     return GPOINTER_TO_UINT(number);
 }
 
-/* Returns a text with the host and the program. The caller frees it with g_free. */
 static char *place_of(const char *host, const char *program)
 {
     char *both = g_strdup_printf("%s%s%s", host, *host != '\0' && *program != '\0' ? " " : "", program),

@@ -42,7 +42,6 @@ static void write_rounded(double ns, char text[32])
     axis_span_label(digit > 1 ? round(ns / digit) * digit : ns, text);
 }
 
-/* Writes a difference with its sign. */
 static void write_difference(double ns, char text[40])
 {
     char length[32];
@@ -64,8 +63,9 @@ static void write_interval(const contrast *t, char text[96])
 
 static const char *const letters[COMPARED_SIDES] = {"A", "B"};
 
-/* Returns the answer for the case that most requests differ, but a few slow requests hide the difference of the means.
- * The caller frees it with g_free. */
+/*
+ * Returns the answer for the case that most requests differ, but a few slow requests hide the difference of the means.
+ */
 static char *describe_most(const comparison *c)
 {
     char medians[COMPARED_SIDES][32];
@@ -149,7 +149,6 @@ char *comparison_describe_row(const comparison *c, guint row)
     return valid;
 }
 
-/* Draws the names of the sides, and the answer. */
 static void draw_head(comparing_area *a)
 {
     double x = MARGIN;
@@ -272,7 +271,6 @@ static void draw_bins(const comparing_area *a, const bin_scale *b, unsigned side
     cairo_stroke(a->cr);
 }
 
-/* Draws lines and labels at the median and the 99th percentile of a side's durations. */
 static void draw_quantiles(const comparing_area *a, const bin_scale *b, unsigned side)
 {
     static const struct {

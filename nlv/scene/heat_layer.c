@@ -160,7 +160,6 @@ static void draw_marks(const layer_context *c, cairo_t *cr, const heat_scale *s,
     }
 }
 
-/* Returns the place in the strip at which a column of the map begins. */
 static double place_of_column(const layer_context *c, unsigned column)
 {
     const heat_map *h = map_of(c);

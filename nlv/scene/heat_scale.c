@@ -56,7 +56,6 @@ static double row_at(const heat_scale *s, double y)
     return CLAMP(s->low + (s->bottom - y) / (s->bottom - s->top) * (s->high - s->low), 0, HEAT_ROWS);
 }
 
-/* Returns the time at which a column of the map begins. */
 static int64_t column_time(const heat_map *h, double column)
 {
     return h->from_ns + (int64_t)CLAMP(column, 0, HEAT_COLUMNS) * h->width_ns;

@@ -70,7 +70,6 @@ static bool list_has_records(const list *l, uint32_t from, uint32_t to)
     return at < l->count && list_at(l, at) < to;
 }
 
-/* Returns whether a pane has records in the view. */
 static bool has_records(const model *m, const scene_view *view, const pane *p)
 {
     const store *s = model_store(m);
@@ -90,7 +89,6 @@ static bool has_records(const model *m, const scene_view *view, const pane *p)
     return any;
 }
 
-/* Adds the panes of the drawing. */
 static void add_panes(layout *l, const model *m, const scene_view *view, bool is_part)
 {
     const drawing *d = model_drawing(m);

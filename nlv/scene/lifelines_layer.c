@@ -104,7 +104,6 @@ static double start_x(const drawer *d, const kind *k, size_t i)
     return layout_x(c->layout, c->view, store_time(c->store, end) - (int64_t)long_ns);
 }
 
-/* Draws one segment as a line. */
 static void draw_segment(const drawer *d, const kind *k, size_t i)
 {
     const layer_context *c = d->c;
@@ -407,7 +406,6 @@ static double step_y(const drawer *d, uint32_t record)
     return layout_row_y(d->p, spec_step_of(d->c->store->spec, store_event(d->c->store, record), d->layer).row);
 }
 
-/* Adds a line of a request to the path. */
 static void add_line(const drawer *d, const request_line *line)
 {
     const layer_context *c = d->c;
@@ -514,7 +512,6 @@ static void draw_graphs(const drawer *d, const GArray *objects)
         }
 }
 
-/* Draws the chosen lifeline in front of all other lifelines. */
 static void draw_selected(const drawer *d)
 {
     const layer_context *c = d->c;
@@ -544,10 +541,7 @@ static void draw_selected(const drawer *d)
 
 /* ---- the requests that a search has found ---- */
 
-/*
- * Returns the objects (uint32_t) of the found requests that are visible, at most MATCHES_DRAWN. The caller frees the
- * array with g_array_free.
- */
+/* Returns the objects (uint32_t) of the found requests that are visible, at most MATCHES_DRAWN. */
 static GArray *find_matches(const drawer *d)
 {
     const layer_context *c = d->c;

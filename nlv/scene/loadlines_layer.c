@@ -182,7 +182,6 @@ static void look_up_curves(void *user)
     }
 }
 
-/* Draws the bands from the minimum to the maximum. */
 static void draw_bands(const curve *k, const column_values *columns, unsigned count, unsigned number)
 {
     for (unsigned i = 0; i < count; i++)

@@ -76,7 +76,6 @@ static double bar_height(const points_row *r, size_t count)
     return r->half * MIN(0.35 + log10((double)count) / 6, 1);
 }
 
-/* Draws a bar in each column that has points. */
 static void draw_bars(const points_row *r, size_t from, size_t end, size_t grain)
 {
     const layer_context *c = r->c;

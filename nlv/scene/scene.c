@@ -113,7 +113,6 @@ static void draw_title(const layer_context *c)
               c->view->width - 28);
 }
 
-/* Returns whether the store has an impossible edge. */
 static bool has_violations(const store *s)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {
@@ -146,7 +145,7 @@ static double draw_legend_entry(const layer_context *c, double x, color ink, con
 
 /*
  * Returns the text of the legend for a colour: the name of a host, or another value. If the host's clock has a visible
- * offset or error, the text contains the offset or error. The caller frees the text with g_free.
+ * offset or error, the text contains the offset or error.
  */
 static char *legend_text(const layer_context *c, const char *text)
 {
@@ -296,7 +295,6 @@ static void draw_marked(const layer_context *c)
     }
 }
 
-/* Sets c->scale to the number of pixels per unit, and c->is_raster. */
 static void find_pixels(layer_context *c)
 {
     cairo_surface_type_t type = cairo_surface_get_type(cairo_get_target(c->cr));

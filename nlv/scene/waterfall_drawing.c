@@ -113,7 +113,6 @@ static bool is_much_slower(const waterfall_span *s)
     return s->median_ns >= 0 && (double)(s->end_ns - s->begin_ns) > much * s->median_ns;
 }
 
-/* Writes the duration of the span, and whether it has failed or is incomplete. */
 static void write_numbers(const waterfall_span *s, char text[80])
 {
     char took[32];

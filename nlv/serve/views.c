@@ -118,7 +118,6 @@ static cairo_surface_t *new_surface(const query *q)
     return surface;
 }
 
-/* Returns a context for measuring text. */
 static cairo_t *new_measuring_context(void)
 {
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_A8, 1, 1);
@@ -127,8 +126,9 @@ static cairo_t *new_measuring_context(void)
     return cr;
 }
 
-/* Returns a JSON object with the positions of the parts of the picture, which the page needs to interpret the pointer.
- * The caller frees it with g_free. */
+/*
+ * Returns a JSON object with the positions of the parts of the picture, which the page needs to interpret the pointer.
+ */
 static char *describe_place(const views *v, const scene_view *view, cairo_t *cr)
 {
     const layout l = layout_make(v->model, view, cr);

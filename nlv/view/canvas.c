@@ -42,7 +42,6 @@ struct canvas {
     guint settling;     /* the timer that replaces a coarse picture; 0: no timer */
 };
 
-/* Returns a context for measuring text. */
 static cairo_t *measuring_context(void)
 {
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_A8, 1, 1);
@@ -111,7 +110,6 @@ static void place_brush(canvas *c)
 
 /* ---- drawing ---- */
 
-/* Draws the text about the record under the pointer. */
 static void draw_hovered(const canvas *c, GtkWidget *widget, cairo_t *cr)
 {
     if (c->hovered == NULL || c->drag != DRAG_NONE)
@@ -253,7 +251,6 @@ static bool is_overview(canvas *c, double x, double y, int64_t *time_ns)
     return is;
 }
 
-/* Moves the middle of the view to a time. */
 static void center(canvas *c, int64_t time_ns)
 {
     history_view before = now_shown(c);
@@ -319,7 +316,6 @@ static gboolean on_press(GtkWidget *widget, GdkEventButton *event, gpointer user
     return c->drag != DRAG_NONE;
 }
 
-/* Finds the record under the pointer, and shows the text about this record. */
 static void find_hovered(canvas *c, double x, double y)
 {
     scene_found found;
@@ -491,7 +487,6 @@ static void move_brush(canvas *c, double by_x, double by_y, bool resizes)
     canvas_redraw(c);
 }
 
-/* Calls the callback for the area that the user has marked. */
 static void finish_brush(canvas *c)
 {
     const scene_view *v = &c->view;

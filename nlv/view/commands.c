@@ -138,7 +138,7 @@ command commands_of_key(const GdkEventKey *event, bool typing)
     return COMMAND_NONE;
 }
 
-/* Returns a copy of a label without underscores, which mark mnemonics. The caller frees it with g_free. */
+/* Returns a copy of a label without underscores, which mark mnemonics. */
 static char *plain_label(const char *label)
 {
     char *plain = g_strdup(label), *to = plain;

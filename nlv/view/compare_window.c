@@ -25,7 +25,6 @@ static void free_requests(compare_window *w)
     }
 }
 
-/* Starts the comparison of the sides in the entries. */
 static void begin_comparison(compare_window *w)
 {
     const char *texts[COMPARED_SIDES];

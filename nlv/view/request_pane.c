@@ -245,7 +245,6 @@ static double kept_height(const request_pane *p)
     return p->kept != NULL ? 2 * KEPT_HEAD + waterfall_height(p->kept) : 0;
 }
 
-/* Adapts the height of the area to its waterfalls. */
 static void resize_area(request_pane *p)
 {
     const double own = p->waterfall != NULL ? waterfall_height(p->waterfall) : 0, height = kept_height(p) + own;

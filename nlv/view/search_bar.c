@@ -32,8 +32,7 @@ static void mark_wrong(GtkWidget *entry, bool is_wrong)
         gtk_style_context_remove_class(style, GTK_STYLE_CLASS_ERROR);
 }
 
-/* Returns the expression in an entry. A single word becomes an expression that searches the names of events. The caller
- * frees it with g_free. */
+/* Returns the expression in an entry. A single word becomes an expression that searches the names of events. */
 static char *expression_of(GtkWidget *entry)
 {
     char *text = g_strstrip(g_strdup(gtk_entry_get_text(GTK_ENTRY(entry))));
@@ -59,7 +58,6 @@ static void begin_search(search_bar *b, char *expression)
     search_bar_say(b, b->search == NULL && *expression != '\0' ? nl_error_message() : "");
 }
 
-/* Goes to the next match if the search has ended. */
 static void search_bar_continue(search_bar *b)
 {
     int64_t found_ns;

@@ -32,7 +32,7 @@ static void set_row(sensor_pane *p, GtkTreeIter *row, const char *state)
     g_free(valid);
 }
 
-/* Returns the markup of a tooltip for text from a directory. The caller frees the markup with g_free. */
+/* Returns the markup of a tooltip for text from a directory. */
 static char *tooltip(const char *text)
 {
     char *valid = printable(text), *markup = g_markup_escape_text(valid, -1);
@@ -64,7 +64,6 @@ static void known_host(sensor_pane *p, const char *host, const char *url, GtkTre
     add_host(p, host, url, row);
 }
 
-/* Finds the row of a sensor. Returns false if there is no such row. */
 static bool find_row(sensor_pane *p, const char *url, const char *sensor, GtkTreeIter *row)
 {
     GtkTreeModel *model = GTK_TREE_MODEL(p->store);

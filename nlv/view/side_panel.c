@@ -50,7 +50,7 @@ static void show(side_panel *p)
 /* ---- the chosen lifeline ---- */
 
 /* Returns the indices of an object's records, in order of time. If there are more than STEPS_MAX records, returns only
- * the latest. The caller frees the array with g_array_free. */
+ * the latest. */
 static GArray *steps_of(const store *s, uint32_t object, unsigned layer)
 {
     GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t));

@@ -335,14 +335,12 @@ static void on_playback(void *user)
     show_news(w);
 }
 
-/* Follows a growing log in real time. */
 static void follow(window *w)
 {
     gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
     playback_set_live(w->playback, true);
 }
 
-/* Centres the view on a time, without changing its width. */
 static void show_time(window *w, int64_t time_ns)
 {
     const scene_view *view = canvas_view(w->canvas);
