@@ -23,7 +23,10 @@ void accepting_start(listener *sockets, size_t count, const listener *control);
 /* Begins to accept connections and datagrams from clients. */
 void accepting_listen(void);
 
-/* If `enable` is true, accepts connections again. Otherwise, lets new connections wait in the kernel. */
+/*
+ * If `enable` is true, accepts connections again. Otherwise, lets new connections wait in the kernel, except
+ * connections to the control socket.
+ */
 void accepting_enable(bool enable);
 
 /*

@@ -1,6 +1,6 @@
 /*
- * Runs work that must not delay clients that log. For requests and subscribers, this work reads requests, evaluates
- * expressions, reads stored records, and sends replies.
+ * Runs work that must not delay clients that log: reading requests, evaluating expressions, reading stored records and
+ * sending replies.
  *
  * This work is divided into tasks of half a millisecond. The tasks run one after another, in the order in which they
  * were added. They run when no client has sent bytes and no record is waiting to be written or acknowledged. They run

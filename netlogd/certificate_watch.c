@@ -15,7 +15,7 @@ enum { CERTIFICATE_CHECK_S = 24 * 3600, DAY_S = 24 * 3600 };
 static struct {
     const settings *checked; /* the settings at the latest check */
     int64_t next_ns;
-    int64_t first_s; /* INT64_MAX if there is no certificate */
+    int64_t first_s; /* earliest expiry, in seconds since 1970; INT64_MAX if there is no certificate */
 } watch = {.first_s = INT64_MAX};
 
 /* Updates the earliest expiry. Warns if the certificate expires soon. `of` is the URL of the listener or output that

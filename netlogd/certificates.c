@@ -50,7 +50,10 @@ static bool certificates_fail(const char *what)
 
 /* ---- files ---- */
 
-/* Reads a key or a certificate from `path`. If the file does not exist, returns NULL and does not change *ok. */
+/*
+ * Reads a key or a certificate from `path`. If the file does not exist, returns NULL and sets *ok to true. On failure,
+ * returns NULL, sets *ok to false and sets the error.
+ */
 static void *certificates_read(const char *path, bool is_key, bool *ok)
 {
     FILE *file = fopen(path, "re");

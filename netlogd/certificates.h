@@ -9,9 +9,9 @@
 
 /*
  * Makes a certificate authority in `directory`, unless it exists, and a key and a certificate for each of `count` hosts
- * (names or addresses). Renews certificates that are in the last third of their validity, and keeps other existing
- * certificates. Prints the result and instructions. Returns PROGRAM_DONE. On failure, prints a message and returns
- * PROGRAM_PROBLEM. Each file is then complete: unchanged or new.
+ * (names or addresses). Renews certificates that are in the last third of their validity, or that do not match the key
+ * or the authority. Keeps other existing certificates. Prints the result and instructions. Returns PROGRAM_DONE. On
+ * failure, prints a message and returns PROGRAM_PROBLEM. Each file is then complete: unchanged or new.
  */
 int certificates_make(const char *directory, char *const *hosts, size_t count);
 

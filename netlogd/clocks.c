@@ -51,9 +51,9 @@ static struct {
     uint64_t hashes[HOSTS_MAX];  /* hash of the host's name */
     uint64_t owners[HOSTS_MAX];  /* hash of the host's owner, which is the address that sent its first record */
     unsigned shares[HOSTS_MAX];  /* number of hosts of that owner */
-    int64_t heard_ns[HOSTS_MAX]; /* time at which the latest record of the host arrived, on the monotonic clock */
+    int64_t heard_ns[HOSTS_MAX]; /* time at which the latest clock record of the host arrived, on the monotonic clock */
     host_clock hosts[HOSTS_MAX];
-    uint64_t reported; /* number of warnings since reported_since_ns */
+    uint64_t reported; /* number of messages since reported_since_ns */
     int64_t reported_since_ns;
 } table;
 

@@ -73,7 +73,7 @@ struct connection {
     allowance allowance;  /* allowance of records; netlogd does not read from the client while it is negative */
     struct event *resume; /* timer that fires when netlogd may read from the client again */
     bool limited;         /* max-rate applies to the client, so the allowance is in use */
-    uint64_t text;        /* bytes that the outputs have written for the client, on average */
+    uint64_t text;        /* number of bytes that an output has encoded for the client, on average over all outputs */
     uint64_t received;    /* bytes that the decoder had received when `text` was last updated */
     bool held_up;
     bool ready;                   /* the TLS handshake is complete, or TLS is not used */
@@ -141,8 +141,8 @@ static bool want_acknowledgement(connection *c)
 }
 
 /*
- * Sends a frame without waiting. Returns false if the kernel does not accept the whole frame because the client does
- * not read. If the kernel accepts only a part, closes the connection, because the client could not parse later frames.
+ * Sends a frame without waiting. Returns false if the kernel does not accept the whole frame. If the kernel accepts
+ * only a part, shuts the connection down, because the client could not parse later frames.
  */
 static bool send_frame(connection *c, nl_string frame)
 {
@@ -169,7 +169,7 @@ bool connection_send_activation(connection *c)
     return true;
 }
 
-/* Counts records. The rate is computed from the count every second. */
+/* Counts records, and updates the rate about once a second. */
 static void count_rate(connection *c, uint64_t records)
 {
     int64_t now_ns = nl_monotonic_ns(), passed_ns = now_ns - c->rate_since_ns;
@@ -470,7 +470,7 @@ static bool is_midway(const connection *c)
     return c->syslog != NULL ? syslog_input_is_midway(c->syslog) : nl_decoder_is_midway(c->decoder);
 }
 
-/* Stores all complete records. `more` are bytes for the syslog input. */
+/* Puts the complete records of this turn into the outputs. `more` are bytes for the syslog input. */
 static void take_records(connection *c, nl_string more)
 {
     uint64_t before = counts_get(COUNT_RECORDS), text_before = outputs_encoded();
@@ -533,7 +533,10 @@ static void feed(connection *c, const char *data, size_t size)
     take_records(c, (nl_string){data, size});
 }
 
-/* Replies to a client of another protocol. First reads its bytes, because the kernel would drop the reply. */
+/*
+ * Replies to a client of another protocol. Then reads some of the client's bytes, because the kernel may drop the reply
+ * if bytes are unread at the close.
+ */
 static void turn_away(connection *c, foreign_kind kind)
 {
     size_t size;
@@ -616,8 +619,8 @@ static void count_held(connection *c)
 }
 
 /*
- * Returns the number of bytes to read. It limits the work of the turn, because the lines in these bytes cannot wait for
- * a later turn.
+ * Returns the number of bytes to read. This number limits the work of the turn, because the lines in these bytes cannot
+ * wait for a later turn.
  */
 static size_t read_size(const connection *c)
 {
@@ -702,8 +705,8 @@ static int64_t part_since_ns(const connection *c)
 }
 
 /*
- * Closes connections until incomplete input uses less than 7/8 of the memory limit. The margin avoids a search for
- * connections to close after every read.
+ * Closes connections until incomplete input and unsent replies use at most 7/8 of the memory limit, or no connection
+ * holds incomplete input. The margin avoids a search for connections to close after every read.
  */
 static void free_memory(void)
 {

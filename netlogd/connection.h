@@ -31,18 +31,24 @@ void connection_pause(connection *c, bool pause);
 void connection_settings_changed(connection *c);
 
 /*
- * Reads the bytes from this client that the kernel holds now, but no bytes that arrive later. Stops at deadline_ns
- * (nl_monotonic_ns). Called at the end of the program.
+ * Reads about as many bytes from this client as the kernel holds now. Stops at deadline_ns (nl_monotonic_ns), when an
+ * output is blocked, or when clients use too much memory. Called at the end of the program.
  */
 void connection_take_arrived(connection *c, int64_t deadline_ns);
 
-/* Reads until the kernel holds no bytes from this client, or until deadline_ns. Called at the end of the program. */
+/*
+ * Reads until the kernel holds no bytes from this client. Stops earlier like connection_take_arrived. Called at the end
+ * of the program.
+ */
 void connection_drain(connection *c, int64_t deadline_ns);
 
 /* Closes and frees the connection. Drops an incomplete record. */
 void connection_close(connection *c);
 
-/* Sends the collector's commands to a client of the binary protocol. Returns whether there were commands to send. */
+/*
+ * Sends the collector's commands to a client of the binary protocol. Returns false if there are no commands, or if the
+ * client does not expect commands yet.
+ */
 bool connection_send_activation(connection *c);
 
 /* Adds fields that describe the state of the connection to a record of a reply. */

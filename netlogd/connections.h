@@ -42,8 +42,8 @@ size_t connections_get_held(void);
 
 /*
  * Returns the connection to close when all connections together hold too much memory, or NULL if no connection holds
- * memory. Considers only connections that hold at least the mean. Chooses the connection whose time_ns is earliest. A
- * time of 0 counts as later than all other times.
+ * memory. Considers only connections that hold at least the mean of all connections that hold memory. Chooses the
+ * connection whose time_ns is earliest. A time of 0 counts as later than all other times.
  */
 connection *connections_find_worst(int64_t (*time_ns)(const connection *c));
 

@@ -43,7 +43,7 @@ uint64_t counts_get(count which);
  */
 void counts_report(count which, const char *peer, const char *reason);
 
-/* Writes the events that are due at now_ns (nl_monotonic_ns), and computes the rate. Called every second. */
+/* Writes the pending events, and computes the rate at now_ns (nl_monotonic_ns). Called every second. */
 void counts_tick(int64_t now_ns);
 
 /* Returns the number of records received in the latest second. */

@@ -1,7 +1,7 @@
 /*
- * Reads records from UDP sockets. Each datagram contains one or more whole lines; the newline of the last line is
- * optional. The sender gets no reply. While netlogd is busy or an output is blocked, the kernel may drop datagrams;
- * netlogd counts and reports them.
+ * Reads records from datagram sockets. Each datagram contains whole lines, whole blocks or one syslog message. The
+ * newline of the last line is optional. The sender gets no reply. While netlogd is busy or an output is blocked, the
+ * kernel may drop datagrams; netlogd counts and reports them.
  *
  * The module owns the list of sockets. Only the server's thread may call it.
  */

@@ -17,8 +17,8 @@ void flush_free(void);
 
 /*
  * Requests a flush. Call it after putting records into the outputs, or when blocks wait for an acknowledgement. Flushes
- * now if a flush is due, otherwise later. `at_once` is true if the client did not wait for its turn (turns.h); the
- * flush then happens before the next client's turn.
+ * now if a flush is due, otherwise later. `at_once` is true if the client did not wait for its turn (turns.h);
+ * flush_before_turn then flushes its records.
  */
 void flush_request(bool at_once);
 
@@ -35,7 +35,7 @@ void flush_acknowledge(void);
 
 /*
  * Flushes the records of clients that did not wait for a turn, unless flushes already use too large a share of the
- * time. Called before the turn of each client that has waited.
+ * time. Also flushes records that have waited too long. Called before the turn of each client that has waited.
  */
 void flush_before_turn(void);
 

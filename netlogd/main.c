@@ -164,7 +164,9 @@ static bool writes_to_terminal(const settings *s)
     return false;
 }
 
-/* Opens netlogd's own log, or returns NULL. The log must not use standard error, which is closed in the background. */
+/*
+ * Opens netlogd's own log. Returns NULL on failure, or if the log is standard error and netlogd runs in the background.
+ */
 static nl_log *open_log(const settings *s)
 {
     if (daemon_has_no_streams() && settings_logs_to_stderr(s))

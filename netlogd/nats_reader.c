@@ -88,9 +88,7 @@ static void take_records(nats_reader *r)
     r->records += put;
 }
 
-/*
- * Decodes and stores the records of a message, none of which continues in the next message. Returns the units of work.
- */
+/* Decodes and stores the records of a message. No record continues in the next message. Returns the units of work. */
 static uint64_t take_message(nats_reader *r, nats_message *m)
 {
     nl_string data = nats_message_data(m);

@@ -4,6 +4,7 @@
  *
  * netlogd also acknowledges a message with malformed input, after it has counted and reported the input, so that NATS
  * does not deliver the message again.
+ *
  * The module owns the list of inputs. Only the server's thread may call it.
  */
 #ifndef NETLOGD_NATS_READER_H

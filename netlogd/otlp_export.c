@@ -29,7 +29,7 @@ static const nl_channel *certified_channel;
 
 /* ---- decompression ---- */
 
-/* Reserves space for the next step. Returns false if the body has its maximum size. */
+/* Reserves space for the next step. Returns false if the body exceeds its maximum size. */
 static bool grow(nl_buffer *out)
 {
     if (out->size > OTLP_BODY_MAX)
@@ -145,7 +145,7 @@ static otlp_result convert(const otlp_request *request, nl_string body)
     return result;
 }
 
-/* Counts text that is much larger than the received bytes, like the text of blocks (client_limits.h). */
+/* Applies the limit of text (client_limits.h) to the records of a request. */
 static void count_text(uint64_t text_before, size_t received)
 {
     uint64_t text = outputs_encoded() - text_before;

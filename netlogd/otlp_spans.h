@@ -2,9 +2,10 @@
  * Recognises spans that OTLP clients send again because a response was late or lost. A trace ID and a span ID identify
  * a span.
  *
- * The module owns two tables with 64-bit hashes of the latest spans; a secret seed makes collisions unpredictable. When
- * the young table has its maximum number of spans, 10 million or max-memory/100, it replaces the old table. Therefore,
- * the module knows at least this number of the latest spans, and its memory is at most about a quarter of max-memory.
+ * The module owns two tables with 64-bit hashes of the latest spans; a secret seed makes collisions unpredictable. The
+ * young table has space for 10 million spans, or max-memory/100 if that is less. When the young table is full, it
+ * replaces the old table. Therefore, the module knows at least this number of the latest spans, and its tables use at
+ * most about half of max-memory.
  *
  * Each table has a file beside the first output that has files. The file contains the seed and the hashes in the order
  * of arrival. otlp_spans_save appends the new hashes after the outputs have settled the spans and before netlogd

@@ -22,7 +22,7 @@ struct past {
     bool seeking; /* the start in the file has not been found yet */
 };
 
-/* Returns whether there is a file with this number that was written after since_ns. */
+/* Returns whether the file with this number exists and was last written after since_ns, or at most an hour before. */
 static bool is_wanted(const past *p, uint64_t number)
 {
     struct stat status;
@@ -36,8 +36,8 @@ static bool is_wanted(const past *p, uint64_t number)
 }
 
 /*
- * Finds the first file with a higher number than `above` that is_wanted accepts; sets *number to 0 if there is no such
- * file. Files with higher numbers are newer.
+ * Sets *number to the number of the first file above `above` that is_wanted accepts. If is_wanted accepts no file,
+ * chooses the last file. If no file has a number above `above`, sets *number to 0. Files with higher numbers are newer.
  */
 static nl_status find_first(const past *p, uint64_t above, uint64_t *number)
 {

@@ -7,9 +7,9 @@
 enum { PEER_ADDRESS_SIZE = 80 };
 
 /*
- * Writes the address in peer, which has the form of listener_address_text, to `name` without the port, for limits that
- * reconnecting must not reset. All addresses of a 64-bit IPv6 network become the same name, because one host may use
- * all of them.
+ * Writes the address in `peer` without the port to `name`, for limits that a client cannot reset by reconnecting.
+ * `peer` has the form of listener_address_text. All addresses of an IPv6 /64 network become the same name, because one
+ * host may use all of them.
  */
 void peer_address(const char *peer, char name[PEER_ADDRESS_SIZE]);
 

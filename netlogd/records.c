@@ -130,7 +130,7 @@ size_t records_put_lines(nl_decoder *decoder, const char *peer, size_t *clocks)
     return count;
 }
 
-/* Appends malformed input to its file. Ignores failures, because they must not delay the log. */
+/* Appends malformed input to its file. Logs a failure, and does not try again. */
 static void write_reject(nl_string text)
 {
     nl_buffer line = {0};

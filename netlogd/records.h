@@ -1,6 +1,6 @@
 /*
- * Passes every record from a connection, a datagram or NATS to the outputs, the subscribers and the table of clocks,
- * and handles blocks and malformed input for all three sources.
+ * Passes every record that netlogd receives or reads to the outputs, the subscribers and the table of clocks. Also
+ * handles blocks and malformed input.
  *
  * The module owns the file of malformed input (--reject). Only the server's thread may call it.
  */
@@ -23,8 +23,8 @@ bool records_want_blocks(void);
 
 /*
  * Returns whether a block may be accepted: its stream may begin, and there is space for the gap that the block may
- * open. If not, counts and reports the block. The report names `peer` and `fate`, which is a word such as "closed".
- * `owner` is the owner of the client's streams (client_limits.h).
+ * open. If not, counts and reports the block. The report names `peer` and `fate`, which is the consequence for the
+ * block's connection or message, such as "closed". `owner` is the owner of the client's streams (client_limits.h).
  */
 bool records_admit_block(const nl_block_header *block, unsigned owner, const char *peer, const char *fate);
 

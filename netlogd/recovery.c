@@ -50,8 +50,8 @@ static int reported[REPORTED_MAX]; /* IDs of processes whose recovery failed */
 static size_t next_reported;
 
 /*
- * Returns whether the failure to recover a process was already reported, and stores the process. If the list is full,
- * replaces the oldest entry.
+ * Returns whether the failure to recover a process was already reported. If not, stores the process. If the list is
+ * full, replaces the oldest entry.
  */
 static bool was_reported(int process)
 {
@@ -75,7 +75,10 @@ static void send_to_netlogd(int fd, const report *r)
 
 static void send_report(void *user, const nl_recovered *what)
 {
-    /* If recovery of a process fails, its other logs remain, even if they are empty. */
+    /*
+     * Do not report empty logs. While the recovery of a process fails, its empty logs remain, and would be reported
+     * each time.
+     */
     bool nothing = what->status == NL_OK && what->records == 0;
     if (nothing || (what->status != NL_OK && was_reported(what->process)))
         return;

@@ -34,13 +34,16 @@ void recovery_unwatch(recovery *r);
 
 /*
  * recovery_end requests the end of recovery without waiting, because a recovery in progress may be sending records to
- * this server. Afterwards, recovery_is_over returns whether recovery has ended, or whether patience_ms have passed
- * since the first call of recovery_end. `r` may be NULL.
+ * this server. Afterwards, recovery_is_over returns whether recovery has ended, or whether the patience_ms of any call
+ * of recovery_end have passed. `r` may be NULL.
  */
 void recovery_end(recovery *r, int64_t patience_ms);
 bool recovery_is_over(const recovery *r);
 
-/* Ends the recovery; after recovery_end, waits for it. The next start repeats an interrupted recovery. */
+/*
+ * Ends the recovery and frees `r`. After recovery_end, first waits until recovery_is_over. The next netlogd repeats an
+ * interrupted recovery. `r` may be NULL.
+ */
 void recovery_free(recovery *r);
 
 #endif

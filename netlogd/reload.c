@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Appends a problem to `user`, an nl_error, if the text fits. */
+/* Prints and logs a problem, and appends it to `user`, which is an nl_error. */
 static void report_problem(void *user, const char *message)
 {
     nl_error *problems = user;
@@ -41,7 +41,7 @@ static nl_status check_addresses(const settings *from, const settings *to)
     return NL_OK;
 }
 
-/* Changes the outputs. Called last, after all checks. */
+/* Checks the new settings, and then changes the outputs. */
 static nl_status change_outputs(const settings *now)
 {
     const settings *before = server_settings();

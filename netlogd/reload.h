@@ -9,8 +9,8 @@
 #include <netlogger.h>
 
 /*
- * Reads the configuration again. If it is valid, applies it and reopens the outputs. Returns NL_FAILED, with the error
- * set, after reporting all problems.
+ * Reads the configuration again, and applies it if it is valid. Reopens the outputs in any case, unless netlogd is
+ * ending. Returns NL_FAILED, with the error set, after reporting all problems.
  */
 nl_status reload(void);
 

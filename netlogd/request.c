@@ -22,7 +22,7 @@
 enum {
     LINE_SIZE_MAX = 8 << 10,
     READ_SIZE = 4 << 10,
-    ANSWER_SECONDS = 60, /* maximum time in which the client must read a complete reply */
+    ANSWER_SECONDS = 60, /* maximum time for the client to read the rest of a reply that is complete */
     SENT_AT_ONCE = 128 << 10,
 };
 
@@ -96,7 +96,7 @@ void request_end(request *r)
     request_send(r);
 }
 
-/* Writes queued bytes to a client. Only this function writes. Returns false if the client has disconnected. */
+/* Writes some of the queued bytes to a client. Only this function writes. Returns false if writing fails. */
 static bool send_some(request *r)
 {
     size_t sent = 0;

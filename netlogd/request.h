@@ -91,7 +91,7 @@ void request_add_time(nl_record *record, const char *name, int64_t time_ns);
 /* Appends a record to the queue as ULM. */
 void request_put(request *r, const nl_record *record);
 
-/* Sends as much of the queue as the kernel accepts now, and the rest later. */
+/* Sends as much of the queue as the kernel accepts now, at most about 128 KiB, and the rest later. */
 void request_send(request *r);
 
 /* Like request_send, but sends in the background. */
@@ -103,12 +103,12 @@ bool request_is_held_up(const request *r);
 /* Returns the number of bytes in the queue. */
 size_t request_queued(const request *r);
 
-/* Ends the request when the whole reply has been sent. */
+/* Sends the rest of the reply, and then closes the request. Closes the request after 60 seconds in any case. */
 void request_end(request *r);
 
 /*
  * Copies the value of a field of the request line to `out`. If the field is missing, `out` stays unchanged. Returns
- * NL_FAILED if the value is too long.
+ * NL_FAILED, after setting the error, if the value does not fit into `size` bytes or contains a NUL byte.
  */
 nl_status request_get_value(const nl_record *asked, const char *name, char *out, size_t size);
 

@@ -58,7 +58,9 @@ void settings_delete(settings *s); /* accepts NULL; frees s itself */
 /* Returns whether netlogd's own log is standard error, which is the default. */
 bool settings_logs_to_stderr(const settings *s);
 
-/* The options and directives. Setters read certificates at once. listen, output and allow add to earlier values. */
+/*
+ * The options and directives. Setters read certificates at once. listen, input, output and allow add to earlier values.
+ */
 extern const nl_option settings_rows[];
 
 /* The options that are allowed only on the command line. */
@@ -67,7 +69,7 @@ extern const nl_option settings_command_rows[];
 /* Returns the listener with this URL (without its options), or NULL. */
 const listening *settings_find_listening(const settings *s, const char *url);
 
-/* Adds a valid listener or output. */
+/* Sets the option `name`, or adds the value to a repeatable option. Ends the program if the value is invalid. */
 void settings_add(settings *s, const char *name, const char *value);
 
 #endif

@@ -68,10 +68,10 @@ struct subscription {
     request *request;
     group *group;
     bool live;
-    uint64_t joins_at; /* number of its first record in the backlog */
+    uint64_t joins_at; /* number of the subscription's first record in the backlog */
     int64_t began_ns;
     uint64_t records;
-    span missed; /* records that it missed, not reported yet */
+    span missed; /* missed records that were not reported yet */
     uint64_t missed_in_all;
     /*
      * Set while the subscription reads stored records. If the subscription is already live, the file ends where the
@@ -202,7 +202,10 @@ static bool all_queues_fit(size_t size)
     return requests_get_queued() + size <= server_settings()->max_memory / 2;
 }
 
-/* Returns whether the queue is half empty, or, if all queues together use too much memory, completely empty. */
+/*
+ * Returns whether the queue is at least half empty. If all queues together use too much memory, the queue must be
+ * completely empty.
+ */
 static bool is_half_empty(const subscription *s)
 {
     size_t queued = request_queued(s->request);
@@ -260,7 +263,7 @@ static void put_chunk(subscription *s, const nl_buffer *bytes, shared *common, c
     }
 }
 
-/* Adds the gathered records of the group to its members' queues. Does not end a subscription; see request_send. */
+/* Adds the gathered records of the group to its members' queues. Frees no subscription. */
 static void deliver(group *g)
 {
     uint64_t from = g->gathered_from;

@@ -4,10 +4,10 @@
  * While receiving, netlogd only copies a record into a backlog (backlog.h). It evaluates expressions and sends records
  * in the background (background.h), so that no expression, and no number of subscribers, delays clients that log. While
  * the backlog is full, netlogd does this work at once, 2 ms at a time and for at most 90 % of the time. If that is not
- * sufficient, it sends a message to subscribers whose expressions take more than a microsecond per record on average,
- * and disconnects these subscribers. The other subscribers miss the oldest records of the backlog, and netlogd reports
- * the loss to them. netlogd immediately disconnects a subscriber whose expression takes too many steps for a single
- * record (NL_FILTER_STEPS_MAX).
+ * sufficient, netlogd disconnects the subscribers whose expressions take more than 1,000 steps (about a microsecond)
+ * per record on average, and sends them the reason. The other subscribers miss the oldest records of the backlog, and
+ * netlogd reports the loss to them. netlogd immediately disconnects a subscriber whose expression takes too many steps
+ * for a single record (NL_FILTER_STEPS_MAX).
  *
  * Subscribers with the same expression, start time and format form a group. netlogd evaluates a record once for the
  * group, makes a line of text once for all groups of a format, and shares the bytes among all members. Each subscriber
@@ -29,7 +29,7 @@
 typedef struct subscription_counts {
     uint64_t subscribers; /* number of current subscribers */
     uint64_t records;     /* number of records put into queues, counted once for each subscriber */
-    uint64_t missed;      /* number of records that did not fit into queues, counted once for each subscriber */
+    uint64_t missed;      /* number of records that subscribers missed, counted once for each subscriber */
     uint64_t costly;      /* number of subscribers that were disconnected because their expressions cost too much */
     uint64_t queued;      /* number of bytes in queues at present */
 } subscription_counts;
@@ -66,7 +66,10 @@ subscription_counts subscriptions_count(void);
 /* Implements the verb `subscribe`: replies to r with a stream of records. Returns NL_FAILED after setting the error. */
 nl_status subscription_start(request *r, const nl_record *asked);
 
-/* request.c calls it after a part of the queue was sent, and when the request is closed. */
+/*
+ * request.c calls subscription_drained after it has sent a part of the queue, and subscription_free when it closes the
+ * request. subscription_free accepts NULL.
+ */
 void subscription_drained(subscription *s);
 void subscription_free(subscription *s);
 

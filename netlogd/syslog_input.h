@@ -26,15 +26,15 @@ typedef struct syslog_input_options {
 syslog_input *syslog_input_new(const syslog_input_options *options);
 void syslog_input_free(syslog_input *in); /* accepts NULL */
 
-/* Sets the sender, whose address is the HOST of messages without a host name. */
+/* Sets the sender, which determines the HOST of messages without a host name (peer_host.h). */
 void syslog_input_set_sender(syslog_input *in, const struct sockaddr *peer);
 
 /* Reads bytes of a stream of messages. */
 void syslog_input_feed(syslog_input *in, const char *data, size_t size);
 
 /*
- * Ends the stream. A last message without a newline is complete if it is the only message of the stream. Otherwise,
- * rejects it, because the sender may have been killed while it sent the message.
+ * Ends the stream. A last message without a newline is complete if it is the only message of the stream, and its size
+ * was not announced. Otherwise, rejects it, because the sender may have been killed while it sent the message.
  */
 void syslog_input_finish(syslog_input *in);
 

@@ -32,7 +32,7 @@
 enum {
     TURNS_BUDGET = 1000000,  /* units of work in a turn; a turn may exceed this number by its last item */
     TURNS_READ_WORK = 3000,  /* units of work of a read, not counting the work for its bytes */
-    TURNS_AT_ONCE = 4000000, /* maximum work of a client before it must wait for its turn */
+    TURNS_AT_ONCE = 4000000, /* maximum units of work at once of all clients between two turns */
 };
 
 /*

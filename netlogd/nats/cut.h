@@ -1,6 +1,6 @@
 /*
  * Divides the blocks that an output has collected into NATS messages. Each message contains records of one program on
- * one host.
+ * one host, unless nats_cutter.whole is set.
  *
  * Most blocks already have this form and stay unchanged. A block with records of several programs, which arrived as
  * text, is divided where the program changes. A block that is larger than a message is divided at any record. Records

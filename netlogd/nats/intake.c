@@ -433,7 +433,10 @@ static nl_status find_others(nats_intake *in)
                               in->place->name, in->place->durable);
 }
 
-/* Begins to read a shard. First waits for messages that a killed reader has not acknowledged. */
+/*
+ * Begins to read a shard, unless a killed reader has not acknowledged messages. In this case, a later call begins to
+ * read.
+ */
 static nl_status begin_shard(nats_intake *in, shard *s)
 {
     jsConsumerInfo *info = NULL;
@@ -595,8 +598,8 @@ static turn_output choose_all(nats_intake *in, bool ready)
 }
 
 /*
- * Sends reports without holding the mutex, because libnats may wait for a reconnection and the server's thread must not
- * wait. This is safe: only this thread frees messages, and shards are not freed.
+ * Sends reports and requests without holding the mutex, because libnats may wait for a reconnection and the server's
+ * thread must not wait. This is safe: only this thread frees messages, and shards are not freed.
  */
 static void publish_all_states(nats_intake *in, turn_output *what)
 {

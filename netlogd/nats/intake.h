@@ -2,11 +2,11 @@
  * Reads the shards of a NATS JetStream stream, and queues their messages, in order, for the server's thread.
  *
  * Each shard that netlogd reads has a durable consumer. The intake requests more messages while it holds only a few
- * messages. If ACK_WAIT passes without a report about a message, JetStream gives the message to another client.
- * Therefore, the intake reports every few seconds that its messages are in progress, even while the outputs are
- * blocked. It acknowledges a message when the outputs have settled the message's records. After a kill, JetStream again
- * delivers the messages that the killed netlogd held. To get these messages first and in order, the intake requests no
- * other messages of a shard until JetStream has noticed the missing acknowledgements.
+ * messages. If 10 seconds pass without a report about a message, JetStream delivers the message again, possibly to
+ * another client. Therefore, the intake reports every few seconds that its messages are in progress, even while the
+ * outputs are blocked. It acknowledges a message when the outputs have settled the message's records. After a kill,
+ * JetStream again delivers the messages that the killed netlogd held. To get these messages first and in order, the
+ * intake requests no other messages of a shard until JetStream has noticed the missing acknowledgements.
  *
  * Two netlogds must not read the same shard, because each would get only some of the records of each stream, and report
  * the other records as lost. A starting reader therefore asks on the subject netlogd-reads.STREAM.DURABLE whether
@@ -43,7 +43,7 @@ nats_message *nats_intake_next(nats_intake *intake);
 
 /*
  * nats_message_data returns the bytes of a message. nats_message_name writes and returns a name for reports, which
- * consists of the stream and the message's number in the stream.
+ * consists of the message's subject and its number in the JetStream stream.
  */
 nl_string nats_message_data(const nats_message *m);
 const char *nats_message_name(const nats_message *m, char name[NATS_NAME_SIZE]);
@@ -51,7 +51,10 @@ const char *nats_message_name(const nats_message *m, char name[NATS_NAME_SIZE]);
 /* Marks a received message as rejected. The intake does not acknowledge it, and NATS delivers it again after 30 s. */
 void nats_message_refuse(nats_message *m);
 
-/* Acknowledges all received messages that are not rejected, because their records are settled. */
+/*
+ * Acknowledges all messages that nats_intake_next has returned, except rejected messages. The outputs have settled
+ * their records.
+ */
 void nats_intake_acknowledge(nats_intake *intake);
 
 void nats_intake_describe(nats_intake *intake, nats_intake_state *state);

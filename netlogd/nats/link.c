@@ -171,8 +171,8 @@ static void describe(char text[NATS_NAME_SIZE], unsigned shard, unsigned shards)
 }
 
 /*
- * Reads the number of shards from the first stream's description. Sets it to 0 if the stream does not exist or does not
- * belong to netlogd.
+ * Reads the number of shards from the first stream's description. Sets *shards to 0 if the stream does not exist. Sets
+ * *wrong to true and fails if netlogd did not create the stream.
  */
 static nl_status count_shards(nats_link *link, const char *stream, unsigned *shards, bool *wrong)
 {

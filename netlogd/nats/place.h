@@ -36,7 +36,7 @@ typedef struct nats_place {
     int64_t window_ns;
     bool by_shard;
     char *durable;
-    unsigned share, of_shares; /* number of the share, and number of shares, both counted from 1 */
+    unsigned share, of_shares; /* number of the share, from 1; number of shares */
 } nats_place;
 
 /* The option rows for a nats_place. */
@@ -59,7 +59,7 @@ void nats_stream_name(const nats_place *place, unsigned shard, unsigned shards, 
 
 /*
  * Appends "." and `text` to a subject, as one part of the subject. Dots, bytes that NATS forbids, and bytes that are
- * not printable ASCII become %HH. An empty text becomes "_", and a long text is truncated.
+ * not printable ASCII become %HH. An empty text becomes "_". A text of more than 100 bytes is truncated.
  */
 void nats_subject_add(nl_buffer *subject, nl_string text);
 
