@@ -18,7 +18,7 @@
 enum {
     GIVE_UP_NS = 200 * 1000000,    /* maximum time to wait for chronyd's reply */
     LAST_WAIT_MS = 5,              /* maximum time to wait for the reply when the log is closed */
-    BURST = 4,                     /* number of quick exchanges at the start */
+    BURST = 4,                     /* number of quick exchanges at the start and after a step */
     BURST_PAUSE_NS = 10 * 1000000, /* pause between these exchanges */
     STEP_NS = 50 * 1000,           /* a clock was set if it jumped by more than STEP_NS plus the maximum drift */
     STEP_PPM = 1000,               /* maximum drift between the two clocks since the last check, in parts per million */

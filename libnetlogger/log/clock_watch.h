@@ -2,8 +2,8 @@
  * Writes a log's records about the quality of its clock. When the log is opened, and then at intervals, these records
  * report the state of the kernel's clock and of chronyd (base/clock_quality.h), and the difference from the clock of a
  * collector that acknowledges (ClockOffset). Exchanges of timestamps measure this difference (doc/binary-format.md,
- * "Time"). ClockStep reports steps of the clock. The writer thread owns the state. If the URL has clock=no, the log has
- * no such records.
+ * "Time"). ClockStep reports steps of the clock. The writer thread owns the state. By default, only logs to collectors
+ * have these records; the option clock= changes this.
  *
  * An exchange gives the offset to within half of the round-trip time. The module uses the exchange with the shortest
  * round trip among the last eight exchanges, with a penalty for age (the minimum filter of RFC 5905). A comparison with

@@ -91,7 +91,7 @@ static void free_probe(nl_control_probe *probe)
     free(probe);
 }
 
-/* Returns a probe with the kind and copies of the texts of `wanted`, not attached yet; NULL if memory runs out. */
+/* Returns a copy of `wanted` that is not attached yet; NULL if memory runs out. */
 static nl_control_probe *make_probe(nl_control_origin origin, const nl_control_probe *wanted, const char *text)
 {
     nl_control_probe *made = nl_memory_check(malloc(sizeof *made));

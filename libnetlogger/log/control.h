@@ -98,9 +98,9 @@ void nl_activation_hear(void *user, const char *commands, size_t size);
 /* ---- own_records.c ---- */
 
 /*
- * nl_own_record_new creates one of the log's own records, to which the threshold does not apply; it returns NULL if
- * memory runs out. nl_own_records_add takes ownership of the record and queues the record. The function accepts NULL,
- * and drops the record if 10,000 records are queued or memory runs out.
+ * nl_own_record_new creates one of the log's own records, to which the threshold does not apply; the function returns
+ * NULL if memory runs out. nl_own_records_add takes ownership of the record and queues the record. The function accepts
+ * NULL, and drops the record if 10,000 records are queued or memory runs out.
  */
 nl_record *nl_own_record_new(nl_log *log, nl_level level, const char *event);
 void nl_own_records_add(nl_log *log, nl_record *record);

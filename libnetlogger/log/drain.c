@@ -163,7 +163,7 @@ static int64_t round_time(int64_t time_ns)
     return time_ns < INT64_MIN + part ? time_ns : time_ns - part;
 }
 
-/* Sets the members that every record has. */
+/* Sets the record's time, host and program if they are missing. */
 static void complete(nl_drain *drain, int64_t time_ns)
 {
     nl_record *record = drain->record;
@@ -309,8 +309,8 @@ static const nl_text_shape *text_shape(nl_drain *drain, const nl_text_format *fo
 }
 
 /*
- * Encodes one event and counts its record. Returns false if the event must wait for the next batch, because it has
- * another level or memory ran out.
+ * Encodes one event and counts its record. Returns false if the event must wait for the next batch, because the event
+ * has another level or memory ran out.
  */
 static bool drain_put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                            nl_buffer *out, uint64_t *count)

@@ -394,7 +394,7 @@ static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_hea
     return nl_block_put(&drain->block, drain->record) || put_only(drain, ring, header, count);
 }
 
-/* Notes the losses that precede the first event for the header of the block. */
+/* Copies the losses before the first event to the block's header. */
 static void note_lost(nl_drain *drain, const char *event, nl_block_identity *identity)
 {
     nl_lost_event lost;
@@ -406,9 +406,9 @@ static void note_lost(nl_drain *drain, const char *event, nl_block_identity *ide
 }
 
 /*
- * Returns the number of bytes that a block may take from a ring. The number is only a part of the ring, so that the
- * thread has space again while the rest is encoded. For a very large ring, the number is at most a quarter of the
- * maximum expanded size.
+ * Returns the number of bytes that a block may take from a ring. A block takes only a part of the ring, so that the
+ * thread has space again while the rest is encoded. For a very large ring, this part is a quarter of the maximum
+ * expanded size.
  */
 static uint64_t block_size_max(const nl_ring *ring)
 {

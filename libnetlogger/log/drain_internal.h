@@ -6,7 +6,7 @@
 
 #include "log/drain.h"
 
-enum { ROUNDING_NS = 2000 }; /* a decrease of less than this is not a step of the clock */
+enum { ROUNDING_NS = 2000 }; /* a smaller decrease of the time is not a step of the clock */
 
 /*
  * Returns the time of an event. A thread's times can decrease only because of a step of the clock, not because of

@@ -1,9 +1,9 @@
 /*
  * The event kinds of nl_event_write. A kind consists of a level and names. For each sequence of value types, a kind has
- * a site like that of an NL_EVENT. Therefore, its events have the same form in the ring as those of NL_EVENT.
+ * a site like that of an NL_EVENT. The events then have the same form in the ring as those of NL_EVENT.
  *
  * The process shares and keeps the first NL_EVENT_KINDS_MAX kinds, because readers of rings know sites by number.
- * Further kinds belong to their creator and have no site: their events go into the ring as whole records.
+ * Further kinds belong to their creator and have no site. The events of these kinds go into the ring as whole records.
  */
 #ifndef NETLOGGER_LOG_EVENT_KIND_H
 #define NETLOGGER_LOG_EVENT_KIND_H

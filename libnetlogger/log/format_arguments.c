@@ -28,7 +28,7 @@ typedef enum length {
 
 /* How to read the value of a field from the arguments. */
 typedef enum taken_as {
-    PRINTED, /* printed piece by piece */
+    PRINTED, /* printed part by part */
     AS_STRING,
     AS_SCHAR,
     AS_UCHAR,

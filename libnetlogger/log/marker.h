@@ -1,6 +1,6 @@
 /*
- * The internal interface to the process's markers and their probes. The module's lock is held only briefly, and a
- * thread that holds it takes no other lock.
+ * The internal interface to the process's markers and their probes. Threads hold the module's lock only briefly, and
+ * take no other lock meanwhile.
  */
 #ifndef NETLOGGER_LOG_MARKER_H
 #define NETLOGGER_LOG_MARKER_H

@@ -170,7 +170,7 @@ static nl_status report_lost(nl_outbox *outbox)
 }
 
 /*
- * Delivers the records in the spool, which are older than those in the batch. Returns NL_OK if the spool is empty
+ * Delivers the records in the spool, which are older than the records in the batch. Returns NL_OK if the spool is empty
  * afterwards.
  */
 static nl_status deliver_spool(nl_outbox *outbox, nl_level level)

@@ -1,6 +1,4 @@
-/*
- * A probe: its action when the program passes a marker to which it is attached, and its results.
- */
+/* A probe: the action when a thread passes a marker to which the probe is attached, and the results. */
 #ifndef NETLOGGER_LOG_PROBE_H
 #define NETLOGGER_LOG_PROBE_H
 
@@ -47,8 +45,8 @@ struct nl_probe_object {
 };
 
 /*
- * Does what the probe requires when a thread passes a marker; does nothing if the probe is detached. `ends` means that
- * the marker is the second marker of a time measurement. Any thread may call this function.
+ * Runs a probe when a thread passes a marker. Does nothing if the probe is detached. `ends` means that the marker is
+ * the second marker of a time measurement. Any thread may call this function.
  */
 void nl_probe_pass(nl_probe_object *probe, bool ends, const char *marker, const nl_field *fields, size_t count);
 

@@ -20,7 +20,7 @@
 
 enum {
     BATCH_SIZE = 128 << 10,
-    UNFINISHED_S = 60, /* time after which a process has certainly finished creating its directory */
+    UNFINISHED_S = 60, /* time, in seconds, after which a process has certainly created its directory */
 };
 
 /* ---- a destination that replaces the logs' own destinations: decodes the bytes and writes the records ---- */

@@ -28,7 +28,7 @@ enum {
     BLOCK_FILL = 32 << 10,         /* if a ring has this many bytes, its events do not wait */
     VISIBLE_NS = 10 * 1000,        /* more than the time after which a store is visible to another processor */
     PATIENCE_NS = 100 * 1000000,   /* maximum wait for a thread that is writing an event */
-    HELD_UP_NS = 50 * 1000,        /* interval of a flush's checks for such a thread */
+    HELD_UP_NS = 50 * 1000,        /* interval at which a flush checks a thread that is writing an event */
     STACK_SIZE = 512 << 10,
     FREE_RINGS = 16, /* empty rings kept for future threads */
 };
@@ -205,7 +205,7 @@ static void report_unnamed(nl_log *log)
 /*
  * Returns whether a ring still has events that a flush needs, because the batch was full or the events wait for a
  * thread that is writing an older event. Later events do not count, so that a flush ends while other threads log. When
- * the log is being closed, losses that did not fit into a full ring also count. Returns true also if the log's own
+ * the log is being closed, losses that did not fit into a full ring also count. Also returns true if the log's own
  * records wait.
  */
 static bool is_left(const nl_log *log, const nl_ring *rings)
@@ -427,7 +427,7 @@ static bool is_quiet(nl_log *log)
 
 /*
  * Sleeps. The first sleep after watch_rings is short, because an event may have begun before that call. Returns the
- * basis of the next pause. After an event, this is the shortest pause.
+ * length from which the next pause is computed: after an event, that of the shortest pause.
  */
 static int64_t writer_thread_pause(nl_log *log, int64_t pause_ns)
 {
@@ -443,7 +443,7 @@ static int64_t writer_thread_pause(nl_log *log, int64_t pause_ns)
 static void *writer_thread_run(void *user)
 {
     nl_log *log = user;
-    nl_inside = 1; /* the library refuses events in this thread, which only a signal handler could log */
+    nl_inside = 1; /* the library rejects events in this thread, which only a signal handler could log */
     int64_t pause_ns = BUSY_PAUSE_NS;
     __atomic_store_n(&log->asleep, false, __ATOMIC_RELAXED); /* the flag may still be set from before a fork */
     for (bool stop = false; !stop;) {

@@ -22,7 +22,7 @@ NL_BEGIN_DECLS
 
 typedef struct nl_recover_options {
     const char *destination; /* URL of the destination of all events; NULL means each log's own destination */
-    bool everyone;           /* recover the directories of all users; requires destination */
+    bool everyone;           /* recover the directories of all users; requires destination, unless list_only is set */
     bool list_only;          /* report the logs, and change nothing */
 } nl_recover_options;
 
@@ -32,8 +32,8 @@ typedef struct nl_recovered {
     const char *prog;
     const char *url;     /* destination of the log */
     uint64_t records;    /* number of recovered records or, with list_only, of waiting records */
-    nl_status status;    /* NL_OK if the records are delivered; NL_FAILED if they are still in shared memory or in the
-                          * spool */
+    nl_status status;    /* NL_OK if the records are delivered, or with list_only; NL_FAILED if the records are still in
+                          * shared memory or in the spool */
     const char *message; /* the reason of a failure, or "" */
 } nl_recovered;
 
@@ -44,9 +44,9 @@ typedef struct nl_recovered {
  * of a log that was closed without error.)
  *
  * options may be NULL for the defaults. For each log, nl_recover calls report with user, unless report is NULL. Returns
- * NL_OK if nothing is left to recover. Returns NL_FAILED if it could not recover a log or list the directories; call
- * nl_recover again later. Several threads and processes may call nl_recover at the same time; only one of them recovers
- * each log. Not safe in signal handlers.
+ * NL_OK, or NL_FAILED if a log cannot be recovered, the directories cannot be listed, or options are invalid. After a
+ * failure, call nl_recover again later. Several threads and processes may call nl_recover at the same time; only one of
+ * them recovers each log. Not safe in signal handlers.
  */
 NL_API nl_status nl_recover(const nl_recover_options *options, void (*report)(void *user, const nl_recovered *what),
                             void *user);
