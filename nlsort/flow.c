@@ -48,8 +48,8 @@ typedef struct flow {
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
     size_t filled; /* number of slots filled so far */
-    size_t taken;  /* number of slots whose batch was merged, so that it can be used again */
-    size_t freed;  /* number of slots whose text was written, so that it can be used again */
+    size_t taken;  /* number of slots whose batches were merged and can be used again */
+    size_t freed;  /* number of slots whose text was written and can be overwritten */
     bool ended;    /* no more slots will be filled */
     bool gave_up;  /* one of the threads gave up */
 } flow;
@@ -152,7 +152,8 @@ typedef struct reading {
 } reading;
 
 /*
- * Finds and sorts the lines of a text. Returns the total size of the lines in bytes, or 0 if a line needs the decoder.
+ * Finds and sorts the lines of a text. Returns the total size of the lines in bytes, or 0 if there is no line or a line
+ * needs the decoder.
  */
 static size_t find_lines(const flow *f, reading *r, const char *text, size_t size, batch *b)
 {

@@ -21,7 +21,7 @@ typedef struct gathering {
     table *t;
     const nl_scanned_line *lines;
     size_t count;
-    size_t piece;     /* size in bytes at which a piece ends, which is passed to the sink in one call */
+    size_t piece;     /* size in bytes at which the text for one call of the sink ends */
     size_t taken;     /* size in bytes at which a share ends, including line_cost for each line */
     size_t line_cost; /* memory that each line of a share needs in addition to its text, in bytes */
     bool with_places;

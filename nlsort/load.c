@@ -33,7 +33,8 @@ struct load {
     int fd;
     off_t at; /* offset of the bytes that are not in a table yet */
     nl_decoder *decoder;
-    uint64_t passed_lines, passed_bytes; /* lines and bytes that were skipped since the last load_inform_decoder */
+    uint64_t passed_lines, passed_bytes; /* lines and bytes that bypassed the decoder since the latest
+                                          * load_inform_decoder */
     bool decoding;                       /* the decoder reads the rest of the file */
     nl_buffer held;                      /* input of the decoder */
     table *t;                            /* the table to which the decoder adds blocks */
@@ -172,8 +173,8 @@ static ssize_t read_at(load *l, char *to, size_t size, off_t at)
 
 typedef struct part {
     size_t start, end;       /* offsets in the table's text */
-    size_t lines, lines_end; /* offsets of the bounds of the lines that begin and end in this part; equal if the part
-                                has no such lines */
+    size_t lines, lines_end; /* offsets of the start and the end of the lines that begin and end in this part; equal if
+                              * there is no such line */
     line_list *list;
     size_t first; /* index in `list` of the first of these lines; the entry before it is free */
     size_t count;

@@ -132,7 +132,7 @@ static const nl_option options[] = {
     {0},
 };
 
-/* Returns the format that the output's URL or suffix specifies. */
+/* Returns the output's format from the URL's format= option, from --format, or from the URL's suffix. */
 static nl_format format_of_output(const arguments *a)
 {
     nl_url *url = a->output != NULL ? nl_url_parse(a->output) : NULL;

@@ -11,7 +11,10 @@
 
 typedef struct runs runs;
 
-/* `memory` is the memory for the merge in bytes. The first run creates the file in `directory`. */
+/*
+ * Makes an object without runs. `memory` is the memory for the merge in bytes. The first run creates the file in
+ * `directory`.
+ */
 runs *runs_new(const char *directory, size_t memory);
 void runs_free(runs *r);
 

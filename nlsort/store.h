@@ -26,7 +26,7 @@ size_t store_count(const store *s);
 /* Sorts the items; the sort is stable. Uses two threads for many items. */
 void store_sort(store *s);
 
-/* Returns item i. The store owns its bytes. */
+/* Returns item i. The store owns the item's bytes. */
 item store_get(const store *s, size_t i);
 
 /* Removes all items, but keeps some memory for new items. */

@@ -20,8 +20,9 @@
 enum {
     SLACK = 128 << 20,      /* additional address space in bytes, for a last record */
     GROWTH_MIN = 4 << 10,   /* minimum number of lines for which a list gets memory */
-    PIECE_LINES = 64 << 10, /* number of lines in a piece of records that were added one by one */
-    MOVED_LINES = 16 << 10, /* number of lines in a piece of blocks; they are shorter than lines of text */
+    PIECE_LINES = 64 << 10, /* maximum number of lines in a piece of records that were added one by one */
+    MOVED_LINES = 16 << 10, /* maximum number of lines in a piece from blocks, whose lines are shorter than lines of
+                             * text */
 };
 
 /* State for the signal handler: the list of all tables, and whether a mapped page was missing. */

@@ -113,7 +113,10 @@ bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *who
 /* Makes the mapped bytes up to `end` part of the text. */
 void table_keep_mapped(table *t, size_t end);
 
-/* Unmaps the file that the last table_map has mapped. `used` is the size of the text before that call. */
+/*
+ * Shortens the text to `used` bytes, and unmaps the files after this position. To undo table_map, pass the size of the
+ * text before that call.
+ */
 void table_unmap(table *t, size_t used);
 
 /* Loads the mapped text from `start` to `end` into memory. Does nothing on Linux before 5.14. */

@@ -13,11 +13,12 @@
 #include <string.h>
 
 enum {
-    ID_SIZE_MAX = 2 * sizeof((nl_span_ids){0}.trace_id) + 1, /* the digits and their count */
+    ID_SIZE_MAX = 2 * sizeof((nl_span_ids){0}.trace_id) + 1, /* maximum size of an ID in a block: the digits, and one
+                                                              * byte for their number */
     SPAN_FIELDS = 2,                                         /* number of additional fields of an event in a span */
     FIELDS_MAX = NL_SITE_FIELDS_MAX + SPAN_FIELDS,
-    NUMBERS_SIZE = FIELDS_MAX * ID_SIZE_MAX, /* maximum size of the numbers and IDs of an event */
-    BLOCK_SIZE = 60 << 10,                   /* maximum size of a block of consecutive typed events */
+    NUMBERS_SIZE = FIELDS_MAX * ID_SIZE_MAX, /* maximum size of the numbers and IDs of an event, in bytes */
+    BLOCK_SIZE = 60 << 10,                   /* size in bytes at which a run of typed events ends the block */
     BLOCK_EVENTS = 64 << 10,                 /* number of bytes of a ring that always fit into one block */
     RUN_EVENT_MAX = 4096,
     LARGE_SIZE = 64 << 10, /* more bytes than any shape definition */
@@ -243,7 +244,7 @@ typedef struct run_site {
     const nl_site *site; /* NULL: no event yet */
     uint32_t id;
     unsigned shape;
-    int64_t expanded; /* nl_block_known_shape */
+    int64_t expanded; /* expanded size of a record without strings, in bytes (nl_block_known_shape) */
     uint64_t *before;
 } run_site;
 
@@ -282,10 +283,10 @@ static inline __attribute__((always_inline)) char *put_event(char *at, const cha
 
 /*
  * Adds consecutive typed events up to the position `until` and the time until_ticks to a block that already has a
- * record. Stops when the block is full, and at an event that needs put_typed: it has more than RUN_EVENT_MAX / 2 bytes
- * of strings, an earlier time than the previous event, or a time outside the clock's segment in use. Keeps all state in
- * local variables, because the compiler must assume that a store into the block changes memory. Returns the number of
- * added events.
+ * record. Stops when the block is full, and at an event that put_event_or_loss must handle: a damaged event, or an
+ * event with more than RUN_EVENT_MAX / 2 bytes of strings, an earlier time than the previous event, or a time outside
+ * the clock's segment in use. Keeps all state in local variables, because the compiler must assume that a store into
+ * the block changes memory. Returns the number of added events.
  */
 static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until,
                                                                    uint64_t until_ticks, bool bmi2)
