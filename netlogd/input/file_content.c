@@ -2,6 +2,7 @@
 
 #include "input/file_content.h"
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/hash_bytes.h"
 #include "base/memory.h"
@@ -27,6 +28,9 @@ struct file_content {
     uint64_t at;       /* offset of `data` */
     const char *data;  /* bytes from the source that were not returned yet */
     size_t size;
+    nl_buffer kept;            /* the bytes before `at`, from the offset of the latest read */
+    char head[FILE_MARK_SIZE]; /* the first bytes of packed content, for file_content_has and read_next */
+    size_t head_size;
 };
 
 uint64_t file_mark_hash(const char *data, size_t size)
@@ -58,6 +62,7 @@ void file_content_close(file_content *c)
     if (c == NULL)
         return;
     nl_source_close(c->source);
+    nl_buffer_free(&c->kept);
     close(c->fd);
     free(c->path);
     free(c);
@@ -79,48 +84,72 @@ bool file_content_is_packed(file_content *c)
 }
 
 /*
- * Opens the compressed content at its beginning if it is not open, or has been read beyond the offset. Returns false on
- * failure.
+ * Begins to decompress the content from its start if the offset is before the kept bytes. Returns false after setting
+ * the error.
  */
 static bool rewind_packed(file_content *c, uint64_t offset)
 {
     char name[40];
-    if (c->source != NULL && c->at <= offset)
+    if (c->source != NULL && c->at - c->kept.size <= offset)
         return true;
     nl_source_close(c->source);
     snprintf(name, sizeof name, "/proc/self/fd/%d", c->fd); /* the file may have been renamed or removed */
     c->source = program_source_open_stored(name);
-    c->at = c->size = 0;
+    c->at = c->size = c->kept.size = 0;
     return c->source != NULL;
 }
 
+/* Passes up to `size` bytes of `data`, and appends them to the kept bytes if `keep` is true. */
+static void pass_packed(file_content *c, uint64_t size, bool keep)
+{
+    size_t part = c->size < size ? c->size : (size_t)size;
+    if (keep) {
+        memcpy(c->kept.data + c->kept.size, c->data, part);
+        c->kept.size += part;
+    }
+    c->at += part;
+    c->data += part;
+    c->size -= part;
+}
+
+/*
+ * Keeps the bytes that it returns. netlogd reads a few bytes before each piece and the rest of the previous piece
+ * again, and must not decompress the content from its start for them.
+ */
 static ssize_t read_packed(file_content *c, uint64_t offset, char *data, size_t size)
 {
-    size_t done = 0;
+    if (offset + size <= c->head_size) {
+        memcpy(data, c->head + offset, size);
+        return (ssize_t)size;
+    }
     if (!rewind_packed(c, offset))
         return -1;
-    while (done < size) {
-        uint64_t skip = offset > c->at ? offset - c->at : 0;
-        if (skip >= c->size) {
-            c->at += c->size;
-            c->size = 0;
-            nl_status status = nl_source_read(c->source, &c->data, &c->size);
-            if (status == NL_OK)
-                continue;
-            c->size = 0;
-            if (status == NL_END)
-                return (ssize_t)done;
-            nl_source_close(c->source);
-            c->source = NULL;
-            return -1;
+    uint64_t passed = offset - (c->at - c->kept.size);
+    size_t unused = passed < c->kept.size ? (size_t)passed : c->kept.size;
+    c->kept.size -= unused;
+    nl_memory_check(nl_buffer_reserve(&c->kept, size) ? c : NULL);
+    memmove(c->kept.data, c->kept.data + unused, c->kept.size);
+    while (c->kept.size < size) {
+        if (c->size > 0) {
+            bool before = c->at < offset;
+            pass_packed(c, before ? offset - c->at : size - c->kept.size, !before);
+            continue;
         }
-        size_t part = c->size - skip < size - done ? c->size - (size_t)skip : size - done;
-        memcpy(data + done, c->data + skip, part);
-        done += part;
-        offset += part;
-        c->at += skip + part;
-        c->data += skip + part;
-        c->size -= skip + part;
+        nl_status status = nl_source_read(c->source, &c->data, &c->size);
+        if (status == NL_OK)
+            continue;
+        c->size = 0;
+        if (status == NL_END)
+            break;
+        nl_source_close(c->source);
+        c->source = NULL;
+        return -1;
+    }
+    size_t done = c->kept.size < size ? c->kept.size : size;
+    memcpy(data, c->kept.data, done);
+    if (offset == 0) {
+        c->head_size = file_mark_size(done);
+        memcpy(c->head, data, c->head_size);
     }
     return (ssize_t)done;
 }

@@ -41,7 +41,9 @@ bool file_content_is_packed(file_content *c);
 
 /*
  * Reads up to size bytes at an offset of the decompressed content. Returns their number, which is smaller only at the
- * end. Returns -1 after setting the error, for example if compressed content is incomplete.
+ * end. Returns -1 after setting the error, for example if compressed content is incomplete. Decompresses the content
+ * from its start only if the offset is before the offset of the previous read, and after the first FILE_MARK_SIZE
+ * bytes.
  */
 ssize_t file_content_read(file_content *c, uint64_t offset, char *data, size_t size);
 

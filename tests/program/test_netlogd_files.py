@@ -158,6 +158,16 @@ class Files(Case):
         self.until(200)
         self.stop(process)
 
+    def test_a_compressed_file_is_decompressed_once(self):
+        rng, path = random.Random(1), self.logs / "packed.log"
+        lines = [ulm(n).replace("\n", f" X={rng.randbytes(60).hex()}\n") for n in range(20000)]
+        path.write_bytes(gzip.compress("".join(lines).encode(), compresslevel=1))
+        process = self.follow(path)
+        self.assertEqual(self.until(20000), lines)
+        counts = dict(line.split(": ") for line in pathlib.Path(f"/proc/{process.pid}/io").read_text().splitlines())
+        self.stop(process)
+        self.assertLess(int(counts["rchar"]), 4 * path.stat().st_size)
+
     def test_a_new_compressed_file_that_grows_slowly(self):
         """netlogd reads it once, when it is complete."""
         process = self.follow(self.logs / "*")
