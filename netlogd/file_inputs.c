@@ -169,6 +169,13 @@ static file_content *open_matching(const followed *f, const char *path)
     return c;
 }
 
+/* Returns the open file of f at its path if the file still has the inode and the place of f. */
+static file_content *open_at_path(const followed *f)
+{
+    struct stat status;
+    return stat(f->state.path, &status) == 0 && is_inode(f, &status) ? open_matching(f, f->state.path) : NULL;
+}
+
 /* Returns the directory of a path, with a slash. The caller frees it. */
 static char *directory_of_path(const char *path)
 {
@@ -252,9 +259,7 @@ static void report_missing(const followed *f)
 /* Opens the content of f. Returns false if the content no longer exists. */
 static bool open_followed(followed *f)
 {
-    struct stat status;
-    if (stat(f->state.path, &status) == 0 && is_inode(f, &status))
-        f->content = open_matching(f, f->state.path);
+    f->content = open_at_path(f);
     return f->content != NULL || search_directory(f, NULL);
 }
 
@@ -550,18 +555,22 @@ static bool is_same_beginning(file_content *a, file_content *b)
     return same;
 }
 
-/* Returns whether the content may be a copy of f: whether the bytes at the start that both contain are equal. */
-static bool begins_like(file_content *c, followed *f)
+/*
+ * Returns whether the content may be a copy of f: whether the bytes at the start that both contain are equal. If the
+ * content of f no longer exists, a copy of it is complete, and has the place of f.
+ */
+static bool may_be_copy(file_content *c, followed *f)
 {
     char mark[FILE_MARK_SIZE];
     size_t size = file_mark_size(f->state.place.offset);
-    ssize_t got = file_content_read(c, 0, mark, size);
-    bool same_head = size > 0 && got == (ssize_t)size && file_mark_hash(mark, size) == f->state.place.head;
-    if (size > 0 && got == (ssize_t)size && !same_head)
+    if (file_content_read(c, 0, mark, size) == (ssize_t)size && file_mark_hash(mark, size) != f->state.place.head &&
+        size > 0)
         return false;
-    file_content *opened = f->content == NULL ? open_matching(f, f->state.path) : NULL,
-                 *of = f->content != NULL && file_content_has(f->content, &f->state.place) ? f->content : opened;
-    bool same = of != NULL ? is_same_beginning(c, of) : same_head; /* f may have been truncated after it was copied */
+    file_content *opened = f->content == NULL ? open_at_path(f) : NULL, *of = f->content != NULL ? f->content : opened;
+    bool same = of != NULL && is_same_beginning(c, of);
+    /* f may be truncated during the comparison, so its place is checked after that. */
+    if (of == NULL || !file_content_has(of, &f->state.place))
+        same = size > 0 && !f->state.finished && file_content_has(c, &f->state.place);
     file_content_close(opened);
     return same;
 }
@@ -595,7 +604,7 @@ static bool is_copy(const char *path, const struct stat *status)
             note_file(f);
             copy = true;
         } else {
-            copy = recent && begins_like(c, f);
+            copy = recent && may_be_copy(c, f);
         }
     }
     file_content_close(c);

@@ -158,6 +158,32 @@ class Files(Case):
         self.until(200)
         self.stop(process)
 
+    def test_a_growing_file_is_read_although_a_removed_file_began_like_it(self):
+        """The removed file was empty, or had the same header. The new file never stays unchanged for long."""
+        header = "DATE,HOST,PROG,LVL,NL.EVNT,N," + ",".join(f"UNUSED{n}" for n in range(40)) + "\n"
+
+        def row(number):
+            return f"20260101000000.{number:06d},h,p,Usage,E,{number},{',' * 38}\n"
+        positions = pathlib.Path(str(self.output) + ".inputs")
+        process = self.follow(self.logs / "*")
+        for number, (first, later) in enumerate((("", ulm(0)), (header + row(1) * 100, header))):
+            log = self.logs / f"{number}.log"
+            log.write_text(first)
+            if first:
+                support.wait_until(lambda: "N=1\n" in self.written().decode(), what="the first rows")
+            support.wait_until(lambda: f"/{number}.log\n" in positions.read_text(), what="the file to be found")
+            log.unlink()
+            support.wait_until(lambda: re.search(rf"\nfile \d+ \d+ \d+ 3 .*/{number}.log\n", positions.read_text()), 30, what="the end of the file")
+            self.append(later, path=log)
+            for turn in range(40):
+                self.append(row(2) if first else ulm(2), path=log)
+                time.sleep(0.25)
+                if "N=2\n" in self.written().decode():
+                    break
+            self.assertIn("N=2\n", self.written().decode(), log)
+            self.output.write_bytes(b"")
+        self.stop(process)
+
     def test_a_compressed_file_is_decompressed_once(self):
         rng, path = random.Random(1), self.logs / "packed.log"
         lines = [ulm(n).replace("\n", f" X={rng.randbytes(60).hex()}\n") for n in range(20000)]
