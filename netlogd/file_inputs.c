@@ -30,12 +30,12 @@ enum {
     COPY_S =
         5, /* a file with the content of a followed file counts as an unfinished copy for this time after a change */
     DAMAGED_S = 60,     /* an incomplete compressed file is read again for this time after a change */
+    MISSING_S = 5,      /* netlogd searches for missing content for this time; its file may be renamed or packed now */
     REMOVED_S = 5,      /* a removed file is read for this time after it has grown */
     RENAMED_S = 600,    /* a file whose path belongs to a new file is read for this time after it has grown */
     FINISHED_MAX = 256, /* maximum number of remembered finished files whose paths match no pattern */
     COMPARED_SIZE = 64 << 10,
     DIRECTORY_MAX = 10000, /* maximum number of files that are examined in a search for a copy */
-    READ_AGAIN_MAX = 3,    /* maximum number of attempts to read a piece again */
 };
 
 typedef struct followed {
@@ -45,6 +45,8 @@ typedef struct followed {
     file_reader *reader;   /* NULL: the format is unknown */
     int64_t grown_ns;      /* time at which the file last grew */
     struct timespec seen;  /* of a finished file: the time of the change at which its content was last compared */
+    int64_t missing_ns;    /* time since which netlogd does not find the content; 0: found */
+    bool lost;             /* missing content was reported */
     uint64_t scan;         /* number of the latest search in which its path matched a pattern */
     bool unreadable;       /* a failure to open the file was reported */
     uint64_t records;
@@ -59,6 +61,7 @@ static struct {
     uint64_t records;   /* number of records since the start */
     file_piece *pieces; /* pieces to be read again after a kill; NULL: none */
     size_t piece_count, piece_at;
+    int64_t awaited_ns; /* time at which the content of a piece was first missing; 0: never */
     int64_t scanned_ns;
     uint64_t scan; /* number of the latest search for new files */
     numbered_input *input;
@@ -149,6 +152,22 @@ static bool note_file(const followed *f)
     return good;
 }
 
+/*
+ * Adds a file with a new ID and the other members of a state. Returns NULL if the log of positions cannot be written; a
+ * later search then finds the file.
+ */
+static followed *add_file(const file_state *state)
+{
+    file_state fresh = *state;
+    fresh.id = inputs.latest_id + 1;
+    followed *f = add_followed(&fresh);
+    f->scan = inputs.scan;
+    if (note_file(f))
+        return f;
+    remove_followed(f);
+    return NULL;
+}
+
 static void finish_followed(followed *f)
 {
     f->state.finished = true;
@@ -158,11 +177,11 @@ static void finish_followed(followed *f)
 
 /* ---- finding content ---- */
 
-/* Returns the open file at path if its content has the place of f. */
-static file_content *open_matching(const followed *f, const char *path)
+/* Returns the open file at path if its content has the place of f, and sets *status. */
+static file_content *open_matching(const followed *f, const char *path, struct stat *status)
 {
     file_content *c = file_content_open(path);
-    if (c != NULL && !file_content_has(c, &f->state.place)) {
+    if (c != NULL && (fstat(file_content_descriptor(c), status) != 0 || !file_content_has(c, &f->state.place))) {
         file_content_close(c);
         c = NULL;
     }
@@ -173,7 +192,24 @@ static file_content *open_matching(const followed *f, const char *path)
 static file_content *open_at_path(const followed *f)
 {
     struct stat status;
-    return stat(f->state.path, &status) == 0 && is_inode(f, &status) ? open_matching(f, f->state.path) : NULL;
+    file_content *c = open_matching(f, f->state.path, &status);
+    if (c != NULL && !is_inode(f, &status)) {
+        file_content_close(c);
+        c = NULL;
+    }
+    return c;
+}
+
+/*
+ * Returns whether netlogd reads the file with this status as another file than f. The other file is open, so that no
+ * new file can have its inode.
+ */
+static bool is_read_as_another(const followed *f, const struct stat *status)
+{
+    for (const followed *other = inputs.files; other != NULL; other = other->next)
+        if (other != f && other->content != NULL && is_inode(other, status))
+            return true;
+    return false;
 }
 
 /* Returns the directory of a path, with a slash. The caller frees it. */
@@ -206,14 +242,12 @@ static bool is_better(const match *a, const match *b)
 }
 
 /* Compares the file at m->path, and takes ownership of the path. */
-static void compare_match(const followed *f, const struct stat *except, match *m, match *best)
+static void compare_match(const followed *f, match *m, match *best)
 {
-    bool regular = stat(m->path, &m->status) == 0 && S_ISREG(m->status.st_mode) &&
-                   (except == NULL || m->status.st_dev != except->st_dev || m->status.st_ino != except->st_ino);
-    m->same = regular && is_inode(f, &m->status);
-    if (regular && (m->same || f->state.place.offset > 0))
-        m->content = open_matching(f, m->path);
-    if (m->content != NULL && (best->content == NULL || is_better(m, best))) {
+    m->content = open_matching(f, m->path, &m->status);
+    m->same = m->content != NULL && is_inode(f, &m->status);
+    bool possible = m->content != NULL && (m->same || f->state.place.offset > 0) && !is_read_as_another(f, &m->status);
+    if (possible && (best->content == NULL || is_better(m, best))) {
         match worse = *best;
         *best = *m;
         *m = worse;
@@ -224,43 +258,52 @@ static void compare_match(const followed *f, const struct stat *except, match *m
 
 /*
  * Searches the directory of f for its content: the file with its inode, otherwise a copy, otherwise a compressed copy.
- * Does not consider the file `except`, which may be NULL. Returns whether it has opened the content.
+ * Opens the content if it is found. May miss a file that is renamed during the search.
  */
-static bool search_directory(followed *f, const struct stat *except)
+static void search_directory(followed *f)
 {
     char *directory = directory_of_path(f->state.path);
     match best = {0};
     DIR *d = opendir(directory);
     struct dirent *entry;
     for (int i = 0; d != NULL && i < DIRECTORY_MAX && (entry = readdir(d)) != NULL; i++)
-        compare_match(f, except, &(match){.path = program_format("%s%s", directory, entry->d_name)}, &best);
+        compare_match(f, &(match){.path = program_format("%s%s", directory, entry->d_name)}, &best);
     if (d != NULL)
         closedir(d);
     free(directory);
     if (best.content == NULL)
-        return false;
+        return;
     f->content = best.content;
     f->state.ending = f->state.ending || !best.same || file_content_is_packed(best.content);
     set_path(f, best.path, &best.status);
     free(best.path);
     note_file(f);
-    return true;
 }
 
-static void report_missing(const followed *f)
+/* Reports missing content once. */
+static void report_missing(followed *f)
 {
-    if (f->state.place.offset == 0)
+    if (f->state.place.offset == 0 || f->lost)
         return;
+    f->lost = true;
     program_error("%s: cannot find the old content; lines that were not read are lost", f->state.path);
     nl_write(server_log(), NL_WARNING, "Netlogd.InputLost", "FILE=%s OFFSET=%" PRIu64, f->state.path,
              f->state.place.offset);
 }
 
-/* Opens the content of f. Returns false if the content no longer exists. */
-static bool open_followed(followed *f)
+/* Opens the content of f. Returns false if netlogd does not find it. Searches for missing content once per SCAN_NS. */
+static bool open_followed(followed *f, int64_t now_ns)
 {
     f->content = open_at_path(f);
-    return f->content != NULL || search_directory(f, NULL);
+    if (f->content == NULL && (f->missing_ns == 0 || now_ns - inputs.scanned_ns >= SCAN_NS))
+        search_directory(f);
+    if (f->content == NULL) {
+        f->missing_ns = f->missing_ns == 0 ? now_ns : f->missing_ns;
+        return false;
+    }
+    f->missing_ns = 0;
+    f->lost = false;
+    return true;
 }
 
 /* Returns whether the file exists but cannot be opened, for example because of its permissions. Reports it once. */
@@ -411,7 +454,7 @@ static piece_result read_piece(followed *f)
  * Reads a piece again, and puts it. Recognises the content by the end of the piece: every content has the beginning of
  * a file, so the place before the first piece would also accept the content that replaced the file.
  */
-static piece_result read_same_piece(followed *f, const file_piece *piece)
+static piece_result read_same_piece(followed *f, const file_piece *piece, int64_t now_ns)
 {
     size_t size = (size_t)(piece->to.offset - piece->from);
     piece_result result = PIECE_CHANGED;
@@ -419,7 +462,7 @@ static piece_result read_same_piece(followed *f, const file_piece *piece)
     f->state.place = piece->to;
     if (f->content != NULL && !file_content_has(f->content, &piece->to))
         close_followed(f);
-    bool opened = f->content != NULL || open_followed(f);
+    bool opened = f->content != NULL || open_followed(f, now_ns);
     f->state.place = from;
     if (!opened || (f->reader == NULL && make_reader(f) != PIECE_PUT))
         return PIECE_CHANGED;
@@ -432,41 +475,47 @@ static piece_result read_same_piece(followed *f, const file_piece *piece)
     return same ? put_piece(f, size, piece) : PIECE_CHANGED;
 }
 
-/* Reads a piece again that netlogd had read before it was killed. */
-static void read_again(const file_piece *piece)
+/*
+ * Reads a piece again that netlogd had read before it was killed. Returns false if the content is missing now, but may
+ * be found later. netlogd then calls the function again, because the pieces must be put in order.
+ */
+static bool read_again(const file_piece *piece, int64_t now_ns)
 {
     followed *f = find_file(piece->id);
     bool possible = f != NULL && f->state.place.offset == piece->from && piece->to.offset - piece->from <= UINT32_MAX;
-    piece_result result = PIECE_CHANGED;
-    /* The file may be replaced while it is read; its copy is found then. */
-    for (int i = 0; i < READ_AGAIN_MAX && possible && result == PIECE_CHANGED; i++)
-        result = read_same_piece(f, piece);
-    if (f != NULL)
-        f->state.place = piece->to;
-    if (f != NULL && result != PIECE_PUT)
-        report_missing(f);
+    if (!possible || read_same_piece(f, piece, now_ns) != PIECE_PUT) {
+        if (inputs.awaited_ns == 0)
+            inputs.awaited_ns = now_ns;
+        if (possible && now_ns - inputs.awaited_ns < MISSING_S * NL_NS_PER_SECOND)
+            return false;
+        if (f != NULL) {
+            f->state.place = piece->to;
+            report_missing(f);
+        }
+    }
     inputs.next = piece->first + piece->count;
+    return true;
 }
 
 /* ---- following ---- */
 
-/* Begins to read the content that has replaced the content of f at the same path and inode. */
-static void follow_replaced(followed *f)
+/*
+ * Begins to read the content that has replaced the content of f at the same path and inode. If netlogd does not find
+ * the rest of the old content now, follow_file searches again.
+ */
+static void follow_replaced(followed *f, int64_t now_ns)
 {
-    struct stat status;
-    file_state fresh = {
-        .format = "?", .path = program_copy(f->state.path), .device = f->state.device, .inode = f->state.inode};
-    bool known = fstat(file_content_descriptor(f->content), &status) == 0;
+    file_state fresh = f->state;
+    fresh.finished = fresh.ending = false;
+    fresh.place = (file_place){0};
+    strcpy(fresh.format, "?");
+    followed *added = add_file(&fresh);
+    if (added != NULL)
+        open_followed(added, now_ns);
     close_followed(f);
-    if (f->state.place.offset == 0 || !search_directory(f, known ? &status : NULL)) {
-        report_missing(f);
-        f->state.inode = 0; /* the inode belongs to the new content */
-        finish_followed(f);
-    }
-    fresh.id = inputs.latest_id + 1;
-    followed *added = add_followed(&fresh);
-    free(fresh.path);
-    note_file(added);
+    f->state.inode = 0; /* the inode belongs to the new content */
+    if (!open_followed(f, now_ns))
+        note_file(f);
 }
 
 /* Returns whether a file that has no more records will not grow any more. */
@@ -487,8 +536,8 @@ static bool follow_file(followed *f, int64_t now_ns)
     struct stat status;
     if (f->state.finished)
         return false;
-    if (f->content == NULL && !open_followed(f)) {
-        if (is_unreadable(f))
+    if (f->content == NULL && !open_followed(f, now_ns)) {
+        if (is_unreadable(f) || now_ns - f->missing_ns < MISSING_S * NL_NS_PER_SECOND)
             return false;
         report_missing(f);
         f->state.inode = 0; /* a new file may have the same inode */
@@ -504,7 +553,7 @@ static bool follow_file(followed *f, int64_t now_ns)
     if (f->state.finished)
         return false;
     if (result == PIECE_CHANGED) {
-        follow_replaced(f);
+        follow_replaced(f, now_ns);
         return true;
     }
     if (result == PIECE_PUT && f->state.place.offset > before)
@@ -596,8 +645,9 @@ static bool is_copy(const char *path, const struct stat *status)
     for (followed *f = inputs.files; f != NULL && c != NULL && !copy; f = f->next) {
         bool enough =
             f->state.place.offset > FILE_MARK_SIZE || (f->state.place.offset > 0 && file_content_is_packed(c));
-        if (f->state.finished && enough && file_content_has(c, &f->state.place)) {
+        if ((f->state.finished || f->missing_ns != 0) && enough && file_content_has(c, &f->state.place)) {
             set_path(f, path, status);
+            f->missing_ns = 0;
             f->scan = inputs.scan;
             f->state.finished = false;
             f->state.ending = true;
@@ -620,7 +670,8 @@ static bool is_known_file(followed *f, const char *path, const struct stat *stat
         return false;
     if (!f->state.finished || (f->seen.tv_sec == status->st_mtim.tv_sec && f->seen.tv_nsec == status->st_mtim.tv_nsec))
         return true;
-    file_content *c = open_matching(f, path);
+    struct stat opened;
+    file_content *c = open_matching(f, path, &opened);
     bool same = c != NULL;
     file_content_close(c);
     f->seen = status->st_mtim;
@@ -649,15 +700,10 @@ static void find_path(const char *path)
     }
     if (is_copy(path, &status))
         return;
-    file_state fresh = {.id = inputs.latest_id + 1,
-                        .device = status.st_dev,
-                        .inode = status.st_ino,
-                        .format = "?",
-                        .path = (char *)(uintptr_t)path}; /* add_followed copies it */
-    followed *f = add_followed(&fresh);
-    f->scan = inputs.scan;
-    if (!note_file(f))
-        remove_followed(f);
+    add_file(&(file_state){.device = status.st_dev,
+                           .inode = status.st_ino,
+                           .format = "?",
+                           .path = (char *)(uintptr_t)path}); /* add_followed copies it */
 }
 
 static void scan_patterns(int64_t now_ns)
@@ -686,17 +732,19 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
     int64_t now_ns = nl_monotonic_ns();
     bool more = false, may = !flush_is_paused() && !outputs_are_blocked() && !server_is_stopping();
     if (may && inputs.piece_at < inputs.piece_count) {
-        read_again(&inputs.pieces[inputs.piece_at++]);
+        more = read_again(&inputs.pieces[inputs.piece_at], now_ns);
+        inputs.piece_at += more;
         for (followed *f = inputs.files; f != NULL && inputs.piece_at == inputs.piece_count; f = f->next)
             if (f->state.finished)
                 close_followed(f);
-        more = true;
     } else if (may) {
-        for (followed *f = inputs.files, *next; f != NULL && !flush_is_paused() && !outputs_are_blocked(); f = next) {
+        followed *f = inputs.files, *next;
+        for (; f != NULL && !flush_is_paused() && !outputs_are_blocked(); f = next) {
             next = f->next;
             more = follow_file(f, now_ns) || more;
         }
-        scan_patterns(now_ns); /* called after the copies of truncated files are found */
+        if (f == NULL) /* the copies of all truncated files must be found first */
+            scan_patterns(now_ns);
     }
     if (more)
         event_active(inputs.tick, EV_TIMEOUT, 0);

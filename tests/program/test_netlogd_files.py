@@ -211,9 +211,63 @@ class Files(Case):
         self.until(1)
         self.log.write_text(ulm(2))
         self.until(2)
+        support.wait_until(lambda: "Netlogd.InputLost" in self.said(), what="the report")
         self.stop(process)
         self.assertIn("cannot find the old content; lines that were not read are lost", self.said())
-        self.assertIn("Netlogd.InputLost", self.said())
+
+    def test_content_that_is_found_later(self):
+        """After a kill, the rest of a log is found only after several searches, whether the first lines were stored or not."""
+        for fsync in ("1s", "1h"):
+            for path in (*self.logs.iterdir(), *self.scratch.glob("all.log*")):
+                path.unlink()
+            self.append(*(ulm(n) for n in range(100)))
+            process = self.follow(output=f"file:{self.output}?fsync={fsync}")
+            self.until(100)
+            process.kill()
+            process.wait()
+            self.append(*(ulm(n) for n in range(100, 200)))
+            self.log.rename(self.scratch / "elsewhere")
+            self.append(ulm(200))
+            process = self.follow()
+            time.sleep(2.5)  # longer than two searches
+            (self.scratch / "elsewhere").rename(self.logs / "app.log.1")
+            support.wait_until(lambda: len(self.lines()) >= 201, 30, what="201 records")
+            self.stop(process)
+            self.assertEqual(sorted(self.lines()), [ulm(n) for n in range(201)], fsync)
+            self.assertNotIn("InputLost", self.said())
+
+    def test_the_copy_of_a_truncated_file_appears_later(self):
+        """netlogd reads the new content at once, and the rest of the old content when it finds the copy."""
+        self.append(*(ulm(n) for n in range(100)))
+        process = self.follow()
+        self.until(100)
+        process.send_signal(signal.SIGSTOP)
+        self.append(*(ulm(n) for n in range(100, 200)))
+        shutil.copyfile(self.log, self.scratch / "elsewhere")
+        self.log.write_text(ulm(200))
+        process.send_signal(signal.SIGCONT)
+        self.until(101)
+        (self.scratch / "elsewhere").rename(self.logs / "app.log.1")
+        support.wait_until(lambda: len(self.lines()) >= 201, 30, what="201 records")
+        self.stop(process)
+        self.assertEqual(sorted(self.lines()), [ulm(n) for n in range(201)])
+        self.assertNotIn("InputLost", self.said())
+
+    def test_lost_content_is_reported_once(self):
+        self.append(*(ulm(n) for n in range(3000)))
+        process = self.follow(output=f"file:{self.output}?fsync=1h")
+        self.until(3000)
+        self.append(*(ulm(n) for n in range(3000)))
+        self.until(6000)
+        process.kill()
+        process.wait()
+        self.log.unlink()
+        process = self.follow()
+        support.wait_until(lambda: "Netlogd.InputLost" in self.said(), what="the report")
+        self.append(ulm(1))
+        support.wait_until(lambda: self.lines()[-1:] == [ulm(1)], what="the new file")
+        self.stop(process)
+        self.assertEqual(self.said().count("cannot find the old content"), 1)
 
     def test_settings(self):
         self.assertIn("requires an output with a file", self.fails("--input", f"file:{self.log}", "--output", "-", "--listen", "unix:" + str(self.scratch / "u")))
