@@ -589,39 +589,71 @@ static bool is_output(const struct stat *status)
     return false;
 }
 
-/*
- * Returns whether the first bytes of two contents are equal. Compares at most COMPARED_SIZE bytes, and no more than the
- * shorter content has.
- */
-static bool is_same_beginning(file_content *a, file_content *b)
+/* Returns whether `of` has the last bytes of c at the same offset. */
+static bool has_end(file_content *of, file_content *c)
 {
-    char *mine = nl_memory_check(malloc(COMPARED_SIZE)), *other = nl_memory_check(malloc(COMPARED_SIZE));
-    ssize_t have = file_content_read(a, 0, mine, COMPARED_SIZE), got = file_content_read(b, 0, other, COMPARED_SIZE);
-    ssize_t common = have < got ? have : got;
-    bool same = common > 0 && memcmp(mine, other, (size_t)common) == 0;
-    free(mine);
-    free(other);
-    return same;
+    char mine[FILE_MARK_SIZE], other[FILE_MARK_SIZE];
+    struct stat status;
+    if (fstat(file_content_descriptor(c), &status) != 0)
+        return false;
+    size_t size = file_mark_size((uint64_t)status.st_size);
+    uint64_t from = (uint64_t)status.st_size - size;
+    return file_content_read(c, from, mine, size) == (ssize_t)size &&
+           file_content_read(of, from, other, size) == (ssize_t)size && memcmp(mine, other, size) == 0;
 }
 
 /*
- * Returns whether the content may be a copy of f: whether the bytes at the start that both contain are equal. If the
- * content of f no longer exists, a copy of it is complete, and has the place of f.
+ * Returns whether the first bytes of two contents are equal. Compares at most COMPARED_SIZE bytes, and no more than the
+ * shorter content has. Sets *contained to whether `of` then also contains the rest of c. A compressed file does not
+ * grow, so its first bytes suffice.
  */
-static bool may_be_copy(file_content *c, followed *f)
+static bool is_same_beginning(file_content *c, file_content *of, bool *contained)
+{
+    char *mine = nl_memory_check(malloc(COMPARED_SIZE)), *other = nl_memory_check(malloc(COMPARED_SIZE));
+    ssize_t size = file_content_read(c, 0, mine, COMPARED_SIZE), got = file_content_read(of, 0, other, COMPARED_SIZE);
+    ssize_t common = size < got ? size : got;
+    bool same = common > 0 && memcmp(mine, other, (size_t)common) == 0;
+    free(mine);
+    free(other);
+    *contained = same && common == size && (size < COMPARED_SIZE || file_content_is_packed(c) || has_end(of, c));
+    return same;
+}
+
+/* A new file that is compared with the known files. */
+typedef struct candidate {
+    const char *path;
+    const struct stat *status;
+    file_content *content;
+    bool recent;          /* it changed recently, and may be incomplete */
+    const followed *like; /* a file that begins like the candidate, although the candidate is not its copy; or NULL */
+} candidate;
+
+/*
+ * Returns whether the candidate may be a copy of f. A copy in progress has the first bytes of f. A copy that waits
+ * until f is truncated contains nothing else than f, and its path begins with the path of f, because unrelated files
+ * may also have the same content. If the content of f no longer exists, a copy of it is complete, and has the place of
+ * f.
+ */
+static bool may_be_copy(candidate *c, followed *f)
 {
     char mark[FILE_MARK_SIZE];
     size_t size = file_mark_size(f->state.place.offset);
-    if (file_content_read(c, 0, mark, size) == (ssize_t)size && file_mark_hash(mark, size) != f->state.place.head &&
-        size > 0)
+    bool named = strncmp(c->path, f->state.path, strlen(f->state.path)) == 0, contained = false;
+    if (size == 0 && !c->recent && !named)
+        return false;
+    if (file_content_read(c->content, 0, mark, size) == (ssize_t)size &&
+        file_mark_hash(mark, size) != f->state.place.head && size > 0)
         return false;
     file_content *opened = f->content == NULL ? open_at_path(f) : NULL, *of = f->content != NULL ? f->content : opened;
-    bool same = of != NULL && is_same_beginning(c, of);
+    bool same = of != NULL && is_same_beginning(c->content, of, &contained),
+         copy = same && (c->recent || (named && contained));
     /* f may be truncated during the comparison, so its place is checked after that. */
     if (of == NULL || !file_content_has(of, &f->state.place))
-        same = size > 0 && !f->state.finished && file_content_has(c, &f->state.place);
+        copy = size > 0 && !f->state.finished && file_content_has(c->content, &f->state.place);
+    if (same && !copy)
+        c->like = f;
     file_content_close(opened);
-    return same;
+    return copy;
 }
 
 /* Returns whether no byte of the content can be read yet, or a compressed file ends within the bytes to compare. */
@@ -634,30 +666,58 @@ static bool is_unfinished(file_content *c)
 }
 
 /*
+ * Continues f, which netlogd finished or does not find, with the candidate. If f still has its own file, the candidate
+ * becomes another known file.
+ */
+static void continue_with(const candidate *c, followed *f)
+{
+    file_content *own = open_at_path(f);
+    file_state copy = f->state;
+    file_content_close(own);
+    if (own != NULL) {
+        copy.path = (char *)(uintptr_t)c->path; /* add_followed copies it */
+        copy.device = c->status->st_dev;
+        copy.inode = c->status->st_ino;
+        copy.finished = false;
+        copy.ending = true;
+        add_file(&copy);
+        return;
+    }
+    set_path(f, c->path, c->status);
+    f->scan = inputs.scan;
+    f->missing_ns = 0;
+    f->state.finished = false;
+    f->state.ending = true;
+    note_file(f);
+}
+
+/*
  * Returns whether the file at path is a copy of a known file, or may be an incomplete copy, so that it must not be read
- * from its beginning now. If a known file was finished before its end, continues with the copy.
+ * from its beginning now. If a known file was finished before its end, continues with the copy. Reports a file that is
+ * not a copy, but begins like a known file, because its lines may be stored twice.
  */
 static bool is_copy(const char *path, const struct stat *status)
 {
-    file_content *c = file_content_open(path);
-    bool recent = nl_time_now_ns() - status->st_ctim.tv_sec * NL_NS_PER_SECOND < COPY_S * NL_NS_PER_SECOND;
-    bool copy = c != NULL && recent && is_unfinished(c);
-    for (followed *f = inputs.files; f != NULL && c != NULL && !copy; f = f->next) {
+    candidate c = {.path = path, .status = status, .content = file_content_open(path)};
+    if (c.content == NULL)
+        return false;
+    c.recent = nl_time_now_ns() - status->st_ctim.tv_sec * NL_NS_PER_SECOND < COPY_S * NL_NS_PER_SECOND;
+    bool copy = c.recent && is_unfinished(c.content);
+    for (followed *f = inputs.files; f != NULL && !copy; f = f->next) {
         bool enough =
-            f->state.place.offset > FILE_MARK_SIZE || (f->state.place.offset > 0 && file_content_is_packed(c));
-        if ((f->state.finished || f->missing_ns != 0) && enough && file_content_has(c, &f->state.place)) {
-            set_path(f, path, status);
-            f->missing_ns = 0;
-            f->scan = inputs.scan;
-            f->state.finished = false;
-            f->state.ending = true;
-            note_file(f);
+            f->state.place.offset > FILE_MARK_SIZE || (f->state.place.offset > 0 && file_content_is_packed(c.content));
+        if ((f->state.finished || f->missing_ns != 0) && enough && file_content_has(c.content, &f->state.place)) {
+            continue_with(&c, f);
             copy = true;
         } else {
-            copy = recent && may_be_copy(c, f);
+            copy = may_be_copy(&c, f);
         }
     }
-    file_content_close(c);
+    if (!copy && c.like != NULL) {
+        program_error("%s: begins like %s; if it is a copy, its lines are stored twice", path, c.like->state.path);
+        nl_write(server_log(), NL_WARNING, "Netlogd.InputCopy", "FILE=%s OF=%s", path, c.like->state.path);
+    }
+    file_content_close(c.content);
     return copy;
 }
 

@@ -158,6 +158,45 @@ class Files(Case):
         self.until(200)
         self.stop(process)
 
+    def test_copies_that_stay_beside_their_original(self):
+        """A copy is slow, and its original is truncated long after the copy was made; later, compressed copies remain."""
+        process = self.follow(self.logs / "app.log*")
+        self.append(*(ulm(n) for n in range(2000)))
+        self.until(2000)
+        content, copy = self.log.read_bytes(), self.logs / "app.log.1"
+        for part in (content[:1000], content[1000:]):
+            with open(copy, "ab") as file:
+                file.write(part)
+            time.sleep(7.5)  # longer than a copy in progress may be silent
+        os.truncate(self.log, 0)
+        self.append(*(ulm(n) for n in range(2000, 2100)))
+        self.until(2100)
+        for number in (1, 2):
+            (self.logs / f"app.log.{number}.gz").write_bytes(gzip.compress(content))
+        time.sleep(7.5)
+        positions = pathlib.Path(str(self.output) + ".inputs")
+        before = positions.stat().st_size
+        time.sleep(2.5)  # two searches for new files
+        self.assertEqual(positions.stat().st_size, before)
+        self.until(2100)
+        self.stop(process)
+        self.assertNotIn("begins like", self.said())
+
+    def test_a_file_that_begins_like_another(self):
+        """It has other lines, or another name. netlogd reads it, and reports that it may be a copy."""
+        for name, more in (("app.log.new", [ulm(200)]), ("other.log", [])):
+            for path in (*self.logs.iterdir(), *self.scratch.glob("all.log*")):
+                path.unlink()
+            self.append(*(ulm(n) for n in range(100)))
+            process = self.follow(self.logs / "*.log*")
+            self.until(100)
+            copied = [ulm(n) for n in range(100)] + more
+            self.append(*copied, path=self.logs / name)
+            self.assertEqual(sorted(self.until(100 + len(copied))), sorted([*(ulm(n) for n in range(100)), *copied]), name)
+            self.stop(process)
+            self.assertIn(f"{name}: begins like {self.log}; if it is a copy, its lines are stored twice", self.said())
+            self.assertIn("Netlogd.InputCopy", self.said())
+
     def test_a_growing_file_is_read_although_a_removed_file_began_like_it(self):
         """The removed file was empty, or had the same header. The new file never stays unchanged for long."""
         header = "DATE,HOST,PROG,LVL,NL.EVNT,N," + ",".join(f"UNUSED{n}" for n in range(40)) + "\n"
