@@ -732,12 +732,13 @@ static bool is_known_file(followed *f, const char *path, const struct stat *stat
         return true;
     struct stat opened;
     file_content *c = open_matching(f, path, &opened);
-    bool same = c != NULL;
+    bool same = c != NULL,
+         grown = same && !file_content_is_packed(c) && (uint64_t)status->st_size > f->state.place.offset;
     file_content_close(c);
     f->seen = status->st_mtim;
     if (!same)
         f->state.inode = 0;
-    else if (!f->state.ending && (uint64_t)status->st_size > f->state.place.offset)
+    else if (grown)
         f->state.finished = false;
     return same;
 }

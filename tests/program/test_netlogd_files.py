@@ -121,6 +121,18 @@ class Files(Case):
             self.assertEqual(sorted(self.lines()), [ulm(n) for n in range(100, 300)], name)
             self.assertNotIn("InputLost", self.said())
 
+    def test_a_finished_copy_that_grows(self):
+        """netlogd reads the new lines, although it did not expect the copy to grow."""
+        process = self.follow(self.logs / "app.log*")
+        self.append(*(ulm(n) for n in range(100)))
+        self.until(100)
+        Rotation.copy_truncate(self.log, 1)
+        positions, copy = pathlib.Path(str(self.output) + ".inputs"), self.logs / "app.log.1"
+        support.wait_until(lambda: re.search(r"\nfile 1 \d+ \d+ 3 .*/app.log.1\n", positions.read_text()), 30, what="the end of the copy")
+        self.append(*(ulm(n) for n in range(100, 200)), path=copy)
+        self.assertEqual(self.until(200), [ulm(n) for n in range(200)])
+        self.stop(process)
+
     def test_copies_that_match_the_pattern_are_not_read_twice(self):
         process = self.follow(self.logs / "app.log*")
         self.append(*(ulm(n) for n in range(100)))
