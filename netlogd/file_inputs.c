@@ -868,6 +868,8 @@ static void load_stored(void *user, uint64_t next)
 static void apply_pieces(void)
 {
     uint64_t stored = numbered_input_get_stored(inputs.input, inputs.next);
+    if (stored < inputs.next) /* the outputs lack records before it, because a piece was lost */
+        stored = inputs.next;
     for (; inputs.piece_at < inputs.piece_count; inputs.piece_at++) {
         const file_piece *piece = &inputs.pieces[inputs.piece_at];
         followed *f = find_file(piece->id);

@@ -317,8 +317,16 @@ class Files(Case):
         support.wait_until(lambda: "Netlogd.InputLost" in self.said(), what="the report")
         self.append(ulm(1))
         support.wait_until(lambda: self.lines()[-1:] == [ulm(1)], what="the new file")
-        self.stop(process)
+        positions = pathlib.Path(str(self.output) + ".inputs")
+        support.wait_until(lambda: "\nstored 6001\n" in positions.read_text(), what="the line to be stored")
         self.assertEqual(self.said().count("cannot find the old content"), 1)
+        process.kill()
+        process.wait()
+        process = self.follow()
+        self.append(ulm(2))
+        support.wait_until(lambda: self.lines()[-1:] == [ulm(2)], what="the next line")
+        self.stop(process)
+        self.assertNotIn("cannot find the old content", self.said())
 
     def test_settings(self):
         self.assertIn("requires an output with a file", self.fails("--input", f"file:{self.log}", "--output", "-", "--listen", "unix:" + str(self.scratch / "u")))
