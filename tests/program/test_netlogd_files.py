@@ -215,24 +215,23 @@ class Files(Case):
 
         def row(number):
             return f"20260101000000.{number:06d},h,p,Usage,E,{number},{',' * 38}\n"
-        positions = pathlib.Path(str(self.output) + ".inputs")
+        positions, empty, rows = pathlib.Path(str(self.output) + ".inputs"), self.logs / "empty", self.logs / "rows"
+        empty.touch()
+        rows.write_text(header + "".join(row(n) for n in range(100)))
         process = self.follow(self.logs / "*")
-        for number, (first, later) in enumerate((("", ulm(0)), (header + row(1) * 100, header))):
-            log = self.logs / f"{number}.log"
-            log.write_text(first)
-            if first:
-                support.wait_until(lambda: "N=1\n" in self.written().decode(), what="the first rows")
-            support.wait_until(lambda: f"/{number}.log\n" in positions.read_text(), what="the file to be found")
+        self.until(100)
+        support.wait_until(lambda: f"{empty}\n" in positions.read_text(), 30, what="the empty file to be found")
+        for log in (empty, rows):
             log.unlink()
-            support.wait_until(lambda: re.search(rf"\nfile \d+ \d+ \d+ 3 .*/{number}.log\n", positions.read_text()), 30, what="the end of the file")
-            self.append(later, path=log)
-            for turn in range(40):
-                self.append(row(2) if first else ulm(2), path=log)
-                time.sleep(0.25)
-                if "N=2\n" in self.written().decode():
-                    break
-            self.assertIn("N=2\n", self.written().decode(), log)
-            self.output.write_bytes(b"")
+            support.wait_until(lambda: re.search(rf"\nfile \d+ \d+ \d+ [13] .*{log}\n", positions.read_text()), 30, what=f"the end of {log}")
+        self.append(ulm(100), path=empty)
+        self.append(header + row(100), path=rows)
+        for number in range(101, 161):
+            time.sleep(0.25)
+            self.append(ulm(number), path=empty)
+            self.append(row(number), path=rows)
+        numbers = [int(re.search(r" N=(\d+)", line)[1]) for line in self.lines()]
+        self.assertEqual(numbers.count(100), 2, "both growing files are read")
         self.stop(process)
 
     def test_a_compressed_file_is_decompressed_once(self):
