@@ -45,6 +45,8 @@ typedef struct followed {
     file_reader *reader;   /* NULL: the format is unknown */
     int64_t grown_ns;      /* time at which the file last grew */
     struct timespec seen;  /* of a finished file: the time of the change at which its content was last compared */
+    uint64_t first;        /* hash of the first bytes when the file was found, until netlogd has a place */
+    size_t first_size;     /* at most FILE_MARK_SIZE; 0: not known */
     int64_t missing_ns;    /* time since which netlogd does not find the content; 0: found */
     bool lost;             /* missing content was reported */
     uint64_t scan;         /* number of the latest search in which its path matched a pattern */
@@ -624,7 +626,9 @@ typedef struct candidate {
     const char *path;
     const struct stat *status;
     file_content *content;
-    bool recent;          /* it changed recently, and may be incomplete */
+    char head[FILE_MARK_SIZE]; /* its first bytes */
+    ssize_t head_size;         /* -1: they cannot be read */
+    bool recent;               /* it changed recently, and may be incomplete */
     const followed *like; /* a file that begins like the candidate, although the candidate is not its copy; or NULL */
 } candidate;
 
@@ -636,20 +640,19 @@ typedef struct candidate {
  */
 static bool may_be_copy(candidate *c, followed *f)
 {
-    char mark[FILE_MARK_SIZE];
-    size_t size = file_mark_size(f->state.place.offset);
+    uint64_t offset = f->state.place.offset, first = offset > 0 ? f->state.place.head : f->first;
+    size_t size = offset > 0 ? file_mark_size(offset) : f->first_size;
     bool named = strncmp(c->path, f->state.path, strlen(f->state.path)) == 0, contained = false;
-    if (size == 0 && !c->recent && !named)
+    if (offset == 0 && !c->recent && !named)
         return false;
-    if (file_content_read(c->content, 0, mark, size) == (ssize_t)size &&
-        file_mark_hash(mark, size) != f->state.place.head && size > 0)
+    if (size > 0 && c->head_size >= (ssize_t)size && file_mark_hash(c->head, size) != first)
         return false;
     file_content *opened = f->content == NULL ? open_at_path(f) : NULL, *of = f->content != NULL ? f->content : opened;
     bool same = of != NULL && is_same_beginning(c->content, of, &contained),
          copy = same && (c->recent || (named && contained));
     /* f may be truncated during the comparison, so its place is checked after that. */
     if (of == NULL || !file_content_has(of, &f->state.place))
-        copy = size > 0 && !f->state.finished && file_content_has(c->content, &f->state.place);
+        copy = offset > 0 && !f->state.finished && file_content_has(c->content, &f->state.place);
     if (same && !copy)
         c->like = f;
     file_content_close(opened);
@@ -692,32 +695,27 @@ static void continue_with(const candidate *c, followed *f)
 }
 
 /*
- * Returns whether the file at path is a copy of a known file, or may be an incomplete copy, so that it must not be read
+ * Returns whether the candidate is a copy of a known file, or may be an incomplete copy, so that it must not be read
  * from its beginning now. If a known file was finished before its end, continues with the copy. Reports a file that is
  * not a copy, but begins like a known file, because its lines may be stored twice.
  */
-static bool is_copy(const char *path, const struct stat *status)
+static bool is_copy(candidate *c)
 {
-    candidate c = {.path = path, .status = status, .content = file_content_open(path)};
-    if (c.content == NULL)
-        return false;
-    c.recent = nl_time_now_ns() - status->st_ctim.tv_sec * NL_NS_PER_SECOND < COPY_S * NL_NS_PER_SECOND;
-    bool copy = c.recent && is_unfinished(c.content);
+    bool copy = c->recent && is_unfinished(c->content);
     for (followed *f = inputs.files; f != NULL && !copy; f = f->next) {
         bool enough =
-            f->state.place.offset > FILE_MARK_SIZE || (f->state.place.offset > 0 && file_content_is_packed(c.content));
-        if ((f->state.finished || f->missing_ns != 0) && enough && file_content_has(c.content, &f->state.place)) {
-            continue_with(&c, f);
+            f->state.place.offset > FILE_MARK_SIZE || (f->state.place.offset > 0 && file_content_is_packed(c->content));
+        if ((f->state.finished || f->missing_ns != 0) && enough && file_content_has(c->content, &f->state.place)) {
+            continue_with(c, f);
             copy = true;
         } else {
-            copy = may_be_copy(&c, f);
+            copy = may_be_copy(c, f);
         }
     }
-    if (!copy && c.like != NULL) {
-        program_error("%s: begins like %s; if it is a copy, its lines are stored twice", path, c.like->state.path);
-        nl_write(server_log(), NL_WARNING, "Netlogd.InputCopy", "FILE=%s OF=%s", path, c.like->state.path);
+    if (!copy && c->like != NULL) {
+        program_error("%s: begins like %s; if it is a copy, its lines are stored twice", c->path, c->like->state.path);
+        nl_write(server_log(), NL_WARNING, "Netlogd.InputCopy", "FILE=%s OF=%s", c->path, c->like->state.path);
     }
-    file_content_close(c.content);
     return copy;
 }
 
@@ -743,6 +741,26 @@ static bool is_known_file(followed *f, const char *path, const struct stat *stat
     return same;
 }
 
+/* Adds the file at path unless it is a copy of a known file. */
+static void add_path(const char *path, const struct stat *status)
+{
+    candidate c = {.path = path, .status = status, .content = file_content_open(path)};
+    followed *f = NULL;
+    if (c.content != NULL)
+        c.head_size = file_content_read(c.content, 0, c.head, sizeof c.head);
+    c.recent = nl_time_now_ns() - status->st_ctim.tv_sec * NL_NS_PER_SECOND < COPY_S * NL_NS_PER_SECOND;
+    if (c.content == NULL || !is_copy(&c))
+        f = add_file(&(file_state){.device = status->st_dev,
+                                   .inode = status->st_ino,
+                                   .format = "?",
+                                   .path = (char *)(uintptr_t)path}); /* add_followed copies it */
+    if (f != NULL && c.head_size > 0) {
+        f->first_size = (size_t)c.head_size;
+        f->first = file_mark_hash(c.head, f->first_size);
+    }
+    file_content_close(c.content);
+}
+
 static void find_path(const char *path)
 {
     struct stat status;
@@ -759,12 +777,7 @@ static void find_path(const char *path)
         }
         return;
     }
-    if (is_copy(path, &status))
-        return;
-    add_file(&(file_state){.device = status.st_dev,
-                           .inode = status.st_ino,
-                           .format = "?",
-                           .path = (char *)(uintptr_t)path}); /* add_followed copies it */
+    add_path(path, &status);
 }
 
 static void scan_patterns(int64_t now_ns)
