@@ -633,10 +633,10 @@ typedef struct candidate {
 } candidate;
 
 /*
- * Returns whether the candidate may be a copy of f. A copy in progress has the first bytes of f. A copy that waits
- * until f is truncated contains nothing else than f, and its path begins with the path of f, because unrelated files
- * may also have the same content. If the content of f no longer exists, a copy of it is complete, and has the place of
- * f.
+ * Returns whether the candidate may be a copy of f. Such a copy contains only bytes of f, because f does not become
+ * shorter until the copy is complete. A copy in progress has changed recently. The path of a copy that waits for the
+ * truncation of f begins with the path of f; unrelated files may also have the same content. If the content of f no
+ * longer exists, its copy is complete and has the place of f.
  */
 static bool may_be_copy(candidate *c, followed *f)
 {
@@ -648,8 +648,7 @@ static bool may_be_copy(candidate *c, followed *f)
     if (size > 0 && c->head_size >= (ssize_t)size && file_mark_hash(c->head, size) != first)
         return false;
     file_content *opened = f->content == NULL ? open_at_path(f) : NULL, *of = f->content != NULL ? f->content : opened;
-    bool same = of != NULL && is_same_beginning(c->content, of, &contained),
-         copy = same && (c->recent || (named && contained));
+    bool same = of != NULL && is_same_beginning(c->content, of, &contained), copy = contained && (c->recent || named);
     /* f may be truncated during the comparison, so its place is checked after that. */
     if (of == NULL || !file_content_has(of, &f->state.place))
         copy = offset > 0 && !f->state.finished && file_content_has(c->content, &f->state.place);
@@ -669,14 +668,16 @@ static bool is_unfinished(file_content *c)
 }
 
 /*
- * Continues f, which netlogd finished or does not find, with the candidate. If f still has its own file, the candidate
- * becomes another known file.
+ * Continues f, which netlogd finished or does not find, with the candidate. If f is finished and still has its own
+ * file, the candidate becomes another known file.
  */
 static void continue_with(const candidate *c, followed *f)
 {
     file_content *own = open_at_path(f);
     file_state copy = f->state;
     file_content_close(own);
+    if (own != NULL && !f->state.finished) /* its own file has appeared, and is read next */
+        return;
     if (own != NULL) {
         copy.path = (char *)(uintptr_t)c->path; /* add_followed copies it */
         copy.device = c->status->st_dev;

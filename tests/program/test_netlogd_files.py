@@ -234,6 +234,19 @@ class Files(Case):
         self.assertEqual(numbers.count(100), 2, "both growing files are read")
         self.stop(process)
 
+    def test_a_growing_file_is_read_although_another_file_is_its_beginning(self):
+        """For example, another process wrote the same first line and ended. The new file never stays unchanged for long."""
+        process = self.follow(self.logs / "*")
+        self.append(ulm(0))
+        self.until(1)
+        for number in range(60):
+            self.append(ulm(number), path=self.logs / "other")
+            time.sleep(0.25)
+        self.assertIn(ulm(30), self.lines())
+        support.wait_until(lambda: len(self.lines()) >= 61, 30, what="61 records")
+        self.stop(process)
+        self.assertEqual(sorted(self.lines()), sorted([ulm(0), *(ulm(n) for n in range(60))]))
+
     def test_a_compressed_file_is_decompressed_once(self):
         rng, path = random.Random(1), self.logs / "packed.log"
         lines = [ulm(n).replace("\n", f" X={rng.randbytes(60).hex()}\n") for n in range(20000)]
