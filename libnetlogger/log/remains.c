@@ -434,7 +434,7 @@ static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t
  * file has, and *ends_file to whether the file ends with that part. A program that was killed in the middle of a write
  * leaves a prefix; other programs append after the prefix, or between two parts of it. A match shorter than MATCH_MIN
  * bytes is a coincidence, unless it starts at a record and either ends the file or completes `wanted`. Returns
- * NL_FAILED on failure.
+ * NL_FAILED with the reason if memory runs out or the file cannot be read.
  */
 static nl_status find_in_file(const nl_shared_log *shared, int fd, uint64_t offset, const char *wanted, size_t size,
                               size_t *there, bool *ends_file)

@@ -110,10 +110,7 @@ static int open_file(const nl_mapping *mapping, int flags)
     return in >= 0 ? openat(in, mapping->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600) : -1;
 }
 
-/*
- * Maps the bytes from repeat a second time at the end. For anonymous memory, uses mremap(2) with an old size of 0.
- * Returns false on failure.
- */
+/* Maps the bytes from repeat a second time at the end. For anonymous memory, uses mremap(2) with an old size of 0. */
 static bool map_again(char *memory, int fd, size_t size, size_t repeat)
 {
     size_t again = size - repeat;
@@ -170,7 +167,7 @@ static void unlink_file(const nl_mapping *mapping)
 
 /*
  * Creates and maps a file. Closes the descriptor after mapping, because a program may have few descriptors and many
- * threads. Returns false on failure.
+ * threads. Returns false with errno on failure.
  */
 static bool make_file(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat)
 {

@@ -4,8 +4,8 @@
  *
  * The module owns each thread's nl_private_current, which NL_SPAN reads inline, and each thread's generator of IDs.
  * Events that carry the context take the slow path of producer.c, which puts the IDs before the event in the ring.
- * Spans do not slow down events outside spans. Nothing points to a span or a scope, so that a span that is forgotten,
- * or belongs to a thread that has ended, leaves nothing behind.
+ * Spans do not slow down events outside spans. Nothing points to a span or a scope. A forgotten span, or a span of a
+ * thread that has ended, therefore leaves nothing behind.
  */
 #include "config.h"
 
@@ -103,8 +103,8 @@ static inline bool has_trace(const nl_context *context)
 
 /*
  * Makes a context the thread's current context. If a signal handler logs an event during the change, the event carries
- * no context. The order of stores prevents this event from restoring an entry of nl_private_rings, which events of the
- * scope would then use without their context.
+ * no context. This event may restore an entry of nl_private_rings, which events of the scope would use without their
+ * context; the order of stores ensures that the entry is cleared afterwards.
  */
 static inline void make_current(const nl_context *context)
 {
