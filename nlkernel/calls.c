@@ -124,7 +124,7 @@ static bool are_in_order(const call_entry *entries, size_t count)
     return true;
 }
 
-/* Merge sort. Unlike qsort, this keeps the order of equal entries. */
+/* Sorts entries with a merge sort, which keeps the order of equal entries, unlike qsort. */
 static void sort_entries(call_entry *entries, call_entry *scratch, size_t count)
 {
     size_t half = count / 2, left = 0, right = half, put = 0;

@@ -13,9 +13,9 @@
 size_t convert_size_max(const kernel_event *event, size_t size);
 
 /*
- * Writes the values of the event's fields to `at`, which is in the block's records. `data` has `size` bytes, which is
- * at least the event's fixed_size. `before` contains the values of the previous record with the same shape in the block
- * (nl_block_before). Returns the end of the written bytes.
+ * Writes the values of the event's fields to `at`, which is in the block's records. `size` is the number of bytes in
+ * `data`, and is at least the event's fixed_size. `before` contains the values of the previous record with the same
+ * shape in the block (nl_block_before). Returns the end of the written bytes.
  */
 char *convert_values(char *at, const char *records, uint64_t *before, const kernel_event *event, const char *data,
                      size_t size);

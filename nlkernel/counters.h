@@ -35,7 +35,7 @@ bool counters_choose(counters *c, const char *names);
 /* Moves the counters that a CPU has to the front, and returns their number. Sets `absence` in the other counters. */
 size_t counters_probe(counters *c, int cpu);
 
-/* One CPU's events with their counters. One thread may use it, but any thread may call counted_switch. */
+/* One CPU's events with their counters. Only one thread may use a counted, but any thread may call counted_switch. */
 typedef struct counted counted;
 
 typedef struct counted_event {

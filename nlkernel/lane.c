@@ -256,7 +256,8 @@ static void lane_handle_loss(lane *l, const page_walk *walk)
         log_loss(l, walk->missed_count, from_ns, to_ns);
         return;
     }
-    /* The page has no space for the number of lost events. settle_losses computes it when the buffer is empty. */
+    /* The page has no space for the number of lost events. settle_losses computes this number when the buffer is empty.
+     */
     if (!l->unaccounted)
         l->unaccounted_from_ns = from_ns;
     l->unaccounted = true;

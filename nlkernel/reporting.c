@@ -62,7 +62,7 @@ static int print_cdf(const rules_run *run, const char *label)
     return PROGRAM_PROBLEM;
 }
 
-/* Returns whether all reports are empty, for example because the log lacks the events that the rules need. */
+/* Returns whether all reports are empty. */
 static bool report_is_empty(const rules_run *run)
 {
     for (size_t i = 0; i < run->summaries.count; i++)

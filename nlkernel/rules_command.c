@@ -182,7 +182,8 @@ static bool prepare_workloads(arguments *a, const rules_file *file)
     return true;
 }
 
-/* Starts the sums in the kernel. If they cannot run, prints a message and returns NULL; the report then has no sums. */
+/* Starts the sums in the kernel. If the sums cannot start, prints a message and returns NULL. The report then has no
+ * sums. */
 static kernel_sums *start_sums(const arguments *a, const rules_run *run)
 {
     if (!kernel_sums_needed(&run->file))

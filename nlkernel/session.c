@@ -175,8 +175,8 @@ static bool open_instance(session *s)
            instance_create(&s->instance, &s->tracing, s->shared.dir != NULL ? s->note.text : NULL);
 }
 
-/* Sets the tracer of functions: the graph tracer if it works in an instance; otherwise the function tracer, or with
- * `required`, the graph tracer in the shared buffers. Returns false on failure. */
+/* Selects the graph tracer if this tracer works in an instance. Otherwise, selects the function tracer or, if
+ * `required` is true, the graph tracer in the shared buffers. Returns false and sets the error on failure. */
 static bool find_graph_tracer(session *s, bool required)
 {
     const instance all = {.dir = s->tracing.path};

@@ -1,7 +1,7 @@
 /*
  * Runs a recording from start to end. The module sets up the tracing instance, the events and their filters, a lane for
- * each CPU, the command and the clock. At the end, it restores the former state of the kernel's tracing. Each lane has
- * its own thread; everything else runs in the caller's thread.
+ * each CPU, the command and the clock. At the end, the module restores the former state of the kernel's tracing. Each
+ * lane has its own thread; everything else runs in the caller's thread.
  */
 #ifndef NLKERNEL_SESSION_H
 #define NLKERNEL_SESSION_H

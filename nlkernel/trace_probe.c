@@ -117,8 +117,8 @@ static int by_pid(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* Chooses the children of chosen processes. Returns whether it has chosen a process; the caller then repeats the call.
- */
+/* Chooses the children of chosen processes. Returns whether there were such children: the caller then repeats the call,
+ * because these children may have children. */
 static bool choose_children(GArray *list)
 {
     bool found = false;

@@ -5,9 +5,9 @@
  * The programs use only tracepoints that every kernel with BTF has. The system-call tracepoints see every call of the
  * machine, so the programs first check the number of the call, and then the process.
  *
- * There are two programs for the end of a call. Since Linux 6.2, a program can tell the verifier the type of a pointer
- * (bpf_rdonly_cast), and then reads memory directly, instead of calling a function for each member. A parameter `cast`,
- * which is a constant in each of the two programs, selects how GET reads.
+ * There are two programs for the end of a call. Since Linux 6.2, a program can declare the type of a pointer to the
+ * verifier (bpf_rdonly_cast). The program then reads memory directly, instead of calling a function for each member. A
+ * parameter `cast`, which is a constant in each of the two programs, selects how GET reads.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>

@@ -41,7 +41,7 @@ typedef enum protocol_progress {
     PROTOCOL_UNKNOWN,  /* the protocol cannot find the end of the reply */
 } protocol_progress;
 
-/* Starts as zeros. */
+/* Initially all zero. */
 typedef struct protocol_reply {
     char status[PROTOCOL_STATUS_SIZE];
     bool failed;

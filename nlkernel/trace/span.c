@@ -10,7 +10,8 @@
 
 enum { DEPTH_MAX = 256, CHUNK_SPANS = 64 };
 
-/* Unused spans, which `parent` links. Spans are short-lived, and malloc is slow with many objects of this size. */
+/* A list of unused spans, linked by the member `parent`. Spans are short-lived, and malloc is slow with many objects of
+ * this size. */
 static span *free_spans;
 
 static void span_free(span *s)

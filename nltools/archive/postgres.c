@@ -78,7 +78,7 @@ static void get_columns(const PGresult *result, nl_string columns[COLUMNS_MAX], 
 static void free_columns(const PGresult *result, void *owned[COLUMNS_MAX])
 {
     for (int i = 0; i < PQnfields(result) && i < COLUMNS_MAX; i++)
-        PQfreemem(owned[i]); /* NOLINT(clang-analyzer-core.CallAndMessage): set together with the columns */
+        PQfreemem(owned[i]); /* NOLINT(clang-analyzer-core.CallAndMessage): get_columns has set owned[i] */
 }
 
 static nl_status select_rows(store *base, const char *sql, bool (*function)(void *user, const nl_string *columns),

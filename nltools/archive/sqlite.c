@@ -105,9 +105,9 @@ static bool sqlite_note_page(void *user, const nl_string *columns)
 }
 
 /*
- * Chooses the journal. With a write-ahead log, readers can continue during a load, but every page is written twice.
- * Therefore, a load without --follow uses a rollback journal if the database is new, because a new database has no
- * readers yet. SQLite's page cache is small enough to fit into the processor's cache.
+ * Chooses the journal and the size of the page cache. With a write-ahead log, readers can continue during a load, but
+ * every page is written twice. Therefore, a load without --follow uses a rollback journal if the database is new,
+ * because a new database has no readers yet. The page cache is small enough to fit into the processor's cache.
  */
 static nl_status settle(sqlite *s, store_purpose purpose)
 {

@@ -47,7 +47,8 @@ typedef struct store_kind {
     void (*undo)(store *s);
     /* Runs statements without results. */
     nl_status (*run)(store *s, const char *sql);
-    /* Calls `function` for each row until it returns false. Columns are text or bytes. An SQL NULL has NULL data. */
+    /* Calls `function` for each row, until `function` returns false. Columns are text or bytes. An SQL NULL has NULL
+     * data. */
     nl_status (*select)(store *s, const char *sql, bool (*function)(void *user, const nl_string *columns), void *user);
     const char *schema;
     const char *path; /* SQL expression for a field's text; %s stands for the field's name */

@@ -42,7 +42,7 @@ static bool is_change(const contrast *c, double threshold)
 
 /* ---- standardization by a field ---- */
 
-/* The bins of a row: the counts of visits, and the sums of their times or of other counts. */
+/* The bins of a row. The comparison is of a ratio: the sums in `values` divided by the counts in `counts`. */
 typedef struct binned {
     const profile_bin *counts, *values; /* indexed by bin; values may belong to another row */
     bool of_visits;                     /* use the counts of `values` instead of the sums */

@@ -15,7 +15,7 @@ typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
 typedef struct limit {
     const char *cause, *what, *advice;
     int felt, alone;   /* scopes in which the limit explains findings; scopes in which it may be a finding */
-    double part, sure; /* part: part of the time where the limit is felt; both are from 0 to 1 */
+    double part, sure; /* 0 to 1: part of the time in which the limit is felt; certainty of its finding */
     double busy; /* 0 to 1: share of the time in which TCP has data to send; of a visit that sends, only this share of
                     the time counts */
     GHashTable *hosts;   /* a set: names of the hosts, interned */

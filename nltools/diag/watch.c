@@ -178,7 +178,7 @@ static bool is_over(const watch *w, unsigned alert)
     return true;
 }
 
-/* Reports the end of alerts whose places are all good again. */
+/* Reports the end of alerts whose places were all good in the last WATCH_GOOD panes. */
 static void end_alerts(watch *w, int64_t to_ns)
 {
     for (guint i = 0; i < w->places->len; i++) {

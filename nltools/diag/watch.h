@@ -5,10 +5,10 @@
  * keeps the mean and variance of the place's own time per request. The mean and variance are exponentially weighted
  * moving averages over the healthy panes, with the weight 1/WATCH_MEMORY for a new pane (control chart, Roberts,
  * Technometrics 1959). A pane is bad for a place if the place's time in the pane is WATCH_DEVIATIONS standard errors
- * above the mean, and the excess is at least WATCH_EXCESS of the requests' time. Two bad panes in a row begin an alert;
- * WATCH_GOOD panes that are not bad end it. Bad panes do not change the mean. Places that become bad together are one
- * alert, which is named after the place with the largest excess. Memory is bounded by the number of places. Only one
- * thread at a time may use a watch.
+ * above the mean, and the excess is at least WATCH_EXCESS of the requests' time. Two bad panes in a row begin an alert.
+ * WATCH_GOOD panes in a row that are not bad end the alert. Bad panes do not change the mean. Places that become bad
+ * together are one alert, which is named after the place with the largest excess. Memory is bounded by the number of
+ * places. Only one thread at a time may use a watch.
  */
 #ifndef NLDIAG_WATCH_H
 #define NLDIAG_WATCH_H
