@@ -302,7 +302,10 @@ static soap_call request_send(const arguments *a, nl_buffer *message)
     return reply;
 }
 
-/* Writes the records of a reply, or the message `none` if there are no records. Returns the exit status. */
+/*
+ * Writes the records of a reply. If there are no records, prints the message `none`, unless it is NULL. Returns the
+ * exit status.
+ */
 static int print_records(const arguments *a, const soap_call *reply, const char *none)
 {
     nl_buffer lines = {0};

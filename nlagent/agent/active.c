@@ -37,8 +37,10 @@ static void active_forget_latest(active *s)
     s->latest_count = 0;
 }
 
-/* Begins a new measurement unless the new record belongs to the latest one. A record begins a new measurement if it
- * arrives more than a fifth of the interval after the previous record; the limit is 0.2 s for long intervals. */
+/*
+ * Begins a new measurement if the new record arrives more than a fifth of the interval, or more than 0.2 s, after the
+ * previous record.
+ */
 static void active_number_measurement(active *s)
 {
     int64_t now_ns = nl_monotonic_ns(), gap_ns = (int64_t)(s->interval_s * 1e9 / 5);

@@ -1,11 +1,11 @@
 /*
  * nlagentd, the agent, runs each sensor as long as clients read its data.
  *
- * All work is in one thread, in libevent's loop. A record passes from a sensor's process (process.c) to the sensor
- * (active.c), and then to each subscription whose conditions the record meets (subscription.c). In the subscription,
- * the record waits in a bounded queue until the client fetches it, or until the client's stream has space
- * (http_server.c). http_server.c receives requests, access.c checks the client's rights, soap.c parses the requests,
- * and service.c executes them.
+ * All work except registering with a directory (registrar.c) is in one thread, in libevent's loop. A record passes from
+ * a sensor's process (process.c) to the sensor (active.c), and then to each subscription whose conditions the record
+ * meets (subscription.c). In the subscription, the record waits in a bounded queue until the client fetches it, or
+ * until the client's stream has space (http_server.c). http_server.c receives requests, access.c checks the client's
+ * rights, soap.c parses the requests, and service.c executes them.
  */
 #ifndef NLAGENT_AGENT_H
 #define NLAGENT_AGENT_H
@@ -46,7 +46,7 @@ struct agent {
     agent_limits limits;
     agent_counts counts;
     allowance matching; /* budget for evaluating clients' expressions */
-    active *sensors;    /* running sensors, and stopped sensors that have summaries */
+    active *sensors;    /* running sensors, and sensors that stopped in the last day */
     subscription *subscriptions;
     size_t subscription_count;
     nl_log *log; /* nlagentd's own events; may be NULL */
@@ -99,7 +99,10 @@ void active_adjust(active *s);
  */
 void active_summarize(active *s);
 
-/* Closes the summary windows that have ended, and frees sensors that stopped a day ago. Call it every second. */
+/*
+ * Closes the summary windows that have ended. Frees sensors that stopped a day ago, and stopped sensors beyond the
+ * first 64. Call it every second.
+ */
 void active_sweep(agent *a);
 void active_free_all(agent *a);
 

@@ -30,8 +30,8 @@ static definition *definition_add(definitions *all, const char *name, const char
 }
 
 /*
- * Returns the path of a program: the configured path, or the path `beside` this program's directory if it exists (in a
- * build tree), or the installed path. The caller frees the result.
+ * Returns the path of a program: the configured path, or, in a build tree, the path `beside` relative to this program's
+ * directory, or the installed path. The caller frees the result.
  */
 static char *find_program(const char *configured, const char *beside, const char *installed)
 {

@@ -1,6 +1,7 @@
 /*
- * The HTTP server. It serves SOAP at /soap, streams at /stream?subscription=ID&format=ulm|bp|logfmt|nlb|xml, and the
- * WSDL at /nlagent.wsdl and /soap?wsdl. It runs in libevent's loop, with or without TLS.
+ * The HTTP server. It serves SOAP at /soap, streams at /stream?subscription=ID&format=ulm|bp|logfmt|nlb|xml, the WSDL
+ * at /nlagent.wsdl and /soap?wsdl, and the XML schema of records at /netlogger.xsd. It runs in libevent's loop, with or
+ * without TLS.
  */
 #ifndef NLAGENT_HTTP_SERVER_H
 #define NLAGENT_HTTP_SERVER_H

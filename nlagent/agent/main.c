@@ -141,8 +141,10 @@ static bool may_change(const serving *s, const agent_settings *now)
     return now->access == NULL || confine_keep_file(now->access, CONFINE_READ);
 }
 
-/* Applies the settings and takes ownership of them. If a reload cannot apply them, changes nothing, sets the error and
- * returns false. */
+/*
+ * Applies the settings and takes ownership of them. On failure, changes nothing, does not take ownership, sets the
+ * error and returns false.
+ */
 static bool apply_settings(serving *s, agent_settings *now)
 {
     agent *a = &s->agent;
@@ -201,7 +203,10 @@ static void reread_sensors(void *user)
 
 /* ---- start and end ---- */
 
-/* Returns the content of an installed file, or of the same file in the source tree. The caller frees it. */
+/*
+ * Returns the content of an installed file, or of the same file in the source tree, or "". The caller frees the
+ * content.
+ */
 static char *read_installed(const char *name)
 {
     static const char *const directories[] = {PKGDATADIR, SOURCE_DOC};

@@ -23,7 +23,7 @@ enum {
     LINE_MAX_SIZE = 64 << 10,
     CHECK_INTERVAL_S = 1,
     HANG_MIN_S = 10, /* seconds without output after which a sensor hangs; or three intervals, if they are longer */
-    STABLE_S = 60,   /* nlagentd restarts a process that has run for this time after 1 s */
+    STABLE_S = 60,   /* run time after which the delay of the next restart is 1 s again */
     RETRY_MAX_S = 60,
     KILL_DELAY_MS = 2000,
     ENDING_MAX = 1024,

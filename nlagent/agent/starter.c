@@ -136,7 +136,7 @@ static void serve_request(const starter_options *o, const request *r, char *text
     case SIGNAL:
         if (find_running(r->pid) < running_count)
             kill(-r->pid, r->signal);
-        return; /* nlagentd has ended, and gets no reply */
+        return; /* nlagentd does not wait for a reply */
     case REREAD:
         o->reread(o->user);
         break;
@@ -145,7 +145,7 @@ static void serve_request(const starter_options *o, const request *r, char *text
         _exit(0);
 }
 
-/* Reads a request with its descriptors. Returns false if nlagentd has ended. */
+/* Reads a request with its descriptors. Returns false if nlagentd has ended, or if the request is malformed. */
 static bool receive(request *r, char text[TEXT_MAX], int streams[STREAMS])
 {
     union {

@@ -38,8 +38,8 @@ pid_t starter_start(const definition *d, const sensor_spec *spec, double interva
 void starter_signal(pid_t pid, int signal);
 
 /*
- * Like waitpid with WNOHANG: returns `pid` once after the sensor has exited, and 0 otherwise. If the sensor has exited,
- * also kills the rest of its process group.
+ * Like waitpid with WNOHANG: returns `pid` once after the sensor has exited, and 0 otherwise. The starter has then
+ * killed the rest of the sensor's process group.
  */
 pid_t starter_wait(pid_t pid, int *status);
 

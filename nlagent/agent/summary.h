@@ -36,7 +36,9 @@ void summaries_on_closed(summaries *s, void (*on_closed)(void *user, const nl_re
 size_t summaries_list(const summaries *s, unsigned minutes, int64_t since_ns,
                       void (*function)(void *user, const nl_record *record), void *user);
 
-/* Returns the number of values left out because the sensor has too many fields. */
+/*
+ * Returns the number of values left out because the sensor has too many fields, or because a field's name is too long.
+ */
 uint64_t summaries_left_out(const summaries *s);
 
 #endif

@@ -11,7 +11,7 @@
  * The kernel's tracepoints report the end of each connection (socket_ends.h), also of connections that begin and end
  * between two measurements. Without the right to use eBPF, the sensor only polls.
  *
- * Memory: 24 bytes per connection, and the table of owners (socket_owners.h).
+ * Memory: without the iterator, at least 48 bytes per connection; and the table of owners (socket_owners.h).
  */
 #include "config.h"
 
@@ -100,8 +100,10 @@ static bool connections_open(void *state, const sensor_spec *spec)
     return s->fd >= 0;
 }
 
-/* Requests all connections of an address family, except listening and closed sockets. Returns false if the request
- * cannot be sent. */
+/*
+ * Requests all connections of an address family, except sockets in the states listen, time-wait and closed. Returns
+ * false if the request cannot be sent.
+ */
 static bool connections_request(int fd, int family)
 {
     struct {

@@ -4,7 +4,7 @@
  * Only /proc/PID/fd relates a socket to its processes, and a search of all processes is slow. The module therefore
  * keeps the result of the last search, and searches again only when the caller looks up an unknown socket. The searches
  * use at most 1 % of one processor: after a search that used 5 ms, the module does not search for 500 ms. The module
- * uses 16 bytes per socket and about 150 bytes per process. The connections sensor calls this module. Not thread-safe.
+ * uses 16 bytes per socket and about 180 bytes per process. The connections sensor calls this module. Not thread-safe.
  */
 #ifndef NLAGENT_SOCKET_OWNERS_H
 #define NLAGENT_SOCKET_OWNERS_H
