@@ -36,8 +36,10 @@ bool agents_options_from_environment(agents_options *o);
 /* Returns the URL of the first agent, or of this host's agent if none is set. */
 const char *agents_first_url(const agents_options *o);
 
-/* Returns the URL of the directory to search: the configured directory, or the first agent if no directory is
- * configured. */
+/*
+ * Returns the URL of the directory to search: the configured directory, or the first agent if no directory is
+ * configured.
+ */
 const char *agents_directory_url(const agents_options *o);
 
 typedef void agents_found_function(void *user, const char *host, const char *url, const char *sensor,

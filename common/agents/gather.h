@@ -28,8 +28,10 @@ typedef struct gather_options {
 
 gathering *gather_new(const gather_options *o);
 
-/* Adds an agent unless it was already added. Returns false and sets the error if the URL is invalid or no thread
- * starts. */
+/*
+ * Adds an agent unless it was already added. Returns false and sets the error if the URL is invalid or no thread
+ * starts.
+ */
 bool gather_add(gathering *g, const char *url);
 
 /* Adds the records that a running collector receives. Returns false and sets the error if no thread starts. */

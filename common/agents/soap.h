@@ -54,8 +54,8 @@ void soap_begin(nl_buffer *out, const char *name);
 void soap_end(nl_buffer *out, const char *name);
 
 /*
- * Append an element with a value. If XML cannot hold the value, each byte of the value that is not valid alone becomes
- * "?".
+ * Append an element with a value. If XML cannot hold the value, each byte that is not a valid character by itself
+ * becomes "?".
  */
 void soap_put(nl_buffer *out, const char *name, const char *value);
 void soap_put_number(nl_buffer *out, const char *name, double value);

@@ -233,8 +233,10 @@ void connection_set_ends_key(connection_table *t, const char *host, const char *
     g_string_printf(t->key, "%s %s %s", local, peer, connection_is_loopback(peer) ? host : "");
 }
 
-/* Returns the entry of a record's socket, or NULL if the table is full or an address is missing. The cookie
- * distinguishes sockets that have the same addresses one after the other. */
+/*
+ * Returns the entry of a record's socket, or NULL if the table is full or an address is missing. The cookie
+ * distinguishes sockets that have the same addresses one after the other.
+ */
 static connection_entry *find_entry(connection_table *t, const nl_record *record)
 {
     char scratch[3][NL_FIELD_TEXT_SIZE];
@@ -385,8 +387,10 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
 {
     bool lost = b->keeps_rate ? a->times_out || b->times_out
                               : b->retransmitted > a->retransmitted || b->recovers || a->recovers;
-    /* All data was sent at once. If data in flight fills the send buffer, the buffer was the limit, otherwise the
-     * program. The kernel's own clock misses the buffer's limit if the program fills the buffer with a single write. */
+    /*
+     * All data was sent at once. If data in flight fills the send buffer, the buffer was the limit, otherwise the
+     * program. The kernel's own clock misses the buffer's limit if the program fills the buffer with a single write.
+     */
     if (!lost && is_all_sent(a) && is_all_sent(b)) {
         if (is_filled(b) && is_queued(b))
             return CAUSE_PATH_QUEUE;

@@ -66,7 +66,6 @@ typedef struct connection_slice {
 /*
  * The result for one connection, from the sender's point of view: local is the sender's address. Times in nanoseconds,
  * sizes in bytes, rates in bytes per second. Names of hosts and programs are "" if unknown.
- * The records of other connections may show the host of an address.
  */
 typedef struct connection_result {
     const char *host, *local, *program, *peer_host, *peer, *peer_program;
@@ -103,8 +102,10 @@ typedef struct connection_table connection_table;
 connection_table *connection_table_new(int64_t slice_ns, size_t slices_max);
 void connection_table_free(connection_table *t); /* t may be NULL */
 
-/* Adds a record: TcpConnection or TcpClose with TCP.LOCAL and TCP.PEER. Ignores other records. Records of one host must
- * be in order of time. */
+/*
+ * Adds a record: TcpConnection or TcpClose with TCP.LOCAL and TCP.PEER. Ignores other records. Records of one host must
+ * be in order of time.
+ */
 void connection_table_add(connection_table *t, const nl_record *record);
 
 /*
@@ -120,8 +121,10 @@ int64_t connection_table_slice_ns(const connection_table *t);
 size_t connection_table_count(const connection_table *t);
 uint64_t connection_table_ignored(const connection_table *t);
 
-/* Returns the name of a cause, such as "receive buffer", and of a distance: "local", "LAN", "WAN" or
- * "unknown" (without a round-trip time). */
+/*
+ * Returns the name of a cause, such as "receive buffer", and of a distance: "local", "LAN", "WAN" or
+ * "unknown" (without a round-trip time).
+ */
 const char *connection_cause_name(connection_cause cause);
 const char *connection_distance_name(connection_distance distance);
 

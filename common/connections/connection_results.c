@@ -54,8 +54,7 @@ static bool is_same_stream(int64_t out, int64_t in)
 
 /*
  * Returns the socket at the other end by its sequence numbers, or NULL. A translator of addresses changes addresses and
- * ports, but no sequence numbers. Two unrelated connections have the same pair of random 32-bit numbers with a
- * probability of 5e-19.
+ * ports, but no sequence numbers.
  */
 static connection_entry *find_translated(const connection_table *t, const connection_entry *e)
 {
@@ -150,7 +149,8 @@ static void find_carried(const GPtrArray *results)
     g_hash_table_destroy(rates);
 }
 
-/* Decides from all losses of a connection whether the path, a policer or random losses limited the congestion window.
+/*
+ * Decides from all losses of a connection whether the path, a policer or random losses limited the congestion window.
  */
 static void divide_losses(connection_entry *e)
 {

@@ -4,7 +4,7 @@
  * A record becomes an instant event, whose args are the record in JSON. A host is a process, and a program is a thread.
  * A span is a complete event (X) on a lane of its program, so that viewers draw it below the span that encloses it. The
  * args of a span name its request, the span and its parent. A flow event leads from a span to a child on another lane.
- * Loadlines are counters. When nlconv reads the file, it reads only the instant events.
+ * Loadlines are counters.
  */
 #include "config.h"
 

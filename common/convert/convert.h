@@ -156,7 +156,8 @@ typedef struct importer_kind {
      */
     size_t (*head)(const char *data, size_t size, bool all, void **shared, sink *s);
     void (*unshare)(void *shared);
-    /* Returns the size in bytes of the whole records at the beginning of the data. If cut is NULL, records are lines.
+    /*
+     * Returns the size in bytes of the whole records at the beginning of the data. If cut is NULL, records are lines.
      */
     size_t (*cut)(const char *data, size_t size);
     size_t size;                /* size of the format's importer in bytes; it starts as zeros */

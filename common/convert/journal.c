@@ -71,10 +71,7 @@ static taken journal_read_field(const char **at, const char *end, journal_field 
     return TAKEN_FIELD;
 }
 
-/*
- * Returns the start of the next entry, which follows an empty line, or NULL if there are no more empty lines. Called
- * after damage.
- */
+/* Returns the start of the next entry, which follows an empty line, or NULL if there are no more empty lines. */
 static const char *next_entry(const char *at, const char *end)
 {
     const char *found = at < end ? memmem(at, (size_t)(end - at), "\n\n", 2) : NULL;

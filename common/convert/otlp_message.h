@@ -1,6 +1,5 @@
 /*
- * Reads messages of OTLP, in protobuf or JSON, member by member. otlp_records.c uses this module for both encodings, so
- * that a record does not depend on the encoding.
+ * Reads messages of OTLP, in protobuf or JSON, member by member.
  *
  * Every length is checked against the message that contains it, and nesting is limited. Values point into the input or
  * to bytes of the builder. Only one thread at a time may use an otlp_input.

@@ -131,8 +131,10 @@ static void add_segments(request_stream *s, const request_graph *g, const event_
     }
 }
 
-/* Inserts a span of the whole request before the other spans, and makes it the parent of all spans that have no
- * parent. */
+/*
+ * Inserts a span of the whole request before the other spans, and makes it the parent of all spans that have no
+ * parent.
+ */
 static void add_root(request_stream *s, const request_graph *g, const char *name)
 {
     const stream_span root = {.begin_ns = g->from_ns,

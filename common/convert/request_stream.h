@@ -1,6 +1,5 @@
 /*
- * Finds the requests in the records of a conversion, for formats that have spans. The module common/requests builds
- * each request; this module adds the records of each span.
+ * Finds the requests in the records of a conversion, for formats that have spans.
  *
  * The fields that identify requests come from an nlv configuration file, or from the first records. The stream stores
  * records until these fields are known. After that, the stream passes on each request when the request is over, and

@@ -109,8 +109,8 @@ static void put_end(strace_reader *r, const call *c, const char *suffix, int64_t
 }
 
 /*
- * Tracks the program of a thread, which execve changes and new processes inherit. `begins` is false if the line
- * contains only the end of the call.
+ * Tracks the program of a thread. execve changes the program, and new processes inherit the program. `begins` is false
+ * if the line contains only the end of the call.
  */
 static void follow_names(strace_reader *r, const call *c, bool begins, bool failed)
 {

@@ -7,8 +7,10 @@
 
 #include "program/program.h"
 
-/* Sets the format that --from-format names; `settings` is a program_reading. Returns false and sets the error if the
- * format is unknown. */
+/*
+ * Sets the format that --from-format names; `settings` is a program_reading. Returns false and sets the error if the
+ * format is unknown.
+ */
 bool program_set_from_format(void *settings, const nl_option *row, const char *value);
 
 /*
@@ -27,8 +29,10 @@ bool program_is_foreign_directory(const char *path);
  */
 void program_translate(nl_source *source, program_reading *reading, const char *name);
 
-/* Converts a directory in a foreign format to a temporary file of blocks. Returns NULL and sets the error on
- * failure. */
+/*
+ * Converts a directory in a foreign format to a temporary file of blocks. Returns NULL and sets the error on
+ * failure.
+ */
 nl_source *program_translate_directory(program_reading *reading, const char *path);
 
 #endif

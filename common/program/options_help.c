@@ -47,8 +47,10 @@ const char *options_name(const options_usage *usage)
 
 /* ---- text ---- */
 
-/* Prints text in lines of at most HELP_WIDTH columns. The first line begins at column, and the other lines at
- * indent. */
+/*
+ * Prints text in lines of at most HELP_WIDTH columns. The first line begins at column, and the other lines at
+ * indent.
+ */
 static void print_wrapped(const char *text, int column, int indent)
 {
     while (*text != '\0') {

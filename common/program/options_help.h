@@ -1,7 +1,4 @@
-/*
- * Declarations that options.c (parsing) and options_help.c (help) share. A program exits after it prints its help, so
- * the help functions keep no state.
- */
+/* Declarations that options.c (parsing) and options_help.c (help) share. */
 #ifndef NETLOGGER_PROGRAM_OPTIONS_HELP_H
 #define NETLOGGER_PROGRAM_OPTIONS_HELP_H
 

@@ -2,8 +2,8 @@
  * The common parts of all command-line programs: start, messages, and reading of logs.
  *
  * Exit status 0 means success, 1 a failure, and 2 a usage error. Messages go to standard error as "program: object:
- * problem". Option tables (options.h) read command lines. The module is linked into programs and is not part of the
- * installed library. Use the functions in one thread unless their comment permits more.
+ * problem". Option tables (options.h) read command lines. Use the functions in one thread unless their comment permits
+ * more.
  */
 #ifndef NETLOGGER_PROGRAM_H
 #define NETLOGGER_PROGRAM_H
@@ -69,7 +69,8 @@ char *program_format(const char *format, ...) NL_PRINTF(1, 2);
  */
 char *program_read_secret(const char *path);
 
-/* Flushes and closes standard output. Returns the exit status for main: status, or PROGRAM_PROBLEM after reporting an
+/*
+ * Flushes and closes standard output. Returns the exit status for main: status, or PROGRAM_PROBLEM after reporting an
  * error.
  */
 int program_finish(int status);
@@ -269,8 +270,10 @@ void program_pause(void);
 bool program_is_directory(const char *path);
 bool program_is_archive(const char *path);
 
-/* Lists the log files of an archive in the order of their numbers. The caller frees the names and the array. Returns
- * false after reporting an error. */
+/*
+ * Lists the log files of an archive in the order of their numbers. The caller frees the names and the array. Returns
+ * false after reporting an error.
+ */
 bool program_list_archive(const char *directory, char ***files, size_t *count);
 
 /*

@@ -171,10 +171,7 @@ static uint32_t *visits_of(const assembler *a, uint32_t host)
     return &g_array_index(a->visits, uint32_t, host);
 }
 
-/*
- * Counts the visits of a request: one for its first event, and one each time that the next event is on another host. A
- * request may count a host several times. This is harmless, because most requests visit a host only a few times.
- */
+/* Counts the visits of a request: one for its first event, and one each time that the next event is on another host. */
 static void count_hosts(assembler *a, const request_event *events, uint32_t count)
 {
     for (uint32_t i = 0; a->by_host && i < count; i++)

@@ -389,7 +389,8 @@ static void reverse_path(critical_path *p)
     }
 }
 
-/* Returns the index of the node of the request's last event. If spans were shifted, also updates the request's times.
+/*
+ * Returns the index of the node of the request's last event. If spans were shifted, also updates the request's times.
  */
 static uint32_t find_last_node(critical_path *p)
 {

@@ -7,8 +7,10 @@
 
 #include <glib.h>
 
-/* Returns the hash of a guint64: its product with 2^64 over the golden ratio (Knuth, The Art of Computer Programming,
- * volume 3, section 6.4). */
+/*
+ * Returns the hash of a guint64: its product with 2^64 over the golden ratio (Knuth, The Art of Computer Programming,
+ * volume 3, section 6.4).
+ */
 static inline guint hash64(gconstpointer key)
 {
     return (guint)((*(const guint64 *)key * G_GUINT64_CONSTANT(0x9e3779b97f4a7c15)) >> 32);

@@ -246,10 +246,7 @@ static bool links_events(const tie *t, uint64_t requests_min)
     return t->requests >= requests_min && (double)t->links >= LINKS_MIN * (double)t->records;
 }
 
-/*
- * Returns the field that links the most events, or TRACE_NONE. Sets *best to its tie. Passes over the log once for all
- * fields.
- */
+/* Returns the field that links the most events, or TRACE_NONE. Sets *best to its tie. */
 static uint32_t best_field(inference *in, tie *best)
 {
     tie *ties = in->ties != NULL ? g_steal_pointer(&in->ties) : tie_fields(in);
@@ -427,8 +424,7 @@ static const trace_record *example_of(const inference *in, const candidate *c)
 
 /*
  * Repeatedly adds an ID field that increases the number of links by more than a twentieth. Prefers a later field only
- * if the later field increases the number by more than a further twentieth. Ends when no field increases the number
- * enough.
+ * if the later field increases the number by more than a further twentieth.
  */
 static void refine(const inference *in, candidate *c, tie links)
 {
@@ -677,8 +673,10 @@ static void choose_series(GArray *all)
         }
 }
 
-/* Returns the unit of a series, or "". Finds the unit by the field's name, and for loads of processors also by the
- * values. */
+/*
+ * Returns the unit of a series, or "". Finds the unit by the field's name, and for loads of processors also by the
+ * values.
+ */
 static const char *find_unit(const char *field, const series *s)
 {
     static const struct {

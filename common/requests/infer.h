@@ -6,10 +6,9 @@
  * its records are links. This condition excludes fields such as a host's name, whose few values occur everywhere.
  * Measurements, times and outcomes are not IDs; the module recognizes them by their names and fractions. Records of
  * sensors belong to no lifeline. Trace IDs are always IDs. Further fields join the ID if they increase the number of
- * links. For example, the ID needs a second field if two workflows use the same job numbers. The events that begin and
- * end one span (event_names.h) belong to the same lifeline if they have a common ID. An event comes before the events
- * that it precedes in most requests (Copeland's rule, which also resolves cycles). The remaining events may form
- * further lifelines.
+ * links. The events that begin and end one span (event_names.h) belong to the same lifeline if they have a common ID.
+ * An event comes before the events that it precedes in most requests (Copeland's rule, which also resolves cycles). The
+ * remaining events may form further lifelines.
  *
  * If another event is repeated, its numeric fields with changing values are loadlines. If its records have durations,
  * the loadline is the number of transferred bytes per second. The remaining events are points.

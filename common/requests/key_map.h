@@ -29,7 +29,7 @@ void key_map_reset(key_map *m, size_t expected);
 /* Frees the map's memory. The map is empty afterwards. */
 void key_map_free(key_map *m);
 
-/* Doubles the number of slots. Only key_map_add calls this function. */
+/* Doubles the number of slots. */
 void key_map_grow(key_map *m);
 
 /* Removes a key, which may be absent. */

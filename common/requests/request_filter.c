@@ -162,7 +162,7 @@ static term *new_term(term_kind kind, term *left, term *right)
     return t;
 }
 
-/* Reads a comparison with a duration into `t`. Returns `t`. On an error, frees `t` and returns NULL. */
+/* Reads a comparison with a duration into `t`. On an error, frees `t` and returns NULL. */
 static term *parse_comparison(parser *p, term *t)
 {
     static const struct {

@@ -68,7 +68,8 @@ client_entry *client_table_find_silent(client_table *t, int64_t now_ns);
 /* Adds a client from peer, whose fd and close are set. Returns false if memory runs out. */
 bool client_table_add(client_table *t, client_entry *e, const struct sockaddr *peer, int64_t now_ns);
 
-/* Records that the client has sent something useful. The next three functions ignore an entry that is not in a table.
+/*
+ * Records that the client has sent something useful. The next three functions ignore an entry that is not in a table.
  */
 void client_table_heard(client_table *t, client_entry *e, int64_t now_ns);
 

@@ -1,6 +1,5 @@
 /*
- * Confines a daemon to the rights that its configuration needs. This limits the damage if an attacker runs code in the
- * daemon.
+ * Confines a daemon to the rights that its configuration needs.
  *
  * seccomp (confine_calls.h) denies system calls that the daemon does not need. Landlock denies access to files and TCP
  * ports that the configuration does not name. Both are irrevocable. The seccomp filter of confine() applies to all

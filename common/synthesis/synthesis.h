@@ -1,10 +1,8 @@
 /*
  * Synthesis: derives records from other records, according to rules.
  *
- * The kernel reports small steps: a thread was woken, another thread was switched out. An engineer needs the result of
- * these steps: the thread waited three milliseconds for a CPU. A rules file defines the derived records. Rules join two
- * events into a span, sum by key, compute rates and histograms, account for the states of a thread, or follow a request
- * from thread to thread (doc/synthesis.md).
+ * A rules file defines the derived records. Rules join two events into a span, sum by key, compute rates and
+ * histograms, account for the states of a thread, or follow a request from thread to thread (doc/synthesis.md).
  *
  *   nl_synthesis *rules = nl_synthesis_new(&sections);
  *   while (nl_reader_next(reader, &record) == NL_OK)
