@@ -278,8 +278,7 @@ static int work_headless(arguments *a)
     return program_reading_finish(&a->reading) == PROGRAM_DONE && good ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
-/* Returns whether a source is a readable file or no file at all. Returns false and sets the error if a file cannot be
- * read. */
+/* Returns false and sets the error if a source is a file that nlv cannot read. */
 static bool source_exists(const char *name)
 {
     const char *path = strncmp(name, "file://", 7) == 0 ? name + 7 : name;

@@ -54,7 +54,6 @@ GArray *export_places_of_object(const model *m, size_t lifeline, uint32_t object
 
 /* ---- writing ---- */
 
-/* One pass over the records. */
 typedef struct passing {
     const exporter_kind *kind;
     void *shared;

@@ -544,8 +544,8 @@ static void extract_selected(void *user, const nl_record *record)
 }
 
 /*
- * Adds the rows of selected records that the store does not have. The search does not find late records in the store.
- * These come only from earlier rows of the same call of add_selected, which have other places.
+ * Adds the rows of selected records that the store does not have. The search does not find late records in the store,
+ * but these come only from the current call of add_selected, which passes each record once.
  */
 static void take_new_rows(loader *l, batch *rows)
 {
@@ -928,7 +928,7 @@ static void settle(loader *l)
     model_lock(m);
     store_settle(model_own_store(m));
     model_unlock(m);
-    store_color_objects(model_own_store(m)); /* this function takes long, but drawing may continue */
+    store_color_objects(model_own_store(m)); /* takes long, so the model is not locked and drawing may continue */
     model_lock(m);
     model_add_found_points(m);
     /* Keep the colours of names that were read in another order before a filter was set. */

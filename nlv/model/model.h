@@ -153,9 +153,9 @@ unsigned model_name_color(const model *m, size_t lifeline, uint16_t name);
  * The following functions store a request, which the loader carries out later. Until the loader has done so, nlv shows
  * the previous store.
  *
- * model_set_filters shows only the requests that the expression `selects` on requests or records selects, and only
- * those of their records that match the expression `shows` (filters.h). NULL selects everything. Returns false and sets
- * the error if an expression is invalid. model_set_filter is model_set_filters with NULL as `shows`.
+ * model_set_filters sets a filter of two expressions (filters.h): `selects` selects requests, and `shows` selects some
+ * of their records. NULL selects everything. Returns false and sets the error if an expression is invalid.
+ * model_set_filter is model_set_filters with NULL as `shows`.
  */
 bool model_set_filters(model *m, const char *selects, const char *shows);
 bool model_set_filter(model *m, const char *selects);

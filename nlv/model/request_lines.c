@@ -13,7 +13,7 @@ enum {
     LEARNED_GROUPS = 3,        /* the sample consists of groups of consecutive requests */
 };
 
-/* The lookups in one lifeline. */
+/* What the module has learned about the requests of a lifeline, and the graph of the last request. */
 typedef struct lookup {
     request_reader *reader;
     precedence *edges;

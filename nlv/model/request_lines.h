@@ -28,7 +28,7 @@ typedef struct request_drawn {
     bool has_graph;         /* false: the request has too many or no readable steps; ignore the members below */
     int64_t from_ns, to_ns; /* start and end of the request */
     char *slowest;          /* name of the span with the longest self time on the critical path; NULL: no span */
-    int64_t slowest_ns;     /* this self time */
+    int64_t slowest_ns;     /* self time of this span on the critical path, in nanoseconds */
 } request_drawn;
 
 request_lines *request_lines_new(void);

@@ -24,10 +24,9 @@ enum {
     LOGS_MAX = 16, /* maximum number of logs with equal IDs */
 };
 
-/* The purpose of a reading. */
 typedef enum reading_purpose { READING_LISTS, READING_SELECTS, READING_FINDS, READING_COMPARES } reading_purpose;
 
-/* A kind of request. */
+/* The requests of a lifeline. */
 typedef struct request_kind {
     request_reading *reading;
     assembler *assembler;
@@ -344,9 +343,9 @@ static unsigned find_logs(const request_graph *g, unsigned logs[LOGS_MAX])
 }
 
 /*
- * If several logs have the first event of a request, the logs have equal IDs, and the function takes the request of
- * each log separately. The first of these requests gets the events of all logs that lack the first event. Returns false
- * if there is only one request.
+ * If several logs have the first event of a request, they use the same ID for different requests. In this case, takes
+ * the request of each of these logs separately, adds the events of all other logs to the first request, and returns
+ * true. Otherwise, returns false.
  */
 static bool take_by_log(request_kind *kind, const request_graph *g, const char *name, bool cut)
 {

@@ -3,13 +3,13 @@
  * requests. Reads these records again, because the store has only the values to draw. The loader calls this module when
  * it has nothing else to do, so that the first picture does not wait for the requests.
  *
- * Path of a record: record_walk_next merges the sources by time; an assembler per kind of request (assembler.h)
- * collects the record; when the request is over, request_reading_take appends its summary to the list.
+ * The module merges the records of all sources by time. An assembler for each lifeline (assembler.h) collects them into
+ * requests. When a request is over, request_reading_take appends its summary to the list.
  *
  * When everything has been read, the requests that are still open count as over. When a small log grows after that, the
- * module reads it again from its start. The module spends at most a tenth of the time on this, and readers keep the
- * previous list until the new list is complete. In a large log, the module reads only the new records. All functions
- * run in the loader's thread.
+ * module reads the log again from its start, for at most a tenth of the time. Readers keep the previous list until the
+ * new list is complete. In a large log, the module reads only the new records. All functions run in the loader's
+ * thread.
  */
 #ifndef NLV_REQUEST_READING_H
 #define NLV_REQUEST_READING_H

@@ -193,7 +193,7 @@ static uint32_t next_request(const store *s, uint32_t record, int step, size_t l
 
 void slow_find_neighbours(const store *s, const slow_line *slow, unsigned count, int64_t *from_ns, int64_t *to_ns)
 {
-    enum { LENGTH = 60 }; /* maximum length, in multiples of the path */
+    enum { LENGTH = 60 }; /* maximum length of the range, as a multiple of the path's length */
     const double max_ns = LENGTH * ((double)slow->end_ns - (double)slow->begin_ns);
     uint32_t first = store_find_time(s, slow->begin_ns), last = store_find_time(s, slow->end_ns);
     unsigned begun = 0;

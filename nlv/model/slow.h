@@ -22,21 +22,21 @@ typedef struct slow_line {
  * precedence over a longer line that is only partly in it. Samples requests that end in the range, or after the range
  * by at most its length.
  *
- * begin_ns and end_ns are the times of a path. Usually, it is the path with the longest line among the middle half of
+ * begin_ns and end_ns are the times of the path of one line. Usually, this line is the longest among the middle half of
  * the lines in time, because fewer requests may run at the start and the end of the range. If the longest of all lines
- * is more than twice as long, it is the path of that line.
+ * is more than twice as long as this line, the times are those of its path.
  */
 slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns);
 
 /*
- * Returns the host of a line, or the value of the request's colour if the line's records are from different hosts. If
+ * Returns the host of a line, or the value of the colour field if the line's records are from different hosts. If
  * this value is the name of a third host, returns the names of both hosts. The caller frees the text with g_free.
  */
 char *slow_hosts(const model *m, const slow_line *slow);
 
 /*
  * Extends the time from slow->begin_ns to slow->end_ns until at least `count` requests of its lifeline begin in it. The
- * result is at most 61 times as long as the path. In a longer time, the lines of the path would look vertical.
+ * result is at most 61 times as long as the path. In a longer range, the lines of the path would look vertical.
  */
 void slow_find_neighbours(const store *s, const slow_line *slow, unsigned count, int64_t *from_ns, int64_t *to_ns);
 

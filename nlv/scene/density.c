@@ -78,7 +78,7 @@ void density_join(density *band)
 /*
  * A vote holds a pixel's colour in its lowest byte and the lead of this colour in the other bytes, as a float (weighted
  * version of Boyer and Moore, MJRTY, 1981). Four adjacent pixels vote together, because drawing spends most of its time
- * in this function. In a vector, a true comparison sets all bits of its element.
+ * in vote_four. In a vector, a true comparison sets all bits of its element.
  */
 enum { COLOR_BITS = 0xff, HALF = 0x80, SIGN_BIT = INT32_MIN };
 typedef float four_floats __attribute__((vector_size(16), aligned(4)));
@@ -125,8 +125,7 @@ static inline void density_add(density *d, int x, int y, float weight, uint8_t c
 }
 
 /*
- * Adds a line to the rows [from, to) of a column. The rows must be within the area. Drawing spends most of its time in
- * this function.
+ * Adds a line to the rows [from, to) of a column. The rows must be within the area.
  */
 static void draw_upright(density *d, int column, int from, int to, float weight, uint8_t color, bool on_top)
 {

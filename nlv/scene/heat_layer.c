@@ -372,7 +372,6 @@ void heat_layer_draw(const layer_context *c)
 
 /* ---- the user's selection ---- */
 
-/* Draws the area that the user is marking or has marked. */
 void heat_layer_draw_area(const layer_context *c)
 {
     const scene_view *v = c->view;

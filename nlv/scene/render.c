@@ -35,7 +35,6 @@ static cairo_status_t write_bytes(void *closure, const unsigned char *data, unsi
     return CAIRO_STATUS_WRITE_ERROR;
 }
 
-/* A picture to write. */
 typedef struct picture {
     double width, height;
     const model *model; /* draw `view` of this model; NULL: draw `comparison` */

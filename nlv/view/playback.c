@@ -143,8 +143,7 @@ static void play_on(playback *p)
     p->callbacks.changed(p->callbacks.user);
 }
 
-/* Stops if the log is playing. Otherwise, plays from the view. If a time range is marked and the view is outside of it,
- * plays from the start of the range. */
+/* Plays from the start of the marked time range if the middle of the view is outside the range. */
 void playback_toggle(playback *p)
 {
     scene_view *view = canvas_view(p->canvas);
