@@ -22,8 +22,8 @@ typedef struct scene_view {
     int64_t from_ns, to_ns; /* visible time range; from_ns < to_ns */
     double width, height;   /* size in pixels or points */
     bool dark;
-    int64_t selected;         /* the emphasised object, or -1 */
-    size_t selected_lifeline; /* the lifeline definition of the emphasised object */
+    int64_t selected;         /* the emphasized object, or -1 */
+    size_t selected_lifeline; /* the lifeline definition of the emphasized object */
     const char *title;        /* replaces the drawing's title; NULL: use the drawing's title */
     bool has_range;  /* mark the time range between range_from_ns and range_to_ns, which may be in either order */
     bool is_zooming; /* the marked range is the target of a zoom */
