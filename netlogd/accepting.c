@@ -131,7 +131,6 @@ static bool has_descriptors(void)
     return lowest >= 0 && lowest < client_descriptors;
 }
 
-/* Lets new connections wait in the kernel until descriptors are free. */
 static void wait_for_descriptors(const char *reason)
 {
     int64_t now_ns = nl_monotonic_ns();
@@ -265,7 +264,6 @@ void accepting_listen(void)
 
 /* ---- end ---- */
 
-/* Returns whether systemd opened the socket. */
 static bool is_inherited(size_t i)
 {
     static const char inherited[] = "inherited:";

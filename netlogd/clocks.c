@@ -106,7 +106,6 @@ static size_t find_replaceable(uint64_t owner)
     return nl_monotonic_ns() - table.heard_ns[oldest] >= EXPIRES_NS ? oldest : found;
 }
 
-/* Adds a host and returns its index. */
 static size_t add_host(const char *peer)
 {
     char name[PEER_ADDRESS_SIZE];

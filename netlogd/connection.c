@@ -459,7 +459,6 @@ static void put_decoded(connection *c)
     c->rest = nl_decoder_is_paused(c->decoder);
 }
 
-/* Passes on the record of a syslog message. */
 static void put_message(void *user, const nl_record *record)
 {
     counts_add(COUNT_RECORDS, put_record(user, record, NULL));
@@ -677,7 +676,6 @@ static bool has_more(const connection *c)
     return c->rest || nl_channel_has_more(&c->channel);
 }
 
-/* Lets the client wait for its turn. */
 static void wait_for_turn(connection *c)
 {
     event_del(c->readable);
@@ -687,7 +685,6 @@ static void wait_for_turn(connection *c)
 
 static void listen_for_data(connection *c);
 
-/* Decides how the client continues after a read. */
 static void continue_reading(connection *c)
 {
     hold_up(c);
@@ -781,7 +778,6 @@ static void on_resume(evutil_socket_t fd, short what, void *user)
     listen_for_data(c);
 }
 
-/* Begins to limit the client's records per second. */
 static void limit_rate(connection *c)
 {
     c->limited = true;

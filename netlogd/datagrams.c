@@ -67,7 +67,6 @@ static void on_malformed(void *user, const nl_malformed *what)
     records_reject(what, d->peer, "", ++d->malformed);
 }
 
-/* Returns whether the decoder may process another block of the datagram. */
 static bool may_take_block(void *user)
 {
     const datagrams *d = user;

@@ -151,7 +151,6 @@ static void on_settle(evutil_socket_t fd, short what, void *user)
     flush_settle();
 }
 
-/* Returns whether records have waited too long for a flush. */
 static bool is_late(void)
 {
     if (flush.since_ns == 0)

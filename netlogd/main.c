@@ -180,7 +180,6 @@ static nl_log *open_log(const settings *s)
     return log;
 }
 
-/* Runs the server, whose outputs are open. Returns the exit status. */
 static int serve_outputs(arguments *a, recovery *recovering)
 {
     const settings *s = a->settings;

@@ -281,7 +281,6 @@ static void print_json_answer(const answer *all, bool one)
     print_json(document, true);
 }
 
-/* Prints a record, with a line for each field. */
 static void print_lines(const nl_record *record)
 {
     char scratch[NL_FIELD_TEXT_SIZE];

@@ -306,7 +306,6 @@ static int on_stream_close(nghttp2_session *http2, int32_t id, uint32_t code, vo
     return 0;
 }
 
-/* Stores a complete request, or rejects it. */
 static uint64_t export_stream(grpc *g, grpc_stream *s)
 {
     bool whole = s->body.size >= PREFIX_SIZE && s->body.size - PREFIX_SIZE == message_size(s);
@@ -337,7 +336,6 @@ static void grpc_end(grpc *g)
     g->over = true;
 }
 
-/* Sends the frames that libnghttp2 has prepared. */
 static void grpc_send(grpc *g)
 {
     const uint8_t *data;

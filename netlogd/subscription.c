@@ -196,7 +196,6 @@ static void put_own(subscription *s, const nl_record *record)
     nl_buffer_free(&bytes);
 }
 
-/* Returns whether all queues together have space for `size` more bytes. */
 static bool all_queues_fit(size_t size)
 {
     return requests_get_queued() + size <= server_settings()->max_memory / 2;
@@ -413,7 +412,6 @@ static bool match_some(group *g)
     return true;
 }
 
-/* Drops the records that were matched with all groups. */
 static void drop_matched(void)
 {
     uint64_t matched = backlog_end();
@@ -458,7 +456,6 @@ void subscriptions_deliver(int64_t until_ns)
         request_send(s->request);
 }
 
-/* Returns whether all groups together need few steps for a record. */
 static bool are_cheap(void)
 {
     uint64_t steps = 0;
@@ -739,7 +736,6 @@ static nl_status catch_up(subscription *s)
 
 /* ---- the verb ---- */
 
-/* Parses the fields of the request into `wanted`. */
 static nl_status read_fields(const nl_record *asked, group *wanted, char where[NL_FILTER_SIZE_MAX + 1])
 {
     char format[NL_TIME_TEXT_SIZE] = "ulm", since[NL_TIME_TEXT_SIZE] = "";

@@ -635,7 +635,6 @@ static void *intake_run(void *user)
 
 /* ---- the server's thread ---- */
 
-/* Makes a random ID, which is different for every netlogd. */
 static void make_id(char id[ID_SIZE])
 {
     unsigned char bytes[(ID_SIZE - 1) / 2];

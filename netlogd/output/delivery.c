@@ -40,7 +40,7 @@ enum {
 };
 
 struct delivery {
-    delivery *next;  /* next delivery in the list of closed deliveries */
+    delivery *next;  /* in the list of closed deliveries */
     char *spool;     /* directory of the spool */
     int fd;          /* descriptor of the file with the position; this file is also the lock */
     output_place at; /* the position; only the thread uses it while the thread runs */
@@ -116,7 +116,6 @@ static nl_status make_directory(const char *path, bool shared)
     return NL_OK;
 }
 
-/* Makes the directories DIRECTORY and DIRECTORY/DESTINATION. */
 static nl_status make_directories(const char *spool)
 {
     char *path = nl_memory_check(strdup(spool)), *slash = strrchr(path, '/');
@@ -203,7 +202,6 @@ static delivery *take_back(const output_options *options)
     return d;
 }
 
-/* Frees the closed deliveries whose threads have ended. */
 static void free_ended(void)
 {
     for (delivery **at = &closed; *at != NULL;) {
@@ -315,7 +313,7 @@ static void disconnect(delivery *d)
     d->peer = NULL;
 }
 
-/* Delivers the bytes that were read. If they contain no whole record, reads more bytes and delivers again. */
+/* Delivers the chunk. If the chunk contains no whole record, first reads more bytes. */
 static nl_status delivery_deliver_chunk(delivery *d, output_place end, output_delivered *done)
 {
     if (d->peer == NULL && (d->peer = d->kind->open(d->options)) == NULL)
@@ -366,7 +364,7 @@ static void wait_for(delivery *d, int milliseconds)
             continue;
 }
 
-/* Logs that delivery fails, with the reason, or that it succeeds again. Limits the rate of these events. */
+/* Logs that delivery fails or succeeds again, at a limited rate. */
 static void report_state(delivery *d)
 {
     const char *reason = d->state.reason;
@@ -389,7 +387,7 @@ static void report_state(delivery *d)
     memcpy(d->reported, reason, sizeof d->reported);
 }
 
-/* Logs that the destination does not accept records. Limits the rate of these events. */
+/* Logs that the destination rejects records, at a limited rate. */
 static void report_rejected(delivery *d, const output_delivered *done)
 {
     int64_t now_ms = nl_monotonic_ms();

@@ -16,11 +16,11 @@
 typedef struct delivery delivery;
 
 typedef struct delivery_state {
-    uint64_t waiting;   /* number of bytes in the spool that are not delivered */
+    uint64_t waiting;   /* number of undelivered bytes in the spool */
     uint64_t delivered; /* number of bytes delivered since netlogd was started */
     uint64_t failures;  /* number of failed deliveries since netlogd was started */
     uint64_t rejected;  /* number of records that the destination did not accept since netlogd was started */
-    char reason[256];   /* reason for the current failure; empty if there is no failure */
+    char reason[256];   /* reason for the current failure; "" if there is no failure */
 } delivery_state;
 
 /*

@@ -16,7 +16,7 @@ enum {
 
 typedef struct output_file {
     int fd;
-    bool plain;        /* a regular file, which has a size and can be truncated */
+    bool plain;        /* a regular file */
     char *name;        /* name for messages */
     uint64_t number;   /* number of a numbered file; otherwise 0 */
     uint64_t inode;    /* inode of a regular file */
@@ -53,8 +53,8 @@ void output_file_remove_below(const output_options *options, uint64_t number);
 
 /*
  * Locks the latest existing file. Sets *claim to a descriptor, which must be closed before that file is opened. Sets
- * *claim to -1 if the file does not exist, cannot be opened or is not a regular file. Returns NL_FAILED if another
- * process writes to the file; the error names that process.
+ * *claim to -1 if the file does not exist, cannot be opened or is not a regular file. Returns NL_FAILED like
+ * output_file_lock.
  */
 nl_status output_file_claim(const output_options *options, int *claim);
 

@@ -129,7 +129,6 @@ static void catch_up(file_index *x, uint64_t size)
     }
 }
 
-/* Continues the existing index of the file. */
 static void go_on(file_index *x, const char *path)
 {
     nl_time_index index;

@@ -104,7 +104,6 @@ file_index_state file_index_verify(const char *path)
 
 /* ---- rebuilding ---- */
 
-/* Writes the entries for the whole file. Returns false on failure. */
 static bool put_entries(int fd, uint64_t size, int to)
 {
     char header[NL_TIME_INDEX_HEADER], entry[NL_TIME_INDEX_ENTRY];
@@ -131,7 +130,6 @@ static bool file_index_check_make(int fd, int to)
            fsync(to) == 0;
 }
 
-/* Returns whether the file has a value index. */
 static bool has_values(const char *path)
 {
     struct stat status;
@@ -141,7 +139,6 @@ static bool has_values(const char *path)
     return has;
 }
 
-/* Makes the value index again, from the time index. */
 static bool rebuild_values(const char *path)
 {
     value_source source = {.path = path};

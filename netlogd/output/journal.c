@@ -116,7 +116,7 @@ static nl_status journal_read_all(const journal *j, nl_buffer *content)
     }
 }
 
-/* Reads the entries. Sets *all to the size of the file. */
+/* Reads the entries, and sets *all to the size of the file. */
 static nl_status read_entries(journal *j, journal_mark *mark, size_t *all)
 {
     nl_buffer content = {0};
@@ -131,7 +131,7 @@ static nl_status read_entries(journal *j, journal_mark *mark, size_t *all)
     return status;
 }
 
-/* Reads the entries. Removes an incomplete entry at the end, so that the next entry does not follow it. */
+/* Reads the entries, and removes an incomplete last entry. */
 static nl_status journal_read_valid(journal *j, journal_mark *mark)
 {
     size_t all;

@@ -1,6 +1,6 @@
 /*
- * The journal of an output: a small file beside the output's file, which contains the numbers of the output's records
- * for each stream. It survives a kill of netlogd.
+ * The journal of an output: a small file beside the output's file, with the numbers of the output's records for each
+ * stream. It survives a kill of netlogd.
  *
  * Clients of the binary protocol send unacknowledged blocks again, and nl_streams skips blocks that are already stored.
  * But nl_streams is lost with the process. Therefore, netlogd appends an entry to the journal each time it settles the

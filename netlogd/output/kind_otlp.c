@@ -31,7 +31,6 @@
 /* Receivers based on gRPC accept messages of 4 MiB by default. */
 enum { REQUEST_SIZE = 1 << 20 };
 
-/* A request that is being built. */
 typedef struct otlp_batch {
     bool spans;
     nl_buffer bytes;
@@ -133,7 +132,7 @@ static void put_digits(unsigned char *bytes, nl_string digits)
         bytes[i] = (unsigned char)(16 * nl_hex_digit(digits.data[2 * i]) + nl_hex_digit(digits.data[2 * i + 1]));
 }
 
-/* IDs of a record, as digits. */
+/* The IDs of a record, as hexadecimal digits. */
 typedef struct record_ids {
     char trace_text[NL_FIELD_TEXT_SIZE], span_text[NL_FIELD_TEXT_SIZE], parent_text[NL_FIELD_TEXT_SIZE];
     nl_string trace, span, parent;

@@ -55,7 +55,7 @@ static void report_numbers(look *l, const char *stem, uint64_t from, uint64_t to
     l->missing = true;
 }
 
-/* Prints a note about the removal of the oldest files, which is intended and frees space. */
+/* Prints a note about missing oldest files, because netlogd removes them intentionally. */
 static void report_removed(const look *l, const char *stem, uint64_t first)
 {
     if (first > 2)
@@ -89,7 +89,6 @@ static void missing_check_numbers(look *l, const char *stem, const journal_mark 
     free(numbers);
 }
 
-/* Reports that the latest file has become shorter. */
 static void missing_check_size(look *l, const journal_mark *mark)
 {
     struct stat status;

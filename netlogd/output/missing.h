@@ -18,8 +18,7 @@ missing *missing_open(const char *directory);
  * Compares the journals with the files in the directory, which the caller has read. Prints the numbers of missing
  * files, the latest file if it has become shorter, and streams from which records are missing. `held` contains the
  * numbers in the files. Returns whether records are missing. If only the oldest files are missing, prints a note,
- * because they are removed intentionally. Does not check a spool, because its files are removed when they are
- * delivered.
+ * because they are removed intentionally. Does not check a spool, whose files are removed after delivery.
  */
 bool missing_report(const missing *m, char **files, size_t count, const nl_sequences *held);
 

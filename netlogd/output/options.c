@@ -236,7 +236,6 @@ static nl_status settle_spool(output_options *options)
     return NL_OK;
 }
 
-/* Returns NL_FAILED if an option needs numbered files, and the files have no numbers. */
 static nl_status check_numbered(const output_options *options, bool is_given, const char *what)
 {
     if (!is_given || options->numbered)

@@ -46,7 +46,6 @@ struct output_options {
     int64_t seal_ns;        /* maximum time from writing a byte to sealing it */
 };
 
-/* The option rows for an output_options. */
 extern const nl_option output_rows[], output_file_rows[], output_spool_rows[];
 
 /* Parses a URL. Free the result with output_options_free. Returns NL_FAILED after setting the error. */

@@ -31,7 +31,6 @@ enum {
     GRPC_INTERNAL = 13,
 };
 
-/* A connection and its current call. */
 typedef struct grpc_call {
     nghttp2_session *http2;
     int32_t id; /* of the call's stream */
@@ -187,7 +186,6 @@ static nl_status grpc_flush(otlp_link *l, const grpc_call *c)
     return size == 0 ? NL_OK : nl_error_set(NL_ERROR_PROTOCOL, "%s", nghttp2_strerror((int)size));
 }
 
-/* Sends frames and reads frames until the call has ended. */
 static nl_status grpc_run(otlp_link *l, const grpc_call *c)
 {
     char piece[PIECE_SIZE];
@@ -212,8 +210,8 @@ static nl_status grpc_run(otlp_link *l, const grpc_call *c)
 }
 
 /*
- * Interprets the status. Returns NL_OK if the receiver has stored or rejected the request. Returns NL_FAILED if the
- * request must be sent again.
+ * Returns NL_OK if the receiver has stored or rejected the request. Returns NL_FAILED if the request must be sent
+ * again.
  */
 static nl_status grpc_judge(otlp_link *l, const grpc_call *c, bool *failed)
 {

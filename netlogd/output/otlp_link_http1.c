@@ -17,7 +17,6 @@
 
 enum { RESPONSE_MAX = 1 << 20, PIECE_SIZE = 16 << 10, RETRY_AFTER_MAX_S = 3600 };
 
-/* A response whose head is complete. */
 typedef struct http1_response {
     int status;
     size_t head; /* size of the head with the empty line */
@@ -65,7 +64,6 @@ static bool http1_parse_head(char *head, http1_response *r)
     return true;
 }
 
-/* Reads more bytes of the response. */
 static nl_status http1_read(otlp_link *l, nl_buffer *in)
 {
     char piece[PIECE_SIZE];
@@ -165,8 +163,8 @@ static nl_status http1_send(otlp_link *l, bool spans, nl_string request)
 }
 
 /*
- * Interprets a response. Returns NL_OK if the receiver has stored or rejected the request. Returns NL_FAILED if the
- * request must be sent again.
+ * Returns NL_OK if the receiver has stored or rejected the request. Returns NL_FAILED if the request must be sent
+ * again.
  */
 static nl_status http1_judge(otlp_link *l, const http1_response *r, nl_string content, otlp_reply *reply, bool *failed)
 {

@@ -404,7 +404,7 @@ static void unsettle(output *out)
     out->settled = false;
 }
 
-/* Returns NL_FAILED if the spool is full. The caller treats this like a full disk. */
+/* Returns NL_FAILED if the spool is full. */
 static nl_status check_spool(output *out)
 {
     if (out->delivery == NULL || delivery_has_space(out->delivery, out->batch.size, out->options.spool_size))
@@ -507,7 +507,6 @@ static bool is_own(const output *out, const uint64_t *sequence)
     return (sequence == NULL || out->options.filter != NULL) && out->options.kind->numbered;
 }
 
-/* Sets the stream and number of the next record in a block. */
 static void set_stream(output *out, const uint64_t *sequence)
 {
     if (out->options.format != NL_FORMAT_NLB)

@@ -1,6 +1,6 @@
 /*
- * One output. It writes the records that match its filter, in the order of arrival, to one file or to numbered files,
- * as text or as blocks (options.h). If its kind has a destination (kind.h), the output then delivers the records.
+ * An output writes the records that match its filter, in the order of arrival, to one file or to numbered files, as
+ * text or as blocks (options.h). If its kind has a destination (kind.h), the output then delivers the records.
  *
  * The output collects records and writes them in batches. If writing fails, for example because the disk is full, the
  * records stay in memory. Memory grows by at most the records of one read, because the server does not read from

@@ -48,7 +48,7 @@ void outputs_start(nl_log *log);
  */
 nl_status outputs_change(char *const *texts, size_t count, nl_log *log);
 
-/* Returns the numbers of the clients' streams that all outputs have. Decoders use them. */
+/* Returns the numbers of the clients' streams that all outputs have. */
 nl_streams *outputs_streams(void);
 
 /*

@@ -116,7 +116,6 @@ static bool retention_delete(retention *r, const old_file *file, const char *rea
     return true;
 }
 
-/* Returns whether a check is due. */
 static bool retention_is_due(const retention *r, const output_options *options, const output_file *newest,
                              int64_t now_ns)
 {

@@ -47,7 +47,6 @@ uint64_t seal_next_number(const seal *s, uint64_t number);
 /* Adds bytes that were appended to the file to the hash. */
 void seal_wrote(seal *s, const char *data, size_t size);
 
-/* Returns whether a seal is due. */
 bool seal_is_due(const seal *s);
 
 /*

@@ -330,7 +330,7 @@ static void check_directory(check *c, const char *path)
     free(files);
 }
 
-/* Checks the seals of directories. Returns whether the seals prove all bytes. */
+/* Returns whether the seals prove all bytes. */
 static bool check_seals(char **paths, int count, const verify_options *options)
 {
     seal_key key;

@@ -287,7 +287,6 @@ void http_clients_watch(http_clients *all, struct bufferevent *bytes, http_clien
     event_active(all->check, EV_TIMEOUT, 0);
 }
 
-/* Returns whether a client has missed its deadline. */
 static bool is_late(const http_client *c, int64_t now_ns)
 {
     if (c->rejected_ns != 0)

@@ -295,7 +295,6 @@ static bool prepare(serving *s)
     return started;
 }
 
-/* Blocks or unblocks the signals that the loop handles. */
 static void mask_signals(int how)
 {
     sigset_t set;
@@ -354,7 +353,6 @@ static void confine_and_open_log(serving *s)
     free(problem);
 }
 
-/* Runs the agent until a signal stops it. Returns the exit status. */
 static int serve(serving *s)
 {
     agent *a = &s->agent;

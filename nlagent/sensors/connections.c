@@ -141,7 +141,6 @@ static const char *state_name(unsigned state)
     return state < STATES ? names[state] : "";
 }
 
-/* Returns the name of the state of congestion control. */
 static const char *recovery_name(unsigned state)
 {
     static const char *const names[] = {"open", "disorder", "cwr", "recovery", "loss"};
@@ -442,7 +441,6 @@ static void log_end(measurement *m, const struct tcp_close *e, int64_t clock_ns)
     record_end(m);
 }
 
-/* Logs the connections that have ended. */
 static void log_ends(measurement *m)
 {
     connections_state *s = m->state;

@@ -60,7 +60,6 @@ static void owners_describe(socket_owners *o, socket_owner *owner)
             snprintf(owner->cgroup, sizeof owner->cgroup, "%.*s", (int)strcspn(at + 3, "\n"), at + 3);
 }
 
-/* Adds the sockets of a process. */
 static void owners_add_process(socket_owners *o, int pid)
 {
     char path[64], target[64];
