@@ -47,7 +47,7 @@ void correction_solve(correction *c);
 /*
  * Returns a host's corrected time, or time_ns if the clock's correction is unknown. *error_ns (may be NULL) is the
  * maximum error; it is infinite if the correction is unknown, or bounded in only one direction. Any number of threads
- * may call it at the same time.
+ * may call this function at the same time.
  */
 int64_t correction_time(const correction *c, nl_string host, int64_t time_ns, double *error_ns);
 

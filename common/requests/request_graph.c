@@ -245,9 +245,8 @@ static uint64_t key_of(const graph *g, const request_event *e)
 }
 
 /*
- * Returns whether spans with an event's key nest. In a known thread, an end belongs to the latest open begin, because
- * calls nest. Without a thread, an end belongs to the first open begin, because spans with the same key may run side by
- * side.
+ * Returns whether spans with an event's key nest. In a known thread or with an identifier, an end belongs to the latest
+ * open begin. Otherwise, an end belongs to the first open begin, because spans with the same key may run side by side.
  */
 static bool nests(const request_event *e)
 {

@@ -52,7 +52,7 @@ typedef struct request_event {
     uint8_t role : 2;         /* request_role */
     uint8_t rounding : 5;     /* the duration is rounded to a multiple of 10^rounding ns */
     bool failed : 1;          /* the record reports an error */
-    int8_t zone : 7; /* number of half hours that request_graph_build added to the time, because it was in another time
+    int8_t zone : 7; /* number of half hours that request_graph_build added to the time, because the time was in another
                         zone */
     bool traced : 1; /* a trace ID names the request */
 } request_event;
@@ -126,7 +126,7 @@ typedef struct request_problems {
     uint32_t async;     /* number of spans that end after their parents by more than the bound of their clocks */
     uint32_t late;      /* number of spans that end after their parents, between clocks with unknown errors; they are
                            asynchronous, or a clock is wrong */
-    uint32_t missing;   /* number of events whose records are probably lost (precedence_count_missing) */
+    uint32_t missing;   /* number of kinds of events whose records are probably lost (precedence_count_missing) */
 } request_problems;
 
 /* The reasons why the path of a request may be wrong. A set of reasons is the sum of their values. */

@@ -4,8 +4,8 @@
  *
  * chrony kills a process that makes an unlisted call. However, netlogd must not lose events because a resolver module
  * or a new libc makes an unlisted call. Therefore, a denied call only fails. If the list has the call with other
- * arguments, it fails with EPERM. Otherwise, it fails with ENOSYS, which makes libc use an older call. The module
- * reports each denied call once.
+ * arguments, the error is EPERM. Otherwise, the error is ENOSYS, which makes libc use an older call. The module reports
+ * each denied call once.
  *
  * The module owns the list of denied calls and the SIGSYS handler. Threads must not block SIGSYS, because a denied call
  * of such a thread kills the process.
