@@ -231,7 +231,7 @@ bool counted_switch(counted *c, size_t event, bool on)
     }
     if (!switch_fd(c->event_fds[event], on))
         return false;
-    /* The kernel evaluates a group's members only when it enables the group. */
+    /* A member that was switched on counts only after the group was enabled again. */
     return !on || !c->on || (switch_fd(c->fds[0], false) && switch_fd(c->fds[0], true));
 }
 

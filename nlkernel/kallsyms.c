@@ -31,7 +31,7 @@ struct kallsyms {
     symbol *symbols; /* sorted, with one symbol per address */
     size_t count, capacity;
     nl_buffer names;
-    uint32_t *buckets; /* for each bucket, the index of the first symbol after its first byte */
+    uint32_t *buckets; /* for each bucket, the index of the first symbol after the bucket's first byte */
     size_t bucket_count;
 };
 

@@ -158,8 +158,8 @@ static char **workload_command(const nl_section *section, char *log)
     return command;
 }
 
-/* Runs the workloads that precede the recording. If the user gives no COMMAND, the first other workload becomes the
- * command. Returns false and sets the error if a workload fails. */
+/* Runs the workloads that precede the recording. If the user gives no COMMAND, the first of the other workloads becomes
+ * the command. Returns false and sets the error if a workload fails. */
 static bool prepare_workloads(arguments *a, const rules_file *file)
 {
     for (size_t i = 0; i < file->sections.count && a->log_count < LOGS_MAX; i++) {

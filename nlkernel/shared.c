@@ -165,7 +165,7 @@ static bool restore_settings(const instance *i, const char *note)
     instance_write(i, "options/disable_on_free", "0");
     instance_write_number(i, "buffer_percent", percent);
     ok = instance_write_number(i, "buffer_size_kb", buffer_kb) && ok;
-    ok = instance_write(i, "trace_clock", clock) && ok; /* this also empties the buffers */
+    ok = instance_write(i, "trace_clock", clock) && ok; /* a change of the clock also empties the buffers */
     return instance_write(i, "tracing_on", on != 0 ? "1" : "0") && ok;
 }
 
@@ -175,7 +175,7 @@ bool shared_release(instance *i, const char *note)
         return true;
     instance_write(i, "tracing_on", "0");
     if (i->free_buffer_fd >= 0)
-        close(i->free_buffer_fd); /* closing it shrinks the buffers; restore_settings sets their size again */
+        close(i->free_buffer_fd); /* this shrinks the buffers; restore_settings restores their size */
     bool ok = restore_settings(i, note);
     shared_forget(i);
     return ok;

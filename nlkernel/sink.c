@@ -152,8 +152,8 @@ static void write_derived(sink *s)
         write_record(s, derived);
 }
 
-/* Passes a record to the rules if there are rules, and otherwise writes the record. Writes NetLogger.Lost records in
- * both cases. The caller holds the mutex. */
+/* If there are rules, passes a record to the rules, and writes the record only if it is a NetLogger.Lost record.
+ * Otherwise, writes the record. The caller holds the mutex. */
 static void take_record(sink *s, const nl_record *record)
 {
     static const char lost[] = "NetLogger.Lost";

@@ -110,8 +110,8 @@ const volatile _Bool by_ports; /* trace every process, but only connections with
 __u64 missed, unix_calls;
 
 /*
- * For each remainder of a process ID modulo TRACE_FILTER_SIZE, whether a traced process may have such an ID. The
- * programs see every call of the machine, and reading this array is much faster than a search in the map of processes.
+ * Element i is not 0 if the ID of a traced process may be i modulo TRACE_FILTER_SIZE. The programs see every call of
+ * the machine, and reading this array is much faster than a search in the map of processes.
  */
 __u8 may_be_traced[TRACE_FILTER_SIZE];
 
@@ -233,8 +233,8 @@ static __always_inline __u8 find_role(_Bool cast, const struct tcp_sock *tp)
 }
 
 /*
- * Returns the position after the last byte that the process has received. A FIN takes a sequence number, which belongs
- * to copied_seq as soon as the process has received all bytes before the FIN.
+ * Returns the position after the last byte that the process has received. When the process has received all bytes
+ * before a FIN, copied_seq also counts the sequence number of the FIN.
  */
 static __always_inline __u32 find_received(_Bool cast, const struct sock *sk, const struct tcp_sock *tp)
 {

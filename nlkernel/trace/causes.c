@@ -172,7 +172,7 @@ static bool has_runnable(const trace_thread *t, const span *except)
 }
 
 /* Returns whether the thread handles data of the request `latest`, for which it received data last (causes.h). `fresh`
- * is the number of requests for which it received data since it last waited. */
+ * is the number of requests for which the thread has received data since the thread last waited. */
 static bool handles(const trace_thread *t, const span *latest, uint32_t fresh, const struct trace_event *event)
 {
     if (latest->idles != event->idles || has_runnable(t, latest))

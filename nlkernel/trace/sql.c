@@ -183,7 +183,8 @@ void sql_read_statement(protocol_request *request, const char *text, size_t size
                              *const no_table[] = {"SELECT", "WITH", "VALUES", "OUTFILE", "DUMPFILE", NULL},
                              *const from_argument[] = {"EXTRACT", "TRIM", "SUBSTRING", "OVERLAY", NULL};
     statement s = {.begin = text, .at = text, .end = text + size, .dialect = dialect};
-    size_t argument_depth = SIZE_MAX; /* depth in the arguments of a function in which FROM precedes no table */
+    size_t argument_depth = SIZE_MAX; /* depth of the current function's arguments, if FROM precedes no table there, as
+                                         in extract(year from x) */
     sql_word word;
     char function[WORD_SIZE] = "";
     if (!next_word(&s, &word) || !set_verb(request, &word))

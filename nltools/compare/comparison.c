@@ -8,8 +8,8 @@
 
 enum { REQUESTS_EACH_MIN = 20, VISITS_MIN = 20, SENSORS_SHOWN = 3, STRATUM_REQUESTS_MIN = 30 };
 
-/* The module compares the requests of each value of a field separately only if the standard error becomes smaller than
- * this part of the error without separation. */
+/* Maximum ratio of the standard error of a separate comparison for each value of a field to the error of a single
+ * comparison. With a larger ratio, the module makes a single comparison. */
 #define STRATA_ERROR_MAX 0.9
 
 #define ATTRIBUTION_RATE 0.01
@@ -92,7 +92,7 @@ static void remove_mix(const profile *p, const binned *b, sums *s)
             s->sides[side].sum[u] += s->sides[side].count[u] * means.before - predicted.sides[side].sum[u];
 }
 
-/* Returns the part of one side's counts that is in bins of both sides. */
+/* Returns the share of a side's counts, 0 to 1, in bins that both sides have. */
 static double common_part(const profile *p, const binned *b, int side)
 {
     double common = 0, all = 0;
@@ -164,7 +164,7 @@ static void find_mix(comparison *c)
 
 /*
  * Returns the field that reduces the variance most if the comparison is among requests with equal values of the field
- * (post-stratification; Deng et al., WSDM 2013). Returns NULL if no field reduces it enough.
+ * (post-stratification; Deng et al., WSDM 2013). Returns NULL if no field reduces the variance enough.
  */
 static const profile_field *find_strata(const comparison *c)
 {

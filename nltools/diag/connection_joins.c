@@ -14,7 +14,8 @@ enum {
 };
 
 /*
- * Maximum part of a connection's limited time in which no visit waits. If more, the connection carries other data.
+ * Maximum part of a connection's limited time in which no visit waits. A connection with a larger part carries other
+ * data.
  */
 #define OTHERS_MAX 0.8
 
@@ -405,7 +406,8 @@ static double part_of_others(const pair *p, const connection_result *r)
     return sum_ns > 0 ? others_ns / sum_ns : 0;
 }
 
-/* Removes the connections that mostly carry other programs' data from a pair, and computes its slices again. */
+/* Removes from a pair the connections that mostly carry data of other programs. If there are such connections, computes
+ * the pair's slices again, without expected_ns. */
 static void remove_others(pair *p)
 {
     GPtrArray *own = g_ptr_array_new();
@@ -422,7 +424,7 @@ static void remove_others(pair *p)
     }
 }
 
-/* Adds the times in which visits may wait to the slices of the pairs that lack these times (`waits`). */
+/* Computes expected_ns in the slices of each pair whose `waits` is true. Each visit counts `weight` times. */
 static void expect_waits(connection_joins *j, double weight)
 {
     GHashTableIter i;

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The search compares a sensor with shifted sensors only if the probability of its effect by chance is at most this. */
+/* Limit of the probability, by chance, of the effect of a sensor or of the hours. The search tests shifted sensors and
+ * hours, and offers the cause, only below this limit. */
 #define PROMISING 1e-3
 
 /* Factor of the load's score. The load is a consequence of many causes, so the search prefers other causes. */
@@ -19,7 +20,7 @@
  */
 #define LOAD_SCALE_MAX 8
 
-/* A fault recurs daily if the same hours are slow on all days except for at most this part of the days. */
+/* A fault recurs daily if the same hours are slow on all days. At most this part of the days may be exceptions. */
 #define OTHER_DAYS_MAX 0.2
 
 /* Minimum ratio of the variation that the hours explain to the variation that they explain if each day begins at a

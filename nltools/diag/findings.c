@@ -186,9 +186,9 @@ static bool is_fault_of_server(const candidate *c)
 }
 
 /*
- * Visits may wait before a span because the span's earlier visits take long. A candidate that explains the times of the
- * span is then also the cause of the waits, if most of them would vanish without its cause. In this case, returns the
- * candidate, and sets *saved to the time that each waiting visit would save. Otherwise, returns `largest`.
+ * Visits may wait before a span because the span's earlier visits take long. If at least half of the waits that
+ * `largest` claims would vanish without the cause of the span's times, returns the span's candidate, and sets *saved to
+ * the time that each waiting visit would save. Otherwise, returns `largest`.
  */
 static candidate *server_of_queue(search *s, candidate *largest, float **saved)
 {
