@@ -146,7 +146,7 @@ static void sift_down(cursor **heap, size_t count, size_t at)
     heap[at] = moving;
 }
 
-/* Returns the smaller of the root's children, which follows the root; NULL if the root has no children. */
+/* Returns the smaller of the root's children; NULL if the root has no children. */
 static const cursor *second_of(cursor **heap, size_t count)
 {
     if (count < 3)

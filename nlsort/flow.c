@@ -127,7 +127,6 @@ static bool wait_for_free_slot(flow *f, size_t index)
     return go_on;
 }
 
-/* Increments a counter of f, and wakes the other thread. */
 static void advance(flow *f, size_t *counter)
 {
     pthread_mutex_lock(&f->lock);
@@ -145,7 +144,6 @@ static void flow_end(flow *f, bool gave_up)
     pthread_mutex_unlock(&f->lock);
 }
 
-/* The state of the reading thread. */
 typedef struct reading {
     nl_line_scanner *scanner;
     line_list found, spare;

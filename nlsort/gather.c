@@ -43,7 +43,6 @@ typedef struct share {
     uint64_t ticket;
 } share;
 
-/* The memory of a thread. */
 typedef struct scratch {
     char *text;
     size_t capacity;
@@ -68,7 +67,6 @@ static share next_share(gathering *g)
     return s;
 }
 
-/* Takes the next share. Returns false if no lines are left. */
 static bool nlsort_gather_take(gathering *g, share *s)
 {
     pthread_mutex_lock(&g->lock);
@@ -199,7 +197,6 @@ typedef struct filling {
     size_t done; /* number of finished windows */
 } filling;
 
-/* Returns the filling for the share with this ticket. */
 static filling *filling_of(const gathering *g, uint64_t ticket)
 {
     return &g->fillings[ticket % THREADS];

@@ -1,5 +1,5 @@
 /*
- * The input of the general sort, which returns records as lines in the output's format, with their keys. A line that
+ * Reads the input of the general sort. Returns each record's key and its line in the output's format. A line that
  * already has this format is not changed. Only one thread at a time may use these functions.
  */
 #ifndef NLSORT_INPUT_H

@@ -176,7 +176,7 @@ typedef struct part {
     size_t lines, lines_end; /* offsets of the start and the end of the lines that begin and end in this part; equal if
                               * there is no such line */
     line_list *list;
-    size_t first; /* index in `list` of the first of these lines; the entry before it is free */
+    size_t first; /* index in `list` of the first of these lines; the entry before this index is free */
     size_t count;
     bool odd; /* some lines need the decoder */
 } part;

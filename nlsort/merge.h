@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A sorted stream of items: the first member of each specific stream type. */
+/* A sorted stream of items. Each type of stream begins with this struct. */
 typedef struct stream {
     /*
      * Sets *out to the next item, which is valid until the next call. Returns false at the end. Ends the program on an

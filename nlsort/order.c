@@ -18,7 +18,6 @@ enum {
     GROUP_MIN = 32, /* insertion sort is used for smaller groups */
 };
 
-/* Consecutive lines. */
 typedef struct span {
     const nl_scanned_line *lines;
     size_t count;

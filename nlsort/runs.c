@@ -207,7 +207,7 @@ static void merge_groups(runs *r, size_t maximum)
     r->file = merged;
 }
 
-/* Returns the memory in bytes that a merge of `count` runs needs. */
+/* Returns the memory for merging `count` runs, in bytes. */
 static size_t merge_size(const runs *r, size_t count)
 {
     return count * BLOCK_COST * r->block + cursors_merge_size;

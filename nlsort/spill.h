@@ -1,6 +1,6 @@
 /*
- * Stores sorted runs of items on disk. All runs are in one unnamed file, which uses one descriptor, and which the
- * kernel deletes when the program ends. Errors end the program. Only one thread at a time may use a spill.
+ * Stores sorted runs of items on disk. All runs are in one unnamed file, which the kernel deletes when the program
+ * ends. Errors end the program. Only one thread at a time may use a spill.
  */
 #ifndef NLSORT_SPILL_H
 #define NLSORT_SPILL_H

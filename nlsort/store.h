@@ -15,7 +15,6 @@ typedef struct store store;
 store *store_new(void);
 void store_free(store *s);
 
-/* Adds a copy of an item. */
 void store_add(store *s, const char *key, size_t key_size, const char *line, size_t line_size);
 
 /* Returns the used memory in bytes, including the memory that sorting needs. */

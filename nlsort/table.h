@@ -131,7 +131,6 @@ bool table_refers(const table *t);
 /* Returns whether a part of any table's mapped files was missing or unreadable. */
 bool table_is_damaged(void);
 
-/* Removes all text and lines. */
 void table_clear(table *t);
 
 /* Frees the memory of an empty table. */

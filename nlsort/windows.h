@@ -1,6 +1,6 @@
 /*
- * Copies the lines of a share (gather.c) from files that are not in memory. Loads the text window by window, and copies
- * the share's lines in each window to their destinations.
+ * Copies the lines of a share (gather.c) from files that are not in memory. Loads one window of the text after the
+ * other, and copies the share's lines in each window to their destinations.
  */
 #ifndef NLSORT_WINDOWS_H
 #define NLSORT_WINDOWS_H

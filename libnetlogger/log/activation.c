@@ -198,7 +198,6 @@ static int64_t time_of(const struct timespec *time)
     return (int64_t)time->tv_sec * NL_NS_PER_SECOND + time->tv_nsec;
 }
 
-/* Returns whether the file may have changed since it was read. */
 static bool may_have_changed(const nl_activation *activation)
 {
     struct stat now;

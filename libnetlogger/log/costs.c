@@ -25,7 +25,6 @@ enum {
 static const char typical_text[] = "/data/run-17/block-0042";
 static const uint64_t typical_bits = 0x0000001cbe991a14;
 
-/* Input and results of the measurement. */
 typedef struct measuring {
     nl_event_site **sites;
     nl_event_cost *costs;

@@ -117,7 +117,6 @@ static const char *skip_blanks(const char *at)
     return at + strspn(at, " \t\r\n");
 }
 
-/* Appends an empty piece to the plan and returns it; NULL if memory runs out. */
 static nl_plan_piece *add_piece(nl_plan *plan)
 {
     nl_plan_piece *pieces = nl_memory_check(reallocarray(plan->pieces, plan->piece_count + 1, sizeof *pieces));

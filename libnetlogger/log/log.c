@@ -215,7 +215,6 @@ bool nl_log_url_names_file(const nl_url *url)
     return names;
 }
 
-/* Returns whether the URL has a relative path. */
 static bool is_relative(const nl_url *url)
 {
     bool relative = has_path(url) && url->path[0] != '/';
@@ -598,7 +597,6 @@ static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t l
                             waiting + lost, plural, lost, cause, waiting, where, what, directory);
 }
 
-/* Reports the events that a closed log leaves behind. */
 static void report_left(const nl_log *log, nl_status status, bool spooled)
 {
     if (!log->outbox.reports)

@@ -185,7 +185,6 @@ static nl_ring *known_ring(const nl_log *log)
     return thread != NULL && slot < SLOTS ? __atomic_load_n(&thread->by_slot[slot], __ATOMIC_RELAXED) : NULL;
 }
 
-/* Sets the thread's ring in the log; `ring` may be NULL. */
 static void set_known_ring(nl_thread *thread, const nl_log *log, nl_ring *ring)
 {
     unsigned slot = log->gate.slot;

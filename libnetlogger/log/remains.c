@@ -366,7 +366,6 @@ static size_t whole_records(const nl_shared_log *shared, const char *data, size_
     return at;
 }
 
-/* Describes the prefixes of a text that occur in a file. */
 typedef struct found_prefix {
     size_t longest; /* bytes of the longest prefix */
     uint64_t end;   /* end of the first prefix of this length */

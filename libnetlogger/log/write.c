@@ -80,7 +80,6 @@ nl_status nl_write_put_record(nl_log *log, const nl_record *record)
     return status;
 }
 
-/* Returns a value, truncated to NL_PAYLOAD_STRING_MAX bytes. */
 static nl_string cut(nl_string string)
 {
     string.size = string.size < NL_PAYLOAD_STRING_MAX ? string.size : NL_PAYLOAD_STRING_MAX;

@@ -17,14 +17,14 @@
 
 enum {
     BATCH_SIZE = 128 << 10,      /* number of bytes of text to encode before sending */
-    BLOCKS_SIZE = 8 << 10,       /* the same for blocks, which have many events in few bytes */
+    BLOCKS_SIZE = 8 << 10,       /* number of bytes of blocks to encode before sending */
     HURRY_PAUSE_NS = 100 * 1000, /* pause between cycles while a ring may soon be full */
     TIMER_SLACK_NS = 10 * 1000, /* maximum delay of a pause; the default of 50,000 is too much for the shortest pause */
     BUSY_PAUSE_NS = 1000 * 1000,   /* pause while there are events */
     SHORT_PAUSE_NS = 20 * 1000000, /* no ring fills within this time; during longer sleeps, the next event wakes the
                                     * thread */
     BLOCK_AGE_NS = 100 * 1000000,  /* maximum time that events wait for further events of the same block */
-    LIVE_AGE_NS = 10 * 1000000,    /* the same for a collector, which may have live viewers */
+    LIVE_AGE_NS = 10 * 1000000,    /* this time for a collector, which may have live viewers */
     BLOCK_FILL = 32 << 10,         /* if a ring has this many bytes, its events do not wait */
     VISIBLE_NS = 10 * 1000,        /* more than the time after which a store is visible to another processor */
     PATIENCE_NS = 100 * 1000000,   /* maximum wait for a thread that is writing an event */
@@ -427,7 +427,7 @@ static bool is_quiet(nl_log *log)
 
 /*
  * Sleeps. The first sleep after watch_rings is short, because an event may have begun before that call. Returns the
- * length from which the next pause is computed: after an event, that of the shortest pause.
+ * length from which the next pause is computed. After an event, this is the length of the shortest pause.
  */
 static int64_t writer_thread_pause(nl_log *log, int64_t pause_ns)
 {

@@ -79,7 +79,10 @@ static inline void nl_private_span_skip(nl_span *span, const nl_context *parent)
                      sizeof span->parent_id + sizeof span->log);
 }
 
-/* The same for a scope, whose span.log is already 0. The program cannot reach the other members of the span. */
+/*
+ * Like nl_private_span_skip, for a scope. The log of its span is already 0, and the program cannot reach the span's
+ * other members.
+ */
 static inline void nl_private_scope_skip(const nl_span *span, const nl_context *parent)
 {
     (void)span;
@@ -125,7 +128,7 @@ NL_END_DECLS
 enum {
     NL_PRIVATE_SPAN_HEAD =
         sizeof(nl_event_header) + 8 + 16 + 8, /* size of the start event up to the program's fields */
-    NL_PRIVATE_SPAN_END_HEAD = NL_PRIVATE_SPAN_HEAD + sizeof(int32_t), /* the same for an end event */
+    NL_PRIVATE_SPAN_END_HEAD = NL_PRIVATE_SPAN_HEAD + sizeof(int32_t), /* size of the end event up to these fields */
 };
 
 #define NL_PRIVATE_SITE(event, names, types, first, level)                                                             \
