@@ -144,8 +144,8 @@ static void wait_for_descriptors(const char *reason)
 }
 
 /*
- * Returns whether netlogd may close a silent client. It must not close clients while it does not read from them or
- * reads from them for the last time, because a client may then seem silent although it has sent bytes.
+ * Returns whether netlogd may close a silent client. It closes no clients while an output is blocked or while netlogd
+ * ends, because a client may then seem silent although it has sent bytes.
  */
 static bool may_displace(void)
 {

@@ -44,8 +44,8 @@ void accepting_free(void);
 client_table *accepting_get_clients(void);
 
 /*
- * Returns NL_FAILED, after setting the error, if the settings let clients on other machines connect without a
- * certificate and from any network.
+ * Returns NL_FAILED, after setting the error, if other machines can reach a listener for which the settings require no
+ * certificates, and the settings list no allowed networks.
  */
 nl_status accepting_check_settings(const settings *now);
 

@@ -20,7 +20,7 @@ void clocks_start(nl_log *log);
 
 /*
  * Examines a record from peer, an address in the form of listener_address_text. Returns whether the record describes a
- * clock. This check is cheap.
+ * clock.
  */
 bool clocks_put(const nl_record *record, const char *peer);
 

@@ -70,7 +70,7 @@ struct connection {
     int64_t opened_ns;
     int64_t waits_ns;     /* time at which the client began to wait for its turn */
     int64_t part_ns;      /* time at which a record became incomplete; 0: no record is incomplete */
-    allowance allowance;  /* allowance of records; netlogd does not read from the client while it is negative */
+    allowance allowance;  /* allowance of records; while it is negative, netlogd does not read from the client */
     struct event *resume; /* timer that fires when netlogd may read from the client again */
     bool limited;         /* max-rate applies to the client, so the allowance is in use */
     uint64_t text;        /* number of bytes that an output has encoded for the client, on average over all outputs */
@@ -161,7 +161,7 @@ bool connection_send_activation(connection *c)
 {
     nl_string frame = activation_frame(c->prog);
     if (frame.size == 0 || !c->named || stats_of(c)->blocks == c->questions)
-        return false; /* the client has sent only text, and does not expect frames */
+        return false; /* there are no commands, or the client has sent only text and does not expect frames */
     c->activated = true;
     if (!send_frame(c, frame))
         shutdown(c->channel.fd,
@@ -268,7 +268,7 @@ static double wait_for_text_s(const connection *c)
     return seconds;
 }
 
-/* Stops reading from a client that has sent too much, until its allowance is no longer negative. */
+/* Stops reading from a client that has exceeded a limit, until the client may send again. */
 static void hold_up(connection *c)
 {
     double rate = (double)server_settings()->max_rate, seconds = wait_for_text_s(c);
@@ -335,10 +335,9 @@ static void on_block(void *user, const nl_block_view *block)
 }
 
 /*
- * Returns whether a last line without a newline is only a part of a record, because the client was killed or
- * disconnected while it was sending the line. For example, the last digits of a number may be missing. If earlier lines
- * ended with newlines, a complete last line would also end with a newline. A single line without a newline, such as the
- * output of echo -n, is complete.
+ * Returns whether a last line without a newline is incomplete, because the connection ended while the client was
+ * sending the line. If earlier lines ended with newlines, a complete last line would also end with a newline. A single
+ * line without a newline, such as the output of echo -n, is complete.
  */
 static bool was_cut(const connection *c, const nl_record *record)
 {

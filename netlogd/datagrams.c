@@ -113,8 +113,8 @@ static sender *limited_sender(datagrams *d, const struct sockaddr_storage *from)
 }
 
 /*
- * If the sender has exceeded its allowance, drops and reports the datagram, because senders of datagrams cannot be
- * slowed down. Returns whether it has dropped the datagram.
+ * Returns whether to drop a datagram because its sender has exceeded its allowance. Senders of datagrams cannot be
+ * slowed down. Reports the drop.
  */
 static bool drop_excess(const datagrams *d, const sender *from)
 {

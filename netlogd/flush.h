@@ -18,16 +18,14 @@ void flush_free(void);
 /*
  * Requests a flush. Call it after putting records into the outputs, or when blocks wait for an acknowledgement. Flushes
  * now if a flush is due, otherwise later. `at_once` is true if the client did not wait for its turn (turns.h);
- * flush_before_turn then flushes its records.
+ * flush_before_turn then flushes the client's records.
  */
 void flush_request(bool at_once);
 
 /* Flushes now. Returns false while an output cannot be written. */
 bool flush_now(void);
 
-/*
- * Settles the data that outputs with a timed fsync= have written, and acknowledges the blocks that contained this data.
- */
+/* Settles all outputs and acknowledges all blocks. Does nothing while an output cannot be written. */
 void flush_settle(void);
 
 /* Acknowledges all blocks. The caller has settled all outputs. */

@@ -1,7 +1,7 @@
 /*
  * Recognises clients of other protocols by their first bytes. For example, a web page can make a browser send a request
  * to netlogd's port (cross-protocol scripting), or a TLS client may connect to a port without TLS. The bytes of such
- * clients contain no records. The module only examines bytes, so that it can be tested separately. It has no state.
+ * clients contain no records. The module has no state.
  */
 #ifndef NETLOGD_FOREIGN_H
 #define NETLOGD_FOREIGN_H

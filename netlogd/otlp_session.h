@@ -45,7 +45,7 @@ void otlp_client_await(otlp_client *c);
 /* Sends bytes to the client. */
 void otlp_client_send(otlp_client *c, nl_string bytes);
 
-/* Reads and drops further bytes, and closes the connection when the client has read the response. */
+/* Drops further bytes, and ends the connection after the response. */
 void otlp_client_end(otlp_client *c);
 
 /* Returns whether a request that began at since_ns (nl_monotonic_ns) has exceeded record-timeout. */

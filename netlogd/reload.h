@@ -1,6 +1,6 @@
 /*
  * Reads the configuration again (SIGHUP, netlogctl reload). netlogd reads the whole configuration and the certificates
- * before it changes anything. If the configuration is invalid, netlogd prints the file, line and reason in its own log
+ * before it changes anything. If the configuration is invalid, netlogd reports the file, line and reason in its own log
  * and on standard error, and keeps the old configuration. Connections stay open unless they are no longer allowed.
  */
 #ifndef NETLOGD_RELOAD_H

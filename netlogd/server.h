@@ -3,9 +3,9 @@
  *
  * One thread, the server's thread, runs the event loop and all modules of this directory, except delivery
  * (output/delivery.h), value indexes (output/value_thread.h), recovery (recovery.h) and libnats. No function of that
- * thread may wait for a client or a destination. Each module owns its state. A process has only one collector, so most
- * modules have one static state and no handle. This module owns the event loop, the current settings, netlogd's own log
- * and the order in which the modules start and end.
+ * thread may wait for a client or a destination. A process has only one collector, so most modules have one static
+ * state and no handle. This module owns the event loop, the current settings, netlogd's own log and the order in which
+ * the modules start and end.
  */
 #ifndef NETLOGD_SERVER_H
 #define NETLOGD_SERVER_H

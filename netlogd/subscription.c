@@ -54,7 +54,7 @@ typedef struct group {
     int64_t since_ns;
     nl_encoder *encoder;
     span gathered;          /* the records in the encoder */
-    uint64_t gathered_from; /* the backlog's number of the first record in the encoder */
+    uint64_t gathered_from; /* number of the backlog's record at which gathering began */
     uint64_t position;      /* number of the next record in the backlog to match */
     uint64_t steps, looked; /* total steps of the expression, and number of records for which it was evaluated */
     subscription *members;
@@ -526,8 +526,8 @@ static void pass_over(uint64_t before)
 }
 
 /*
- * Makes space in the backlog. Drops records that were not matched only if matching and disconnecting costly subscribers
- * does not free space.
+ * Makes space in the backlog. Drops unmatched records only if matching and disconnecting costly subscribers do not free
+ * enough space.
  */
 static void make_space(void)
 {

@@ -434,8 +434,8 @@ static nl_status find_others(nats_intake *in)
 }
 
 /*
- * Begins to read a shard, unless a killed reader has not acknowledged messages. In this case, a later call begins to
- * read.
+ * Begins to read a shard, unless a killed reader has left messages that are not acknowledged yet. In this case, a later
+ * call begins to read.
  */
 static nl_status begin_shard(nats_intake *in, shard *s)
 {

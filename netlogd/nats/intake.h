@@ -52,8 +52,8 @@ const char *nats_message_name(const nats_message *m, char name[NATS_NAME_SIZE]);
 void nats_message_refuse(nats_message *m);
 
 /*
- * Acknowledges all messages that nats_intake_next has returned, except rejected messages. The outputs have settled
- * their records.
+ * Acknowledges all messages that nats_intake_next has returned, except rejected messages. Call it after the outputs
+ * have settled their records.
  */
 void nats_intake_acknowledge(nats_intake *intake);
 
