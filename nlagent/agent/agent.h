@@ -76,21 +76,23 @@ struct active {
     uint64_t measurement;          /* number of the latest measurement */
     int64_t measured_ns, heard_ns; /* times of the latest measurement's start and of the arrival of its latest record,
                                       on the monotonic clock */
-    struct shared_record **latest; /* the records of the latest measurement */
+    struct shared_record **latest; /* the records of the latest measurement, at most 1,024 */
     size_t latest_count;
     char failure[256];    /* reason for the sensor's latest failure; "" if it has not failed */
     summaries *summaries; /* NULL until active_summarize */
     int64_t stopped_ns;
 };
 
-/* Returns the sensor with a specification, and adds it if necessary. Does not start it; the first subscription does.
- * Returns NULL and sets the error on failure. */
+/*
+ * Returns the sensor with a specification, and adds it if necessary. Does not start the sensor; active_adjust starts
+ * it. Returns NULL and sets the error on failure.
+ */
 active *active_get(agent *a, const char *spec);
 
 /* Sets *found to the sensor, or NULL if it has not run. Returns false if the specification is invalid. */
 bool active_find(const agent *a, const char *spec, active **found);
 
-/* Starts or stops the sensor, or changes its interval, as its subscriptions require. */
+/* Starts or stops the sensor, or changes its interval, as its subscriptions and the Start operation require. */
 void active_adjust(active *s);
 
 /*

@@ -10,7 +10,7 @@
 
 typedef struct collections collections;
 
-/* Arguments of a collection. The lists are NULL-terminated. */
+/* The lists are NULL-terminated. */
 typedef struct collection_options {
     const char *hosts; /* expression that selects hosts in the directory; NULL: do not search */
     const char **agents;

@@ -22,7 +22,8 @@ enum {
     READ_SIZE = 64 << 10,
     LINE_MAX_SIZE = 64 << 10,
     CHECK_INTERVAL_S = 1,
-    HANG_MIN_S = 10, /* seconds without output after which a sensor hangs; or three intervals, if they are longer */
+    HANG_MIN_S = 10, /* seconds without output after which nlagentd considers a sensor hung; or three intervals, if they
+                        are longer */
     STABLE_S = 60,   /* run time after which the delay of the next restart is 1 s again */
     RETRY_MAX_S = 60,
     KILL_DELAY_MS = 2000,

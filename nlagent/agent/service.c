@@ -524,8 +524,9 @@ static bool service_check_directory(call *c)
     return c->agent->directory != NULL;
 }
 
-/* Returns whether a name or URL has at most `max` bytes and only characters that are safe in messages, on terminals and
- * in XML. */
+/*
+ * Returns whether a name or URL has 1 to `max` bytes, and contains no blank, no control character, no '<' and no '"'.
+ */
 static bool is_printable_name(const char *text, size_t max)
 {
     size_t size = strlen(text);

@@ -5,7 +5,7 @@
  *
  * Windows begin at whole minutes of the real-time clock. If the clock is set back, there can be several windows for the
  * same time. If the clock jumps forward, there are no windows for the skipped time. A sensor has summaries of at most
- * 1000 fields; for further fields, the module only counts the values that it leaves out. Not thread-safe.
+ * 1,000 fields; for further fields, the module only counts the values that it leaves out. Not thread-safe.
  */
 #ifndef NLAGENT_SUMMARY_H
 #define NLAGENT_SUMMARY_H

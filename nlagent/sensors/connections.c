@@ -6,7 +6,7 @@
  * The number of connections is not limited. Two bounds keep the cost low:
  * - The sensor logs a connection if it has changed since its last record, and at least every 10 s.
  * - Reading all connections uses at most 5 % of one processor. The sensor skips a measurement that would exceed this
- * share.
+ *   share.
  *
  * The kernel's tracepoints report the end of each connection (socket_ends.h), also of connections that begin and end
  * between two measurements. Without the right to use eBPF, the sensor only polls.
