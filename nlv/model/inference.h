@@ -28,12 +28,12 @@ bool inference_is_active(const inference *f);
 drawing *inference_first_drawing(const inference *f);
 
 /*
- * Call it when the drawing is known from an index, or from an earlier reading of the logs. `bytes` is the number of
- * bytes of the logs that the index covers, or 0.
+ * Marks the drawing as known, from an index or from an earlier reading of the logs. `bytes` is the number of bytes that
+ * the index covers, or 0.
  */
 void inference_settle(inference *f, uint64_t bytes);
 
-/* Call it before the logs are read again. The module then takes new samples. */
+/* Discards the results of earlier samples. Call it before the logs are read again. */
 void inference_restart(inference *f);
 
 typedef struct time_range {

@@ -84,11 +84,10 @@ void model_set_expected(model *m, time_range range);
 
 void model_set_progress(model *m, uint64_t done_bytes, uint64_t all_bytes);
 
-/* Call it when nlv must draw the picture again. `is_settled` is true if all records are at their final indices in the
- * store. */
+/* Makes nlv draw the picture again. `is_settled` is true if all records are at their final indices in the store. */
 void model_changed(model *m, bool is_settled);
 
-/* Call it when all logs have been read to their present ends. */
+/* Notes that all logs have been read to their present ends. */
 void model_set_read(model *m);
 
 /* Sets the values for model_missing: the memory limit in bytes, whether model_missing ignores dropped records

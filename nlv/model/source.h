@@ -92,7 +92,7 @@ void source_skip_to(source *s, uint64_t at);
 /* Drops the table of blocks of a single file. */
 void source_forget_blocks(source *s);
 
-/* Call it when a file seemed to be text but contains blocks. Starts to read the file again as blocks. */
+/* Starts to read the current file again as blocks. Call it if the file seemed to be text but contains blocks. */
 void source_expect_blocks(source *s);
 
 /* Return the total size of the files so far, and the part of it that was read, in bytes. */
