@@ -29,7 +29,7 @@ session *session_keeper_session(const session_keeper *k);
 /* Adds an open log to the session, and restores the bookmarks of the open logs. Call it after a log was opened. */
 void session_keeper_opened(session_keeper *k, const char *url);
 
-/* Makes a change of the session a step when the change has lasted for about 0.3 seconds. Call it often. */
+/* Makes a change of the session a step, and saves it, when the change has lasted for about 0.3 s. Call it often. */
 void session_keeper_tick(session_keeper *k);
 
 /* Goes a step back (-1) or forward (1). Returns a description of the change, or NULL if there is no such step. */
