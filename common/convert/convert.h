@@ -36,7 +36,7 @@ typedef struct importer importer;
 typedef struct report {
     uint64_t line; /* the first line is 1; 0 means unknown */
     uint64_t offset;
-    size_t reason, text, text_size; /* offsets of reason and text in the sink's report_text, and bytes of the text */
+    size_t reason, text, text_size; /* offsets in the sink's report_text, and size of the text in bytes */
 } report;
 
 /* Properties of an input that are not in its bytes. */

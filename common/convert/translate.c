@@ -203,8 +203,8 @@ static void translator_close(nl_source_layer *layer)
 }
 
 /*
- * Returns the data for content that a stream delivers now. If the caller needs only time differences, any origin is
- * suitable.
+ * Returns the properties of content that a stream delivers now. If the caller needs only time differences, uses any
+ * origin.
  */
 static import_about translator_about_now(const program_reading *reading)
 {
@@ -215,8 +215,8 @@ static import_about translator_about_now(const program_reading *reading)
 }
 
 /*
- * Returns the data for interpreting times that have no date. The time of the last change is the modification time of a
- * file, or now for a stream.
+ * Returns the properties of a source's content. The time of the last change is the modification time of a file, or now
+ * for a stream.
  */
 static import_about translator_about(const program_reading *reading, const nl_source *source)
 {

@@ -284,7 +284,7 @@ static int nesting_of(const assembler *a, const request_event *e)
 
 /* The state of a thread after an event. */
 typedef struct thread_state {
-    int64_t begin_ns; /* the earliest begin_of this event and all later events */
+    int64_t begin_ns; /* the earliest begin (begin_of) of this event and all later events */
     uint32_t open;    /* number of spans that are open after the event */
     uint32_t low;     /* the minimum of `open` for this event and all later events */
 } thread_state;

@@ -59,8 +59,8 @@ typedef struct assembler_options {
     nl_fraction fraction;
     /*
      * The name of the field whose first value in a request is the request's group. If `by` is "HOST", the group is the
-     * host of the request that the fewest requests visit. If `by` is NULL, requests have no group. The caller keeps the
-     * string.
+     * rarest host of the request (the host that the fewest requests visit). If `by` is NULL, requests have no group.
+     * The caller keeps the string.
      */
     const char *by;
     const request_filter

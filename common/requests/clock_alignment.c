@@ -154,7 +154,7 @@ static void set_host_shift(clock_alignment *a, uint32_t host, int64_t shift_ns, 
 
 /* Evidence about the clock of a host, from the groups on the host and the groups that the host calls. */
 typedef struct clock_evidence {
-    uint32_t impossible, correct; /* numbers of groups that begin before their parent, and that lie within it */
+    uint32_t impossible, correct; /* numbers of groups that begin before their parent, and of groups within it */
 } clock_evidence;
 
 static void add_evidence(clock_alignment *a, uint32_t host, int64_t early_ns)
@@ -201,9 +201,8 @@ static bool is_trusted(const clock_alignment *a, uint32_t host)
 }
 
 /*
- * Returns whether wrong clocks can explain that time_ns, a time of the group, is later than the end of the parent.
- * Neither of the two clocks may be trusted. Two clocks differ by at most twice the maximum error, which impossible
- * times in the same request show.
+ * Returns whether wrong clocks can explain that time_ns, a time of the group, is later than the end of the parent. This
+ * requires that neither clock is trusted, and that the difference is less than twice a->error_ns.
  */
 static bool is_skewed_by(const clock_alignment *a, const host_group *group, int64_t time_ns)
 {
@@ -215,8 +214,8 @@ static bool is_skewed_by(const clock_alignment *a, const host_group *group, int6
  * Returns whether the clocks of a group and its parent differ: the children seem to begin before the parent that waited
  * for them, or to end after it. A known bound of the clocks must permit the difference. If the children begin within
  * the parent, perhaps the parent did not wait for them. In this case, the parent must have no other children, and the
- * bound must be known or is_skewed_by must return true. is_skewed_late handles children that begin after the parent has
- * ended.
+ * bound must be known or is_skewed_by must return true. Returns false if the children begin after the parent has ended
+ * (see is_skewed_late).
  */
 static bool is_skewed(const clock_alignment *a, const host_group *group)
 {

@@ -538,8 +538,8 @@ static void add_causes(const edge_search *e, uint32_t event, int64_t since_ns)
 }
 
 /*
- * Returns the start event of the parent that the span of a start node names, if that event is later than the node's
- * event. Otherwise, returns REQUEST_NONE.
+ * Returns the start event of the parent of a start node's span, if a record names this parent and the start event is
+ * later than the node's event. Otherwise, returns REQUEST_NONE.
  */
 static uint32_t find_later_parent(const critical_path *p, const graph_node *n)
 {

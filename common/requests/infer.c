@@ -650,9 +650,9 @@ static GArray *find_series(const inference *in)
 }
 
 /*
- * Chooses the series that become loadlines: the first series of each event before the second one of any event, so that
- * the drawing shows as many kinds of measurements as possible. Events that measure several objects of a host come last,
- * because a curve would jump between these objects.
+ * Chooses the series that become loadlines: the first series of each event before the second series of any event, so
+ * that the drawing shows as many kinds of measurements as possible. Events that measure several objects of a host come
+ * last, because a curve would jump between these objects.
  */
 static void choose_series(GArray *all)
 {

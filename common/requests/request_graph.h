@@ -115,12 +115,13 @@ typedef struct request_edge {
 } request_edge;
 
 typedef struct request_problems {
-    uint32_t no_begin, no_end; /* number of spans without a begin record, and without an end record */
+    uint32_t no_begin, no_end; /* numbers of spans without a begin record and without an end record */
     uint32_t no_parent;        /* number of spans whose records name a missing parent */
     uint32_t cycles;           /* number of parents that were removed because spans were their own ancestors */
     uint32_t violations; /* number of children that begin before their parents by more than the bound of their clocks */
     uint32_t one_clock;  /* number of violations between programs with the same clock */
-    uint32_t imprecise; /* number of children that begin before or end after their parents by no more than this bound */
+    uint32_t imprecise;  /* number of children that begin before or end after their parents by no more than the bound of
+                            their clocks */
     uint32_t
         unknown_clocks; /* number of children that begin before their parents, between clocks with unknown errors */
     uint32_t async;     /* number of spans that end after their parents by more than the bound of their clocks */

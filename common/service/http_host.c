@@ -83,7 +83,7 @@ static bool is_own_address(const char *name, const struct sockaddr *local)
            (local != NULL && network_contains(&own, local));
 }
 
-/* Returns whether name is a name of this host, or its first label. */
+/* Returns whether name is host_name or the first label of host_name. */
 static bool is_own_name(const char *name, const char *host_name)
 {
     if (host_name == NULL || *host_name == '\0')
