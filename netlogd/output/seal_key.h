@@ -4,7 +4,7 @@
  *
  * A key file must be a regular file and not a symbolic link. It must belong to the process's user or to root, and other
  * users must have no access. A new key is written to FILE.new, which is then renamed, so that a crash leaves the old or
- * the new key. Then the bytes of the old key are overwritten. Nevertheless, old keys remain in backups and in file
+ * the new key. Then the bytes of the old key are overwritten. Nevertheless, old keys may remain in backups and in file
  * systems that never overwrite data (btrfs, snapshots, flash memory). This module has no state.
  */
 #ifndef NETLOGD_OUTPUT_SEAL_KEY_H

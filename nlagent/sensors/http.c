@@ -54,7 +54,10 @@ static bool send_all(int fd, const char *text, int64_t deadline_ns)
     return true;
 }
 
-/* Reads at most max_size bytes until the server closes the connection. Returns false and sets the error on failure. */
+/*
+ * Reads until the server closes the connection. Returns false and sets errno on failure, or if more than max_size bytes
+ * arrive.
+ */
 static bool http_read_all(int fd, size_t max_size, int64_t deadline_ns, nl_buffer *body)
 {
     body->size = 0;

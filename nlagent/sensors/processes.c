@@ -23,7 +23,7 @@ typedef struct processes_state {
     nl_buffer text;
     uint64_t forks;
     counters counters;
-    char match[128]; /* glob for names; "": no processes */
+    char match[128]; /* glob for names; "": select no processes by name */
     long pid;        /* the ID of one process, or 0 */
     bool files;
 } processes_state;

@@ -91,7 +91,10 @@ struct bpf_iter__tcp {
 const volatile __u16 only_port;
 const volatile __u8 all_rows;
 
-/* The number of connections with this port that the iterator has passed. The reader resets it. */
+/*
+ * The number of connections with this port in the current reading, including unchanged connections. The reader resets
+ * it.
+ */
 __u64 connections;
 
 struct seen {
