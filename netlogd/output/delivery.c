@@ -313,7 +313,7 @@ static void disconnect(delivery *d)
     d->peer = NULL;
 }
 
-/* Delivers the chunk. If the chunk contains no whole record, first reads more bytes. */
+/* Delivers the chunk. If the chunk contains no whole record, reads more bytes and delivers again. */
 static nl_status delivery_deliver_chunk(delivery *d, output_place end, output_delivered *done)
 {
     if (d->peer == NULL && (d->peer = d->kind->open(d->options)) == NULL)

@@ -2,8 +2,8 @@
  * Seals the files of an output while the output writes them (seal_chain.h explains seals, and verify_seal.h checks
  * them).
  *
- * A seal belongs to one output, and owns the collector's key file and the seal file beside the archive. The module
- * hashes bytes as they are written. After seal_time=, and when a file ends, the output syncs its file, then its
+ * The object `seal` belongs to one output, and owns the collector's key file and the seal file beside the archive. The
+ * module hashes bytes as they are written. After seal_time=, and when a file ends, the output syncs its file, then its
  * journal, and then calls seal_write. Therefore, not even a crash of the machine can remove sealed bytes. Also, the
  * journal covers all sealed bytes, so the next netlogd does not remove them.
  *

@@ -28,11 +28,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HELD_MAX = 64 << 10 }; /* maximum size in bytes of reports that wait for a file's first record */
+enum { HELD_MAX = 64 << 10 }; /* maximum size in bytes of messages that wait for a file's first record */
 
 /*
- * The state of the checks. Reports on a file wait for the file's first record, because a file without records gets only
- * one message on standard error.
+ * The state of the checks. Messages about a file wait for the file's first record, because a file without records gets
+ * only one message on standard error.
  */
 typedef struct check {
     nl_sequences *sequences; /* the numbers in all files */
@@ -42,7 +42,7 @@ typedef struct check {
     nl_reader *reader;
     regions regions; /* damaged regions of the current file */
     nl_buffer held;  /* waiting reports */
-    uint64_t unheld; /* number of reports that did not fit into `held` */
+    uint64_t unheld; /* number of messages that did not fit into `held` */
     nl_buffer first; /* reason of the first problem, for the message */
 } check;
 
