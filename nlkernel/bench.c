@@ -135,7 +135,7 @@ static bool side_nlkernel(bench *b, measurement *m)
     return ok;
 }
 
-/* Returns the number of events that perf reports as lost, or -1 if the number is unknown. */
+/* Returns the number of events that perf reports as lost, or -1 if perf fails. */
 static double count_lost_by_perf(const bench *b)
 {
     char *command[] = {"perf", "report", "--stats", "-i", b->perf_log, NULL}, line[256];

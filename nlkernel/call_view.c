@@ -104,8 +104,8 @@ static int read_calls(calls *c, log_input *input, char **names, size_t count)
 /* ---- files ---- */
 
 /*
- * Returns the usual path of a kernel's vmlinux with DWARF, which the caller frees. Returns NULL and sets the error if
- * no such file exists.
+ * Returns the path of a vmlinux for a kernel release, in one of the usual directories. If `kernel` is "", the release
+ * is that of the running kernel. The caller frees the path. Returns NULL and sets the error if no such file exists.
  */
 static char *find_vmlinux(const char *kernel)
 {

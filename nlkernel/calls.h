@@ -2,7 +2,7 @@
  * Counts the calls between the kernel's functions, from records of calls.
  *
  * There are three kinds of records:
- * - function tracer: ftrace.function with FUNCTION and CALLER
+ * - function tracer: ftrace.function with FUNCTION and CALLER, or TEXT such as "tcp_v4_rcv <-- ip_local_deliver"
  * - function graph tracer: records such as ftrace.funcgraph_entry with FUNCTION and DEPTH
  * - samples with call chains: STACK ("outermost;...;innermost"), or SYMBOL alone
  * The graph tracer does not record the caller. The caller is the latest function at the next lower depth that the same

@@ -33,7 +33,7 @@ static nl_string find_dynamic(const event_field *field, const char *data, size_t
     return (nl_string){data + offset, length};
 }
 
-/* Returns the value of an integer field, sign-extended if its type is signed. */
+/* Returns the value of an integer or Boolean field, sign-extended if its type is signed. */
 static inline uint64_t read_number(const event_field *field, const char *data)
 {
 #define READ(field_kind, c_type)                                                                                       \

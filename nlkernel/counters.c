@@ -257,7 +257,7 @@ static const char *contiguous(counted *c, size_t size)
 
 /*
  * Reads a sample, which contains: pid and tid, time, cpu; the number of group members and their slots; the size of the
- * raw data, and the raw data. Returns false for other records.
+ * raw data, and the raw data. Returns false if the sample is invalid.
  */
 static bool counted_read_sample(counted *c, const char *at, size_t size, counted_event *event)
 {

@@ -44,8 +44,8 @@ static unsigned long long process_start(int process)
     return at != NULL && sscanf(at, " %llu", &start) == 1 ? start : 0;
 }
 
-/* Returns whether `name` is the name of an instance whose recorder has ended. Sets *note to the former settings of the
- * shared buffers in the name, or to NULL if the name contains no settings. */
+/* Returns whether `name` is the name of an instance whose recorder belonged to this PID namespace, and has ended. Sets
+ * *note to the former settings of the shared buffers in the name, or to NULL if the name contains no settings. */
 static bool instance_is_stale(const char *name, const char **note)
 {
     unsigned long long space, start;

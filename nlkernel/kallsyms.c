@@ -47,7 +47,7 @@ static void kallsyms_add(kallsyms *k, uint64_t address, const char *name, size_t
     nl_buffer_append(&k->names, name, size);
 }
 
-/* Adds a line such as "ffffffff81000000 T name	[module]". */
+/* Adds the function in a line such as "ffffffff81000000 T name	[module]". */
 static void kallsyms_take_line(kallsyms *k, const char *line, const char *end)
 {
     uint64_t address = 0;

@@ -1,6 +1,6 @@
 /*
- * Reads the logs of the "report", "calls", "graph" and "join" commands, and selects records by the options --where,
- * --since, --until, --fraction and --reject. Not thread-safe.
+ * Reads logs for the commands that evaluate or join logs. The options --where, --since and --until select records. Not
+ * thread-safe.
  */
 #ifndef NLKERNEL_LOG_INPUT_H
 #define NLKERNEL_LOG_INPUT_H

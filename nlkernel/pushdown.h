@@ -3,9 +3,9 @@
  *
  * The filter is specialized for each event. The results of some tests are known in advance: tests of the event's name,
  * of the host, of the level, and of fields that the event lacks. Tests that the kernel supports become the text of a
- * kernel filter. Other tests count as true in the kernel filter: tests of PID (the kernel's record has no PID), regular
- * expressions and tests of times. If the filter has such a test, nlkernel evaluates the filter again for each event.
- * Not thread-safe.
+ * kernel filter. Other tests count as true in the kernel filter, such as tests of PID (the kernel's record has no PID),
+ * regular expressions and tests of times. If the filter has such a test, nlkernel evaluates the filter again for each
+ * event. Not thread-safe.
  */
 #ifndef NLKERNEL_PUSHDOWN_H
 #define NLKERNEL_PUSHDOWN_H

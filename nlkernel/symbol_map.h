@@ -25,8 +25,9 @@ typedef struct symbol_map {
 bool symbol_map_read(symbol_map *m, const char *path);
 
 /*
- * Returns the places of a function and sets *count to their number. Returns NULL if the map does not contain the
- * function. Ignores a suffix that the compiler has added, such as .isra.0.
+ * Returns the places of a function and sets *count to their number. If the map does not contain the function, removes a
+ * suffix that the compiler has added, such as .isra.0, and searches again. Returns NULL if the map does not contain
+ * this function either.
  */
 const symbol_place *symbol_map_find(const symbol_map *m, const char *function, size_t *count);
 

@@ -24,7 +24,7 @@ typedef struct task_name {
 
 typedef struct task {
     int tid, pid;      /* pid is 0 if it is not known yet */
-    int64_t looked_ns; /* time at which the name was last looked up, on the trace clock */
+    int64_t looked_ns; /* time of the latest search or name, on the trace clock */
     task_name *name;   /* NULL if it is not known yet */
 } task;
 
@@ -41,8 +41,8 @@ typedef struct tasks {
 void tasks_start(tasks *t, int cpu, size_t event_count, const char *saved_path);
 void tasks_free(tasks *t);
 
-/* Like tasks_find, but always searches. tasks_find calls it unless the thread is the result of the last search and was
- * looked up within the last second. */
+/* Like tasks_find, but always searches. tasks_find calls tasks_look unless the thread is the result of the last search,
+ * and looked_ns is less than a second ago. */
 task *tasks_look(tasks *t, int tid, int64_t now_ns);
 
 /* Returns the thread with an ID at the time now_ns of the trace clock. Never returns NULL. The result is valid until

@@ -309,8 +309,8 @@ static int run_trace(tracer *t)
     return ok ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }
 
-/* Blocks the signals that end the trace, so that they interrupt only got_signal. If there is a command, creates its
- * process and adds it to the chosen processes. Returns false and sets the error on failure. */
+/* Blocks SIGCHLD and the signals that end the trace, so that they interrupt only got_signal. If there is a command,
+ * creates its process and chooses this process. Returns false and sets the error on failure. */
 static bool prepare(tracer *t, char **command)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};

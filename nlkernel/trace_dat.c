@@ -15,7 +15,7 @@
 
 static const char magic[] = "\x17\x08\x44tracing";
 
-/* The maximum size of a decompressed section in bytes, and the number of event IDs. */
+/* The maximum size of a decompressed section or chunk in bytes, and the number of event IDs. */
 enum { UNPACKED_MAX = 1 << 30, EVENT_IDS = 65536 };
 
 /* Options and section flags of version 7. In version 6, the module reads only OPTION_DONE and OPTION_BUFFER. */

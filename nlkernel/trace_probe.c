@@ -49,7 +49,7 @@ static bool has_pid(const probe_choice *c, int pid)
 }
 
 /* Reads a process from /proc/PID/stat, which contains "PID (NAME) STATE PARENT ...". The name may contain any
- * character. Returns false if the process has ended. */
+ * character. Sets `chosen` if the ID or the name matches. Returns false if the process has ended. */
 static bool read_process(const probe_choice *c, const char *directory, listed_process *process)
 {
     char path[300], line[512] = "";

@@ -267,8 +267,8 @@ static __always_inline void read_socket(_Bool cast, struct trace_event *e, const
 /* ---- wake-ups ---- */
 
 /*
- * Returns a number that identifies a pipe, an eventfd or a Unix socket, through which threads can pass work to each
- * other. Returns 0 for any other file. The inode of an eventfd has the kind 0.
+ * Returns a number that identifies a pipe, a Unix socket, or a file whose inode has the kind 0, such as an eventfd.
+ * Threads can pass work to each other through these files. Returns 0 for any other file.
  */
 static __always_inline __u64 find_channel(__u32 fd)
 {

@@ -314,8 +314,9 @@ static bool is_alone(const span *request, const trace_thread *t)
 }
 
 /*
- * Call it when the thread that received a request replies to it. Finds the only job of the process that may belong to
- * this request. If there are several such jobs, later events cannot decide them either.
+ * Decides jobs when the thread that received a request replies to the request. If only one thread has a job and has
+ * signalled, and the conditions in causes.h are met, the job belongs to the request. Ends several such jobs without a
+ * cause, because later events cannot decide them either.
  */
 static void match_job(causes *c, const trace_thread *receiver, span *request)
 {

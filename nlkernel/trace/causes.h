@@ -67,8 +67,8 @@ void causes_reply(causes *c, span *request, const struct trace_event *event);
 void causes_wake(causes *c, const struct trace_event *event);
 
 /*
- * Adds a call for which causes_find found no request to the job of its thread. Returns whether a request may be found
- * later: the call is then undecided.
+ * Adds a call, for which causes_find found no request, to the job of the call's thread. Returns whether a request may
+ * be found later: the call is then undecided.
  */
 bool causes_defer(causes *c, span *call, const struct trace_event *event);
 

@@ -19,7 +19,7 @@ typedef enum span_cause {
     SPAN_CAUSE_NONE,       /* no parent was found */
     SPAN_CAUSE_MESSAGE,    /* the parent is the call at the other end of the connection */
     SPAN_CAUSE_THREAD,     /* the thread had only this request */
-    SPAN_CAUSE_HANDLER,    /* the thread is an event loop, and handled data of this request only */
+    SPAN_CAUSE_HANDLER,    /* the thread is an event loop that handled data of this request */
     SPAN_CAUSE_CONNECTION, /* the connection was opened for this request */
     SPAN_CAUSE_REPLY,      /* the thread received no request, and sent the reply to this request */
     SPAN_CAUSE_WAKEUP, /* the request was the process's only one; a thread was woken for it, and signalled when it had

@@ -64,8 +64,8 @@ static void skip_string(statement *s, bool escapes)
 }
 
 /*
- * Skips a string between two equal tags, such as $$text$$ and $tag$text$tag$. If there is no such string, skips one
- * character.
+ * Skips a string between two equal tags, such as $$text$$ and $tag$text$tag$. If there is no such string, skips the $
+ * and the letters, digits and underscores that follow.
  */
 static void skip_dollars(statement *s)
 {
@@ -91,7 +91,7 @@ static char name_quote(const statement *s)
     return s->dialect == SQL_MYSQL ? '`' : '"';
 }
 
-/* Skips everything before the next word: blanks, comments, and strings, which contain values. */
+/* Skips everything before the next word, including comments, strings and numbers. Counts the parentheses. */
 static void skip_to_word(statement *s)
 {
     bool mysql = s->dialect == SQL_MYSQL;

@@ -223,7 +223,8 @@ static bool has_enough(const profile *p, const sums *s)
     return total_of(p, 0, s->sides[0].count) >= VISITS_MIN && total_of(p, 1, s->sides[1].count) >= VISITS_MIN;
 }
 
-/* Tests whether the change is larger in some bins than in others. */
+/* Tests whether the change is larger in a bin than in the other bins. For a field with numbers, `bin` is the lowest of
+ * the bins that are compared with the others. */
 static void try_split(const profile *p, const profile_field *f, const binned *b, unsigned bin, double change,
                       GArray *candidates)
 {
