@@ -53,10 +53,7 @@ void columns_exclude(columns *c, const char *const *names);
 /* Converts a field to a value, and adds the field's column if necessary. Returns false if the field has no column. */
 bool columns_read(columns *c, const nl_field *field, column_value *value);
 
-/*
- * Returns the column with this name, and adds it if necessary. Returns NULL if there are too many columns. The column
- * has values only for requests.
- */
+/* Adds a column and returns it. Returns NULL if there are too many columns. The column has values only for requests. */
 column *columns_add(columns *c, const char *name);
 
 /* Returns the value of a text in a column: its index in `texts`. Closes the column if it has too many texts. */

@@ -52,7 +52,7 @@ typedef struct finding {
 
 typedef struct findings {
     const visits *visits;
-    GPtrArray *list;   /* elements are finding; the largest comes first */
+    GPtrArray *list;   /* elements are finding; findings_judge sorts them */
     GPtrArray *tried;  /* char *: texts about the candidates that have an effect, for --explain */
     uint32_t tests;    /* number of candidates that were tried */
     float *claimed;    /* for each visit, the time that findings claim */

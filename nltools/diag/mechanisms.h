@@ -11,7 +11,7 @@
  * the array with g_free. If the mechanism does not apply, `waits` is NULL. */
 typedef struct mechanism {
     float *waits;
-    double claim_ns;   /* claimed time on critical paths */
+    double claim_ns;   /* claimed time on critical paths, in nanoseconds */
     double explained;  /* 0 to 1; see each function */
     double p;          /* probability of at least this effect by chance */
     const char *host;  /* the host with most of the effect, or NULL */
@@ -19,13 +19,13 @@ typedef struct mechanism {
     int other_servers; /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
     double other_gain; /* quality of the prediction with other_servers, as a part of the quality with `servers` */
     double busy;       /* for a queue: share of the time in which all servers are busy */
-    double peak;       /* for a queue: the maximum number of visits in progress at the same time */
-    double period_ns;  /* period of a timer or of periodic pauses, or length of a time-out or delay; 0: not periodic */
-    uint32_t count;    /* number of pauses, of clusters, or of visits that timed out */
+    double peak; /* maximum number of visits in progress at the same time; for calls: visits per caller in the group */
+    double period_ns; /* period of a timer or of periodic pauses, or length of a time-out or delay; 0: not periodic */
+    uint32_t count;   /* number of pauses, of clusters, of visits that timed out, or of a queue's visits */
     int hosts; /* for pauses on all hosts of a program at the same time: the number of these hosts; otherwise 0 */
-    double length_ns;     /* length of a pause, or time between visits that end together */
-    double share;         /* share of visits that wait; for a queue, only the place's visits on `host` count */
-    bool constant;        /* for a timer: every visit takes the same time */
+    double length_ns; /* mean length of a pause; batch: mean number of visits; calls: usual visits per caller */
+    double share;  /* share of visits that wait; queue: number of visits on `host`, divided by the mean of all hosts */
+    bool constant; /* for a timer: every visit takes the same time */
     bool acknowledgement; /* for a timer: the visits wait for TCP's delayed acknowledgements */
 } mechanism;
 

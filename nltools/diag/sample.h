@@ -2,8 +2,8 @@
  * Samples of the own times of a place's visits. The functions measure the part of the variation that an explanation
  * removes.
  *
- * A sample contains up to SAMPLE_MAX visits of a place, in order of time. It is divided into two halves by request. The
- * functions fit an explanation to each half and test it with the other half. Not thread-safe.
+ * A sample contains up to SAMPLE_MAX visits of a place, in order of time. The sample is divided into two halves by
+ * request. The functions fit an explanation to each half and test it with the other half. Not thread-safe.
  */
 #ifndef NLDIAG_SAMPLE_H
 #define NLDIAG_SAMPLE_H
@@ -33,7 +33,7 @@ typedef struct explanation {
     uint64_t slow;            /* bit mask of the slow bins */
     double slow_ns, other_ns; /* mean times */
     uint32_t slow_count;
-    float *excess; /* for each visit of the sample; freed with g_free */
+    float *excess; /* for each visit of the sample; the caller frees it with g_free */
 } explanation;
 
 /* Returns the number of visits in the sample of a place. */

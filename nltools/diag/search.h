@@ -1,6 +1,7 @@
 /*
  * The interface between the modules of the search (findings.c): the candidates, and the functions that try explanations
- * of a place. Each function offers its candidates to candidate_offer, which keeps the best candidate of each place.
+ * of a place. Each function offers its candidates to candidate_offer, which keeps the best candidate of each place and
+ * its rivals.
  */
 #ifndef NLDIAG_SEARCH_H
 #define NLDIAG_SEARCH_H
@@ -88,7 +89,8 @@ candidate candidate_of(const sample *s, const char *cause, explanation *e, doubl
  */
 double candidate_settle(candidate *c, const visits *v, const float *claimed);
 
-/* Keeps a candidate if it is significant and better than the best candidate so far; otherwise frees it. */
+/* Takes ownership of a candidate. A significant candidate becomes the best candidate of its place or a rival. Frees any
+ * other candidate. */
 void candidate_offer(search *s, candidate *c);
 
 /* Tries values that divide visits, as causes: fields, hosts, the time and sensors (divisions.c). */

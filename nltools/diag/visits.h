@@ -1,10 +1,10 @@
 /*
  * Reads a log as requests, which consist of visits. nldiag examines the log in this form.
  *
- * A visit is one span, or one edge of a request's critical path. A site is where visits occur: a span of a program on a
- * host, or the path from one event to another. A place is the same span or path on any host, and its sites are peers.
- * The times on the critical path add up to the requests' time. The own time of a visit is the time in which none of the
- * visit's children was running.
+ * A visit is one span, one edge of a request's critical path, or one message between a span and its child. A site is
+ * where visits occur: a span of a program on a host, or the path from one event to another. A place is the same span or
+ * path on any host, and its sites are peers. The times on the critical path add up to the requests' time. The own time
+ * of a visit is the time in which none of the visit's children was running.
  *
  * Memory is bounded: when the module reaches the limit, it drops every second request. Not thread-safe.
  */
@@ -34,7 +34,7 @@ typedef struct site {
     const char *from_host; /* host of the edge's start; "" for a span */
     double path_ns;
     uint32_t count;
-    uint32_t kind, from_number, number; /* numbers of its hosts, in the reader of its kind of request */
+    uint32_t kind, from_number, number; /* kind of request, and numbers of the hosts in the reader of this kind */
     double clock_ns; /* for an edge: the maximum difference of its hosts' clocks in nanoseconds; INFINITY: unknown */
 } site;
 

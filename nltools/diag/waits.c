@@ -11,7 +11,7 @@
 #define USUAL_FACTOR 1.5
 
 enum {
-    CALLS_MANY = 8, /* minimum number of successive calls of one caller that counts as many */
+    CALLS_MANY = 8, /* minimum number of visits of one caller that counts as many */
     CALLERS_MIN = 20,
     GROUP_MIN = 8,
     FAILED_MIN = 6
@@ -37,7 +37,7 @@ typedef struct calls {
     uint32_t *last; /* for each caller, the position of its last visit among the place's visits */
     float *sorted;  /* the counts in ascending order, without callers that have no visits */
     uint32_t count; /* number of callers with visits */
-    uint32_t extra; /* index in sorted of the first caller with more visits than usual */
+    uint32_t extra; /* index in `sorted` of the first caller with many visits */
     double usual;
 } calls;
 
@@ -194,7 +194,7 @@ static bool has_calls(const findings *f, uint32_t place)
 
 /*
  * Tries two causes: callers that make many more visits to the place than other callers, and failed visits that callers
- * repeat. If most callers make many successive visits, all callers count. A place has at most one finding "calls".
+ * repeat. If most callers make many visits, all callers count. A place has at most one finding "calls".
  */
 void try_calls(search *s, uint32_t number)
 {
