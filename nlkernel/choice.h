@@ -19,7 +19,7 @@ typedef struct event_names {
     size_t count;
 } event_names;
 
-/* Reads the names of all events of this kernel. Returns false and sets the error on failure. */
+/* Reads the names of all events that this kernel can enable. Returns false and sets the error on failure. */
 bool event_names_read(event_names *names, const tracing *t);
 void event_names_free(event_names *names);
 

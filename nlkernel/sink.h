@@ -34,8 +34,8 @@ typedef struct sink {
     nl_block_identity own_id;
 } sink;
 
-/* Opens a file, or standard output if path is "-". NL_FORMAT_UNKNOWN selects nlb if the name ends in .nlb;
- * otherwise, it selects ULM. Returns false and sets the error on failure. */
+/* Opens a file, or standard output if path is "-". NL_FORMAT_UNKNOWN selects the format that the suffix of the name
+ * implies, such as .nlb, or ULM. Returns false and sets the error on failure. */
 bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level);
 
 /* Opens a log of libnetlogger, like nl_open. NULL selects $NETLOGGER_DEST. Returns false and sets the error on failure.
@@ -67,9 +67,9 @@ void sink_put_own(sink *s, const nl_record *record);
 void sink_flush(sink *s);
 
 /*
- * Converts the records to text if the destination is a text file. Returns false and sets the error if writing,
- * converting or closing failed. The records in `refused` are no failure. If the conversion fails, the binary file
- * remains, and the error names it.
+ * Writes the records that the rules still hold, and closes the sink. If the destination is a text file, converts the
+ * records to text. Returns false and sets the error if writing, converting or closing failed. The records in `refused`
+ * are no failure. If the conversion fails, the binary file remains, and the error names it.
  */
 bool sink_close(sink *s);
 

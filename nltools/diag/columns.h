@@ -50,7 +50,8 @@ void columns_free(columns *c);
 /* Excludes fields with these names from the columns. The list is NULL-terminated. */
 void columns_exclude(columns *c, const char *const *names);
 
-/* Converts a field to a value, and adds the field's column if necessary. Returns false if the field has no column. */
+/* Converts a field to a value, and adds the field's column if necessary. Returns false if the field has no column, or
+ * if the column is closed. */
 bool columns_read(columns *c, const nl_field *field, column_value *value);
 
 /* Adds a column and returns it. Returns NULL if there are too many columns. The column has values only for requests. */

@@ -14,7 +14,7 @@ typedef struct schema_bench_options {
 /*
  * Writes a C program that logs each event with typical values, compiles it with $CC (default cc), runs it and appends a
  * table to `out`. The table contains the nanoseconds per event in the best of five rounds, with /dev/null as the log,
- * and the bytes per event in ULM. Returns false on failure.
+ * and the bytes per event in ULM. Returns false and sets the error on failure.
  */
 bool schema_bench(const schema *s, const schema_bench_options *how, GString *out);
 

@@ -13,8 +13,9 @@
 #include "connections/connection_causes.h"
 
 /*
- * Writes the records of all results (connection_result *) to a file, in blocks if its name ends in .nlb, otherwise as
- * text. The records of one connection are in order of time. Returns false and sets the error on failure.
+ * Writes the records of all results (connection_result *) to a file, in the format that the suffix of the file's name
+ * implies, such as .nlb, or in ULM. The records of one connection are in order of time. Returns false and sets the
+ * error on failure.
  */
 bool connection_records_write(const GPtrArray *results, int64_t slice_ns, const char *file);
 

@@ -18,7 +18,7 @@ void connection_results_sort(GPtrArray *results, connections_sort sort);
 
 /*
  * Returns the sorted rows (connections_row *). If `by` is NULL, each result is a row. Freeing the array frees its rows;
- * the texts belong to the results.
+ * the texts in `sum` belong to the results.
  */
 GPtrArray *connection_rows_new(const GPtrArray *results, const char *by, connections_sort sort);
 

@@ -19,7 +19,7 @@ typedef struct connections_options {
 /* Returns whether connections can be grouped by this name. */
 bool connections_can_group(const char *by);
 
-/* Reads the files and prints the report. Returns a program_status. */
+/* Reads the files, or standard input if `count` is 0, and prints the report. Returns a program_status. */
 int connections_report(const connections_options *options, subject_options *subject, char **files, int count);
 
 #endif

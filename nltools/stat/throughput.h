@@ -10,7 +10,7 @@ typedef struct throughput {
     const char *field;
     series series;
     double total;
-    uint64_t records;  /* number of records with the field */
+    uint64_t records;  /* number of records whose field is a number */
     uint64_t unusable; /* number of records whose field is not a number */
     int64_t from_ns, to_ns;
 } throughput;

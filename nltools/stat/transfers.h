@@ -28,7 +28,7 @@ size_t transfers_count(const transfers *t);
 
 /*
  * transfers_print prints a table. transfers_json returns JSON, which the caller frees with json_object_put.
- * `interval_ns` is the length of intervals; if it is 0, the functions choose a length.
+ * `interval_ns` is the length of intervals; if it is 0 or too short, the functions choose a length.
  */
 void transfers_print(transfers *t, int64_t interval_ns);
 json_object *transfers_json(transfers *t, int64_t interval_ns);
@@ -42,7 +42,8 @@ typedef struct transfers_interval {
 
 /*
  * Returns the throughput over time, which the caller frees with g_free. Sets *count to the number of intervals. If
- * *interval_ns is 0, sets it to a suitable length. There must be at least one transfer.
+ * *interval_ns is 0, or would result in too many intervals, sets it to a suitable length. There must be at least one
+ * transfer.
  */
 transfers_interval *transfers_over_time(transfers *t, int64_t *interval_ns, size_t *count);
 
