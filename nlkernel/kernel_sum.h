@@ -26,7 +26,6 @@ bool kernel_sums_needed(const rules_file *file);
  * lacks a right. */
 kernel_sums *kernel_sums_start(const rules_file *file, const char *tracefs);
 
-/* Stops summing. */
 void kernel_sums_stop(kernel_sums *k);
 
 /* Passes each sum, as a record, to `take`. The record is valid only during the call. */

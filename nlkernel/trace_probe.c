@@ -26,7 +26,6 @@ struct probe {
 
 /* ---- processes ---- */
 
-/* A process that /proc lists. */
 typedef struct listed_process {
     int pid, parent;
     bool chosen;

@@ -427,7 +427,6 @@ static __always_inline __u32 capture(struct trace_event *e, struct piece p, stru
     return e->captured;
 }
 
-/* Sets the members that all events have. */
 static __always_inline void begin_event(struct trace_event *e, __u8 kind, struct thread *thread)
 {
     __u64 ids = bpf_get_current_pid_tgid();

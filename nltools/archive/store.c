@@ -60,7 +60,6 @@ static const store_kind *kind_of(const char *name)
     return server ? &postgres_store : &sqlite_store;
 }
 
-/* Creates the tables. */
 static nl_status make_tables(store *s)
 {
     nl_buffer sql = {0};

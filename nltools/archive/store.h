@@ -39,7 +39,6 @@ typedef struct store_kind {
     /* Opens the archive at `where`, a file name or URL. Returns NULL and sets the error on failure. */
     store *(*open)(const char *where, store_purpose purpose);
     void (*close)(store *s);
-    /* Begins a transaction. */
     nl_status (*begin)(store *s);
     nl_status (*put)(store *s, const row *r, int64_t source);
     nl_status (*end_put)(store *s); /* ends a series of puts; required before other statements */

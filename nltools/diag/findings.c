@@ -85,7 +85,6 @@ void finding_add_rival(finding *x, finding *rival)
     g_ptr_array_add(x->rivals, rival);
 }
 
-/* Removes the rivals of a place from the search. */
 static void drop_rivals(search *s, uint32_t place)
 {
     for (guint i = s->rivals->len; i-- > 0;)

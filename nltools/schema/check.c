@@ -120,7 +120,6 @@ static void found(const subject *s, kind k, const char *format, ...)
     g_ptr_array_add(c->findings[k], f);
 }
 
-/* Counts an invalid value of a field. */
 static void found_value(const subject *s, kind k, const schema_field *f, nl_string text)
 {
     if (s->check->counts[k] >= SHOWN) {

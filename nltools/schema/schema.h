@@ -78,7 +78,6 @@ typedef struct schema {
     GPtrArray *events; /* schema_event * */
 } schema;
 
-/* A mistake in a schema file. */
 typedef struct schema_mistake {
     unsigned line; /* line number from 1; 0: no line */
     char *text;

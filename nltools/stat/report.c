@@ -108,7 +108,6 @@ static void print_row(const report_subject *r, tally_row *row, int width, bool p
     g_free(name);
 }
 
-/* Prints the requests of each group. */
 static void print_groups(const report_subject *r)
 {
     const GPtrArray *groups = r->tally->groups;
