@@ -805,7 +805,7 @@ connection *connection_new(evutil_socket_t fd, const listener *at, const struct 
     c->channel.fd = fd;
     c->at = at;
     c->ready = tls == NULL;
-    c->charged -= tls != NULL ? TLS_WORK : 0; /* modulo 2^64 */
+    c->charged -= tls != NULL ? TLS_WORK : 0; /* modulo 2^64; the first charge includes it */
     c->opened_ns = nl_monotonic_ns();
     if (tls != NULL && !nl_channel_secure(&c->channel, tls, NULL))
         nl_memory_failed();

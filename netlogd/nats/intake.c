@@ -27,8 +27,7 @@ enum {
     HERE_MAX = 3 * ASK_FOR, /* maximum number of a shard's messages that are held or requested */
     REQUESTS = 2,           /* maximum number of open requests for a shard */
     REQUEST_S = 5,          /* lifetime of a request */
-    REQUEST_LATE_MS = 1500, /* time after the lifetime of a request after which netlogd no longer waits for a server's
-                               report of its end */
+    REQUEST_LATE_MS = 1500, /* after a request's lifetime, maximum time to wait for the server's report of its end */
     PENDING_MAX = 4096,     /* maximum number of unacknowledged messages of a shard */
     OTHERS_MS = 300,        /* time to wait for replies of other readers */
     RETRY_MS = 1000,

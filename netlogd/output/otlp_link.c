@@ -93,7 +93,7 @@ nl_status otlp_link_send(otlp_link *l, bool spans, nl_string request, otlp_reply
         if (status == NL_OK)
             return NL_OK;
         otlp_link_disconnect(l);
-        if (failed || !again) /* if neither is true, the receiver may have closed the idle connection, so try again */
+        if (failed || !again) /* otherwise, the receiver may have closed the idle connection; try again */
             return NL_FAILED;
     }
 }

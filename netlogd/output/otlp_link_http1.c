@@ -115,7 +115,7 @@ static nl_status http1_read_chunks(otlp_link *l, nl_buffer *in, const http1_resp
                 return NL_FAILED;
         size_t chunk = strtoul(in->data + at, NULL, 16), begin = (size_t)(end + 2 - in->data);
         if (chunk > RESPONSE_MAX)
-            chunk = RESPONSE_MAX + 1; /* http1_read fails */
+            chunk = RESPONSE_MAX + 1; /* makes http1_read fail */
         while (in->size < begin + chunk + 2)
             if (http1_read(l, in) != NL_OK)
                 return NL_FAILED;

@@ -99,7 +99,7 @@ static void meet_killed(void *user, const nl_stream_state *state)
             other = (nl_stream_state){.latest_ns = state->latest_ns};
             memcpy(other.stream, state->stream, sizeof other.stream);
         }
-        nl_buffer free_one = before; /* the other buffer may contain the gaps of joint */
+        nl_buffer free_one = before; /* `joint` may point to the gaps in the other buffer */
         before = gaps;
         gaps = free_one;
         joint = intersect(&joint, &other, &gaps);

@@ -15,7 +15,7 @@
 
 #include "sensors/tcp_state.skel.h"
 
-enum { READ_SIZE = 64 << 10 /* the kernel collects 32 KiB */ };
+enum { READ_SIZE = 64 << 10 /* twice the size of the kernel's buffer */ };
 
 struct socket_states {
     struct tcp_state_bpf *program;
