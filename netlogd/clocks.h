@@ -15,7 +15,7 @@
 
 #include "request.h"
 
-/* Starts with an empty table. `log` may be NULL. It must outlive the module. */
+/* Starts with an empty table. `log` may be NULL, and must outlive the module. */
 void clocks_start(nl_log *log);
 
 /*

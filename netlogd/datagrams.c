@@ -33,7 +33,7 @@ enum {
     WORK_FREE = 1000000,    /* units of work that every datagram may cause */
     WORK_PER_BYTE = 100,    /* additional units of work that a datagram may cause for each of its bytes */
     FAIR_PER_BYTE = 30,     /* units of work per byte; further work is subtracted from the sender's allowance */
-    EXCESS_RATE = 50000000, /* units of work per second by which this allowance grows; also its maximum */
+    EXCESS_RATE = 50000000, /* units per second by which the allowance for further work grows; also its maximum */
 };
 
 /* A sender of datagrams, identified by its address. */

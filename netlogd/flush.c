@@ -20,7 +20,7 @@ enum {
     REPORT_SECONDS = 10,    /* minimum time between two reports of a pause */
     LATE_MS = 10,           /* interval between checks whether records have waited too long */
     LATE_NS = 2000000,      /* maximum time that records wait while clients keep sending bytes */
-    LATE_MAX_NS = 50000000, /* upper limit of this time, which grows while flushes take long */
+    LATE_MAX_NS = 50000000, /* upper limit of the waiting time, which exceeds LATE_NS while flushes take long */
     FLUSH_SHARE = 5,        /* flushes may use at most 1/FLUSH_SHARE of the time */
 };
 

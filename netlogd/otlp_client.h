@@ -15,7 +15,7 @@
 /* Makes a client from fd, which the listener `at` accepted. Takes ownership of fd. */
 void otlp_client_new(int fd, const listener *at, const struct sockaddr *peer);
 
-/* Responds to all requests whose records are settled. */
+/* Called after the outputs have settled all records. Saves the known spans, and responds to the waiting requests. */
 void otlp_clients_settled(void);
 
 /* Closes the clients that have exceeded a time limit. `now_ns` is nl_monotonic_ns. Called every second. */

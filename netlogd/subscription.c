@@ -774,9 +774,9 @@ static bool is_limited(const subscription *s)
 }
 
 /*
- * If the number of subscriptions is at its maximum, returns the subscription to end in favour of a new subscription of
- * r, or NULL. The function considers the address with the most subscriptions, if that address has at least two more
- * than the address of r. It returns the subscription of that address that has received nothing for the longest time.
+ * Returns the subscription to end when a new subscription of r would exceed the maximum, or NULL. Considers the address
+ * with the most subscriptions, if that address has at least two more than the address of r. Returns the subscription of
+ * that address that has received nothing for the longest time.
  */
 static subscription *find_displaced(const request *r)
 {

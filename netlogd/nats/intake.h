@@ -59,7 +59,7 @@ void nats_intake_acknowledge(nats_intake *intake);
 
 void nats_intake_describe(nats_intake *intake, nats_intake_state *state);
 
-/* Sends the acknowledgements to the servers, releases other messages, and frees the intake, which may be NULL. */
+/* Sends the pending acknowledgements, returns the other messages to NATS, and frees `intake`, which may be NULL. */
 void nats_intake_close(nats_intake *intake);
 
 #endif

@@ -131,8 +131,8 @@ nl_status output_flush(output *out);
 nl_status output_settle(output *out);
 
 /*
- * Returns whether a numbered file has reached its maximum size and has records for which its journal has no entry. The
- * caller must settle the output as soon as no block is partly stored.
+ * Returns whether a numbered file has reached its maximum size and has records for which its journal has no entry.
+ * Returns false while the output is blocked. The caller must settle the output as soon as no block is partly stored.
  */
 bool output_is_full(const output *out);
 

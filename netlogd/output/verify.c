@@ -330,7 +330,7 @@ static void check_directory(check *c, const char *path)
     free(files);
 }
 
-/* Returns whether the seals prove all bytes. */
+/* Checks the seals of all directories. Returns false if verify_seals returns false for one of them. */
 static bool check_seals(char **paths, int count, const verify_options *options)
 {
     seal_key key;

@@ -89,7 +89,10 @@ struct active {
  */
 active *active_get(agent *a, const char *spec);
 
-/* Sets *found to the sensor, or NULL if it has not run. Returns false if the specification is invalid. */
+/*
+ * Sets *found to the sensor, or NULL if it has not run. Returns false and sets the error if no definition accepts the
+ * specification.
+ */
 bool active_find(const agent *a, const char *spec, active **found);
 
 /* Starts or stops the sensor, or changes its interval, as its subscriptions and the Start operation require. */

@@ -471,7 +471,10 @@ static void do_start(call *c)
     soap_put(&c->reply.out, "sensor", s->spec->text);
 }
 
-/* Returns whether the `sensor` argument is valid. Sets *s to the sensor, or to NULL if the sensor has not run. */
+/*
+ * Returns whether the client has the right and the `sensor` argument is valid; otherwise, marks the call as failed.
+ * Sets *s to the sensor, or to NULL if the sensor has not run.
+ */
 static bool find_sensor(call *c, unsigned right, const char *problem, active **s)
 {
     const char *sensor = service_required(c, "sensor");
