@@ -228,7 +228,10 @@ static bool has_index(const char *path)
     return there;
 }
 
-/* Checks and repairs the time index of a file. Returns false if the index is damaged. */
+/*
+ * Checks the indexes of a file. Returns false if they were damaged. With --repair, rebuilds them unless another process
+ * writes the file (`mine` is false). `repaired` is true if the file itself was repaired.
+ */
 static bool check_index(check *c, const char *path, bool repaired, bool mine)
 {
     file_index_state state = FILE_INDEX_NONE;
