@@ -26,13 +26,12 @@ enum {
     TICK_MS = 200,
     SCAN_NS = 1000000000, /* interval between searches for new files */
     READ_SIZE = 256 << 10,
-    IDLE_S = 1, /* a file that has not grown for this time has no continuation of its last line */
-    COPY_S =
-        5, /* a file with the content of a followed file counts as an unfinished copy for this time after a change */
+    IDLE_S = 1, /* the last line of a file that has not grown for this time has no continuation */
+    COPY_S = 5, /* a file with the content of a followed file may be an unfinished copy for this time after a change */
     DAMAGED_S = 60,     /* an incomplete compressed file is read again for this time after a change */
-    MISSING_S = 5,      /* netlogd searches for missing content for this time; its file may be renamed or packed now */
-    REMOVED_S = 5,      /* a removed file is read for this time after it has grown */
-    RENAMED_S = 600,    /* a file whose path belongs to a new file is read for this time after it has grown */
+    MISSING_S = 5,      /* netlogd searches for missing content for this time; a rename may be in progress */
+    REMOVED_S = 5,      /* a removed file is read for this time after it last grew */
+    RENAMED_S = 600,    /* a file that is no longer at its path is read for this time after it last grew */
     FINISHED_MAX = 256, /* maximum number of remembered finished files whose paths match no pattern */
     COMPARED_SIZE = 64 << 10,
     DIRECTORY_MAX = 10000, /* maximum number of files that are examined in a search for a copy */
@@ -43,13 +42,13 @@ typedef struct followed {
     file_state state;
     file_content *content; /* NULL: closed */
     file_reader *reader;   /* NULL: the format is unknown */
-    int64_t grown_ns;      /* time at which the file last grew */
-    struct timespec seen;  /* of a finished file: the time of the change at which its content was last compared */
-    uint64_t first;        /* hash of the first bytes when the file was found, until netlogd has a place */
+    int64_t grown_ns;      /* time at which netlogd last read a piece, or began to follow the file */
+    struct timespec seen;  /* of a finished file: the file's modification time when its content was last compared */
+    uint64_t first;        /* hash of the first bytes when the file was found; used until netlogd has a place */
     size_t first_size;     /* at most FILE_MARK_SIZE; 0: not known */
     int64_t missing_ns;    /* time since which netlogd does not find the content; 0: found */
     bool lost;             /* missing content was reported */
-    uint64_t scan;         /* number of the latest search in which its path matched a pattern */
+    uint64_t scan;         /* number of the latest search in which the file's path matched a pattern */
     bool unreadable;       /* a failure to open the file was reported */
     uint64_t records;
 } followed;
@@ -61,7 +60,7 @@ static struct {
     unsigned latest_id;
     uint64_t next;      /* number of the next record */
     uint64_t records;   /* number of records since the start */
-    file_piece *pieces; /* pieces to be read again after a kill; NULL: none */
+    file_piece *pieces; /* pieces in the log at the start; those from piece_at on must be read again */
     size_t piece_count, piece_at;
     int64_t awaited_ns; /* time at which the content of a piece was first missing; 0: never */
     int64_t scanned_ns;
@@ -144,7 +143,10 @@ static bool is_inode(const followed *f, const struct stat *status)
     return f->state.device == status->st_dev && f->state.inode == status->st_ino;
 }
 
-/* Writes the state of a file to the log. A failure also delays the pieces, because they need the log. */
+/*
+ * Writes the state of a file to the log. Reports a failure once. Callers may ignore the failure, because netlogd also
+ * reads no pieces until it can write to the log.
+ */
 static bool note_file(const followed *f)
 {
     bool good = position_log_add_file(inputs.log, &f->state) == NL_OK;
@@ -203,8 +205,8 @@ static file_content *open_at_path(const followed *f)
 }
 
 /*
- * Returns whether netlogd reads the file with this status as another file than f. The other file is open, so that no
- * new file can have its inode.
+ * Returns whether netlogd reads the file with this status as another file than f. The other file must be open, because
+ * a new file may have the inode of a closed file.
  */
 static bool is_read_as_another(const followed *f, const struct stat *status)
 {
@@ -226,7 +228,7 @@ typedef struct match {
     file_content *content;
     char *path;
     struct stat status;
-    bool same; /* it has the inode of the file; otherwise, it is a copy */
+    bool same; /* the match has the inode of the followed file; otherwise, it is a copy */
 } match;
 
 /*
@@ -243,7 +245,7 @@ static bool is_better(const match *a, const match *b)
     return a->status.st_mtim.tv_sec > b->status.st_mtim.tv_sec;
 }
 
-/* Compares the file at m->path, and takes ownership of the path. */
+/* Replaces the best match if the file at m->path is a better one. Takes ownership of the path. */
 static void compare_match(const followed *f, match *m, match *best)
 {
     m->content = open_matching(f, m->path, &m->status);
@@ -259,8 +261,8 @@ static void compare_match(const followed *f, match *m, match *best)
 }
 
 /*
- * Searches the directory of f for its content: the file with its inode, otherwise a copy, otherwise a compressed copy.
- * Opens the content if it is found. May miss a file that is renamed during the search.
+ * Searches the directory of f for the best match, and opens it as the content of f. May miss a file that is renamed
+ * during the search.
  */
 static void search_directory(followed *f)
 {
@@ -282,7 +284,7 @@ static void search_directory(followed *f)
     note_file(f);
 }
 
-/* Reports missing content once. */
+/* Reports once that the content is missing, unless netlogd had read none of it. */
 static void report_missing(followed *f)
 {
     if (f->state.place.offset == 0 || f->lost)
@@ -293,7 +295,10 @@ static void report_missing(followed *f)
              f->state.place.offset);
 }
 
-/* Opens the content of f. Returns false if netlogd does not find it. Searches for missing content once per SCAN_NS. */
+/*
+ * Opens the content of f. Returns false if netlogd does not find it. Searches the directory when the content is first
+ * missing, and then only in ticks that also search for new files.
+ */
 static bool open_followed(followed *f, int64_t now_ns)
 {
     f->content = open_at_path(f);
@@ -308,7 +313,10 @@ static bool open_followed(followed *f, int64_t now_ns)
     return true;
 }
 
-/* Returns whether the file exists but cannot be opened, for example because of its permissions. Reports it once. */
+/*
+ * Returns whether the file exists but cannot be opened, for example because of its permissions. Reports the failure
+ * once.
+ */
 static bool is_unreadable(followed *f)
 {
     struct stat status;
@@ -396,7 +404,10 @@ static ssize_t read_next(followed *f, size_t size, piece_result *result)
     return got - (ssize_t)before;
 }
 
-/* Logs and puts the first `whole` bytes after the place. If `again` is not NULL, the bytes were logged before. */
+/*
+ * Logs the first `whole` bytes after the place as a piece, and puts its records. If `again` is not NULL, the piece is
+ * in the log already.
+ */
 static piece_result put_piece(followed *f, size_t whole, const file_piece *again)
 {
     uint64_t from = f->state.place.offset;
@@ -453,8 +464,8 @@ static piece_result read_piece(followed *f)
 }
 
 /*
- * Reads a piece again, and puts it. Recognises the content by the end of the piece: every content has the beginning of
- * a file, so the place before the first piece would also accept the content that replaced the file.
+ * Reads a piece again, and puts it. Recognises the content by the place after the piece, because every content matches
+ * the place before the first piece (offset 0).
  */
 static piece_result read_same_piece(followed *f, const file_piece *piece, int64_t now_ns)
 {
@@ -479,7 +490,7 @@ static piece_result read_same_piece(followed *f, const file_piece *piece, int64_
 
 /*
  * Reads a piece again that netlogd had read before it was killed. Returns false if the content is missing now, but may
- * be found later. netlogd then calls the function again, because the pieces must be put in order.
+ * be found later. The caller then tries again, because the pieces must be put in order.
  */
 static bool read_again(const file_piece *piece, int64_t now_ns)
 {
@@ -520,7 +531,7 @@ static void follow_replaced(followed *f, int64_t now_ns)
         note_file(f);
 }
 
-/* Returns whether a file that has no more records will not grow any more. */
+/* Returns whether netlogd no longer expects f to grow. netlogd must have read all whole records of f. */
 static bool is_over(const followed *f, const struct stat *status, int64_t now_ns)
 {
     struct stat at_path;
@@ -579,7 +590,7 @@ static bool follow_file(followed *f, int64_t now_ns)
 
 /* ---- new files ---- */
 
-/* Returns whether netlogd writes to the file. */
+/* Returns whether the file with this status is at the path of an output. */
 static bool is_output(const struct stat *status)
 {
     struct stat own;
@@ -606,8 +617,8 @@ static bool has_end(file_content *of, file_content *c)
 
 /*
  * Returns whether the first bytes of two contents are equal. Compares at most COMPARED_SIZE bytes, and no more than the
- * shorter content has. Sets *contained to whether `of` then also contains the rest of c. A compressed file does not
- * grow, so its first bytes suffice.
+ * shorter content has. Sets *contained to whether `of` seems to contain all of c. If c is longer than COMPARED_SIZE,
+ * compares its last bytes too, unless c is compressed: then the first bytes suffice, because c does not grow.
  */
 static bool is_same_beginning(file_content *c, file_content *of, bool *contained)
 {
@@ -633,10 +644,12 @@ typedef struct candidate {
 } candidate;
 
 /*
- * Returns whether the candidate may be a copy of f. Such a copy contains only bytes of f, because f does not become
- * shorter until the copy is complete. A copy in progress has changed recently. The path of a copy that waits for the
- * truncation of f begins with the path of f; unrelated files may also have the same content. If the content of f no
- * longer exists, its copy is complete and has the place of f.
+ * Returns whether the candidate may be a copy of f. Sets c->like to f if the candidate is not a copy, but begins like
+ * f.
+ *
+ * Until f is truncated, f contains all bytes of its copy. The candidate counts as a copy if all its bytes are in f, and
+ * if it changed recently (the copy may be incomplete) or its path begins with the path of f (the copy waits for the
+ * truncation of f). After the truncation, the copy is complete and has the place of f.
  */
 static bool may_be_copy(candidate *c, followed *f)
 {
@@ -658,7 +671,7 @@ static bool may_be_copy(candidate *c, followed *f)
     return copy;
 }
 
-/* Returns whether no byte of the content can be read yet, or a compressed file ends within the bytes to compare. */
+/* Returns whether the content is empty, or is compressed and incomplete within its first COMPARED_SIZE bytes. */
 static bool is_unfinished(file_content *c)
 {
     char *start = nl_memory_check(malloc(COMPARED_SIZE));
@@ -668,8 +681,8 @@ static bool is_unfinished(file_content *c)
 }
 
 /*
- * Continues f, which netlogd finished or does not find, with the candidate. If f is finished and still has its own
- * file, the candidate becomes another known file.
+ * Continues f, which is finished or missing, with the candidate. If f is finished and still has its own file, the
+ * candidate becomes another known file.
  */
 static void continue_with(const candidate *c, followed *f)
 {
@@ -697,8 +710,8 @@ static void continue_with(const candidate *c, followed *f)
 
 /*
  * Returns whether the candidate is a copy of a known file, or may be an incomplete copy, so that it must not be read
- * from its beginning now. If a known file was finished before its end, continues with the copy. Reports a file that is
- * not a copy, but begins like a known file, because its lines may be stored twice.
+ * from its beginning now. If the known file is finished or missing, continues with the copy. Reports a file that is not
+ * a copy, but begins like a known file, because its lines may be stored twice.
  */
 static bool is_copy(candidate *c)
 {
@@ -721,7 +734,8 @@ static bool is_copy(candidate *c)
 }
 
 /*
- * Returns whether f is the file with this status. A finished file may have grown, or a new file may have its inode.
+ * Returns whether f is the file with this status. If f is finished, compares the content, because a new file may have
+ * the inode of f. Follows f again if f has grown.
  */
 static bool is_known_file(followed *f, const char *path, const struct stat *status)
 {

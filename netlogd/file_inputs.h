@@ -6,8 +6,8 @@
  *
  * A file is recognised by its inode, and otherwise by hashes of its content (file_content.h). A file that was renamed
  * is read to its end. If a file was truncated, netlogd searches the directory for a copy, and reads the rest of the old
- * content from the copy. position_log.h describes why each record is stored exactly once although netlogd may be killed
- * at any moment.
+ * content from the copy. position_log.h describes how each record is stored exactly once, even if netlogd is killed at
+ * any moment.
  *
  * While the outputs cannot be written, netlogd does not read files. The module owns the list of files and the log of
  * positions. Only the server's thread may call this module.
@@ -17,7 +17,10 @@
 
 #include "request.h"
 
-/* Begins to follow the files in the settings. Ends the program if the log of positions cannot be used. */
+/*
+ * Begins to follow the files in the settings, if they name any. Ends the program if the log of positions cannot be
+ * used.
+ */
 void file_inputs_start(void);
 
 /* Called after the outputs have settled all records. */
@@ -28,7 +31,7 @@ void file_inputs_describe(request *r);
 
 typedef struct file_inputs_counts {
     uint64_t records; /* number of records read since netlogd was started */
-    uint64_t files;   /* number of files that are followed now */
+    uint64_t files;   /* number of known files, including finished files */
 } file_inputs_counts;
 
 file_inputs_counts file_inputs_count(void);

@@ -113,8 +113,8 @@ static void pass_packed(file_content *c, uint64_t size, bool keep)
 }
 
 /*
- * Keeps the bytes that it returns. netlogd reads a few bytes before each piece and the rest of the previous piece
- * again, and must not decompress the content from its start for them.
+ * Keeps the bytes that it returns. netlogd reads some of them again with the next piece, and must not decompress the
+ * content from its start for that.
  */
 static ssize_t read_packed(file_content *c, uint64_t offset, char *data, size_t size)
 {

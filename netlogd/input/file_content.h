@@ -1,7 +1,7 @@
 /*
  * The content of a log file, which may be compressed (gzip, zstd), and places in it. A place contains hashes of the
- * first bytes of the content and of the bytes before the place. These hashes identify the content under another name,
- * in a copy, and after compression.
+ * first bytes of the content and of the last bytes before the place. These hashes identify the content under another
+ * name, in a copy, and after compression.
  *
  * file_inputs.c calls this module. Only the server's thread may call it.
  */
@@ -16,7 +16,7 @@ enum { FILE_MARK_SIZE = 256 }; /* maximum number of bytes in each hash */
 
 typedef struct file_place {
     uint64_t offset; /* in the decompressed content */
-    uint64_t head;   /* hash of the first bytes; only of bytes before the offset */
+    uint64_t head;   /* hash of the first bytes, at most up to the offset */
     uint64_t tail;   /* hash of the last bytes before the offset */
 } file_place;
 
@@ -40,10 +40,11 @@ int file_content_descriptor(const file_content *c);
 bool file_content_is_packed(file_content *c);
 
 /*
- * Reads up to size bytes at an offset of the decompressed content. Returns their number, which is smaller only at the
- * end. Returns -1 after setting the error, for example if compressed content is incomplete. Decompresses the content
- * from its start only if the offset is before the offset of the previous read, and after the first FILE_MARK_SIZE
- * bytes.
+ * Reads up to size bytes at an offset of the decompressed content. Returns their number, which is smaller than `size`
+ * only at the end. Returns -1 after setting the error, for example if compressed content is incomplete.
+ *
+ * A read of compressed content at a smaller offset than the previous read decompresses the content from its start,
+ * unless all bytes to be read are among the first FILE_MARK_SIZE bytes.
  */
 ssize_t file_content_read(file_content *c, uint64_t offset, char *data, size_t size);
 

@@ -108,7 +108,7 @@ size_t file_reader_cut(const file_reader *r, const char *data, size_t size, bool
     return whole;
 }
 
-/* Adds a record with this text. */
+/* Adds a record with this text, unless the text is empty. */
 static void put_text(const file_reader *r, nl_string text, sink *s)
 {
     if (text.size > 0 && text.data[text.size - 1] == '\n')

@@ -4,7 +4,7 @@
  * MESSAGE, so that no line is lost. In a file in an unknown format, each line becomes such a record, and lines that
  * begin with a blank continue the previous line.
  *
- * file_inputs.c owns a file_reader for each file. The same bytes always give the same number of records. Only the
+ * file_inputs.c owns a file_reader for each file. The same bytes always become the same number of records. Only the
  * server's thread may call it.
  */
 #ifndef NETLOGD_INPUT_FILE_RECORDS_H
@@ -12,14 +12,14 @@
 
 #include "convert/convert.h"
 
-enum { FILE_HEAD_SIZE = 64 << 10 }; /* number of bytes that determine the format */
+enum { FILE_HEAD_SIZE = 64 << 10 }; /* maximum number of bytes that determine the format */
 
 typedef struct file_reader file_reader;
 
 /*
  * Makes a reader for a file with this name. `host` is the HOST of records without a host, and must outlive the reader.
  * `format` is a name from file_reader_format, or "?" to detect the format in `head`, the first bytes of the file.
- * Returns NULL after setting the error if the format is not supported.
+ * Returns NULL after setting the error if the file contains blocks, which file inputs do not read.
  */
 file_reader *file_reader_new(const char *path, const char *host, nl_fraction fraction, const char *format,
                              nl_string head);
@@ -28,11 +28,11 @@ void file_reader_free(file_reader *r); /* accepts NULL */
 /* Returns the name of the format, without blanks. */
 const char *file_reader_format(const file_reader *r);
 
-/* Returns the size of the header at the beginning of the file, which has no records. */
+/* Returns the size of the header at the beginning of the file. The header contains no records. */
 size_t file_reader_header_size(const file_reader *r);
 
 /*
- * Returns the size of the whole records in bytes that begin with a record. If `idle` is true, the file has not grown
+ * Returns the size in bytes of the whole records at the beginning of `data`. If `idle` is true, the file has not grown
  * recently, and its last line has no continuation.
  */
 size_t file_reader_cut(const file_reader *r, const char *data, size_t size, bool idle);

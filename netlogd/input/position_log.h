@@ -7,13 +7,16 @@
  * netlogd therefore knows which pieces are stored. It reads the other pieces again, at the same boundaries and with the
  * same numbers, so that an output that has some of their records skips these records.
  *
- * The log is text. A line is:
+ * The log is text. Its lines are:
  *   inputs 1 STREAM                                         the first line
  *   file ID DEVICE INODE STATE FORMAT OFFSET HEAD TAIL PATH
  *   piece ID FIRST COUNT FROM OFFSET HEAD TAIL              records [FIRST, FIRST + COUNT) are the bytes [FROM, OFFSET)
- *   stored NEXT the outputs have stored all records before NEXT STATE is the sum of 1 (finished) and 2 (ending). A
- *   later line about a file replaces the earlier line. The pieces between the two lines change the place of the file.
- *   An incomplete last line is ignored. Only the server's thread may call these functions.
+ *   stored NEXT                                             the outputs have stored all records before NEXT
+ *
+ * STATE is the sum of 1 (finished) and 2 (ending). A later line about a file replaces all values of the earlier line
+ * except the place, which only pieces change. An incomplete last line is ignored.
+ *
+ * Only the server's thread may call these functions.
  */
 #ifndef NETLOGD_INPUT_POSITION_LOG_H
 #define NETLOGD_INPUT_POSITION_LOG_H
@@ -23,7 +26,7 @@
 typedef struct file_state {
     unsigned id;
     uint64_t device, inode;
-    bool finished;    /* all of the content was read, and is not expected to grow */
+    bool finished;    /* netlogd has read all of the content, or cannot read the rest */
     bool ending;      /* the content does not grow, and its last line may lack a newline */
     char format[24];  /* name of the format; "?" while it is unknown */
     file_place place; /* the records before it were put into the outputs */
@@ -54,7 +57,10 @@ void position_log_close(position_log *log); /* accepts NULL */
 
 const unsigned char *position_log_stream(const position_log *log);
 
-/* Append a line. Return NL_FAILED and append nothing if it cannot be written. */
+/*
+ * Append a line. Return NL_FAILED and append nothing if the line cannot be written. End the program if a part of the
+ * line was written and cannot be removed.
+ */
 nl_status position_log_add_file(position_log *log, const file_state *file);
 nl_status position_log_add_piece(position_log *log, const file_piece *piece);
 nl_status position_log_add_stored(position_log *log, uint64_t next);
@@ -63,8 +69,9 @@ nl_status position_log_add_stored(position_log *log, uint64_t next);
 bool position_log_is_large(const position_log *log);
 
 /*
- * Replaces all lines by the current state. Between the two calls, the caller adds all files. If the second function
- * returns NL_FAILED, the old lines remain.
+ * Replaces all lines by the current state. Between the two calls, the caller adds all files. If the first function
+ * returns NL_FAILED, do not call the second. The second also fails if a new line could not be written. After a failure,
+ * the old lines remain.
  */
 nl_status position_log_begin_replacement(position_log *log, uint64_t next);
 nl_status position_log_end_replacement(position_log *log);
