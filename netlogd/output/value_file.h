@@ -61,7 +61,7 @@ bool value_file_extend(value_file *v, bool all);
 /* Returns the end of the pieces that value_file_extend has read. */
 uint64_t value_file_covered(const value_file *v);
 
-/* Closes the index. Deletes it if the file has been deleted. NULL is allowed. */
+/* Closes the index. Deletes the index if the file was deleted, and NAME.new if it was not renamed. NULL is allowed. */
 void value_file_close(value_file *v);
 
 enum { VALUE_SEGMENT_SIZE = 64 << 20 /* bytes of the file that a whole segment describes */ };

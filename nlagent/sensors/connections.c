@@ -450,7 +450,7 @@ static void log_ends(measurement *m)
         log_end(m, &end, clock_ns);
 }
 
-/* Reads all connections with sock_diag. Returns false if this fails for IPv4 and IPv6. */
+/* Reads all connections with sock_diag. Returns false if this fails both for IPv4 and for IPv6. */
 static bool poll_connections(measurement *m)
 {
     connections_state *s = m->state;
