@@ -121,8 +121,7 @@ static void audit_read_line(builder *b, const text_lines *lines, sink *s)
         b->record->host = h.node;
     builder_add_text(b, (nl_string){serial, sizeof serial - 1}, h.serial, s);
     audit_read_fields(b, rest, false, s);
-    if (!builder_finish(b, false, s))
-        lines_malformed(lines, nl_error_message(), s);
+    lines_put(lines, b, s);
 }
 
 static void read_audit(importer *base, const char *data, size_t size, sink *s)

@@ -209,6 +209,17 @@ static bool builder_field_as_time(builder *b, const nl_field *field, int64_t *ti
     return read_time(b, field->string, time_ns);
 }
 
+/* Returns whether a field has this name, after invalid bytes of the name are replaced by "_". */
+static bool has_name(const nl_field *field, const char *name, size_t size)
+{
+    if (field->name.size != size)
+        return false;
+    for (size_t i = 0; i < size; i++)
+        if (field->name.data[i] != (nl_name_may_have(name[i], i) ? name[i] : '_'))
+            return false;
+    return true;
+}
+
 /*
  * Sets the record's time from the first field with this name that contains a time, and removes the field. Returns false
  * if there is no such field.
@@ -217,8 +228,7 @@ static bool take_time(builder *b, const char *name, size_t size)
 {
     for (size_t i = 0; i < b->count; i++) {
         const nl_field *field = &b->fields[i];
-        if (field->name.size != size || memcmp(field->name.data, name, size) != 0 ||
-            !builder_field_as_time(b, field, &b->record->time_ns))
+        if (!has_name(field, name, size) || !builder_field_as_time(b, field, &b->record->time_ns))
             continue;
         memmove(&b->fields[i], &b->fields[i + 1], (--b->count - i) * sizeof *b->fields);
         return true;
@@ -228,21 +238,16 @@ static bool take_time(builder *b, const char *name, size_t size)
 
 /*
  * Sets the record's time from the field that the user named. If the record also has a standard time, that becomes the
- * field ts. Returns false if the field is missing or is not a time.
+ * field ts. Returns false and sets the error if the field is missing or is not a time.
  */
 static bool take_named_time(builder *b, const char *name)
 {
-    enum { NAME_MAX_SIZE = 256 };
     static const char ts[] = "ts";
-    char valid[NAME_MAX_SIZE];
     const size_t size = strlen(name);
-    if (member_of((nl_string){name, size}) == MEMBER_TIME || size >= sizeof valid)
-        return (b->seen & 1u << MEMBER_TIME) != 0;
-    memcpy(valid, name, size);
-    nl_name_make_valid(valid, size);
-    if (!take_time(b, valid, size))
+    const bool is_standard = member_of((nl_string){name, size}) == MEMBER_TIME;
+    if (is_standard ? (b->seen & 1u << MEMBER_TIME) == 0 : !take_time(b, name, size))
         return nl_error_false(NL_ERROR_INVALID, "no field %s that contains a time", name);
-    if (b->time.data != NULL) {
+    if (!is_standard && b->time.data != NULL) {
         nl_field *field = builder_add_good_name(b, (nl_string){ts, sizeof ts - 1});
         field->type = NL_TYPE_STRING;
         field->string = b->time;
@@ -251,8 +256,8 @@ static bool take_named_time(builder *b, const char *name)
 }
 
 /*
- * Sets the time of a record without a standard time from the field time, timestamp or @timestamp. Returns false if none
- * of these fields contains a time.
+ * Sets the time of a record without a standard time from the field time, timestamp or @timestamp. Returns false and
+ * sets the error if none of these fields contains a time.
  */
 static bool take_usual_time(builder *b, sink *s)
 {
@@ -266,16 +271,27 @@ static bool take_usual_time(builder *b, sink *s)
     return true;
 }
 
-bool builder_finish(builder *b, bool typed, sink *s)
+bool builder_find_time(builder *b, sink *s)
 {
     const char *time_field = s->about != NULL ? s->about->time_field : NULL;
-    if (time_field != NULL ? !take_named_time(b, time_field)
-                           : (b->seen & 1u << MEMBER_TIME) == 0 && !take_usual_time(b, s))
-        return false;
+    if (time_field != NULL)
+        return take_named_time(b, time_field);
+    return (b->seen & 1u << MEMBER_TIME) != 0 || take_usual_time(b, s);
+}
+
+void builder_put(builder *b, bool typed, sink *s)
+{
     b->record->fields = b->fields;
     b->record->field_count = b->count;
     if (s->about != NULL && s->about->host != NULL && b->record->host.data == NULL)
         b->record->host = (nl_string){s->about->host, strlen(s->about->host)};
     sink_put(s, b->record, typed);
+}
+
+bool builder_finish(builder *b, bool typed, sink *s)
+{
+    if (!builder_find_time(b, s))
+        return false;
+    builder_put(b, typed, s);
     return true;
 }

@@ -67,11 +67,20 @@ void builder_add_text(builder *b, nl_string key, nl_string value, sink *s);
 nl_field *builder_add_key(builder *b, const builder_key *key, sink *s);
 
 /*
- * Passes the record to the sink. If import_about names the time field, that field is the time. Otherwise, the time is
- * the standard field, or the first valid field of time, timestamp and @timestamp, which is removed from the record. A
- * number is in seconds since 1970, or in milliseconds, microseconds or nanoseconds if it would otherwise be after the
- * year 5138. Returns false if the record has no time.
+ * Determines the time of the record, after its last field. If import_about names the time field, that field is the
+ * time. Otherwise, the time is the standard field, or the first valid field of time, timestamp and @timestamp, which is
+ * removed from the record. A number is in seconds since 1970, or in milliseconds, microseconds or nanoseconds if it
+ * would otherwise be after the year 5138. Returns false and sets the error if the record has no time.
  */
-bool builder_finish(builder *b, bool typed, sink *s);
+bool builder_find_time(builder *b, sink *s);
+
+/* Passes the record to the sink. Call builder_find_time first. */
+void builder_put(builder *b, bool typed, sink *s);
+
+/*
+ * Determines the time of the record and passes the record to the sink. Returns false and sets the error if the record
+ * has no time. The caller must then report the record as malformed.
+ */
+__attribute__((warn_unused_result)) bool builder_finish(builder *b, bool typed, sink *s);
 
 #endif

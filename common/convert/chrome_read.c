@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include "base/error.h"
 #include "convert/json_fields.h"
 
 #include <string.h>
@@ -207,7 +208,7 @@ static bool chrome_read_take_event(json_fields *f)
     } else if (!chrome_read_foreign(f, members)) {
         return false;
     }
-    return builder_finish(f->builder, true, f->s) || json_fail(&f->scan, "missing ts");
+    return builder_finish(f->builder, true, f->s) || json_fail(&f->scan, nl_error_message());
 }
 
 static void read_events(importer *base, const char *data, size_t size, sink *s)

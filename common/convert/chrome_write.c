@@ -136,10 +136,9 @@ static void chrome_put_request(void *user, const stream_request *r)
     chrome_writer *w = user;
     size_t *order = stream_request_order(r);
     chrome_span *at = g_new(chrome_span, r->span_count + 1);
-    bool whole;
     for (size_t i = 0; i < r->span_count; i++) {
         const stream_span *span = &r->spans[order[i]];
-        place *p = chrome_place_of(w, request_stream_span_record(w->requests, span, 0, &whole));
+        place *p = chrome_place_of(w, request_stream_span_record(w->requests, span, 0));
         at[order[i]] = (chrome_span){p->process, chrome_lane_of(w, p, span)};
     }
     for (size_t i = 0; i < r->span_count; i++) {
@@ -182,8 +181,10 @@ static void ignore_single(void *user, const nl_record *record)
 static void chrome_write_open(exporter *base)
 {
     chrome_writer *w = (chrome_writer *)base;
-    w->requests = request_stream_new(base->shared,
-                                     &(request_stream_user){chrome_put_request, ignore_single, chrome_put_counter, w});
+    w->requests = request_stream_new(base->shared, &(request_stream_user){.request = chrome_put_request,
+                                                                          .single = ignore_single,
+                                                                          .counter = chrome_put_counter,
+                                                                          .user = w});
     w->places = places_new();
     w->args_kind = &json_exporter;
     w->args = exporter_open(w->args_kind, NULL);

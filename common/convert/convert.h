@@ -19,7 +19,6 @@ typedef enum loss {
     LOSS_UNSIGNED, /* unsigned types of integers, which are written as signed */
     LOSS_EMPTY,    /* empty standard fields */
     LOSS_NAMES,    /* bytes of names that the format does not allow */
-    LOSS_SPELLING, /* spellings of levels */
     LOSS_FIELDS,   /* whole fields */
     LOSS_TIMES,    /* times before 1970, which are written as 0 */
     LOSS_RECORDS,  /* whole records */
@@ -89,10 +88,10 @@ void sink_report(sink *s, program_reading *reading, const char *name, uint64_t l
 /* Frees the buffers of a sink. */
 void sink_free(sink *s);
 
-/* Calls the sink's drain if many bytes have accumulated. */
+/* Calls the sink's drain if many bytes of records or reports have accumulated. */
 static inline void sink_drain(sink *s)
 {
-    if (s->drain != NULL && s->bytes.size >= 1 << 20)
+    if (s->drain != NULL && s->bytes.size + s->report_text.size >= 1 << 20)
         s->drain(s);
 }
 

@@ -237,6 +237,12 @@ static nl_level level_of(const bt_event_class *class)
     return (size_t)level < sizeof levels / sizeof levels[0] ? levels[level] : NL_DEBUG;
 }
 
+static void ctf_put_record(ctf_reader *r)
+{
+    if (!builder_finish(&r->builder, true, r->s))
+        sink_malformed(r->s, 0, 0, nl_error_message(), r->path, strlen(r->path));
+}
+
 static void set_host(ctf_reader *r, const bt_stream *stream)
 {
     const bt_value *host =
@@ -291,8 +297,7 @@ static void put_event(ctf_reader *r, const bt_message *message)
     add_members(r, top, bt_event_borrow_common_context_field_const(event), 0);
     add_members(r, top, bt_event_borrow_specific_context_field_const(event), 0);
     add_members(r, top, bt_event_borrow_payload_field_const(event), 0);
-    builder_finish(&r->builder, true, r->s);
-    sink_drain(r->s);
+    ctf_put_record(r);
 }
 
 static void put_loss(ctf_reader *r, const bt_message *message)
@@ -313,7 +318,7 @@ static void put_loss(ctf_reader *r, const bt_message *message)
         field->type = NL_TYPE_UINT;
         field->uint_value = count;
     }
-    builder_finish(&r->builder, true, r->s);
+    ctf_put_record(r);
 }
 
 /* ---- traces ---- */
@@ -343,6 +348,7 @@ static bt_graph_simple_sink_component_consume_func_status on_messages(bt_message
             put_loss(r, batch[i]);
         bt_message_put_ref(batch[i]);
     }
+    sink_drain(r->s);
     return r->s->stopped ? BT_GRAPH_SIMPLE_SINK_COMPONENT_CONSUME_FUNC_STATUS_END
                          : BT_GRAPH_SIMPLE_SINK_COMPONENT_CONSUME_FUNC_STATUS_OK;
 }

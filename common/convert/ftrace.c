@@ -185,7 +185,8 @@ static void begin_record(ftrace_reader *r, const char *event, nl_string prog, in
 }
 
 /* Reads "FUNCTION() {", "FUNCTION();" or "}" after the bar. */
-static void ftrace_read_graph(ftrace_reader *r, const trace_head *h, nl_string text, int64_t duration_ns, sink *s)
+static void ftrace_read_graph(ftrace_reader *r, const trace_head *h, nl_string text, int64_t duration_ns,
+                              const text_lines *lines, sink *s)
 {
     size_t indent = 0;
     while (indent < text.size && text.data[indent] == ' ')
@@ -220,7 +221,7 @@ static void ftrace_read_graph(ftrace_reader *r, const trace_head *h, nl_string t
     add_number(r, "DEPTH", (int64_t)depth, s);
     if (duration_ns >= 0)
         add_number(r, "DURATION.NS", duration_ns, s);
-    builder_finish(&r->builder, false, s);
+    lines_put(lines, &r->builder, s);
 }
 
 /* Reads the line " 0)   bash-12   =>  ls-13", which reports the thread that now runs on a CPU. */
@@ -257,10 +258,10 @@ static void ftrace_read_bare_time(nl_string *text, int64_t *time_ns)
  * Reads "[SECONDS |] CPU) [COMM-TID |] [FLAGS |] [DURATION us] | FUNCTION() {". Returns false if the text has another
  * form.
  */
-static bool ftrace_read_graph_line(ftrace_reader *r, nl_string line, sink *s)
+static bool ftrace_read_graph_line(ftrace_reader *r, const text_lines *lines, sink *s)
 {
     trace_head h = {.time_ns = r->last_ns}, task;
-    nl_string text = line;
+    nl_string text = lines->line;
     text_blanks(&text);
     ftrace_read_bare_time(&text, &h.time_ns);
     if (!text_digits(&text, &h.cpu) || !text_take(&text, ")"))
@@ -275,7 +276,8 @@ static bool ftrace_read_graph_line(ftrace_reader *r, nl_string line, sink *s)
         h.comm = task.comm;
         h.tid = task.tid;
     }
-    ftrace_read_graph(r, &h, (nl_string){bar + 1, (size_t)(text.data + text.size - (bar + 1))}, duration_of(before), s);
+    ftrace_read_graph(r, &h, (nl_string){bar + 1, (size_t)(text.data + text.size - (bar + 1))}, duration_of(before),
+                      lines, s);
     return true;
 }
 
@@ -285,7 +287,7 @@ static bool ftrace_read_graph_line(ftrace_reader *r, nl_string line, sink *s)
  * Reads "FUNCTION <-CALLER". trace-cmd prints "<--", and can print offsets after the names. Returns false if the text
  * has another form.
  */
-static bool ftrace_read_call(ftrace_reader *r, const trace_head *h, nl_string text, sink *s)
+static bool ftrace_read_call(ftrace_reader *r, const trace_head *h, nl_string text, const text_lines *lines, sink *s)
 {
     const char *arrow = text_find(text, " <-");
     if (arrow == NULL)
@@ -301,11 +303,12 @@ static bool ftrace_read_call(ftrace_reader *r, const trace_head *h, nl_string te
     ftrace_add_text(r, "TID", h->tid, s);
     ftrace_add_text(r, "FUNCTION", ftrace_read_name(&function), s);
     ftrace_add_text(r, "CALLER", ftrace_read_name(&caller), s);
-    builder_finish(&r->builder, false, s);
+    lines_put(lines, &r->builder, s);
     return true;
 }
 
-static void ftrace_take_event(ftrace_reader *r, const trace_head *h, nl_string event, nl_string text, sink *s)
+static void ftrace_take_event(ftrace_reader *r, const trace_head *h, nl_string event, nl_string text,
+                              const text_lines *lines, sink *s)
 {
     char *name = NULL;
     begin_record(r, "", h->comm, h->time_ns, 2 * text.size + event.size + (1 << 12), s);
@@ -317,7 +320,7 @@ static void ftrace_take_event(ftrace_reader *r, const trace_head *h, nl_string e
     text_blanks(&text);
     if (text.size > 0)
         kernel_text_fields(&r->builder, text, s);
-    builder_finish(&r->builder, false, s);
+    lines_put(lines, &r->builder, s);
 }
 
 /* Reads the call or event that follows the head of a line, and puts its record into the sink. */
@@ -333,11 +336,11 @@ static void ftrace_read_rest(ftrace_reader *r, const trace_head *h, const text_l
     const char *bar = is_graph ? text_find(said, "|") : NULL;
     if (bar != NULL)
         ftrace_read_graph(r, h, (nl_string){bar + 1, (size_t)(said.data + said.size - (bar + 1))},
-                          duration_of((nl_string){said.data, (size_t)(bar - said.data)}), s);
-    else if ((!is_event || text_is(event, "function")) && ftrace_read_call(r, h, said, s))
+                          duration_of((nl_string){said.data, (size_t)(bar - said.data)}), lines, s);
+    else if ((!is_event || text_is(event, "function")) && ftrace_read_call(r, h, said, lines, s))
         return;
     else if (is_event)
-        ftrace_take_event(r, h, event, said, s);
+        ftrace_take_event(r, h, event, said, lines, s);
     else
         lines_malformed(lines, "expected FUNCTION <-CALLER or EVENT:", s);
 }
@@ -361,7 +364,7 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
         trace_head h = {0};
         if (ftrace_read_head(lines.line, &h))
             ftrace_read_rest(r, &h, &lines, s);
-        else if (!is_decoration(lines.line) && !ftrace_read_graph_line(r, lines.line, s))
+        else if (!is_decoration(lines.line) && !ftrace_read_graph_line(r, &lines, s))
             lines_malformed(&lines, "expected COMM-TID [CPU] SECONDS: or CPU) |", s);
     }
 }

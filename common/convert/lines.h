@@ -2,7 +2,8 @@
 #ifndef NETLOGGER_CONVERT_LINES_H
 #define NETLOGGER_CONVERT_LINES_H
 
-#include "convert/convert.h"
+#include "base/error.h"
+#include "convert/builder.h"
 
 #include <string.h>
 
@@ -38,6 +39,13 @@ static inline bool lines_next(text_lines *l)
 static inline void lines_malformed(const text_lines *l, const char *reason, sink *s)
 {
     sink_malformed(s, l->number, l->offset, reason, l->line.data, l->line.size);
+}
+
+/* Passes the record of the latest line to the sink, or reports the line as malformed if the record has no time. */
+static inline void lines_put(const text_lines *l, builder *b, sink *s)
+{
+    if (!builder_finish(b, false, s))
+        lines_malformed(l, nl_error_message(), s);
 }
 
 /*

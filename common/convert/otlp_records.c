@@ -179,17 +179,22 @@ static size_t text_size(const builder *b)
     return size;
 }
 
-/* Passes the record to the sink, unless `checking` is true. Returns false if the item has an error. */
+/*
+ * Passes the record to the sink, unless `checking` is true. Returns false if the item has an error, or if the record
+ * has no time in the field that import_about names.
+ */
 static bool put_record(otlp_records *r)
 {
     if (r->in.error != NULL)
         return false;
+    if (!builder_find_time(&r->record, r->s))
+        return otlp_fail(&r->in, "a record has no field that contains a time and has the name of --time-field");
     if (r->checking)
         return true;
     r->text += text_size(&r->record);
     if (!has_text_left(r))
         return false;
-    builder_finish(&r->record, true, r->s);
+    builder_put(&r->record, true, r->s);
     return true;
 }
 

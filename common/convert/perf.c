@@ -232,6 +232,7 @@ static void begin_sample(perf_reader *r, const perf_head *h, sink *s)
 
 static void read_sample(perf_reader *r, perf_head *h, text_lines *lines, sink *s)
 {
+    const text_lines first = *lines;
     perf_frame f;
     begin_sample(r, h, s);
     if (perf_read_frame(h->rest, &f) && f.file.data != NULL)
@@ -239,7 +240,7 @@ static void read_sample(perf_reader *r, perf_head *h, text_lines *lines, sink *s
     else if (h->rest.size > 0)
         kernel_text_fields(&r->builder, h->rest, s);
     perf_read_chain(r, lines, s);
-    builder_finish(&r->builder, false, s);
+    lines_put(&first, &r->builder, s);
 }
 
 static void read_samples(importer *base, const char *data, size_t size, sink *s)

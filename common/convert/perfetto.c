@@ -185,12 +185,8 @@ static void put_fields(perfetto_writer *w, const nl_record *record)
 /* Writes the fields of one record of a request. */
 static void put_fields_of(perfetto_writer *w, size_t number)
 {
-    bool whole;
-    if (number == STREAM_NONE)
-        return;
-    put_fields(w, request_stream_record(w->requests, number, 0, &whole));
-    if (!whole)
-        sink_lose(w->s, LOSS_FIELDS);
+    if (number != STREAM_NONE)
+        put_fields(w, request_stream_record(w->requests, number, 0));
 }
 
 static void put_instant(void *user, const nl_record *record)
@@ -207,8 +203,7 @@ static void put_instant(void *user, const nl_record *record)
 
 static uint64_t perfetto_lane_of(perfetto_writer *w, const stream_span *span)
 {
-    bool whole;
-    place *p = perfetto_place_of(w, request_stream_span_record(w->requests, span, 0, &whole));
+    place *p = perfetto_place_of(w, request_stream_span_record(w->requests, span, 0));
     lane *l = place_find_lane(p, span->begin_ns, span->end_ns);
     if (l->track == 0) {
         char *name = g_strdup_printf("requests %u", p->lanes->len);
@@ -301,10 +296,8 @@ static void perfetto_put_request(void *user, const stream_request *r)
     g_free(flows.first_child);
     g_free(flows.next_child);
     for (size_t i = 0; i < r->span_count; i++)
-        for (size_t k = 0; k < r->spans[i].point_count; k++) {
-            bool whole;
-            put_instant(w, request_stream_record(w->requests, r->points[r->spans[i].first_point + k], 0, &whole));
-        }
+        for (size_t k = 0; k < r->spans[i].point_count; k++)
+            put_instant(w, request_stream_record(w->requests, r->points[r->spans[i].first_point + k], 0));
     w->flow_count += r->span_count;
     g_free(order);
     g_free(lanes);
@@ -349,11 +342,20 @@ static void perfetto_begin(exporter *base, sink *s)
 
 /* ---- the exporter ---- */
 
+static void perfetto_lose_fields(void *user, size_t count)
+{
+    const perfetto_writer *w = user;
+    w->s->losses[LOSS_FIELDS] += count;
+}
+
 static void perfetto_open(exporter *base)
 {
     perfetto_writer *w = (perfetto_writer *)base;
-    w->requests = request_stream_new(
-        base->shared, &(request_stream_user){perfetto_put_request, put_instant, perfetto_put_counter, w});
+    w->requests = request_stream_new(base->shared, &(request_stream_user){.request = perfetto_put_request,
+                                                                          .single = put_instant,
+                                                                          .counter = perfetto_put_counter,
+                                                                          .lose = perfetto_lose_fields,
+                                                                          .user = w});
     w->places = places_new();
     w->counters = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }

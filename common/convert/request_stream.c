@@ -10,7 +10,12 @@
 
 enum {
     MEMORY_MAX = 256 << 20,
-    OPEN_SPANS_MAX = 64 /* maximum number of open spans to search for the span of a point */
+    OPEN_SPANS_MAX = 64, /* maximum number of open spans to search for the span of a point */
+    /* for records larger than ASSEMBLER_PAYLOAD_MAX: maximum sizes in bytes, and maximum number of fields */
+    BRIEF_MEMBER_SIZE = 8 << 10,
+    BRIEF_FIELDS_SIZE = 24 << 10,
+    BRIEF_FIELDS_MAX = 256,
+    FIELD_EXTRA_SIZE = 16, /* bound of the size of a packed field without its name and its text */
 };
 
 /* Collects the requests of one lifeline. */
@@ -212,30 +217,68 @@ static void take_request(void *user, const request_graph *g, const char *name, u
     s->graph = NULL;
 }
 
-const nl_record *request_stream_record(request_stream *s, size_t number, int slot, bool *whole)
+const nl_record *request_stream_record(request_stream *s, size_t number, int slot)
 {
     const request_event *e = &s->graph->events[number];
     nl_record *record = s->records[slot];
-    *whole = e->payload_size > 0 && nl_record_unpack(record, s->graph->payloads + e->payload, e->payload_size) == NL_OK;
-    if (!*whole) {
+    if (e->payload_size == 0 ||
+        nl_record_unpack(record, s->graph->payloads + e->payload, e->payload_size) != NL_OK) { /* memory ran out */
         nl_record_clear(record);
         nl_record_set_time(record, e->time_ns);
     }
     return record;
 }
 
-const nl_record *request_stream_span_record(request_stream *s, const stream_span *span, int slot, bool *whole)
+const nl_record *request_stream_span_record(request_stream *s, const stream_span *span, int slot)
 {
     size_t number = span->begin != STREAM_NONE ? span->begin : span->end != STREAM_NONE ? span->end : 0;
-    return request_stream_record(s, number, slot, whole);
+    return request_stream_record(s, number, slot);
 }
 
 /* ---- records ---- */
 
+static void cut_text(nl_string *text)
+{
+    text->size = MIN(text->size, BRIEF_MEMBER_SIZE);
+}
+
+/*
+ * Packs a record that is too large for the assembler. Cuts long standard fields, and leaves out the fields that do not
+ * fit.
+ */
+static void pack_brief(const request_stream *s, const nl_record *record, nl_buffer *buffer)
+{
+    nl_field fields[BRIEF_FIELDS_MAX];
+    nl_record brief = *record;
+    size_t size = 0;
+    brief.fields = fields;
+    brief.field_count = 0;
+    cut_text(&brief.host);
+    cut_text(&brief.prog);
+    cut_text(&brief.event);
+    cut_text(&brief.level_text);
+    for (size_t i = 0; i < record->field_count && brief.field_count < BRIEF_FIELDS_MAX; i++) {
+        const nl_field *field = &record->fields[i];
+        size_t text_size = field->type == NL_TYPE_STRING ? field->string.size : 0, left = BRIEF_FIELDS_SIZE - size;
+        if (text_size > left || field->name.size > left - text_size ||
+            FIELD_EXTRA_SIZE > left - text_size - field->name.size)
+            continue;
+        size += FIELD_EXTRA_SIZE + field->name.size + text_size;
+        fields[brief.field_count++] = *field;
+    }
+    nl_record_pack(&brief, buffer);
+    if (s->user.lose != NULL)
+        s->user.lose(s->user.user, record->field_count - brief.field_count);
+}
+
 static void pack_record(void *user, const nl_record *record, nl_buffer *buffer)
 {
-    (void)user;
-    nl_record_pack(record, buffer);
+    const kind *k = user;
+    size_t before = buffer->size;
+    if (nl_record_pack(record, buffer) && buffer->size - before <= ASSEMBLER_PAYLOAD_MAX)
+        return;
+    buffer->size = before;
+    pack_brief(k->stream, record, buffer);
 }
 
 /* Passes on, as single records, the events of a thread that no span encloses. */
@@ -245,9 +288,8 @@ static void take_rest(void *user, const request_graph *g, const char *name, uint
     request_stream *s = k->stream;
     (void)name, (void)by, (void)cut;
     s->graph = g;
-    bool whole;
     for (size_t i = 0; i < g->event_count; i++)
-        s->user.single(s->user.user, request_stream_record(s, i, 0, &whole));
+        s->user.single(s->user.user, request_stream_record(s, i, 0));
     s->graph = NULL;
 }
 

@@ -38,6 +38,8 @@ typedef struct request_stream_user {
     void (*request)(void *user, const stream_request *request);
     void (*single)(void *user, const nl_record *record); /* for a record that belongs to no request */
     void (*counter)(void *user, const nl_record *record, const drawing_loadline *, double value); /* or NULL */
+    /* called for each record that is larger than 64 KiB, with the number of fields that were left out; or NULL */
+    void (*lose)(void *user, size_t field_count);
     void *user;
 } request_stream_user;
 
@@ -57,15 +59,15 @@ bool request_stream_is_typed(const request_stream *s);
 /*
  * Returns the record with this number of the current request. Call it only during a call of user.request. `slot` is 0
  * or 1; the result is valid until the next call with the same slot. If the record is larger than 64 KiB, the result has
- * only a time, and *whole is false.
+ * only the fields that fit, and long standard fields are cut.
  */
-const nl_record *request_stream_record(request_stream *s, size_t number, int slot, bool *whole);
+const nl_record *request_stream_record(request_stream *s, size_t number, int slot);
 
 /*
  * Like request_stream_record, for the record of a span's start. If that record is missing, uses the record of the
  * span's end. If both are missing, uses the record of the request's first event.
  */
-const nl_record *request_stream_span_record(request_stream *s, const stream_span *span, int slot, bool *whole);
+const nl_record *request_stream_span_record(request_stream *s, const stream_span *span, int slot);
 
 /*
  * The functions share and unshare (see exporter_kind) of the exporters that use a stream. request_stream_share reads

@@ -108,11 +108,8 @@ void losses_report(const char *format, const uint64_t losses[LOSS_COUNT])
                         "records were written without their empty standard fields"},
         [LOSS_NAMES] = {"field name has \"_\" instead of characters that the format cannot represent",
                         "field names have \"_\" instead of characters that the format cannot represent"},
-        [LOSS_SPELLING] = {"level was replaced by a level that the format supports",
-                           "levels were replaced by levels that the format supports"},
         [LOSS_FIELDS] = {"field was left out", "fields were left out"},
-        [LOSS_TIMES] = {"time was written with fewer fractional digits",
-                        "times were written with fewer fractional digits"},
+        [LOSS_TIMES] = {"time before 1970 was written as 1970", "times before 1970 were written as 1970"},
         [LOSS_RECORDS] = {"record was left out", "records were left out"},
     };
     for (size_t i = 0; i < LOSS_COUNT; i++)

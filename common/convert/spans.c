@@ -28,15 +28,9 @@ typedef struct span_id {
     char text[OTLP_SPAN_DIGITS + 1];
 } span_id;
 
-static const nl_record *record_or_none(spans_writer *w, size_t number, int slot)
+static const nl_record *record_or_none(const spans_writer *w, size_t number, int slot)
 {
-    bool whole;
-    if (number == STREAM_NONE)
-        return NULL;
-    const nl_record *record = request_stream_record(w->requests, number, slot, &whole);
-    if (!whole)
-        sink_lose(w->s, LOSS_FIELDS);
-    return record;
+    return number != STREAM_NONE ? request_stream_record(w->requests, number, slot) : NULL;
 }
 
 /* ---- spans ---- */
@@ -49,7 +43,6 @@ static nl_string text_of(const char *text)
 static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index, const char *trace, const span_id *ids)
 {
     const stream_span *span = &r->spans[index];
-    bool whole;
     char scratch[NL_FIELD_TEXT_SIZE];
     otlp_encoder *e = &w->encoder;
     otlp_span to = {.trace = text_of(trace),
@@ -58,7 +51,7 @@ static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index
                     .begin_ns = span->begin_ns,
                     .end_ns = span->end_ns,
                     .failed = span->failed};
-    const nl_record *at = request_stream_span_record(w->requests, span, 0, &whole);
+    const nl_record *at = request_stream_span_record(w->requests, span, 0);
     nl_string named = span->made ? (nl_string){"", 0} : otlp_record_id(at, OTLP_ID_PARENT, scratch);
     if (otlp_is_id(named, OTLP_SPAN_DIGITS))
         to.parent = named;
@@ -85,7 +78,7 @@ static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index
 static void choose_ids(spans_writer *w, const stream_request *r, char trace[OTLP_TRACE_DIGITS + 1], span_id *ids)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
-    bool whole, named = false;
+    bool named = false;
     snprintf(trace, OTLP_TRACE_DIGITS + 1, "%016" PRIx64 "%016" PRIx64, w->next_id ^ UINT64_C(0x6e65746c6f676765),
              w->next_id);
     for (size_t i = 0; i < r->span_count; i++) {
@@ -93,7 +86,7 @@ static void choose_ids(spans_writer *w, const stream_request *r, char trace[OTLP
         snprintf(ids[i].text, sizeof ids[i].text, "%016" PRIx64, w->next_id++);
         if (span->made && span->begin == STREAM_NONE)
             continue;
-        const nl_record *record = request_stream_span_record(w->requests, span, 0, &whole);
+        const nl_record *record = request_stream_span_record(w->requests, span, 0);
         nl_string id = otlp_record_id(record, OTLP_ID_SPAN, scratch);
         if (!span->made && otlp_is_id(id, OTLP_SPAN_DIGITS))
             memcpy(ids[i].text, id.data, OTLP_SPAN_DIGITS);
@@ -123,12 +116,20 @@ static void lose_single(void *user, const nl_record *record)
     sink_lose(w->s, LOSS_RECORDS);
 }
 
+static void spans_lose_fields(void *user, size_t count)
+{
+    const spans_writer *w = user;
+    w->s->losses[LOSS_FIELDS] += count;
+}
+
 /* ---- the exporter ---- */
 
 static void spans_open(exporter *base)
 {
     spans_writer *w = (spans_writer *)base;
-    w->requests = request_stream_new(base->shared, &(request_stream_user){otlp_put_request, lose_single, NULL, w});
+    w->requests = request_stream_new(
+        base->shared, &(request_stream_user){
+                          .request = otlp_put_request, .single = lose_single, .lose = spans_lose_fields, .user = w});
     w->encoder.json = true;
     w->next_id = UINT64_C(0x1000000000000001);
 }

@@ -84,7 +84,7 @@ typedef struct call {
     nl_string name, arguments;
 } call;
 
-static void put_start(strace_reader *r, const call *c, sink *s)
+static bool put_start(strace_reader *r, const call *c, sink *s)
 {
     begin_record(r, c->line, c->thread, c->time_ns);
     set_event(r, c->name, ".start");
@@ -92,10 +92,10 @@ static void put_start(strace_reader *r, const call *c, sink *s)
     add_number(r, "CALL", c->thread->call, s);
     if (c->arguments.size > 0)
         strace_add(r, "ARGS", c->arguments, s);
-    builder_finish(&r->builder, false, s);
+    return builder_finish(&r->builder, false, s);
 }
 
-static void put_end(strace_reader *r, const call *c, const char *suffix, int64_t time_ns, const strace_outcome *o,
+static bool put_end(strace_reader *r, const call *c, const char *suffix, int64_t time_ns, const strace_outcome *o,
                     sink *s)
 {
     begin_record(r, c->line, c->thread, time_ns);
@@ -105,7 +105,7 @@ static void put_end(strace_reader *r, const call *c, const char *suffix, int64_t
     if (c->arguments.size > 0)
         strace_add(r, "ARGS", c->arguments, s);
     add_outcome(r, o, s);
-    builder_finish(&r->builder, false, s);
+    return builder_finish(&r->builder, false, s);
 }
 
 /*
@@ -147,23 +147,21 @@ static bool strace_read_call(strace_reader *r, call *c, nl_string text, sink *s)
         c->thread->call = ++r->calls;
         c->thread->start_ns = c->time_ns;
         follow_names(r, c, true, true);
-        put_start(r, c, s);
-        return true;
+        return put_start(r, c, s);
     }
     if (!strace_line_split(rest, &c->arguments, &o))
         return nl_error_false(NL_ERROR_INVALID, "incomplete call: no \") = \"");
     follow_names(r, c, true, strace_outcome_is_failure(&o));
+    bool good = true;
+    c->thread->call = o.has_duration ? ++r->calls : 0;
     if (o.has_duration) {
-        c->thread->call = ++r->calls;
-        put_start(r, c, s);
-        c->arguments.size = 0;
-        put_end(r, c, ".end", c->time_ns + o.duration_ns, &o, s);
-    } else {
-        c->thread->call = 0;
-        put_end(r, c, "", c->time_ns, &o, s);
+        good = put_start(r, c, s);
+        c->arguments.size = 0; /* the record of the start has them */
     }
+    good =
+        good && put_end(r, c, o.has_duration ? ".end" : "", c->time_ns + (o.has_duration ? o.duration_ns : 0), &o, s);
     c->thread->call = 0;
-    return true;
+    return good;
 }
 
 /* Reads <... NAME resumed>ARGUMENTS) = OUTCOME after "<... ". Returns false if the text has another form. */
@@ -186,9 +184,10 @@ static bool strace_read_resumed(strace_reader *r, call *c, nl_string text, sink 
     bool begun = c->thread->call != 0 || strace_threads_adopt(&r->threads, c->thread);
     if (!begun)
         c->thread->call = ++r->calls;
-    put_end(r, c, ".end", begun && o.has_duration ? c->thread->start_ns + o.duration_ns : c->time_ns, &o, s);
+    int64_t end_ns = begun && o.has_duration ? c->thread->start_ns + o.duration_ns : c->time_ns;
+    bool good = put_end(r, c, ".end", end_ns, &o, s);
     c->thread->call = 0;
-    return true;
+    return good;
 }
 
 /* ---- signals and ends of processes ---- */

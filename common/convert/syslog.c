@@ -2,6 +2,7 @@
 
 #include "convert/syslog.h"
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/time_internal.h"
 #include "convert/builder.h"
@@ -465,7 +466,7 @@ bool syslog_read(syslog_reader *r, nl_string message, const syslog_about *about,
     add_priority(b, priority);
     bool good = (prioritized && read_5424(r, &message)) || read_3164(r, &message, about->now_ns) || prioritized || any;
     if (!good)
-        return false;
+        return nl_error_false(NL_ERROR_INVALID, "no syslog message: neither a priority nor a time");
     if ((b->seen & 1u << MEMBER_TIME) == 0)
         set_time(b, about->now_ns);
     if (b->record->host.data == NULL && about->host != NULL)
@@ -527,8 +528,7 @@ static void syslog_read_file(importer *i, const char *data, size_t size, sink *s
         if (!whole && frame.expected > 0)
             sink_malformed(s, line, at, "the input ends within a message", data + at, frame.size);
         else if (frame.message.size > 0 && !syslog_read(r, frame.message, &of, false, s))
-            sink_malformed(s, line, at, "no syslog message: neither a priority nor a time", frame.message.data,
-                           frame.message.size);
+            sink_malformed(s, line, at, nl_error_message(), frame.message.data, frame.message.size);
         for (const char *at_line = data + at, *end = at_line + frame.size;
              (at_line = memchr(at_line, '\n', (size_t)(end - at_line))) != NULL; at_line++)
             line++;

@@ -8,6 +8,7 @@
 #include "convert/builder.h"
 #include "convert/json_scan.h"
 #include "program/record_xml.h"
+#include "base/error.h"
 #include "base/memory.h"
 
 #include <libxml/parser.h>
@@ -281,7 +282,7 @@ static void end_record(xml_reader *r)
     for (size_t i = 0; i < r->count && r->problem == NULL; i++)
         xml_read_field(r, &r->fields[i]);
     if (r->problem == NULL && !builder_finish(&r->builder, true, r->s))
-        xml_read_refuse(r, "a record has no time");
+        xml_read_refuse(r, nl_error_message());
     if (r->problem != NULL)
         sink_malformed(r->s, r->line - r->s->lines_before, 0, r->problem, "", 0);
     r->in_record = false;

@@ -330,6 +330,34 @@ class Nlconv(support.Case):
                 self.assertEqual({(s["name"].lower(), int(s["endTimeUnixNano"]) - int(s["startTimeUnixNano"]), names.get(s.get("parentSpanId")))
                                   for s in spans}, {("outer", 400000, None), ("work", 200000, "outer"), ("step", 100000, "work")})
 
+    def test_large_records_of_requests(self):
+        """A record of more than 64 KiB keeps its event, host, program and small fields. Fields that are left out are reported."""
+        if "otlp-spans" not in self.run_program(self.nlconv, "--formats").stdout:
+            self.skipTest("spans are not built here")
+        log = "".join(f"DATE=20260101000000.{us:06} HOST=h PROG=p NL.EVNT=Work.{side} TRACE.ID={'ab' * 16} SPAN.ID={'cd' * 8} {rest}\n"
+                      for us, side, rest in [(1, "start", f"A=1 BIG={'x' * 70000} B=2"), (9, "end", "STATUS=0")])
+        result = self.convert("--format", "otlp-spans", input=log.encode())
+        self.assertIn(b"otlp-spans: 1 field was left out", result.stderr)
+        (resource,) = (json.loads(line)["resourceSpans"][0] for line in result.stdout.splitlines())
+        span = resource["scopeSpans"][0]["spans"][0]
+        attributes = {a["key"]: list(a["value"].values())[0] for a in resource["resource"]["attributes"] + span["attributes"]}
+        self.assertEqual({k: attributes.get(k) for k in ("host.name", "service.name", "A", "B")},
+                         {"host.name": "h", "service.name": "p", "A": "1", "B": "2"})
+        self.assertEqual((span["name"], span["traceId"], span["spanId"]), ("Work", "ab" * 16, "cd" * 8))
+        events = json.loads(self.convert("--format", "chrome", input=log.encode()).stdout)["traceEvents"]
+        self.assertEqual({e["args"]["name"] for e in events if e["name"] == "process_name"}, {"h"})
+        result = self.convert("--format", "perfetto", input=log.encode())
+        self.assertIn(b"perfetto: 1 field was left out", result.stderr)
+        self.assertIn(b"h p", result.stdout)
+        self.assertNotIn(b"- -", result.stdout)
+
+    def test_times_before_1970(self):
+        log = b"DATE=19691231235959 HOST=h PROG=p NL.EVNT=E\n"
+        for format in "perfetto", "otlp":
+            if format in self.run_program(self.nlconv, "--formats").stdout:
+                result = self.convert("--format", format, input=log)
+                self.assertEqual(b"1 time before 1970 was written as 1970" in result.stderr, format == "perfetto", result.stderr)
+
     def test_traces_of_others_have_spans(self):
         """nlstat reads nlconv's imports: the parents are those of the trace."""
         events = [{"name": n, "ph": "X", "ts": ts, "dur": dur, "pid": 1, "tid": 1} for n, ts, dur in

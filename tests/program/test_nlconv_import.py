@@ -451,6 +451,39 @@ class TimeFields(ImportCase):
         self.assertEqual([(r["ts"], r["ts#2"]) for r in records], [("2026-01-01T00:00:00.000000Z", "2025-01-01T00:00:00Z")])
         self.assertIn("input:2: no field when that contains a time", errors)
 
+    def test_a_record_without_the_named_field_is_reported(self):
+        """In every format, a record without the field of --time-field is reported, and the other records are converted."""
+        span = {"traceId": "0a" * 16, "spanId": "0b" * 8, "name": "s", "startTimeUnixNano": "1", "endTimeUnixNano": "2"}
+        when = {"key": "WHEN", "value": {"stringValue": "2026-01-01T00:00:00Z"}}
+        log = {"timeUnixNano": "1", "eventName": "good", "attributes": [when]}
+        data = {
+            "strace": ("1 10:00:00.000001 a() = 0 <0.000001>\n1 10:00:00.000002 b() = 0\n1 10:00:00.000003 c( <unfinished ...>\n"
+                       "1 10:00:00.000004 <... c resumed>) = 0\n1 10:00:00.000005 --- SIGCHLD {WHEN=1767225600} ---\n", "1234"),
+            "ftrace": (" f-1 [000] 100.000003: f <-g\n f-1 [000] 100.000004: e: WHEN=1767225600\n f-1 [000] 100.000005: e: N=1\n 0) 1.0 us | f();\n", "134"),
+            "perf": (" f 1 [000] 100.000003: p:x: N=1\n\t55a f (/bin/x)\n f 1 [000] 100.000004: p:x: WHEN=1767225600\n", "1"),
+            "audit": ("type=CWD msg=audit(1.5:1): WHEN=1767225600\ntype=CWD msg=audit(1.5:2): a=b\n", "2"),
+            "syslog": ("<14>Jan  1 00:00:00 h p: text\n<14>1 2026-01-01T00:00:00Z h p - - [x@1 WHEN=\"1767225600\"] t\n", "1"),
+            "chrome": ('[{"name":"a","ph":"i","ts":1,"args":{"WHEN":1767225600}},\n{"name":"b","ph":"i","ts":2}]\n', "2"),
+            "otlp": (json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [log]}]}]}) + "\n" + json.dumps(
+                {"resourceSpans": [{"scopeSpans": [{"spans": [{**span, "attributes": [when]}]}]}]}), "2"),
+        }
+        for name, (text, lines) in data.items():
+            with self.subTest(format=name):
+                field = "x@1.WHEN" if name == "syslog" else "WHEN"
+                records, errors = self.convert(text, "--from-format", name, "--base", "2026-01-02", "--time-field", field, status=1)
+                self.assertEqual([r["ts"] for r in records], ["2026-01-01T00:00:00.000000Z"], errors)
+                self.assertEqual(re.findall(r"input:(\d+): .*(?:no field %s that contains a time|no field that contains a time.*--time-field)" % field, errors),
+                                 list(lines), errors)
+
+    def test_named_fields_that_are_standard_or_long(self):
+        records, errors = self.convert('{"event":"a"}\n{"event":"b","ts":"2026-01-01T00:00:00Z"}\n', "--time-field", "ts", status=1)
+        self.assertEqual([r["event"] for r in records], ["b"])
+        self.assertIn("input:1: no field ts that contains a time", errors)
+        for name in ("x" * 300, "@" + "y" * 299):
+            records, errors = self.convert('{"event":"a"}\n{"event":"b","%s":1767225600}\n' % name, "--time-field", name, status=1)
+            self.assertEqual([(r["event"], r["ts"]) for r in records], [("b", "2026-01-01T00:00:00.000000Z")])
+            self.assertRegex(errors, "input:1: no field .* that contains a time")
+
     def test_csv(self):
         records, _ = self.convert("timestamp,event,n\n2026-01-01T00:00:00Z,a,1\n1767225601,b,2\n")
         self.assertEqual([(r["ts"][-10:], r["event"]) for r in records], [("00.000000Z", "a"), ("01.000000Z", "b")])
@@ -521,6 +554,12 @@ class Ctf(ImportCase):
         (folder / "stream").write_bytes(struct.pack("<IIQQQB", 0xC1FC1FC1, 0, size, size, 0, 3) + body)
         records, errors = self.read(folder, "--base", "2026-01-01T00:00:00Z")
         self.assertEqual([(r["ts"], r["n"]) for r in records], [("2026-01-01T00:00:00.000000Z", n) for n in range(50)], errors)
+
+    def test_events_without_the_named_time_field(self):
+        folder = self.make(ctf_packet([ctf_all(1, 5), ctf_bare(1)], 1, 2), ctf_packet([ctf_bare(10)], 9, 10, discarded=5))
+        records, errors = self.read(folder, "--time-field", "n", status=1)
+        self.assertEqual([(r["event"], r["ts"]) for r in records], [("app:all", "1970-01-01T00:00:05.000000Z")])
+        self.assertEqual(len(re.findall("(?m)^nlconv: .*: no field n that contains a time", errors)), 3, errors)
 
     def test_losses_are_records(self):
         records, _ = self.read(self.make(ctf_packet([ctf_bare(1)], 1, 2), ctf_packet([ctf_bare(10)], 9, 10, discarded=5)))
