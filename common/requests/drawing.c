@@ -431,6 +431,7 @@ drawing *drawing_copy(const drawing *d)
         drawing_lifeline *own =
             drawing_add_lifeline(copy, l->name, (const char *const *)l->events, (const char *const *)l->ids, l->color);
         own->again = l->again;
+        own->traced = l->traced;
         drawing_set_order(own, l->after, l->surely);
     }
     for (guint i = 0; i < d->loadlines->len; i++) {

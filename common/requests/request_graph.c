@@ -12,7 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_ARRAY_MAX = 32 };
+enum {
+    SMALL_ARRAY_MAX = 32,
+    ENCLOSING_MAX = 128, /* maximum number of open spans to examine for the parent of a span or the span of a point */
+};
 
 #define ZONE_NS (INT64_C(1800) * 1000000000)
 #define ZONE_DELAY_NS (INT64_C(600) * 1000000000)
@@ -496,14 +499,30 @@ static uint32_t first_event(const request_span *s)
 
 /*
  * Returns the smallest span that may contain the span s (see precedence_nests): `around`, or a span that encloses
- * `around`. Returns REQUEST_NONE if there is no such span.
+ * `around`. Returns REQUEST_NONE if there is no such span among ENCLOSING_MAX spans.
  */
 static uint32_t find_container(const graph *g, uint32_t around, const request_span *s)
 {
-    while (around != REQUEST_NONE &&
-           !precedence_nests(g->edges, EVENT(g, first_event(&g->spans[around])), EVENT(g, first_event(s))))
+    for (int left = ENCLOSING_MAX; around != REQUEST_NONE && left > 0; left--) {
+        if (precedence_nests(g->edges, EVENT(g, first_event(&g->spans[around])), EVENT(g, first_event(s))))
+            return around;
         around = g->work[around].up;
-    return around;
+    }
+    return REQUEST_NONE;
+}
+
+/*
+ * Returns the smallest span that encloses a point: `around`, or a span that encloses `around`. Returns REQUEST_NONE if
+ * there is no such span among ENCLOSING_MAX spans.
+ */
+static uint32_t find_span_of_point(const graph *g, uint32_t around, int64_t time_ns, uint32_t event)
+{
+    for (int left = ENCLOSING_MAX; around != REQUEST_NONE && left > 0; left--) {
+        if (encloses_point(&g->spans[around], time_ns, event))
+            return around;
+        around = g->work[around].up;
+    }
+    return REQUEST_NONE;
 }
 
 /*
@@ -522,21 +541,32 @@ static void find_enclosing(graph *g)
             /* Drop the spans that have ended at this time, because they enclose no later point or span. */
             while (latest != REQUEST_NONE && !lasts_until(&g->spans[latest], item->time_ns, item->index))
                 latest = g->work[latest].up;
-            uint32_t around = latest;
-            while (around != REQUEST_NONE && !encloses_point(&g->spans[around], item->time_ns, item->index))
-                around = g->work[around].up;
-            g->event_span[item->index] = around;
+            g->event_span[item->index] = find_span_of_point(g, latest, item->time_ns, item->index);
             continue;
         }
         request_span *s = &g->spans[item->index];
-        uint32_t around = latest;
-        while (around != REQUEST_NONE && !encloses(&g->spans[around], s))
-            around = g->work[around].up;
-        g->work[item->index].up = around;
+        /* A span that does not enclose s is not examined again, so the loop takes constant time per span on average. */
+        while (latest != REQUEST_NONE && !encloses(&g->spans[latest], s))
+            latest = g->work[latest].up;
+        g->work[item->index].up = latest;
         if (s->parent == REQUEST_NONE && s->id == 0)
-            s->parent = find_container(g, around, s);
+            s->parent = find_container(g, latest, s);
         latest = item->index;
     }
+}
+
+/*
+ * Returns the smallest span that encloses the span s: `around`, or a span that encloses `around`. Returns REQUEST_NONE
+ * if there is no such span among ENCLOSING_MAX spans.
+ */
+static uint32_t find_span_around(const graph *g, uint32_t around, const request_span *s)
+{
+    for (int left = ENCLOSING_MAX; around != REQUEST_NONE && left > 0; left--) {
+        if (encloses(&g->spans[around], s))
+            return around;
+        around = g->work[around].up;
+    }
+    return REQUEST_NONE;
 }
 
 /*
@@ -564,14 +594,11 @@ static void find_enclosing_threads(graph *g, lane_kind kind)
         }
         while (latest != REQUEST_NONE && g->spans[latest].end_ns < s->begin_ns)
             latest = g->work[latest].up;
-        uint32_t around = latest;
-        while (around != REQUEST_NONE && !encloses(&g->spans[around], s))
-            around = g->work[around].up;
         if (s->thread == main_thread) {
             latest = item->index;
-        } else if (s->parent == REQUEST_NONE && s->id == 0 && around != REQUEST_NONE) {
-            s->parent = around;
-            s->inferred_parent = true;
+        } else if (s->parent == REQUEST_NONE && s->id == 0) {
+            s->parent = find_span_around(g, latest, s);
+            s->inferred_parent = s->parent != REQUEST_NONE;
         }
     }
 }

@@ -624,8 +624,7 @@ char *request_reader_name_request(const request_reader *r)
     char scratch[NL_FIELD_TEXT_SIZE];
     nl_string text;
     const nl_field *trace = field_of(&r->found, USE_TRACE);
-    if (trace != NULL) {
-        text = nl_field_text(trace, scratch);
+    if (trace != NULL && !is_nothing(text = nl_field_text(trace, scratch))) {
         return g_strndup(text.data, MIN(text.size, NAME_SIZE_MAX));
     }
     if (r->id_count == 1 && id_of(&r->found, 0) != NULL) {

@@ -3,6 +3,7 @@
 #include "requests/infer.h"
 #include "requests/key_map.h"
 #include "requests/precedence.h"
+#include "requests/request_reader.h"
 
 #include <glib.h>
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -633,6 +635,116 @@ static void large_requests(void **state)
     g_free(events);
     request_graph_free(g);
     event_names_free(names);
+    (void)state;
+}
+
+static void add_event(event_names *names, request_event *events, size_t *count, int64_t time_ns, const char *name,
+                      uint32_t thread)
+{
+    uint32_t number = event_names_add(names, (nl_string){name, strlen(name)});
+    events[*count] = (request_event){
+        .time_ns = time_ns, .name = number, .span_name = number, .thread = thread, .order = (uint32_t)*count};
+    ++*count;
+}
+
+/* Returns what was learned from requests in which the spans A and B of a thread cross. */
+static precedence *learn_crossing(event_names *names, request_graph *g)
+{
+    precedence *p = precedence_new(names);
+    for (int i = 0; i < 10; i++) {
+        static const char *const steps[] = {"A.start", "B.start", "A.end", "B.end"};
+        request_event events[4];
+        size_t count = 0;
+        for (int k = 0; k < 4; k++)
+            add_event(names, events, &count, k * 10000, steps[k], 1);
+        request_graph_build(g, events, count, NULL, NULL);
+        precedence_learn(p, events, count);
+    }
+    precedence_settle(p);
+    return p;
+}
+
+/*
+ * Hundreds of thousands of spans without identifiers enclose as many spans or points, but none of them can be the
+ * parent. A search of all enclosing spans would take many minutes.
+ */
+static void many_enclosing_spans(void **state)
+{
+    enum { CROSSING, POINTS, OTHER_THREADS, KIND_COUNT, MANY = 300000 };
+    event_names *names = event_names_new();
+    request_graph *g = request_graph_new(names);
+    request_event *events = g_new0(request_event, 4 * MANY);
+    precedence *p = learn_crossing(names, g);
+    clock_t start = clock();
+    for (int kind = CROSSING; kind < KIND_COUNT; kind++) {
+        size_t count = 0;
+        int64_t step_ns = kind == POINTS ? 0 : 1, time_ns = 0;
+        for (int i = 0; kind == POINTS && i < MANY; i++) /* points just before the spans, at the same time */
+            add_event(names, events, &count, 0, "Point", 1);
+        for (int i = 0; i < MANY; i++)
+            add_event(names, events, &count, time_ns += step_ns, "A.start", 1);
+        for (int i = 0; kind == CROSSING && i < MANY / 2; i++) { /* B never belongs to A */
+            add_event(names, events, &count, ++time_ns, "B.start", 1);
+            add_event(names, events, &count, ++time_ns, "B.end", 1);
+        }
+        for (int i = 0; kind == OTHER_THREADS && i < MANY; i++) /* spans that end after all spans of the main thread */
+            add_event(names, events, &count, ++time_ns, "C.start", 2);
+        for (int i = 0; i < MANY; i++)
+            add_event(names, events, &count, ++time_ns, "A.end", 1);
+        for (int i = 0; kind == OTHER_THREADS && i < MANY; i++)
+            add_event(names, events, &count, ++time_ns, "C.end", 2);
+        request_graph_build(g, events, count, p, NULL);
+        assert_int_equal(g->span_count, kind == CROSSING ? MANY + MANY / 2 : kind == OTHER_THREADS ? 2 * MANY : MANY);
+        for (size_t i = 0; i < g->span_count; i++)
+            assert_int_equal(g->spans[i].parent == REQUEST_NONE, i == 0 || i == MANY || (i > MANY && kind == CROSSING));
+    }
+    /* Processor time, so that other processes do not matter. */
+    assert_true(clock() - start < 120 * CLOCKS_PER_SEC);
+    g_free(events);
+    precedence_free(p);
+    request_graph_free(g);
+    event_names_free(names);
+    (void)state;
+}
+
+/* A record whose TRACE.ID identifies nothing belongs to the request that its ID fields name. */
+static void names_of_requests(void **state)
+{
+    static const char *const lines[][2] = {
+        {"TRACE.ID=\"\" JOB.ID=7 BLOCK.ID=8", "JOB.ID=7 BLOCK.ID=8"},
+        {"TRACE.ID=00000000000000000000000000000000 JOB.ID=7 BLOCK.ID=8", "JOB.ID=7 BLOCK.ID=8"},
+        {"TRACE.ID=0a JOB.ID=7 BLOCK.ID=8", "0a"},
+    };
+    const char *const ids[] = {"JOB.ID", "BLOCK.ID", NULL};
+    request_reader *r = request_reader_new(ids, NL_FRACTION_DECIMAL);
+    nl_record *record = nl_record_new();
+    for (size_t i = 0; i < G_N_ELEMENTS(lines); i++) {
+        request_event event;
+        char *line = g_strdup_printf("DATE=20260101000000 NL.EVNT=E %s", lines[i][0]);
+        assert_int_equal(nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, line, strlen(line)), NL_OK);
+        assert_true(request_reader_take(r, record, &event) != 0);
+        char *name = request_reader_name_request(r);
+        assert_string_equal(name, lines[i][1]);
+        g_free(name);
+        g_free(line);
+    }
+    nl_record_free(record);
+    request_reader_free(r);
+    (void)state;
+}
+
+static void copies_of_drawings(void **state)
+{
+    static const char *const names[] = {"A", "B", NULL};
+    drawing *d = drawing_new();
+    drawing_lifeline *l = drawing_add_lifeline(d, "L", names, names, "C");
+    l->traced = l->again = true;
+    drawing *copy = drawing_copy(d);
+    const drawing_lifeline *own = g_ptr_array_index(copy->lifelines, 0);
+    assert_true(own->traced && own->again);
+    assert_string_equal(own->color, "C");
+    drawing_free(copy);
+    drawing_free(d);
     (void)state;
 }
 
@@ -1715,6 +1827,9 @@ int main(void)
         cmocka_unit_test(parents_elsewhere),
         cmocka_unit_test(random_events),
         cmocka_unit_test(large_requests),
+        cmocka_unit_test(many_enclosing_spans),
+        cmocka_unit_test(names_of_requests),
+        cmocka_unit_test(copies_of_drawings),
         cmocka_unit_test(points_after_nested_spans),
         cmocka_unit_test(order_of_spans),
         cmocka_unit_test(simulated_services),
