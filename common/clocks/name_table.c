@@ -19,7 +19,7 @@ static nl_string up_to_nul(nl_string name)
 /* Returns the slot of a name without NUL, or the free slot for it. */
 static size_t name_table_place_of(const name_table *n, nl_string name)
 {
-    size_t at = hash_bytes(0, name.data, name.size) & (n->slot_count - 1);
+    size_t at = hash_bytes(n->seed, name.data, name.size) & (n->slot_count - 1);
     for (; n->slots[at] != 0; at = (at + 1) & (n->slot_count - 1)) {
         const char *text = n->texts[n->slots[at] - 1];
         if (strncmp(text, name.data, name.size) == 0 && text[name.size] == '\0')
@@ -39,6 +39,8 @@ size_t name_table_find(const name_table *n, nl_string name)
 static void name_table_grow(name_table *n)
 {
     size_t count = n->slot_count == 0 ? 16 : 2 * n->slot_count;
+    if (n->slot_count == 0)
+        n->seed = hash_seed();
     free(n->slots);
     n->slots = nl_memory_check(calloc(count, sizeof *n->slots));
     n->slot_count = count;

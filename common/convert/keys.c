@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 typedef struct keys_slot {
     nl_string name;
@@ -53,9 +52,7 @@ void keys_begin(keys *k, size_t field_count)
         k->slots = nl_memory_check(calloc(count, sizeof *k->slots));
         k->slot_count = count;
         k->generation = 0;
-        /* The hash has a secret seed, so that an attacker cannot choose names that collide. */
-        if (getrandom(&k->seed, sizeof k->seed, GRND_NONBLOCK) < 0)
-            k->seed = (uint64_t)(uintptr_t)k->slots;
+        k->seed = hash_seed();
     }
     if (++k->generation == 0) {
         memset(k->slots, 0, k->slot_count * sizeof *k->slots);

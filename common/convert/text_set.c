@@ -11,7 +11,7 @@
 /* Returns the slot of a text, or the free slot where the text would be added. */
 static uint32_t *find_slot(const text_set *set, nl_string text)
 {
-    for (size_t at = hash_bytes(0, text.data, text.size);; at++) {
+    for (size_t at = hash_bytes(set->seed, text.data, text.size);; at++) {
         uint32_t *slot = &set->slots[at & (set->slot_count - 1)];
         if (*slot == 0)
             return slot;
@@ -23,6 +23,8 @@ static uint32_t *find_slot(const text_set *set, nl_string text)
 
 static void text_set_grow(text_set *set)
 {
+    if (set->capacity == 0)
+        set->seed = hash_seed();
     set->capacity = set->capacity == 0 ? 64 : 2 * set->capacity;
     set->texts = nl_memory_check(reallocarray(set->texts, set->capacity, sizeof *set->texts));
     free(set->slots);

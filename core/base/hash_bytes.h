@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/random.h>
 
 /* Returns the exclusive or of the two halves of the 128-bit product of a and b. */
 static inline uint64_t hash_mix(uint64_t a, uint64_t b)
@@ -21,6 +22,15 @@ static inline uint64_t hash_mix(uint64_t a, uint64_t b)
              right = (a & UINT32_MAX) * (b >> 32) + (left & UINT32_MAX);
     return (a * b) ^ (high + (left >> 32) + (right >> 32));
 #endif
+}
+
+/* Returns a secret seed. Uses the address of a variable if the kernel has no random bytes yet. */
+static inline uint64_t hash_seed(void)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
+        seed = (uint64_t)(uintptr_t)&seed;
+    return seed;
 }
 
 /* Returns the hash of `size` bytes. The hash depends on the byte order of the host. */

@@ -10,12 +10,16 @@
 #include <cmocka.h>
 
 #include "convert/convert.h"
+#include "base/hash_bytes.h"
+#include "clocks/name_table.h"
 #include "convert/keys.h"
+#include "convert/text_set.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { ROUNDS = 150, RECORDS = 40 };
 
@@ -472,13 +476,51 @@ static void test_xml(void **unused)
     check_format("xml", (limits){0});
 }
 
+/*
+ * Names that collide if the seed of the hashes is known: each has a different first half, and a second half that makes
+ * the hashes equal. They contain no NUL, at which a name_table ends a name.
+ */
+static void test_names_that_collide(void **state)
+{
+    enum { MANY = 300000, HALF = 8 };
+    (void)state;
+    text_set set = {0};
+    name_table names = {0};
+    clock_t start = clock();
+    for (uint64_t i = 1; set.count < MANY; i++) {
+        char name[2 * HALF];
+        uint64_t first = i * UINT64_C(0x9e3779b97f4a7c15),
+                 second = hash_mix(sizeof name ^ first, UINT64_C(0x9e3779b97f4a7c15)) ^ 1;
+        memcpy(name, &first, HALF);
+        memcpy(name + HALF, &second, HALF);
+        if (memchr(name, 0, sizeof name) != NULL)
+            continue;
+        assert_true(hash_bytes(0, name, sizeof name) ==
+                    hash_mix(hash_mix(1, UINT64_C(0x9e3779b97f4a7c15)), UINT64_C(0xd6e8feb86659fd93)));
+        bool added;
+        nl_string text = {name, sizeof name};
+        assert_int_equal(name_table_add(&names, text), text_set_add(&set, text, &added));
+    }
+    /* Processor time, so that other processes do not matter. Look-ups of names that collide would take many minutes. */
+    assert_true(clock() - start < 60 * CLOCKS_PER_SEC);
+    text_set_free(&set);
+    name_table_free(&names);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ulm),          cmocka_unit_test(test_bp),           cmocka_unit_test(test_nlb),
-        cmocka_unit_test(test_json),         cmocka_unit_test(test_json_of_text), cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_xml),          cmocka_unit_test(test_chrome),       cmocka_unit_test(test_otlp),
+        cmocka_unit_test(test_ulm),
+        cmocka_unit_test(test_bp),
+        cmocka_unit_test(test_nlb),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_of_text),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_xml),
+        cmocka_unit_test(test_chrome),
+        cmocka_unit_test(test_otlp),
         cmocka_unit_test(test_otlp_of_text),
+        cmocka_unit_test(test_names_that_collide),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
