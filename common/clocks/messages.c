@@ -11,7 +11,7 @@
 #include <strings.h>
 
 enum {
-    MAX = 16 << 20, /* maximum number of messages; all later records are ignored */
+    MAX = 16 << 20, /* maximum number of messages; events of other messages are ignored */
     NONE = UINT32_MAX,
     STEM_SIZE = 256,
 };
@@ -216,7 +216,7 @@ void messages_put(messages *m, const nl_record *record, uint32_t host)
 {
     event_kind kind = look_up(m, record->event);
     uint64_t key = kind.pair;
-    if (kind.side == NEITHER || m->count >= MAX || !hash_ids(m->options, record, &key))
+    if (kind.side == NEITHER || !hash_ids(m->options, record, &key))
         return;
     key = key == 0 ? 1 : key;
     if (2 * (m->count + 1) > m->capacity)
@@ -225,6 +225,8 @@ void messages_put(messages *m, const nl_record *record, uint32_t host)
     while (m->halves[at].key != 0 && m->halves[at].key != key)
         at = (at + 1) & (m->capacity - 1);
     if (m->halves[at].key == 0) {
+        if (m->count >= MAX)
+            return;
         m->halves[at] = (half){.key = key, .from = NONE, .to = NONE};
         m->count++;
     }

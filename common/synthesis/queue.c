@@ -33,7 +33,7 @@ static void need_fields(source *from, const clause *c)
         need_field(from, c->rule->makings[i].field);
 }
 
-static bool clause_concerns(const clause *c, const char *name)
+bool clause_concerns(const clause *c, const char *name)
 {
     for (size_t i = 0; i < c->pattern_count; i++)
         if (fnmatch(c->patterns[i], name, 0) == 0)
@@ -66,7 +66,7 @@ static source *source_new(const nl_synthesis *s, const text *name)
     source *from = nl_memory_check(calloc(1, sizeof *from));
     from->name = name;
     for (size_t i = 0; i < s->rule_count; i++)
-        for (size_t j = 0; j < s->rules[i].clause_count && from->clause_count < CLAUSES_MAX; j++)
+        for (size_t j = 0; j < s->rules[i].clause_count; j++)
             if (clause_concerns(&s->rules[i].clauses[j], name->data))
                 from->clauses[from->clause_count++] = &s->rules[i].clauses[j];
     if (from->clause_count == 0) {

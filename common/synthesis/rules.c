@@ -456,6 +456,50 @@ static bool read_section(reading *r, const nl_section *section)
     return WRONG(r, "[%s]: unknown section", section->kind);
 }
 
+/* Returns whether a clause may concern events that it does not name. */
+static bool has_wildcard(const clause *c)
+{
+    for (size_t i = 0; i < c->pattern_count; i++)
+        if (strpbrk(c->patterns[i], "*?[\\") != NULL)
+            return true;
+    return false;
+}
+
+/*
+ * Returns the first clause beyond CLAUSES_MAX that concerns the events with a name, or NULL. If `name` is NULL, counts
+ * the clauses that may concern an event that no clause names.
+ */
+static const clause *find_excess(const nl_synthesis *s, const char *name)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < s->rule_count; i++)
+        for (size_t k = 0; k < s->rules[i].clause_count; k++) {
+            const clause *c = &s->rules[i].clauses[k];
+            count += name != NULL ? clause_concerns(c, name) : has_wildcard(c);
+            if (count > CLAUSES_MAX)
+                return c;
+        }
+    return NULL;
+}
+
+/* Checks that no event can concern more than CLAUSES_MAX clauses, because event.mask has CLAUSES_MAX bits. */
+static bool check_clause_counts(reading *r)
+{
+    const nl_synthesis *s = r->s;
+    const char *name = "an event";
+    const clause *excess = find_excess(s, NULL);
+    for (size_t i = 0; i < s->rule_count && excess == NULL; i++)
+        for (size_t k = 0; k < s->rules[i].clause_count && excess == NULL; k++)
+            for (size_t p = 0; p < s->rules[i].clauses[k].pattern_count && excess == NULL; p++) {
+                name = s->rules[i].clauses[k].patterns[p];
+                excess = find_excess(s, name);
+            }
+    if (excess == NULL)
+        return true;
+    r->line = excess->line;
+    return WRONG(r, "more than %d clauses concern %s", CLAUSES_MAX, name);
+}
+
 bool rules_read(nl_synthesis *s, const nl_sections *sections)
 {
     reading r = {.s = s, .sections = sections};
@@ -467,7 +511,7 @@ bool rules_read(nl_synthesis *s, const nl_sections *sections)
     for (size_t i = 0; i < sections->count; i++)
         if (!read_section(&r, &sections->list[i]))
             return false;
-    return true;
+    return check_clause_counts(&r);
 }
 
 static void free_rule(rule *r)

@@ -237,6 +237,7 @@ void rules_free(nl_synthesis *s);
  * the record waits.
  */
 void queue_take(nl_synthesis *s, const nl_record *record, const rule *maker);
+bool clause_concerns(const clause *c, const char *name); /* a pattern of the clause matches the name of an event */
 event *event_hold(event *e);
 void event_release(event *e);
 value event_value(const event *e, unsigned field);

@@ -403,6 +403,28 @@ static void test_parameters(void **state)
     assert_string_equal(nl_error_message(), "test: unknown parameter \"F\"");
 }
 
+/* An event has a bit for each clause that concerns it. */
+static void test_too_many_clauses(void **state)
+{
+    enum { LIMIT = 64, RULE_SIZE = 40 };
+    static const char *const patterns[] = {"a", "a*", "*"};
+    (void)state;
+    for (size_t kind = 0; kind < sizeof patterns / sizeof *patterns; kind++)
+        for (int count = LIMIT; count <= LIMIT + 1; count++) {
+            char text[(LIMIT + 1) * RULE_SIZE], message[80];
+            size_t size = 0;
+            for (int i = 0; i < count; i++)
+                size += (size_t)snprintf(text + size, RULE_SIZE, "[make M%d]\nof = %s\n", i, patterns[kind]);
+            nl_synthesis *s = parse_rules(text, NULL);
+            assert_int_equal(s != NULL, count == LIMIT);
+            nl_synthesis_free(s);
+            snprintf(message, sizeof message, "test:%d: more than 64 clauses concern %s", 2 * count,
+                     kind == 0 ? "a" : "an event");
+            if (count > LIMIT)
+                assert_string_equal(nl_error_message(), message);
+        }
+}
+
 static void test_wrong_files(void **state)
 {
     (void)state;
@@ -453,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_too_many_clauses),
         cmocka_unit_test(test_wrong_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
