@@ -25,7 +25,8 @@ typedef struct nl_stream {
     NL_transfer_op_t operation;
     NL_transfer_streamid_t id;
     int64_t start_ns;    /* start of the current block; 0: no block has started */
-    nl_blocks all, last; /* all blocks since the first NL_transfer_init, and the blocks of the current interval */
+    nl_blocks all, last; /* all blocks since the latest NL_transfer_init that began to summarize, and the blocks of the
+                            current interval */
     char transfer[];
 } nl_stream;
 
@@ -139,6 +140,8 @@ int NL_transfer_init(NL_summ_T summ, int64_t interval, NL_level_t level)
     if (summ == NULL)
         return -1;
     pthread_mutex_lock(&summ->lock);
+    for (nl_stream *at = summ->streams; at != NULL && !summ->is_active; at = at->next)
+        at->all = at->last = (nl_blocks){0}; /* NL_transfer_finalize has summarized these blocks */
     summ->interval_ns = interval > INT64_MAX / 1000 ? INT64_MAX : interval * 1000;
     summ->level = level;
     summ->is_active = true;

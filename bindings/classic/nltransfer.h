@@ -37,6 +37,8 @@ typedef unsigned long long NL_transfer_blockid_t;
 /*
  * Begins to summarize transfers. If interval is positive, writes a summary of each stream about every interval
  * microseconds, when a block ends. NL_transfer_finalize writes the final summaries. All summaries have the given level.
+ * The first call, and the first call after NL_transfer_finalize, begins new summaries; other calls only change the
+ * interval and the level.
  * Returns 0, or -1 if summ is NULL.
  */
 int NL_transfer_init(NL_summ_T summ, int64_t interval, NL_level_t level);
@@ -57,7 +59,7 @@ void NL_transfer_end(NL_log_T log, NL_level_t level, NL_transfer_op_t operation,
                      NL_transfer_streamid_t stream, NL_transfer_blockid_t block, double bytes);
 
 /*
- * Writes a summary of each stream, with all its blocks since the first NL_transfer_init. Later events are not
+ * Writes a summary of each stream, with all its blocks since NL_transfer_init began the summaries. Later events are not
  * summarized.
  */
 void NL_transfer_finalize(NL_summ_T summ);

@@ -493,6 +493,14 @@ int main(int argc, char **argv)
     NL_transfer_finalize(summ);
     char *text = NL_transfer_get_result_string(summ, "id"), *address = NL_get_ipaddr();
     fputs(text, stdout);
+    NL_transfer_init(summ, -1, NL_LVL_DEBUG);
+    if (NL_transfer_get_num_streams(summ, NL_TRANSFER_NET_READ, "id") != 0)
+        return 4; /* blocks that were summarized are not counted again */
+    NL_transfer_start(log, NL_LVL_DEBUG, NL_TRANSFER_NET_READ, "id", 3, 5);
+    NL_transfer_end(log, NL_LVL_DEBUG, NL_TRANSFER_NET_READ, "id", 3, 5, 1);
+    NL_transfer_init(summ, -1, NL_LVL_DEBUG);
+    if (NL_transfer_get_num_streams(summ, NL_TRANSFER_NET_READ, "id") != 1)
+        return 5;
     free(text);
     free(address);
     NL_summ_del(summ);
@@ -549,7 +557,7 @@ class Version4(support.Case):
             self.assertEqual(sum(re.fullmatch(summary, line) is not None for line in lines), 1)
             self.assertEqual(sum("transfer.disk.write.start level=Info" in line for line in lines), 1)
             blocks = [line for line in lines if line.startswith("transfer.net.read.")]
-            self.assertEqual(len(blocks), 11 if passes else 1)
+            self.assertEqual(len(blocks), 13 if passes else 1)
             if passes:
                 self.assertEqual(sum(line.endswith(" guid=id stream.id=3 block.id=4 bytes=400") for line in blocks), 1)
 

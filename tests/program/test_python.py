@@ -251,6 +251,17 @@ class Logs(Case):
         self.assertEqual(self.lines(), ["E", "AtExit"])
 
 
+    def test_no_memory_for_an_event(self):
+        """Logging raises no exception if the library has no memory for the names of an event."""
+        library = self.scratch / "no_memory.so"
+        (self.scratch / "no_memory.c").write_text(
+            "#include <stddef.h>\nvoid *nl_event_kind_new(int level, ...) { (void)level; return NULL; }\n")
+        result = self.run_compiler(*support.CC.split(), "-shared", "-fPIC", "-o", library, self.scratch / "no_memory.c")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        text = "import netlogger, sys\nwith netlogger.open('p', sys.argv[1]) as log:\n    print(log.event('E', A=1), log.event('F'))\n"
+        self.assertEqual(self.script(text, self.path, LD_PRELOAD=str(library)), "False False\n")
+
+
 class Spans(Case):
     def test_spans(self):
         with netlogger.open("p", self.path.with_suffix(".nlb")) as log:

@@ -33,7 +33,10 @@ static bool is_of(const entry *at, nl_level level, PyObject *event, PyObject *co
            memcmp(at->names, names, (size_t)count * sizeof *names) == 0;
 }
 
-/* Returns a new kind with these names; NULL on failure. */
+/*
+ * Returns a new kind with these names. Returns NULL with an exception if a name is invalid, and NULL with or without an
+ * exception if memory runs out.
+ */
 static nl_event_kind *kinds_make(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count)
 {
     nl_event_kind *kind = NULL;

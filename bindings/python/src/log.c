@@ -168,19 +168,31 @@ static nl_status write_event(py_log *self, nl_event_kind *kind, const call *c)
 }
 
 /*
+ * Ends a call that failed. Returns False if memory ran out, because logging must not raise exceptions that the caller
+ * cannot prevent. Returns NULL with the exception for other failures, such as an argument of the wrong type.
+ */
+static PyObject *end_failed_call(void)
+{
+    if (PyErr_Occurred() != NULL && !PyErr_ExceptionMatches(PyExc_MemoryError))
+        return NULL;
+    PyErr_Clear();
+    Py_RETURN_FALSE;
+}
+
+/*
  * Writes an event with the fields of a call. Returns True if the event was logged, False if the event is switched off
- * or was lost, or NULL with an exception. The log counts lost events.
+ * or was lost, or NULL with an exception. The log counts lost events, except those for which the binding has no memory.
  */
 static PyObject *write_call(py_log *self, nl_level level, PyObject *event, call *c)
 {
     bool own;
     if (take_values(c) < 0)
-        return NULL;
+        return end_failed_call();
     if (!self->is_open) /* the conversion of a value has closed the log */
         Py_RETURN_FALSE;
     nl_event_kind *kind = nlpy_kind_find(level, event, c->names, c->count, &own);
     if (kind == NULL)
-        return NULL;
+        return end_failed_call();
     nl_status status = write_event(self, kind, c);
     if (own)
         nl_event_kind_free(kind);
@@ -199,7 +211,7 @@ static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *f
         Py_RETURN_FALSE;
     Py_ssize_t count = (first != NULL ? PyDict_Size(first) : 0) + (second != NULL ? PyDict_Size(second) : 0);
     if (log_reserve(&c, count) < 0)
-        return NULL;
+        return end_failed_call();
     if (first != NULL)
         add_fields(&c, first);
     if (second != NULL)
