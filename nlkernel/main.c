@@ -21,7 +21,7 @@ static const options_command commands[] = {
     {"record", "-e EVENT... [-o FILE] [-- COMMAND...]", "Record events into a file"},
     {"live", "-e EVENT... [--dest URL] [-- COMMAND...]", "Send events to a log as they occur"},
     {"control", "[-r PID] off|on, or event PATTERN off|on", "Switch a running recorder on or off"},
-    {"report", "RULES [SOURCE...]", "Analyse recorded events by rules, and print a report"},
+    {"report", "RULES [SOURCE...]", "Analyze recorded events by rules, and print a report"},
     {"rules", "list, show RULES, or run RULES [-- COMMAND...]",
      "List or print rules, or record events and report them"},
     {"bench", NULL, "Measure the cost of recording"},

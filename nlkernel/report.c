@@ -19,7 +19,7 @@ static const options_usage usage = {
     .groups = (const options_group[]){REPORTING_GROUPS(arguments), LOG_INPUT_GROUPS(arguments), {0}},
     .operands = "RULES [SOURCE...]",
     .summary =
-        "Analyse the events in a log by rules, such as scheduler or locking; nlkernel rules list prints all rules.",
+        "Analyze the events in a log by rules, such as scheduler or locking; nlkernel rules list prints all rules.",
     .notes =
         "nlkernel rules show RULES prints which events the rules need; nlkernel rules run RULES records the events "
         "and prints the report. Events may be in any order. The report omits spans with lost events. Without "

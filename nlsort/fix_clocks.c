@@ -169,7 +169,7 @@ static void fix_clocks_report_host(const correction_host *h)
         program_error("clock of %s: unknown offset; the host's times stay unchanged", h->name);
     } else {
         program_error("clock of %s: %+.6f s added (%+.6f to %+.6f), drift %+.2f ppm, error at most %s; %" PRIu64
-                      " measurement%s, %" PRIu64 " message%s, %u piece%s, %u step%s",
+                      " measurement%s, %" PRIu64 " message%s, %u period%s of constant rate, %u step%s",
                       h->name, h->offset_ns / 1e9, h->min_ns / 1e9, h->max_ns / 1e9, h->drift * 1e6, error,
                       h->measurements, nl_plural(h->measurements), h->messages, nl_plural(h->messages), h->pieces,
                       nl_plural(h->pieces), h->steps, nl_plural(h->steps));

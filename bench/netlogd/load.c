@@ -35,7 +35,7 @@
 enum {
     CHUNK = 256 << 10,      /* bytes per call of send on a single connection */
     SMALL_CHUNK = 16 << 10, /* bytes per call of send on one of many connections */
-    ENDED_NS = 60,          /* seconds after which an output that does not grow counts as failed */
+    ENDED_S = 60,           /* seconds after which an output that does not grow counts as failed */
     ACK_SIZE = 16,
 };
 
@@ -247,7 +247,7 @@ static void wait_for_size(const char *name, size_t size)
         if (now != seen)
             since_ns = now_ns();
         seen = now;
-        if (now_ns() - since_ns > ENDED_NS * INT64_C(1000000000)) {
+        if (now_ns() - since_ns > ENDED_S * INT64_C(1000000000)) {
             fprintf(stderr, "load: %zu of %zu bytes are in %s, which no longer grows\n", now, size, name);
             exit(1);
         }

@@ -149,7 +149,7 @@ int main(int argc, char **argv)
         return status == 200 ? 0 : 1;
     }
     if (handler == NULL) {
-        fprintf(stderr, "usage: shop frontend STOCK PRICES | stock DATABASE | database | get PORT PATH\n");
+        fprintf(stderr, "usage: shop frontend STOCK PRICES | stock DATABASE | database | get [ADDRESS:]PORT PATH\n");
         return 2;
     }
     for (int i = 2; i < argc && i < 4; i++)
