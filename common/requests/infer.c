@@ -108,12 +108,12 @@ static void tie_add(tie *t, const group *g)
 
 /* A field is a measurement, a time or an outcome if its name ends with one of these words. */
 static const char *const measures[] = {
-    "available", "begin",     "busy",    "byte",   "bytes",   "code",  "count",    "date",   "delay",
-    "dur",       "duration",  "elapsed", "end",    "errno",   "error", "exitcode", "free",   "idle",
-    "in",        "latency",   "len",     "length", "level",   "load",  "lvl",      "ms",     "msec",
-    "ns",        "nsec",      "out",     "pct",    "percent", "ph",    "rate",     "read",   "result",
-    "ret",       "rtt",       "sec",     "secs",   "seconds", "size",  "start",    "status", "sz",
-    "time",      "timestamp", "total",   "ts",     "us",      "usec",  "used",     "write",  "written",
+    "available", "begin",   "busy",  "byte",   "bytes",  "code",     "count",     "date",  "delay", "dur",
+    "duration",  "elapsed", "end",   "errno",  "error",  "exitcode", "free",      "idle",  "in",    "latency",
+    "len",       "length",  "level", "load",   "lvl",    "ms",       "msec",      "ns",    "nsec",  "out",
+    "pct",       "percent", "ph",    "rate",   "read",   "result",   "ret",       "rtt",   "sec",   "secs",
+    "seconds",   "size",    "start", "status", "sz",     "time",     "timestamp", "total", "ts",    "us",
+    "usec",      "used",    "val",   "value",  "values", "write",    "written",
 };
 
 static bool is_word_end(char c)
@@ -139,6 +139,12 @@ static bool has_letters(const char *name, const char *letters)
     return *letters == '\0';
 }
 
+/* Returns whether this is the name of a field with the number of a processor, which many requests use. */
+static bool is_processor_name(const char *name)
+{
+    return g_ascii_strcasecmp(last_word(name), "cpu") == 0 || has_letters(name, "cpuid");
+}
+
 static bool is_thread_name(const char *name)
 {
     return has_letters(name, "tid") || has_letters(name, "vtid") || has_letters(name, "threadid");
@@ -154,7 +160,7 @@ static bool is_identifier(const char *name)
 static bool is_measure(const char *name)
 {
     const char *word = last_word(name);
-    bool found = is_identifier(name) && !has_letters(name, "pid");
+    bool found = is_processor_name(name) || (is_identifier(name) && !has_letters(name, "pid"));
     for (size_t i = 0; i < G_N_ELEMENTS(measures) && !found; i++)
         found = g_ascii_strcasecmp(word, measures[i]) == 0;
     return found;
@@ -587,7 +593,7 @@ static bool is_identifying(const char *name, bool of_thread)
 {
     static const char *const identifiers[] = {"id", "pid", "tid", "uid", "gid"};
     const char *word = last_word(name);
-    bool found = is_identifier(name) || (of_thread && g_ascii_strcasecmp(word, "cpu") == 0);
+    bool found = is_identifier(name) || (of_thread && is_processor_name(name));
     for (size_t i = 0; i < G_N_ELEMENTS(identifiers) && !found; i++)
         found = g_ascii_strcasecmp(word, identifiers[i]) == 0;
     return found;

@@ -74,10 +74,12 @@ static bool find_id(const nl_record *record, const spec_field choices[SPEC_CHOIC
 }
 
 /* Returns the key of the object to which a record belongs, or 0 if the record lacks an ID field. */
-static uint64_t key_of(const spec *s, uint16_t lifeline, const nl_record *record)
+static uint64_t key_of(const extractor *x, uint16_t lifeline, const nl_record *record)
 {
-    const spec_lifeline *l = &s->lifelines[lifeline];
-    uint64_t key = s->seed + lifeline * UINT64_C(0x9e3779b97f4a7c15);
+    const spec_lifeline *l = &x->spec->lifelines[lifeline];
+    uint64_t key = x->spec->seed + lifeline * UINT64_C(0x9e3779b97f4a7c15);
+    if (l->by_log && x->log != NULL)
+        key = hash_bytes(key, x->log, strlen(x->log));
     for (unsigned i = 0; i < l->id_count; i++) {
         nl_field field;
         char scratch[NL_FIELD_TEXT_SIZE];
@@ -93,6 +95,8 @@ static uint16_t color_of(extractor *x, const spec_lifeline *l, const nl_record *
 {
     nl_field field;
     char scratch[NL_FIELD_TEXT_SIZE];
+    if (l->by_log && x->log != NULL)
+        return names_put_cached(x->names.colors, &x->colors, (nl_string){x->log, strlen(x->log)});
     if (l->color != COLOR_BY_FIELD || !batch_find(record, &l->color_field, &field))
         return NAMES_NONE;
     return names_put_cached(x->names.colors, &x->colors, nl_field_text(&field, scratch));
@@ -209,7 +213,7 @@ void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
         uint16_t lifeline = plan->steps[layer].lifeline;
         if (lifeline == SPEC_NONE)
             continue;
-        steps[layer].key = key_of(s, lifeline, record);
+        steps[layer].key = key_of(x, lifeline, record);
         steps[layer].color = color_of(x, &s->lifelines[lifeline], record);
     }
     if (plan->loadline_count > 0)

@@ -77,6 +77,7 @@ typedef struct extractor {
     const correction *clocks; /* NULL: do not correct the times */
     const time_zones *zones;  /* NULL: no record is in another time zone */
     nl_fraction fraction;
+    const char *log; /* name of the records' log (log_file.log), or NULL */
     batch_names names;
     name_cache events, hosts, progs, colors;
 } extractor;

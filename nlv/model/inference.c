@@ -4,6 +4,7 @@
 
 #include "model/event_order.h"
 #include "requests/infer.h"
+#include "requests/key_map.h"
 
 #include <string.h>
 
@@ -124,6 +125,8 @@ static char *first_text(const inference *f)
 typedef struct sampling {
     trace *trace; /* NULL: only times are needed */
     const drawing *extra;
+    guint log;      /* index of the log that is sampled now */
+    GArray *starts; /* uint64_t, for each log: first_field of its first record in the trace */
     time_range range;
 } sampling;
 
@@ -137,12 +140,20 @@ static bool is_quiet(const drawing *extra, const nl_record *record)
     return false;
 }
 
+/* Adds a record to the trace. The records of each log are added one after another. */
+static void add_to_trace(sampling *s, const nl_record *record)
+{
+    trace_add(s->trace, record);
+    while (s->starts->len <= s->log)
+        g_array_append_val(s->starts, trace_get(s->trace, trace_count(s->trace) - 1)->first_field);
+}
+
 static void sample_record(void *user, const nl_record *record)
 {
     sampling *s = user;
     time_range *r = &s->range;
     if (s->trace != NULL && !is_quiet(s->extra, record))
-        trace_add(s->trace, record);
+        add_to_trace(s, record);
     r->from_ns = r->is_known ? MIN(r->from_ns, record->time_ns) : record->time_ns;
     r->to_ns = r->is_known ? MAX(r->to_ns, record->time_ns) : record->time_ns;
     r->is_known = true;
@@ -168,10 +179,87 @@ static void take_samples(const GPtrArray *sources, sampling *s)
     for (guint i = 0; i < sources->len; i++) {
         const source *from = g_ptr_array_index(sources, i);
         guint count = from->files->len;
+        s->log = i;
         if (count > 0)
             sample_file(g_ptr_array_index(from->files, 0), s, share);
         if (count > 1)
             sample_file(g_ptr_array_index(from->files, count - 1), s, share);
+    }
+}
+
+/* ---- logs with equal IDs ---- */
+
+/* Returns the log of a record of the trace. */
+static guint sampled_log(const sampling *s, const trace_record *record)
+{
+    guint log = 0, end = s->starts->len;
+    while (log + 1 < end) {
+        const guint middle = log + (end - log) / 2;
+        if (g_array_index(s->starts, uint64_t, middle) <= record->first_field)
+            log = middle;
+        else
+            end = middle;
+    }
+    return log;
+}
+
+/* Sets *key to a hash of the ID values of a record. Returns false if the record lacks one of them. */
+static bool sampled_key(const trace *t, const drawing_lifeline *l, const trace_record *record, uint64_t *key)
+{
+    *key = 0;
+    for (char **id = l->ids; *id != NULL; id++) {
+        const uint32_t name = trace_find(t, *id);
+        const uint32_t value = name != TRACE_NONE ? trace_value(t, record, name) : TRACE_NONE;
+        if (value == TRACE_NONE)
+            return false;
+        *key = (*key + value + 1) * UINT64_C(0x9e3779b97f4a7c15);
+        *key ^= *key >> 29;
+    }
+    *key |= 1;
+    return true;
+}
+
+/*
+ * Returns whether the IDs of a lifeline begin again in another log, as in the logs of two runs of a program: most
+ * requests that occur in several logs begin with the same event of the same program in these logs. Logs of a client and
+ * a server also have equal IDs, but begin with different events.
+ */
+static bool repeats_ids(const sampling *s, const drawing_lifeline *l)
+{
+    enum { REPEATED_MIN = 2 };
+    key_map first = {0}, seen = {0}; /* for each ID: 1 + its first record; for each ID and log: 1 */
+    size_t shared = 0, repeated = 0;
+    for (size_t i = 0; i < trace_count(s->trace); i++) {
+        const trace_record *record = trace_get(s->trace, i), *other;
+        uint64_t key;
+        if (record->event == TRACE_NONE || !sampled_key(s->trace, l, record, &key) ||
+            !g_strv_contains((const char *const *)l->events, trace_string(s->trace, record->event)))
+            continue;
+        uint64_t *met = key_map_add(&seen, key + 2 * sampled_log(s, record)), *known = key_map_add(&first, key);
+        if ((*met)++ > 0)
+            continue;
+        if (*known == 0) {
+            *known = i + 1;
+            continue;
+        }
+        other = trace_get(s->trace, *known - 1);
+        shared++;
+        repeated += other->event == record->event && other->prog == record->prog;
+    }
+    key_map_free(&first);
+    key_map_free(&seen);
+    return repeated >= REPEATED_MIN && 2 * repeated > shared;
+}
+
+/* Gives each log its own colour in the lifelines whose IDs begin again in another log. */
+static void color_by_log(const sampling *s, drawing *d)
+{
+    for (guint i = 0; s->starts->len > 1 && i < d->lifelines->len; i++) {
+        drawing_lifeline *l = g_ptr_array_index(d->lifelines, i);
+        if (repeats_ids(s, l)) {
+            g_free(l->color);
+            l->color = g_strdup(DRAWING_COLOR_LOG);
+        }
     }
 }
 
@@ -184,18 +272,25 @@ bool inference_sample(inference *f, const GPtrArray *sources, time_range *range,
     bool has_grown = learns && f->bytes < SAMPLE_START && bytes > f->bytes * GROWTH;
     if (bytes == 0 || (f->is_prepared && !has_grown))
         return false;
-    sampling s = {.trace = learns ? trace_new() : NULL, .extra = f->extra};
+    sampling s = {.trace = learns ? trace_new() : NULL,
+                  .extra = f->extra,
+                  .starts = g_array_new(FALSE, FALSE, sizeof(uint64_t))};
     take_samples(sources, &s);
     *range = s.range;
     *d = NULL;
     f->is_prepared = true;
-    if (!learns)
+    if (!learns) {
+        g_array_free(s.starts, TRUE);
         return true;
+    }
     f->bytes = bytes;
     trace_sort(s.trace);
     *d = with_extra(f, is_active ? infer_drawing(s.trace) : drawing_copy(f->given));
     event_order_learn(*d, s.trace, is_active);
+    if (is_active)
+        color_by_log(&s, *d);
     trace_free(s.trace);
+    g_array_free(s.starts, TRUE);
     char *text = drawing_text(*d);
     if (f->text == NULL && !is_active)
         f->text = first_text(f);

@@ -318,6 +318,7 @@ static extractor *new_extractor(const loader *l, const source *s)
     x->filter = f == NULL ? NULL : selects ? f->shown : f->direct;
     x->clocks = model_clocks(l->model);
     x->zones = model_zones(l->model);
+    x->log = source_file(s) != NULL ? source_file(s)->log : NULL;
     return x;
 }
 
@@ -378,10 +379,23 @@ static void number_files(loader *l, const source *s)
             continue;
         if (model_files(l->model)->len == PLACE_FILES_MAX)
             program_fail(PROGRAM_PROBLEM, "too many files");
+        f->log = s->name;
         model_lock(l->model);
         model_add_file(l->model, f);
         model_unlock(l->model);
     }
+}
+
+/* Names a source after its file. If another source has this name, uses the whole URL. */
+static void name_source(const loader *l, source *s)
+{
+    s->name = g_path_get_basename(s->url);
+    for (guint i = 0; i < l->sources->len; i++)
+        if (strcmp(((const source *)g_ptr_array_index(l->sources, i))->name, s->name) == 0) {
+            g_free(s->name);
+            s->name = g_strdup(s->url);
+            return;
+        }
 }
 
 static void take_over_sources(loader *l)
@@ -390,6 +404,7 @@ static void take_over_sources(loader *l)
     while (l->fresh->len > 0) {
         source *s = g_ptr_array_steal_index(l->fresh, 0);
         l->is_live = l->is_live || (s->follow && s->path == NULL);
+        name_source(l, s);
         g_ptr_array_add(l->sources, s);
         l->is_checked = false;
     }
@@ -584,6 +599,7 @@ static void add_selected(loader *l, const GArray *places)
         selected_record s = {x, g_array_index(places, uint64_t, i), &rows};
         log_file *file = g_ptr_array_index(files, place_file(s.place));
         x->fraction = file->fraction;
+        x->log = file->log;
         log_file_record(file, place_position(s.place), extract_selected, &s);
         if (rows.count == ROWS_AT_ONCE) {
             take_new_rows(l, &rows);

@@ -238,6 +238,7 @@ static void worker_begin(worker *w, const scan_job *job)
                                 .clocks = job->clocks,
                                 .zones = job->zones,
                                 .fraction = job->file->fraction,
+                                .log = job->file->log,
                                 .names = job->names}};
     if (job->file->format != NL_FORMAT_NLB)
         w->scanner = nl_line_scanner_new(job->file->format, job->file->fraction);

@@ -254,6 +254,7 @@ void source_close(source *s)
     g_free(s->archive);
     g_free(s->notice);
     g_free(s->url);
+    g_free(s->name);
     g_free(s->path);
     g_free(s);
 }

@@ -17,6 +17,7 @@
 
 typedef struct source {
     char *url;
+    char *name; /* different for each source; NULL until the loader takes over the source */
     char *path; /* path of a file; NULL for other sources */
     bool follow;
     program_reading *reading;

@@ -101,6 +101,7 @@ static void add_lifeline(spec *s, names *events, const drawing_lifeline *l, uint
                  : g_ascii_strcasecmp(l->color, "PROG") == 0 ? COLOR_BY_PROG
                                                              : COLOR_BY_FIELD;
     own->color_field = field_of(l->color);
+    own->by_log = strcmp(l->color, DRAWING_COLOR_LOG) == 0;
     for (unsigned row = 0; row < own->rows; row++) {
         spec_event *e = event_of(s, events, l->events[row]);
         if (e != NULL && e->steps[own->layer].lifeline == SPEC_NONE)

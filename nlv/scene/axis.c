@@ -106,3 +106,23 @@ void axis_span_label(double ns, char out[32])
     else
         snprintf(out, 32, "%.4g days", ns / 86400e9);
 }
+
+void axis_span_tick_label(double ns, char out[32])
+{
+    static const struct {
+        double min_ns, unit_ns, part_ns;
+        const char *unit, *part;
+    } units[] = {
+        {172800e9, 86400e9, 3600e9, "days", "h"}, {7200e9, 3600e9, 60e9, "h", "min"}, {120e9, 60e9, 1e9, "min", "s"}};
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (ns < units[i].min_ns)
+            continue;
+        const double parts = round(fmod(ns, units[i].unit_ns) / units[i].part_ns);
+        if (parts > 0)
+            snprintf(out, 32, "%.0f %s %.0f %s", floor(ns / units[i].unit_ns), units[i].unit, parts, units[i].part);
+        else
+            axis_span_label(ns, out);
+        return;
+    }
+    axis_span_label(ns, out);
+}

@@ -25,4 +25,7 @@ void axis_number_label(double value, double step, char out[32]);
 /* Writes a duration with its unit, such as "1.25 ms". */
 void axis_span_label(double span_ns, char out[32]);
 
+/* Like axis_span_label, but writes a tick that is not a whole number of its unit with two units: "2 h 10 min". */
+void axis_span_tick_label(double span_ns, char out[32]);
+
 #endif

@@ -43,7 +43,8 @@ static void columns_between(const layer_context *c, double left, double right, u
     const double first = floor(heat_map_column(h, layout_overview_time(c->layout, left))),
                  end = floor(heat_map_column(h, layout_overview_time(c->layout, right)));
     *from = (unsigned)CLAMP(first, 0, HEAT_COLUMNS);
-    *to = (unsigned)CLAMP(MAX(end, first + 1), 0, HEAT_COLUMNS);
+    /* At the right edge, include the column that the edge cuts: it has the last requests. */
+    *to = right < c->layout->overview_right ? (unsigned)CLAMP(MAX(end, first + 1), 0, HEAT_COLUMNS) : HEAT_COLUMNS;
 }
 
 /* ---- the cached picture ---- */
@@ -75,14 +76,18 @@ static void draw_mark(cairo_t *cr, double x, double y, bool is_failed, bool dark
     cairo_stroke(cr);
 }
 
-/* Sets sums[0], sums[1], ... to the sums of the rows low, low + 1, ... up to high - 1, over the columns [from, to). */
+/*
+ * Sets sums[0], sums[1], ... to the sums of the rows low, low + 1, ... up to high - 1, over the columns [from, to). Adds
+ * the rows below `low` to sums[0].
+ */
 static void sum_cells(const heat_map *h, unsigned from, unsigned to, unsigned low, unsigned high, heat_cell *sums)
 {
     memset(sums, 0, (high - low) * sizeof *sums);
     for (unsigned column = from; column < to; column++)
-        for (unsigned row = low; row < high; row++) {
-            sums[row - low].count += h->columns[column][row].count;
-            sums[row - low].failed += h->columns[column][row].failed;
+        for (unsigned row = 0; row < high && h->is_used[column]; row++) {
+            heat_cell *sum = &sums[MAX(row, low) - low];
+            sum->count += h->columns[column][row].count;
+            sum->failed += h->columns[column][row].failed;
         }
 }
 
@@ -199,7 +204,7 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
         const bool is_continued = left - end <= plot / GAP_SHARE;
         if (!is_continued && group > 0 && !isinf(end))
             cairo_line_to(cr, end, y);
-        y = heat_scale_y(s, heat_row_of_ns(heat_quantile(counts, share)));
+        y = heat_scale_y(s, MAX(heat_row_of_ns(heat_quantile(counts, share)), s->low));
         if (!is_continued)
             cairo_move_to(cr, left, y);
         cairo_line_to(cr, (left + right) / 2, y);
@@ -288,7 +293,13 @@ static void draw_durations(const layer_context *c, const heat_scale *s)
     const double low_ns = MAX(heat_row_ns(s->low), 1), high_ns = heat_row_ns(s->high),
                  half = text_height(TEXT_SMALL) / 2;
     const bool is_wide = high_ns / low_ns > 300;
-    double above = INFINITY, unit_ns = pow(10, fmin(floor(log10(low_ns)), 9));
+    double above = INFINITY;
+    if (s->is_cut) {
+        above = s->bottom - 2 * half;
+        text_draw(c->cr, "shorter", TEXT_SMALL, palette_muted(c->view->dark), TEXT_RIGHT, c->layout->left - 8,
+                  s->bottom - half, 0);
+    }
+    double unit_ns = pow(10, fmin(floor(log10(low_ns)), 9));
     for (size_t i = 0; i < G_N_ELEMENTS(seconds); i++) {
         const double ns = seconds[i] * unit_ns, y = heat_scale_y(s, heat_row_of_ns(ns));
         const bool is_round = seconds[i] == 1 || seconds[i] == 10 || seconds[i] == 60 || seconds[i] == 600 ||
@@ -385,6 +396,8 @@ void heat_layer_draw_area(const layer_context *c)
         x1 = CLAMP(layout_overview_x(l, v->area.to_ns), x0, l->overview_right);
         y0 = isinf(v->area.longest_ns) ? s.top : heat_scale_y(&s, heat_row_of_ns(v->area.longest_ns));
         y1 = isinf(v->area.shortest_ns) ? s.bottom : heat_scale_y(&s, heat_row_of_ns(v->area.shortest_ns));
+        y0 = CLAMP(y0, s.top, s.bottom);
+        y1 = CLAMP(y1, y0, s.bottom);
     }
     cairo_rectangle(c->cr, floor(x0) + 0.5, floor(y0) + 0.5, floor(x1) - floor(x0), floor(y1) - floor(y0));
     palette_set(c->cr, palette_accent(v->dark), 0.2);

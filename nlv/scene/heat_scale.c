@@ -9,6 +9,7 @@
 enum {
     ROWS_MIN = 16,
     ROWS_MARGIN = 2,
+    ROWS_PER_TEN = 13, /* rows of a power of ten */
     HEIGHT_WITH_COUNTS = 60 /* minimum height of a strip with space for the histogram's counts */
 };
 
@@ -19,16 +20,34 @@ bool heat_scale_has_counts(const layout *l)
     return l->histogram_left < l->right && l->overview_bottom - l->overview_top >= HEIGHT_WITH_COUNTS;
 }
 
+/*
+ * Returns the lowest row of the scale if the lowest row with requests is `first`. A few requests that are shorter than
+ * the others by more than two powers of ten would leave the others only a part of the scale.
+ */
+static unsigned lowest_row(const heat_map *h, unsigned first)
+{
+    enum { FEW_PER_CENT = 1, COUNT_MIN = 20 };
+    const uint64_t few = MAX(h->count * FEW_PER_CENT / 100, 1);
+    uint64_t below = 0;
+    unsigned row = first;
+    for (; row < HEAT_ROWS && below + h->totals[row] <= few; row++)
+        below += h->totals[row];
+    return h->count >= COUNT_MIN && row > first + 2 * ROWS_PER_TEN ? row - ROWS_PER_TEN / 2 : first;
+}
+
 heat_scale heat_scale_of(const heat_map *h, const layout *l)
 {
-    heat_scale s = {HEAT_ROWS, 0, l->overview_top + 2, l->overview_bottom - 1};
+    heat_scale s = {HEAT_ROWS, 0, l->overview_top + 2, l->overview_bottom - 1, false};
     for (unsigned row = 0; row < HEAT_ROWS; row++)
         if (h->totals[row] > 0) {
             s.low = MIN(s.low, row);
             s.high = row + 1;
         }
+    const unsigned first = s.low;
+    s.low = lowest_row(h, first);
     const unsigned missing = s.high - s.low < ROWS_MIN ? ROWS_MIN - (s.high - s.low) : 0;
     s.low -= MIN(s.low, ROWS_MARGIN + missing / 2);
+    s.is_cut = first < s.low;
     unsigned margin = ROWS_MARGIN + missing / 2;
     /* Keep the counts at the top of the histogram clear of the longest requests, which are few and important. */
     if (heat_scale_has_counts(l)) {
@@ -74,7 +93,7 @@ request_choice heat_scale_area(const heat_map *h, const layout *l, double x0, do
     }
     if (top > l->overview_top)
         area.longest_ns = heat_row_ns((unsigned)ceil(row_at(&s, top)));
-    if (bottom < l->overview_bottom)
+    if (bottom < l->overview_bottom && row_at(&s, bottom) >= s.low + 1)
         area.shortest_ns = heat_row_ns((unsigned)floor(row_at(&s, bottom)));
     return area;
 }

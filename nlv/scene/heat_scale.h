@@ -7,16 +7,23 @@
 
 #include "scene/layout.h"
 
-/* The rows [low, high) of the map, and the y coordinates between which they are drawn. */
+/*
+ * The rows [low, high) of the map, and the y coordinates between which they are drawn. Requests that belong to lower
+ * rows are drawn in the row `low`.
+ */
 typedef struct heat_scale {
     unsigned low, high;
     double top, bottom;
+    bool is_cut; /* there are requests below `low` */
 } heat_scale;
 
 /* Returns whether the histogram has the counts of its axis at the top. A low strip has no space for them. */
 bool heat_scale_has_counts(const layout *l);
 
-/* Returns the scale with all rows that have requests, and a margin. */
+/*
+ * Returns the scale with all rows that have requests, and a margin. If a few requests are shorter than the others by
+ * several powers of ten, the scale omits their rows.
+ */
 heat_scale heat_scale_of(const heat_map *h, const layout *l);
 
 /* Returns the y coordinate of a row. `row` may have a fraction, which is the position within the row. */

@@ -64,20 +64,31 @@ static void fill_bar_of(const layer_context *c, const count_scale *s, double top
     cairo_fill(c->cr);
 }
 
+/* Returns the number of requests that are drawn in a row. */
+static double count_in_row(const uint64_t counts[HEAT_ROWS], const heat_scale *s, unsigned row)
+{
+    uint64_t sum = 0;
+    for (unsigned i = row > s->low ? row : 0; i <= row; i++)
+        sum += counts[i];
+    return (double)sum;
+}
+
 static void draw_rows_of(const layer_context *c, const heat_scale *durations, const count_scale *counts, double slow)
 {
     const heat_map *h = &model_requests(c->model)->heat;
     const bool dark = c->view->dark;
     for (unsigned row = durations->low; row < durations->high; row++) {
         const double top = floor(heat_scale_y(durations, row + 1)), bottom = floor(heat_scale_y(durations, row));
-        if (h->totals[row] == 0)
+        const double count = count_in_row(h->totals, durations, row),
+                     failed = count_in_row(h->failures, durations, row);
+        if (count == 0)
             continue;
         palette_set(c->cr, row >= slow ? palette_slow(dark) : palette_series(0, dark), 1);
-        fill_bar_of(c, counts, top, bottom - 1, (double)h->totals[row]);
-        if (h->failures[row] == 0)
+        fill_bar_of(c, counts, top, bottom - 1, count);
+        if (failed == 0)
             continue;
         palette_set(c->cr, palette_error(dark), 1);
-        fill_bar_of(c, counts, top, (top + bottom) / 2, (double)h->failures[row]);
+        fill_bar_of(c, counts, top, (top + bottom) / 2, failed);
     }
 }
 

@@ -66,17 +66,20 @@ static const waterfall_span *span_at(const waterfall *w, unsigned i)
 
 static void draw_axis(const drawing_area *a)
 {
-    const double bottom = HEAD + ROW * a->w->spans->len,
-                 step_ns = axis_step((double)a->length_ns / MAX(1, floor((a->right - a->left) / 90)));
-    for (double at_ns = 0; at_ns <= (double)a->length_ns && step_ns > 0; at_ns += step_ns) {
+    enum { LABEL_WIDTH = 90 };
+    const double bottom = HEAD + ROW * a->w->spans->len;
+    const int64_t ticks = (int64_t)MAX(1, floor((a->right - a->left) / LABEL_WIDTH)),
+                  step_ns = axis_time_step_ns(MAX(a->length_ns / ticks, 1));
+    for (int64_t i = 0; i <= a->length_ns / step_ns; i++) {
+        const int64_t at_ns = i * step_ns;
         char label[32];
-        const double x = floor(x_of(a, (int64_t)at_ns)) + 0.5;
+        const double x = floor(x_of(a, at_ns)) + 0.5;
         palette_set(a->cr, palette_grid(a->dark), 1);
         cairo_set_line_width(a->cr, 1);
         cairo_move_to(a->cr, x, HEAD - 4);
         cairo_line_to(a->cr, x, bottom);
         cairo_stroke(a->cr);
-        axis_span_label(at_ns, label);
+        axis_span_tick_label((double)at_ns, label);
         text_draw(a->cr, label, TEXT_SMALL, palette_muted(a->dark), at_ns > 0 ? TEXT_CENTER : TEXT_LEFT, x, HEAD / 2.0,
                   0);
     }

@@ -120,6 +120,29 @@ class Render(support.Case):
             colors = {pixel for row in rows[38:54] for pixel in row}
             self.assertEqual(len(colors) > 1, has_legend, hosts)
 
+    def legend_colors(self, name):
+        """The colours of the series in the row of the legend."""
+        _, _, rows = read_png(self.scratch / name)
+        found = {pixel for row in rows[38:54] for pixel in row}
+        return [color for color in [(0, 0x72, 0xb2), (0xd5, 0x5e, 0), (0, 0x9e, 0x73)] if color in found]
+
+    def test_logs_of_two_runs_have_different_colors(self):
+        """Two logs with equal IDs: each has its own colour. The logs of a client and a server have equal IDs, too, but their
+        records belong together."""
+        two = self.scratch / "b" / "a.log"
+        two.parent.mkdir()
+        drawing = self.scratch / "d.nlv"
+        for first, second, color in [(requests(), requests().replace("DATE=202601011200", "DATE=202601011201"), "LOG"),
+                                            ("".join(line for line in requests().splitlines(True) if "HOST=c" in line),
+                                             "".join(line for line in requests().splitlines(True) if "HOST=s" in line), "HOST")]:
+            self.log.write_text(first)
+            two.write_text(second)
+            result = self.render("two.png", "--write-config", drawing, self.log, two)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(f"color={color}\n", drawing.read_text())
+            if color == "LOG":
+                self.assertEqual(len(self.legend_colors("two.png")), 3, "two logs, and the host of the load")
+
     def test_logs_of_centuries(self):
         """The range of times exceeds 64 bits of nanoseconds."""
         self.log.write_text("".join(f"DATE={year}-01-01T00:00:00.{i:06d} HOST=h PROG=p LVL=Usage NL.EVNT=a.{event} ID={i}\n"
@@ -212,6 +235,17 @@ class Render(support.Case):
         self.log.write_text(early + early.replace("DATE=202601011200", "DATE=202601011201").replace("=r", "=s"))
         rows = self.pixels_of("gap.png", "--size", "1000x600", self.log)
         self.assertEqual(self.bands(rows, 400, 600, 470, 570), [])
+
+    def test_quantiles_include_the_last_requests(self):
+        """The slower half of the later requests begins at the end of the log, within one column of the heat map."""
+        lines = [(i * 10000 if i < 740 else 10000000 + i, i) for i in range(1000)]
+        self.log.write_text("".join(f"DATE=202601011200{(t + more) // 1000000:02d}.{(t + more) % 1000000:06d} HOST=h PROG=p LVL=Usage "
+                                    f"NL.EVNT={event} REQ.ID={i}\n"
+                                    for t, i in lines for event, more in [("A", 0), ("B", 2000 if i >= 740 else 20)]))
+        rows = self.pixels_of("last.png", "--size", "1000x600", self.log)
+        curves = self.bands(rows, 680, 800, 470, 572)
+        self.assertTrue(curves, "the curves continue to the last requests")
+        self.assertLess(curves[-1][1], 520, "the median of the later requests")
 
     def ready_made(self):
         """Returns an environment in which nlv finds the ready-made drawings as if they were installed."""

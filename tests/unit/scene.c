@@ -5,6 +5,8 @@
 #include "scene/axis.h"
 #include "scene/beside.h"
 #include "scene/density.h"
+#include "scene/heat_scale.h"
+#include "scene/waterfall_drawing.h"
 
 #include <glib.h>
 #include <math.h>
@@ -200,11 +202,93 @@ static void test_numbers_of_axes(void **unused)
     }
 }
 
+static void test_ticks_of_durations(void **unused)
+{
+    (void)unused;
+    static const struct {
+        double span_ns;
+        const char *label;
+    } labels[] = {
+        {0, "0 ns"},     {2e6, "2 ms"},          {90e9, "90 s"},       {130e9, "2 min 10 s"},   {3600e9, "60 min"},
+        {7200e9, "2 h"}, {7800e9, "2 h 10 min"}, {172800e9, "2 days"}, {194400e9, "2 days 6 h"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(labels); i++) {
+        char text[32];
+        axis_span_tick_label(labels[i].span_ns, text);
+        assert_string_equal(text, labels[i].label);
+    }
+}
+
+/* The axis of a waterfall of ten hours has a line every two hours. */
+static void test_axis_of_a_long_waterfall(void **unused)
+{
+    (void)unused;
+    enum { WIDE = 1000, TALL = 60, AXIS_Y = 20 };
+    waterfall_span span = {.name = "job", .place = "host", .parent = G_MAXUINT, .median_ns = -1};
+    waterfall w = {.spans = g_array_new(FALSE, FALSE, sizeof span),
+                   .path = g_array_new(FALSE, FALSE, sizeof(waterfall_step)),
+                   .records = g_array_new(FALSE, FALSE, sizeof(waterfall_record)),
+                   .length_ns = INT64_C(36000000000000)};
+    span.end_ns = w.length_ns;
+    g_array_append_val(w.spans, span);
+    cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, WIDE, TALL);
+    cairo_t *cr = cairo_create(surface);
+    waterfall_draw(&w, cr, WIDE, 0, false);
+    cairo_destroy(cr);
+    cairo_surface_flush(surface);
+    unsigned lines = 0;
+    for (int x = 0; x < WIDE; x++)
+        lines += pixel(surface, x, AXIS_Y) != pixel(surface, 1, AXIS_Y);
+    assert_int_equal(lines, 6);
+    cairo_surface_destroy(surface);
+    g_array_free(w.spans, TRUE);
+    g_array_free(w.path, TRUE);
+    g_array_free(w.records, TRUE);
+}
+
+/* One request of a few nanoseconds does not stretch the axis of the heat map, but can be marked. */
+static void test_shortest_request_does_not_stretch_the_heat_map(void **unused)
+{
+    (void)unused;
+    const int64_t typical_ns = 1000000, shortest_ns = 3;
+    const layout l = {.left = 100,
+                      .right = 900,
+                      .overview_right = 700,
+                      .histogram_left = 720,
+                      .overview_top = 400,
+                      .overview_bottom = 500,
+                      .whole_to_ns = INT64_C(1000000000)};
+    heat_map h;
+    heat_map_init(&h);
+    for (int i = 0; i < 1000; i++)
+        heat_map_add(&h, i * INT64_C(1000000), typical_ns + i * 5000, false);
+    const heat_scale before = heat_scale_of(&h, &l);
+    assert_false(before.is_cut);
+    heat_map_add(&h, 0, shortest_ns, true);
+    const heat_scale after = heat_scale_of(&h, &l);
+    assert_true(after.is_cut);
+    assert_true(after.low > heat_row(typical_ns / 100));
+    assert_true(after.low <= before.low);
+    request_choice lowest = heat_scale_area(&h, &l, 100, 490, 110, 499);
+    assert_true(lowest.shortest_ns <= (double)shortest_ns);
+    /* two of twenty are not a few */
+    heat_map_clear(&h);
+    heat_map_init(&h);
+    for (int i = 0; i < 20; i++)
+        heat_map_add(&h, i * INT64_C(1000000), i < 2 ? shortest_ns : typical_ns, false);
+    assert_false(heat_scale_of(&h, &l).is_cut);
+    heat_map_clear(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers_of_axes),      cmocka_unit_test(test_the_majority_has_the_pixel),
-        cmocka_unit_test(test_what_is_on_top_stays), cmocka_unit_test(test_bands_are_the_whole),
+        cmocka_unit_test(test_ticks_of_durations),
+        cmocka_unit_test(test_axis_of_a_long_waterfall),
+        cmocka_unit_test(test_shortest_request_does_not_stretch_the_heat_map),
+        cmocka_unit_test(test_numbers_of_axes),
+        cmocka_unit_test(test_the_majority_has_the_pixel),
+        cmocka_unit_test(test_what_is_on_top_stays),
+        cmocka_unit_test(test_bands_are_the_whole),
         cmocka_unit_test(test_work_is_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
