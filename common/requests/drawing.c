@@ -46,6 +46,7 @@ drawing *drawing_new(void)
     d->loadlines = g_ptr_array_new_with_free_func(free_loadline);
     d->points = g_ptr_array_new_with_free_func(free_point);
     d->quiet = g_ptr_array_new_with_free_func(g_free);
+    d->omitted = g_ptr_array_new_with_free_func(g_free);
     return d;
 }
 
@@ -73,6 +74,7 @@ void drawing_free(drawing *d)
     g_ptr_array_free(d->loadlines, TRUE);
     g_ptr_array_free(d->points, TRUE);
     g_ptr_array_free(d->quiet, TRUE);
+    g_ptr_array_free(d->omitted, TRUE);
     g_free(d);
 }
 
@@ -444,6 +446,8 @@ drawing *drawing_copy(const drawing *d)
     }
     for (guint i = 0; i < d->quiet->len; i++)
         g_ptr_array_add(copy->quiet, g_strdup(g_ptr_array_index(d->quiet, i)));
+    for (guint i = 0; i < d->omitted->len; i++)
+        g_ptr_array_add(copy->omitted, g_strdup(g_ptr_array_index(d->omitted, i)));
     return copy;
 }
 

@@ -82,6 +82,8 @@ typedef struct drawing {
     GPtrArray *loadlines; /* drawing_loadline */
     GPtrArray *points;    /* drawing_point */
     GPtrArray *quiet;     /* char *: known events that are not drawn; not stored in files */
+    GPtrArray *omitted;   /* char *: measurements that infer_drawing did not make loadlines, such as "CPU.IDLE of CPU";
+                             not   stored in files */
 } drawing;
 
 drawing *drawing_new(void);

@@ -565,6 +565,12 @@ typedef struct series {
     bool is_chosen;
 } series;
 
+/* Returns whether a series has enough different values for a loadline. */
+static bool is_varying(const series *s)
+{
+    return s->numbers >= LOADLINE_RECORDS && s->numbers >= s->records && s->least != s->most;
+}
+
 /* Returns whether a record has the duration of a span. */
 static bool is_span(const inference *in, const trace_record *record)
 {
@@ -591,7 +597,7 @@ static bool is_bytes(const char *name)
 /* Returns whether the values of a field are identifiers, not measurements. */
 static bool is_identifying(const char *name, bool of_thread)
 {
-    static const char *const identifiers[] = {"id", "pid", "tid", "uid", "gid"};
+    static const char *const identifiers[] = {"id", "pid", "tid", "uid", "gid", "irq", "vec", "state", "prio"};
     const char *word = last_word(name);
     bool found = is_identifier(name) || (of_thread && is_processor_name(name));
     for (size_t i = 0; i < G_N_ELEMENTS(identifiers) && !found; i++)
@@ -666,8 +672,7 @@ static void choose_series(GArray *all)
     for (unsigned pass = 0; pass < 2 * LOADLINES_PER_EVENT; pass++)
         for (guint i = 0; i < all->len && chosen < LOADLINES_MAX; i++) {
             series *s = &g_array_index(all, series, i);
-            bool is_series = s->numbers >= LOADLINE_RECORDS && s->numbers >= s->records && s->least != s->most;
-            if (!is_series || s->is_chosen || s->is_divided != (pass >= LOADLINES_PER_EVENT))
+            if (!is_varying(s) || s->is_chosen || s->is_divided != (pass >= LOADLINES_PER_EVENT))
                 continue;
             unsigned of_event = 0;
             for (guint j = 0; j < all->len; j++) {
@@ -711,6 +716,9 @@ static void add_loadlines(inference *in)
     choose_series(all);
     for (guint i = 0; i < all->len; i++) {
         const series *s = &g_array_index(all, series, i);
+        if (!s->is_chosen && is_varying(s))
+            g_ptr_array_add(in->result->omitted,
+                            g_strdup_printf("%s of %s", trace_string(in->t, s->field), trace_string(in->t, s->event)));
         if (!s->is_chosen)
             continue;
         const char *field = trace_string(in->t, s->field), *event = trace_string(in->t, s->event);

@@ -200,6 +200,18 @@ static void check_drawn(const store *s, const drawing *d, GPtrArray *notices)
                                         missing, count, example));
 }
 
+/* Reports measurements that an inferred drawing does not show. */
+static void check_measurements(const drawing *d, GPtrArray *notices)
+{
+    const guint count = d->omitted->len;
+    if (count > 0)
+        g_ptr_array_add(notices,
+                        g_strdup_printf("%u measurement%s not drawn, such as %s. Press F4 to add %s to the "
+                                        "drawing.",
+                                        count, count == 1 ? " is" : "s are",
+                                        (const char *)g_ptr_array_index(d->omitted, 0), count == 1 ? "it" : "them"));
+}
+
 void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *notices)
 {
     if (s->count <= s->first)
@@ -211,6 +223,7 @@ void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *noti
     check_clocks(s, notices);
     check_zones(s, d, notices);
     check_drawn(s, d, notices);
+    check_measurements(d, notices);
     if (in_order && s->unordered > 0)
         g_ptr_array_add(notices, g_strdup_printf("%" G_GUINT64_FORMAT
                                                  " of %u records were out of order; nlv shows them in time order",

@@ -123,10 +123,11 @@ static bool is_mixed(const spec *s, unsigned layer)
     return kinds[0] + kinds[1] + kinds[2] > 1;
 }
 
+/* Adds the hosts of loadlines and points. Strips do not have the colours of their hosts. */
 static void want_hosts(name_set *w, const store *s)
 {
     for (size_t i = 0; i < s->spec->drawn_loadlines; i++)
-        for (size_t j = 0; j < s->loadlines[i].count; j++)
+        for (size_t j = 0; j < s->loadlines[i].count && !store_has_strips(s, i); j++)
             add_name(w, s, COLOR_BY_HOST, s->loadlines[i].hosts[j].host);
     for (size_t host = 0; host <= NAMES_NONE; host++)
         if (s->point_hosts[host])

@@ -272,9 +272,8 @@ bool inference_sample(inference *f, const GPtrArray *sources, time_range *range,
     bool has_grown = learns && f->bytes < SAMPLE_START && bytes > f->bytes * GROWTH;
     if (bytes == 0 || (f->is_prepared && !has_grown))
         return false;
-    sampling s = {.trace = learns ? trace_new() : NULL,
-                  .extra = f->extra,
-                  .starts = g_array_new(FALSE, FALSE, sizeof(uint64_t))};
+    sampling s = {
+        .trace = learns ? trace_new() : NULL, .extra = f->extra, .starts = g_array_new(FALSE, FALSE, sizeof(uint64_t))};
     take_samples(sources, &s);
     *range = s.range;
     *d = NULL;

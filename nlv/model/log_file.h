@@ -35,7 +35,7 @@ typedef struct log_file {
     nl_fraction fraction;
     unsigned number; /* file number in the places of records (batch.h) */
     bool is_numbered;
-    const char *log;    /* name of the log, different for each log; the source owns it; NULL until the file is numbered */
+    const char *log; /* name of the log, different for each log; the source owns it; NULL until the file is numbered */
     bool is_spill;
     uint64_t size;      /* bytes of a spill */
     uint64_t forgotten; /* number of bytes at the start of a spill that were freed */

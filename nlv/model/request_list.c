@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const request_choice request_choice_all = {INT64_MIN, INT64_MAX, -INFINITY, INFINITY, NULL};
+const request_choice request_choice_all = {INT64_MIN, INT64_MAX, -INFINITY, INFINITY, false, NULL};
 
 request_list *request_list_new(uint32_t max)
 {
@@ -119,7 +119,7 @@ static bool chooser_matches(const chooser *c, const request_summary *r)
 {
     const request_choice *choice = c->choice;
     if (r->start_ns < choice->from_ns || r->start_ns >= choice->to_ns || (double)r->duration_ns < choice->shortest_ns ||
-        (double)r->duration_ns >= choice->longest_ns)
+        (double)r->duration_ns >= choice->longest_ns || (choice->only_errors && r->errors == 0))
         return false;
     return !c->has_text || r->name_hash == c->hash || (r->errors & c->errors) != 0 ||
            (r->slowest < c->name_count && c->names[r->slowest]);

@@ -77,6 +77,7 @@ typedef enum request_column {
 typedef struct request_choice {
     int64_t from_ns, to_ns;         /* the times at which the requests start: [from_ns, to_ns) */
     double shortest_ns, longest_ns; /* their durations: [shortest_ns, longest_ns) */
+    bool only_errors;               /* only requests that count as errors */
     const char *text; /* NULL or "": any request. Otherwise, the name of a request, a part of the name of its slowest
                          span, or a part of the word "failed" or "incomplete" */
 } request_choice;

@@ -24,7 +24,8 @@ enum {
     STORE_MARK = 1 << 12,
     STORE_NONE = 0xffffffff,
     STORE_POINTS_MAX = 24,
-    STORE_HOSTS_MAX = 4096
+    STORE_HOSTS_MAX = 4096,
+    STORE_CURVES_MAX = 8 /* a loadline of more hosts has a strip for each host instead of a curve */
 };
 
 typedef struct chunk {
@@ -132,6 +133,12 @@ static inline uint64_t store_missing(const store *s)
 /* Returns the list of a loadline's values on a host, and adds the list if necessary. Returns NULL if there are already
  * STORE_HOSTS_MAX lists. */
 list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
+
+/* Returns whether a loadline has a strip for each host (loadlines_layer.c). */
+static inline bool store_has_strips(const store *s, size_t loadline)
+{
+    return s->loadlines[loadline].count > STORE_CURVES_MAX;
+}
 
 /* Returns the number that selects a loadline's list: the number of the host or, for durations, of the event. */
 static inline uint16_t store_loadline_owner(const store *s, size_t loadline, uint16_t event, uint16_t host)

@@ -49,16 +49,6 @@ static void columns_between(const layer_context *c, double left, double right, u
 
 /* ---- the cached picture ---- */
 
-static color heat_color(double share, bool dark)
-{
-    static const color light[] = {{0.78, 0.86, 0.95}, {0.05, 0.23, 0.50}},
-                       on_dark[] = {{0.18, 0.30, 0.44}, {0.70, 0.86, 1}};
-    const color *ends = dark ? on_dark : light;
-    return (color){ends[0].red + share * (ends[1].red - ends[0].red),
-                   ends[0].green + share * (ends[1].green - ends[0].green),
-                   ends[0].blue + share * (ends[1].blue - ends[0].blue)};
-}
-
 /* Draws a mark at whole units, so that the mark has its full colour: a square, with arms for a failed request. */
 static void draw_mark(cairo_t *cr, double x, double y, bool is_failed, bool dark)
 {
@@ -77,8 +67,8 @@ static void draw_mark(cairo_t *cr, double x, double y, bool is_failed, bool dark
 }
 
 /*
- * Sets sums[0], sums[1], ... to the sums of the rows low, low + 1, ... up to high - 1, over the columns [from, to). Adds
- * the rows below `low` to sums[0].
+ * Sets sums[0], sums[1], ... to the sums of the rows low, low + 1, ... up to high - 1, over the columns [from, to).
+ * Adds the rows below `low` to sums[0].
  */
 static void sum_cells(const heat_map *h, unsigned from, unsigned to, unsigned low, unsigned high, heat_cell *sums)
 {
@@ -113,19 +103,13 @@ static heat_pixels pixels_of(const layer_context *c, const heat_scale *s, unsign
     return p;
 }
 
-static uint32_t pixel_of(color ink)
-{
-    return UINT32_C(0xff000000) | (uint32_t)(ink.red * 255) << 16 | (uint32_t)(ink.green * 255) << 8 |
-           (uint32_t)(ink.blue * 255);
-}
-
 /* Paints the cells directly into the picture, because cairo would need a path for each cell. */
 static void paint_cells(const layer_context *c, const heat_scale *s, const heat_pixels *p, cairo_surface_t *picture)
 {
     enum { SHADES = 64 };
     uint32_t shades[SHADES];
     for (unsigned i = 0; i < SHADES; i++)
-        shades[i] = pixel_of(heat_color(i / (SHADES - 1.0), c->view->dark));
+        shades[i] = palette_pixel(palette_heat(i / (SHADES - 1.0), c->view->dark));
     cairo_surface_flush(picture);
     unsigned char *data = cairo_image_surface_get_data(picture);
     const size_t stride = (size_t)cairo_image_surface_get_stride(picture);
@@ -151,7 +135,7 @@ static void paint_cells(const layer_context *c, const heat_scale *s, const heat_
 static void draw_marks(const layer_context *c, cairo_t *cr, const heat_scale *s, const heat_pixels *p, bool failed)
 {
     enum { MARK_GAP = 2 };
-    const double slow = ceil(heat_row_of_ns(heat_map_slow_ns(map_of(c))));
+    const unsigned slow = heat_scale_slow_row(map_of(c));
     for (unsigned row = 0; row < p->rows; row++) {
         double last = -MARK_GAP;
         for (unsigned x = 0; x < p->columns && (failed || s->low + row >= slow); x++) {
@@ -333,44 +317,84 @@ static void draw_view(const layer_context *c)
 static uint64_t count_slow(const heat_map *h)
 {
     uint64_t slow = 0;
-    for (unsigned row = (unsigned)ceil(heat_row_of_ns(heat_map_slow_ns(h))); row < HEAT_ROWS; row++)
+    for (unsigned row = heat_scale_slow_row(h); row < HEAT_ROWS; row++)
         slow += h->totals[row];
     return slow;
 }
 
+/* An entry of the legend: a sample of its mark or curve, and a text. */
+typedef enum legend_kind { LEGEND_COUNT, LEGEND_ERRORS, LEGEND_SLOW, LEGEND_P99, LEGEND_P50, LEGEND_KINDS } legend_kind;
+
+enum { SAMPLE_WIDTH = 18 };
+
+typedef struct legend_entry {
+    char text[48]; /* "": the entry is not shown */
+    double left, right;
+} legend_entry;
+
+/* Places the entries from the right edge `right` to the left. Returns the left edge of the legend. */
+static double place_legend(const layer_context *c, double right, legend_entry entries[LEGEND_KINDS])
+{
+    const heat_map *h = map_of(c);
+    const uint64_t slow = count_slow(h);
+    memset(entries, 0, LEGEND_KINDS * sizeof *entries);
+    g_snprintf(entries[LEGEND_COUNT].text, sizeof entries->text, "of %" G_GUINT64_FORMAT " request%s", h->count,
+               nl_plural(h->count));
+    if (h->failed > 0)
+        g_snprintf(entries[LEGEND_ERRORS].text, sizeof entries->text, "%" G_GUINT64_FORMAT " failed or incomplete",
+                   h->failed);
+    if (slow > 0)
+        g_snprintf(entries[LEGEND_SLOW].text, sizeof entries->text, "%" G_GUINT64_FORMAT " slow", slow);
+    g_snprintf(entries[LEGEND_P99].text, sizeof entries->text, "p99");
+    g_snprintf(entries[LEGEND_P50].text, sizeof entries->text, "p50");
+    for (legend_kind i = 0; i < LEGEND_KINDS; i++) {
+        legend_entry *e = &entries[i];
+        if (*e->text == '\0')
+            continue;
+        const bool has_sample = i != LEGEND_COUNT;
+        e->right = right;
+        e->left = right - text_width(c->cr, e->text, TEXT_SMALL) - (has_sample ? SAMPLE_WIDTH : 0);
+        right = e->left - (has_sample ? LEGEND_GAP : LEGEND_GAP / 2.0);
+    }
+    return right;
+}
+
 double heat_layer_legend(const layer_context *c, double right)
 {
+    legend_entry entries[LEGEND_KINDS];
     if (!c->layout->has_heat)
         return right;
-    const heat_map *h = map_of(c);
-    const double y = c->layout->caption_y, sample = 18;
-    char texts[5][48];
-    const uint64_t slow = count_slow(h);
-    g_snprintf(texts[0], sizeof texts[0], "of %" G_GUINT64_FORMAT " request%s", h->count, nl_plural(h->count));
-    g_snprintf(texts[1], sizeof texts[1], "%" G_GUINT64_FORMAT " failed or incomplete", h->failed);
-    g_snprintf(texts[2], sizeof texts[2], "%" G_GUINT64_FORMAT " slow", slow);
-    g_snprintf(texts[3], sizeof texts[3], "p99");
-    g_snprintf(texts[4], sizeof texts[4], "p50");
-    for (unsigned i = 0; i < G_N_ELEMENTS(texts); i++) {
-        if ((i == 1 && h->failed == 0) || (i == 2 && slow == 0))
+    const double left = place_legend(c, right, entries), y = c->layout->caption_y, dashes[] = {4, 3};
+    for (legend_kind i = 0; i < LEGEND_KINDS; i++) {
+        const legend_entry *e = &entries[i];
+        if (*e->text == '\0')
             continue;
-        right -= text_draw(c->cr, texts[i], TEXT_SMALL, palette_muted(c->view->dark), TEXT_RIGHT, right, y, 0);
-        right -= i == 0 ? 8 : sample;
-        const double dashes[] = {4, 3};
-        if (i == 1 || i == 2)
-            draw_mark(c->cr, right + sample - 9, y, i == 1, c->view->dark);
-        if (i > 2) {
-            cairo_set_dash(c->cr, dashes, i == 3 ? 2 : 0, 0);
+        text_draw(c->cr, e->text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_RIGHT, e->right, y, 0);
+        if (i == LEGEND_ERRORS || i == LEGEND_SLOW)
+            draw_mark(c->cr, e->left + SAMPLE_WIDTH - 9, y, i == LEGEND_ERRORS, c->view->dark);
+        if (i == LEGEND_P99 || i == LEGEND_P50) {
+            cairo_set_dash(c->cr, dashes, i == LEGEND_P99 ? 2 : 0, 0);
             palette_set(c->cr, palette_text(c->view->dark), 0.9);
             cairo_set_line_width(c->cr, 1.2);
-            cairo_move_to(c->cr, right + 1, y);
-            cairo_line_to(c->cr, right + sample - 4, y);
+            cairo_move_to(c->cr, e->left + 1, y);
+            cairo_line_to(c->cr, e->left + SAMPLE_WIDTH - 4, y);
             cairo_stroke(c->cr);
             cairo_set_dash(c->cr, NULL, 0, 0);
         }
-        right -= i == 0 ? 0 : LEGEND_GAP;
     }
-    return right;
+    return left;
+}
+
+heat_legend heat_layer_find_legend(const layer_context *c, double x, double y)
+{
+    legend_entry entries[LEGEND_KINDS];
+    if (!c->layout->has_heat || fabs(y - c->layout->caption_y) > text_height(TEXT_SMALL) / 2 + 3)
+        return HEAT_LEGEND_OTHER;
+    place_legend(c, c->layout->right, entries);
+    const legend_entry *errors = &entries[LEGEND_ERRORS], *slow = &entries[LEGEND_SLOW];
+    return *errors->text != '\0' && x >= errors->left && x <= errors->right ? HEAT_LEGEND_ERRORS
+           : *slow->text != '\0' && x >= slow->left && x <= slow->right     ? HEAT_LEGEND_SLOW
+                                                                            : HEAT_LEGEND_OTHER;
 }
 
 void heat_layer_draw(const layer_context *c)

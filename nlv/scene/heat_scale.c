@@ -9,7 +9,7 @@
 enum {
     ROWS_MIN = 16,
     ROWS_MARGIN = 2,
-    ROWS_PER_TEN = 13, /* rows of a power of ten */
+    ROWS_PER_TEN = 13,      /* rows of a power of ten */
     HEIGHT_WITH_COUNTS = 60 /* minimum height of a strip with space for the histogram's counts */
 };
 
@@ -67,6 +67,11 @@ double heat_row_of_ns(double duration_ns)
 {
     const unsigned row = heat_row((int64_t)CLAMP(duration_ns, 0, 9e18));
     return row + (duration_ns - heat_row_ns(row)) / (heat_row_ns(row + 1) - heat_row_ns(row));
+}
+
+unsigned heat_scale_slow_row(const heat_map *h)
+{
+    return (unsigned)CLAMP(ceil(heat_row_of_ns(heat_map_slow_ns(h))), 0, HEAT_ROWS);
 }
 
 /* Returns the row at a position in the strip. The fraction is the position within the row. */

@@ -32,6 +32,9 @@ double heat_scale_y(const heat_scale *s, double row);
 /* Returns the row of a duration. The fraction is the position within the row. */
 double heat_row_of_ns(double duration_ns);
 
+/* Returns the lowest row of slow requests. */
+unsigned heat_scale_slow_row(const heat_map *h);
+
 /*
  * Returns the requests in the area between two points in the strip or in the histogram: the requests of all cells that
  * the area touches. If the points are nearly equal, returns the requests within a few units of the points. An area of

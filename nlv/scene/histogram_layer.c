@@ -73,7 +73,7 @@ static double count_in_row(const uint64_t counts[HEAT_ROWS], const heat_scale *s
     return (double)sum;
 }
 
-static void draw_rows_of(const layer_context *c, const heat_scale *durations, const count_scale *counts, double slow)
+static void draw_rows_of(const layer_context *c, const heat_scale *durations, const count_scale *counts, unsigned slow)
 {
     const heat_map *h = &model_requests(c->model)->heat;
     const bool dark = c->view->dark;
@@ -93,14 +93,14 @@ static void draw_rows_of(const layer_context *c, const heat_scale *durations, co
 }
 
 /* Draws the duration above which requests are slow. */
-static void draw_limit(const layer_context *c, const heat_scale *durations, double slow)
+static void draw_limit(const layer_context *c, const heat_scale *durations, unsigned slow)
 {
     const layout *l = c->layout;
     const double y = floor(heat_scale_y(durations, slow)) + 0.5, dashes[] = {3, 3};
     char duration[32], label[48];
     if (y < l->overview_top + text_height(TEXT_SMALL) || slow < durations->low)
         return;
-    axis_span_label(heat_row_ns((unsigned)slow), duration);
+    axis_span_label(heat_row_ns(slow), duration);
     g_snprintf(label, sizeof label, "> %s", duration);
     palette_set(c->cr, palette_slow(c->view->dark), 1);
     cairo_set_line_width(c->cr, 1);
@@ -126,7 +126,7 @@ void histogram_layer_draw(const layer_context *c)
     cairo_fill_preserve(c->cr);
     cairo_clip(c->cr);
     const heat_scale durations = heat_scale_of(h, l);
-    const double slow = ceil(heat_row_of_ns(heat_map_slow_ns(h)));
+    const unsigned slow = heat_scale_slow_row(h);
     count_scale counts = {.left = l->histogram_left, .width = l->right - l->histogram_left - 4, .max = 1};
     uint64_t slow_count = 0;
     for (unsigned row = 0; row < HEAT_ROWS; row++) {

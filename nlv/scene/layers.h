@@ -59,6 +59,10 @@ void heat_layer_draw(const layer_context *c);
 /* Draws the legend of the heat map, if it is visible, in the caption's line up to `right`. Returns its left edge. */
 double heat_layer_legend(const layer_context *c, double right);
 
+/* Returns the part of the legend of the heat map at a position. */
+typedef enum heat_legend { HEAT_LEGEND_OTHER, HEAT_LEGEND_ERRORS, HEAT_LEGEND_SLOW } heat_legend;
+heat_legend heat_layer_find_legend(const layer_context *c, double x, double y);
+
 /* Draws the area of the heat map and the histogram that the user marks or has marked. */
 void heat_layer_draw_area(const layer_context *c);
 

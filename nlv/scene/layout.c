@@ -6,10 +6,29 @@
 #include "scene/text.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { HISTOGRAM_PLOT_MIN = 400, HISTOGRAM_GAP = 10 };
+enum {
+    HISTOGRAM_PLOT_MIN = 400,
+    HISTOGRAM_GAP = 10,
+    STRIPS_TALL = 40,    /* with more strips, a pane does not become higher */
+    OVERVIEW_FROM = 180, /* minimum height of a picture with an overview */
+    TITLE_FROM = 150,    /* minimum height of a picture with a title */
+};
 
 static const double margin = 14, pane_gap = 18, label_gap = 8;
+
+/* Returns the longest name of a host of a loadline. */
+static const char *longest_host(const store *s, size_t loadline)
+{
+    const char *longest = "";
+    for (size_t i = 0; i < s->loadlines[loadline].count; i++) {
+        const char *name = names_text(s->names.hosts, s->loadlines[loadline].hosts[i].host);
+        if (strlen(name) > strlen(longest))
+            longest = name;
+    }
+    return longest;
+}
 
 /* Returns the width of the labels at the left: the width of the widest label, but at most 30 % of the picture. */
 static double label_width(const model *m, const scene_view *view, cairo_t *cr)
@@ -27,6 +46,8 @@ static double label_width(const model *m, const scene_view *view, cairo_t *cr)
         char *name = loadlines_layer_name(g_ptr_array_index(d->loadlines, i));
         max = MAX(max, text_width(cr, name, TEXT_NORMAL) + LOADLINE_NUMBERS);
         g_free(name);
+        if (store_has_strips(model_store(m), i))
+            max = MAX(max, text_width(cr, longest_host(model_store(m), i), TEXT_SMALL));
     }
     return MIN(max, view->width * 0.3);
 }
@@ -39,8 +60,8 @@ static double weight(const pane *p)
         return 60 + 34.0 * p->rows;
     case PANE_POINTS:
         return 12 + 20.0 * p->rows;
-    default:
-        return 64;
+    default: /* a strip for each host, or curves */
+        return 64 + (p->rows > 1 ? 6.0 * MIN(p->rows, STRIPS_TALL) : 0);
     }
 }
 
@@ -51,10 +72,11 @@ static double weight(const pane *p)
 static void place_overview(layout *l, const model *m, const scene_view *view, bool is_part)
 {
     const request_list *requests = model_requests(m);
-    l->has_heat = (view->overview || is_part) && requests != NULL && requests->heat.count > 0;
+    const bool has_overview = (view->overview || is_part) && view->height >= OVERVIEW_FROM;
+    l->has_heat = has_overview && requests != NULL && requests->heat.count > 0;
     const double height = l->has_heat ? CLAMP(view->height * 0.18, 40, 130) : 30;
     l->overview_top = l->overview_bottom = l->caption_y - text_height(TEXT_SMALL) / 2 - 6;
-    if (view->overview || is_part)
+    if (has_overview)
         l->overview_top -= height;
     const double plot = l->right - l->left;
     l->overview_right = l->histogram_left = l->right;
@@ -100,6 +122,9 @@ static void add_panes(layout *l, const model *m, const scene_view *view, bool is
             p = (pane){.kind = PANE_LIFELINES, .index = i, .rows = g_strv_length(lifeline->events)};
         } else if (i < d->lifelines->len + points) {
             p = (pane){.kind = PANE_POINTS, .rows = d->points->len};
+        } else if (store_has_strips(model_store(m), p.index) &&
+                   !((const drawing_loadline *)g_ptr_array_index(d->loadlines, p.index))->rate) {
+            p.rows = (unsigned)model_store(m)->loadlines[p.index].count;
         }
         if (!view->hides_empty || !is_part || has_records(m, view, &p))
             l->panes[l->pane_count++] = p;
@@ -124,7 +149,8 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
         l.right = l.left + 10;
     const bool is_part = find_whole(&l, m, view);
     add_panes(&l, m, view, is_part);
-    double top = margin + text_height(TEXT_TITLE) + 4;
+    l.has_title = view->height >= TITLE_FROM;
+    double top = l.has_title ? margin + text_height(TEXT_TITLE) + 4 : margin / 2;
     l.legend_y = top + text_height(TEXT_NORMAL) / 2;
     top += text_height(TEXT_NORMAL) + 10;
     double caption_height =

@@ -10,7 +10,7 @@ typedef struct pane {
     pane_kind kind;
     guint index;        /* index in the drawing's list of its kind; points have one pane */
     double top, bottom; /* top and bottom of its plot */
-    unsigned rows;
+    unsigned rows;      /* of a loadline: the number of strips, or 1 for curves */
 } pane;
 
 enum { LAYOUT_PANES = 32 };
@@ -25,6 +25,7 @@ typedef struct layout {
                               histogram */
     int64_t whole_from_ns, whole_to_ns; /* the time that the overview shows */
     bool has_heat;                      /* the overview is the heat map of requests */
+    bool has_title;                     /* there is space for the title */
     pane panes[LAYOUT_PANES];
     unsigned pane_count;
 } layout;

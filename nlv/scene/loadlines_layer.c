@@ -1,7 +1,8 @@
 /*
  * Loadlines: draws the values of a field over time as a curve for each host, with a separate axis. If a column contains
  * many values, draws their mean and, behind it, a band from their minimum to their maximum, so that peaks stay visible
- * at every scale.
+ * at every scale. More than STORE_CURVES_MAX curves would be illegible. In that case, each host has a strip whose
+ * colour is the maximum in each column.
  */
 #include "config.h"
 
@@ -14,6 +15,8 @@
 
 #include <math.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 
 /*
  * Maximum number of values that the module draws as one line with cairo. In pictures with pixels, the number is
@@ -231,11 +234,202 @@ static void draw_curves(const curve *k, const loadline_lists *lists)
     g_free(all.counts);
 }
 
+/* ---- strips ---- */
+
+enum { STRIPS_HEAD = 18, STRIP_HEIGHT_MIN = 2, STRIP_LABEL = 11, SCALE_WIDTH = 80 };
+
+/* The strips of a pane. Row 0 is at the top, and shows the hosts [0, count / rows) in alphabetical order. */
+typedef struct strips {
+    const host_list **hosts; /* sorted by name */
+    size_t count, rows;
+    double top, height; /* the top of the first strip, and the height of a strip */
+} strips;
+
+static int by_host_name(const void *a, const void *b, void *names)
+{
+    return strcmp(names_text(names, (*(const host_list *const *)a)->host),
+                  names_text(names, (*(const host_list *const *)b)->host));
+}
+
+static strips strips_make(const layer_context *c, const pane *p)
+{
+    const loadline_lists *l = &c->store->loadlines[p->index];
+    strips s = {.hosts = g_new(const host_list *, l->count), .count = l->count, .top = p->top + STRIPS_HEAD};
+    for (size_t i = 0; i < l->count; i++)
+        s.hosts[i] = &l->hosts[i];
+    g_qsort_with_data(s.hosts, (gint)l->count, sizeof *s.hosts, by_host_name, c->store->names.hosts);
+    const double height = MAX(p->bottom - s.top, 1);
+    s.rows = MIN(l->count, (size_t)MAX(height / STRIP_HEIGHT_MIN, 1));
+    s.height = height / (double)s.rows;
+    return s;
+}
+
+/* Returns the first host of a row. */
+static size_t strips_first(const strips *s, size_t row)
+{
+    return row * s->count / s->rows;
+}
+
+static void add_value(float *cell, double value)
+{
+    if (isnan(*cell) || value > (double)*cell)
+        *cell = (float)value;
+}
+
+/*
+ * Enters the values of a host into the cells of its row. A value fills the columns up to the next value, but at most
+ * three times the usual distance, so that a long time without values stays empty.
+ */
+static void fill_row(const curve *k, const column_values *columns, unsigned count, float *cells)
+{
+    enum { GAP = 3 };
+    const layer_context *c = k->c;
+    const double unit = (c->layout->right - c->layout->left) / c->column_count;
+    const double usual = count > 1 ? (columns[count - 1].x - columns[0].x) / unit / (count - 1) : 1;
+    for (unsigned i = 0; i < count; i++) {
+        const double value = columns[i].min <= columns[i].max ? columns[i].max : columns[i].mean,
+                     from = (columns[i].x - c->layout->left) / unit,
+                     next = i + 1 < count ? (columns[i + 1].x - c->layout->left) / unit : from + usual,
+                     end = MAX(MIN(next, from + GAP * usual + 1), floor(from) + 1);
+        for (double column = MAX(floor(from), 0); column < MIN(end, c->column_count); column++)
+            add_value(&cells[(size_t)column], value);
+    }
+}
+
+/* Returns a picture with a pixel for each column and strip. */
+static cairo_surface_t *paint_strips(const curve *k, const strips *s)
+{
+    const layer_context *c = k->c;
+    host_list *sorted = g_new(host_list, s->count);
+    for (size_t i = 0; i < s->count; i++)
+        sorted[i] = *s->hosts[i];
+    const loadline_lists lists = {sorted, s->count};
+    curves all = {.shared = k,
+                  .lists = &lists,
+                  .columns = g_new0(column_values *, s->count),
+                  .counts = g_new0(unsigned, s->count)};
+    beside_run(look_up_curves, &all);
+    cairo_surface_t *picture = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, (int)c->column_count, (int)s->rows);
+    cairo_surface_flush(picture);
+    unsigned char *data = cairo_image_surface_get_data(picture);
+    float *cells = g_new(float, c->column_count);
+    for (size_t row = 0; row < s->rows; row++) {
+        for (unsigned i = 0; i < c->column_count; i++)
+            cells[i] = NAN;
+        for (size_t host = strips_first(s, row); host < strips_first(s, row + 1); host++)
+            if (all.columns[host] != NULL)
+                fill_row(k, all.columns[host], all.counts[host], cells);
+        uint32_t *pixels = (uint32_t *)(void *)(data + row * (size_t)cairo_image_surface_get_stride(picture));
+        for (unsigned i = 0; i < c->column_count; i++)
+            if (!isnan(cells[i]))
+                pixels[i] = palette_pixel(
+                    palette_heat(CLAMP(((double)cells[i] - k->low) / (k->high - k->low), 0, 1), c->view->dark));
+    }
+    cairo_surface_mark_dirty(picture);
+    for (size_t i = 0; i < s->count; i++)
+        g_free(all.columns[i]);
+    g_free(all.columns);
+    g_free(all.counts);
+    g_free(cells);
+    g_free(sorted);
+    return picture;
+}
+
+/* Draws the name of the loadline, and the scale of colours. */
+static void draw_strips_head(const curve *k, const strips *s)
+{
+    const layer_context *c = k->c;
+    const bool dark = c->view->dark;
+    char *name = loadlines_layer_name(g_ptr_array_index(model_drawing(c->model)->loadlines, k->p->index)), low[32],
+         high[32];
+    char *text = s->rows < s->count ? g_strdup_printf("%s (maximum of %zu hosts in each strip)", name,
+                                                      (s->count + s->rows - 1) / s->rows)
+                                    : g_strdup(name);
+    axis_number_label(k->low, k->high - k->low, low);
+    axis_number_label(k->high, k->high - k->low, high);
+    const double y = k->p->top + STRIPS_HEAD / 2.0, right = c->layout->right - text_width(c->cr, high, TEXT_SMALL) - 6;
+    text_draw(c->cr, high, TEXT_SMALL, palette_muted(dark), TEXT_RIGHT, c->layout->right, y, 0);
+    for (int i = 0; i < SCALE_WIDTH; i++) {
+        palette_set(c->cr, palette_heat(i / (SCALE_WIDTH - 1.0), dark), 1);
+        cairo_rectangle(c->cr, floor(right) - SCALE_WIDTH + i, floor(y) - 4, 1, 9);
+        cairo_fill(c->cr);
+    }
+    const double left = floor(right) - SCALE_WIDTH - 6;
+    text_draw(c->cr, low, TEXT_SMALL, palette_muted(dark), TEXT_RIGHT, left, y, 0);
+    text_draw(c->cr, text, TEXT_NORMAL, palette_text(dark), TEXT_LEFT, c->layout->left, y,
+              left - text_width(c->cr, low, TEXT_SMALL) - 10 - c->layout->left);
+    g_free(text);
+    g_free(name);
+}
+
+static void draw_strips(const curve *k)
+{
+    const layer_context *c = k->c;
+    strips s = strips_make(c, k->p);
+    const double width = c->layout->right - c->layout->left;
+    palette_set(c->cr, palette_background(c->view->dark), 1);
+    cairo_rectangle(c->cr, c->layout->left, k->p->top, width, STRIPS_HEAD);
+    cairo_fill(c->cr);
+    draw_strips_head(k, &s);
+    cairo_surface_t *picture = paint_strips(k, &s);
+    cairo_save(c->cr);
+    cairo_rectangle(c->cr, c->layout->left, s.top, width, s.height * (double)s.rows);
+    cairo_clip(c->cr);
+    cairo_translate(c->cr, c->layout->left, s.top);
+    cairo_scale(c->cr, width / c->column_count, s.height);
+    cairo_set_source_surface(c->cr, picture, 0, 0);
+    cairo_pattern_set_filter(cairo_get_source(c->cr), CAIRO_FILTER_NEAREST);
+    cairo_paint(c->cr);
+    cairo_restore(c->cr);
+    cairo_surface_destroy(picture);
+    double free_y = s.top;
+    for (size_t row = 0; row < s.rows; row++) {
+        const double y = s.top + ((double)row + 0.5) * s.height;
+        if (s.height >= 6 && row > 0) { /* a gap between strips */
+            palette_set(c->cr, palette_background(c->view->dark), 1);
+            cairo_rectangle(c->cr, c->layout->left, floor(y - s.height / 2), width, 1);
+            cairo_fill(c->cr);
+        }
+        if (y - STRIP_LABEL / 2.0 < free_y - 1 && row > 0)
+            continue;
+        text_draw(c->cr, names_text(c->store->names.hosts, s.hosts[strips_first(&s, row)]->host), TEXT_SMALL,
+                  palette_text(c->view->dark), TEXT_RIGHT, c->layout->left - 8, y, c->layout->left - 8 - 14);
+        free_y = y + STRIP_LABEL / 2.0;
+    }
+    g_free(s.hosts);
+}
+
+/* Finds the value nearest to x of a host in the row at y. */
+static void find_in_strips(const layer_context *c, const pane *p, double x, double y, scene_found *found)
+{
+    strips s = strips_make(c, p);
+    const double row = floor((y - s.top) / s.height);
+    const int64_t from_ns = layout_time(c->layout, c->view, x - found->distance);
+    for (size_t host = row >= 0 && row < (double)s.rows ? strips_first(&s, (size_t)row) : s.count;
+         host < s.count && host < strips_first(&s, (size_t)row + 1); host++) {
+        const list *values = s.hosts[host]->list;
+        if (values->count == values->start)
+            continue;
+        for (size_t i = list_find(values, store_find_time(c->store, from_ns), values->start); i < values->count; i++) {
+            const double dx = layer_x(c, list_at(values, i)) - x;
+            if (fabs(dx) < found->distance)
+                *found = (scene_found){fabs(dx), list_at(values, i), -1, 0};
+            if (dx >= 0)
+                break;
+        }
+    }
+    g_free(s.hosts);
+}
+
 void loadlines_layer_draw(const layer_context *c, const pane *p)
 {
     const loadline_lists *l = &c->store->loadlines[p->index];
     curve k = {c, p, 0, 1, NULL};
     bool any = find_range(&k, l);
+    if (any && store_has_strips(c->store, p->index)) {
+        draw_strips(&k);
+        return;
+    }
     loadlines_layer_axis(c, p, k.low, k.high, any);
     if (!any)
         return;
@@ -251,9 +445,14 @@ void loadlines_layer_draw(const layer_context *c, const pane *p)
 void loadlines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found)
 {
     const loadline_lists *l = &c->store->loadlines[p->index];
+    const drawing_loadline *definition = g_ptr_array_index(model_drawing(c->model)->loadlines, p->index);
     curve k = {c, p, 0, 1, NULL};
     int64_t from_ns = layout_time(c->layout, c->view, x - found->distance);
     enum { FIND_MAX = 2000 };
+    if (store_has_strips(c->store, p->index) && !definition->rate) {
+        find_in_strips(c, p, x, y, found);
+        return;
+    }
     if (!find_range(&k, l))
         return;
     for (size_t h = 0; h < l->count; h++) {

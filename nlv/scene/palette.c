@@ -75,6 +75,22 @@ color palette_accent(bool dark)
     return rgb(dark ? 0x6cb2ff : 0x1a5fb4);
 }
 
+uint32_t palette_pixel(color ink)
+{
+    return UINT32_C(0xff000000) | (uint32_t)(ink.red * 255) << 16 | (uint32_t)(ink.green * 255) << 8 |
+           (uint32_t)(ink.blue * 255);
+}
+
+color palette_heat(double share, bool dark)
+{
+    static const color light[] = {{0.78, 0.86, 0.95}, {0.05, 0.23, 0.50}},
+                       on_dark[] = {{0.18, 0.30, 0.44}, {0.70, 0.86, 1}};
+    const color *ends = dark ? on_dark : light;
+    return (color){ends[0].red + share * (ends[1].red - ends[0].red),
+                   ends[0].green + share * (ends[1].green - ends[0].green),
+                   ends[0].blue + share * (ends[1].blue - ends[0].blue)};
+}
+
 void palette_set(cairo_t *cr, color c, double alpha)
 {
     cairo_set_source_rgba(cr, c.red, c.green, c.blue, alpha);

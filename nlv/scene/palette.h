@@ -9,6 +9,7 @@
 #include <cairo.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct color {
     double red, green, blue;
@@ -31,6 +32,12 @@ color palette_error(bool dark); /* failed requests */
 color palette_slow(bool dark);  /* requests that are much slower than most others */
 
 color palette_accent(bool dark); /* marked by the user */
+
+/* Returns an opaque pixel of a cairo picture (CAIRO_FORMAT_ARGB32). */
+uint32_t palette_pixel(color ink);
+
+/* Returns a colour of the scale from a small (share = 0) to a large number (share = 1). */
+color palette_heat(double share, bool dark);
 
 void palette_set(cairo_t *cr, color c, double alpha);
 

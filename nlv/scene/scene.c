@@ -126,7 +126,7 @@ static bool has_violations(const store *s)
 
 enum {
     LEGEND_NAME_MIN = 100, /* minimum width in units of a shortened name */
-    LEGEND_MORE = 70,      /* width in units of the number of omitted colours */
+    LEGEND_MORE = 90,      /* width in units of the number of omitted colours */
     LEGEND_WHOLE = 10000,  /* do not shorten the name */
 };
 
@@ -365,7 +365,8 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
     overview_layer_draw(&c);
     marks_layer_draw(&c);
     marks_layer_flash(&c);
-    draw_title(&c);
+    if (l.has_title)
+        draw_title(&c);
     draw_legend(&c);
     if (has_records)
         draw_caption(&c);
@@ -418,6 +419,27 @@ bool scene_find_requests(const model *m, const scene_view *view, cairo_t *cr, co
     return true;
 }
 
+request_choice scene_choose_requests(const model *m, bool errors)
+{
+    request_choice choice = request_choice_all;
+    const request_list *l = model_requests(m);
+    choice.only_errors = errors;
+    if (!errors && l != NULL)
+        choice.shortest_ns = heat_row_ns(heat_scale_slow_row(&l->heat));
+    return choice;
+}
+
+bool scene_find_legend(const model *m, const scene_view *view, cairo_t *cr, double x, double y, request_choice *choice)
+{
+    layout l;
+    const layer_context c = scene_begin(m, view, cr, &l);
+    const heat_legend which = heat_layer_find_legend(&c, x, y);
+    if (which == HEAT_LEGEND_OTHER)
+        return false;
+    *choice = scene_choose_requests(m, which == HEAT_LEGEND_ERRORS);
+    return true;
+}
+
 bool scene_find_heat(const model *m, const scene_view *view, cairo_t *cr, scene_heat *places)
 {
     const layout l = layout_make(m, view, cr);
@@ -425,7 +447,7 @@ bool scene_find_heat(const model *m, const scene_view *view, cairo_t *cr, scene_
         return false;
     const heat_map *h = &model_requests(m)->heat;
     const heat_scale s = heat_scale_of(h, &l);
-    const double slow = heat_scale_y(&s, ceil(heat_row_of_ns(heat_map_slow_ns(h))));
+    const double slow = heat_scale_y(&s, heat_scale_slow_row(h));
     *places = (scene_heat){l.left, l.overview_right, l.overview_top, l.overview_bottom,
                            CLAMP(slow, l.overview_top + 1, l.overview_bottom)};
     return true;

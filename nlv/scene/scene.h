@@ -80,6 +80,16 @@ bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, doub
 bool scene_find_requests(const model *m, const scene_view *view, cairo_t *cr, const double from[2], const double to[2],
                          request_choice *area);
 
+/* Returns the slow requests or, if `errors` is true, the failed and incomplete requests, as the heat map's legend
+ * counts them. If there are no requests, returns all requests. */
+request_choice scene_choose_requests(const model *m, bool errors);
+
+/*
+ * Returns whether (x, y) is on the number of slow requests, or of failed and incomplete requests, in the legend of the
+ * heat map. If so, sets *choice to these requests.
+ */
+bool scene_find_legend(const model *m, const scene_view *view, cairo_t *cr, double x, double y, request_choice *choice);
+
 /* The edges of the heat map of requests. */
 typedef struct scene_heat {
     double left, right, top, bottom;

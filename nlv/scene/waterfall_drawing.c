@@ -17,6 +17,9 @@ enum {
     MARGIN = 6,
     LABELS_MIN = 120,
     NUMBERS = 170,
+    NUMBERS_NARROW = 135, /* in a narrow drawing */
+    NARROW = 450,
+    PLACE_MIN = 60, /* minimum width of the name of a span's host and program */
     DIFFERENCE = 72,
     RECORD = 16,
     TIME = 66
@@ -151,7 +154,7 @@ static void draw_span(const drawing_area *a, unsigned row)
     const double name =
         text_draw(a->cr, s->name, TEXT_NORMAL, palette_text(a->dark), TEXT_LEFT, indent, y, a->left - indent - MARGIN);
     const double left = a->left - indent - name - 3 * MARGIN;
-    if (left > 3 * INDENT)
+    if (left > PLACE_MIN)
         text_draw(a->cr, s->place, TEXT_SMALL, palette_muted(a->dark), TEXT_LEFT, indent + name + MARGIN, y, left);
     fill_bar(a, s, y, s->begin_ns, s->end_ns, 0.3);
     fill_own_time(a, row);
@@ -232,7 +235,7 @@ void waterfall_draw(const waterfall *w, cairo_t *cr, double width, int64_t lengt
 {
     drawing_area a = {.w = w, .cr = cr, .dark = dark, .width = width, .length_ns = MAX(length_ns, w->length_ns)};
     a.left = floor(MAX(LABELS_MIN, width * labels_share));
-    a.right = MAX(a.left + 40, width - NUMBERS);
+    a.right = MAX(a.left + 40, width - (width < NARROW ? NUMBERS_NARROW : NUMBERS));
     palette_set(cr, palette_background(dark), 1);
     cairo_paint(cr);
     draw_records(&a);

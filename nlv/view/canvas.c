@@ -400,9 +400,24 @@ static gboolean on_leave(GtkWidget *widget, GdkEventCrossing *event, gpointer us
     return FALSE;
 }
 
+static bool find_legend(canvas *c, double x, double y, request_choice *choice)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    const bool is = scene_find_legend(c->model, &c->view, cr, x, y, choice);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    return is;
+}
+
 static void click(canvas *c, double x, double y)
 {
     scene_found found;
+    request_choice choice;
+    if (find_legend(c, x, y, &choice)) {
+        c->callbacks.listed(c->callbacks.user, &choice);
+        return;
+    }
     cairo_t *cr = measuring_context();
     model_lock(c->model);
     scene_find(c->model, &c->view, cr, x, y, &found);

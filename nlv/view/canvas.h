@@ -7,6 +7,7 @@
  * - drag with Ctrl or the right button: mark a time range
  * - click: choose a lifeline
  * - click in the heat map: show the failed or slowest request near that position
+ * - click on the number of slow or failed requests in the legend of the heat map: list these requests
  * - drag in the heat map, or in the histogram beside it: list the requests of an area
  * - click or drag in an overview without a heat map: move the view to the time of that position
  *
@@ -28,7 +29,8 @@ typedef struct canvas_callbacks {
     void (*ranged)(void *user);                  /* the user has changed the marked time range */
     /* The user has clicked in the heat map. Returns false if there is no request. */
     bool (*picked)(void *user, const request_choice *area);
-    void (*brushed)(void *user, const request_choice *area); /* the user has marked an area of the heat map */
+    void (*brushed)(void *user, const request_choice *area);  /* the user has marked an area of the heat map */
+    void (*listed)(void *user, const request_choice *choice); /* the user has clicked on a number in its legend */
     void *user;
 } canvas_callbacks;
 

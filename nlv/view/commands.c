@@ -62,6 +62,8 @@ static const entry entries[] = {
     {COMMAND_CHOOSE, "_Search", "_Events, hosts, programs…", {{GDK_KEY_t, CONTROL}}},
     {COMMAND_REQUESTS, "_Search", "Slow _requests…", {{GDK_KEY_r, 0}}},
     {COMMAND_FAILED, "_Search", "Failed r_equests…", {{GDK_KEY_e, 0}}},
+    {COMMAND_ONLY_SLOW, "_Search", "Onl_y slow requests…", {{GDK_KEY_r, SHIFT}}},
+    {COMMAND_ONLY_FAILED, "_Search", "Only faile_d requests…", {{GDK_KEY_e, SHIFT}}},
     {COMMAND_BRUSH, "_Search", "Requests of an _area of the heat map…", {{GDK_KEY_h, 0}}},
     {COMMAND_COMPARE, "_Search", "_Compare requests…", {{GDK_KEY_c, 0}}},
     {COMMAND_PALETTE, "_Help", "_Find a command…", {{GDK_KEY_p, CONTROL | SHIFT}, {GDK_KEY_F2, 0}}},
@@ -167,7 +169,8 @@ char *commands_help(void)
                      "Drag with Shift, or the middle button: zoom to the dragged range.\n"
                      "Drag with the right button, or Ctrl: show statistics of that time.\n"
                      "The strip at the bottom shows the whole log. Click there: show the failed or slowest request, or "
-                     "go to that time. Drag there: list the requests of an area.\n");
+                     "go to that time. Drag there: list the requests of an area. Click on the number of slow or "
+                     "failed requests below the strip: list these requests.\n");
     const char *name = "";
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++) {
         if (strcmp(entries[i].menu, name) != 0)

@@ -13,7 +13,15 @@
 
 #include <string.h>
 
-enum { REFRESH_MS = 1000, COLUMNS = 8, HEIGHT = 190, HEIGHT_MIN = 60, FALLS_WIDTH_MIN = 560, KEPT_HEAD = 20 };
+enum {
+    REFRESH_MS = 1000,
+    COLUMNS = 8,
+    HEIGHT = 190,
+    HEIGHT_MIN = 60,
+    TABLE_WIDTH = 700, /* width of the table with all columns */
+    FALLS_WIDTH_MIN = 280,
+    KEPT_HEAD = 20,
+};
 
 /* The maximum share of the pane's height that the table gets when it appears. */
 static const double height_share = 0.45;
@@ -27,10 +35,10 @@ typedef struct pane_column {
 
 /* The list of requests does not contain the last column, the ID, so the user cannot sort by it. */
 static const pane_column columns[COLUMNS] = {
-    {"Duration", REQUEST_BY_DURATION, 90, true},   {"Slowest span", REQUEST_BY_SLOWEST, 180, false},
-    {"Error", REQUEST_BY_ERROR, 100, false},       {"Share", REQUEST_BY_SHARE, 70, true},
-    {"Begins at", REQUEST_BY_POSITION, 85, true},  {"Hosts", REQUEST_BY_HOSTS, 65, true},
-    {"Start (UTC)", REQUEST_BY_START, 130, false}, {"Request", REQUEST_BY_START, 150, false},
+    {"Duration", REQUEST_BY_DURATION, 94, true},   {"Slowest span", REQUEST_BY_SLOWEST, 120, false},
+    {"Error", REQUEST_BY_ERROR, 80, false},        {"Share", REQUEST_BY_SHARE, 60, true},
+    {"Begins at", REQUEST_BY_POSITION, 80, true},  {"Hosts", REQUEST_BY_HOSTS, 58, true},
+    {"Start (UTC)", REQUEST_BY_START, 115, false}, {"Request", REQUEST_BY_START, 90, false},
 };
 
 /* A request in the table. The texts are allocated. */
@@ -44,6 +52,7 @@ struct request_pane {
     model *model;
     request_pane_callbacks callbacks;
     GtkWidget *widget, *tree, *entry, *count, *all;
+    GtkWidget *both;      /* the table and the waterfall, side by side */
     GtkWidget *area;      /* draws the waterfall */
     waterfall *waterfall; /* waterfall of the request in the cursor's row, or NULL */
     waterfall *kept;      /* waterfall that the user keeps above this waterfall, or NULL */
@@ -53,7 +62,7 @@ struct request_pane {
     GtkTreeViewColumn *columns[COLUMNS];
     GArray *rows; /* pane_row */
     request_choice choice;
-    bool has_area; /* the choice is an area of the heat map */
+    const char *chosen; /* follows the number of requests of the choice; NULL: the choice is all requests */
     request_column column;
     bool descending;
     uint64_t shown_count; /* number of requests in the list when it was last shown */
@@ -136,16 +145,17 @@ static void clear_row(gpointer data)
     g_free(row->name);
 }
 
-static void show_count(request_pane *p, size_t found, uint64_t total, uint64_t dropped)
+/* Shows the number of requests. `is_reading` is true if the log has requests that nlv has not read yet. */
+static void show_count(request_pane *p, size_t found, uint64_t total, uint64_t dropped, bool is_reading)
 {
     GString *text = g_string_new(NULL);
     if (total == 0)
-        g_string_append(text, model_progress(p->model) < 1 || !model_is_settled(p->model)
-                                  ? "nlv is still reading the log"
+        g_string_append(text, is_reading || model_progress(p->model) < 1 || !model_is_settled(p->model)
+                                  ? "nlv is still reading the requests"
                                   : "No requests, because no field identifies them");
     else
         g_string_append_printf(text, "%'zu of %'" G_GUINT64_FORMAT " request%s%s", found, total, nl_plural(total),
-                               p->has_area ? " are in the marked area" : "");
+                               p->chosen != NULL ? p->chosen : "");
     if (found > p->rows->len)
         g_string_append_printf(text, "; the first %u are shown", p->rows->len);
     if (dropped > 0)
@@ -186,12 +196,13 @@ static void fill(request_pane *p)
     } else {
         g_array_set_size(p->rows, 0);
     }
+    const bool is_reading = total == 0 && model_drawing(p->model)->lifelines->len > 0;
     model_unlock(p->model);
     p->shown_count = total;
     p->shown_us = g_get_monotonic_time();
     for (guint i = 0; i < p->rows->len; i++)
         gtk_list_store_insert_with_values(p->store, NULL, -1, 0, i, -1);
-    show_count(p, all, total, dropped);
+    show_count(p, all, total, dropped, is_reading);
     gtk_tree_view_set_model(GTK_TREE_VIEW(p->tree), GTK_TREE_MODEL(p->store));
     gtk_tree_view_set_search_column(GTK_TREE_VIEW(p->tree), -1);
     if (cursor == NULL)
@@ -199,7 +210,7 @@ static void fill(request_pane *p)
     if (p->rows->len > 0)
         gtk_tree_view_set_cursor(GTK_TREE_VIEW(p->tree), cursor, NULL, FALSE);
     gtk_tree_path_free(cursor);
-    gtk_widget_set_visible(p->all, p->has_area);
+    gtk_widget_set_visible(p->all, p->chosen != NULL);
 }
 
 static void sort_by(request_pane *p, request_column column, bool descending)
@@ -420,19 +431,26 @@ static void on_close_table(GtkButton *button, gpointer user)
 static void forget_area(request_pane *p)
 {
     p->choice = request_choice_all;
-    p->has_area = false;
+    p->chosen = NULL;
     p->callbacks.cleared(p->callbacks.user);
 }
 
-/* Shows the table. In a low window, the table gets only a part of the height, so that the picture remains visible. In a
- * narrow window, hides the waterfall. */
+/*
+ * Shows the table. In a low window, the table gets only a part of the height, so that the picture remains visible. The
+ * table gets half of the width, but the width of all columns if enough remains for the waterfall. In a narrow window,
+ * hides the waterfall.
+ */
 static void appear(request_pane *p)
 {
     GtkWidget *paned = gtk_widget_get_parent(p->widget);
     const int height = gtk_widget_get_allocated_height(paned), wanted = HEIGHT + KEPT_HEAD + 16;
     if (!gtk_widget_get_visible(p->widget) && GTK_IS_PANED(paned))
         gtk_paned_set_position(GTK_PANED(paned), height - MIN(wanted, (int)(height * height_share)));
-    gtk_widget_set_visible(p->falls, gtk_widget_get_allocated_width(paned) >= FALLS_WIDTH_MIN);
+    const int width = gtk_widget_get_allocated_width(paned);
+    gtk_widget_set_visible(p->falls, width >= 2 * FALLS_WIDTH_MIN);
+    if (!gtk_widget_get_visible(p->widget))
+        gtk_paned_set_position(GTK_PANED(p->both),
+                               width - TABLE_WIDTH >= FALLS_WIDTH_MIN ? MAX(TABLE_WIDTH, width / 2) : width / 2);
     gtk_widget_show(p->widget);
 }
 
@@ -458,14 +476,24 @@ void request_pane_show(request_pane *p, bool failed)
     gtk_widget_grab_focus(p->tree);
 }
 
-void request_pane_show_area(request_pane *p, const request_choice *area)
+static void show_choice_of(request_pane *p, const request_choice *choice, const char *chosen)
 {
-    p->choice = *area;
-    p->has_area = true;
+    p->choice = *choice;
+    p->chosen = chosen;
     gtk_entry_set_text(GTK_ENTRY(p->entry), "");
     appear(p);
     sort_by(p, REQUEST_BY_DURATION, true);
     gtk_widget_grab_focus(p->tree);
+}
+
+void request_pane_show_area(request_pane *p, const request_choice *area)
+{
+    show_choice_of(p, area, " are in the marked area");
+}
+
+void request_pane_show_choice(request_pane *p, const request_choice *choice)
+{
+    show_choice_of(p, choice, choice->only_errors ? " failed or are incomplete" : " are slow");
 }
 
 /* ---- construction ---- */
@@ -571,11 +599,10 @@ request_pane *request_pane_new(model *m, request_pane_callbacks callbacks)
     g_array_set_clear_func(p->rows, clear_row);
     p->widget = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0);
     gtk_box_pack_start(GTK_BOX(p->widget), make_head(p), FALSE, FALSE, 0);
-    GtkWidget *both = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 0);
-    gtk_box_set_homogeneous(GTK_BOX(both), TRUE);
-    gtk_box_pack_start(GTK_BOX(both), make_table(p), TRUE, TRUE, 0);
-    gtk_box_pack_start(GTK_BOX(both), make_waterfall(p), TRUE, TRUE, 0);
-    gtk_box_pack_start(GTK_BOX(p->widget), both, TRUE, TRUE, 0);
+    p->both = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL);
+    gtk_paned_pack1(GTK_PANED(p->both), make_table(p), TRUE, TRUE);
+    gtk_paned_pack2(GTK_PANED(p->both), make_waterfall(p), TRUE, TRUE);
+    gtk_box_pack_start(GTK_BOX(p->widget), p->both, TRUE, TRUE, 0);
     g_signal_connect(p->widget, "destroy", G_CALLBACK(request_pane_on_destroy), p);
     return p;
 }

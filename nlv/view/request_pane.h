@@ -41,6 +41,9 @@ void request_pane_show(request_pane *p, bool failed);
 void request_pane_show_area(request_pane *p, const request_choice *area);
 void request_pane_clear_area(request_pane *p);
 
+/* Like request_pane_show_area, but shows requests of the whole heat map: the slow requests, or those with errors. */
+void request_pane_show_choice(request_pane *p, const request_choice *choice);
+
 void request_pane_hide(request_pane *p);
 
 /* Selects the colours of the waterfall. */

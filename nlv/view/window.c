@@ -29,7 +29,10 @@
 enum {
     TICK_MS = 30,     /* interval between checks for new data */
     READING_MS = 100, /* minimum interval between pictures while nlv reads a log, which needs the processors */
-    NOTICE_LINES = 5,
+    NOTICES_MAX = 20,
+    NOTICE_LENGTH_SHORT = 60, /* a notice of this length fits in one line */
+    NOTICES_HEIGHT_MAX = 160, /* units */
+    RESPONSE_MORE = 1,        /* expands or collapses the bar of notices */
     SENSORS_WIDTH_S = 60, /* width of the first view in seconds if the first log comes from sensors */
 };
 
@@ -39,7 +42,9 @@ typedef struct window {
     GtkWidget *top;
     GtkWidget *stack; /* a stack that shows either the canvas and the side panel, or the welcome page */
     GtkWidget *welcome, *side, *status;
-    GtkWidget *info, *info_text; /* the bar of notices */
+    GtkWidget *info, *info_text, *info_more; /* the bar of notices, and the button that expands it */
+    GPtrArray *notices;                      /* the notices in the bar, the newest last */
+    bool shows_notices;                      /* each notice has its own line */
     canvas *canvas;
     side_panel *panel;
     request_pane *requests;
@@ -85,41 +90,52 @@ static void show_status(window *w, const char *text)
     g_free(valid);
 }
 
-static void show_info(window *w, const char *lines)
+/* Shows the notices: one line that begins with the newest notice or, if the user has expanded the bar, all lines. */
+static void show_info(window *w)
 {
-    gtk_label_set_text(GTK_LABEL(w->info_text), lines);
+    const guint count = w->notices->len;
+    const bool is_long = count > 1 || (count == 1 && strlen(g_ptr_array_index(w->notices, 0)) > NOTICE_LENGTH_SHORT);
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < count; i++)
+        g_string_append_printf(text, "%s%s",
+                               i == 0             ? ""
+                               : w->shows_notices ? "\n"
+                                                  : "   \342\200\242   ",
+                               (const char *)g_ptr_array_index(w->notices, w->shows_notices ? i : count - 1 - i));
+    gtk_label_set_text(GTK_LABEL(w->info_text), text->str);
+    gtk_label_set_line_wrap(GTK_LABEL(w->info_text), w->shows_notices);
+    gtk_label_set_ellipsize(GTK_LABEL(w->info_text), w->shows_notices ? PANGO_ELLIPSIZE_NONE : PANGO_ELLIPSIZE_END);
+    char *more = count > 1 ? g_strdup_printf("Show _all %u notices", count) : g_strdup("Show _all of the notice");
+    gtk_button_set_label(GTK_BUTTON(w->info_more), w->shows_notices ? "Show _one line" : more);
+    gtk_widget_set_visible(w->info_more, is_long);
     gtk_widget_show(w->info);
     gtk_info_bar_set_revealed(GTK_INFO_BAR(w->info), TRUE);
+    g_free(more);
+    g_string_free(text, TRUE);
+}
+
+/* Adds a notice to the latest notices. If `old` is not NULL, removes this notice. */
+static void replace_notice(window *w, const char *old, const char *text)
+{
+    char *valid = printable(text);
+    guint at;
+    if (g_ptr_array_find_with_equal_func(w->notices, valid, g_str_equal, &at)) {
+        g_free(valid);
+        return;
+    }
+    if (old != NULL && g_ptr_array_find_with_equal_func(w->notices, old, g_str_equal, &at))
+        g_ptr_array_remove_index(w->notices, at);
+    if (w->notices->len == NOTICES_MAX)
+        g_ptr_array_remove_index(w->notices, 0);
+    g_ptr_array_add(w->notices, valid);
+    show_info(w);
 }
 
 static void window_say(void *user, const char *text)
 {
-    char *valid = printable(text);
-    show_info(user, valid);
-    g_free(valid);
-}
-
-/* Adds a line to the latest notices. If `old` is not NULL, removes this line. */
-static void replace_notice(window *w, const char *old, const char *text)
-{
-    const char *shown = gtk_widget_get_visible(w->info) ? gtk_label_get_text(GTK_LABEL(w->info_text)) : "";
-    char *valid = printable(text), **lines = g_strsplit(shown, "\n", -1);
-    GPtrArray *kept = g_ptr_array_new();
-    bool is_new = !g_strv_contains((const char *const *)lines, valid);
-    for (char **line = lines; *line != NULL; line++)
-        if (g_strcmp0(*line, old) != 0)
-            g_ptr_array_add(kept, *line);
-    if (kept->len >= NOTICE_LINES)
-        g_ptr_array_remove_range(kept, 0, kept->len - NOTICE_LINES + 1);
-    g_ptr_array_add(kept, valid);
-    g_ptr_array_add(kept, NULL);
-    char *all = g_strjoinv("\n", (char **)kept->pdata);
-    if (is_new)
-        show_info(w, all);
-    g_free(all);
-    g_ptr_array_free(kept, TRUE);
-    g_strfreev(lines);
-    g_free(valid);
+    window *w = user;
+    g_ptr_array_set_size(w->notices, 0);
+    replace_notice(w, NULL, text);
 }
 
 static void add_notice(window *w, const char *text)
@@ -158,7 +174,14 @@ static void show_notices(window *w)
 
 static void on_info_response(GtkInfoBar *bar, gint response, gpointer user)
 {
-    (void)response, (void)user;
+    window *w = user;
+    if (response == RESPONSE_MORE) {
+        w->shows_notices = !w->shows_notices;
+        show_info(w);
+        return;
+    }
+    w->shows_notices = false;
+    g_ptr_array_set_size(w->notices, 0);
     gtk_info_bar_set_revealed(bar, FALSE);
     gtk_widget_hide(GTK_WIDGET(bar));
 }
@@ -607,6 +630,24 @@ static void on_brushed(void *user, const request_choice *area)
     view->has_area = true;
     view->area = *area;
     canvas_redraw(w->canvas);
+}
+
+/* Lists the requests whose number the user has clicked in the legend. */
+static void on_listed(void *user, const request_choice *choice)
+{
+    window *w = user;
+    canvas_view(w->canvas)->has_area = false;
+    request_pane_show_choice(w->requests, choice);
+    canvas_redraw(w->canvas);
+}
+
+/* Lists only the slow requests or, if `errors` is true, only the failed and incomplete requests. */
+static void list_requests(window *w, bool errors)
+{
+    model_lock(w->model);
+    const request_choice choice = scene_choose_requests(w->model, errors);
+    model_unlock(w->model);
+    on_listed(w, &choice);
 }
 
 static void on_area_cleared(void *user)
@@ -1064,6 +1105,10 @@ static void on_command(void *user, command which)
     case COMMAND_FAILED:
         request_pane_show(w->requests, which == COMMAND_FAILED);
         break;
+    case COMMAND_ONLY_SLOW:
+    case COMMAND_ONLY_FAILED:
+        list_requests(w, which == COMMAND_ONLY_FAILED);
+        break;
     case COMMAND_BRUSH:
         if (!canvas_begin_brush(w->canvas))
             show_status(w, "There is no heat map, because nlv has found no requests");
@@ -1132,11 +1177,16 @@ static GtkWidget *make_info(window *w)
 {
     w->info = gtk_info_bar_new();
     w->info_text = gtk_label_new("");
-    gtk_label_set_line_wrap(GTK_LABEL(w->info_text), TRUE);
+    w->notices = g_ptr_array_new_with_free_func(g_free);
     gtk_label_set_xalign(GTK_LABEL(w->info_text), 0);
+    GtkWidget *scrolled = gtk_scrolled_window_new(NULL, NULL);
+    g_object_set(scrolled, "hscrollbar-policy", GTK_POLICY_NEVER, "max-content-height", NOTICES_HEIGHT_MAX,
+                 "propagate-natural-height", TRUE, NULL);
+    gtk_container_add(GTK_CONTAINER(scrolled), w->info_text);
+    w->info_more = gtk_info_bar_add_button(GTK_INFO_BAR(w->info), "", RESPONSE_MORE);
     gtk_info_bar_add_button(GTK_INFO_BAR(w->info), "_Close", GTK_RESPONSE_CLOSE);
     gtk_info_bar_set_message_type(GTK_INFO_BAR(w->info), GTK_MESSAGE_INFO);
-    gtk_container_add(GTK_CONTAINER(gtk_info_bar_get_content_area(GTK_INFO_BAR(w->info))), w->info_text);
+    gtk_box_pack_start(GTK_BOX(gtk_info_bar_get_content_area(GTK_INFO_BAR(w->info))), scrolled, TRUE, TRUE, 0);
     g_signal_connect(w->info, "response", G_CALLBACK(on_info_response), w);
     hide_at_first(w->info);
     return w->info;
@@ -1145,8 +1195,9 @@ static GtkWidget *make_info(window *w)
 static GtkWidget *make_main(window *w, const window_options *look)
 {
     GtkWidget *pane = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL), *both = gtk_paned_new(GTK_ORIENTATION_VERTICAL);
-    w->canvas = canvas_new(w->model, look->dark,
-                           (canvas_callbacks){on_hover, on_moved, show_chosen, show_range, on_picked, on_brushed, w});
+    w->canvas = canvas_new(
+        w->model, look->dark,
+        (canvas_callbacks){on_hover, on_moved, show_chosen, show_range, on_picked, on_brushed, on_listed, w});
     scene_view *view = canvas_view(w->canvas);
     view->marks = session_keeper_session(w->keeper)->marks;
     view->flashes = slow_watch_flashes(w->slow);

@@ -2,6 +2,7 @@
 import collections
 import os
 import pathlib
+import random
 import re
 import shutil
 import struct
@@ -142,6 +143,40 @@ class Render(support.Case):
             self.assertIn(f"color={color}\n", drawing.read_text())
             if color == "LOG":
                 self.assertEqual(len(self.legend_colors("two.png")), 3, "two logs, and the host of the load")
+
+    def test_measurements_of_many_hosts_are_strips(self):
+        """Twenty hosts: each has its own strip, and the busy host has a darker one. nlv names the measurement that it does not
+        draw."""
+        self.log.write_text("".join(
+            f"DATE=2026010112{t // 60:02d}{t % 60:02d}.{h:02d} HOST=h{h:02d} PROG=p LVL=Usage NL.EVNT=Cpu CPU.USER={90 + t % 3 if h == 7 else 5 + t % 3} "
+            f"CPU.SYS={t % 5} CPU.IDLE={100 - t % 7}\n" for t in range(300) for h in range(20)))
+        result = self.render("strips.png", "--size", "1000x900", self.log)
+        self.assertIn("1 measurement is not drawn, such as CPU.IDLE of Cpu", result.stderr)
+        _, _, rows = read_png(self.scratch / "strips.png")
+        labels = self.bands(rows, 0, 70, 80, 840)
+        self.assertEqual(len(labels), 40)
+        shades = [sum(rows[(top + bottom) // 2][500]) for top, bottom in labels[:20]]
+        self.assertEqual(min(range(20), key=shades.__getitem__), 7)
+        self.assertLess(shades[7], min(shades[:7] + shades[8:]) - 100)
+
+    def test_low_picture(self):
+        """A low picture, as in a small window beside the table of requests, has no title and no overview."""
+        for height, title in [(130, False), (400, True)]:
+            rows = self.pixels_of("low.png", "--size", f"600x{height}", "--title", "XXXXXXXXXX", self.log)
+            self.assertEqual(self.bands(rows, 14, 70, 8, 26) != [], title)
+
+    def test_measurements_and_processors_are_not_ids(self):
+        """Random values and the numbers of processors link events by chance. They do not identify requests."""
+        drawing = self.scratch / "d.nlv"
+        draw = random.Random(1)
+        self.log.write_text("".join(f"DATE=20260101120000.{i:06d} HOST=h PROG=p LVL=Usage NL.EVNT=E{draw.randrange(5)} VALUE={draw.randrange(100)}\n"
+                                    for i in range(1000)))
+        self.assertEqual(self.render("values.png", "--write-config", drawing, self.log).returncode, 0)
+        self.assertNotIn("id=", drawing.read_text())
+        self.log.write_text("".join(f"DATE=20260101120000.{i:06d} HOST=h PROG=p LVL=Usage NL.EVNT={draw.choice(['In', 'Out', 'Wake'])} "
+                                    f"EV.PID={draw.randrange(200)} CPU={draw.randrange(4)}\n" for i in range(2000)))
+        self.assertEqual(self.render("cpus.png", "--write-config", drawing, self.log).returncode, 0)
+        self.assertIn("id=EV.PID\n", drawing.read_text())
 
     def test_logs_of_centuries(self):
         """The range of times exceeds 64 bits of nanoseconds."""

@@ -113,6 +113,26 @@ class Requests(nlv_window.WindowCase):
             return any(text.startswith(f"{count} of 3") and ("marked area" in text) == (count < self.COUNT) for text in self.texts())
         support.wait_until(is_shown, what=what)
 
+    def test_numbers_in_the_legend_list_their_requests(self):
+        """A click on "2 slow" or "1 failed", and the keys for them."""
+        self.open(self.log)
+        support.wait_until(lambda: self.marks((0xe6, 0x61, 0)), what="the heat map")
+        for color, key, count, words in [((0xe6, 0x61, 0), "shift+r", 2, "are slow"),
+                                         ((0xc2, 0, 0x6b), "shift+e", 1, "failed or are incomplete")]:
+            x, y = max(((x, y) for y, row in enumerate(self.picture()) for x, pixel in enumerate(row) if pixel == color),
+                       key=lambda place: place[1])
+
+            def is_listed():
+                return any(text.startswith(f"{count} of 3") and words in text for text in self.texts())
+
+            self.xdotool("mousemove", str(x + 20), str(y - 2), "click", "1")
+            support.wait_until(is_listed, what=f"{words}, with the pointer")
+            self.xdotool("key", "Escape")
+            support.wait_until(lambda: not is_listed(), what="the table is closed")
+            self.xdotool("key", key)
+            support.wait_until(is_listed, what=f"{words}, with the keyboard")
+            self.xdotool("key", "Escape")
+
     def test_area_marked_with_the_keyboard(self):
         self.open(self.log)
         support.wait_until(lambda: self.marks((0xe6, 0x61, 0)), what="the heat map")

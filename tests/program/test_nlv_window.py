@@ -334,6 +334,25 @@ class Accessible(nlv_window.WindowCase):
         ]:
             self.notices(text, expected)
 
+    def test_notices_are_one_line_that_expands(self):
+        event = "DATE={} HOST=h NL.EVNT={} ID={}\n"
+        self.log.write_text("".join(event.format(f"200001010000{i:02d}", "A", i) for i in reversed(range(20)))
+                            + event.format("21060207062815", "A", 1) + "nonsense\n")
+        self.open(self.log)
+        parts = ["is in the future", "no records for", "were out of order", "malformed"]
+
+        def label():
+            return next((text for text in self.texts() if all(part in text for part in parts)), None)
+
+        collapsed = support.wait_until(label, what="the notices")
+        self.assertEqual(collapsed.count("\n"), 0)
+        self.assertIn("malformed", collapsed.split("\u2022")[0], "the newest notice is first")
+        self.accessible("press", "push button", f"Show all {collapsed.count(chr(0x2022)) + 1} notices")
+        expanded = support.wait_until(lambda: (text := label()) and "\n" in text and text, what="the notices, each on its own line")
+        self.assertEqual(expanded.count("\n"), collapsed.count("\u2022"))
+        self.accessible("press", "push button", "Show one line")
+        support.wait_until(lambda: label() == collapsed, what="one line")
+
     def test_malformed_lines_are_one_message(self):
         self.log.write_text(nlv_window.requests(3) + "nonsense\nDATE=2026 x=\nmore nonsense\nDATE=abc HOST=b\n" + nlv_window.requests(3))
         self.open(self.log)

@@ -112,7 +112,7 @@ static void test_sorted_and_chosen(void **unused)
         summary(l, 300, 1000, "Query", REQUEST_INCOMPLETE, "c"), summary(l, 400, 7000, "Parse", 0, "d")};
     for (size_t i = 0; i < G_N_ELEMENTS(requests); i++)
         request_list_append(l, &requests[i]);
-    request_choice all = request_choice_all, some = {200, 400, 0, INFINITY, NULL};
+    request_choice all = request_choice_all, some = {200, 400, 0, INFINITY, false, NULL};
     check_sorted(l, &all, REQUEST_BY_DURATION, true, 10, 4, (uint32_t[]){1, 3, 0, 2}, 4);
     check_sorted(l, &all, REQUEST_BY_DURATION, true, 2, 4, (uint32_t[]){1, 3}, 2);
     check_sorted(l, &all, REQUEST_BY_START, false, 10, 4, (uint32_t[]){0, 1, 2, 3}, 4);
