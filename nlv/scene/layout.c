@@ -18,6 +18,13 @@ enum {
 
 static const double margin = 14, pane_gap = 18, label_gap = 8;
 
+/* Returns whether a loadline has a strip for each host. A rate is one sum over all hosts. */
+static bool has_strips(const model *m, guint loadline)
+{
+    const drawing_loadline *l = g_ptr_array_index(model_drawing(m)->loadlines, loadline);
+    return !l->rate && store_has_strips(model_store(m), loadline);
+}
+
 /* Returns the longest name of a host of a loadline. */
 static const char *longest_host(const store *s, size_t loadline)
 {
@@ -43,11 +50,13 @@ static double label_width(const model *m, const scene_view *view, cairo_t *cr)
     for (guint i = 0; i < d->points->len; i++)
         max = MAX(max, text_width(cr, ((drawing_point *)g_ptr_array_index(d->points, i))->name, TEXT_NORMAL));
     for (guint i = 0; i < d->loadlines->len; i++) {
+        if (has_strips(m, i)) {
+            max = MAX(max, text_width(cr, longest_host(model_store(m), i), TEXT_SMALL));
+            continue;
+        }
         char *name = loadlines_layer_name(g_ptr_array_index(d->loadlines, i));
         max = MAX(max, text_width(cr, name, TEXT_NORMAL) + LOADLINE_NUMBERS);
         g_free(name);
-        if (store_has_strips(model_store(m), i))
-            max = MAX(max, text_width(cr, longest_host(model_store(m), i), TEXT_SMALL));
     }
     return MIN(max, view->width * 0.3);
 }
@@ -122,8 +131,7 @@ static void add_panes(layout *l, const model *m, const scene_view *view, bool is
             p = (pane){.kind = PANE_LIFELINES, .index = i, .rows = g_strv_length(lifeline->events)};
         } else if (i < d->lifelines->len + points) {
             p = (pane){.kind = PANE_POINTS, .rows = d->points->len};
-        } else if (store_has_strips(model_store(m), p.index) &&
-                   !((const drawing_loadline *)g_ptr_array_index(d->loadlines, p.index))->rate) {
+        } else if (has_strips(m, p.index)) {
             p.rows = (unsigned)model_store(m)->loadlines[p.index].count;
         }
         if (!view->hides_empty || !is_part || has_records(m, view, &p))

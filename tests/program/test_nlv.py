@@ -172,11 +172,11 @@ class Render(support.Case):
         self.log.write_text("".join(f"DATE=20260101120000.{i:06d} HOST=h PROG=p LVL=Usage NL.EVNT=E{draw.randrange(5)} VALUE={draw.randrange(100)}\n"
                                     for i in range(1000)))
         self.assertEqual(self.render("values.png", "--write-config", drawing, self.log).returncode, 0)
-        self.assertNotIn("id=", drawing.read_text())
+        self.assertNotIn("\nid=", drawing.read_text())
         self.log.write_text("".join(f"DATE=20260101120000.{i:06d} HOST=h PROG=p LVL=Usage NL.EVNT={draw.choice(['In', 'Out', 'Wake'])} "
                                     f"EV.PID={draw.randrange(200)} CPU={draw.randrange(4)}\n" for i in range(2000)))
         self.assertEqual(self.render("cpus.png", "--write-config", drawing, self.log).returncode, 0)
-        self.assertIn("id=EV.PID\n", drawing.read_text())
+        self.assertIn("id=EV.PID;\n", drawing.read_text())
 
     def test_logs_of_centuries(self):
         """The range of times exceeds 64 bits of nanoseconds."""
