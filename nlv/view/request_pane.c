@@ -18,7 +18,7 @@ enum {
     COLUMNS = 8,
     HEIGHT = 190,
     HEIGHT_MIN = 60,
-    TABLE_WIDTH = 700, /* width of the table with all columns */
+    TABLE_WIDTH = 714, /* width of the table with all columns */
     FALLS_WIDTH_MIN = 280,
     KEPT_HEAD = 20,
 };
@@ -38,7 +38,7 @@ static const pane_column columns[COLUMNS] = {
     {"Duration", REQUEST_BY_DURATION, 94, true},   {"Slowest span", REQUEST_BY_SLOWEST, 120, false},
     {"Error", REQUEST_BY_ERROR, 80, false},        {"Share", REQUEST_BY_SHARE, 60, true},
     {"Begins at", REQUEST_BY_POSITION, 80, true},  {"Hosts", REQUEST_BY_HOSTS, 58, true},
-    {"Start (UTC)", REQUEST_BY_START, 115, false}, {"Request", REQUEST_BY_START, 90, false},
+    {"Start (UTC)", REQUEST_BY_START, 128, false}, {"Request", REQUEST_BY_START, 90, false},
 };
 
 /* A request in the table. The texts are allocated. */

@@ -338,7 +338,7 @@ class Accessible(nlv_window.WindowCase):
         event = "DATE={} HOST=h NL.EVNT={} ID={}\n"
         self.log.write_text("".join(event.format(f"200001010000{i:02d}", "A", i) for i in reversed(range(20)))
                             + event.format("21060207062815", "A", 1) + "nonsense\n")
-        self.open(self.log)
+        self.start(self.nlv, self.log, env=self.environment, stderr=subprocess.DEVNULL)
         parts = ["is in the future", "no records for", "were out of order", "malformed"]
 
         def label():
