@@ -33,7 +33,7 @@ enum {
     NOTICE_LENGTH_SHORT = 60, /* a notice of this length fits in one line */
     NOTICES_HEIGHT_MAX = 160, /* units */
     RESPONSE_MORE = 1,        /* expands or collapses the bar of notices */
-    SENSORS_WIDTH_S = 60, /* width of the first view in seconds if the first log comes from sensors */
+    SENSORS_WIDTH_S = 60,     /* width of the first view in seconds if the first log comes from sensors */
 };
 
 static const double zoom_step = 0.8, pan_step = 0.1;
