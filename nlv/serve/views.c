@@ -271,7 +271,7 @@ static void find_area(task *t)
             add_ns(o, "from", area.from_ns);
             add_ns(o, "to", area.to_ns);
         }
-        add_ns(o, "shortest", area.shortest_ns < 9e18 ? (int64_t)floor(area.shortest_ns) : INT64_MAX);
+        add_ns(o, "shortest", (int64_t)CLAMP(floor(area.shortest_ns), 0, 9e18));
         add_ns(o, "longest", area.longest_ns < 9e18 ? (int64_t)ceil(area.longest_ns) : INT64_MAX);
         if (request_list_sort(l, &area, REQUEST_BY_ERROR, true, 1, &found) > 0)
             json_object_object_add(o, "best", describe_request(m, l, found[0]));
