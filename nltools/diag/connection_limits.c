@@ -8,19 +8,30 @@
 /* A cause is evidence for a finding only if it limited the connections in at least this part of the finding's time. */
 #define EVIDENCE_MIN 0.3
 
-/* A fault of connections. */
+/* The path limits every transfer of many bytes. It is a cause only if it takes at least this share of all time. */
+#define PATH_MIN 0.3
+
+/* A limit of connections. The last two members are those of limit.h. */
 typedef struct connection_fault {
-    connection_cause limit;
+    unsigned limits; /* bits, with the positions of connection_cause */
     const char *cause, *what, *advice;
+    double alone_min;
+    bool of_queues;
 } connection_fault;
 
 static const connection_fault faults[] = {
-    {CAUSE_RECEIVE_BUFFER, "window", "the receive window limits the connections from", "enlarge the receive buffer"},
-    {CAUSE_SEND_BUFFER, "window", "the send buffer limits the connections from", "enlarge the send buffer"},
-    {CAUSE_LOSS, "loss", "lost segments limit the connections from", "check the links of the path"},
-    {CAUSE_POLICED, "policed", "a policer limits the connections from", "shape the traffic to the permitted rate"},
-    {CAUSE_REVERSE, "reverse", "acknowledgements wait on the way back to",
-     "check the rate and the load of the reverse path"},
+    {1U << CAUSE_RECEIVE_BUFFER, "window", "the receive window limits the connections from",
+     "enlarge the receive buffer", FINDING_MIN, false},
+    {1U << CAUSE_SEND_BUFFER, "window", "the send buffer limits the connections from", "enlarge the send buffer",
+     FINDING_MIN, false},
+    {1U << CAUSE_LOSS, "loss", "lost segments limit the connections from", "check the links of the path", FINDING_MIN,
+     false},
+    {1U << CAUSE_POLICED, "policed", "a policer limits the connections from", "shape the traffic to the permitted rate",
+     FINDING_MIN, false},
+    {1U << CAUSE_REVERSE, "reverse", "acknowledgements wait on the way back to",
+     "check the rate and the load of the reverse path", FINDING_MIN, false},
+    {1U << CAUSE_PATH | 1U << CAUSE_PATH_QUEUE, "path", "the rate of the path limits the connections from",
+     "send less (compression, caches, fewer columns), or use a faster path", PATH_MIN, true},
 };
 
 /* ---- faults ---- */
@@ -29,17 +40,28 @@ static const connection_fault faults[] = {
  * Sets the part of each visit's time in which a fault limited the visit's connections, and the hosts that send on these
  * connections.
  */
-static void feel_fault(const findings *f, const connection_joins *j, connection_cause cause, float *felt, bool *weak,
-                       GHashTable *hosts)
+static void feel_fault(const findings *f, const connection_joins *j, const connection_fault *fault, float *felt,
+                       bool *weak, GHashTable *hosts)
 {
     double parts[CAUSE_COUNT];
     for (uint32_t i = 0; i < f->visits->all->len; i++) {
-        felt[i] = connection_joins_parts(j, i, parts) ? (float)parts[cause] : NAN;
         weak[i] = connection_joins_is_weak(j, i);
-        if (!(felt[i] > 0))
+        felt[i] = NAN;
+        if (!connection_joins_parts(j, i, parts))
             continue;
-        const connection_result *r = connection_joins_longest(j, i, cause);
-        g_hash_table_add(hosts, (gpointer)g_intern_string(r->host[0] != '\0' ? r->host : r->local));
+        int largest = -1;
+        felt[i] = 0;
+        for (int c = 0; c < CAUSE_COUNT; c++) {
+            if (!(fault->limits >> c & 1) || !(parts[c] > 0))
+                continue;
+            felt[i] += (float)parts[c];
+            largest = largest < 0 || parts[c] > parts[largest] ? c : largest;
+        }
+        if (largest < 0)
+            continue;
+        const connection_result *r = connection_joins_longest(j, i, (connection_cause)largest);
+        if (r != NULL) /* rounding may leave time of a cause in slices of connections that have none in total */
+            g_hash_table_add(hosts, (gpointer)g_intern_string(r->host[0] != '\0' ? r->host : r->local));
     }
 }
 
@@ -59,8 +81,10 @@ bool connection_limits_find(findings *f, const connection_joins *j)
                    .hosts = g_hash_table_new(NULL, NULL),
                    .evidence = g_ptr_array_new(),
                    .parts = felt,
-                   .weak = weak};
-        feel_fault(f, j, fault->limit, felt, weak, l.hosts);
+                   .weak = weak,
+                   .alone_min = fault->alone_min,
+                   .of_queues = fault->of_queues};
+        feel_fault(f, j, fault, felt, weak, l.hosts);
         if (g_hash_table_size(l.hosts) > 0)
             most = limit_find(f, &l);
         g_hash_table_destroy(l.hosts);
@@ -73,12 +97,13 @@ bool connection_limits_find(findings *f, const connection_joins *j)
 
 /* ---- evidence ---- */
 
-static bool is_fault_of(const finding *x, connection_cause cause)
+/* Returns the fault that made the finding, if one of its limits is `limit`; otherwise, returns NULL. */
+static const connection_fault *fault_of(const finding *x, connection_cause limit)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(faults); i++)
-        if (faults[i].limit == cause && strcmp(faults[i].cause, x->cause) == 0)
-            return true;
-    return false;
+        if ((faults[i].limits >> limit & 1) && strcmp(faults[i].cause, x->cause) == 0)
+            return &faults[i];
+    return NULL;
 }
 
 /* Adds the cause that limited the connections in most of the time that a finding claims. */
@@ -113,7 +138,8 @@ static void add_evidence(const findings *f, const connection_joins *j, finding *
     finding_evidence(x, "the connection %s > %s is limited by: %s, %s of this time (confidence: %s)", longest->local,
                      longest->peer, connection_cause_name(limited.first), part,
                      connection_confidence(longest, limited.first));
-    if (is_fault_of(x, limited.first))
+    const connection_fault *fault = fault_of(x, limited.first);
+    if (fault != NULL && !fault->of_queues)
         x->advice = g_intern_string(advice);
     else
         finding_evidence(x, "%s", advice);

@@ -448,13 +448,14 @@ static void search_again(search *s)
 /*
  * Returns the certainty of a finding: the probability that such a finding is right, by a logistic regression
  * (tests/diagnosis/calibrate.py; 286 findings of 271 simulated development runs, half of them with weak faults or short
- * logs). A finding is right less often if other causes resemble its cause. The load is a consequence of many causes.
+ * logs). A finding is right less often if other causes resemble its cause (assumed for "path", which these runs do not
+ * contain). The load is a consequence of many causes.
  * Limits of connections are a separate group. A finding that claims less than another finding is often a consequence of
  * that finding. The other terms are the finding's evidence.
  */
 static double confidence(const finding *f, bool is_largest)
 {
-    static const char *const resembled[] = {"peer", "timeout", "pool", "field", "changed"};
+    static const char *const resembled[] = {"peer", "timeout", "pool", "field", "changed", "path"};
     static const double of_group[] = {1.31, -1.93, -3.45, 1.61}; /* distinct, resembled, load, connections */
     int group = f->of_connections ? 3 : strcmp(f->cause, "load") == 0 ? 2 : 0;
     for (size_t i = 0; i < G_N_ELEMENTS(resembled); i++)

@@ -25,6 +25,9 @@ typedef struct limit {
     const float *parts;
     const bool *weak; /* with `parts`: for each visit, whether the visit counts only if the limit is felt in a large
                          part of all time */
+    double alone_min; /* with `parts`: minimum share of all time that makes the limit a finding */
+    bool of_queues;   /* requests share what is limited, and wait in a queue for it: the limit explains only queues (the
+                         causes "load", "lock" and "pool"), and alone_min of their time is enough */
 } limit;
 
 /*

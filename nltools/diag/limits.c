@@ -3,7 +3,7 @@
  *
  * A limit becomes the cause of a finding if the limit is felt in most of the finding's time. A limit that slows all
  * requests in the same way explains no variation. A limit becomes a finding of its own if it affects more than half of
- * the time. For a limit of connections, FINDING_MIN of the time is enough, because its part of each visit is known.
+ * the time. For a limit of connections, less is enough (alone_min), because its part of each visit is known.
  */
 #include "config.h"
 
@@ -449,7 +449,12 @@ static void name_finding(const findings *f, finding *x, const limit *l)
     g_free(where);
 }
 
-/* Returns whether a limit is felt in most of the time that a finding claims. */
+static bool is_queue(const finding *x)
+{
+    return strcmp(x->cause, "load") == 0 || strcmp(x->cause, "lock") == 0 || strcmp(x->cause, "pool") == 0;
+}
+
+/* Returns whether a limit is felt in so much of the time that a finding claims that the limit is the cause. */
 static bool explains(const findings *f, const limit *l, const finding *x)
 {
     static const char *const others[] = {"clock", "failures", "field", "calls", "memory",
@@ -459,6 +464,8 @@ static bool explains(const findings *f, const limit *l, const finding *x)
     for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
         if (strcmp(x->cause, others[i]) == 0)
             return false;
+    if (l->of_queues && !is_queue(x))
+        return false;
     if (x->cut == NULL || (x->host != NULL && (l->felt & FELT_FROM) == 0 && !g_hash_table_contains(l->hosts, x->host)))
         return false;
     for (guint i = 0; i < v->all->len; i++) {
@@ -469,7 +476,7 @@ static bool explains(const findings *f, const limit *l, const finding *x)
         known += isnan(part) ? 0 : claim;
         felt += isnan(part) ? 0 : claim * part;
     }
-    return felt > known / 2 && known >= KNOWN_MIN * all;
+    return felt > (l->of_queues ? l->alone_min : 0.5) * known && known >= KNOWN_MIN * all;
 }
 
 /* Joins the findings that a limit explains. Returns the joint finding, or NULL if the limit explains none. */
@@ -530,7 +537,7 @@ bool limit_find(findings *f, const limit *l)
     bool most = felt > 0 && felt + known > MOST;
     if (felt < WEAK_MIN && l->parts != NULL)
         felt = find_felt(f, l, false, cut, &place);
-    if (most || (l->parts != NULL && felt > 0 && felt + known >= FINDING_MIN)) {
+    if (most || (l->parts != NULL && felt > 0 && felt + known >= l->alone_min)) {
         if (x == NULL) {
             x = findings_add(f, l->cause);
             x->place = place;

@@ -148,14 +148,51 @@ class Servers(Tracing):
         missing = self.run_program(self.nlkernel, "join", logs[1])
         self.assertIn("joined 0 requests with calls; no log has the calls of 100 others\n", missing.stderr)
 
+    def diagnose(self, statement, concurrency, sensors=()):
+        """Traces requests, of which every second one executes a statement. Each sensor is a host and its arguments. Returns the
+        first line of nldiag's answer."""
+        self.stack.statement.write_text(statement)
+        self.addCleanup(self.stack.statement.unlink)
+        logs, processes = [], []
+        for host, *arguments in sensors:
+            logs.append(self.scratch / f"{host}.log")
+            processes.append(self.stack.start(host, support.program("nlagent/nlsensor"), "--interval", "0.01", "--dest", f"file:{logs[-1]}", *arguments))
+            support.wait_until(lambda log=logs[-1]: log.exists() and log.stat().st_size > 0, what="the sensors measure")
+        self.requests(200, concurrency)
+        for process in processes:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(10)
+        diagnosis = self.run_program(support.program("nltools/nldiag"), "trace0.log", *logs, cwd=self.scratch)
+        self.assertIn(diagnosis.returncode, (3, 4))
+        self.assertEqual(diagnosis.stderr, "")
+        return diagnosis.stdout.splitlines()[0]
+
     def test_slow_statement(self):
-        self.stack.slow.touch()
-        self.addCleanup(self.stack.slow.unlink)
-        self.requests(100, 4)
+        self.assertIn("postgresql.SELECT.pg_sleep of postgres", self.diagnose("SELECT pg_sleep(0.05)", 4))
         slowest = self.run_program(support.program("nltools/nlstat"), "--slowest", 1, self.log)
         self.assertRegex(slowest.stdout, r"(?m)^ *postgresql\.SELECT\.pg_sleep @postgres ")
-        verdict = self.run_program(support.program("nltools/nldiag"), self.log).stdout.splitlines()[0]
-        self.assertIn("postgresql.SELECT.pg_sleep of postgres", verdict)
+
+    def test_lock(self):
+        """Each statement locks the same row until it ends."""
+        answer = self.diagnose("UPDATE items SET name = 'item' RETURNING pg_sleep(0.01)", 8)
+        self.assertIn("postgresql.UPDATE.items of postgres on db lets one request through at a time", answer)
+
+    def test_full_pool(self):
+        """gunicorn has eight threads."""
+        answer = self.diagnose("SELECT pg_sleep(0.01 + 0.02 * random())", 24)
+        self.assertRegex(answer, r"http\.GET of gunicorn on app lets \d+ requests through at a time \(a pool of \d+\); peak demand was 24")
+
+    def test_slow_disk(self):
+        with self.stack.slow_disk() as is_slow:
+            if not is_slow:
+                self.skipTest("writes cannot be limited here")
+            answer = self.diagnose("INSERT INTO items VALUES ('item') RETURNING name", 8, [("db", "disk", "pressure")])
+        self.assertIn("a disk at its limit on db (postgresql.INSERT.items of postgres)", answer)
+
+    def test_slow_link(self):
+        with self.stack.slow_link("db"):
+            answer = self.diagnose("SELECT repeat('x', 100000)", 8, [("db", "connections"), ("app", "connections")])
+        self.assertRegex(answer, r"the rate of the path limits the connections from db \(postgresql\.SELECT\.\w+ of postgres -> ")
 
 
 # Receives from all connections first, and handles the requests later, with a pool of connections to a server that is slow and

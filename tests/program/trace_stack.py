@@ -1,5 +1,6 @@
 """nginx, gunicorn, PostgreSQL and Redis in network namespaces, each with its own host name, and a client: unmodified servers
 for nlkernel trace. The application logs which connections each request used, which is the truth for the joins."""
+import contextlib
 import http.client
 import os
 import pathlib
@@ -36,8 +37,8 @@ def application(environ, start_response):
     request = environ["PATH_INFO"].rsplit("/", 1)[1]
     mine.cache.get("item")
     with mine.db.cursor() as cursor:
-        if os.path.exists(os.environ["SLOW"]) and int(request) %% 2 == 0:
-            cursor.execute("SELECT pg_sleep(0.05)")
+        if os.path.exists(os.environ["STATEMENT"]) and int(request) %% 2 == 0:
+            cursor.execute(open(os.environ["STATEMENT"]).read())
         else:
             cursor.execute("SELECT count(*) FROM items WHERE name <> 'secret value'")
         cursor.fetchall()
@@ -85,7 +86,8 @@ class Stack:
         self.directory.chmod(0o755)
         self.prefix = f"nlt{os.getpid() % 100000}"
         self.address = {host: f"10.77.0.{number}" for host, number in HOSTS.items()}
-        self.truth, self.slow = self.directory / "truth", self.directory / "slow"
+        self.truth = self.directory / "truth"
+        self.statement = self.directory / "statement"  # the SQL statement of every second request, if the file exists
         self.worker, self.keepalive = worker, keepalive
         self.processes = []
         self.namespaces = []
@@ -155,8 +157,8 @@ class Stack:
                        check=True, capture_output=True, cwd="/", timeout=60)
         with (data / "pg_hba.conf").open("a") as rules:
             rules.write("host all all 10.77.0.0/24 trust\n")
-        self.start("db", binaries / "postgres", "-D", data, "-h", self.address["db"], "-k", "", "-c", "fsync=off",
-                   "-c", "max_connections=200", user=user)
+        self.database = self.start("db", binaries / "postgres", "-D", data, "-h", self.address["db"], "-k", "", "-c", "max_connections=200",
+                                   user=user)
         (self.directory / "application.py").write_text(APPLICATION % self.address)
         (self.directory / "nginx.conf").write_text(NGINX % {
             "dir": self.directory, "app": self.address["app"], "keepalive": "keepalive 16;" if self.keepalive else ""})
@@ -165,12 +167,12 @@ class Stack:
         # PostgreSQL accepts connections, and rejects them, before it has started.
         deadline = time.monotonic() + 20
         while self.start("db", binaries / "psql", "-h", self.address["db"], "-U", "tester", "postgres", "-c",
-                         "CREATE TABLE IF NOT EXISTS items (name text)").wait(30) != 0:
+                         "CREATE TABLE IF NOT EXISTS items AS SELECT 'item' AS name").wait(30) != 0:
             if time.monotonic() > deadline:
                 raise AssertionError(f"db: {(self.directory / 'db.err').read_text()}")
             time.sleep(0.1)
         self.start("app", "gunicorn", "--bind", f"{self.address['app']}:8000", *self.worker, "--keep-alive", "60", "--chdir",
-                   self.directory, "application:application", TRUTH=str(self.truth), SLOW=str(self.slow))
+                   self.directory, "application:application", TRUTH=str(self.truth), STATEMENT=str(self.statement))
         self.start("web", "nginx", "-p", self.directory, "-c", self.directory / "nginx.conf")
         self.connect("app", 8000)
         self.connect("web", 8080)
@@ -182,6 +184,52 @@ class Stack:
         self.address["translated"] = "10.99.0.1"
         return subprocess.run(["ip", "netns", "exec", f"{self.prefix}client", "iptables", "-t", "nat", "-A", "OUTPUT", "-d", "10.99.0.1",
                                "-p", "tcp", "-j", "DNAT", "--to-destination", self.address["web"]], capture_output=True).returncode == 0
+
+    @contextlib.contextmanager
+    def slow_link(self, host):
+        """Limits what a host sends to 40 Mbit/s."""
+        tc = "tc", "-n", f"{self.prefix}{host}", "qdisc"
+        self.run(*tc, "add", "dev", "eth0", "root", "tbf", "rate", "40mbit", "burst", "20kb", "latency", "500ms")
+        try:
+            yield
+        finally:
+            self.run(*tc, "delete", "dev", "eth0", "root")
+
+    @contextlib.contextmanager
+    def slow_disk(self):
+        """Limits the database to 100 writes per second. Yields false if this machine cannot limit writes."""
+        device = os.stat(self.directory).st_dev
+        throttle = f"{os.major(device)}:{os.minor(device)} "
+        old, new = pathlib.Path("/sys/fs/cgroup/blkio"), pathlib.Path("/sys/fs/cgroup")
+        group = (old if old.exists() else new) / f"{self.prefix}disk"
+        try:
+            if not old.exists():
+                (new / "cgroup.subtree_control").write_text("+io")
+            group.mkdir()
+        except OSError:
+            yield False
+            return
+        try:
+            for limits, value in ("blkio.throttle.write_iops_device", "100"), ("io.max", "wiops=100"):
+                if (group / limits).exists():
+                    (group / limits).write_text(throttle + value)
+            self.move_database(group)
+            yield True
+        except OSError:  # for example, the files are in memory
+            yield False
+        finally:
+            self.move_database(group.parent)
+            group.rmdir()
+
+    def move_database(self, group):
+        """Moves the database's processes to a control group."""
+        first = str(self.database.pid)
+        children = subprocess.run(["pgrep", "-P", first], capture_output=True, text=True).stdout.split()
+        for process in (first, *children):
+            try:
+                (group / "cgroup.procs").write_text(process)
+            except ProcessLookupError:
+                pass  # the process has ended
 
     def request(self, numbers, concurrency, host="web"):
         """Sends GET /work/NUMBER for each number, over one connection for each of the concurrent clients."""
