@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 enum { HEAD_SIZE = 80 };
@@ -44,11 +43,11 @@ struct open_spans {
     bool changed; /* the spans have changed since the file was written */
 };
 
-static uint64_t hash_seed;
+static uint64_t id_seed; /* of all tables */
 
 static guint hash_id(gconstpointer id)
 {
-    return (guint)hash_bytes(hash_seed, id, OPEN_SPAN_ID_SIZE);
+    return (guint)hash_bytes(id_seed, id, OPEN_SPAN_ID_SIZE);
 }
 
 static gboolean equal_ids(gconstpointer a, gconstpointer b)
@@ -214,8 +213,8 @@ bool open_spans_take_excess(open_spans *o, int64_t now_ns, nl_buffer *packed)
 
 open_spans *open_spans_new(const char *spool)
 {
-    if (hash_seed == 0 && getrandom(&hash_seed, sizeof hash_seed, 0) != sizeof hash_seed)
-        return nl_error_null(NL_ERROR_SYSTEM, "read random bytes");
+    if (id_seed == 0)
+        id_seed = hash_seed();
     open_spans *o = nl_memory_check(calloc(1, sizeof *o));
     o->path = program_format("%s/open-spans", spool);
     o->new_path = program_format("%s/open-spans.new", spool);

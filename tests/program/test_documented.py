@@ -41,7 +41,7 @@ class Documented(support.Case):
         include, examples = "libnetlogger/include/netlogger/", "doc/api-examples/"
         gone = [(file, old, f"Call {name}(log).\n", f"{name} is no name of a public header")
                 for file, old, name in (("doc/concepts.md", r"\Z", "nl_gone"), ("doc/concepts.md", r"\Z", "NL_GONE"),
-                                        ("doc/concepts.md", r"\Z", "NetLoggerGone"), (include + "reader.h", r"(?<=Opens a source )", "nl_gone_too"))]
+                                        ("doc/concepts.md", r"\Z", "NetLoggerGone"), (include + "reader.h", r"(?<=Opens a source)", "nl_gone_too"))]
         # Neither a name in a comment nor a name in a string is a use.
         used = [(examples + "records.c", r"nl_level_parse\([^)]*\)", "0 /* nl_level_parse(text) */", "nl_level_parse is used by no example"),
                 (examples + "reading.c", r"nl_reader_seek\([^)]*\)", 'puts("nl_reader_seek(reader)")', "nl_reader_seek is used by no example")]
