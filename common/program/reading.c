@@ -172,7 +172,7 @@ void program_malformed(void *user, const nl_malformed *what)
 void program_count_records(program_reading *reading, uint64_t count)
 {
     reading->records += count;
-    if (reading->held == NULL || reading->records == 0)
+    if (reading->held == NULL || (reading->records == 0 && !reading->live))
         return;
     for (size_t i = 0; i < reading->held->count; i++)
         program_error("%s", reading->held->messages[i]);

@@ -507,8 +507,11 @@ static nl_status decoder_read_block(nl_decoder *d)
         pass_on_unread(d, &header);
         return NL_OK;
     }
-    d->open = nl_block_open(&d->block, &header, d->block_bytes.data) == NL_OK;
+    nl_status opened = nl_block_open(&d->block, &header, d->block_bytes.data);
+    d->open = opened == NL_OK;
     d->work += NL_WORK_ENTRY * nl_block_entries(&d->block) + NL_WORK_RAW * d->block.decompressed;
+    if (opened == NL_FAILED)
+        return NL_AGAIN; /* nl_decoder_next reports the lack of memory */
     if (!d->open) {
         d->stats.blocks++;
         nl_decoder_report(d, d->block_bytes.data, d->block_bytes.size, d->block_offset, nl_error_message());

@@ -243,8 +243,16 @@ static nl_status check_claims(const nl_block_header *h)
     return NL_OK;
 }
 
+/* Returns NL_FAILED if memory has run out since nl_memory_failures was `failures`; otherwise, the block is malformed.
+ */
+static nl_status block_reader_fail(unsigned failures, const char *reason)
+{
+    return nl_memory_failures == failures ? malformed(reason) : NL_FAILED;
+}
+
 nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, const char *data)
 {
+    const unsigned failures = nl_memory_failures;
     reader->left = 0;
     reader->source_count = reader->shape_count = reader->field_count = 0;
     reader->expanded = 0;
@@ -253,16 +261,17 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
     if (check_claims(header) != NL_OK)
         return NL_MALFORMED;
     if (header->flags & NL_BLOCK_FLAG_ZSTD) {
-        if (decompress(reader, header, data + header->header_size) != NL_OK)
-            return NL_MALFORMED;
+        nl_status status = decompress(reader, header, data + header->header_size);
+        if (status != NL_OK)
+            return status;
     } else if (header->raw_size != header->stored_size) {
         return malformed("block is not compressed, but its two sizes differ");
     }
     reader->end = reader->at + header->raw_size;
     if (!get_sources(reader))
-        return malformed("block's list of sources is damaged");
+        return block_reader_fail(failures, "block's list of sources is damaged");
     if (!get_shapes(reader))
-        return malformed("block's list of shapes is damaged");
+        return block_reader_fail(failures, "block's list of shapes is damaged");
     if (header->record_count == 0 && reader->source_count > 0)
         return malformed("block has sources but no records");
     reader->left = header->record_count;
@@ -366,6 +375,7 @@ static bool get_record(nl_block_reader *r, nl_record *record)
 
 nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
 {
+    const unsigned failures = nl_memory_failures;
     nl_record_clear(record);
     if (reader->left == 0)
         return NL_END;
@@ -377,7 +387,8 @@ nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
     nl_record_clear(record);
     if (endless)
         return malformed("block's records are larger than its size allows");
-    return malformed(good ? "block has bytes after its last record" : "block's record is damaged");
+    return good ? malformed("block has bytes after its last record")
+                : block_reader_fail(failures, "block's record is damaged");
 }
 
 /* The sums from which an upper bound of the expanded size is computed, without looking up repeated strings. */

@@ -6,6 +6,7 @@
 #include "record/bytes.h"
 #include "transport/destination.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
@@ -296,6 +297,49 @@ static bool has_options(const char *text)
     return size > 0 && name != text && name[1 + size] == '=';
 }
 
+/* Returns whether text has the form HOST:PORT or [ADDRESS]:PORT. Two digits after a colon may be the minutes of a time.
+ */
+static bool has_port(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0,
+           size = colon != NULL ? (size_t)(colon - text) : 0;
+    if (digits < 3 || digits > 5 || colon[1 + digits] != '\0' || size == 0)
+        return false;
+    if (text[0] == '[')
+        return text[size - 1] == ']';
+    size_t host = 0;
+    while (host < size && (isalnum((unsigned char)text[host]) || text[host] == '-' || text[host] == '.'))
+        host++;
+    return host == size;
+}
+
+static bool is_ip_address(const char *text, int family)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    return inet_pton(family, text, address) == 1;
+}
+
+/*
+ * Returns whether text is probably the address of a collector without x-netlog://. The test does not query DNS, which
+ * may be slow, and may resolve any name.
+ */
+static bool is_address(const char *text)
+{
+    char own[HOST_NAME_MAX + 1];
+    bool named = gethostname(own, sizeof own) == 0 && strcasecmp(text, own) == 0;
+    return named || strcasecmp(text, "localhost") == 0 || is_ip_address(text, AF_INET) ||
+           is_ip_address(text, AF_INET6) || has_port(text);
+}
+
+static nl_status reject_address(const char *text)
+{
+    bool v6 = is_ip_address(text, AF_INET6);
+    return nl_error_set(NL_ERROR_NOT_FOUND,
+                        "no such file; for a collector, write x-netlog://%s%.200s%s; for a new file, write ./%.200s",
+                        v6 ? "[" : "", text, v6 ? "]" : "", text);
+}
+
 nl_url *nl_url_parse(const char *text)
 {
     NL_REQUIRE(text != NULL, "text is NULL", NULL);
@@ -319,6 +363,8 @@ nl_url *nl_url_parse(const char *text)
             status = nl_error_set(NL_ERROR_NOT_FOUND, "missing file name");
         else if (has_options(text) && access(text, F_OK) != 0)
             status = nl_error_set(NL_ERROR_NOT_FOUND, "no such file; to give options, write file:%.200s", text);
+        else if (is_address(text) && access(text, F_OK) != 0)
+            status = reject_address(text);
     }
     if (status == NL_OK)
         return url;

@@ -39,8 +39,10 @@ typedef struct nl_url {
 } nl_url;
 
 /*
- * Parses a URL. Returns NULL and sets the error on failure. The caller frees the URL; freeing NULL has no effect. Any
- * thread may call it, but not a signal handler.
+ * Parses a URL. Text without a scheme is the name of a file. To detect a missing scheme, the function rejects the
+ * address of a host (localhost, the name of this host, an IP address, or HOST:PORT) unless a file has this name.
+ * Returns NULL and sets the error on failure. The caller frees the URL; freeing NULL has no effect. Any thread may call
+ * it, but not a signal handler.
  */
 nl_url *nl_url_parse(const char *text);
 void nl_url_free(nl_url *url);

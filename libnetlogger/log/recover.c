@@ -20,6 +20,7 @@
 
 enum {
     BATCH_SIZE = 128 << 10,
+    MESSAGE_SIZE = 2048,
     UNFINISHED_S = 60, /* time, in seconds, after which a process has certainly created its directory */
 };
 
@@ -68,6 +69,7 @@ typedef struct recovery {
     void *user;
     other_destination other;
     nl_held_signals held;
+    const char *directory; /* name of the directory that is being recovered */
     bool failed;
 } recovery;
 
@@ -158,8 +160,7 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     nl_log_options options;
     outbox->url = nl_url_parse(outbox->shared->url);
     if (outbox->url != NULL && nl_url_is_of_process(outbox->url))
-        return nl_error_set(NL_ERROR_INVALID,
-                            "the destination of these events ended with the process; choose another destination");
+        return nl_error_set(NL_ERROR_INVALID, "the destination of these events ended with the process");
     if (outbox->url == NULL || nl_log_options_read(&options, outbox->url, false) != NL_OK)
         return NL_FAILED;
     if (remains->copied) /* only programs of the other user may deliver that user's spool */
@@ -244,25 +245,47 @@ static void report_log(recovery *r, const nl_recovered *what)
     nl_signals_hold(&r->held);
 }
 
-static void report_status(recovery *r, const nl_shared_log *shared, uint64_t records, nl_status status)
+/*
+ * Formats the reason of a failure, and what the user can do if no later attempt will succeed. The result is in `text`.
+ */
+static const char *recover_describe_failure(const recovery *r, char text[MESSAGE_SIZE])
 {
+    const char *parent = nl_session_parent();
+    if (r->options.destination != NULL)
+        snprintf(text, MESSAGE_SIZE, "%s; the events remain in %s/%s", nl_error_message(), parent, r->directory);
+    else
+        snprintf(text, MESSAGE_SIZE,
+                 "%s; the events remain in %s/%s; to deliver them elsewhere, use nlrecover --dest; to discard them, "
+                 "remove this directory",
+                 nl_error_message(), parent, r->directory);
+    return text;
+}
+
+static void report_status(recovery *r, const nl_shared_log *shared, uint64_t records, nl_status status, bool spooled)
+{
+    char text[MESSAGE_SIZE];
     report_log(r, &(nl_recovered){.process = shared->head.process,
                                   .prog = shared->prog,
                                   .url = shared->url,
                                   .records = records,
                                   .status = status,
-                                  .message = status != NL_OK ? nl_error_message() : ""});
+                                  .message = status == NL_OK ? ""
+                                             : spooled       ? nl_error_message()
+                                                             : recover_describe_failure(r, text)});
 }
 
-/* Reports that the logs of a directory cannot be read now. The next recovery tries again. */
-static void report_unreadable(recovery *r, const char *name)
+/* Reports that the logs of the directory cannot be read now. The next recovery tries again. */
+static void report_unreadable(recovery *r)
 {
     unsigned user;
     int process = 0;
-    sscanf(name, "netlogger-%u-%d-", &user, &process);
-    report_log(r,
-               &(nl_recovered){
-                   .process = process, .prog = "?", .url = name, .status = NL_FAILED, .message = nl_error_message()});
+    char text[MESSAGE_SIZE];
+    sscanf(r->directory, "netlogger-%u-%d-", &user, &process);
+    report_log(r, &(nl_recovered){.process = process,
+                                  .prog = "?",
+                                  .url = r->directory,
+                                  .status = NL_FAILED,
+                                  .message = recover_describe_failure(r, text)});
 }
 
 /*
@@ -274,7 +297,7 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
     nl_shared_log *shared = log->outbox.shared;
     uint64_t records = count_waiting(log);
     if (r->options.list_only) {
-        report_status(r, shared, records, NL_OK);
+        report_status(r, shared, records, NL_OK, false);
         return false;
     }
     if (nl_format_get_info((nl_format)shared->format) == NULL) /* the log has no description yet, so it has no events */
@@ -286,7 +309,7 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
         status = nl_outbox_close_destination(&log->outbox);
     if (status != NL_OK)
         nl_remains_save_log(remains, log);
-    report_status(r, shared, records, status);
+    report_status(r, shared, records, status, nl_outbox_is_spooled(&log->outbox));
     if (log->outbox.destination != &r->other.base)
         nl_outbox_close_destination(&log->outbox);
     nl_spool_close(log->outbox.spool);
@@ -328,17 +351,18 @@ static void recover_directory(recovery *r, int parent, const char *name)
 {
     nl_remains remains;
     nl_status status = nl_remains_open(&remains, parent, name);
+    r->directory = name;
     if (status == NL_AGAIN && !r->options.list_only)
         remove_empty(parent, name);
     if (status == NL_FAILED)
-        report_unreadable(r, name);
+        report_unreadable(r);
     if (status != NL_OK)
         return;
     nl_remains_log log;
     unsigned count;
     bool whole = nl_remains_count_logs(&remains, &count) == NL_OK;
     if (!whole)
-        report_unreadable(r, name);
+        report_unreadable(r);
     /* Logs are numbered in the order in which they were opened. Closed logs leave gaps in the numbers. */
     for (unsigned number = 0; number < count; number++) {
         status = nl_remains_open_log(&remains, number, &log);
@@ -346,7 +370,7 @@ static void recover_directory(recovery *r, int parent, const char *name)
             whole &= recover_log(r, &remains, &log);
             nl_remains_close_log(&log);
         } else if (status == NL_FAILED) {
-            report_unreadable(r, name);
+            report_unreadable(r);
             whole = false;
         }
     }

@@ -7,6 +7,7 @@
 #include "archive/seen.h"
 #include "program/foreign.h"
 #include "program/gzip.h"
+#include "record/format.h"
 #include "record/zstd_magic.h"
 #include "base/memory.h"
 #include "program/program.h"
@@ -194,6 +195,32 @@ static bool load_rest(loader *l, store_place *place, nl_decoder *decoder, nl_buf
     return drain(l, place, decoder);
 }
 
+/*
+ * Handles the bytes after the last complete record of a file that may grow. They are usually the begin of a record,
+ * which the next load reads. Reports the bytes as malformed if no line of the file has a known format. Returns false if
+ * the store fails.
+ */
+static bool load_incomplete(loader *l, const input *in, store_place *place, nl_decoder *decoder, nl_buffer *pending)
+{
+    if (!l->reading->live && nl_decoder_get_stats(decoder)->records == 0 &&
+        nl_format_detect(pending->data, pending->size) == NL_FORMAT_UNKNOWN)
+        return load_rest(l, place, decoder, pending);
+    program_error("%s: incomplete record in the last %zu byte%s; the next load reads it", in->name, pending->size,
+                  nl_plural(pending->size));
+    l->reading->checked = true; /* the message already explains why there are no records */
+    return true;
+}
+
+/*
+ * Returns whether to store the position of an input. The position of a file without any record is not stored, so that
+ * the next load reports its malformed content again.
+ */
+static bool has_position(const loader *l, const store_place *place, uint64_t before, const nl_decoder *decoder)
+{
+    const nl_decoder_stats *stats = nl_decoder_get_stats(decoder);
+    return l->in_batch > 0 || (place->position > before && (before > 0 || stats->records + stats->repeated > 0));
+}
+
 static bool load_input(loader *l, input *in, store_place *place)
 {
     nl_decoder *decoder = loader_decoder(l, in->name);
@@ -211,12 +238,9 @@ static bool load_input(loader *l, input *in, store_place *place)
     }
     if (good && status == NL_END && !in->again)
         good = load_rest(l, place, decoder, &pending);
-    else if (good && status == NL_END && pending.size > 0 && !l->quiet) {
-        program_error("%s: incomplete record in the last %zu byte%s; the next load reads it", in->name, pending.size,
-                      nl_plural(pending.size));
-        l->reading->checked = true; /* the message already explains why there are no records */
-    }
-    if (good && (l->in_batch > 0 || place->position > before))
+    else if (good && status == NL_END && pending.size > 0 && !l->quiet)
+        good = load_incomplete(l, in, place, decoder, &pending);
+    if (good && has_position(l, place, before, decoder))
         good = loader_commit(l, place);
     l->reading->live = l->reading->live || nl_decoder_get_stats(decoder)->repeated > 0;
     nl_decoder_free(decoder);

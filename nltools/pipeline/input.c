@@ -212,7 +212,9 @@ static void input_drop_partial_line(pipeline *p)
         in->size = newline != NULL ? (size_t)(newline + 1 - in->data) : 0;
 }
 
-/* Reads a source. Returns NL_MALFORMED if its format is unknown, and the final status of reading otherwise. */
+/*
+ * Reads a source. If its format is unknown, reports its lines as malformed. Returns the final status of reading.
+ */
 static nl_status input_read_source(pipeline *p)
 {
     const char *data;
@@ -229,8 +231,9 @@ static nl_status input_read_source(pipeline *p)
                    all = ended && !(midway && input_is_part(p, status));
         if (!cutter_detect(&p->cut, ended))
             continue;
-        if ((p->pass->from = p->cut.from) == NULL)
-            return NL_MALFORMED;
+        if (p->cut.from == NULL)
+            p->cut.from = netlogger_importer_kind(NL_FORMAT_UNKNOWN);
+        p->pass->from = p->cut.from;
         if ((all || p->cut.in.size >= p->cut.wanted) && !input_cut(p, all))
             return input_read_blocks(p);
         if (input_is_part(p, status) && input_begin_next_part(p, midway)) {
@@ -247,9 +250,7 @@ bool input_read(pipeline *p)
     p->cut.piece_size = CHUNK_SIZE;
     cutter_reset(&p->cut);
     nl_status status = input_begin_parts(p) ? input_read_source(p) : NL_FAILED;
-    if (status == NL_MALFORMED)
-        nl_error_set(NL_ERROR_INVALID, "%s: unrecognized format; name it with --from-format", p->name);
-    return (status != NL_MALFORMED && status != NL_FAILED) || pipeline_report_input(p);
+    return status != NL_FAILED || pipeline_report_input(p);
 }
 
 /* ---- directories ---- */

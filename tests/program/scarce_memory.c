@@ -227,18 +227,25 @@ static void log_all(const char *url)
 }
 
 /* Reads all records of a source that match an expression. */
+static void scarce_memory_count_malformed(void *user, const nl_malformed *what)
+{
+    (void)what;
+    ++*(long *)user;
+}
+
 static void scarce_memory_read_all(const char *source)
 {
     const char *end = "complete";
-    long records = 0;
+    long records = 0, malformed = 0;
+    nl_reader_options options = {.on_malformed = scarce_memory_count_malformed, .user = &malformed};
     nl_filter *filter = nl_filter_parse("NL.EVNT =~ '^(Write|Thread|Typed)$' && (I >= 0 || B ~ '*x*') "
                                         "&& LVL <= Usage && !(PROG in (a, b)) || NL.EVNT == Write");
-    nl_reader *reader = filter != NULL ? nl_reader_open(source, NULL) : NULL;
+    nl_reader *reader = filter != NULL ? nl_reader_open(source, &options) : NULL;
     const nl_record *record;
     nl_status status = reader != NULL ? nl_reader_seek(reader, 1) : NL_FAILED;
     while (status == NL_OK && (status = nl_reader_next(reader, &record)) == NL_OK)
         records += nl_filter_matches(filter, record);
-    if (status == NL_END && nl_reader_get_stats(reader)->malformed + nl_reader_get_stats(reader)->lost > 0)
+    if (malformed > 0 || (status == NL_END && nl_reader_get_stats(reader)->lost > 0))
         end = "damaged";
     else if (status != NL_END)
         end = "failed: ";

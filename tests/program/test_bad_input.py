@@ -137,8 +137,11 @@ class BadInput(support.Case):
         for program in self.each():
             for source in sources:
                 self.assert_one_message(program, source, str(source))
-        self.assert_one_message(self.each([("nltools/nlstat",)])[0], sources[0], f"nlstat: {sources[0]}:1: no DATE=, ts= or time= field; "
-                                "all 20 lines are malformed; name the format with --from-format")
+        for program in self.each([("nltools/nlstat",), ("nlsort/nlsort",), ("nltools/nlconv", "--format", "json"), ("nltools/nlarchive", "load", "OUT.db")]):
+            self.assert_one_message(program, sources[0], f": {sources[0]}:1: no DATE=, ts= or time= field; "
+                                    "all 20 lines are malformed; name the format with --from-format\n")
+            self.assert_one_message(program, sources[-3], f": {sources[-3]}:1: no DATE=, ts= or time= field; all ", " lines are malformed; name the format with ")
+            self.assert_one_message(program, self.put("zeros.log", bytes(100)), "zeros.log:1: no DATE=, ts= or time= field: ")
 
     def test_truncated_before_the_first_record(self):
         data = self.blocks()

@@ -157,6 +157,26 @@ class OnEach:
         self.assertIn("none: No such file", self.load(self.db, self.scratch / "none", status=1))
         self.assertEqual(len(self.query(self.db).splitlines()), 3)
 
+    def test_a_source_without_records_is_reported_each_time(self):
+        self.load(self.db, "-", input=line(1))
+        noise, words, begin = self.scratch / "noise", self.scratch / "words", self.scratch / "begin"
+        noise.write_bytes(random.Random(1).randbytes(5000))
+        words.write_text("".join(f"word {n}\n" for n in range(8)))
+        begin.write_text(line(2)[:30])
+        for _ in range(2):
+            for path, reason in ((noise, rf"nlarchive: {noise}:1: no DATE=, ts= or time= field; all \d+ lines are malformed; name the format with --from-format"),
+                                 (words, f"nlarchive: {words}:1: no DATE=, ts= or time= field; all 8 lines are malformed; name the format with --from-format"),
+                                 (begin, f"nlarchive: {begin}: incomplete record in the last 30 bytes; the next load reads it")):
+                self.assertRegex(self.load(self.db, path, status=1), rf"\A{reason}\n\Z")
+        self.log.write_text(line(2))
+        self.load(self.db, self.log)
+        said = self.load(self.db, words, self.log, status=1)
+        self.assertEqual(said.count(f"{words}:"), 5, said)
+        self.assertIn("3 more malformed lines\n", said)
+        words.write_text("".join(f"word {n}\n" for n in range(8)) + line(3))
+        self.assertIn("1 record loaded", self.load(self.db, words, status=1))
+        self.assertIn("0 records loaded", self.load(self.db, words))
+
     def test_strict(self):
         self.log.write_text(line(1) + "garbage\n" + line(2))
         said = self.load(self.db, "--strict", self.log, status=1)

@@ -101,6 +101,17 @@ class Nlwrite(support.Case):
         self.assertEqual(self.write("--dest", f"file:{bare}", "E").returncode, 0)
         self.assertTrue((self.scratch / "a.log").read_text().startswith("ts="))
 
+    def test_the_address_of_a_host_is_no_file(self):
+        for address in ("localhost", "127.0.0.1", "dolly:14830", socket.gethostname()):
+            result = self.write("--dest", address, "E", cwd=self.scratch)
+            self.assertEqual((result.returncode, result.stderr), (1, f'nlwrite: URL "{address}": no such file; for a collector, write '
+                                                                     f"x-netlog://{address}; for a new file, write ./{address}\n"))
+        self.assertEqual(list(self.scratch.iterdir()), [])
+        for _ in range(2):
+            self.assertEqual(self.write("--dest", "./localhost", "E", cwd=self.scratch).returncode, 0)
+        self.assertEqual(self.write("--dest", "localhost", "E", cwd=self.scratch).returncode, 0)
+        self.assertEqual(len((self.scratch / "localhost").read_text().splitlines()), 3)
+
     def test_wrong_use_is_status_2(self):
         for arguments in [[], ["--level", "Loud", "E"], ["E", "novalue"], ["E", "=x"], ["--nonsense"]]:
             self.assertEqual(self.write(*arguments).returncode, 2, arguments)

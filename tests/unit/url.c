@@ -1,12 +1,15 @@
 /* URLs: their parts, and invalid URLs. */
 #include <netlogger.h>
 
+#include "base/error.h"
 #include "transport/url.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -138,6 +141,51 @@ static void refuses_with_a_reason(void **state)
     }
 }
 
+static void addresses_without_a_scheme_are_rejected(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *url;
+    } addresses[] = {
+        {"localhost", "x-netlog://localhost;"},     {"LOCALHOST", "x-netlog://LOCALHOST;"},
+        {"127.0.0.1", "x-netlog://127.0.0.1;"},     {"::1", "x-netlog://[::1];"},
+        {"[::1]:14830", "x-netlog://[::1]:14830;"}, {"dolly.lbl.gov:5000", "x-netlog://dolly.lbl.gov:5000;"},
+    };
+    static const char *const files[] = {"./localhost", "a.log", "localhost.log", "run-T10:30",
+                                        "1.2",         "dolly", "a b:5000"};
+    char name[] = "/tmp/netlogger-url.XXXXXX", own[256], message[300];
+    assert_non_null(mkdtemp(name));
+    assert_int_equal(chdir(name), 0);
+    setenv("NETLOGGER_QUIET", "1", 1);
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
+        assert_null(nl_url_parse(addresses[i].text));
+        assert_non_null(strstr(nl_error_message(), addresses[i].url));
+        assert_int_equal(nl_error_get_code(), NL_ERROR_NOT_FOUND);
+        nl_error_clear();
+        assert_null(nl_open("p", addresses[i].text));
+        assert_non_null(strstr(nl_error_message(), addresses[i].url));
+    }
+    assert_int_equal(gethostname(own, sizeof own), 0);
+    assert_null(nl_url_parse(own));
+    snprintf(message, sizeof message, "for a new file, write ./%s", own);
+    assert_non_null(strstr(nl_error_message(), message));
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        nl_url *url = nl_url_parse(files[i]);
+        assert_non_null(url);
+        assert_int_equal(url->scheme, NL_SCHEME_FILE);
+        nl_url_free(url);
+    }
+    nl_log *log = nl_open("p", "./localhost"); /* then the name is that of a file */
+    assert_non_null(log);
+    assert_int_equal(nl_close(log), NL_OK);
+    nl_url *url = nl_url_parse("localhost");
+    assert_non_null(url);
+    nl_url_free(url);
+    assert_int_equal(unlink("localhost"), 0);
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(rmdir(name), 0);
+}
+
 /* Random bytes: no crash, and the text of an accepted URL is accepted again. */
 static void survives_garbage(void **state)
 {
@@ -166,7 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_what_it_says),  cmocka_unit_test(options_are_decoded),
         cmocka_unit_test(secrets_are_options), cmocka_unit_test(refuses_with_a_reason),
-        cmocka_unit_test(survives_garbage),
+        cmocka_unit_test(survives_garbage),    cmocka_unit_test(addresses_without_a_scheme_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

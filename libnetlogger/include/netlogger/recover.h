@@ -34,7 +34,7 @@ typedef struct nl_recovered {
     uint64_t records;    /* number of recovered records or, with list_only, of waiting records */
     nl_status status;    /* NL_OK if the records are delivered, or with list_only; NL_FAILED if the records are still in
                           * shared memory or in the spool */
-    const char *message; /* the reason of a failure, or "" */
+    const char *message; /* the reason of a failure and the directory of the remaining events, or "" */
 } nl_recovered;
 
 /*
