@@ -17,6 +17,7 @@
 
 enum {
     HEADER = 52, /* size of a header without the field names */
+    HEADER_MAX = HEADER + NL_VALUE_FIELDS_MAX * (NL_VALUE_NAME_MAX + 1),
     AT_SUM = 48,
     DIRECTORY_ENTRY = 8,
     BUCKET = 128, /* minimum average number of entries of a bucket if there are several buckets */
@@ -305,13 +306,30 @@ static bool parse_names(const char *at, size_t size, size_t count, nl_value_fiel
     return fields->count == count;
 }
 
-bool nl_value_index_read_segment(int fd, uint64_t at, const nl_time_index *index, nl_value_segment *s)
+/* Opens the index of the file at `path`. Returns a descriptor that the caller closes, or -1 on failure. */
+static int open_value_index(const char *path)
 {
-    char header[HEADER + NL_VALUE_FIELDS_MAX * (NL_VALUE_NAME_MAX + 1)];
+    struct stat status;
+    char *name = nl_value_index_name(path);
+    int fd = name != NULL ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    free(name);
+    if (fd >= 0 && (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))) {
+        close(fd);
+        fd = -1;
+    }
+    if (fd >= 0)
+        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+    return fd;
+}
+
+/* Reads the header of the segment at an offset, with the names of its fields. Returns false if the header is damaged.
+ */
+static bool read_segment_header(int fd, uint64_t at, char header[HEADER_MAX], nl_value_segment *s)
+{
     if (!nl_read_all_at(fd, header, HEADER, at) || memcmp(header, magic, sizeof magic) != 0)
         return false;
     const size_t names = nl_le32_get(header + 32) & 0xffffff;
-    if (names > sizeof header - HEADER || !nl_read_all_at(fd, header + HEADER, names, at + HEADER))
+    if (names > HEADER_MAX - HEADER || !nl_read_all_at(fd, header + HEADER, names, at + HEADER))
         return false;
     *s = (nl_value_segment){.at = at,
                             .size = nl_le32_get(header + 4),
@@ -329,12 +347,30 @@ bool nl_value_index_read_segment(int fd, uint64_t at, const nl_time_index *index
     return s->sum == sum_header(header, names) && s->size <= NL_VALUE_SEGMENT_MAX && s->rice_bits <= RICE_MAX &&
            s->bucket_bits <= BUCKET_BITS_MAX && s->remainder_bits >= 1 && s->remainder_bits <= REMAINDER_MAX &&
            s->count > 0 && s->count <= NL_VALUE_PIECES_MAX && s->piece_bits == bits_for(s->count) &&
-           s->first <= index->count && s->count <= index->count - s->first &&
            s->size == s->directory + (((size_t)1 << s->bucket_bits) + 1) * DIRECTORY_ENTRY + s->buckets_size &&
-           parse_names(header + HEADER, names, (unsigned char)header[43], &s->fields) &&
+           parse_names(header + HEADER, names, (unsigned char)header[43], &s->fields);
+}
+
+bool nl_value_index_read_segment(int fd, uint64_t at, const nl_time_index *index, nl_value_segment *s)
+{
+    char header[HEADER_MAX];
+    return read_segment_header(fd, at, header, s) && s->first <= index->count && s->count <= index->count - s->first &&
            s->begin == nl_time_index_start(index, s->first) &&
            nl_le64_get(header + 16) == index->pieces[s->first + s->count - 1].end &&
            nl_le32_get(header + 44) == sum_pieces(index, s->first, s->count);
+}
+
+void nl_value_index_read_fields(const char *path, nl_value_fields *fields)
+{
+    char header[HEADER_MAX];
+    nl_value_segment s;
+    int fd = open_value_index(path);
+    *fields = (nl_value_fields){0};
+    for (uint64_t at = 0; fd >= 0 && read_segment_header(fd, at, header, &s); at += s.size)
+        for (size_t i = 0; i < s.fields.count; i++)
+            nl_value_fields_add(fields, s.fields.names[i], strlen(s.fields.names[i]));
+    if (fd >= 0)
+        close(fd);
 }
 
 /* The bytes of a segment: in memory, or in the file. */
@@ -493,22 +529,6 @@ static bool search_segment(const nl_value_search *v, const nl_value_segment *s, 
     }
     segment_data_free(&d);
     return any;
-}
-
-/* Opens the index of the file at `path`. Returns a descriptor that the caller closes, or -1 on failure. */
-static int open_value_index(const char *path)
-{
-    struct stat status;
-    char *name = nl_value_index_name(path);
-    int fd = name != NULL ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
-    free(name);
-    if (fd >= 0 && (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))) {
-        close(fd);
-        fd = -1;
-    }
-    if (fd >= 0)
-        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-    return fd;
 }
 
 nl_value_search *nl_value_search_open(const char *path, const nl_filter *filter)

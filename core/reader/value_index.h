@@ -75,6 +75,12 @@ typedef struct nl_value_segment {
 /* Reads the segment at an offset. Returns false if no valid segment for pieces of the time index begins there. */
 bool nl_value_index_read_segment(int fd, uint64_t at, const nl_time_index *index, nl_value_segment *segment);
 
+/*
+ * Sets the fields of the index of a file, at most NL_VALUE_FIELDS_MAX. Reads the segments up to the first damaged
+ * header, and does not compare them with the time index. If there is no readable segment, sets no field.
+ */
+void nl_value_index_read_fields(const char *path, nl_value_fields *fields);
+
 /* Verifies all checksums of a segment. */
 bool nl_value_index_verify_segment(int fd, const nl_value_segment *segment);
 

@@ -139,10 +139,12 @@ static bool has_values(const char *path)
     return has;
 }
 
-static bool rebuild_values(const char *path)
+/* If no field is given, infers the fields. */
+static bool rebuild_values(const char *path, const nl_value_fields *fields)
 {
-    value_source source = {.path = path};
-    value_choice_set(&source.choice, "auto");
+    value_source source = {.path = path, .choice = {.fields = *fields, .given = true}};
+    if (fields->count == 0)
+        value_choice_set(&source.choice, "auto");
     value_file *v = value_file_open_new(&source);
     while (v != NULL && value_file_extend(v, true))
         ;
@@ -155,6 +157,8 @@ bool file_index_rebuild(const char *path)
 {
     char *name = file_index_name(path), *beside = program_format("%s.new", name);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), to = -1;
+    nl_value_fields fields;
+    nl_value_index_read_fields(path, &fields);
     if (fd >= 0)
         to = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     bool made = to >= 0 && file_index_check_make(fd, to) && rename(beside, name) == 0;
@@ -169,6 +173,6 @@ bool file_index_rebuild(const char *path)
     free(name);
     free(beside);
     if (made && has_values(path))
-        made = rebuild_values(path);
+        made = rebuild_values(path, &fields);
     return made;
 }

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/monotonic.h"
 #include "program/program.h"
+#include "reader/value_index.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,8 @@
 #define INTERVAL_NS (60 * NL_NS_PER_SECOND) /* maximum time between checks */
 #define TURN_NS 20000000                    /* time for deleting files before clients are served again */
 
-static const char *const side_suffixes[] = {".values.new", ".values", ".index.new", ".index", ".damaged"};
+static const char *const side_suffixes[] = {NL_VALUE_INDEX_SUFFIX ".new", NL_VALUE_INDEX_SUFFIX, ".index.new", ".index",
+                                            ".damaged"};
 
 enum { SIDE_COUNT = sizeof side_suffixes / sizeof side_suffixes[0] };
 
@@ -66,16 +68,26 @@ static nl_status remove_name(const char *name)
     return unlink(name) == 0 || errno == ENOENT ? NL_OK : nl_error_set_errno("delete %s", name);
 }
 
-/* Deletes the file itself last, so that its side files are found again after a kill. */
+static nl_status remove_side(const old_file *file, const char *suffix)
+{
+    char *side = program_format("%s%s", file->name, suffix);
+    nl_status status = remove_name(side);
+    free(side);
+    return status;
+}
+
+/*
+ * Deletes the file itself after its side files, so that these are found again after a kill. Until then, the thread that
+ * makes indexes of values may create one again; later, the thread deletes its index itself (value_file_close).
+ */
 static nl_status remove_files(const old_file *file)
 {
     nl_status status = NL_OK;
-    for (size_t i = 0; i < SIDE_COUNT && status == NL_OK; i++) {
-        char *side = program_format("%s%s", file->name, side_suffixes[i]);
-        status = remove_name(side);
-        free(side);
-    }
-    return status == NL_OK ? remove_name(file->name) : status;
+    for (size_t i = 0; i < SIDE_COUNT && status == NL_OK; i++)
+        status = remove_side(file, side_suffixes[i]);
+    if (status == NL_OK)
+        status = remove_name(file->name);
+    return status == NL_OK ? remove_side(file, NL_VALUE_INDEX_SUFFIX) : status;
 }
 
 static nl_status delete_file(const old_file *file)

@@ -37,6 +37,48 @@ int unlink(const char *path)
     return result;
 }
 """
+# The thread that makes indexes creates the index of the first file after retention has deleted the index, and before
+# retention deletes the file.
+LATE_INDEX = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static atomic_int deleted;
+static int ends(const char *path, const char *with)
+{
+    size_t size = strlen(path), end = strlen(with);
+    return size >= end && strcmp(path + size - end, with) == 0;
+}
+int open(const char *path, int flags, ...)
+{
+    va_list more;
+    va_start(more, flags);
+    int mode = flags & O_CREAT ? va_arg(more, int) : 0;
+    va_end(more);
+    for (int i = 0; flags & O_CREAT && ends(path, "a-000001.log.values") && !deleted && i < 3000; i++)
+        usleep(10000);
+    return ((int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open"))(path, flags, mode);
+}
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+int unlink(const char *path)
+{
+    char values[4096];
+    snprintf(values, sizeof values, "%s.values", path);
+    for (int i = 0; ends(path, "a-000001.log") && access(values, F_OK) != 0 && i < 2000; i++)
+        usleep(10000);
+    if (ends(path, "a-000001.log"))
+        sleep(1); /* so that the thread closes the index */
+    int result = ((int (*)(const char *))dlsym(RTLD_NEXT, "unlink"))(path);
+    if (ends(path, "a-000001.log.values"))
+        deleted = 1;
+    return result;
+}
+"""
 OLD = 1500000000  # a time in 2017
 
 
@@ -172,6 +214,21 @@ class Retention(collector.Case):
             self.assertIn(message, said)
         said = self.fails("--listen", "x-netlog://127.0.0.1:0", "--output", f"x-netlog://h?spool={self.folder}&keep=7d", status=2)
         self.assertIn("keep", said)
+
+    def test_index_of_values_that_is_made_during_the_deletion(self):
+        late = self.scratch / "late.so"
+        (self.scratch / "late.c").write_text(LATE_INDEX)
+        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", late, self.scratch / "late.c", "-ldl")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        environment = dict(os.environ, LD_PRELOAD=str(late), ASAN_OPTIONS="verify_asan_link_order=0")
+        process = self.serve("rotate_size=700k&keep_size=2m&index=N", "--recover", "0", env=environment)
+        for n in range(0, 30000, 1000):
+            self.send(lines(n, n + 1000))
+        support.wait_until(lambda: self.events("FileDeleted"), what="deletion")
+        self.stop(process)
+        names = {p.name for p in self.folder.iterdir()}
+        self.assertEqual([n for n in names if n.endswith(".values") and n.removesuffix(".values") not in names], [])
+        self.assertTrue(any(n.endswith(".values") for n in names), "netlogd makes indexes of values")
 
     def test_killed_while_it_deletes(self):
         """After a kill between any two steps, the archive is valid and the next netlogd deletes the rest."""

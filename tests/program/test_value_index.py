@@ -211,12 +211,7 @@ class ValueIndex(collector.Case):
         text = [line.replace(b"TRACE.ID=", b"JOB.ID=") for line in lines(0, COUNT)]
         for output, fields in (("a.log", {b"TRACE.ID", b"JOB.ID"}), ("b.log?index=N", {b"N"}), ("c.log?index=N,JOB.ID", {b"N", b"JOB.ID"})):
             self.make(output, b"".join(text))
-            data = pathlib.Path(f"{self.folder}/{output.partition('?')[0]}.values").read_bytes()
-            names, at = set(), 52
-            while at < 52 + (struct.unpack_from("<I", data, 32)[0] & 0xffffff):
-                names.add(data[at + 1:at + 1 + data[at]])
-                at += 1 + data[at]
-            self.assertEqual(names, fields)
+            self.assertEqual(self.fields(self.folder / output.partition("?")[0]), fields)
             self.expect(f"JOB.ID == {trace(9000)} && N < 9000", [k for k in range(9000) if trace(k) == trace(9000)], self.folder / output.partition("?")[0])
         self.make("d.log?index=none", b"".join(text))
         self.assertFalse((self.folder / "d.log.values").exists())
@@ -272,6 +267,34 @@ class ValueIndex(collector.Case):
         self.assertEqual(self.run_program(self.netlogd, "--verify", path).returncode, 0, result.stdout)
         self.assertEqual(sum(count for *_, count in segments(path)), (pathlib.Path(f"{path}.index").stat().st_size - 16) // 40)
         self.assertEqual(self.find(f"TRACE.ID == {trace(number)}", path)[0], numbers)
+
+    def fields(self, path):
+        """Returns the names of the fields in the first segment of an index."""
+        data = pathlib.Path(f"{path}.values").read_bytes()
+        names, at = set(), 52
+        while at < 52 + (struct.unpack_from("<I", data, 32)[0] & 0xffffff):
+            names.add(data[at + 1:at + 1 + data[at]])
+            at += 1 + data[at]
+        return names
+
+    def test_repair_keeps_the_fields(self):
+        """--repair indexes the fields of the old index, also if the time index or the file was damaged."""
+        text = b"".join(lines(0, COUNT))
+        for damage in ("values", "time", "file"):
+            self.make(f"{damage}.log?index=N", text)
+            path = self.folder / f"{damage}.log"
+            bad = {"values": pathlib.Path(f"{path}.values"), "time": pathlib.Path(f"{path}.index"), "file": path}[damage]
+            data = bytearray(bad.read_bytes())
+            data[len(data) // 2:len(data) // 2 + 20] = bytes(20)
+            bad.write_bytes(data)
+            self.run_program(self.netlogd, "--repair", path)
+            self.assertEqual(self.run_program(self.netlogd, "--verify", path).returncode, 0, damage)
+            self.assertEqual(self.fields(path), {b"N"}, damage)
+            self.assertEqual(self.find("N == 5", path)[0], [5])
+        values = pathlib.Path(f"{path}.values")
+        values.write_bytes(bytes(100))  # the fields are unknown
+        self.run_program(self.netlogd, "--repair", path)
+        self.assertIn(b"TRACE.ID", self.fields(path))
 
     def test_changed_files(self):
         """A file that is shorter than its indexes, longer, changed, or replaced, is read as it is."""
