@@ -84,28 +84,25 @@ static void do_one(nl_log *log, const nl_activation *activation, const char *com
 }
 
 /*
- * Applies the commands of a kind for which the order matters or only the last command counts. Does nothing if the
- * commands are unchanged, so that later changes by the program remain in effect. Otherwise first undoes the previous
- * commands, except a level or destination that a new command replaces.
+ * Applies the commands of a kind for which the order matters or only the last command counts: `old` are the commands of
+ * the previous version, and `new` those of this version. Does nothing if the commands are unchanged, so that later
+ * changes by the program remain in effect. Otherwise first undoes the previous commands, except a level or destination
+ * that a new command replaces.
  */
-static void change_together(nl_log *log, nl_activation *activation, const nl_buffer *now, const char *kind, outcome *o)
+static void change_together(nl_log *log, nl_activation *activation, const nl_buffer *old, const nl_buffer *new,
+                            outcome *o)
 {
-    const nl_buffer *before = &activation->done;
-    nl_buffer old = of_kind(before, kind), new = of_kind(now, kind);
-    bool same = old.size == new.size && (old.size == 0 || memcmp(old.data, new.data, old.size) == 0);
-    if (!same && old.size == 0)
-        activation->level_before = is_of_kind(new.data, "level")
-                                       ? __atomic_load_n(&log->gate.threshold, __ATOMIC_RELAXED)
-                                       : activation->level_before;
-    for (const char *at = NULL; !same && (at = next_command(&old, at)) != NULL;) {
-        o->undone += !is_in(&new, at);
-        if ((is_of_kind(at, "event") || new.size == 0) && nl_control_undo(log, activation, at) != NL_OK)
+    if (old->size == new->size && (old->size == 0 || memcmp(old->data, new->data, old->size) == 0))
+        return;
+    if (old->size == 0 && is_of_kind(new->data, "level"))
+        activation->level_before = __atomic_load_n(&log->gate.threshold, __ATOMIC_RELAXED);
+    for (const char *at = NULL; (at = next_command(old, at)) != NULL;) {
+        o->undone += !is_in(new, at);
+        if ((is_of_kind(at, "event") || new->size == 0) && nl_control_undo(log, activation, at) != NL_OK)
             add_failure(o);
     }
-    for (const char *at = NULL; !same && (at = next_command(&new, at)) != NULL;)
+    for (const char *at = NULL; (at = next_command(new, at)) != NULL;)
         do_one(log, activation, at, o);
-    nl_buffer_free(&old);
-    nl_buffer_free(&new);
 }
 
 /* Keeps probes that are in both versions, with their counts. */
@@ -136,29 +133,43 @@ static void activation_report(nl_log *log, const nl_activation *activation, cons
     nl_own_records_add(log, record);
 }
 
-/* Applies the commands in text. If text is NULL because the file no longer exists, undoes all commands. */
-static void apply(nl_log *log, nl_activation *activation, const char *text)
+/*
+ * Applies the commands in text. If text is NULL because the file no longer exists, undoes all commands. Returns false,
+ * without changing anything, if memory runs out before the commands are known.
+ */
+static bool apply(nl_log *log, nl_activation *activation, const char *text)
 {
+    enum { LEVEL, EVENT, DESTINATION, KIND_COUNT };
+    static const char *const kinds[KIND_COUNT] = {"level", "event", "destination"};
     const unsigned failures = nl_memory_failures;
-    nl_buffer now = {0};
+    nl_buffer now = {0}, old[KIND_COUNT], new[KIND_COUNT];
     outcome o = {0};
     if (text != NULL && nl_control_do(NULL, activation->origin, text, strlen(text), &now) != NL_OK)
         add_failure(&o);
-    if (nl_memory_failures != failures) { /* the list may be incomplete, so nothing is changed */
-        nl_buffer_free(&now);
-        nl_buffer_free(&o.failures);
-        return;
+    for (int i = 0; i < KIND_COUNT; i++) {
+        old[i] = of_kind(&activation->done, kinds[i]);
+        new[i] = of_kind(&now, kinds[i]);
     }
-    change_together(log, activation, &now, "level", &o);
-    change_together(log, activation, &now, "event", &o);
-    change_markers(log, activation, &now, &o);
-    change_together(log, activation, &now, "destination", &o);
-    nl_buffer_free(&activation->done);
-    activation->done = now;
-    activation_report(log, activation, "NetLogger.Activation", NL_USAGE, &o);
-    if (o.failures.size > 0)
-        activation_report(log, activation, "NetLogger.Activation.Error", NL_WARNING, &o);
+    const bool is_known = nl_memory_failures == failures; /* otherwise, a list may be incomplete */
+    if (is_known) {
+        change_together(log, activation, &old[LEVEL], &new[LEVEL], &o);
+        change_together(log, activation, &old[EVENT], &new[EVENT], &o);
+        change_markers(log, activation, &now, &o);
+        change_together(log, activation, &old[DESTINATION], &new[DESTINATION], &o);
+        nl_buffer_free(&activation->done);
+        activation->done = now;
+        activation_report(log, activation, "NetLogger.Activation", NL_USAGE, &o);
+        if (o.failures.size > 0)
+            activation_report(log, activation, "NetLogger.Activation.Error", NL_WARNING, &o);
+    } else {
+        nl_buffer_free(&now);
+    }
+    for (int i = 0; i < KIND_COUNT; i++) {
+        nl_buffer_free(&old[i]);
+        nl_buffer_free(&new[i]);
+    }
     nl_buffer_free(&o.failures);
+    return is_known;
 }
 
 /* ---- the file ---- */
@@ -223,13 +234,15 @@ void nl_activation_look(nl_log *log)
     char *text = read_file(activation->path, &seen);
     if (nl_memory_failures != failures)
         return; /* the next check reads the file */
-    activation->seen = seen;
     bool same =
         text == NULL ? activation->text == NULL : activation->text != NULL && strcmp(text, activation->text) == 0;
+    if (!same && !apply(log, activation, text)) {
+        free(text);
+        return; /* the next check applies the file */
+    }
+    activation->seen = seen;
     free(activation->text);
     activation->text = text;
-    if (!same)
-        apply(log, activation, text);
 }
 
 void nl_activation_hear(void *user, const char *commands, size_t size)

@@ -7,13 +7,16 @@
  *   scarce_memory read FIRST COUNT SOURCE
  *   scarce_memory recover FIRST COUNT
  *   scarce_memory kill DESTINATION
+ *   scarce_memory activation FIRST COUNT DESTINATION FILE
  *
  * The allocations numbered FIRST to FIRST + COUNT - 1 fail (0 0: no allocation fails). With limit, the address space
  * may grow by at most BYTES. Prints "allocations N", then "logged N" (events for which the library returned success)
  * and "failed N". The exit status is always 0.
  *
  * read prints "allocations N", "records N" (records that match the filter) and the result: "complete" or "failed:
- * REASON". recover prints the result of nl_recover. kill logs some events and is killed.
+ * REASON". recover prints the result of nl_recover. kill logs some events and is killed. activation writes a command to
+ * the activation file of a log while memory is scarce, waits at most 10 s, and prints "applied" if the log applied the
+ * command.
  */
 #define _GNU_SOURCE
 #include <NetLogger.h>
@@ -272,6 +275,24 @@ static void be_killed(const char *url)
     raise(SIGKILL);
 }
 
+static void activate(const char *url, const char *path)
+{
+    nl_log *log = nl_open("scarce", url);
+    FILE *file = fopen(path, "w");
+    nl_flush(log);
+    if (log == NULL || file == NULL || fputs("level Error\n", file) < 0)
+        exit(2);
+    __atomic_store_n(&armed, 1, __ATOMIC_SEQ_CST);
+    fclose(file);
+    for (int i = 0; i < 1000 && nl_is_on(log, NL_USAGE); i++) {
+        nl_flush(log);
+        usleep(10000);
+    }
+    __atomic_store_n(&armed, 0, __ATOMIC_SEQ_CST);
+    printf("allocations %ld\n%s\n", allocations, nl_is_on(log, NL_USAGE) ? "ignored" : "applied");
+    nl_close(log);
+}
+
 static void limit_address_space(size_t more)
 {
     char text[64] = "";
@@ -290,15 +311,20 @@ int main(int argc, char **argv)
     setvbuf(stdout, out, _IOFBF, sizeof out);
     if (strcmp(argv[1], "kill") == 0)
         be_killed(argv[2]);
-    bool reads = strcmp(argv[1], "read") == 0, recovers = strcmp(argv[1], "recover") == 0;
+    bool reads = strcmp(argv[1], "read") == 0, recovers = strcmp(argv[1], "recover") == 0,
+         activates = strcmp(argv[1], "activation") == 0;
     if (strcmp(argv[1], "limit") == 0) {
         limit_address_space((size_t)atol(argv[2]));
-    } else if (reads || recovers) {
+    } else if (reads || recovers || activates) {
         first = atol(argv[2]);
         count = atol(argv[3]);
     } else {
         first = atol(argv[1]);
         count = atol(argv[2]);
+    }
+    if (activates) {
+        activate(argv[4], argv[5]);
+        return 0;
     }
     __atomic_store_n(&armed, 1, __ATOMIC_SEQ_CST);
     if (reads)

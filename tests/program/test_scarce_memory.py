@@ -136,6 +136,20 @@ class ScarceMemory(collector.Case):
         self.assertEqual((result.returncode, result.stderr), (0, ""), f"allocation {first}, {count}: {result.stdout}")
         return re.fullmatch(r"allocations (\d+)\n(.*)\n", result.stdout).groups()
 
+    def test_activation(self):
+        """If memory runs out while a log applies the activation file, the log applies the file later."""
+        for first in range(1, 31):
+            commands, log = self.scratch / "commands", self.scratch / "log"
+            commands.unlink(missing_ok=True)
+            if self.shm.exists():
+                subprocess.run(["rm", "-rf", self.shm], check=True)
+            self.shm.mkdir()
+            result = self.call("activation", str(first), "1", f"file:{log}?activation={commands}", str(commands))
+            self.assertEqual((result.returncode, result.stderr), (0, ""), f"allocation {first}: {result.stdout}")
+            self.assertRegex(result.stdout, r"\Aallocations \d+\napplied\n\Z", f"allocation {first}")
+            if int(re.search(r"\d+", result.stdout).group()) < first:
+                break
+
     def test_recovery(self):
         """Each allocation of nl_recover fails: a later call recovers the rest, and no event twice."""
         self.shm.mkdir()
