@@ -304,8 +304,9 @@ const nl_option settings_rows[] = {
      .minimum = 1,
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_connections),
-     .help = "Maximum number of clients. At this limit, a new client replaces the longest-silent client of the address "
-             "that has the most clients; netlogd rejects the new client only if all clients of that address are busy"},
+     .help = "Maximum number of clients. To accept a new client at this limit, netlogd selects the address that has "
+             "the most clients, and closes the client of this address that has been silent longest. netlogd rejects "
+             "the new client only if all clients of this address are busy"},
     {.name = "max-memory",
      .type = NL_OPTION_SIZE,
      .initial = "1g",
@@ -320,8 +321,9 @@ const nl_option settings_rows[] = {
      .initial = "5000",
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_per_address),
-     .help = "Maximum number of clients from one IPv4 address or one IPv6 /64 network. At this limit, a new client "
-             "replaces the longest-silent client of its address or network; 0 sets no limit"},
+     .help = "Maximum number of clients from one IPv4 address or one IPv6 /64 network. To accept a new "
+             "client at this limit, netlogd closes the client of the same address or network that has been silent "
+             "longest; 0 sets no limit"},
     {.name = "max-rate",
      .type = NL_OPTION_COUNT,
      .initial = "0",

@@ -526,8 +526,8 @@ static void pass_over(uint64_t before)
 }
 
 /*
- * Makes space in the backlog. Drops unmatched records only if matching and disconnecting costly subscribers do not free
- * enough space.
+ * Makes space in the backlog. First matches the records, then disconnects costly subscribers. Drops unmatched records
+ * only if the backlog is still full.
  */
 static void make_space(void)
 {

@@ -28,7 +28,7 @@ typedef struct call_edge {
 
 /* A thread's entry into a function, or a loss of records. */
 typedef struct call_entry {
-    int64_t thread; /* thread ID; -1 - CPU for an idle thread; INT64_MIN for a loss */
+    int64_t thread; /* thread ID; for the idle thread of CPU n: -1 - n; for a loss: INT64_MIN */
     int64_t time_ns;
     uint32_t function, depth;
 } call_entry;

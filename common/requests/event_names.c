@@ -70,8 +70,8 @@ static bool is_separator(char c)
 }
 
 /*
- * Returns the case in which `text` begins with `word`: 'l' for lower case, 'U' for upper case, 'T' for capitalized.
- * Returns 0 for another word or mixed case.
+ * Returns the letter case of the first `size` bytes of `text`: 'l' for lower case, 'U' for upper case, 'T' for
+ * capitalized. Returns 0 if they have mixed case, or are not `word`, which has `size` bytes in lower case.
  */
 static char word_case(const char *text, const char *word, size_t size)
 {

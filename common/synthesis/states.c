@@ -38,7 +38,7 @@ typedef struct subject {
     unsigned base;  /* the state that applies if no mark overrides it */
     bool unmarked;  /* the state is a wait without a mark */
     int64_t since_ns;
-    unsigned marks;               /* a bit for each label */
+    unsigned marks;               /* bit i is 1 while the mark of the rule's state labels[i] is set */
     int64_t spent_ns[LABELS_MAX]; /* time in each state in this segment */
     past pasts[PAST_MAX];
     unsigned past_count;

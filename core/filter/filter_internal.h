@@ -108,7 +108,7 @@ static inline bool nl_operator_is_pattern(nl_operator operator)
 nl_number nl_number_read(nl_string text);
 nl_number nl_number_of_uint(uint64_t value);
 
-/* Compare a with b. Return one of NL_ORDER_.... */
+/* Compare a with b. Return an NL_ORDER_ value. */
 unsigned nl_number_order(const nl_number *a, const nl_number *b);
 unsigned nl_text_order(nl_string a, nl_string b);
 

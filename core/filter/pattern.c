@@ -45,7 +45,7 @@ nl_fragment nl_build_any_of(nl_builder *builder, const nl_symbols *set)
 {
     nl_fragment f = {.nullable = false};
     if (builder->count == builder->limit) {
-        nl_build_fail(builder, NL_ERROR_LIMIT, "the pattern is too long or repeats too much");
+        nl_build_fail(builder, NL_ERROR_LIMIT, "the pattern is too long, or its repetition counts are too large");
         return f;
     }
     size_t position = builder->count++;
@@ -136,7 +136,7 @@ nl_fragment nl_build_copy(nl_builder *builder, const nl_fragment *original, size
 {
     size_t count = end - start, by = builder->count - start;
     if (count > builder->limit - builder->count) {
-        nl_build_fail(builder, NL_ERROR_LIMIT, "the pattern is too long or repeats too much");
+        nl_build_fail(builder, NL_ERROR_LIMIT, "the pattern is too long, or its repetition counts are too large");
         return nl_build_nothing();
     }
     nl_positions inside = positions_between(start, end);

@@ -16,8 +16,8 @@
  *    8  8  earliest time of the piece's records, signed, in nanoseconds since 1970
  *   16  8  latest time of the piece's records
  *   24  8  number of records
- *   32  4  CRC-32C of the last 64 bytes of the file before the end of the piece; of fewer bytes at the start of the
- * file 36  4  CRC-32C of the header, the 8 bytes of the offset where the piece begins, and the preceding 36 bytes
+ *   32  4  CRC-32C of the last 64 bytes of the file before the end of the piece, or of all bytes if there are fewer
+ *   36  4  CRC-32C of the header, the 8 bytes of the offset where the piece begins, and the preceding 36 bytes
  *
  * All numbers are little-endian.
  */
@@ -46,7 +46,7 @@ typedef struct nl_time_piece {
     uint64_t end;           /* offset in the file, in bytes, after a whole record; the next piece begins there */
     int64_t min_ns, max_ns; /* earliest and latest time of a record */
     uint64_t records;       /* UINT64_MAX: unknown */
-    uint32_t tail;          /* CRC-32C of the last bytes before end */
+    uint32_t tail; /* CRC-32C of the last NL_TIME_INDEX_TAIL bytes before `end`, or of all bytes if there are fewer */
 } nl_time_piece;
 
 #define NL_TIME_PIECE_EMPTY ((nl_time_piece){.min_ns = INT64_MAX, .max_ns = INT64_MIN})

@@ -40,9 +40,10 @@ struct nl_ring {
     uint64_t at __attribute__((aligned(128))); /* position of the next event */
     uint64_t end;                              /* end of the published events when the cycle began */
     uint64_t sequence;                         /* sequence number of the event at `at` */
-    uint64_t safe_ticks;                       /* all events of the thread up to this reading are published */
-    uint64_t busy_head;   /* end of the published events when the producer was last seen busy; UINT64_MAX: idle */
-    uint64_t busy_ticks;  /* reading at which the producer was first seen busy at busy_head */
+    uint64_t safe_ticks;                       /* tick count up to which the thread has published all its events */
+    uint64_t busy_head; /* end of the published events when the producer was last seen busy; UINT64_MAX: idle */
+    /* Tick count when the writer thread first found the producer busy with the head at busy_head. */
+    uint64_t busy_ticks;
     int64_t last_time_ns; /* time of the previous event, so that rounding never makes a thread's times decrease */
 };
 

@@ -30,7 +30,7 @@ struct file_index {
     uint64_t next;       /* minimum end of the current piece */
     nl_time_piece times; /* times of the records in this piece */
     bool reported;       /* a failed write was reported */
-    value_job *values;   /* value index; NULL: none is made */
+    value_job *values;   /* builds the value index; NULL: netlogd writes no value index */
 };
 
 char *file_index_name(const char *path)

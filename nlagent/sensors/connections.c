@@ -57,7 +57,7 @@ typedef struct seen_list {
 typedef struct connections_state {
     int fd;
     long port;               /* local or remote port; 0: any port */
-    char peer[64];           /* glob for the peer's address; "": any address */
+    char peer[64];           /* glob for the peer's ADDRESS:PORT; "": any peer */
     seen_list before, now;   /* connections in the kernel's order, which stays nearly the same */
     size_t next;             /* expected index in `before` */
     int64_t now_ns, next_ns; /* time of this measurement, and the earliest time of the next measurement */
@@ -534,22 +534,22 @@ static const sensor_field fields[] = {
     TCP("TCP.RTT.MIN", "us", "minimum round-trip time; 0 if unknown"),
     TCP("TCP.RTO", "us", "retransmission timeout"),
     TCP("TCP.RTT.RECEIVE", "us", "round-trip time as the receiver estimates it; 0 if unknown"),
-    TCP("TCP.UNACKED", "segments", "in flight"),
+    TCP("TCP.UNACKED", "segments", "segments in flight"),
     TCP("TCP.LOST", "segments", "segments presumed lost now"),
-    TCP("TCP.RETRANS", "segments", "segments retransmitted in total"),
-    TCP("TCP.BYTES.SENT", "bytes", "data sent in total, including retransmissions"),
-    TCP("TCP.BYTES.ACKED", "bytes", "data acknowledged in total"),
-    TCP("TCP.BYTES.RECEIVED", "bytes", "data received in total"),
-    TCP("TCP.BYTES.RETRANS", "bytes", "data retransmitted in total"),
+    TCP("TCP.RETRANS", "segments", "total number of segments retransmitted"),
+    TCP("TCP.BYTES.SENT", "bytes", "total amount of data sent, including retransmissions"),
+    TCP("TCP.BYTES.ACKED", "bytes", "total amount of data acknowledged"),
+    TCP("TCP.BYTES.RECEIVED", "bytes", "total amount of data received"),
+    TCP("TCP.BYTES.RETRANS", "bytes", "total amount of data retransmitted"),
     TCP("TCP.UNSENT", "bytes", "data written, but not sent"),
     TCP("TCP.RATE", "bytes/s", "recent delivery rate"),
     TCP("TCP.RATE.APP.LIMITED", "", "1 if the program did not write enough while TCP.RATE was measured, otherwise 0"),
     TCP("TCP.PACING", "bytes/s", "rate at which the sender paces segments"),
     TCP("TCP.REORDERING", "segments", "largest distance by which segments have been reordered"),
-    TCP("TCP.REORDERED", "events", "reorderings seen in total"),
-    TCP("TCP.DSACKS", "segments", "duplicates that the peer has reported in total"),
+    TCP("TCP.REORDERED", "events", "total number of reorderings seen"),
+    TCP("TCP.DSACKS", "segments", "total number of duplicates that the peer has reported"),
     TCP("TCP.ECN", "", "1 if both ends use explicit congestion notification, otherwise 0"),
-    TCP("TCP.ECN.MARKED", "segments", "segments received with a congestion mark in total"),
+    TCP("TCP.ECN.MARKED", "segments", "total number of segments received with a congestion mark"),
     TCP("TCP.SCALE.OUT", "bits", "window scale of the peer"),
     TCP("TCP.SCALE.IN", "bits", "window scale of this host"),
     TCP("TCP.IDLE.OUT", "us", "time since data was last sent"),
@@ -598,9 +598,10 @@ const sensor_kind connections_sensor = {
     .what = "the windows, round-trip times, sender limits and owner of each TCP connection, and the connections that "
             "have ended",
     .arguments = " port peer ",
-    .arguments_help = "port=N (log only connections with this local or remote port), peer=GLOB (log only connections "
-                      "whose remote ADDRESS:PORT matches). The sensor logs a connection when it has changed, and at "
-                      "least every 10 s. It skips measurements that would use more than 5 % of one processor",
+    .arguments_help = "port=N (log only connections with the local or remote port N), peer=GLOB (log only connections "
+                      "whose remote address and port match the pattern GLOB, such as 10.0.0.*:443). The sensor logs a "
+                      "connection when it has changed, and at least every 10 s. It skips measurements that would use "
+                      "more than 5 % of one processor",
     .fields = fields,
     .open = connections_open,
     .measure = connections_measure,

@@ -106,9 +106,9 @@ static const sensor_field fields[] = {
     {"InterruptRate", "SOFTIRQ.SCHED", "softirqs/s", "load balancing by the scheduler"},
     {"InterruptRate", "SOFTIRQ.HRTIMER", "softirqs/s", "high-resolution timers"},
     {"InterruptRate", "SOFTIRQ.RCU", "softirqs/s", "read-copy-update"},
-    {"InterruptLine", "IRQ.NAME", "", "name of the interrupt's line in /proc/interrupts"},
-    {"InterruptLine", "IRQ.RATE", "interrupts/s", "on all processors"},
-    {"InterruptLine", "IRQ.DEVICE", "", "controller and devices"},
+    {"InterruptLine", "IRQ.NAME", "", "number or short name of the interrupt, as in /proc/interrupts"},
+    {"InterruptLine", "IRQ.RATE", "interrupts/s", "interrupts on all processors"},
+    {"InterruptLine", "IRQ.DEVICE", "", "interrupt controller and devices, as in /proc/interrupts"},
     {0},
 };
 

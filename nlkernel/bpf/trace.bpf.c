@@ -6,8 +6,9 @@
  * machine, so the programs first check the number of the call, and then the process.
  *
  * There are two programs for the end of a call. Since Linux 6.2, a program can declare the type of a pointer to the
- * verifier (bpf_rdonly_cast). The program then reads memory directly, instead of calling a function for each member. A
- * parameter `cast`, which is a constant in each of the two programs, selects how GET reads.
+ * verifier (bpf_rdonly_cast). The program then reads memory directly, instead of calling a function for each member.
+ * The shared functions have a parameter `cast`, a constant in each program. If it is true, GET reads memory directly;
+ * otherwise GET calls BPF_CORE_READ.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>

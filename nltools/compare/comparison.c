@@ -264,7 +264,7 @@ static void try_composition(const profile *p, const profile_field *f, const binn
         return;
     char *name = profile_bin_name(f, largest_shift(p, b, shares));
     const candidate x = {effect.p, 0.9 * fmin(explained, 1),
-                         g_strdup_printf("%s: %.0f %%, before %.0f %%", name, 100 * shares[1], 100 * shares[0])};
+                         g_strdup_printf("%s: %.0f %% (was %.0f %%)", name, 100 * shares[1], 100 * shares[0])};
     g_array_append_val(candidates, x);
     g_free(name);
 }

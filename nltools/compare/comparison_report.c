@@ -26,13 +26,13 @@ static char *text_change(const contrast *c, double level)
                            (difference + half) / base);
 }
 
-/* Returns the requests' time as text, such as "a request takes 12.0 ms, before 10.0 ms: +20.0 % (+19.0 to +21.0 %)".
+/* Returns the requests' time as text, such as "a request takes 12.0 ms (was 10.0 ms): +20.0 % (+19.0 to +21.0 %)".
  * The caller frees it with g_free. */
 static char *text_total(const comparison *c)
 {
     char *old = text_ns(c->total.before), *new = text_ns(c->total.after),
          *change = text_change(&c->total, COMPARISON_RATE);
-    char *text = g_strdup_printf("a request%s takes %s, before %s: %s", c->mix != NULL ? " of the same mix" : "", new,
+    char *text = g_strdup_printf("a request%s takes %s (was %s): %s", c->mix != NULL ? " of the same mix" : "", new,
                                  old, change);
     g_free(old);
     g_free(new);
@@ -104,7 +104,7 @@ static void print_mix(const comparison *c)
     if (c->mix == NULL)
         return;
     char *name = profile_bin_name(c->mix, c->mix_bin), *by = text_ns(c->mix_effect.after - c->mix_effect.before);
-    printable_print("\nThe mix of requests changed: %s: %.0f %% of the requests, before %.0f %%\n"
+    printable_print("\nThe mix of requests changed: %s: %.0f %% of the requests (was %.0f %%)\n"
                     "   this alone changes the mean by %s (%+.1f %%)\n",
                     name, 100 * c->mix_shares[1], 100 * c->mix_shares[0], by,
                     100 * (c->mix_effect.after - c->mix_effect.before) / c->mix_effect.before);
@@ -119,9 +119,9 @@ static void print_place(const comparison *c, guint number, const place_change *x
          *own = text_change(&x->own, c->level), *calls = text_change(&x->calls, c->level);
     printable_print("%u. %s: %s%s a request\n", number, x->row->name, added > 0 ? "+" : "", by);
     if (x->own_changed)
-        printable_print("   time of a visit: %s, before %s: %s\n", new, old, own);
+        printable_print("   time of a visit: %s (was %s): %s\n", new, old, own);
     if (x->calls_changed)
-        printable_print("   visits of a request: %.4g, before %.4g: %s\n", x->calls.after, x->calls.before, calls);
+        printable_print("   visits of a request: %.4g (was %.4g): %s\n", x->calls.after, x->calls.before, calls);
     if (x->own_changed != x->calls_changed && x->calls.before > 0 && x->calls.after > 0)
         printable_print("   no change found in the %s\n", x->own_changed ? "number of visits" : "time of a visit");
     if (x->goes_with != NULL)
@@ -140,7 +140,7 @@ void comparison_print(const comparison *c)
     if (c->changes->len > 0 || c->failed_changed)
         printable_print("\nWhat changed, the largest change first:\n");
     if (c->failed_changed)
-        printable_print("   failed requests: %.2f %%, before %.2f %%\n", 100 * c->failed.after, 100 * c->failed.before);
+        printable_print("   failed requests: %.2f %% (was %.2f %%)\n", 100 * c->failed.after, 100 * c->failed.before);
     for (guint i = 0; i < c->changes->len && i < CHANGES_SHOWN; i++)
         print_place(c, i + 1, &g_array_index(c->changes, place_change, i));
     if (c->changes->len > CHANGES_SHOWN)
@@ -149,7 +149,7 @@ void comparison_print(const comparison *c)
         printable_print("\nOutside of the requests:\n");
     for (guint i = 0; i < c->sensors->len; i++) {
         const sensor_change *s = &g_array_index(c->sensors, sensor_change, i);
-        printable_print("   %s: %.4g, before %.4g\n", s->sensor->name, s->value.after, s->value.before);
+        printable_print("   %s: %.4g (was %.4g)\n", s->sensor->name, s->value.after, s->value.before);
     }
 }
 

@@ -66,7 +66,7 @@ typedef struct repeat_end {
 
 enum { CLOCK_CALLS_MAX = 512 };
 
-/* The possible difference of two hosts' clocks, learned from calls with explicit parents. */
+/* Bounds on the difference between two hosts' clocks, computed from calls whose records name the parent span. */
 typedef struct clock_bound {
     const char *a, *b;             /* hosts */
     const char *program;           /* program on host b */

@@ -6,9 +6,10 @@
  * moving averages over the healthy panes, with the weight 1/WATCH_MEMORY for a new pane (control chart, Roberts,
  * Technometrics 1959). A pane is bad for a place if the place's time in the pane is WATCH_DEVIATIONS standard errors
  * above the mean, and the excess is at least WATCH_EXCESS of the requests' time. Two bad panes in a row begin an alert.
- * WATCH_GOOD panes in a row that are not bad end the alert. Bad panes do not change the mean. Places that become bad
- * together are one alert, which is named after the place with the largest excess. Memory is bounded by the number of
- * places. Only one thread at a time may use a watch.
+ * WATCH_GOOD panes in a row that are not bad end the alert. Bad panes do not change the mean. An alert includes all
+ * places that become bad in the pane where it begins, or at most TOGETHER_PANES panes later. The alert is named after
+ * the place that had the largest excess when the alert began. Memory is bounded by the number of places. Only one
+ * thread at a time may use a watch.
  */
 #ifndef NLDIAG_WATCH_H
 #define NLDIAG_WATCH_H

@@ -63,7 +63,7 @@ static void print_table(const GPtrArray *rows, const char *by)
 {
     char bytes[UNITS_SIZE], rate[UNITS_SIZE], rtt[UNITS_SIZE];
     printf("%-46s %*s %8s %9s %13s %9s  %s\n", by == NULL ? "connection" : by, by == NULL ? 0 : 11,
-           by == NULL ? "" : "connections", "distance", "sent", "rate", "min. RTT", "limits, in shares of the time");
+           by == NULL ? "" : "connections", "distance", "sent", "rate", "min. RTT", "limits (share of the time)");
     for (guint i = 0; i < MIN(rows->len, ROWS_MAX); i++) {
         const connections_row *row = g_ptr_array_index(rows, i);
         const connection_result *r = &row->sum;

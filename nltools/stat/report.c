@@ -341,8 +341,8 @@ void report_requests(const report_subject *r)
     print_count(assembler_overlapping(r->assembler), REPORT_OVERLAPPING_SPANS, REPORT_OVERLAPPING_SPANS);
     print_count(t->cut, "request was measured before it ended; allow more memory with --memory",
                 "requests were measured before they ended; allow more memory with --memory");
-    print_count(t->left_out, "time was left out: too many spans and groups",
-                "times were left out: too many spans and groups");
+    print_count(t->left_out, "duration is not in the table: too many spans and groups",
+                "durations are not in the table: too many spans and groups");
     print_groups(r);
     print_rows(r);
     print_slowest(r);

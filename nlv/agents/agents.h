@@ -29,7 +29,7 @@ typedef struct agents_callbacks {
 
 agents *agents_new(agents_callbacks callbacks);
 
-/* Ends all streams and searches without waiting for a peer. */
+/* Ends all streams and all searches, and frees `a`. Does not wait for peers. */
 void agents_free(agents *a);
 
 /*

@@ -118,7 +118,8 @@ static uint64_t find_text(const block_cutter *c, nl_string raw, const char *piec
     return offset;
 }
 
-/* Returns the number of bytes from the start of a text record to the end of its line; `size` if no newline follows. */
+/* Returns the size in bytes of a text record with the blanks and the newline after it. `size` is the record's size
+ * without them. Returns `size` if no newline follows within LINE_SLACK bytes. */
 static uint32_t size_with_newline(const block_cutter *c, uint64_t offset, size_t size)
 {
     char after[LINE_SLACK];

@@ -76,8 +76,8 @@ uint32_t request_name_hash(const char *name)
 
 /* ---- choosing and sorting ---- */
 
-/* Returns an array that contains, for each name of a span, whether the name contains the text. The index is the number
- * of the name. */
+/* Returns an array, indexed by name number, of whether each span name contains `folded`, ignoring case. `folded` is
+ * casefolded. The caller frees the array with g_free. */
 static bool *names_that_contain(const request_list *l, const char *folded)
 {
     const size_t count = names_count(l->names);

@@ -26,7 +26,7 @@ struct views {
     GQueue notices;
 };
 
-/* A task of the drawing thread for a request. */
+/* The work to answer one HTTP request. The drawing thread does this work if it draws or measures text. */
 typedef struct task {
     views *views;
     const query *q;

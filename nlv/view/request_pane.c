@@ -488,12 +488,12 @@ static void show_choice_of(request_pane *p, const request_choice *choice, const 
 
 void request_pane_show_area(request_pane *p, const request_choice *area)
 {
-    show_choice_of(p, area, " are in the marked area");
+    show_choice_of(p, area, " (marked area)");
 }
 
 void request_pane_show_choice(request_pane *p, const request_choice *choice)
 {
-    show_choice_of(p, choice, choice->only_errors ? " failed or are incomplete" : " are slow");
+    show_choice_of(p, choice, choice->only_errors ? " (failed or incomplete)" : " (slow)");
 }
 
 /* ---- construction ---- */

@@ -38,8 +38,8 @@ const char *session_keeper_undo(session_keeper *k, int step);
 /* Applies the session of the previous run. Returns false if there is no such session. */
 bool session_keeper_restore(session_keeper *k);
 
-/* Writes the session to its file. Does nothing if no log is open, or if neither this session nor the previous one has
- * content. */
+/* Writes the session to its file. Does nothing unless a log is open. Also does nothing if this session is empty and
+ * the file does not exist. */
 void session_keeper_save(session_keeper *k);
 
 #endif

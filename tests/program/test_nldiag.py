@@ -943,7 +943,7 @@ class Nldiag(support.Case):
         before, after = self.run_of("healthy", 3)[0], self.run_of("slow-host", 3)[0]
         result = self.run_program(self.nldiag, "--compare", before, "--with", after)
         self.assertEqual(result.returncode, FINDING, result.stderr)
-        self.assertRegex(result.stdout, r"^slower: a request takes [0-9.]+ ms, before [0-9.]+ ms: \+\d+\.\d % \(\+\d+\.\d to \+\d+\.\d %\)\n"
+        self.assertRegex(result.stdout, r"^slower: a request takes [0-9.]+ ms \(was [0-9.]+ ms\): \+\d+\.\d % \(\+\d+\.\d to \+\d+\.\d %\)\n"
                                         r"800 requests in 1 log before, 800 requests in 1 log after; a change of \d+\.\d % would be found with a probability of 95 %\n")
         first = result.stdout.split("the largest change first:")[1].splitlines()[1:5]
         self.assertRegex(first[0], r"^1\. Store10 of cart1: \+[0-9.]+ ms a request$")
@@ -1011,7 +1011,7 @@ class Nldiag(support.Case):
         found = self.compared(before, self.pages("cache", 3, miss=0.4), status=FINDING)
         self.assertIsNone(found["mix"])
         self.assertEqual(found["changes"][0]["place"], "Query of p")
-        self.assertRegex(found["changes"][0]["goes_with"], r"^CACHE=(miss: [34]\d %, before \d+ %|hit: [56]\d %, before \d+ %)$")
+        self.assertRegex(found["changes"][0]["goes_with"], r"^CACHE=(miss: [34]\d % \(was \d+ %\)|hit: [56]\d % \(was \d+ %\))$")
 
     def test_compare_several_logs(self):
         before, after = self.pages("before", 1, 100, 5), self.pages("after", 2, 100, 5, miss=0.9)

@@ -117,8 +117,8 @@ class Requests(nlv_window.WindowCase):
         """A click on "2 slow" or "1 failed", and the keys for them."""
         self.open(self.log)
         support.wait_until(lambda: self.marks((0xe6, 0x61, 0)), what="the heat map")
-        for color, key, count, words in [((0xe6, 0x61, 0), "shift+r", 2, "are slow"),
-                                         ((0xc2, 0, 0x6b), "shift+e", 1, "failed or are incomplete")]:
+        for color, key, count, words in [((0xe6, 0x61, 0), "shift+r", 2, "(slow)"),
+                                         ((0xc2, 0, 0x6b), "shift+e", 1, "(failed or incomplete)")]:
             x, y = max(((x, y) for y, row in enumerate(self.picture()) for x, pixel in enumerate(row) if pixel == color),
                        key=lambda place: place[1])
 

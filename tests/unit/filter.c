@@ -241,7 +241,8 @@ static void says_what_is_wrong(void **state)
         {"A =~ '[b-a]'", "column 6: expected a regular expression: the end of a range precedes its beginning"},
         {"A =~ '[[:foo:]]'",
          "column 6: expected a regular expression: unknown class; use [:alpha:] or another POSIX class"},
-        {"A =~ 'a{100}b{29}'", "column 6: expected a regular expression: the pattern is too long or repeats too much"},
+        {"A =~ 'a{100}b{29}'",
+         "column 6: expected a regular expression: the pattern is too long, or its repetition counts are too large"},
         {"LVL < Odd", "column 7: expected a level: Emergency, Alert, Error, Warning, Auth, Security, Usage, System, "
                       "Important or Debug"},
         {"DATE > 20120314", "column 8: expected a time; write a day as 2012-03-14"},
