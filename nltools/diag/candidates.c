@@ -24,7 +24,8 @@
 #define EXPLAINED_MIN 0.04
 #define SHARE_MIN 0.02
 
-#define FALSE_DISCOVERIES_MAX 0.02
+/* Maximum probability that a log without causes has a significant effect. */
+#define FALSE_ALARMS_MAX 0.02
 
 enum {
     FAMILIES = 3,
@@ -44,27 +45,21 @@ test_counts search_count_tests(const visits *v)
 {
     const GPtrArray *all = series_all(v->series);
     GHashTable *kinds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL); /* the kinds of sensors' series */
-    uint32_t places = 0, columns = 0;
-    for (guint i = 0; i < v->places->len; i++)
-        places += place_is_examined(v, i);
+    uint32_t columns = 0;
     for (uint32_t i = 0; i < v->columns->count; i++)
         columns += !v->columns->all[i].closed;
     for (guint i = 0; i < all->len; i++) {
         const sensor_series *s = g_ptr_array_index(all, i);
         g_hash_table_add(kinds, g_strjoin("\n", s->event, s->field, s->instance, NULL));
     }
-    const test_counts counts = {places * (columns + OTHER_DIVISIONS + visits_span_days(v)),
-                                places * g_hash_table_size(kinds), places * MECHANISMS};
+    const test_counts counts = {columns + OTHER_DIVISIONS + visits_span_days(v), g_hash_table_size(kinds), MECHANISMS};
     g_hash_table_destroy(kinds);
     return counts;
 }
 
-double significance_level(uint32_t tests, uint32_t found)
+double significance_level(const visits *v, uint32_t number, uint32_t tests)
 {
-    double harmonic = 0;
-    for (uint32_t i = 1; i <= tests; i++)
-        harmonic += 1.0 / i;
-    return FALSE_DISCOVERIES_MAX / FAMILIES * (found + 1) / (MAX(tests, 1) * MAX(harmonic, 1));
+    return FALSE_ALARMS_MAX / FAMILIES * place_at(v, number)->path_ns / v->total_ns / MAX(tests, 1);
 }
 
 bool effect_counts(double explained, double share, double slow_ns, double other_ns)
@@ -173,7 +168,7 @@ void candidate_offer(search *s, candidate *c)
     bool is_pause = c->cause != NULL && strcmp(c->cause, "pause") == 0;
     bool counts = effect_counts(c->explained, is_pause ? fmax(share, SHARE_MIN) : share, c->slow_ns, c->other_ns) &&
                   (!s->has_finding[c->place] || c->explained >= AGAIN_MIN),
-         is_chance = c->p > significance_level(tests_of_family(s, c), s->f->list->len);
+         is_chance = c->p > significance_level(s->v, c->place, tests_of_family(s, c));
     if (counts && c->cause != NULL) {
         char *where = text_place(s->v, c->place, c->host), *part = text_share(share),
              *removed = text_share(c->explained);
@@ -320,7 +315,7 @@ candidate candidate_of(const sample *s, const char *cause, explanation *e, doubl
 {
     candidate c = {.cause = cause,
                    .place = s->place,
-                   .p = normal_tail(e->z),
+                   .p = e->p,
                    .explained = e->explained,
                    .score = e->explained * preference,
                    .claim_ns = e->claim_ns,

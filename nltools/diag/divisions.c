@@ -27,18 +27,21 @@
  * random hour. */
 #define HOURS_FACTOR 1.3
 
-enum { HOURS = 24, ROTATIONS = 32, DAY_VISITS_MIN = 3 };
+enum {
+    HOURS = 24,
+    ROTATIONS = 32,
+    DAY_VISITS_MIN = 3,
+    HOUR_VISITS_MIN = 16, /* minimum mean number of visits in an hour of the day to examine each hour by itself */
+    RANGE_HOURS_MAX = 12
+};
 
-enum { TIME_BINS = 48, TIME_BINS_MIN = 16, SHIFTS = 16 };
-
-/*
- * The ranges of two halves are similar if at most this part of their union, or an eighth of all bins, is in only one
- * range.
- */
-#define RANGE_ERROR 0.3
+enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRESHOLDS = 18, THRESHOLD_VISITS_MIN = 6 };
 
 /* Factor of a sensor's score. The search prefers a sensor to a range of time, because the sensor names a resource. */
 #define RESOURCE_PREFERENCE 1.1
+
+/* The part of a claim that belongs to one host if the host's sensor is the cause. */
+#define MOST 0.9
 
 /*
  * Minimum part of the variation that a sensor explains. It is high because the search tries many sensors that change
@@ -196,31 +199,25 @@ static void try_peers(search *s, const sample *x, bool at_begin)
 
 /* ---- time ---- */
 
-/* Finds the range of bins whose medians exceed the medians of the other bins most, in one half of the visits. Sets
- * *from and *to to the range. Returns false if there is no such range. */
-static bool find_range(const sample *x, const uint8_t *bins, int count, int half, int *from, int *to)
+/* Finds the range of bins whose mean rank exceeds the mean rank of the other bins most. Sets *from and *to to the
+ * range. Returns false if there is no such range. */
+static bool find_range(const sample *x, const uint8_t *bins, int count, int *from, int *to)
 {
-    double *values = g_new(double, x->count + 1), medians[TIME_BINS];
-    for (int b = 0; b < count; b++) {
-        size_t n = 0;
-        for (uint32_t i = 0; i < x->count; i++)
-            if (bins[i] == b && sample_half(x, i) == half)
-                values[n++] = x->y[i];
-        medians[b] = median_of(values, n);
+    double sums[TIME_BINS] = {0}, counts[TIME_BINS] = {0}, total = 0, best = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        sums[bins[i]] += x->rank[i];
+        counts[bins[i]]++;
+        total += x->rank[i];
     }
-    g_free(values);
-    double best = 0;
     for (int a = 0; a < count; a++) {
-        double sum = 0;
+        double sum = 0, n = 0;
         for (int b = a; b < count; b++) {
-            sum += medians[b];
-            int n = b - a + 1, rest = count - n;
-            if (n < 2 || rest < 4)
+            sum += sums[b];
+            n += counts[b];
+            if (b == a || count - (b - a + 1) < 4)
                 continue;
-            double total = 0;
-            for (int k = 0; k < count; k++)
-                total += medians[k];
-            double difference = sum / n - (total - sum) / rest, between = difference * fabs(difference) * n * rest;
+            double difference = sum / n - (total - sum) / (x->count - n),
+                   between = difference * fabs(difference) * n * (x->count - n);
             if (between > best) {
                 best = between;
                 *from = a;
@@ -231,31 +228,34 @@ static bool find_range(const sample *x, const uint8_t *bins, int count, int half
     return best > 0;
 }
 
+/* Returns the number of ranges among which the slowest range was chosen. The ranges at the begin, the ranges at the end
+ * and all other ranges each have a third of the significance level. */
+static double count_ranges(int count, int from, int to)
+{
+    return 3.0 * (from == 0 || to == count - 1 ? count : count * (count - 1) / 2);
+}
+
 static void try_time(search *s, const sample *x)
 {
-    int count = (int)MIN(x->count / 8, TIME_BINS); /* each bin then has about 4 visits in each half for the medians */
+    /* In a short log, a bin has fewer visits, so that its length is still a small part of the log. */
+    int count = (int)CLAMP(x->count / 8, MIN(x->count / 4, TIME_BINS_FEW), TIME_BINS), from = 0, to = 0;
     if (count < TIME_BINS_MIN)
         return;
     uint8_t *bins = g_new(uint8_t, x->count + 1), *inside = g_new(uint8_t, x->count + 1);
     for (uint32_t i = 0; i < x->count; i++)
         bins[i] = (uint8_t)((uint64_t)i * (uint64_t)count / x->count);
-    int from[2], to[2];
-    bool found = find_range(x, bins, count, 0, &from[0], &to[0]) && find_range(x, bins, count, 1, &from[1], &to[1]);
-    int begin = found ? MIN(from[0], from[1]) : 0, end = found ? MAX(to[0], to[1]) : 0,
-        common = found ? MIN(to[0], to[1]) - MAX(from[0], from[1]) + 1 : 0;
-    if (end - begin + 1 - common <= fmax(count / 8.0, RANGE_ERROR * (end - begin + 1)) &&
-        found) { /* both halves have nearly the same range */
+    if (find_range(x, bins, count, &from, &to)) {
         for (uint32_t i = 0; i < x->count; i++)
-            inside[i] = bins[i] >= begin && bins[i] <= end;
+            inside[i] = bins[i] >= from && bins[i] <= to;
         s->f->tests++;
         explanation e = sample_explain(x, inside, 2, false);
         bool rises = (e.slow & 2) != 0;
-        const char *cause = begin == 0 && end < count / 2 ? "cold" : "changed";
-        rises = rises && (begin > 0 || end < count * 4 / 5);
+        const char *cause = from == 0 && to < count / 2 ? "cold" : "changed";
+        rises = rises && (from > 0 || to < count * 4 / 5);
         candidate c = candidate_of(x, cause, &e, 0.95);
-        c.p *= count * (count - 1) / 2; /* the range is the best of this many ranges */
-        c.from_ns = visit_at(s->v, x->index[(uint64_t)begin * x->count / (uint64_t)count])->from_ns;
-        c.to_ns = visit_at(s->v, x->index[MIN((uint64_t)(end + 1) * x->count / (uint64_t)count, x->count - 1)])->to_ns;
+        c.p *= count_ranges(count, from, to);
+        c.from_ns = visit_at(s->v, x->index[(uint64_t)from * x->count / (uint64_t)count])->from_ns;
+        c.to_ns = visit_at(s->v, x->index[MIN((uint64_t)(to + 1) * x->count / (uint64_t)count, x->count - 1)])->to_ns;
         if (rises)
             candidate_offer(s, &c);
         else
@@ -284,8 +284,9 @@ static void bins_of_hours(const sample *x, uint32_t rotation, uint8_t *bins)
     }
 }
 
-/* Returns whether visits in these hours are slower than other visits on nearly every day. */
-static bool is_daily(const sample *x, const uint8_t *bins, uint64_t slow)
+/* Returns whether visits in these hours are slower than other visits on nearly every day. A day counts if it has at
+ * least `least` visits in these hours, and as many in other hours. */
+static bool is_daily(const sample *x, const uint8_t *bins, uint64_t slow, size_t least)
 {
     double *values = g_new(double, x->count + 1);
     uint32_t days = 0, others = 0;
@@ -300,13 +301,50 @@ static bool is_daily(const sample *x, const uint8_t *bins, uint64_t slow)
                     values[counts[half]++] = x->y[i];
             medians[half] = median_of(values, counts[half]);
         }
-        if (counts[0] < DAY_VISITS_MIN || counts[1] < DAY_VISITS_MIN)
+        if (counts[0] < least || counts[1] < least)
             continue;
         days++;
         others += medians[1] <= medians[0];
     }
     g_free(values);
     return days >= DAYS_MIN && others <= OTHER_DAYS_MAX * days;
+}
+
+/* Finds the range of hours, possibly around midnight, in which the mean rank of the visits exceeds the mean rank of the
+ * other visits most. Returns a bit mask of the hours. */
+static uint64_t find_hours(const sample *x, const uint8_t *bins)
+{
+    double sums[HOURS] = {0}, counts[HOURS] = {0}, total = 0, best = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        sums[bins[i]] += x->rank[i];
+        counts[bins[i]]++;
+        total += x->rank[i];
+    }
+    uint64_t chosen = 0;
+    for (int first = 0; first < HOURS; first++) {
+        double sum = 0, n = 0;
+        uint64_t hours = 0;
+        for (int length = 1; length <= RANGE_HOURS_MAX; length++) {
+            int hour = (first + length - 1) % HOURS;
+            sum += sums[hour];
+            n += counts[hour];
+            hours |= UINT64_C(1) << hour;
+            double difference = n > 0 && n < x->count ? sum / n - (total - sum) / (x->count - n) : 0,
+                   between = difference * fabs(difference) * n * (x->count - n);
+            if (between > best) {
+                best = between;
+                chosen = hours;
+            }
+        }
+    }
+    return chosen;
+}
+
+/* Assigns bin 1 to the visits in the range of hours, and bin 0 to the other visits. */
+static void bins_of_range(const sample *x, const uint8_t *hours, uint64_t range, uint8_t *bins)
+{
+    for (uint32_t i = 0; i < x->count; i++)
+        bins[i] = (range >> hours[i]) & 1;
 }
 
 /*
@@ -317,16 +355,24 @@ static void try_hours(search *s, const sample *x)
 {
     if (!visits_span_days(s->v))
         return;
-    uint8_t *bins = g_new(uint8_t, x->count + 1), *moved = g_new(uint8_t, x->count + 1);
+    uint8_t *bins = g_new(uint8_t, x->count + 1), *moved = g_new(uint8_t, x->count + 1),
+            *inside = g_new0(uint8_t, x->count + 1);
+    bool few = x->count < HOURS * HOUR_VISITS_MIN;
     bins_of_hours(x, 0, bins);
     s->f->tests++;
-    explanation e = sample_explain(x, bins, HOURS, false);
-    uint64_t slow = e.slow;
+    /* Too few visits to compare each hour: find a range of hours. */
+    uint64_t range = few ? find_hours(x, bins) : 0;
+    bins_of_range(x, bins, range, inside);
+    explanation e = sample_explain(x, few ? inside : bins, few ? 2 : HOURS, false);
+    uint64_t slow = few ? (e.slow == 2 ? range : 0) : e.slow;
     candidate c = candidate_of(x, "hour", &e, 0.95);
-    bool counts = slow != 0 && c.p < PROMISING && is_daily(x, bins, slow);
+    if (few)
+        c.p *= HOURS * RANGE_HOURS_MAX; /* the range is the best of this many ranges */
+    bool counts = slow != 0 && c.p < PROMISING && is_daily(x, bins, slow, few ? 1 : DAY_VISITS_MIN);
     for (uint32_t k = 1; k <= ROTATIONS && counts; k++) {
         bins_of_hours(x, k, moved);
-        explanation other = sample_explain(x, moved, HOURS, false);
+        bins_of_range(x, moved, range, inside);
+        explanation other = sample_explain(x, few ? inside : moved, few ? 2 : HOURS, false);
         counts = c.explained > HOURS_FACTOR * other.explained;
         g_free(other.excess);
     }
@@ -337,6 +383,7 @@ static void try_hours(search *s, const sample *x)
         candidate_clear(&c);
     g_free(bins);
     g_free(moved);
+    g_free(inside);
 }
 
 /* ---- load ---- */
@@ -481,38 +528,117 @@ static bool low_can_slow(const sensor_series *of)
     return true;
 }
 
+/* Returns the host of at least MOST of the time that a cut claims. Returns NULL if there is no such host, or if all
+ * visits are on one host. */
+static const char *host_of_claim(const sample *x, const float *cut)
+{
+    const visits *v = x->visits;
+    double *sums = g_new0(double, v->sites->len + 1), all = 0, largest = 0;
+    const char *host = NULL;
+    for (uint32_t i = 0; i < x->count; i++) {
+        double claim = (double)cut[x->index[i]] * x->weight[i];
+        sums[visit_at(v, x->index[i])->site] += claim;
+        all += claim;
+    }
+    const place *p = place_at(v, x->place);
+    bool several = false;
+    for (guint n = 0; n < p->sites->len; n++) {
+        const char *here = site_at(v, g_array_index(p->sites, uint32_t, n))->host;
+        double sum = 0;
+        for (guint k = 0; k < p->sites->len; k++) {
+            uint32_t other = g_array_index(p->sites, uint32_t, k);
+            several = several || site_at(v, other)->host != here;
+            sum += site_at(v, other)->host == here ? sums[other] : 0;
+        }
+        if (sum > largest) {
+            largest = sum;
+            host = here;
+        }
+    }
+    g_free(sums);
+    return several && largest >= MOST * all ? host : NULL;
+}
+
+/*
+ * Divides the visits by a threshold of a sensor's values into bins 0 (below) and 1. A busy resource often slows visits
+ * only beyond a threshold. Finds the threshold at which the mean ranks of the visits below and above it differ most.
+ * The thresholds separate a half to a thirty-second of the values, the largest or the smallest. Returns the number of
+ * bins, or 0.
+ */
+static int bins_of_threshold(const sample *x, const float *values, uint8_t *bins)
+{
+    uint32_t n = 0, chosen = 0;
+    double *sorted = g_new(double, x->count + 1), cuts[THRESHOLDS], best = 0;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (isfinite(values[i]))
+            sorted[n++] = (double)values[i];
+    qsort(sorted, n, sizeof *sorted, compare_double);
+    for (uint32_t k = 0; k < THRESHOLDS && n > 0; k++) {
+        double part = pow(2, -1 - (double)(k / 2) / 2), sums[2] = {0}, counts[2] = {0};
+        cuts[k] = sorted[(uint32_t)((double)n * (k % 2 == 0 ? 1 - part : part))];
+        for (uint32_t i = 0; i < x->count; i++)
+            if (isfinite(values[i])) {
+                sums[(double)values[i] >= cuts[k]] += x->rank[i];
+                counts[(double)values[i] >= cuts[k]]++;
+            }
+        if (counts[0] < THRESHOLD_VISITS_MIN || counts[1] < THRESHOLD_VISITS_MIN)
+            continue;
+        double difference = sums[1] / counts[1] - sums[0] / counts[0],
+               between = difference * difference * counts[0] * counts[1];
+        if (between > best) {
+            best = between;
+            chosen = k;
+        }
+    }
+    for (uint32_t i = 0; i < x->count && best > 0; i++)
+        bins[i] = !isfinite(values[i]) ? BIN_NONE : (double)values[i] >= cuts[chosen];
+    g_free(sorted);
+    return best > 0 ? 2 : 0;
+}
+
+/* Divides the visits by a sensor's values, and explains the times. Returns false if there is only one bin. */
+static bool explain_sensor(const sample *x, const float *values, bool by_threshold, explanation *e)
+{
+    uint8_t *bins = g_new(uint8_t, x->count + 1);
+    int count = by_threshold ? bins_of_threshold(x, values, bins) : sample_quantize(values, x->count, bins);
+    if (count > 1)
+        *e = sample_explain(x, bins, count, true);
+    g_free(bins);
+    return count > 1;
+}
+
 /*
  * Tries a sensor as a cause. Increases *chance to the part of the variation that the sensor, moved in time, explains.
  * Moved values explain the visits only by chance, but change as slowly as the true values.
  */
-static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, guint number, double *chance)
+static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, guint number, bool by_threshold,
+                            double *chance)
 {
     float *values = g_new(float, x->count + 1);
-    uint8_t *bins = g_new(uint8_t, x->count + 1);
     candidate c = {.place = x->place};
+    explanation e, other;
     uint32_t known = sensor_values(s->v, x, all, number, 0, values);
-    int count = known * 3 > x->count ? sample_quantize(values, x->count, bins) : 0;
-    if (count > 1) {
+    if (known * 3 > x->count && explain_sensor(x, values, by_threshold, &e)) {
         s->f->tests++;
-        explanation e = sample_explain(x, bins, count, true);
         bool falls = (e.slow & 1) != 0;
         c = candidate_of(x, "resource", &e, RESOURCE_PREFERENCE);
+        c.p *= by_threshold ? 2 * THRESHOLDS : 2; /* half of the level for each way to divide the visits */
         c.falls = falls;
         c.sensor = g_ptr_array_index(all, number);
+        c.host = host_of_claim(x, c.cut);
         if (falls && !low_can_slow(c.sensor)) {
             candidate_clear(&c);
             c = (candidate){.place = x->place};
         }
         for (int k = 1; k <= SHIFTS && c.p < PROMISING && c.explained > RESOURCE_MIN; k++) {
             sensor_values(s->v, x, all, number, k / (SHIFTS + 1.0), values);
-            int shifted = sample_quantize(values, x->count, bins);
-            explanation other = sample_explain(x, bins, shifted, true);
+            if (!explain_sensor(x, values, by_threshold, &other))
+                continue;
             g_free(other.excess);
             *chance = fmax(*chance, other.explained);
         }
     }
     g_free(values);
-    g_free(bins);
     return c;
 }
 
@@ -525,12 +651,14 @@ static void try_sensors(search *s, const sample *x)
     for (guint i = 0; i < all->len; i++) {
         if (!is_first_of_kind(all, i))
             continue;
-        candidate c = try_sensor(s, x, all, i, &chance);
-        if (c.cause != NULL && c.p < PROMISING && c.explained > best.explained) {
-            candidate_clear(&best);
-            best = c;
-        } else {
-            candidate_clear(&c);
+        for (int by_threshold = 0; by_threshold < 2; by_threshold++) {
+            candidate c = try_sensor(s, x, all, i, by_threshold, &chance);
+            if (c.cause != NULL && c.p < PROMISING && c.explained > best.explained) {
+                candidate_clear(&best);
+                best = c;
+            } else {
+                candidate_clear(&c);
+            }
         }
     }
     if (best.cause != NULL && best.explained > 1.3 * chance)

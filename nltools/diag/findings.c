@@ -345,6 +345,10 @@ static bool take_best(search *s)
         s->dirty[i] = s->has_finding[i] = true;
         candidate_clear(c);
     }
+    if (strcmp(f->cause, "balance") == 0) { /* the host with more requests is slower than its peers for this reason */
+        const exclusion e = {main, "peer"};
+        g_array_append_val(s->excluded, e);
+    }
     finding_describe(s, f, &first);
     if (f->host == NULL)
         f->host = only_host(s->v, place_at(s->v, main));
@@ -447,22 +451,21 @@ static void search_again(search *s)
 
 /*
  * Returns the certainty of a finding: the probability that such a finding is right, by a logistic regression
- * (tests/diagnosis/calibrate.py; 286 findings of 271 simulated development runs, half of them with weak faults or short
- * logs). A finding is right less often if other causes resemble its cause (assumed for "path", which these runs do not
- * contain). The load is a consequence of many causes.
- * Limits of connections are a separate group. A finding that claims less than another finding is often a consequence of
- * that finding. The other terms are the finding's evidence.
+ * (tests/diagnosis/calibrate.py; 492 findings of 471 simulated development runs with weak faults or short logs). A
+ * finding is right less often if other causes resemble its cause (assumed for "path", which these runs do not contain).
+ * The load is a consequence of many causes. Limits of connections are a separate group. A finding that claims less than
+ * another finding is often a consequence of that finding. The other terms are the finding's evidence.
  */
 static double confidence(const finding *f, bool is_largest)
 {
     static const char *const resembled[] = {"peer", "timeout", "pool", "field", "changed", "path"};
-    static const double of_group[] = {1.31, -1.93, -3.45, 1.61}; /* distinct, resembled, load, connections */
+    static const double of_group[] = {2.24, -0.95, -1.28, 0.32}; /* distinct, resembled, load, connections */
     int group = f->of_connections ? 3 : strcmp(f->cause, "load") == 0 ? 2 : 0;
     for (size_t i = 0; i < G_N_ELEMENTS(resembled); i++)
         if (strcmp(resembled[i], f->cause) == 0)
             group = 1;
-    double logit = of_group[group] + 2.05 * is_largest + 0.64 * log(fmax(f->share, 0.01)) +
-                   1.11 * CLAMP(f->explained, 0, 1) + 1.57 * f->margin;
+    double logit = of_group[group] + 2.01 * is_largest + 0.48 * log(fmax(f->share, 0.01)) +
+                   1.16 * CLAMP(f->explained, 0, 1) + 0.91 * f->margin;
     return CLAMP(1 / (1 + exp(-logit)), SURE_MIN, SURE_MAX);
 }
 

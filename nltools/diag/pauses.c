@@ -25,13 +25,19 @@ enum {
     ACTIVE_MIN = 2,
     SCAN_MAX = 256,
     SURVIVAL_MAX = 2048,
-    SUSPECT = 7, /* minimum improbability of a gap, in natural logarithms */
+    SUSPECT = 7,       /* minimum improbability of a gap, in natural logarithms */
+    CLAIM_SUSPECT = 5, /* the same, if the program has pauses */
     GAPS_MAX = 1000,
+    FEW_GAPS = 20,   /* with more gaps, the first threshold finds most of them */
     RESULTS_MAX = 16 /* each result has a number for each visit of the log */
 };
 
 /* Maximum expected share of chance gaps among the gaps that are found. */
 #define GAP_CHANCE 0.01
+
+/* Maximum expected share of chance gaps among the gaps that are claimed. If a program has pauses, gaps that are at
+ * least as long as the shortest of them are probably pauses, too. */
+#define CLAIM_CHANCE 0.1
 
 /* Maximum mean that gaps_are_pauses accepts. The expected mean is 0.5 or less. */
 #define REST_MAX 0.65
@@ -209,22 +215,25 @@ static int by_improbability(gconstpointer a, gconstpointer b)
 /*
  * Returns the smallest improbability of a gap that counts as a pause (procedure of Benjamini and Hochberg). `count` is
  * the number of gaps. The k-th largest improbability qualifies if the expected number of chance gaps that exceed it is
- * at most GAP_CHANCE * k.
+ * at most chance * k.
  */
-static double threshold_of(GArray *improbabilities, guint count)
+static double threshold_of(GArray *improbabilities, guint count, double chance)
 {
     double threshold = INFINITY;
     g_array_sort(improbabilities, by_improbability);
     for (guint k = 0; k < improbabilities->len; k++) {
         double x = g_array_index(improbabilities, double, k);
-        if (x >= log(count) + log(1 / GAP_CHANCE) - log(k + 1))
+        if (x >= log(count) + log(1 / chance) - log(k + 1))
             threshold = x;
     }
     return threshold;
 }
 
-static void find_gaps(station *s, double long_ns, bool first)
+/* Finds the gaps that are at least `long_ns` long and improbable. `chance` is the maximum expected share of chance gaps
+ * among them; 1 for the first pass, which finds all suspect gaps. */
+static void find_gaps(station *s, double long_ns, double chance)
 {
+    bool first = chance >= 1;
     GArray *found = g_array_new(FALSE, FALSE, sizeof(active)), *all = g_array_new(FALSE, FALSE, sizeof(double));
     for (guint i = 1; i < s->times->len; i++) {
         int64_t from_ns = g_array_index(s->times, int64_t, i - 1), to_ns = g_array_index(s->times, int64_t, i);
@@ -232,7 +241,7 @@ static void find_gaps(station *s, double long_ns, bool first)
         if ((double)(to_ns - from_ns) < long_ns)
             continue;
         double x = improbability(s, from_ns, to_ns, first, &count);
-        if (x < SUSPECT || count < ACTIVE_MIN)
+        if (x < (chance > GAP_CHANCE && !first ? CLAIM_SUSPECT : SUSPECT) || count < ACTIVE_MIN)
             continue;
         const active gap = {from_ns, to_ns, count, 0};
         g_array_append_val(found, gap);
@@ -240,7 +249,7 @@ static void find_gaps(station *s, double long_ns, bool first)
     }
     if (!first) {
         GArray *sorted = g_array_copy(all);
-        double threshold = threshold_of(sorted, s->times->len);
+        double threshold = threshold_of(sorted, s->times->len, chance);
         for (guint i = found->len; i-- > 0;)
             if (g_array_index(all, double, i) < threshold)
                 g_array_remove_index(found, i);
@@ -503,6 +512,17 @@ static bool gaps_are_pauses(const station *s)
     return sum <= REST_MAX * n;
 }
 
+/* Returns the length of the shortest gap that was found, in nanoseconds. */
+static double shortest_gap(const station *s)
+{
+    double shortest = INFINITY;
+    for (guint i = 0; i < s->gaps->len; i++) {
+        const active *gap = &g_array_index(s->gaps, active, i);
+        shortest = fmin(shortest, (double)(gap->to_ns - gap->from_ns));
+    }
+    return shortest;
+}
+
 /* Finds the pauses of a station. Without pauses, m.waits is NULL in the result. `indices` are the station's visits.
  */
 static pause_result examine_station(station *s, const uint32_t *indices, uint32_t count)
@@ -515,10 +535,12 @@ static pause_result examine_station(station *s, const uint32_t *indices, uint32_
     if (s->times->len >= 100 && s->active->len >= 50) {
         double shortest = long_gap(s);
         learn_survival(s);
-        find_gaps(s, shortest, true);
+        find_gaps(s, shortest, 1);
         learn_survival(s);
-        find_gaps(s, shortest, false);
+        find_gaps(s, shortest, GAP_CHANCE);
         if (s->gaps->len >= PAUSES_MIN && gaps_are_pauses(s)) {
+            if (s->gaps->len <= FEW_GAPS)
+                find_gaps(s, shortest_gap(s), CLAIM_CHANCE);
             sum_pauses(s, &r.m);
             r.m.p = pow(GAP_CHANCE, PAUSES_MIN);
             r.first_ns = g_array_index(s->gaps, active, 0).from_ns;

@@ -41,8 +41,7 @@ static bool finds_cause(sample *s, const double *y, double level, uint32_t trial
     explanation e = sample_explain(s, bins, 2, false);
     double share = e.claim_ns / with_ns;
     g_free(e.excess);
-    return normal_tail(e.z) <= level && share >= FINDING_MIN &&
-           effect_counts(e.explained, share, e.slow_ns, e.other_ns);
+    return e.p <= level && share >= FINDING_MIN && effect_counts(e.explained, share, e.slow_ns, e.other_ns);
 }
 
 bool place_shows_causes(const findings *f, uint32_t place)
@@ -51,7 +50,8 @@ bool place_shows_causes(const findings *f, uint32_t place)
     if (!place_is_examined(v, place))
         return false;
     sample *s = sample_new(v, place, f->claimed);
-    double *y = g_memdup2(s->y, s->count * sizeof *y), level = significance_level(search_count_tests(v).divisions, 0);
+    double *y = g_memdup2(s->y, s->count * sizeof *y),
+           level = significance_level(v, place, search_count_tests(v).divisions);
     uint8_t *bins = g_new(uint8_t, s->count);
     int failures = 0;
     for (uint32_t trial = 0; trial < TRIALS && failures <= FAILURES_MAX; trial++)

@@ -7,7 +7,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOG_BINS = 512, VISITS_MIN = 60, POSITIONS = 64, SERVERS_MAX = 32, CHOICES = 28, CHOOSING_MAX = 8192 };
+/* A gap is short if it is at most this part of the median gap between ends. */
+#define SHORT_GAP 0.25
+
+/* A pool is a lock if the ends of its visits keep apart with at most this probability by chance. */
+#define SERIAL_CHANCE 0.01
+
+/* Behind a lock, the share of short gaps is at most this part of the share for durations that do not depend on each
+ * other. */
+#define SERIAL_PART 0.5
+
+/* Minimum part of the claim that belongs to a host that is named. */
+#define MOST 0.75
+
+enum {
+    LOG_BINS = 512,
+    VISITS_MIN = 60,
+    POSITIONS = 64,
+    SERVERS_MAX = 32,
+    CHOICES = 28,
+    CHOOSING_MAX = 8192,
+    SHUFFLES = 20,
+    BUSY_MIN = 20,
+    ALONE_MIN = 8
+};
 
 /* The time for which a visit holds a server or waits for a server: from its arrival to its end. */
 typedef struct holding {
@@ -448,13 +471,161 @@ static double find_servers(const visits *v, const holding *held, size_t count, m
  * Examines all hosts together, as if they had the same number of servers. The visits of each host may be too few to
  * show a queue.
  */
-static void find_on_all_hosts(const visits *v, const holding *held, size_t count, mechanism *m)
+static void find_on_all_hosts(const visits *v, const holding *held, size_t count, const GPtrArray *hosts, mechanism *m)
 {
-    double z = 0;
+    double z = 0, largest_ns = 0;
     m->claim_ns = find_servers(v, held, count, m, &z);
     m->count = (uint32_t)count;
-    m->p = normal_tail(z) * CHOICES;
+    m->p = normal_tail(z) * CHOICES * (hosts->len + 1);
     m->peak = peak_of(held, count);
+    for (size_t from = 0, to; from < count; from = to) {
+        double claim_ns = 0;
+        to = end_of_host(held, from, count);
+        for (size_t i = from; i < to; i++)
+            claim_ns += (double)m->waits[held[i].visit] * path_weight(visit_at(v, held[i].visit));
+        if (claim_ns > largest_ns) {
+            largest_ns = claim_ns;
+            m->host = g_ptr_array_index(hosts, held[from].host);
+            m->share = (double)(to - from) / (double)count * hosts->len;
+        }
+    }
+    if (largest_ns < MOST * m->claim_ns)
+        m->host = NULL;
+}
+
+/* ---- locks that visits take after other work ---- */
+
+/* The numbers of gaps between the ends of visits of a host, while another visit is in progress. */
+typedef struct gap_counts {
+    uint32_t gaps, shorter;
+} gap_counts;
+
+/* Counts the gaps of a host's visits, and the gaps that are at most `short_ns` nanoseconds. `held` is sorted by end. */
+static gap_counts count_gaps(const holding *held, size_t count, double short_ns)
+{
+    gap_counts c = {0};
+    for (size_t i = 1; i < count; i++)
+        if (held[i].from_ns < held[i - 1].to_ns) {
+            c.gaps++;
+            c.shorter += (double)(held[i].to_ns - held[i - 1].to_ns) <= short_ns;
+        }
+    return c;
+}
+
+/* Returns the share of short gaps that is expected if the durations of the visits do not depend on other visits:
+ * assigns the durations to the visits in random order. */
+static double expected_shorter(const holding *held, size_t count, double short_ns)
+{
+    GRand *chance = g_rand_new_with_seed(1); /* the same log always has the same result */
+    holding *other = g_memdup2(held, count * sizeof *held);
+    int64_t *durations = g_new(int64_t, count);
+    double gaps = 0, shorter = 0;
+    for (size_t i = 0; i < count; i++)
+        durations[i] = held[i].to_ns - held[i].from_ns;
+    for (int k = 0; k < SHUFFLES; k++) {
+        for (size_t i = count; i > 1; i--) {
+            size_t n = (size_t)g_rand_int_range(chance, 0, (gint32)i);
+            int64_t swapped = durations[n];
+            durations[n] = durations[i - 1];
+            durations[i - 1] = swapped;
+        }
+        for (size_t i = 0; i < count; i++) {
+            other[i].from_ns = held[i].from_ns;
+            other[i].to_ns = held[i].from_ns + durations[i];
+        }
+        qsort(other, count, sizeof *other, by_end);
+        gap_counts c = count_gaps(other, count, short_ns);
+        gaps += c.gaps;
+        shorter += c.shorter;
+    }
+    g_rand_free(chance);
+    g_free(other);
+    g_free(durations);
+    return gaps > 0 ? shorter / gaps : 0;
+}
+
+/* Sets the waits of a host's visits, if visits take a lock after other work. Returns the claimed time. */
+static double claim_serial(const visits *v, const holding *held, size_t count, double service_ns, float *waits)
+{
+    double *alone = g_new(double, count + 1), claim_ns = 0;
+    size_t alone_count = 0;
+    for (size_t i = 0; i < count; i++)
+        if ((i == 0 || held[i].from_ns >= held[i - 1].to_ns) &&
+            (i + 1 == count || held[i + 1].from_ns >= held[i].from_ns))
+            alone[alone_count++] = (double)(held[i].to_ns - held[i].from_ns);
+    double before_ns = alone_count >= ALONE_MIN ? fmax(0, median_of(alone, alone_count) - service_ns) : 0;
+    for (size_t i = 1; i < count; i++) {
+        const visit *x = visit_at(v, held[i].visit);
+        double wait = CLAMP((double)(held[i - 1].to_ns - held[i].from_ns) - before_ns, 0, (double)x->own_ns);
+        waits[held[i].visit] = (float)wait;
+        claim_ns += wait * path_weight(x);
+    }
+    g_free(alone);
+    return claim_ns;
+}
+
+/*
+ * Finds a lock that visits take after other work, so that they do not take it in the order of arrival. Such visits end
+ * one at a time: the gaps between their ends are at least as long as the lock is held. Compares the number of short
+ * gaps on all hosts with the number for durations that do not depend on other visits. Returns a mechanism without waits
+ * if the probability by chance is more than `chance`.
+ */
+static mechanism find_serial(const visits *v, const holding *held, size_t count, GPtrArray *hosts, double chance)
+{
+    mechanism m = {.servers = 1};
+    double expected = 0, largest_ns = 0, *gaps = g_new(double, count + 1);
+    gap_counts all = {0};
+    m.waits = g_new0(float, v->all->len + 1);
+    for (size_t from = 0, to; from < count; from = to) {
+        size_t gap_count = 0;
+        to = end_of_host(held, from, count);
+        for (size_t i = from + 1; i < to; i++)
+            if (held[i].from_ns < held[i - 1].to_ns)
+                gaps[gap_count++] = (double)(held[i].to_ns - held[i - 1].to_ns);
+        if (gap_count < BUSY_MIN)
+            continue;
+        double median_ns = median_of(gaps, gap_count), claim_ns;
+        size_t used = MIN(to - from, CHOOSING_MAX);
+        gap_counts here = count_gaps(held + from, used, SHORT_GAP * median_ns);
+        all.gaps += here.gaps;
+        all.shorter += here.shorter;
+        expected += here.gaps * expected_shorter(held + from, used, SHORT_GAP * median_ns);
+        claim_ns = claim_serial(v, held + from, to - from, median_ns, m.waits);
+        m.claim_ns += claim_ns;
+        m.count += (uint32_t)(to - from);
+        m.peak = fmax(m.peak, peak_of_host(held + from, to - from));
+        if (claim_ns > largest_ns) {
+            largest_ns = claim_ns;
+            m.host = g_ptr_array_index(hosts, held[from].host);
+            m.share = (double)(to - from) / (double)count * hosts->len;
+        }
+    }
+    if (hosts->len > 1 && largest_ns < MOST * m.claim_ns)
+        m.host = NULL;
+    m.p = all.gaps > 0 && all.shorter < SERIAL_PART * expected
+              ? binomial_tail(all.shorter, all.gaps, expected / all.gaps)
+              : 1;
+    g_free(gaps);
+    if (m.p > chance || m.claim_ns <= 0)
+        g_clear_pointer(&m.waits, g_free);
+    return m;
+}
+
+/* If no queue was found, or a pool, tries a lock that visits take after other work. */
+static void try_serial(const visits *v, const holding *held, size_t count, GPtrArray *hosts, mechanism *m)
+{
+    if (m->claim_ns > 0 && m->servers == 1)
+        return;
+    mechanism serial = find_serial(v, held, count, hosts, SERIAL_CHANCE);
+    if (serial.waits == NULL)
+        return;
+    if (m->claim_ns > 0) { /* the pool shows that there is a queue; the gaps show that it has one server */
+        serial.p = fmin(m->p, serial.p);
+        serial.other_servers = m->servers;
+        serial.other_gain = 0.5;
+    }
+    g_free(m->waits);
+    *m = serial;
 }
 
 mechanism find_queue(const visits *v, uint32_t number)
@@ -483,15 +654,16 @@ mechanism find_queue(const visits *v, uint32_t number)
             m.servers = here.servers;
             m.other_servers = here.other_servers;
             m.other_gain = here.other_gain;
-            m.p = normal_tail(z) * CHOICES;
+            m.p = normal_tail(z) * CHOICES * (hosts->len + 1); /* each host and all hosts together are tried */
             m.peak = peak_of(held + from, count);
         }
     }
-    if (m.claim_ns <= 0 && hosts->len > 1 && all >= VISITS_MIN && all <= CHOOSING_MAX)
-        find_on_all_hosts(v, held, all, &m);
-    if (hosts->len > 1 && host_claim < 0.75 * m.claim_ns)
+    if (hosts->len > 1 && host_claim < MOST * m.claim_ns)
         m.host = NULL;
     m.share = p->count > 0 ? (double)host_count / p->count * hosts->len : 0;
+    if (m.claim_ns <= 0 && hosts->len > 1 && all >= VISITS_MIN && all <= CHOOSING_MAX)
+        find_on_all_hosts(v, held, all, hosts, &m);
+    try_serial(v, held, all, hosts, &m);
     g_ptr_array_free(hosts, TRUE);
     g_free(held);
     if (m.claim_ns <= 0) {

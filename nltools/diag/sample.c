@@ -7,7 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BIN_COUNT_MIN = 6, QUANTILES = 8 };
+enum {
+    BIN_COUNT_MIN = 3, /* minimum number of visits of a bin in a half that predict the other half */
+    QUANTILES = 16,
+    QUANTILE_COUNT = 16, /* minimum mean number of visits in a quantile */
+    EXACT_MAX = 1024     /* maximum size of a sample for Fisher's test; Kruskal and Wallis's test suffices for more */
+};
 
 int compare_double(const void *a, const void *b)
 {
@@ -24,6 +29,34 @@ double median_of(double *values, size_t count)
 double normal_tail(double z)
 {
     return 0.5 * erfc(z / sqrt(2));
+}
+
+/* Returns the logarithm of the number of ways to choose k of n elements. */
+static double log_choices(double n, double k)
+{
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1);
+}
+
+double binomial_tail(uint32_t k, uint32_t n, double share)
+{
+    double term =
+               exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) + k * log(share) + (n - k) * log1p(-share)),
+           sum = 0;
+    for (; term > 1e-6 * sum; k--) {
+        sum += term;
+        if (k == 0)
+            break;
+        term *= k / (n - k + 1.0) * (1 - share) / share;
+    }
+    return sum;
+}
+
+double hypergeometric_tail(double all, double marked, double chosen, double both)
+{
+    double ways = log_choices(all, chosen), sum = 0;
+    for (double k = fmax(both, chosen - (all - marked)); k <= fmin(marked, chosen); k++)
+        sum += exp(log_choices(marked, k) + log_choices(all - marked, chosen - k) - ways);
+    return fmin(1, sum);
 }
 
 typedef struct ranked {
@@ -271,6 +304,59 @@ static double deviation_left(const sample *s, const uint8_t *bins, const uint8_t
     return left;
 }
 
+static int by_y_descending(const void *a, const void *b)
+{
+    return -compare_double(&((const ranked *)a)->y, &((const ranked *)b)->y);
+}
+
+/* Adds the mean rank of a request's visits in the slow bins, or in the other bins, to the units. */
+static void add_unit(ranked *units, uint32_t *count, double sum, uint32_t visits, uint32_t is_slow)
+{
+    if (visits > 0)
+        units[(*count)++] = (ranked){sum / visits, is_slow};
+}
+
+/*
+ * Returns the probability that visits in the slow bins are at least as often among the slowest visits by chance
+ * (Fisher's exact test). As many visits as are in the slow bins count as the slowest. Visits of one request depend on
+ * each other, so the request's visits in the slow bins count as one, and so do its other visits. Multiplies the
+ * probability by the number of sets of bins that could be the slow bins. Complements Kruskal and Wallis's test, which
+ * is weak if few visits are slow.
+ */
+static double chance_of_slowest(const sample *s, const uint8_t *bins, int count, uint64_t slow, bool ordered)
+{
+    ranked *units = g_new(ranked, 2 * (size_t)s->count + 1);
+    uint32_t unit_count = 0, slow_count = 0, visits[2] = {0}, request = VISIT_NONE;
+    double sums[2] = {0};
+    for (uint32_t n = 0; n <= s->count; n++) {
+        uint32_t i = n < s->count ? s->order[n] : 0, of = n < s->count ? visit_at(s->visits, s->index[i])->request : 0;
+        if (n == s->count || of != request) {
+            slow_count += visits[1] > 0;
+            for (uint32_t k = 0; k < 2; k++) {
+                add_unit(units, &unit_count, sums[k], visits[k], k);
+                sums[k] = 0;
+                visits[k] = 0;
+            }
+            request = of;
+        }
+        if (n == s->count || bins[i] == BIN_NONE)
+            continue;
+        bool is_slow = (slow >> bins[i]) & 1;
+        sums[is_slow] += s->rank[i];
+        visits[is_slow]++;
+    }
+    qsort(units, unit_count, sizeof *units, by_y_descending);
+    uint32_t slowest = slow_count, both = 0;
+    /* Of equal times, either all are among the slowest, or none. */
+    while (slowest > 0 && slowest < unit_count && units[slowest].y == units[slowest - 1].y)
+        slowest--;
+    for (uint32_t i = 0; i < slowest; i++)
+        both += units[i].i;
+    g_free(units);
+    double p = hypergeometric_tail(unit_count, slowest, slow_count, both), number = __builtin_popcountll(slow);
+    return p * (ordered ? 2 : count - 1) * (ordered ? 1 : exp(log_choices(count, number)));
+}
+
 /* Computes the means of slow bins and of other bins in a half. */
 static void split_means(const bin_sums *sums, int count, int half, uint64_t slow, double *slow_mean, double *other_mean)
 {
@@ -292,7 +378,6 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
     double other[2], mean, without;
     uint8_t *halves = balance_halves(s, bins);
     sum_bins(s, bins, halves, count, sums);
-    e.z = kruskal_wallis(s, bins, count);
     double left = deviation_left(s, bins, halves, sums, &without);
     e.explained = s->deviation > 0 ? (without - left) / s->deviation : 0;
     for (int h = 0; h < 2; h++) { /* find slow bins in the other half, and measure them in this half */
@@ -317,6 +402,9 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
     }
     g_free(halves);
     e.slow = slow[0] & slow[1];
+    e.p = normal_tail(kruskal_wallis(s, bins, count));
+    if (e.slow != 0 && s->count <= EXACT_MAX) /* two tests, each at half of the level */
+        e.p = fmin(1, 2 * fmin(e.p, chance_of_slowest(s, bins, count, e.slow, ordered)));
     e.slow_ns = e.slow_count > 0 ? sum_slow / e.slow_count : 0;
     e.other_ns = others > 0 ? sum_other / others : 0;
     return e;
@@ -343,9 +431,9 @@ int sample_quantize(const float *values, uint32_t count, uint8_t *bins)
         if (isfinite(values[i]))
             sorted[n++] = (double)values[i];
     qsort(sorted, n, sizeof *sorted, compare_double);
-    int used = 0;
-    for (int q = 1; q < QUANTILES && n > 0; q++) {
-        double cut = sorted[(uint64_t)n * (uint64_t)q / QUANTILES];
+    int used = 0, quantiles = (int)CLAMP(n / QUANTILE_COUNT, 2, QUANTILES);
+    for (int q = 1; q < quantiles && n > 0; q++) {
+        double cut = sorted[(uint64_t)n * (uint64_t)q / (uint64_t)quantiles];
         if (cut > sorted[0] && (used == 0 || cut > cuts[used - 1]))
             cuts[used++] = cut;
     }

@@ -27,7 +27,7 @@ typedef struct sample {
 
 /* The quality with which bins explain the visits' times. */
 typedef struct explanation {
-    double z;                 /* statistic of Kruskal and Wallis's test, as a standard normal deviate */
+    double p;                 /* probability of at least this effect by chance */
     double explained;         /* part of the absolute deviation that the medians of the other half remove */
     double claim_ns;          /* excess of the slow bins over the other bins, on critical paths */
     uint64_t slow;            /* bit mask of the slow bins */
@@ -64,23 +64,23 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
 /* Returns the part of the deviation that disappears if each visit's element of `waits` is subtracted from its time. */
 double sample_explained_by_waits(const sample *s, const float *waits);
 
-/* Divides values into up to 8 bins of equal counts. Returns the number of bins. NAN belongs to no bin. */
+/*
+ * Divides values into 2 to 16 bins of equal counts. Few values make few bins, so that each half of the sample has
+ * enough visits of each bin to predict the other half. Returns the number of bins. NAN belongs to no bin.
+ */
 int sample_quantize(const float *values, uint32_t count, uint8_t *bins);
 
-/*
- * Returns the half of the sample that a visit belongs to. The two requests of each consecutive pair belong to different
- * halves, at random. Both halves therefore have visits with rare values, from all parts of the log, and from hosts that
- * serve requests in turn.
- */
-static inline bool sample_half(const sample *s, uint32_t i)
-{
-    uint32_t request = visit_at(s->visits, s->index[i])->request, x = request / 2;
-    x = (x ^ (x >> 16)) * 0x85ebca6bu;
-    x = (x ^ (x >> 13)) * 0xc2b2ae35u;
-    return ((x ^ (x >> 16)) ^ request) & 1;
-}
-
 double normal_tail(double z);
+
+/* Returns the probability of at most k successes in n trials that each succeed with probability `share`, for k below
+ * the expected number. */
+double binomial_tail(uint32_t k, uint32_t n, double share);
+
+/*
+ * Returns the probability that at least `both` of `chosen` elements, which are chosen from `all` elements at random,
+ * are among `marked` elements (hypergeometric distribution).
+ */
+double hypergeometric_tail(double all, double marked, double chosen, double both);
 int compare_double(const void *a, const void *b);
 double median_of(double *values, size_t count); /* sorts the values; returns 0 if there are no values */
 

@@ -27,7 +27,7 @@ typedef struct candidate {
     float *cut;     /* for each visit, the time that the candidate claims */
 } candidate;
 
-/* The maximum number of tests in a search, by family: values that divide visits, sensors, and mechanisms. */
+/* The maximum number of tests of a place, by family: values that divide visits, sensors, and mechanisms. */
 typedef struct test_counts {
     uint32_t divisions, sensors, mechanisms;
 } test_counts;
@@ -60,18 +60,20 @@ static inline bool visits_span_days(const visits *v)
     return v->to_ns - v->from_ns > (DAYS_MIN - 1) * 24 * HOUR_NS;
 }
 
-/* Returns the maximum number of tests when the search examines all places of a log. */
+/* Returns the maximum number of tests when the search examines a place of a log. */
 test_counts search_count_tests(const visits *v);
 
 /* Returns whether a place has enough time and visits to be examined. */
 bool place_is_examined(const visits *v, uint32_t place);
 
 /*
- * Returns the significance level after `found` findings: an effect is significant if its probability by chance is at
- * most this level. By the procedure of Benjamini and Yekutieli (Annals of Statistics 29, 2001), at most 2 % of the
- * findings are then due to chance, even if the tests depend on each other.
+ * Returns the significance level of a place: an effect is significant if its probability by chance is at most this
+ * level. `tests` is the number of tests of the effect's family at the place. The method is Bonferroni's procedure with
+ * weights (Genovese, Roeder and Wasserman, Biometrika 93, 2006). The weight of a place is its share of the requests'
+ * time, because a fault that matters takes time. The weights add up to at most 1. In a log without causes, the
+ * probability of any significant effect is therefore at most 2 %, even if the tests depend on each other.
  */
-double significance_level(uint32_t tests, uint32_t found);
+double significance_level(const visits *v, uint32_t place, uint32_t tests);
 
 /* Returns whether an effect is large enough to count: the part of the variation, the share of the time and the ratio of
  * slow_ns to other_ns. slow_ns is 0 if it is unknown. */

@@ -9,9 +9,10 @@
 
 enum {
     PERIODS = 256 /* number of periods that find_period tries */,
-    GAPS_MIN = 25,
+    GAPS_MIN = 10,
     VISITS_MIN = 60,
-    TIMED_OUT_MIN = 8
+    TIMED_OUT_MIN = 5,
+    BETWEEN_MAX = 3 /* maximum number of visits whose times are between the usual times and a time-out */
 };
 
 /* The module ignores times and differences below this share of a time-out. */
@@ -100,32 +101,52 @@ static bool is_local(const sample *s)
     return p->kind == PLACE_SPAN || (p->program == p->from_program && at->host == at->from_host);
 }
 
-/* Returns whether the visits of a site end at regular times, but do not begin at regular times. If so, adds their waits
- * to *m. */
+/*
+ * Computes the gaps between the ends, or the begins, of a site's visits that are longer than `resolution`. If `number`
+ * is VISIT_NONE, computes the gaps of each site. Returns the number of gaps.
+ */
+static size_t gaps_of_site(const sample *s, uint32_t number, bool ends, double resolution, double *gaps)
+{
+    const place *p = place_at(s->visits, s->place);
+    int64_t *times = g_new(int64_t, s->count + 1);
+    size_t gap_count = 0;
+    for (guint n = 0; n < p->sites->len; n++) {
+        uint32_t of = g_array_index(p->sites, uint32_t, n);
+        size_t count = 0;
+        for (uint32_t i = 0; i < s->count && (number == VISIT_NONE || of == number); i++) {
+            const visit *x = visit_at(s->visits, s->index[i]);
+            if (x->site == of)
+                times[count++] = ends ? x->to_ns : x->from_ns;
+        }
+        gap_count += gaps_between(times, count, resolution, gaps + gap_count);
+    }
+    g_free(times);
+    return gap_count;
+}
+
+/* Returns whether the visits of a site end at regular times, but do not begin at regular times. If `number` is
+ * VISIT_NONE, examines all sites, which have the same period but not the same phase. If so, adds the waits to *m. */
 static bool find_beat(const sample *s, uint32_t number, mechanism *m)
 {
-    int64_t *ends = g_new(int64_t, s->count + 1), *begins = g_new(int64_t, s->count + 1);
+    const place *p = place_at(s->visits, s->place);
     double *gaps = g_new(double, s->count + 1), *times = g_new(double, s->count + 1), r = 0, period = 0;
-    size_t count = 0, used;
-    for (uint32_t i = 0; i < s->count; i++) {
-        const visit *x = visit_at(s->visits, s->index[i]);
-        if (x->site == number) {
-            times[count] = s->y[i];
-            ends[count] = x->to_ns;
-            begins[count++] = x->from_ns;
-        }
-    }
+    size_t count = 0, used = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (number == VISIT_NONE || visit_at(s->visits, s->index[i])->site == number)
+            times[count++] = s->y[i];
     double resolution = 0.02 * median_of(times, count), low = count > 0 ? times[count / 20] : 0,
            high = count > 0 ? times[count - 1 - count / 20] : 0;
-    size_t end_count = gaps_between(ends, count, resolution, gaps);
-    if (end_count >= GAPS_MIN)
+    size_t end_count = gaps_of_site(s, number, true, resolution, gaps), begins_used;
+    if (end_count >= GAPS_MIN) {
         period = find_period(gaps, end_count, &r);
-    size_t begin_count = gaps_between(begins, count, resolution, gaps);
+        regularity(gaps, end_count, period, 8, &used);
+    }
+    size_t begin_count = period > 0 ? gaps_of_site(s, number, false, resolution, gaps) : 0;
     /* A wait for the next regular time lasts at most a period. */
     bool found = period > 0 && r > 0.8 && period > 0.3 * (high - low) && period < 4 * (high - low) &&
-                 regularity(gaps, begin_count, period, 8, &used) < r - 0.4;
+                 regularity(gaps, begin_count, period, 8, &begins_used) < r - 0.4;
     for (uint32_t i = 0; found && i < s->count; i++)
-        if (visit_at(s->visits, s->index[i])->site == number) {
+        if (number == VISIT_NONE || visit_at(s->visits, s->index[i])->site == number) {
             double wait = MAX(0, s->y[i] - low);
             m->waits[s->index[i]] = (float)wait;
             m->claim_ns += wait * s->weight[i] * s->scale;
@@ -133,11 +154,9 @@ static bool find_beat(const sample *s, uint32_t number, mechanism *m)
     if (found && r > m->explained) {
         m->period_ns = period;
         m->explained = r;
-        m->p = PERIODS * normal_tail(r * sqrt(2.0 * (double)end_count));
-        m->host = site_at(s->visits, number)->host;
+        m->p = PERIODS * (p->sites->len + 1) * normal_tail(r * sqrt(2.0 * (double)used));
+        m->host = number != VISIT_NONE ? site_at(s->visits, number)->host : NULL;
     }
-    g_free(ends);
-    g_free(begins);
     g_free(gaps);
     g_free(times);
     return found;
@@ -192,6 +211,9 @@ mechanism find_timer(const sample *s)
     for (guint n = 0; n < p->sites->len; n++)
         if (find_beat(s, g_array_index(p->sites, uint32_t, n), &m))
             sites++;
+    /* The visits of each site may be too few to show a period. */
+    if (sites == 0 && p->sites->len > 1 && find_beat(s, VISIT_NONE, &m))
+        sites = p->sites->len;
     if (sites == 0) {
         g_free(m.waits);
         return (mechanism){0};
@@ -392,14 +414,47 @@ static const char *host_of_most(const sample *s, double from)
     return several && same * 10 >= all * 9 ? host : NULL;
 }
 
+/* Returns the probability that at most `between` of `between` + `count` values are in a gap, if the gap contains at
+ * least as many values per unit as the adjacent range with the other values. Both lengths are positive. */
+static double chance_of_gap(uint32_t between, uint32_t count, double gap, double range)
+{
+    double inside = gap / (gap + range), n = between + count, sum = 0;
+    for (uint32_t k = 0; k <= between; k++)
+        sum += exp(lgamma(n + 1) - lgamma(k + 1.0) - lgamma(n - k + 1) + k * log(inside) + (n - k) * log1p(-inside));
+    return sum;
+}
+
+/*
+ * Returns the probability that the logarithms of the times, `y` in ascending order, have such a gap before y[split] by
+ * chance. If their density has a single maximum, its mean in the gap is at least its mean in an adjacent range, either
+ * below or above the gap. The function tries all ranges that end at the gap, and uses the strongest range of each side.
+ * A few visits may be within the gap. `end` is the end of the visits that may belong to the upper range.
+ */
+static double chance_of_split(const double *y, uint32_t count, uint32_t split, uint32_t end)
+{
+    double floor = NOTHING * y[split], high = log(y[split]), least = 1;
+    for (uint32_t between = 0; between <= MIN(BETWEEN_MAX, split - 2); between++) {
+        uint32_t last = split - 1 - between;
+        double low = log(MAX(y[last], floor)), below = 1, above = 1;
+        for (uint32_t i = 0; i < last; i++)
+            if (y[i] < y[last])
+                below = fmin(below,
+                             chance_of_gap(between, last - i, high - low, fmax(low - log(MAX(y[i], floor)), NOTHING)));
+        for (uint32_t i = split + 1; i < end; i++)
+            if (y[i] > y[split])
+                above = fmin(above, chance_of_gap(between, i - split, high - low, log(y[i]) - high));
+        least = fmin(least, fmax(below, above));
+    }
+    /* The number of pairs of a gap and a range, for each number of visits within the gap. */
+    return fmin(1, (double)count * count / 2 * (BETWEEN_MAX + 1) * least);
+}
+
 /* Judges whether the visits from y[split] on have waited for a time-out. `y` contains the times in ascending order. If
  * not, the waits of the returned mechanism are NULL. */
-static mechanism judge_timeout(const sample *s, const double *y, uint32_t split, double width)
+static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
 {
     mechanism m = {0};
-    uint32_t n = s->count, around = 0, end = split;
-    for (uint32_t i = 0; i < n; i++)
-        around += y[i] > y[split] / G_E && y[i] < y[split] * G_E;
+    uint32_t n = s->count, end = split;
     double base = y[split / 2], base_spread = MAX(spread(y, split), NOTHING * y[split]),
            first = y[split] - y[split / 10];
     while (end < n && y[end] < y[split] + 0.8 * first)
@@ -422,8 +477,7 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split,
         m.waits[s->index[i]] = waits[i] = (float)wait;
         m.claim_ns += wait * s->weight[i] * s->scale;
     }
-    /* With `around` visits in two units of the logarithm, such a gap has the probability exp(-around * width / 2). */
-    m.p = n * exp(-(double)around * width / 2);
+    m.p = chance_of_split(y, n, split, end);
     m.explained = sample_explained_by_waits(s, waits);
     g_free(waits);
     return m;
@@ -453,8 +507,7 @@ mechanism find_timeout(const sample *s)
     }
     for (int k = 0; k < GAPS && m.waits == NULL; k++)
         if (split[k] > 0 && width[k] >= log(1.35))
-            m = judge_timeout(s, y, split[k], width[k]);
-    m.p = fmin(1, GAPS * m.p);
+            m = judge_timeout(s, y, split[k]);
     g_free(y);
     return m;
 }

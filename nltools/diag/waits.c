@@ -13,8 +13,8 @@
 enum {
     CALLS_MANY = 8, /* minimum number of visits of one caller that counts as many */
     CALLERS_MIN = 20,
-    GROUP_MIN = 8,
-    FAILED_MIN = 6
+    GROUP_MIN = 5,
+    FAILED_MIN = 4
 };
 
 static int by_float(const void *a, const void *b)
@@ -85,26 +85,13 @@ static uint32_t callers_below(const calls *c, double limit)
     return from;
 }
 
-/* Returns the probability of at most k heads in n tosses of a coin, for k < n / 2. */
-static double coin_tail(uint32_t k, uint32_t n)
-{
-    double term = exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) - n * M_LN2), sum = 0;
-    for (; term > 1e-6 * sum; k--) {
-        sum += term;
-        if (k == 0)
-            break;
-        term *= k / (n - k + 1.0);
-    }
-    return sum;
-}
-
 /*
  * Returns the probability that the callers with many visits are a separate group by chance, and sets *limit to the
  * smallest number of visits in this group. If the numbers of all callers have one origin, such as a loop that ends with
- * a constant probability, larger numbers are rarer. Compare two equally long ranges of numbers: one within the middle
- * half of the group, and one below that half but above the usual number. With one origin, the lower range has at least
- * as many callers as the range within the group. The function tries all such pairs of ranges, and multiplies the
- * probability by the number of pairs.
+ * a constant probability, larger numbers are rarer. Compare two ranges of numbers: one within the middle half of the
+ * group, and one below that half but above the usual number. With one origin, the lower range has at least as many
+ * callers per number as the range within the group. The function tries all lower ranges with the length of the range
+ * within the group, and the complete lower range. It multiplies the probability by the number of pairs.
  */
 static double chance_of_group(const calls *c, double *limit)
 {
@@ -123,13 +110,20 @@ static double chance_of_group(const calls *c, double *limit)
         inside = MAX(inside, callers_below(c, at + width) - callers_below(c, at));
     for (double at = floor + 1; at + width <= low; at++, tried++) {
         uint32_t between = callers_below(c, at + width) - callers_below(c, at);
-        double p = between < inside ? coin_tail(between, between + inside) : 1;
+        double p = between < inside ? binomial_tail(between, between + inside, 0.5) : 1;
         if (p < best) {
             best = p;
             *limit = at + width;
         }
     }
-    return fmin(1, best * tried * tried_inside);
+    double gap = low - floor - 1, share = gap / (gap + width);
+    uint32_t between = callers_below(c, low) - callers_below(c, floor + 1);
+    double p = between < share * (between + inside) ? binomial_tail(between, between + inside, share) : 1;
+    if (p < best) {
+        best = p;
+        *limit = low;
+    }
+    return fmin(1, best * (tried + 1) * tried_inside);
 }
 
 /*
@@ -138,7 +132,7 @@ static double chance_of_group(const calls *c, double *limit)
  */
 static double chance_of_retries(const visits *v, const place *p, const calls *c, uint32_t *failed)
 {
-    double both = 0, followed = 0, n = p->count;
+    double both = 0, followed = 0;
     *failed = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i];
@@ -147,8 +141,7 @@ static double chance_of_retries(const visits *v, const place *p, const calls *c,
         *failed += visit_at(v, index)->failed;
         both += is_followed && visit_at(v, index)->failed;
     }
-    double expected = *failed * followed / n, variance = expected * (n - *failed) / n * (n - followed) / fmax(n - 1, 1);
-    return variance > 0 ? normal_tail((both - expected) / sqrt(variance)) : 1;
+    return hypergeometric_tail(p->count, followed, *failed, both);
 }
 
 /* Offers a candidate "timeout", which claims the failed visits after which the caller visits the place again. */
@@ -306,7 +299,9 @@ static void offer_queue(search *s, const sample *x)
     m.explained = explained_by(x, m.waits);
     bool uneven = m.host != NULL && m.share >= 1.3 && place_at(s->v, x->place)->sites->len > 1;
     const char *cause = uneven ? "balance" : m.servers == 1 ? "lock" : "pool";
-    offer_mechanism(s, x, cause, &m, 1);
+    /* A queue at a host with more requests also explains why the host is slower than its peers. */
+    bool is_of_peer = uneven && best->cause != NULL && strcmp(best->cause, "peer") == 0 && best->host == m.host;
+    offer_mechanism(s, x, cause, &m, is_of_peer ? fmax(1, 1.01 * best->score / fmax(m.explained, 0.01)) : 1);
     if (best->cause != cause || m.other_servers == 0)
         return;
     candidate other = *best;

@@ -806,6 +806,102 @@ class Nldiag(support.Case):
                 first = self.first_of(records)
                 self.assertEqual((first["cause"], first["host"], first["span"]), ("lock", None, "Work"))
 
+    def test_short_logs(self):
+        """60 to 90 requests are enough if the effect is large."""
+        slow = set(random.Random(2).sample(range(62), 6))
+        kind = lambda n: "report" if n in slow else ("page", "list", "item")[n % 3]
+        size = lambda n: random.Random(n).uniform(1, 100)
+        for cause, settings in {
+                "field": {"cost": lambda c, at, n, h: 0.1 * (n in slow), "fields": lambda n: f"TYPE={kind(n)}", "count": 62},
+                "size": {"cost": lambda c, at, n, h: 0.001 * size(n), "fields": lambda n: f"SIZE={size(n):.2f}", "count": 66},
+                "timeout": {"cost": lambda c, at, n, h: (0.13 + c.uniform(0, 0.001)) * (n % 62 in slow), "count": 66},
+                "cold": {"cost": lambda c, at, n, h: 0.04 * (n < 13), "count": 64},
+                "changed": {"cost": lambda c, at, n, h: 0.03 * (n > 35), "count": 64}}.items():
+            with self.subTest(cause):
+                first = self.first_of(self.requests(**settings))
+                self.assertEqual((first["cause"], first["span"]), (cause, "Work"))
+
+    def test_timer_on_several_hosts(self):
+        """The visits of each host are too few to show the period of a poll."""
+        chance, records, at = random.Random(3), [], 0.0
+        for number in range(66):
+            at += chance.expovariate(20)
+            seen = at - at % 0.08 + 0.08 + chance.uniform(0, 2e-4)
+            records += [(at, f"b{number % 3}", "Work.start", f"ID={number}"), (seen, f"b{number % 3}", "Work.end", f"ID={number}")]
+        first = self.first_of(records)
+        self.assertEqual((first["cause"], first["span"], first["host"]), ("timer", "Work", None))
+
+    def test_hours_of_few_requests(self):
+        """The same hours are slow on each of five days, with 18 requests a day. Before, each hour needed 16 visits."""
+        records = self.requests(lambda c, at, n, h: 0.05 * (8 <= at / 3600 % 24 < 13), count=90, rate=90 / 432000)
+        first = self.first_of(records)
+        self.assertEqual((first["cause"], first["span"]), ("hour", "Work"))
+
+    def test_calls_of_few_requests(self):
+        """Six of 60 requests make 12 calls instead of one."""
+        chance, records = random.Random(4), []
+        for number in range(60):
+            at = 0.1 * number
+            records.append((at, "a", "Handle.start", f"TRACE.ID={number} SPAN.ID=h{number}"))
+            for call in range(12 if number % 10 == 3 else 1):
+                records.append((at, "a", "Query.start", f"TRACE.ID={number} SPAN.ID=q{number}.{call} PARENT.ID=h{number}"))
+                at += 0.004 * chance.lognormvariate(0, 0.2)
+                records.append((at, "a", "Query.end", f"TRACE.ID={number} SPAN.ID=q{number}.{call}"))
+            records.append((at, "a", "Handle.end", f"TRACE.ID={number} SPAN.ID=h{number}"))
+        first = self.diagnosed_of(records, options=())["causes"][0]
+        self.assertEqual((first["cause"], first["span"]), ("calls", "Query"))
+
+    def test_sensor_of_one_host(self):
+        """Visits are slow while the processor of one host is above a threshold, in a fourteenth of its time."""
+        busy = lambda at: at % 2.5 < 0.7
+        records = self.requests(lambda c, at, n, h: 0.15 * c.lognormvariate(0, 0.7) * (h == "b2" and busy(at)), count=300, rate=20)
+        records = [(*record[:3], f"PROG=p {record[3]}") for record in records]
+        noise = random.Random(5)
+        for step in range(300):
+            for host in "b1", "b2", "b3":
+                load = 95 if host == "b2" and busy(0.05 * step) else 10 * int(host[1])
+                records.append((0.05 * step, host, "CpuLoad", f"PROG=nlsensor CPU.BUSY={load + noise.uniform(-4, 4):.1f}"))
+        path = self.scratch / "sensor.log"
+        simulate.write_lines(path, ((at, f"HOST={host} LVL=Usage NL.EVNT={event} {rest}") for at, host, event, rest in sorted(records)))
+        first = self.diagnosed(path)["causes"][0]
+        self.assertEqual((first["cause"], first["host"], first["span"]), ("resource", "b2", "Work"))
+
+    def locked(self, hosts, weights, before, count=200, rate=60.0, seed=1):
+        """A request works for the time `before`, and then takes the lock of its host for 12 ms."""
+        chance, at, arrivals, records = random.Random(seed), 0.0, [], []
+        free = collections.Counter()
+        for number in range(count):
+            at += chance.expovariate(rate)
+            host = chance.choices(hosts, weights)[0]
+            arrivals.append((at + before * chance.lognormvariate(0, 0.5), at, host, number))
+        for ready, begin, host, number in sorted(arrivals):
+            free[host] = max(free[host], ready) + 0.012 * chance.lognormvariate(0, 0.25)
+            records += [(begin, host, "Work.start", f"ID={number}"), (free[host], host, "Work.end", f"ID={number}")]
+        return records
+
+    def test_lock_after_other_work(self):
+        """Visits do not take the lock in the order of arrival. Visits without a lock do not end one at a time."""
+        for seed in 1, 2, 3:
+            with self.subTest(seed=seed):
+                first = self.first_of(self.locked(["a"], [1], 0.02, seed=seed))
+                self.assertEqual((first["cause"], first["span"]), ("lock", "Work"))
+
+    def test_regular_arrivals_are_no_lock(self):
+        """Requests that arrive at regular times also end one at a time."""
+        for seed in 1, 2, 3:
+            chance = random.Random(seed)
+            records = [(0.01 * n + more, "a", event, f"ID={n}") for n in range(200)
+                       for event, more in (("Work.start", 0), ("Work.end", 0.025 * chance.lognormvariate(0, 0.05)))]
+            self.assertEqual(self.diagnosed_of(records)["causes"], [])
+
+    def test_balance_explains_a_slow_peer(self):
+        """One host receives more requests than its peers, and therefore has a queue."""
+        for seed in 1, 2, 3:
+            with self.subTest(seed=seed):
+                first, *others = self.diagnosed_of(self.locked(["a", "b", "c", "d"], [5, 1, 1, 1], 0.004, 120, 110, seed))["causes"]
+                self.assertEqual((first["cause"], first["host"]), ("balance", "a"))
+                self.assertNotIn(("peer", None), [(c["cause"], c.get("instead_of")) for c in others])
+
     def test_rounds_of_long_work_are_no_pauses(self):
         """All requests wait for the last one, repeatedly, while no event is logged."""
         chance, records, at = random.Random(6), [], 0.0
