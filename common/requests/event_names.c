@@ -99,7 +99,7 @@ static bool is_whole_word(const char *name, size_t size, size_t offset, size_t w
 
 /*
  * Finds the longest side word at the end of a name or, if the end has none, at its beginning. Sets *offset to its
- * position and *how to its case (see word_case). Returns NULL if the name has no side word.
+ * position and *how to its letter case (see word_case). Returns NULL if the name has no side word.
  */
 static const side_word *find_side_word(const char *name, size_t size, size_t *offset, char *how)
 {

@@ -55,7 +55,7 @@ typedef struct nl_filter_test {
     nl_string name;
     nl_member member;
     nl_operator operator;
-    unsigned char accepts;  /* set of NL_ORDER_... */
+    unsigned char accepts;  /* set of NL_ORDER_ values */
     bool numeric;           /* at least one operand is a number */
     uint16_t next[2];       /* indexed by the test's result: index of the next test, or NL_FILTER_NO or NL_FILTER_YES */
     uint32_t first_operand; /* index in nl_filter.operands */
@@ -85,7 +85,7 @@ typedef struct nl_node {
     int next;        /* index of the next node of the series, or -1 */
 } nl_node;
 
-/* The text of each operator, and the set of NL_ORDER_... that a comparison accepts. */
+/* The text of each operator, and the set of NL_ORDER_ values that a comparison accepts. */
 typedef struct nl_operator_row {
     const char *text;
     unsigned char accepts;

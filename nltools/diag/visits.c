@@ -425,9 +425,9 @@ static void clock_bound_add(clock_bound *b, double begins_ns, double ends_ns)
 }
 
 /*
- * Updates the bounds of clock differences from calls with an explicit parent. A callee begins after its caller, and
- * ends before the caller if the caller waits. These relations limit the time by which the callee's clock can be ahead.
- * Uses the logged times of events, because the graph moves spans whose clock seems wrong.
+ * Updates the bounds of clock differences from calls whose records name the parent span. A callee begins after its
+ * caller, and ends before the caller if the caller waits. These relations limit the time by which the callee's clock
+ * can be ahead. Uses the logged times of events, because the graph moves spans whose clock seems wrong.
  */
 static void learn_bounds(kind *k, const request_graph *g)
 {
