@@ -143,13 +143,14 @@ static double count_lost_by_perf(const bench *b)
     if (!child_run(command, b->loop_log))
         return -1;
     FILE *output = fopen(b->loop_log, "re");
-    while (output != NULL && fgets(line, sizeof line, output) != NULL) {
+    if (output == NULL)
+        return -1;
+    while (fgets(line, sizeof line, output) != NULL) {
         const char *found = strstr(line, "LOST_SAMPLES events:");
         if (found != NULL)
             lost += strtod(found + strlen("LOST_SAMPLES events:"), NULL);
     }
-    if (output != NULL)
-        fclose(output);
+    fclose(output);
     unlink(b->loop_log);
     return lost;
 }

@@ -16,6 +16,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
 bool kernel_sums_needed(const rules_file *file)
@@ -279,6 +280,10 @@ static void kernel_sum_read_all(kernel_sums *k, const kernel_sum *sum,
     }
     nl_record_free(record);
     free(values);
+    uint64_t missed = sum->program->bss->missed_open + sum->program->bss->missed_sums;
+    if (missed > 0)
+        program_error("%s: %" PRIu64 " span%s not counted, because the kernel's tables are full", sum->name, missed,
+                      missed == 1 ? " was" : "s were");
 }
 
 void kernel_sums_read(kernel_sums *k, void (*take)(void *user, const nl_record *record), void *user)

@@ -154,8 +154,8 @@ task *tasks_look(tasks *t, int tid, int64_t now_ns)
             found->name = find_or_add_name(t, "unknown");
         if (found->pid == 0)
             found->pid = tid; /* the thread has ended; assume that its process had only one thread */
+        found->looked_ns = now_ns;
     }
-    found->looked_ns = now_ns;
     t->last = found;
     return found;
 }

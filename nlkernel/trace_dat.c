@@ -273,10 +273,12 @@ static bool trace_dat_read_buffer_6(trace_dat *t, bytes option, uint64_t cpus)
 {
     uint64_t offset = trace_dat_read_number(&option, 8);
     if (option.bad)
-        return false;
+        return fail_damaged("options");
     bytes data = part_of(t, offset, 0);
     data.end = t->file.end;
-    return !data.bad && (trace_dat_read_word(&data, "flyrecord", 10) ? trace_dat_read_cpus_6(t, &data, cpus) : true);
+    if (data.bad)
+        return fail_damaged("options");
+    return trace_dat_read_word(&data, "flyrecord", 10) ? trace_dat_read_cpus_6(t, &data, cpus) : true;
 }
 
 static bool read_6(trace_dat *t, bytes *b)

@@ -120,8 +120,12 @@ static nl_status skip(input *in, uint64_t position, nl_buffer *rest)
     const char *data;
     size_t size = 0;
     nl_status status = NL_OK;
-    if (in->source == NULL)
-        return lseek(in->fd, (off_t)position, SEEK_SET) >= 0 ? NL_OK : NL_FAILED;
+    if (in->source == NULL) {
+        if (lseek(in->fd, (off_t)position, SEEK_SET) >= 0)
+            return NL_OK;
+        loader_trouble(in->loader, in->name, "%s: %s", in->name, strerror(errno));
+        return NL_FAILED;
+    }
     for (; position > 0 && (status = read_some(in, &data, &size)) == NL_OK; position -= size)
         if (size > position) {
             nl_buffer_append(rest, data + position, size - (size_t)position);

@@ -127,10 +127,10 @@ static void postgres_ignore_notice(void *user, const char *message)
 /* Returns the URL without user, password and options, for messages. */
 static char *postgres_name_of(const char *url)
 {
-    const char *slashes = strstr(url, "//"), *host = slashes != NULL ? slashes + 2 : url, *at = strchr(host, '@');
-    char *name = program_format("%.*s%.*s", (int)(host - url), url, (int)strcspn(at != NULL ? at + 1 : host, "?"),
-                                at != NULL ? at + 1 : host);
-    return name;
+    const char *slashes = strstr(url, "//"), *begin = slashes != NULL ? slashes + 2 : url, *host = begin;
+    for (const char *c = begin; *c != '\0' && strchr("/?", *c) == NULL; c++)
+        host = *c == '@' ? c + 1 : host; /* a password may contain an '@', although libpq then rejects the URL */
+    return program_format("%.*s%.*s", (int)(begin - url), url, (int)strcspn(host, "?"), host);
 }
 
 /*
