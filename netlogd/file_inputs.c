@@ -752,7 +752,7 @@ static bool is_known_file(followed *f, const char *path, const struct stat *stat
     if (!same)
         f->state.inode = 0;
     else if (grown)
-        f->state.finished = false;
+        f->state.finished = f->state.ending = false; /* the last line may be incomplete again */
     return same;
 }
 

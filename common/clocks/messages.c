@@ -219,7 +219,7 @@ void messages_put(messages *m, const nl_record *record, uint32_t host)
     if (kind.side == NEITHER || !hash_ids(m->options, record, &key))
         return;
     key = key == 0 ? 1 : key;
-    if (2 * (m->count + 1) > m->capacity)
+    if (m->count < MAX && 2 * (m->count + 1) > m->capacity)
         messages_grow(m);
     size_t at = messages_place_of(m, key);
     while (m->halves[at].key != 0 && m->halves[at].key != key)

@@ -83,7 +83,7 @@ typedef struct drawing {
     GPtrArray *points;    /* drawing_point */
     GPtrArray *quiet;     /* char *: known events that are not drawn; not stored in files */
     GPtrArray *omitted;   /* char *: measurements that infer_drawing did not make loadlines, such as "CPU.IDLE of CPU";
-                             not   stored in files */
+                             not stored in files */
 } drawing;
 
 drawing *drawing_new(void);

@@ -156,9 +156,9 @@ static bool rebuild_values(const char *path, const nl_value_fields *fields)
 bool file_index_rebuild(const char *path)
 {
     char *name = file_index_name(path), *beside = program_format("%s.new", name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), to = -1;
     nl_value_fields fields;
     nl_value_index_read_fields(path, &fields);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), to = -1;
     if (fd >= 0)
         to = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     bool made = to >= 0 && file_index_check_make(fd, to) && rename(beside, name) == 0;

@@ -30,7 +30,7 @@
 enum {
     FAMILIES = 3,
     OTHER_DIVISIONS = 4, /* peers at both ends, the time, and the load */
-    MECHANISMS = 7,
+    MECHANISMS = 9, /* pause, acknowledgement, queue, lock after other work, timer, batch, timeout, retries, calls */
     EXAMINED_SHARE = 50, /* the search examines places with at least 1/EXAMINED_SHARE of the time */
     EXAMINED_COUNT = 20
 };

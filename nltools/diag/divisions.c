@@ -228,7 +228,7 @@ static bool find_range(const sample *x, const uint8_t *bins, int count, int *fro
     return best > 0;
 }
 
-/* Returns the number of ranges among which the slowest range was chosen. The ranges at the begin, the ranges at the end
+/* Returns the number of ranges among which the slowest range was chosen. The ranges at the start, the ranges at the end
  * and all other ranges each have a third of the significance level. */
 static double count_ranges(int count, int from, int to)
 {
@@ -267,9 +267,16 @@ static void try_time(search *s, const sample *x)
 
 /* ---- time of day ---- */
 
+/* Returns the number of a visit's hour. Hours and days before 1970 have negative numbers. */
 static int64_t hour_of(const sample *x, uint32_t i)
 {
-    return visit_at(x->visits, x->index[i])->from_ns / HOUR_NS;
+    int64_t ns = visit_at(x->visits, x->index[i])->from_ns;
+    return ns / HOUR_NS - (ns % HOUR_NS < 0);
+}
+
+static int64_t day_of(int64_t hour)
+{
+    return hour / HOURS - (hour % HOURS < 0);
 }
 
 /* Assigns each visit to its hour of the day (UTC). If `rotation` is not 0, it is the seed of a random number of hours
@@ -277,10 +284,10 @@ static int64_t hour_of(const sample *x, uint32_t i)
 static void bins_of_hours(const sample *x, uint32_t rotation, uint8_t *bins)
 {
     for (uint32_t i = 0; i < x->count; i++) {
-        uint32_t day = (uint32_t)(hour_of(x, i) / HOURS);
-        uint32_t moved = (day * 0x9e3779b1u) ^ (rotation * 0x85ebca6bu);
+        int64_t hour = hour_of(x, i), day = day_of(hour);
+        uint32_t moved = ((uint32_t)day * 0x9e3779b1u) ^ (rotation * 0x85ebca6bu);
         moved = (moved ^ (moved >> 15)) * 0x2c1b3c6du;
-        bins[i] = (uint8_t)((hour_of(x, i) + (rotation > 0 ? (moved ^ (moved >> 13)) % HOURS : 0)) % HOURS);
+        bins[i] = (uint8_t)((hour - day * HOURS + (rotation > 0 ? (moved ^ (moved >> 13)) % HOURS : 0)) % HOURS);
     }
 }
 
@@ -293,7 +300,7 @@ static bool is_daily(const sample *x, const uint8_t *bins, uint64_t slow, size_t
     for (uint32_t from = 0, to = 0; from < x->count; from = to) { /* visits are in order of time */
         size_t counts[2] = {0};
         double medians[2];
-        while (to < x->count && hour_of(x, to) / HOURS == hour_of(x, from) / HOURS)
+        while (to < x->count && day_of(hour_of(x, to)) == day_of(hour_of(x, from)))
             to++;
         for (int half = 0; half < 2; half++) {
             for (uint32_t i = from; i < to; i++)
@@ -371,7 +378,7 @@ static void try_hours(search *s, const sample *x)
     bool counts = slow != 0 && c.p < PROMISING && is_daily(x, bins, slow, few ? 1 : DAY_VISITS_MIN);
     for (uint32_t k = 1; k <= ROTATIONS && counts; k++) {
         bins_of_hours(x, k, moved);
-        bins_of_range(x, moved, range, inside);
+        bins_of_range(x, moved, few ? find_hours(x, moved) : 0, inside);
         explanation other = sample_explain(x, few ? inside : moved, few ? 2 : HOURS, false);
         counts = c.explained > HOURS_FACTOR * other.explained;
         g_free(other.excess);
@@ -541,20 +548,23 @@ static const char *host_of_claim(const sample *x, const float *cut)
         all += claim;
     }
     const place *p = place_at(v, x->place);
-    bool several = false;
+    GHashTable *of_hosts = g_hash_table_new_full(NULL, NULL, NULL, g_free); /* host -> double: the claim of its sites */
     for (guint n = 0; n < p->sites->len; n++) {
-        const char *here = site_at(v, g_array_index(p->sites, uint32_t, n))->host;
-        double sum = 0;
-        for (guint k = 0; k < p->sites->len; k++) {
-            uint32_t other = g_array_index(p->sites, uint32_t, k);
-            several = several || site_at(v, other)->host != here;
-            sum += site_at(v, other)->host == here ? sums[other] : 0;
+        uint32_t number = g_array_index(p->sites, uint32_t, n);
+        const char *here = site_at(v, number)->host;
+        double *sum = g_hash_table_lookup(of_hosts, here);
+        if (sum == NULL) {
+            sum = g_new0(double, 1);
+            g_hash_table_insert(of_hosts, (gpointer)here, sum);
         }
-        if (sum > largest) {
-            largest = sum;
+        *sum += sums[number];
+        if (*sum > largest) {
+            largest = *sum;
             host = here;
         }
     }
+    bool several = g_hash_table_size(of_hosts) > 1;
+    g_hash_table_destroy(of_hosts);
     g_free(sums);
     return several && largest >= MOST * all ? host : NULL;
 }

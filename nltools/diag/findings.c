@@ -345,7 +345,8 @@ static bool take_best(search *s)
         s->dirty[i] = s->has_finding[i] = true;
         candidate_clear(c);
     }
-    if (strcmp(f->cause, "balance") == 0) { /* the host with more requests is slower than its peers for this reason */
+    if (strcmp(f->cause, "balance") == 0 &&
+        first.m.is_host_fast) { /* the host with more requests is slower than its peers for this reason */
         const exclusion e = {main, "peer"};
         g_array_append_val(s->excluded, e);
     }

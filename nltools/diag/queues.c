@@ -620,7 +620,7 @@ static void try_serial(const visits *v, const holding *held, size_t count, GPtrA
     if (serial.waits == NULL)
         return;
     if (m->claim_ns > 0) { /* the pool shows that there is a queue; the gaps show that it has one server */
-        serial.p = fmin(m->p, serial.p);
+        serial.p = fmin(1, 2 * fmin(m->p, serial.p)); /* two tests */
         serial.other_servers = m->servers;
         serial.other_gain = 0.5;
     }

@@ -202,22 +202,48 @@ static void sum_bins(const sample *s, const uint8_t *bins, const uint8_t *halves
     g_free(values);
 }
 
+/* The visits of one request in one bin, for kruskal_wallis. */
+typedef struct request_ranks {
+    double sum;
+    uint32_t count;
+} request_ranks;
+
+/* Adds the mean ranks of a request to the sums over all bins, and clears the request's ranks. */
+static void add_request(request_ranks *of, int count, double *sums, uint32_t *counts, double *square)
+{
+    for (int b = 0; b < count; b++) {
+        if (of[b].count == 0)
+            continue;
+        double mean = of[b].sum / of[b].count;
+        sums[b] += mean;
+        counts[b]++;
+        *square += mean * mean;
+        of[b] = (request_ranks){0, 0};
+    }
+}
+
 /*
  * Returns the statistic of Kruskal and Wallis, transformed to a normal deviate with the cube root of Wilson and
- * Hilferty.
+ * Hilferty. Visits of one request depend on each other. Therefore, the mean rank of a request's visits in a bin counts
+ * as one value.
  */
 static double kruskal_wallis(const sample *s, const uint8_t *bins, int count)
 {
     double sums[BINS_MAX] = {0}, n = 0, total = 0, square = 0;
     uint32_t counts[BINS_MAX] = {0};
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (bins[i] == BIN_NONE)
-            continue;
-        sums[bins[i]] += s->rank[i];
-        counts[bins[i]]++;
-        n++;
-        total += s->rank[i];
-        square += s->rank[i] * s->rank[i];
+    request_ranks own[BINS_MAX] = {{0, 0}};
+    for (uint32_t k = 0; k < s->count; k++) {
+        uint32_t i = s->order[k], request = visit_at(s->visits, s->index[i])->request;
+        if (bins[i] != BIN_NONE) {
+            own[bins[i]].sum += s->rank[i];
+            own[bins[i]].count++;
+        }
+        if (k + 1 == s->count || visit_at(s->visits, s->index[s->order[k + 1]])->request != request)
+            add_request(own, count, sums, counts, &square);
+    }
+    for (int b = 0; b < count; b++) {
+        total += sums[b];
+        n += counts[b];
     }
     double mean = total / n, variance = (square - total * mean) / (n - 1), h = 0;
     int used = 0;
@@ -354,7 +380,7 @@ static double chance_of_slowest(const sample *s, const uint8_t *bins, int count,
         both += units[i].i;
     g_free(units);
     double p = hypergeometric_tail(unit_count, slowest, slow_count, both), number = __builtin_popcountll(slow);
-    return p * (ordered ? 2 : count - 1) * (ordered ? 1 : exp(log_choices(count, number)));
+    return p * (ordered ? 3 : count - 1) * (ordered ? 1 : exp(log_choices(count, number)));
 }
 
 /* Computes the means of slow bins and of other bins in a half. */

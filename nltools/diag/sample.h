@@ -3,7 +3,8 @@
  * removes.
  *
  * A sample contains up to SAMPLE_MAX visits of a place, in order of time. The sample is divided into two halves by
- * request. The functions fit an explanation to each half and test it with the other half. Not thread-safe.
+ * request. The functions fit an explanation to each half, and measure with the other half how much it explains. Tests
+ * against chance use the whole sample, and assume that the requests are independent. Not thread-safe.
  */
 #ifndef NLDIAG_SAMPLE_H
 #define NLDIAG_SAMPLE_H

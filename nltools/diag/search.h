@@ -71,7 +71,8 @@ bool place_is_examined(const visits *v, uint32_t place);
  * level. `tests` is the number of tests of the effect's family at the place. The method is Bonferroni's procedure with
  * weights (Genovese, Roeder and Wasserman, Biometrika 93, 2006). The weight of a place is its share of the requests'
  * time, because a fault that matters takes time. The weights add up to at most 1. In a log without causes, the
- * probability of any significant effect is therefore at most 2 %, even if the tests depend on each other.
+ * probability of any significant effect is therefore at most 2 %, even if the tests depend on each other, but only if
+ * the requests are independent.
  */
 double significance_level(const visits *v, uint32_t place, uint32_t tests);
 

@@ -289,6 +289,24 @@ static bool is_elsewhere(const visits *v, const sample *x)
     return elsewhere * 3 > looked;
 }
 
+/* Maximum ratio of the median times, without waits, of a host's visits and of the other visits, for equal hosts. */
+#define EQUAL_HOSTS 1.1
+
+/* Returns whether the waits of all visits (by index) alone can explain why a host is slower than the others. */
+static bool is_host_fast(const sample *x, const float *waits, const char *host)
+{
+    double *times = g_new(double, x->count + 1), medians[2];
+    for (int here = 0; here < 2; here++) {
+        size_t count = 0;
+        for (uint32_t i = 0; i < x->count; i++)
+            if ((site_at(x->visits, visit_at(x->visits, x->index[i])->site)->host == host) == here)
+                times[count++] = x->y[i] - (double)waits[x->index[i]];
+        medians[here] = median_of(times, count);
+    }
+    g_free(times);
+    return medians[1] <= EQUAL_HOSTS * medians[0];
+}
+
 /* Offers a queue. If a lock and a pool predict the visits nearly equally well, adds the worse one as a rival. */
 static void offer_queue(search *s, const sample *x)
 {
@@ -298,9 +316,10 @@ static void offer_queue(search *s, const sample *x)
         return;
     m.explained = explained_by(x, m.waits);
     bool uneven = m.host != NULL && m.share >= 1.3 && place_at(s->v, x->place)->sites->len > 1;
+    m.is_host_fast = uneven && is_host_fast(x, m.waits, m.host);
     const char *cause = uneven ? "balance" : m.servers == 1 ? "lock" : "pool";
-    /* A queue at a host with more requests also explains why the host is slower than its peers. */
-    bool is_of_peer = uneven && best->cause != NULL && strcmp(best->cause, "peer") == 0 && best->host == m.host;
+    /* A queue at a host with more requests may explain why the host is slower than its peers. */
+    bool is_of_peer = m.is_host_fast && best->cause != NULL && strcmp(best->cause, "peer") == 0 && best->host == m.host;
     offer_mechanism(s, x, cause, &m, is_of_peer ? fmax(1, 1.01 * best->score / fmax(m.explained, 0.01)) : 1);
     if (best->cause != cause || m.other_servers == 0)
         return;

@@ -399,6 +399,8 @@ static void draw_strips(const curve *k)
     g_free(s.hosts);
 }
 
+enum { FIND_MAX = 2000 }; /* maximum number of a host's values that are examined */
+
 /* Finds the value nearest to x of a host in the row at y. */
 static void find_in_strips(const layer_context *c, const pane *p, double x, double y, scene_found *found)
 {
@@ -410,7 +412,8 @@ static void find_in_strips(const layer_context *c, const pane *p, double x, doub
         const list *values = s.hosts[host]->list;
         if (values->count == values->start)
             continue;
-        for (size_t i = list_find(values, store_find_time(c->store, from_ns), values->start); i < values->count; i++) {
+        size_t i = list_find(values, store_find_time(c->store, from_ns), values->start);
+        for (unsigned looked = 0; i < values->count && looked < FIND_MAX; i++, looked++) {
             const double dx = layer_x(c, list_at(values, i)) - x;
             if (fabs(dx) < found->distance)
                 *found = (scene_found){fabs(dx), list_at(values, i), -1, 0};
@@ -448,7 +451,6 @@ void loadlines_layer_find(const layer_context *c, const pane *p, double x, doubl
     const drawing_loadline *definition = g_ptr_array_index(model_drawing(c->model)->loadlines, p->index);
     curve k = {c, p, 0, 1, NULL};
     int64_t from_ns = layout_time(c->layout, c->view, x - found->distance);
-    enum { FIND_MAX = 2000 };
     if (store_has_strips(c->store, p->index) && !definition->rate) {
         find_in_strips(c, p, x, y, found);
         return;

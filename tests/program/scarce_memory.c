@@ -229,13 +229,13 @@ static void log_all(const char *url)
         printf("close: %s\n", nl_error_message());
 }
 
-/* Reads all records of a source that match an expression. */
 static void scarce_memory_count_malformed(void *user, const nl_malformed *what)
 {
     (void)what;
     ++*(long *)user;
 }
 
+/* Reads all records of a source that match an expression. */
 static void scarce_memory_read_all(const char *source)
 {
     const char *end = "complete";

@@ -4,6 +4,7 @@ import datetime
 import html.parser
 import io
 import json
+import math
 import os
 import random
 import re
@@ -893,6 +894,29 @@ class Nldiag(support.Case):
             records = [(0.01 * n + more, "a", event, f"ID={n}") for n in range(200)
                        for event, more in (("Work.start", 0), ("Work.end", 0.025 * chance.lognormvariate(0, 0.05)))]
             self.assertEqual(self.diagnosed_of(records)["causes"], [])
+
+    def test_speed_of_requests_is_no_cause(self):
+        """The visits of a request are equally slow, and follow each other. Requests are independent."""
+        for seed in 2, 3, 4, 18, 35, 42:
+            chance, at, records = random.Random(seed), 0.0, []
+            for n in range(80):
+                at += 0.5 + chance.expovariate(0.2)
+                speed, now = math.exp(0.7 * chance.gauss(0, 1)), at
+                records.append((at, "h", "Handle.start", f"TRACE.ID={n} SPAN.ID={n}"))
+                for k in range(6):
+                    ids = f"TRACE.ID={n} SPAN.ID={1000 + 10 * n + k} PARENT.ID={n}"
+                    records.append((now, "h", "Work.start", ids))
+                    now += 0.01 * speed * math.exp(0.2 * chance.gauss(0, 1))
+                    records.append((now, "h", "Work.end", ids))
+                records.append((now + 0.0001, "h", "Handle.end", f"TRACE.ID={n} SPAN.ID={n}"))
+            with self.subTest(seed=seed):
+                self.assertEqual(self.diagnosed_of(records, options=[])["causes"], [])
+
+    def test_days_before_1970(self):
+        begin = datetime.datetime(1969, 1, 2, tzinfo=datetime.timezone.utc).timestamp() - simulate.START
+        records = [(begin + 500 * n + more, "h", event, f"ID={n}") for n in range(600)
+                   for event, more in (("Work.start", 0), ("Work.end", random.Random(n).lognormvariate(0, 1)))]
+        self.assertEqual(self.diagnosed_of(records)["causes"], [])
 
     def test_balance_explains_a_slow_peer(self):
         """One host receives more requests than its peers, and therefore has a queue."""
