@@ -305,8 +305,8 @@ const nl_option settings_rows[] = {
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_connections),
      .help = "Maximum number of clients. To accept a new client at this limit, netlogd selects the address that has "
-             "the most clients, and closes the client of this address that has been silent longest. netlogd rejects "
-             "the new client only if all clients of this address are busy"},
+             "the most clients, and closes the client of this address that has been silent longest. If all "
+             "clients of this address are busy, netlogd rejects the new client"},
     {.name = "max-memory",
      .type = NL_OPTION_SIZE,
      .initial = "1g",
