@@ -578,7 +578,7 @@ static const char *host_of_claim(const sample *x, const float *cut)
 static int bins_of_threshold(const sample *x, const float *values, uint8_t *bins)
 {
     uint32_t n = 0, chosen = 0;
-    double *sorted = g_new(double, x->count + 1), cuts[THRESHOLDS], best = 0;
+    double *sorted = g_new(double, x->count + 1), cuts[THRESHOLDS] = {0}, best = 0;
     for (uint32_t i = 0; i < x->count; i++)
         if (isfinite(values[i]))
             sorted[n++] = (double)values[i];
