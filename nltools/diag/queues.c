@@ -611,7 +611,8 @@ static mechanism find_serial(const visits *v, const holding *held, size_t count,
     return m;
 }
 
-/* If no queue was found, or a pool, tries a lock that visits take after other work. */
+/* If no queue was found, or a pool, tries a lock that visits take after other work. Keeps the pool if chance explains
+ * the pool less than the lock. */
 static void try_serial(const visits *v, const holding *held, size_t count, GPtrArray *hosts, mechanism *m)
 {
     if (m->claim_ns > 0 && m->servers == 1)
@@ -619,6 +620,10 @@ static void try_serial(const visits *v, const holding *held, size_t count, GPtrA
     mechanism serial = find_serial(v, held, count, hosts, SERIAL_CHANCE);
     if (serial.waits == NULL)
         return;
+    if (m->claim_ns > 0 && m->p < serial.p) {
+        g_free(serial.waits);
+        return;
+    }
     if (m->claim_ns > 0) { /* the pool shows that there is a queue; the gaps show that it has one server */
         serial.p = fmin(1, 2 * fmin(m->p, serial.p)); /* two tests */
         serial.other_servers = m->servers;
