@@ -24,7 +24,7 @@ typedef struct task_name {
 
 typedef struct task {
     int tid, pid;      /* pid is 0 if it is not known yet */
-    int64_t looked_ns; /* time of the latest search or name, on the trace clock */
+    int64_t looked_ns; /* time on the trace clock at which the name was last set or looked up in /proc */
     task_name *name;   /* NULL if it is not known yet */
 } task;
 

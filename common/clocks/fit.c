@@ -283,7 +283,7 @@ fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count
     return f;
 }
 
-/* Returns the last piece that begins at or before a time, or the first piece if there is none. */
+/* Returns the last piece that begins at or before a time. If all pieces begin later, returns the first piece. */
 static const fit_piece *piece_at(const fit *f, int64_t time_ns)
 {
     size_t low = 0, high = f->count;

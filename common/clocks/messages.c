@@ -24,7 +24,7 @@ typedef struct event_kind {
     uint64_t pair; /* a hash that is equal for both events of a message */
 } event_kind;
 
-/* The send event and the receive event of a message. If the log lacks an event, its host is NONE. */
+/* The send event and the receive event of a message. NONE stands for the host of an event that the log lacks. */
 typedef struct half {
     uint64_t key; /* 0: unused */
     uint32_t from, to;
