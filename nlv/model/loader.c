@@ -427,6 +427,14 @@ static bool is_empty_file(const source *s)
            status.st_size == 0;
 }
 
+/* Returns whether the log's last line has no end yet. Lines that were appended after the last reading do not count. */
+static bool has_incomplete_line(source *s)
+{
+    const log_file *f = source_file(s);
+    return f != NULL && !f->is_spill && f->format != NL_FORMAT_NLB && log_file_size(f) > s->at &&
+           source_look(s) == SOURCE_QUIET;
+}
+
 static void check_records(loader *l)
 {
     const source *only = l->sources->len == 1 ? g_ptr_array_index(l->sources, 0) : NULL;
@@ -444,13 +452,12 @@ static void check_logs(loader *l)
         return;
     l->is_checked = true;
     for (guint i = 0; i < l->sources->len; i++) {
-        const source *s = g_ptr_array_index(l->sources, i);
-        const log_file *f = source_file(s);
-        if (f == NULL && s->path != NULL && !g_file_test(s->path, G_FILE_TEST_EXISTS))
+        source *s = g_ptr_array_index(l->sources, i);
+        if (source_file(s) == NULL && s->path != NULL && !g_file_test(s->path, G_FILE_TEST_EXISTS))
             model_tell(l->model, g_strdup_printf("%s: no such file; nlv shows it when it appears", s->url));
         else if (is_empty_file(s))
             model_tell(l->model, g_strdup_printf("%s: the log is empty; nlv shows records as they arrive", s->url));
-        else if (f != NULL && !f->is_spill && f->format != NL_FORMAT_NLB && log_file_size(f) > s->at)
+        else if (has_incomplete_line(s))
             model_tell(l->model,
                        g_strdup_printf("%s: the last line is incomplete; nlv shows it when it is complete", s->url));
     }
