@@ -242,8 +242,8 @@ const nl_option settings_rows[] = {
      .get = get_input,
      .help = "Input to follow: file:PATTERN, log files in any format, even when they are rotated; or "
              "journal:[DIRECTORY], systemd's journal (default: this machine's journal). PATTERN is a path, and may "
-             "contain the wildcards *, ? and [...]. netlogd stores its positions in OUTPUT.inputs and OUTPUT.cursor, "
-             "beside the first output that has a file or a spool"},
+             "contain the wildcards *, ? and [...]. netlogd stores its reading positions in OUTPUT.inputs and "
+             "OUTPUT.cursor, beside the first output that has a file or a spool"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE|DIRECTORY/|URL",
@@ -278,7 +278,7 @@ const nl_option settings_rows[] = {
      .initial = "Important",
      .on_reload = true,
      NL_OPTION_MEMBER(settings, level),
-     .help = "Level threshold of netlogd's own events; Important selects all but Debug"},
+     .help = "Level threshold of netlogd's own events; Important selects all levels except Debug"},
     {.name = "reject",
      .type = NL_OPTION_COPY,
      .value = "FILE",
@@ -290,7 +290,8 @@ const nl_option settings_rows[] = {
      .initial = "decimal",
      .on_reload = true,
      NL_OPTION_MEMBER(settings, fraction),
-     .help = "Rule for reading fractional seconds of fewer than six digits"},
+     .help = "Rule for reading fractional seconds of fewer than six digits: decimal reads .2102 as 0.2102 s, "
+             "microseconds as 2102 microseconds"},
     {.name = "max-record-size",
      .type = NL_OPTION_SIZE,
      .initial = "1m",
@@ -338,8 +339,8 @@ const nl_option settings_rows[] = {
      .unit = NL_NS_PER_SECOND,
      .on_reload = true,
      NL_OPTION_MEMBER(settings, record_s),
-     .help = "Maximum time for a record to arrive, before netlogd closes the connection; 0 disables the limit. For the "
-             "first record, this time begins when the client connects"},
+     .help = "Close a connection if a record takes longer than DURATION to arrive; 0 disables the limit. For the first "
+             "record, this time begins when the client connects"},
     {.name = "idle-timeout",
      .type = NL_OPTION_DURATION,
      .initial = "1d",
@@ -373,8 +374,8 @@ const nl_option settings_rows[] = {
      .value = "FILE",
      NL_OPTION_MEMBER(settings, activation),
      .help = "Send the commands in FILE to the programs that log to this netlogd in the binary format, when they "
-             "connect and whenever FILE changes. The commands are level, event, marker, and destination with another "
-             "collector's URL"},
+             "connect and whenever FILE changes. The commands are level, event and marker (see nl_control), and "
+             "destination with the URL of another collector"},
     {.name = "subscribe",
      .type = NL_OPTION_CHOICE,
      .choices = "no|yes",
@@ -408,9 +409,9 @@ const nl_option settings_rows[] = {
      .type = NL_OPTION_COPY,
      .set = set_metrics,
      NL_OPTION_MEMBER(settings, metrics),
-     .help =
-         "Address on which to serve Prometheus metrics (GET /metrics): http://HOST:PORT; a non-loopback address "
-         "requires --allow. Requests must name this host by its address, by its name, or by a name in ?names=NAME,..."},
+     .help = "Address on which to serve Prometheus metrics (GET /metrics): http://HOST:PORT; a non-loopback address "
+             "requires --allow. The Host header of a request must contain this host's address or name, or a name in "
+             "the URL option names="},
     {.name = "recover",
      .type = NL_OPTION_DURATION,
      .initial = "5s",
@@ -463,9 +464,8 @@ const nl_option settings_command_rows[] = {
     {.name = "repair",
      .type = NL_OPTION_FLAG,
      .set = set_repair,
-     .help = "Like --verify; also move damaged parts of FILE to FILE.damaged, and rebuild the indexes FILE.index and "
-             "FILE.values if "
-             "the index is invalid"},
+     .help = "Like --verify; also move damaged parts of FILE to FILE.damaged, and rebuild FILE.index and FILE.values "
+             "if FILE.index is invalid"},
     {.name = "seal-key",
      .value = "FILE",
      NL_OPTION_MEMBER(settings, seal_key),

@@ -175,7 +175,7 @@ static const nl_option output_options[] = {
      .value = "URL",
      .commands = "collect",
      NL_OPTION_MEMBER(arguments, dest),
-     .help = "Send records to URL: a collector, x-netlog://HOST, or any other log URL"},
+     .help = "Send records to URL: a collector (x-netlog://HOST) or any other log URL"},
     {.name = "with",
      .value = "URL",
      .commands = "collect",

@@ -172,7 +172,7 @@ static const nl_option options[] = {
     {.name = "controlled",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, controlled),
-     .help = "Read commands from standard input, such as interval 5s, and stop at end of file"},
+     .help = "Read commands, such as interval 5s, from standard input, and stop at the end of the input"},
     {0},
 };
 

@@ -75,7 +75,7 @@ const nl_option fix_clocks_options[] = {
              "DATE.ORIGINAL keeps the logged time"},
     {.name = "reference",
      .value = "HOST",
-     .initial = "(the collector that the most hosts were compared with)",
+     .initial = "(the collector with which the most hosts compared their clocks)",
      NL_OPTION_MEMBER(fix_options, what.reference),
      .help = "With --fix-clocks: host whose clock is the reference"},
     {.name = "id",

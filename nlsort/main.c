@@ -112,8 +112,9 @@ static const nl_option options[] = {
      .type = NL_OPTION_DURATION,
      .minimum = 1000000,
      NL_OPTION_MEMBER(arguments, window_ns),
-     .help = "Sort live input by time. nlsort holds each record until a record that is DURATION later arrives, or "
-             "until nothing arrives for DURATION. nlsort writes late records immediately, and reports their number"},
+     .help =
+         "Sort live input by time. nlsort holds each record until a record arrives whose time is later by DURATION, or "
+         "until nothing arrives for DURATION. nlsort writes late records immediately, and reports their number"},
     {.name = "late",
      .value = "FILE",
      NL_OPTION_MEMBER(arguments, late),

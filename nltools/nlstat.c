@@ -63,7 +63,8 @@ static const nl_option options[] = {
     {.name = "connections",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, connections),
-     .help = "Report what limits each TCP connection, from TcpConnection records of nlsensor, instead of requests"},
+     .help = "Report on TCP connections instead of requests: what limits each connection, according to the "
+             "TcpConnection records of nlsensor"},
     {.name = "sort",
      .type = NL_OPTION_CHOICE,
      .choices = CONNECTIONS_SORTS,

@@ -68,7 +68,7 @@ const nl_option agents_security_rows[] = {
      .value = "DN",
      .environment = "NLAGENT_LDAP_BIND",
      NL_OPTION_MEMBER(agents_options, ldap.bind_dn),
-     .help = "LDAP name to bind as"},
+     .help = "LDAP name (DN) for authentication"},
     {.name = "ldap-password",
      .value = "FILE",
      .environment = "NLAGENT_LDAP_PASSWORD",

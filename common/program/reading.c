@@ -60,7 +60,7 @@ const nl_option program_reading_options[] = {
      .initial = "decimal",
      NL_OPTION_MEMBER(program_reading, fraction),
      .help = "Rule for reading fractional seconds of fewer than six digits: decimal reads .2102 as 0.2102 s; "
-             "microseconds reads .2102 as 2102 microseconds, as old GridFTP servers write it"},
+             "microseconds, for the logs of old GridFTP servers, reads .2102 as 2102 microseconds"},
     {.name = "time-field",
      .value = "NAME",
      .initial = "(time, timestamp or @timestamp)",

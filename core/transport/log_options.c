@@ -35,8 +35,8 @@ const nl_option nl_log_rows[] = {
      .type = NL_OPTION_DURATION,
      .initial = "10s",
      NL_OPTION_MEMBER(nl_log_options, policy.block_ns),
-     .help = "Maximum time that an event waits for space in a full ring. The log then drops this event and all later "
-             "events until the ring has space again"},
+     .help = "Maximum time that an event waits for space in a full ring. After this time, the log drops the event and "
+             "all later events until the ring has space again"},
     {.name = "ring",
      .type = NL_OPTION_SIZE,
      .initial = "1m",

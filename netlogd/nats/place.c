@@ -196,8 +196,8 @@ const nl_option nats_listener_rows[] = {
      .initial = "1/1",
      .set = set_share,
      .get = get_share,
-     .help =
-         "Read every Nth shard, beginning with the Kth; N netlogd processes with the same durable= divide the shards"},
+     .help = "Read every Nth shard, beginning with the Kth; N netlogd processes with the same durable= divide the "
+             "shards among themselves"},
     {0},
 };
 

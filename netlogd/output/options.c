@@ -114,7 +114,7 @@ const nl_option output_file_rows[] = {
     {.name = "rotate_size",
      .type = NL_OPTION_SIZE,
      .minimum = 4 << 10,
-     .initial = "(256m, or 1/16 of keep_size= if that is less; with rotate_time=, only 1/16 of keep_size=)",
+     .initial = "(256m, or no limit with rotate_time=; in both cases at most 1/16 of keep_size=)",
      NL_OPTION_MEMBER(output_options, rotate_size),
      .help = "Numbered files: begin a new file when the current file reaches this size"},
     {.name = "rotate_time",
@@ -141,8 +141,8 @@ const nl_option output_file_rows[] = {
      .set = set_index,
      .initial = "none",
      NL_OPTION_MEMBER(output_options, index),
-     .help = "Index the values of these fields, so that --where 'FIELD == VALUE' reads only parts of the file. At most "
-             "4 fields. auto: TRACE.ID, and the ID fields that netlogd infers from the records"},
+     .help = "Index the values of these fields (at most 4), so that --where 'FIELD == VALUE' reads only parts of the "
+             "file. The value auto selects TRACE.ID and the ID fields that netlogd infers from the records"},
     {.name = "seal",
      .value = "FILE",
      .is_path = true,
@@ -164,9 +164,9 @@ const nl_option output_spool_rows[] = {
      .is_path = true,
      .set = set_spool,
      NL_OPTION_MEMBER(output_options, spool_root),
-     .help =
-         "Store records in DIRECTORY/DESTINATION.FORMAT/ until they are delivered; netlogd creates this subdirectory. "
-         "Both directories must belong to netlogd's user, and other users must not be able to write to them; required"},
+     .help = "Store records in DIRECTORY/DESTINATION.FORMAT/ until they are delivered. This option is required. "
+             "netlogd creates the subdirectory. Both directories must belong to netlogd's user, and other users must "
+             "not be able to write to them"},
     {.name = "spool_size",
      .type = NL_OPTION_SIZE,
      .minimum = 1 << 20,
