@@ -209,7 +209,7 @@ nl_status control_drops(request *r, const nl_record *asked)
     put_drop(r, "cut", counts_get(COUNT_CUT_OFF), "connections closed because clients took too much memory");
     put_drop(r, "unwritten", unwritten, "records too large for an output's format");
     put_drop(r, "undecided", undecided,
-             "records that an output stored without a test, because its where= expression costs too much");
+             "records that an output stored without evaluating its where= expression, which costs too much");
     put_drop(r, "costly", live.costly, "subscribers disconnected because their WHERE expression costs too much");
     put_drop(r, "failed", counts_get(COUNT_REQUESTS_FAILED), "rejected requests");
     put_drop(r, "missed", live.missed, "records that subscribers missed because they were too slow");

@@ -122,7 +122,7 @@ static bool drop_excess(const datagrams *d, const sender *from)
     if (from != NULL && server_settings()->max_rate > 0 && from->records.left < 0)
         reason = "datagrams dropped: more records than max-rate allows";
     else if (from != NULL && from->excess.left < 0)
-        reason = "datagrams dropped: the blocks in them cause too much work";
+        reason = "datagrams dropped: their blocks cause too much work";
     if (reason != NULL)
         counts_report(COUNT_OVER_RATE, d->peer, reason);
     return reason != NULL;

@@ -290,7 +290,7 @@ static void report_missing(followed *f)
     if (f->state.place.offset == 0 || f->lost)
         return;
     f->lost = true;
-    program_error("%s: cannot find the old content; lines that were not read are lost", f->state.path);
+    program_error("%s: cannot find the old content; unread lines are lost", f->state.path);
     nl_write(server_log(), NL_WARNING, "Netlogd.InputLost", "FILE=%s OFFSET=%" PRIu64, f->state.path,
              f->state.place.offset);
 }

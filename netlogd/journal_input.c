@@ -202,7 +202,7 @@ static void seek_cursor(void)
     sd_journal_seek_cursor(j, journal_input.cursor);
     if (sd_journal_next(j) > 0 && sd_journal_test_cursor(j, journal_input.cursor) > 0)
         return;
-    program_error("the journal no longer has the latest entry that was read; later entries may be lost");
+    program_error("the journal no longer has the last entry that netlogd read; later entries may be lost");
     nl_write(server_log(), NL_WARNING, "Netlogd.InputLost", "FILE=journal:");
     sd_journal_previous(j); /* the next call of sd_journal_next returns the first entry after the cursor */
 }

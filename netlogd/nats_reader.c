@@ -125,7 +125,7 @@ static void report_state(nats_reader *r)
         program_error("%s (retrying)", r->reason);
         nl_write(server_log(), NL_WARNING, "Netlogd.NatsWaits", "PEER=%s REASON=%s", r->name, r->reason);
     } else {
-        program_error("%s can be read again", r->name);
+        program_error("netlogd can read %s again", r->name);
         nl_write(server_log(), NL_USAGE, "Netlogd.NatsReads", "PEER=%s", r->name);
     }
 }

@@ -70,7 +70,8 @@ static const nl_option options[] = {
      .value = "DIR",
      .commands = "certificates",
      NL_OPTION_MEMBER(arguments, ca),
-     .help = "Directory of the certificate authority and its certificates; netlogctl creates it if necessary"},
+     .help =
+         "Directory of the certificate authority and its certificates; netlogctl creates the directory if necessary"},
     {0},
 };
 

@@ -306,8 +306,8 @@ const nl_option settings_rows[] = {
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_connections),
      .help = "Maximum number of clients. To accept a new client at this limit, netlogd selects the address that has "
-             "the most clients, and closes the client of this address that has been silent longest. If all "
-             "clients of this address are busy, netlogd rejects the new client"},
+             "the most clients, and disconnects the client of this address that has been silent longest. If all "
+             "clients of this address have sent data within the last second, netlogd may reject the new client"},
     {.name = "max-memory",
      .type = NL_OPTION_SIZE,
      .initial = "1g",
@@ -315,16 +315,16 @@ const nl_option settings_rows[] = {
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_memory),
      .help = "Maximum memory for incomplete records and blocks of all clients, and for unread records of subscribers. "
-             "Unread records may use at most half of this memory. At this limit, netlogd closes the clients whose "
+             "Unread records may use at most half of this memory. At this limit, netlogd disconnects the clients whose "
              "large records have been incomplete longest, and subscribers miss records"},
     {.name = "max-per-address",
      .type = NL_OPTION_COUNT,
      .initial = "5000",
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_per_address),
-     .help = "Maximum number of clients from one IPv4 address or one IPv6 /64 network. To accept a new "
-             "client at this limit, netlogd closes the client of the same address or network that has been silent "
-             "longest; 0 sets no limit"},
+     .help = "Maximum number of clients from one IPv4 address or one IPv6 /64 network. To accept a new client at this "
+             "limit, netlogd disconnects the client of the same address or network that has been silent longest; 0 "
+             "sets no limit"},
     {.name = "max-rate",
      .type = NL_OPTION_COUNT,
      .initial = "0",

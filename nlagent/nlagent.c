@@ -157,7 +157,7 @@ static const nl_option sensor_options[] = {
 
 static const nl_option output_options[] = {
     {.name = "format",
-     .initial = "(by the suffix of the output; otherwise ulm)",
+     .initial = "(by the suffix of the output file; otherwise ulm)",
      .type = NL_OPTION_CHOICE,
      .list_choices = nl_format_choices,
      .commands = WITH_RECORDS,
@@ -351,9 +351,7 @@ static int request_records(const arguments *a, const char *operation, bool with_
     soap_call reply = request_send(a, &message);
     const bool summaries = strcmp(operation, "Summaries") == 0;
     int status = print_records(
-        a, &reply,
-        summaries ? "no summaries yet; nlagentd has now started to make them, and continues while the sensor runs"
-                  : NULL);
+        a, &reply, summaries ? "no summaries yet; nlagentd makes summaries from now on, while the sensor runs" : NULL);
     soap_call_free(&reply);
     return status;
 }

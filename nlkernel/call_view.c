@@ -23,7 +23,7 @@ const nl_option call_view_rows[] = {
     {.name = "filter-filepath",
      .value = "PATH[,PATH...]",
      NL_OPTION_MEMBER(call_view, filepaths),
-     .help = "Show only functions in these directories and files of the kernel source: net,kernel/sched"},
+     .help = "Show only functions in these directories and files of the kernel source, such as net,kernel/sched"},
     {.name = "min-count",
      .type = NL_OPTION_COUNT,
      .initial = "0",

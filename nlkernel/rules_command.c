@@ -38,8 +38,8 @@ static int rules_command_list(int argc, char **argv)
         .name = "nlkernel rules list",
         .summary = "List the rules.",
         .notes = "Rules are files called NAME.rules. nlkernel looks for them in the directories in $NETLOGGER_RULES "
-                 "(separated by colons), and then in the directory that was installed with nlkernel. To use a file "
-                 "from elsewhere, give a path with a /, such as ./FILE."};
+                 "(separated by colons), and then in the directory that is installed with nlkernel. To use a file from "
+                 "elsewhere, give a path with a /, such as ./FILE."};
     int status = PROGRAM_DONE;
     options_parse(&usage, argc, argv, NULL);
     rules_file_each(list_rules, &status);

@@ -104,8 +104,7 @@ static const options_usage usage = {
 static void say_undated(const pass *p)
 {
     if (p->undated)
-        program_error("%s: times that have no date were read as times in 1970; give their origin with --base",
-                      p->sources[0]);
+        program_error("%s: times without a date were read as times in 1970; set the date with --base", p->sources[0]);
 }
 
 /* Copies the whole input to fd. Returns false after reporting a read or write error; a partial copy is useless. */

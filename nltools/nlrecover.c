@@ -54,7 +54,7 @@ static const nl_option options[] = {
     {.name = "everyone",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, recover.everyone),
-     .help = "Recover the events of all users' processes, each with the rights of its user; requires root"},
+     .help = "Recover the events of the processes of all users, with the rights of each user; requires root"},
     {.name = "quiet",
      .letter = 'q',
      .type = NL_OPTION_FLAG,

@@ -248,7 +248,7 @@ static void wait_for_size(const char *name, size_t size)
             since_ns = now_ns();
         seen = now;
         if (now_ns() - since_ns > ENDED_S * INT64_C(1000000000)) {
-            fprintf(stderr, "load: %zu of %zu bytes are in %s, which no longer grows\n", now, size, name);
+            fprintf(stderr, "load: %s no longer grows; it has %zu of %zu bytes\n", name, now, size);
             exit(1);
         }
         usleep(500);

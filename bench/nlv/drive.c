@@ -237,7 +237,7 @@ static void read_log(driver *d, double begin, bool again)
     }
     size_t count = model_count(d->model);
     printf("  first picture %.3f s, whole log %.3f s, %zu records\n", first_s, indexed_s, count);
-    printf("  before the first picture: %ld page faults that read from the disk, %.1f MB read from it\n",
+    printf("  before the first picture: %ld page faults that read from the disk, %.1f MB read from the disk\n",
            at_first.faults - before_first.faults, (at_first.bytes - before_first.bytes) / 1e6);
     printf("  private memory %.1f bytes per record, the store %.1f bytes per record\n",
            (own_memory() - before) / (double)count, (double)store_memory(model_store(d->model)) / (double)count);

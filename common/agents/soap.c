@@ -248,7 +248,7 @@ bool soap_lines(const soap_call *call, nl_buffer *lines)
     nl_buffer_reserve(lines, packed.size + 1);
     size_t size = packed.size > 0 ? base64_get(packed, lines->data) : 0;
     lines->size = size != SIZE_MAX ? size : 0;
-    return size != SIZE_MAX || nl_error_false(NL_ERROR_PROTOCOL, "the reply has invalid base64");
+    return size != SIZE_MAX || nl_error_false(NL_ERROR_PROTOCOL, "the reply contains invalid base64");
 }
 
 /* ---- writing ---- */

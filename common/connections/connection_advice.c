@@ -50,7 +50,8 @@ static char *describe_window(const connection_result *r, const char *limit, doub
     double gain = connection_gain_of_doubling(r);
     units_amount(r->rate * 8, "bit/s", rate);
     if (size <= 0)
-        return g_strdup_printf("the %s limits this connection to %s; the log does not contain its size", limit, rate);
+        return g_strdup_printf("the %s limits this connection to %s; the log does not contain the size of the %s",
+                               limit, rate, limit);
     char carried[UNITS_SIZE], product[UNITS_SIZE];
     double delay_product = r->carried * r->rtt_min_ns / 1e9;
     if (connection_gain_of_path(r) > 1)
@@ -107,14 +108,14 @@ static char *describe_transfer(const connection_result *r)
     char rate[UNITS_SIZE], buffer[UNITS_SIZE], rtt[UNITS_SIZE];
     units_amount(r->rate, "B/s", rate);
     if (r->window <= 0 || r->rate <= 0)
-        return g_strdup_printf("%.0f stream%s carried %s. The log contains no buffers, round-trip times, losses, and "
-                               "waits of the programs; " RUN_SENSORS,
+        return g_strdup_printf("%.0f stream%s carried %s. The log contains no buffer sizes, round-trip times, losses "
+                               "or waits of the programs; " RUN_SENSORS,
                                r->streams, r->streams == 1 ? "" : "s", rate);
-    return g_strdup_printf("%.0f stream%s carried %s with buffers of %s. The buffers are the limit if the round-trip "
-                           "time is at least %s. The log contains no round-trip times, losses, and waits of the "
-                           "programs; " RUN_SENSORS,
-                           r->streams, r->streams == 1 ? "" : "s", rate, units_amount(r->window, "B", buffer),
-                           units_time(r->streams * r->window / r->rate * 1e9, rtt));
+    return g_strdup_printf(
+        "%.0f stream%s carried %s with buffers of %s. The buffers are the limit if the round-trip time is at least %s. "
+        "The log contains no round-trip times, losses or waits of the programs; " RUN_SENSORS,
+        r->streams, r->streams == 1 ? "" : "s", rate, units_amount(r->window, "B", buffer),
+        units_time(r->streams * r->window / r->rate * 1e9, rtt));
 }
 
 /* Describes a stream for which the log has the starts and ends of reads and writes. */

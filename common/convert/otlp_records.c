@@ -188,7 +188,7 @@ static bool put_record(otlp_records *r)
     if (r->in.error != NULL)
         return false;
     if (!builder_find_time(&r->record, r->s))
-        return otlp_fail(&r->in, "a record has no field that contains a time and has the name of --time-field");
+        return otlp_fail(&r->in, "a record has no time in the field that --time-field names");
     if (r->checking)
         return true;
     r->text += text_size(&r->record);
@@ -762,7 +762,7 @@ otlp_outcome otlp_records_read(otlp_records *r, otlp_signal signal, bool json, n
     if (good && !found && signal == OTLP_SIGNAL_COUNT)
         otlp_fail(&r->in, "found neither resourceLogs nor resourceSpans nor resourceMetrics");
     if (other && !found)
-        otlp_fail(&r->in, "the path of the request is for another signal");
+        otlp_fail(&r->in, "the path of the request is for another kind of data");
     if (r->in.error != NULL)
         end_item(r, 1);
     return r->outcome;

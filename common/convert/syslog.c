@@ -466,7 +466,7 @@ bool syslog_read(syslog_reader *r, nl_string message, const syslog_about *about,
     add_priority(b, priority);
     bool good = (prioritized && read_5424(r, &message)) || read_3164(r, &message, about->now_ns) || prioritized || any;
     if (!good)
-        return nl_error_false(NL_ERROR_INVALID, "no syslog message: neither a priority nor a time");
+        return nl_error_false(NL_ERROR_INVALID, "not a syslog message: it has neither a priority nor a time");
     if ((b->seen & 1u << MEMBER_TIME) == 0)
         set_time(b, about->now_ns);
     if (b->record->host.data == NULL && about->host != NULL)

@@ -94,7 +94,7 @@ static void translator_read_records(translator *t, size_t size, bool all)
     if (all && from->end != NULL)
         from->end(t->importer, &t->sink);
     if (t->sink.undated && !t->warned && !t->reading->undated)
-        program_error("%s: times that have no date were read as times in 1970; give their origin with --base", t->name);
+        program_error("%s: times without a date were read as times in 1970; set the date with --base", t->name);
     t->warned = t->warned || t->sink.undated;
 }
 

@@ -106,7 +106,7 @@ static int options_read_long(options_reading *r, const char *word, char *next)
     }
     bool takes_next = value == NULL && row->type != NL_OPTION_FLAG && !row->optional_value;
     if (row->type == NL_OPTION_FLAG && value != NULL)
-        options_reject(r, "--%s: this option has no value", row->name);
+        options_reject(r, "--%s: this option does not accept a value", row->name);
     else if (takes_next && next == NULL)
         options_reject(r, "--%s: missing value, %s", row->name, options_value_name(row));
     else

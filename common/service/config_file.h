@@ -21,7 +21,8 @@ typedef struct config_source {
 #define CONFIG_FILE_ROW(settings, config)                                                                              \
     {                                                                                                                  \
         .name = "config", .letter = 'c', .value = "FILE", .set = config_file_set,                                      \
-        .offset = offsetof(settings, config), .help = "Read settings from FILE: lines such as \"listen URL\""          \
+        .offset = offsetof(settings, config),                                                                          \
+        .help = "Read settings from FILE. Each line contains a setting and its value, such as \"listen URL\""          \
     }
 
 nl_option_setter config_file_set;

@@ -105,8 +105,8 @@ static bool is_permitted(const char *path, confine_right right)
 static bool confine_refuse(const char *what)
 {
     return nl_error_false(NL_ERROR_PERMISSION,
-                          "%s: a running daemon can use only the directories and ports that its configuration named "
-                          "at the start; restart it (see confine)",
+                          "%s: a running daemon can use only the directories and ports that its configuration named at "
+                          "the start; restart the daemon (see confine)",
                           what);
 }
 

@@ -146,7 +146,7 @@ static bool service_check_reading(call *c, const char *sensor, unsigned right)
 {
     active *s;
     active_find(c->agent, sensor, &s);
-    return service_check_right(c, right, "you are not allowed to read this") &&
+    return service_check_right(c, right, "you are not allowed to read this sensor") &&
            ((s != NULL && s->process != NULL) ||
             service_check_right(c, RIGHT_START, "the sensor is not running, and you are not allowed to start it"));
 }

@@ -137,7 +137,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
             f->answer = g_strdup_printf("%s of the requests' time: %s waits for TCP's delayed acknowledgement of %s",
                                         part, where, period);
             f->advice = "write each message with one call, or set TCP_NODELAY";
-            finding_evidence(f, "%.0f %% of the messages wait, at most this long", 100 * c->m.share);
+            finding_evidence(f, "%.0f %% of the messages wait for at most this time", 100 * c->m.share);
         } else if (c->m.constant)
             finding_evidence(f, "half of the %u visits take the same time, to within 0.5 %%", c->count);
         else

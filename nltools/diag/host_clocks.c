@@ -217,7 +217,7 @@ void host_clocks_report(const host_clocks *c, findings *f, bool corrected)
             x->answer = g_strdup_printf("the clock of %s is %s to %s %s", w->host, low, high, direction);
             finding_evidence(x,
                              "with equal clocks, %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
-                             " calls between %s and %s would begin before their caller",
+                             " calls between %s and %s would begin before their callers",
                              w->evidence, w->all, w->host, w->reference);
         }
         finding_evidence(x, corrected ? "all other results use corrected times"

@@ -142,8 +142,8 @@ static void check_clocks(const store *s, GPtrArray *notices)
     if (segment_ns > 0)
         g_string_append_printf(lasts, " The median duration of a lifeline's steps is %s.", segment);
     if (count > 0)
-        g_ptr_array_add(notices, g_strdup_printf("Clocks: %s.%s Press F7 to correct clocks that were measured.",
-                                                 hosts->str, lasts->str));
+        g_ptr_array_add(
+            notices, g_strdup_printf("Clocks: %s.%s Press F7 to correct the measured clocks.", hosts->str, lasts->str));
     g_string_free(lasts, TRUE);
     g_free(segment);
     g_string_free(hosts, TRUE);

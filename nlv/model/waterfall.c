@@ -208,7 +208,7 @@ waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record)
     const request_graph *g = request_lines_graph(m, lifeline, steps, &reader);
     g_array_free(steps, TRUE);
     if (g == NULL || g->span_count == 0) {
-        w->reason = "The records of this request begin and end no span.";
+        w->reason = "No record of this request begins or ends a span.";
         return w;
     }
     uint32_t *order = order_of_tree(g);

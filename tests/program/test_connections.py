@@ -161,8 +161,8 @@ class Connections(support.Case):
         self.assertEqual([(c["connection"], c["records"], c["first"], self.confidence(c), c["distance"], c["bytes_per_second"]) for c in (sent, received)],
                          [("g > 10.0.0.1", "sender", "unknown", "low", "unknown", 1e7), ("10.0.0.1 > g", "receiver", "unknown", "low", "unknown", 1e7)])
         self.assertEqual(sent["advice"], "4 streams carried 10.0 MB/s with buffers of 87.4 kB. The buffers are the limit if the round-trip time is at least 34.95 ms. "
-                         "The log contains no round-trip times, losses, and waits of the programs; run nlsensor connections at both ends")
-        self.assertTrue(received["advice"].startswith("4 streams carried 10.0 MB/s. The log contains no buffers, "))
+                         "The log contains no round-trip times, losses or waits of the programs; run nlsensor connections at both ends")
+        self.assertTrue(received["advice"].startswith("4 streams carried 10.0 MB/s. The log contains no buffer sizes, "))
         bad = self.written(record.format(1, "RETR").replace("START=2008", "START=2009"), record.format(1, "RETR").replace("START=2008", "START=x"))
         self.assertEqual(self.run_program(self.nlstat, "--connections", bad).returncode, 1)
 

@@ -279,7 +279,7 @@ class Files(Case):
         self.until(2)
         support.wait_until(lambda: "Netlogd.InputLost" in self.said(), what="the report")
         self.stop(process)
-        self.assertIn("cannot find the old content; lines that were not read are lost", self.said())
+        self.assertIn("cannot find the old content; unread lines are lost", self.said())
 
     def test_content_that_is_found_later(self):
         """After a kill, the rest of a log is found only after several searches, whether the first lines were stored or not."""

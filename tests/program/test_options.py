@@ -150,7 +150,7 @@ class Options(support.Case):
         for command, about in self.programs():
             name = command[0].name
             for arguments, words in (["--nonsense"], "--nonsense: unknown option; see"), (["--hlep"], "--hlep: unknown option; did you mean --help? see"), (["-!"], "-!: unknown option; see"), (["--help=x"], "--help: "), \
-                    (["--version=2"], "--version: this option has no value"):
+                    (["--version=2"], "--version: this option does not accept a value"):
                 result = self.run_command(command, *arguments)
                 self.assertEqual(result.returncode, 2, (command, arguments))
                 self.assertRegex(result.stderr, rf"\A{name}: {re.escape(words)}[^\n]*\n\Z")

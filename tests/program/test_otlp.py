@@ -235,7 +235,7 @@ class Http(Listener):
         self.assertEqual((status, headers["Content-Type"], json.loads(answer)["message"]),
                          (404, "application/json", "use /v1/traces, /v1/logs or /v1/metrics"))
         status, answer, _ = self.post("/v1/logs", json.dumps(TRACES).encode(), "application/json")
-        self.assertEqual((status, json.loads(answer)["message"]), (400, "the path of the request is for another signal"))
+        self.assertEqual((status, json.loads(answer)["message"]), (400, "the path of the request is for another kind of data"))
         self.assertEqual(self.events(), [])
 
     def test_partial_success(self):

@@ -691,8 +691,8 @@ static PyMethodDef log_methods[] = {
      "off|on\n    destination URL\n\nnl_control describes these and other commands. Executes the valid lines, then "
      "raises Error if other lines are invalid."},
     {"flush", log_flush, METH_NOARGS,
-     "flush($self)\n--\n\nSends all events and waits until they are sent. Raises Error if some cannot be sent now; "
-     "the log keeps them."},
+     "flush($self)\n--\n\nSends all events, and waits until they are sent. Raises Error if an event cannot be sent "
+     "now; the log keeps this event."},
     {"close", log_close, METH_NOARGS,
      "close($self)\n--\n\nSends the logged events and closes the log. Returns False if some events are not delivered; "
      "the library then\nprints how many events remain, and where they are."},

@@ -145,8 +145,8 @@ static PyMethodDef functions[] = {
     {"_traceparent_parse", traceparent_parse, METH_VARARGS, NULL},
     {"_traceparent_format", traceparent_format, METH_VARARGS, NULL},
     {"tracestate_join", tracestate_join, METH_VARARGS,
-     "tracestate_join(*headers)\n--\n\nJoins the values of tracestate headers into one value, to be passed on. Returns "
-     "\"\" if one of them is invalid."},
+     "tracestate_join(*headers)\n--\n\nJoins the values of tracestate headers into one value for the next request. "
+     "Returns \"\" if a header is invalid."},
     {"memory_read", memory_read, METH_VARARGS,
      "memory_read(name, /)\n--\n\nReturns the bytes that logs have written to memory:NAME. Raises KeyError if no log "
      "has written to it."},
