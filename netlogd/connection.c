@@ -264,7 +264,7 @@ static double wait_for_text_s(const connection *c)
     double seconds = text_limit_wait_s(c->peer, nl_monotonic_ns());
     if (seconds > 0)
         counts_report(COUNT_EXPANDING, c->peer,
-                      "delayed: the client's records are too large as text (doc/wire-protocol.md, Limits)");
+                      "delayed: the text of the client's records is too large (doc/wire-protocol.md, Limits)");
     return seconds;
 }
 

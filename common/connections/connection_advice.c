@@ -92,7 +92,7 @@ static char *describe_path(const connection_result *r, char *text)
     units_amount(r->rate * 8, "bit/s", rate);
     char *description = r->sharing == 0 ? g_strdup_printf("the path carries %s; %s", rate, text)
                                         : g_strdup_printf("the connection shares the path with %" G_GUINT64_FORMAT
-                                                          " other%s, and carries %s of their %s; %s",
+                                                          " other%s, and carries %s of the total %s; %s",
                                                           r->sharing, r->sharing == 1 ? "" : "s", rate,
                                                           units_amount(r->shared_rate * 8, "bit/s", all), text);
     g_free(text);

@@ -214,14 +214,14 @@ static void add_end(const struct argp_state *state, emulator *m, char *text)
 }
 
 static const struct argp_option options[] = {
-    {"rate", 'r', "RATE", 0, "Rate of each direction's link: 155mbit (default: unlimited)", 0},
+    {"rate", 'r', "RATE", 0, "Rate of each direction's link, such as 155mbit (default: unlimited)", 0},
     {"back-rate", 'k', "RATE", 0, "Rate of the link to the first device, with an unlimited queue", 0},
-    {"policed", 'p', NULL, 0, "Links drop packets above their rate, instead of delaying them", 0},
-    {"delay", 'd', "TIME", 0, "One-way delay: 30ms (default 0)", 0},
+    {"policed", 'p', NULL, 0, "Drop packets above the rate of a link, instead of delaying them", 0},
+    {"delay", 'd', "TIME", 0, "One-way delay, such as 30ms (default 0)", 0},
     {"jitter", 'j', "TIME", 0, "Variation of the delay (default 0)", 0},
-    {"loss", 'l', "SHARE", 0, "Share of packets that are lost: 1% or 0.01 (default 0)", 0},
+    {"loss", 'l', "SHARE", 0, "Share of packets that are lost, such as 1% or 0.01 (default 0)", 0},
     {"overtaking", 'o', "SHARE", 0, "Share of packets that arrive without delay, before others (default 0)", 0},
-    {"buffer", 'b', "SIZE", 0, "Size of the queue before the link: 512k (default: unlimited)", 0},
+    {"buffer", 'b', "SIZE", 0, "Size of the queue before the link, such as 512k (default: unlimited)", 0},
     {"seed", 's', "N", 0, "Seed of the random numbers (default 0)", 0},
     {0},
 };

@@ -251,8 +251,8 @@ static bool collectd_measure(measurement *m)
 
 static const sensor_field fields[] = {
     {"PLUGIN.TYPE", "COLLECTD.HOST", "", "host of the value, as collectd names it"},
-    {"PLUGIN.TYPE", "PLUGIN.INSTANCE", "", "instance: eth0, root"},
-    {"PLUGIN.TYPE", "TYPE.INSTANCE", "", "instance: idle, used"},
+    {"PLUGIN.TYPE", "PLUGIN.INSTANCE", "", "instance of the plugin, such as eth0 or root"},
+    {"PLUGIN.TYPE", "TYPE.INSTANCE", "", "instance of the type, such as idle or used"},
     {"PLUGIN.TYPE", "VALUE", "",
      "each value becomes a field with the value's name in upper case; counters become rates per second"},
     {"CollectdRead", "COLLECTD.SOCKET", "", "path of the socket"},

@@ -212,7 +212,8 @@ static const sensor_field tcp_fields[] = {
     {"TcpSegments", "TCP.LISTEN.OVERFLOWS", "connections", "new rejections because an accept queue was full"},
     {"TcpSegments", "TCP.LISTEN.DROPS", "connections", "new connections that a listener dropped"},
     {"TcpSegments", "TCP.TIMEOUTS", "timeouts", "new retransmission timeouts"},
-    {"TcpRetransmit", "TCP.RETRANS", "segments", "new retransmissions, if any"},
+    {"TcpRetransmit", "TCP.RETRANS", "segments",
+     "new retransmissions; the sensor logs this event only if there were any"},
     {0},
 };
 

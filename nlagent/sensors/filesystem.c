@@ -105,7 +105,7 @@ static bool filesystem_measure(measurement *m)
 
 static const sensor_field fields[] = {
     {"FilesystemSpace", "FS.MOUNT", "", "mount point"},
-    {"FilesystemSpace", "FS.TYPE", "", "type: ext4, xfs ..."},
+    {"FilesystemSpace", "FS.TYPE", "", "type of the file system, such as ext4 or xfs"},
     {"FilesystemSpace", "FS.DEVICE", "", "device"},
     {"FilesystemSpace", "FS.TOTAL", "bytes", "total space"},
     {"FilesystemSpace", "FS.FREE", "bytes", "space that root can use"},

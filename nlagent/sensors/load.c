@@ -35,7 +35,7 @@ static const sensor_field fields[] = {
     {"LoadAverage", "LOAD.5", "tasks", "tasks running or waiting, 5-minute average"},
     {"LoadAverage", "LOAD.15", "tasks", "tasks running or waiting, 15-minute average"},
     {"LoadAverage", "LOAD.RUNNABLE", "tasks", "tasks that are running or runnable now"},
-    {"LoadAverage", "LOAD.TASKS", "tasks", "all threads now"},
+    {"LoadAverage", "LOAD.TASKS", "tasks", "number of threads on this host"},
     {0},
 };
 

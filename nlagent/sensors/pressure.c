@@ -56,14 +56,14 @@ static bool pressure_measure(measurement *m)
 
 static const sensor_field fields[] = {
     {"Pressure", "PSI.RESOURCE", "", "cpu, memory or io"},
-    {"Pressure", "PSI.SOME", "%", "at least one task waited, average since the previous record"},
-    {"Pressure", "PSI.SOME.10", "%", "at least one task waited, average over 10 s"},
-    {"Pressure", "PSI.SOME.60", "%", "at least one task waited, average over 1 minute"},
-    {"Pressure", "PSI.SOME.300", "%", "at least one task waited, average over 5 minutes"},
-    {"Pressure", "PSI.FULL", "%", "all tasks waited, average since the previous record"},
-    {"Pressure", "PSI.FULL.10", "%", "all tasks waited, average over 10 s"},
-    {"Pressure", "PSI.FULL.60", "%", "all tasks waited, average over 1 minute"},
-    {"Pressure", "PSI.FULL.300", "%", "all tasks waited, average over 5 minutes"},
+    {"Pressure", "PSI.SOME", "%", "share of the time since the previous record in which at least one task waited"},
+    {"Pressure", "PSI.SOME.10", "%", "share of the time in which at least one task waited, averaged over 10 s"},
+    {"Pressure", "PSI.SOME.60", "%", "share of the time in which at least one task waited, averaged over 1 minute"},
+    {"Pressure", "PSI.SOME.300", "%", "share of the time in which at least one task waited, averaged over 5 minutes"},
+    {"Pressure", "PSI.FULL", "%", "share of the time since the previous record in which all tasks waited"},
+    {"Pressure", "PSI.FULL.10", "%", "share of the time in which all tasks waited, averaged over 10 s"},
+    {"Pressure", "PSI.FULL.60", "%", "share of the time in which all tasks waited, averaged over 1 minute"},
+    {"Pressure", "PSI.FULL.300", "%", "share of the time in which all tasks waited, averaged over 5 minutes"},
     {0},
 };
 

@@ -180,7 +180,7 @@ static bool processes_measure(measurement *m)
 }
 
 static const sensor_field fields[] = {
-    {"ProcessSummary", "PROCS.TASKS", "tasks", "all threads now"},
+    {"ProcessSummary", "PROCS.TASKS", "tasks", "number of threads on this host"},
     {"ProcessSummary", "PROCS.RUNNING", "tasks", "tasks that are running or runnable now"},
     {"ProcessSummary", "PROCS.BLOCKED", "tasks", "tasks that are waiting for I/O now"},
     {"ProcessSummary", "PROCS.FORKS", "tasks/s", "started"},
