@@ -154,7 +154,7 @@ static bool may_displace(void)
 
 static void displace(client_entry *silent, const char *newcomer)
 {
-    counts_report(COUNT_DISPLACED, newcomer, "too many clients; closed the client that was silent longest");
+    counts_report(COUNT_DISPLACED, newcomer, "too many clients; disconnected the client that was silent longest");
     silent->close(silent);
 }
 

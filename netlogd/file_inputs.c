@@ -727,7 +727,8 @@ static bool is_copy(candidate *c)
         }
     }
     if (!copy && c->like != NULL) {
-        program_error("%s: begins like %s; if it is a copy, its lines are stored twice", c->path, c->like->state.path);
+        program_error("%s: begins like %s; if this file is a copy, its lines are stored twice", c->path,
+                      c->like->state.path);
         nl_write(server_log(), NL_WARNING, "Netlogd.InputCopy", "FILE=%s OF=%s", c->path, c->like->state.path);
     }
     return copy;

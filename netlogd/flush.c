@@ -61,7 +61,7 @@ static void report_pause(void)
     int64_t now_ns = nl_monotonic_ns();
     if (flush.reported || (flush.reported_ns != 0 && now_ns - flush.reported_ns < REPORT_SECONDS * NL_NS_PER_SECOND))
         return;
-    program_error("%s; clients wait until the output can be written; no record is lost", nl_error_message());
+    program_error("%s; clients wait until netlogd can write to the output; no record is lost", nl_error_message());
     flush.reported = true;
     flush.reported_ns = now_ns;
 }
@@ -84,7 +84,7 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
         return;
     }
     if (flush.reported)
-        program_error("all outputs can be written again");
+        program_error("netlogd can write to all outputs again");
     flush.reported = false;
     flush_acknowledge();
     set_paused(false);

@@ -61,11 +61,10 @@ static const options_usage usage = {
     .operands = "\n--verify|--repair FILE|DIRECTORY...\n--verify --seal-key=FILE [--since=TIME] DIRECTORY...\n"
                 "--create-seal-key=FILE",
     .summary = "Collect records from many machines into one or more logs.",
-    .notes =
-        "netlogd also accepts plain text: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST "
-        "14830\n\nOn SIGHUP, netlogd reopens output files, so that they can be moved away. It also reads the "
-        "configuration and certificates again, and applies them if they are valid. On SIGTERM, netlogd writes the "
-        "records that have arrived, and exits."};
+    .notes = "netlogd also accepts plain text: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N "
+             "HOST 14830\n\nTo rotate an output file, rename it and send SIGHUP. On SIGHUP, netlogd reopens its output "
+             "files. It also reads the configuration and certificates again, and applies them if they are valid. On "
+             "SIGTERM, netlogd writes the records that have arrived, and exits."};
 
 /* Reads the options into a->settings. Returns false after reporting a problem. */
 static bool read_arguments(arguments *a, config_report report, void *report_user)

@@ -62,7 +62,7 @@ static void read_output(output *out, uint64_t values[OUTPUT_METRICS])
 static void print_outputs(struct evbuffer *out)
 {
     static const metric metrics[OUTPUT_METRICS] = {
-        {"netlogd_output_records_total", "counter", "Records given to each output.", 0},
+        {"netlogd_output_records_total", "counter", "Records that each output received.", 0},
         {"netlogd_output_bytes_total", "counter", "Bytes written to the files or spool of each output.", 0},
         {"netlogd_output_is_blocked", "gauge", "1 if netlogd cannot write to the output, otherwise 0.", 0},
         {"netlogd_output_spooled_bytes", "gauge", "Bytes in each output's spool that are not delivered yet.", 0},

@@ -204,7 +204,7 @@ static const options_command commands[] = {
     {"start", "SENSOR", "Start a sensor, which then runs even without subscribers"},
     {"stop", "SENSOR", "Stop a sensor that \"nlagent start\" started"},
     {"summaries", "SENSOR", "Print the minimum, mean, maximum and percentiles of each field over the last day"},
-    {"find", "[EXPRESSION]", "Find agents and sensors: 'sensor=tcp & host=dpss*'"},
+    {"find", "[EXPRESSION]", "Find the agents and sensors that match EXPRESSION, such as 'sensor=tcp & host=dpss*'"},
     {"collect", "SENSOR...", "Send the measurements of sensors on several agents to one file or collector"},
     {0},
 };
@@ -218,7 +218,7 @@ static const options_usage usage = {
                                       {0}},
     .commands = commands,
     .summary = "Query agents for sensor data, and directories for agents.",
-    .notes = "A SENSOR is a sensor's name, followed by any arguments: cpu, 'ping?host=dpss1&count=3'",
+    .notes = "A SENSOR is a sensor's name, followed by any arguments, such as cpu or 'ping?host=dpss1&count=3'",
 };
 
 /* ---- output ---- */

@@ -371,7 +371,7 @@ static int follow(driver *d, const char *log, double rate, double seconds, size_
         drive_draw(d, &d->all, NULL);
         if (now_s() - told > seconds / 5) {
             told = now_s();
-            printf("  %3.0f s: %9llu written, %6llu behind, %9zu kept, %.0f MB\n", told - begin,
+            printf("  %3.0f s: %9llu records written, %6llu not yet read, %9zu in memory, %.0f MB\n", told - begin,
                    (unsigned long long)wrote, (unsigned long long)(wrote - MIN(have, wrote)), model_count(d->model),
                    own_memory() / 1e6);
         }

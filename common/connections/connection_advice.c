@@ -122,7 +122,7 @@ static char *describe_transfer(const connection_result *r)
 static char *describe_spans(const connection_result *r, double percent)
 {
     static const char unknown[] =
-        "The log does not show whether a buffer, the path or the other program limited the network; " RUN_SENSORS;
+        "The log does not show whether a buffer, the path or the other program limited the transfer; " RUN_SENSORS;
     switch (r->first) {
     case CAUSE_SENDER_HOST:
     case CAUSE_RECEIVER_HOST:

@@ -506,7 +506,7 @@ static void ctf_read_trace(void *user, const char *path)
         sink_malformed(t->reader->s, 0, 0, "libbabeltrace2 failed while it read the trace, which may be damaged", path,
                        strlen(path));
     } else {
-        sink_malformed(t->reader->s, 0, 0, "not read, because libbabeltrace2 failed in an earlier trace", path,
+        sink_malformed(t->reader->s, 0, 0, "not read, because libbabeltrace2 failed on an earlier trace", path,
                        strlen(path));
     }
 }

@@ -237,7 +237,7 @@ static nl_status check_claims(const nl_block_header *h)
     if (h->flags & ~NL_BLOCK_FLAG_ZSTD)
         return malformed("block has flags that this version does not support");
     if (h->raw_size > NL_BLOCK_MANY_MAX && h->record_count != 1)
-        return malformed("block that contains several records is larger than 2 MiB");
+        return malformed("block of several records is larger than 2 MiB");
     if (h->raw_size > NL_BLOCK_RATIO_FREE + (uint64_t)NL_BLOCK_RAW_RATIO_MAX * h->stored_size)
         return malformed("block's compression ratio exceeds 100");
     return NL_OK;

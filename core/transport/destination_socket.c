@@ -421,7 +421,7 @@ static nl_status socket_exchange(nl_destination *destination, nl_exchange *excha
     int64_t passed_ns = nl_monotonic_ns() - start_ns;
     s->question_ns = 0;
     if (!replied)
-        return nl_error_set(NL_ERROR_PROTOCOL, "the collector did not reply to a time question");
+        return nl_error_set(NL_ERROR_PROTOCOL, "the collector did not reply to a request for its time");
     compute_exchange(s, sent_ns, passed_ns, exchange);
     return NL_OK;
 }

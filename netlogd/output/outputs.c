@@ -218,8 +218,8 @@ static nl_status check_targets(char *const *texts, size_t count)
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++)
             if (is_twice(texts[i], texts[k]))
-                return nl_error_set(NL_ERROR_INVALID, "output %s: another output, %s, has the same target", texts[i],
-                                    texts[k]);
+                return nl_error_set(NL_ERROR_INVALID, "output %s: another output, %s, has the same destination",
+                                    texts[i], texts[k]);
     return NL_OK;
 }
 

@@ -57,7 +57,7 @@ void definitions_init(definitions *all, const char *program)
     kernel->arguments = " event filter rules ";
     free(kernel->arguments_help);
     kernel->arguments_help = program_copy("event=SYSTEM:EVENT,... (may contain *); rules=NAME (see nlkernel rules "
-                                          "list); filter=EXPRESSION. event or rules is required");
+                                          "list); filter=EXPRESSION. Either event or rules is required");
     size_t count = 0;
     while (sensor_kinds[count] != NULL)
         count++;

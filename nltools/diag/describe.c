@@ -83,7 +83,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                            "loss of the links"
                          : "compare the hosts: their load (nlsensor), hardware, versions and configuration";
         char *which = g_strdup_printf("are on %s", c->host != NULL ? c->host : "these hosts");
-        finding_evidence(f, "%s each on %s, against %s each on the other hosts", slow,
+        finding_evidence(f, "a visit takes %s on %s, and %s on the other hosts", slow,
                          c->host != NULL ? c->host : "these hosts", other);
         describe_slow_visits(f, c, p, which);
         g_free(which);
@@ -93,7 +93,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                     value != NULL ? value : "?");
         f->advice = "look at what the program does differently for this value";
         char *which = g_strdup_printf("have %s=%s", c->column->name, value != NULL ? value : "?");
-        finding_evidence(f, "%s each with %s=%s, against %s each with other values", slow, c->column->name,
+        finding_evidence(f, "a visit takes %s with %s=%s, and %s with other values", slow, c->column->name,
                          value != NULL ? value : "?", other);
         describe_slow_visits(f, c, p, which);
         g_free(which);
@@ -102,7 +102,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): this cause has a column */
                                     c->column->name);
         f->advice = "reduce the amount of work, or make the cost grow more slowly with the amount";
-        finding_evidence(f, "%s each on average, against %s each for the eighth of the visits with the smallest %s",
+        finding_evidence(f, "a visit takes %s on average, and %s in the eighth of the visits with the smallest %s",
                          slow, other, c->column->name);
     } else if (strcmp(c->cause, "load") == 0) {
         f->answer = g_strdup_printf(
@@ -110,7 +110,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
             c->m.peak);
         f->advice = "find out what the requests share (processors, connections, a lock); allow more requests at a "
                     "time, or spread them over time";
-        finding_evidence(f, "%s each on average, against %s each when few requests are in progress", slow, other);
+        finding_evidence(f, "a visit takes %s on average, and %s when few requests are in progress", slow, other);
     } else if (strcmp(c->cause, "calls") == 0) {
         bool all = c->slow_count == c->count;
         f->answer = all ? g_strdup_printf("%s of the requests' time: each request calls %s %.0f times", part, where,
@@ -163,14 +163,14 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->answer = g_strdup_printf("%s of the requests' time: %s is slow when %s of %s is %s", part, where,
                                     c->sensor->field, c->sensor->event, c->falls ? "low" : "high");
         f->advice = "find out what uses this resource at these times";
-        finding_evidence(f, "%s each on average, against %s each while it is %s", slow, other,
+        finding_evidence(f, "a visit takes %s on average, and %s while the value is %s", slow, other,
                          c->falls ? "highest" : "lowest");
     } else if (strcmp(c->cause, "hour") == 0) {
         char *hours = text_hours(c->hours);
         f->answer = g_strdup_printf("%s of the requests' time: %s is slower at the same time each day, %s UTC", part,
                                     where, hours);
         f->advice = "find out what runs at that time: backups, scheduled jobs, a daily peak of the load";
-        finding_evidence(f, "%s each, against %s each at other times of the day", slow, other);
+        finding_evidence(f, "a visit takes %s, and %s at other times of the day", slow, other);
         g_free(hours);
     } else if (strcmp(c->cause, "cold") == 0 || strcmp(c->cause, "changed") == 0) {
         char *when = text_ns((double)(c->from_ns - v->from_ns)), *until = text_ns((double)(c->to_ns - v->from_ns));
@@ -182,7 +182,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                   part, where, when, until);
         f->advice = c->cause[1] == 'o' ? "warm caches and connections before taking requests"
                                        : "find out what changed at that time: load, data, deployments";
-        finding_evidence(f, "%s each, against %s each at other times", slow, other);
+        finding_evidence(f, "a visit takes %s, and %s at other times", slow, other);
         g_free(when);
         g_free(until);
     } else {

@@ -398,7 +398,7 @@ static void look_for_replacement(source *s, uint64_t size, uint64_t read)
     log_file *fresh = log_file_open(s->path, s->reading);
     if (fresh == NULL)
         return; /* the new file is still empty */
-    notice(s, is_other ? "was replaced; nlv reads the new file too"
+    notice(s, is_other ? "was replaced; nlv also reads the new file"
                        : "was truncated; nlv keeps its records, and reads the file again");
     add_file(s, fresh);
 }

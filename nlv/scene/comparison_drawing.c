@@ -71,7 +71,7 @@ static char *describe_most(const comparison *c)
     char medians[COMPARED_SIDES][32];
     for (unsigned side = 0; side < COMPARED_SIDES; side++)
         write_rounded(heat_quantile(c->sides[side].bins, 0.5), medians[side]);
-    return g_strdup_printf("Most requests of B are %s: the median is %s, in A %s. The means differ by %+.1f %%, which "
+    return g_strdup_printf("Most requests of B are %s: the median is %s (A: %s). The means differ by %+.1f %%, which "
                            "may be chance, because a few requests are much slower than the others.",
                            c->slower.after > c->slower.before ? "slower" : "faster", medians[1], medians[0],
                            100 * (c->total.after - c->total.before) / c->total.before);
@@ -86,20 +86,19 @@ char *comparison_describe(const comparison *c)
     write_rounded(t->before, before);
     write_rounded(t->after, after);
     if (!t->tested || t->before <= 0)
-        return g_strdup_printf(
-            "Cannot tell: there are too few requests, or they have no duration. A request of B takes %s, of A %s.",
-            after, before);
+        return g_strdup_printf("Cannot tell: there are too few requests, or they have no duration. A request of B "
+                               "takes %s; a request of A takes %s.",
+                               after, before);
     const double base = t->before / 100, by = t->after - t->before, half = contrast_half_width(t, COMPARED_LEVEL);
     if (!c->changed && c->most_changed)
         return describe_most(c);
     if (!c->changed)
-        return g_strdup_printf(
-            "No difference found: a request of A takes %s, of B %s. A difference of %.1f %% would be "
-            "found in 19 of 20 cases.",
-            before, after, contrast_detectable(t, COMPARED_LEVEL) / base);
-    return g_strdup_printf("B is %s: a request takes %s, in A %s: %+.1f %% (95 %% confidence: %+.1f to %+.1f %%).",
-                           by > 0 ? "slower" : "faster", after, before, by / base, (by - half) / base,
-                           (by + half) / base);
+        return g_strdup_printf("No difference found: a request of A takes %s, and a request of B %s. A difference of "
+                               "%.1f %% would be found in 19 of 20 cases.",
+                               before, after, contrast_detectable(t, COMPARED_LEVEL) / base);
+    return g_strdup_printf(
+        "B is %s: a request takes %s (A: %s), which differs by %+.1f %% (95 %% confidence: %+.1f to %+.1f %%).",
+        by > 0 ? "slower" : "faster", after, before, by / base, (by - half) / base, (by + half) / base);
 }
 
 /* Appends sentences about the requests of a side that are not compared, or compared only in part. */

@@ -223,7 +223,7 @@ static void show_counts(window *w)
     if (model_progress(w->model) < 1)
         g_string_append_printf(text, "   reading, %.0f %%", 100 * model_progress(w->model));
     if (playback_speed(w->playback) > 0)
-        g_string_append_printf(text, "   playing at %g times real time (, and . change it)",
+        g_string_append_printf(text, "   playing at %g times real time (the keys , and . change the speed)",
                                playback_speed(w->playback));
     show_status(w, w->source_count > 0 ? text->str : "");
     g_string_free(text, TRUE);

@@ -190,7 +190,7 @@ class Connections(support.Case):
             for cause, share in shares.items():
                 self.assertAlmostEqual(found[cause], share, delta=0.02, msg=cause)
             self.assertEqual(self.confidence(connection), "low" if first == "unknown" else "medium")
-            self.assertIn("The log does not show whether a buffer, the path or the other program limited the network", connection["advice"])
+            self.assertIn("The log does not show whether a buffer, the path or the other program limited the transfer", connection["advice"])
         text = self.run_program(self.nlstat, "--connections", self.scratch / "log")
         self.assertTrue(text.stdout.startswith("Main cause of (unknown) > h stream 3: receiving host, 60 % of its time"), text.stdout)
 

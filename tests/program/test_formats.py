@@ -202,7 +202,7 @@ class Formats(collector.Case):
 
         def says(*command):
             result = self.run_program(*command)
-            errors = [line for line in result.stderr.splitlines() if not re.search("times that have no date|numeric or boolean value", line)]
+            errors = [line for line in result.stderr.splitlines() if not re.search("times without a date|numeric or boolean value", line)]
             return result.returncode, result.stdout.replace(str(command[-1]), "INPUT"), [e.replace(str(command[-1]), "INPUT") for e in errors]
 
         self.says = says

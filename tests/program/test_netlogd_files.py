@@ -209,7 +209,7 @@ class Files(Case):
             self.append(*copied, path=self.logs / name)
             self.assertEqual(sorted(self.until(100 + len(copied))), sorted([*(ulm(n) for n in range(100)), *copied]), name)
             self.stop(process)
-            self.assertIn(f"{name}: begins like {self.log}; if it is a copy, its lines are stored twice", self.said())
+            self.assertIn(f"{name}: begins like {self.log}; if this file is a copy, its lines are stored twice", self.said())
             self.assertIn("Netlogd.InputCopy", self.said())
 
     def test_a_growing_file_is_read_although_a_removed_file_began_like_it(self):

@@ -1030,7 +1030,7 @@ class Work(collector.Case):
             for _ in range(100):
                 s.sendto(data * 20, ("127.0.0.1", self.port))
                 time.sleep(0.01)
-        support.wait_until(lambda: "the blocks in them cause too much work" in self.said(), what="datagrams are dropped")
+        support.wait_until(lambda: "their blocks cause too much work" in self.said(), what="datagrams are dropped")
         support.wait_until(lambda: self.counted(b"OVER.RATE") > 0, what="and counted")
         # The allowance of one second, the same for each further second, and the datagram that exceeds it.
         self.assertLess(self.counted(b"WORK"), 100 * 20 * len(data) * 30 + 4 * 50000000 + 10000000)

@@ -210,8 +210,8 @@ class Routing(support.Case):
 
     def test_wrong_outputs(self):
         for outputs, status, why in [
-                (["a.log", "file:a.log?zstd=1"], 1, "has the same target"),
-                ([f"file:{self.scratch}/a-{{N}}.log", f"file:{self.scratch}/a-{{N}}.nlb"], 1, "has the same target"),
+                (["a.log", "file:a.log?zstd=1"], 1, "has the same destination"),
+                ([f"file:{self.scratch}/a-{{N}}.log", f"file:{self.scratch}/a-{{N}}.nlb"], 1, "has the same destination"),
                 (["file:a.log?where=LVL <"], 2, "column 6"),
                 ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&spool_size=1k"], 2, "option spool_size: 1k is out of range; use at least 1m"),
                 ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&ca=x"], 2, "is valid only in x-netlogs otlp otlp+http URLs"),
@@ -568,7 +568,7 @@ class Routing(support.Case):
                 s.shutdown(socket.SHUT_WR)
                 support.wait_until(lambda: "No space left" in c.said(), what="the message")
                 next(small.glob(path)).unlink()
-                support.wait_until(lambda: "can be written again" in c.said(), what="that it goes on")
+                support.wait_until(lambda: "can write to all outputs again" in c.said(), what="that it goes on")
                 self.assertEqual(s.recv(1), b"")
             c.stop()
             self.assertIn(line(24999), b"".join(p.read_bytes() for p in small.glob(path)))

@@ -314,7 +314,7 @@ class Ftrace(ImportCase):
 class Perf(ImportCase):
     def test_what_samples_become(self):
         records, errors = self.convert(PERF)
-        self.assertIn("times that have no date", errors)
+        self.assertIn("times without a date", errors)
         self.assertEqual(records[0], {
             "ts": "1970-01-01T00:01:40.000001Z", "event": "cpu-clock:pppH", "level": "System", "prog": "swapper", "CPU": 1, "TID": 0,
             "PERIOD": 250000, "SYMBOL": "pidfs_add_pid", "FILE": "[kernel.kallsyms]", "ADDRESS": "ffffffff8171a795",
@@ -644,7 +644,7 @@ class Ctf(ImportCase):
         records, errors = self.read(self.scratch / "all", status=1)
         self.assertEqual(len(records), 1)
         self.assertIn("libbabeltrace2 failed while it read the trace", errors)
-        self.assertIn("not read, because libbabeltrace2 failed in an earlier trace", errors)
+        self.assertIn("not read, because libbabeltrace2 failed on an earlier trace", errors)
 
     def test_only_damaged_traces(self):
         folder = self.make(ctf_packet([ctf_bare(1)], 1, 1))

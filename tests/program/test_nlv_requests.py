@@ -200,7 +200,7 @@ class Requests(nlv_window.WindowCase):
         self.xdotool("key", "Return")
         support.wait_until(lambda: "Query: A" in self.description(), what="the table of the comparison")
         lines = self.description().splitlines()
-        self.assertRegex(lines[0], r"^(No difference found: a request of A takes .* ms, of B .* ms|B is)")
+        self.assertRegex(lines[0], r"^(No difference found: a request of A takes .* ms, and a request of B .* ms|B is)")
         self.assertTrue(all(" difference " in line for line in lines[1:]), lines)
         self.xdotool("key", "End")
         self.xdotool("type", ")")

@@ -391,7 +391,7 @@ class Accessible(nlv_window.WindowCase):
         self.log.unlink()
         support.wait_until(lambda: any("was removed" in text for text in self.texts()), what="gone")
         self.log.write_text(nlv_window.requests(3))
-        support.wait_until(lambda: any("was replaced; nlv reads the new file" in text for text in self.texts()), what="another")
+        support.wait_until(lambda: any("was replaced; nlv also reads the new file" in text for text in self.texts()), what="another")
         self.assertIsNone(process.poll())
 
     def test_a_collector_that_goes_away(self):

@@ -395,7 +395,7 @@ class Http(Listener):
         body = otlp.protobuf("traces", TRACES)
         with contextlib.closing(self.connect()) as first:
             first.request("POST", "/v1/traces", body, {"Content-Type": "application/x-protobuf"})
-            support.wait_until(lambda: "clients wait until the output can be written" in self.said(), what="the output is blocked")
+            support.wait_until(lambda: "clients wait until netlogd can write to the output" in self.said(), what="the output is blocked")
             status, _, headers = self.post(body=body)
             self.assertEqual((status, headers["Retry-After"]), (503, "1"))
             process.kill()
@@ -584,7 +584,7 @@ class Grpc(Listener):
                     answers.read(int.from_bytes(head[:3], "big"))
                 return head[4], answers.read(int.from_bytes(head[:3], "big"))
             s.sendall(self.PREFACE + self.frame(4) + call)
-            support.wait_until(lambda: "clients wait until the output can be written" in self.said(), what="the output is blocked")
+            support.wait_until(lambda: "clients wait until netlogd can write to the output" in self.said(), what="the output is blocked")
             for number in range(3):
                 ping = number.to_bytes(8, "big")
                 s.sendall(self.frame(6, ping))

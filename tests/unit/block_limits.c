@@ -162,7 +162,7 @@ static void compression_is_limited(void **state)
     /* The block of the attack: one shape of 2^20 fields in a few hundred bytes. */
     nl_buffer payload = payload_of(1, 1, 1 << 20), block = block_of(payload, 0, true);
     assert_true(block.size < 1000);
-    assert_problem(block, "block that contains several records is larger than 2 MiB");
+    assert_problem(block, "block of several records is larger than 2 MiB");
     assert_problem(block_of(payload_of(1, 8, 8000), 1, true), "block's compression ratio exceeds 100");
 }
 
