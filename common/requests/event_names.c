@@ -20,7 +20,9 @@ typedef struct name_kind {
 
 /* The begin and end names of one span name, with words of the same family in the same case and position. */
 typedef struct name_pair {
-    bool has[3]; /* indexed by event_side: the log has the name of this side */
+    bool has[3];       /* indexed by event_side: the log has the name of this side */
+    bool is_only_word; /* the names consist only of the word, such as Start and Done */
+    uint32_t begin;    /* if is_only_word and has[EVENT_SIDE_BEGIN]: the first begin name, which is the span's name */
 } name_pair;
 
 struct event_names {
@@ -143,7 +145,11 @@ static void event_names_classify(event_names *t, uint32_t name)
     size_t word_size = strlen(word->word), rest = size - word_size;
     snprintf(key, sizeof key, "%.*s\1%c%c%s", (int)offset, text, how, word->family, text + offset + word_size);
     uint32_t pair = pair_of(t, key);
-    g_array_index(t->pairs, name_pair, pair).has[word->side] = true;
+    name_pair *own = &g_array_index(t->pairs, name_pair, pair);
+    if (rest == 0 && word->side == EVENT_SIDE_BEGIN && !own->has[EVENT_SIDE_BEGIN])
+        own->begin = name;
+    own->is_only_word = rest == 0;
+    own->has[word->side] = true;
     /* The name of the span is the name without the word and its separator. */
     const char *begin = offset == 0 ? text + word_size : text;
     if (offset > 0 && rest > 1 && is_separator(begin[rest - 1]))
@@ -187,7 +193,7 @@ event_side event_names_side(const event_names *t, uint32_t name, uint32_t *span)
     const name_pair *pair = &g_array_index(t->pairs, name_pair, kind->pair);
     if (!pair->has[EVENT_SIDE_BEGIN] || !pair->has[EVENT_SIDE_END])
         return EVENT_SIDE_NONE;
-    *span = kind->span;
+    *span = pair->is_only_word ? pair->begin : kind->span;
     return kind->side;
 }
 
