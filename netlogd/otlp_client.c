@@ -132,7 +132,7 @@ otlp_result otlp_client_export(otlp_client *c, const otlp_request *request, nl_s
     if (server_is_stopping())
         return reject(false, 0, "netlogd is ending");
     if (flush_is_paused() || outputs_are_blocked())
-        return reject(false, 0, "an output cannot be written");
+        return reject(false, 0, "netlogd cannot write to an output");
     if (rate > 0 && c->allowance.left < 0)
         return reject(true, -c->allowance.left / rate, "more records than max-rate allows");
     otlp_result result = otlp_export(request, body, &c->sender);

@@ -228,20 +228,20 @@ const nl_option settings_rows[] = {
      .get = get_listening,
      .initial = "(inherited:* if systemd opened sockets, otherwise x-netlog://127.0.0.1:14830)",
      .help = "Address on which to listen: x-netlog://HOST[:PORT] (default port 14830; 0 is any free port); "
-             "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, TLS; x-netlog+udp://HOST[:PORT], datagrams that "
-             "contain whole lines or blocks; otlp://HOST[:PORT], OpenTelemetry over gRPC (default port 4317), and "
-             "otlp+http://HOST[:PORT], over HTTP (default port 4318; cert=, key= and ca= enable TLS); "
-             "syslog+udp://HOST[:PORT] and syslog+tcp://HOST[:PORT], syslog (default port 514); "
-             "syslog+tls://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE, syslog in TLS (default port 6514); unix:PATH; "
-             "inherited:NAME, a socket that systemd opened, or inherited:*, all these sockets; or nats://HOST/STREAM, "
-             "to read records from NATS JetStream (doc/nats.md)"},
+             "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE (TLS); x-netlog+udp://HOST[:PORT] (datagrams that "
+             "contain whole lines or blocks); otlp://HOST[:PORT] (OpenTelemetry over gRPC, default port 4317); "
+             "otlp+http://HOST[:PORT] (OpenTelemetry over HTTP, default port 4318; for both, cert=, key= and ca= "
+             "enable TLS); syslog+udp://HOST[:PORT] and syslog+tcp://HOST[:PORT] (syslog, default port 514); "
+             "syslog+tls://HOST[:PORT]?cert=FILE&key=FILE&ca=FILE (syslog over TLS, default port 6514); unix:PATH; "
+             "inherited:NAME (a socket that systemd opened) or inherited:* (all these sockets); or nats://HOST/STREAM "
+             "(records from NATS JetStream, see doc/nats.md)"},
     {.name = "input",
      .value = "file:PATTERN|journal:",
      .repeatable = true,
      .set = add_input,
      .get = get_input,
-     .help = "Input to follow: file:PATTERN, log files in any format, even when they are rotated; or "
-             "journal:[DIRECTORY], systemd's journal (default: this machine's journal). PATTERN is a path, and may "
+     .help = "Input to follow: file:PATTERN (log files in any format, even when they are rotated) or "
+             "journal:[DIRECTORY] (systemd's journal; default: this machine's journal). PATTERN is a path, and may "
              "contain the wildcards *, ? and [...]. netlogd stores its reading positions in OUTPUT.inputs and "
              "OUTPUT.cursor, beside the first output that has a file or a spool"},
     {.name = "output",
@@ -252,12 +252,11 @@ const nl_option settings_rows[] = {
      .set = add_output,
      .get = get_output,
      .initial = "(-, standard output)",
-     .help =
-         "Destination of records: a file, to which netlogd appends; -, standard output; DIRECTORY/ or "
-         "file:DIRECTORY/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files; x-netlog://HOST?spool=DIRECTORY "
-         "(or x-netlogs, unix), another collector; x-syslog://FACILITY?spool=DIRECTORY; otlp://HOST?spool=DIRECTORY "
-         "(or otlp+http), an OpenTelemetry receiver; or nats://HOST/STREAM?spool=DIRECTORY, NATS JetStream "
-         "(doc/nats.md)"},
+     .help = "Destination of records: FILE (netlogd appends to FILE); - (standard output); DIRECTORY/ or "
+             "file:DIRECTORY/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h (numbered files); "
+             "x-netlog://HOST?spool=DIRECTORY, or x-netlogs or unix (another collector); "
+             "x-syslog://FACILITY?spool=DIRECTORY (syslog); otlp://HOST?spool=DIRECTORY, or otlp+http (an "
+             "OpenTelemetry receiver); or nats://HOST/STREAM?spool=DIRECTORY (NATS JetStream, see doc/nats.md)"},
     {.name = "allow",
      .value = "NETWORK",
      .repeatable = true,
@@ -409,7 +408,7 @@ const nl_option settings_rows[] = {
      .type = NL_OPTION_COPY,
      .set = set_metrics,
      NL_OPTION_MEMBER(settings, metrics),
-     .help = "Address on which to serve Prometheus metrics (GET /metrics): http://HOST:PORT; a non-loopback address "
+     .help = "Address on which to serve Prometheus metrics (GET /metrics): http://HOST:PORT. A non-loopback address "
              "requires --allow. The Host header of a request must contain this host's address or name, or a name in "
              "the URL option names="},
     {.name = "recover",

@@ -224,7 +224,7 @@ const nl_option agent_settings_rows[] = {
      NL_OPTION_MEMBER(agent_settings, confine),
      .help =
          "Use seccomp and Landlock to give up the system calls, file access and network ports that this configuration "
-         "does not need; sensors keep most of these rights, and gain no privileges from set-user-ID programs"},
+         "does not need. Sensors keep most of these rights, and gain no privileges from set-user-ID programs"},
     LIMIT_ROW("max-sensors", "100", limits.sensors, "Maximum number of running sensors"),
     LIMIT_ROW("max-subscriptions", "1000", limits.subscriptions, "Maximum number of subscriptions"),
     LIMIT_ROW("max-per-consumer", "100", limits.per_consumer, "Maximum number of subscriptions per client"),
