@@ -206,7 +206,7 @@ nl_status control_drops(request *r, const nl_record *asked)
     put_drop(r, "over-rate", counts_get(COUNT_OVER_RATE),
              "datagrams dropped because they exceed max-rate or cause too much work");
     put_drop(r, "unread", counts_get(COUNT_UNREAD), "datagrams that the kernel dropped because netlogd was too slow");
-    put_drop(r, "cut", counts_get(COUNT_CUT_OFF), "connections closed because clients took too much memory");
+    put_drop(r, "cut", counts_get(COUNT_CUT_OFF), "connections closed because clients used too much memory");
     put_drop(r, "unwritten", unwritten, "records too large for an output's format");
     put_drop(r, "undecided", undecided,
              "records that an output stored without evaluating its where= expression, which costs too much");

@@ -116,7 +116,7 @@ static void print_all(struct evbuffer *out)
          "Datagrams that the kernel dropped because netlogd did not read them in time.", counts_get(COUNT_UNREAD)},
         {"netlogd_work_units_total", "counter", "Work that clients caused, in units of about one nanosecond.",
          counts_get(COUNT_WORK)},
-        {"netlogd_cut_off_connections_total", "counter", "Connections closed because clients took too much memory.",
+        {"netlogd_cut_off_connections_total", "counter", "Connections closed because clients used too much memory.",
          counts_get(COUNT_CUT_OFF)},
         {"netlogd_requests_total", "counter", "Requests, including subscriptions.", counts_get(COUNT_REQUESTS)},
         {"netlogd_failed_requests_total", "counter", "Requests rejected.", counts_get(COUNT_REQUESTS_FAILED)},

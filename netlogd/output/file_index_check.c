@@ -34,10 +34,10 @@ static nl_status check_piece(const nl_time_index *index, int fd, size_t i)
     if (found.records == UINT64_MAX) /* the unreadable records were already reported */
         return NL_OK;
     if (found.min_ns < entry->min_ns || found.max_ns > entry->max_ns)
-        return nl_error_set(NL_ERROR_INVALID, "the range has records with other times");
+        return nl_error_set(NL_ERROR_INVALID, "the range contains records outside its time range");
     return found.records == entry->records
                ? NL_OK
-               : nl_error_set(NL_ERROR_INVALID, "the range has a different number of records");
+               : nl_error_set(NL_ERROR_INVALID, "the range contains a different number of records");
 }
 
 /* Returns whether all segments of the value index, if there is one, are valid. */

@@ -180,7 +180,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                   where, until)
                 : g_strdup_printf("%s of the requests' time: %s is slower from %s to %s after the first request began",
                                   part, where, when, until);
-        f->advice = c->cause[1] == 'o' ? "warm caches and connections before taking requests"
+        f->advice = c->cause[1] == 'o' ? "warm up caches and connections before accepting requests"
                                        : "find out what changed at that time: load, data, deployments";
         finding_evidence(f, "a visit takes %s, and %s at other times", slow, other);
         g_free(when);

@@ -211,8 +211,9 @@ void host_clocks_report(const host_clocks *c, findings *f, bool corrected)
         x->advice = "synchronize the clock with chrony or ntpd, and log ClockOffset records (doc/clocks.md)";
         if (w->measured) {
             x->answer = g_strdup_printf("the clock of %s is %s %s", w->host, off, direction);
-            finding_evidence(x, "measured %" G_GUINT64_FORMAT " times against %s, to within %s", w->evidence,
-                             w->reference, error);
+            finding_evidence(
+                x, "measured %" G_GUINT64_FORMAT " times against the clock of %s, with an error of at most %s",
+                w->evidence, w->reference, error);
         } else {
             x->answer = g_strdup_printf("the clock of %s is %s to %s %s", w->host, low, high, direction);
             finding_evidence(x,
@@ -220,8 +221,9 @@ void host_clocks_report(const host_clocks *c, findings *f, bool corrected)
                              " calls between %s and %s would begin before their callers",
                              w->evidence, w->all, w->host, w->reference);
         }
-        finding_evidence(x, corrected ? "all other results use corrected times"
-                                      : "its times are not corrected, because the input cannot be read twice");
+        finding_evidence(
+            x, corrected ? "all other results use corrected times"
+                         : "the times of this host are not corrected, because nldiag cannot read the input twice");
         g_free(off);
         g_free(error);
         g_free(low);

@@ -262,7 +262,8 @@ static void read_schema_key(reading *r, const char *key, const char *value)
         return;
     }
     if (to != &s->description && (!g_ascii_isalpha(*value) || !nl_is_name((nl_string){value, strlen(value)})))
-        schema_mistake_add(r->mistakes, r->line, "%s: \"%s\" is not a name that begins with a letter", key, value);
+        schema_mistake_add(r->mistakes, r->line, "%s: \"%s\" is not a valid name; use a name that begins with a letter",
+                           key, value);
     g_free(*to);
     *to = g_strdup(value);
 }
