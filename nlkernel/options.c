@@ -126,7 +126,7 @@ const nl_option recording_rows[] = {
     {.name = "functions",
      .choices = "graph|calls",
      .optional_value = true,
-     .initial = "(calls with --filter-function or before Linux 6.11, otherwise graph)",
+     .initial = "(graph; with --filter-function or before Linux 6.11: calls)",
      .set = set_functions,
      .help = "Record every call of the kernel's functions. With graph, the records contain each call's duration "
              "(ftrace.funcgraph_entry and ftrace.funcgraph_exit); with calls, each call's caller (ftrace.function). "
