@@ -3,6 +3,8 @@ noinst_LIBRARIES += %D%/libcommon.a
 %C%_libcommon_a_SOURCES = \
 	%D%/program/message_output.c \
 	%D%/program/message_output.h \
+	%D%/program/library.c \
+	%D%/program/library.h \
 	%D%/program/program.c \
 	%D%/program/program.h \
 	%D%/program/reading.c \
@@ -182,7 +184,8 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/convert/xml_read.c \
 	%D%/convert/xml_write.c \
 	%D%/convert/ctf.c
-common_libs = %D%/libcommon.a $(producer_libs) $(JSON_LIBS) $(XML_LIBS) $(BABELTRACE_LIBS) $(GLIB_LIBS) $(CAIRO_LIBS) $(ZLIB_LIBS) -lm
+# Programs load libxml2, except those that send or answer requests of agents, and libbabeltrace2 when they first need them.
+common_libs = %D%/libcommon.a $(producer_libs) $(JSON_LIBS) $(XML_LIBS) $(GLIB_LIBS) $(CAIRO_LIBS) $(ZLIB_LIBS) -lm
 if BUILD_DAEMONS
 # Confinement of netlogd and nlagentd.
 %C%_libcommon_a_SOURCES += \

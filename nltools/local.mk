@@ -50,6 +50,6 @@ nltools_nlarchive_SOURCES = %D%/nlarchive.c \
 	%D%/archive/sqlite.c %D%/archive/postgres.c
 nltools_nlarchive_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_nlarchive_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(POSTGRES_CFLAGS) $(GLIB_CFLAGS)
-nltools_nlarchive_LDADD = $(common_libs) $(SQLITE_LIBS) $(POSTGRES_LIBS)
+nltools_nlarchive_LDADD = $(common_libs) $(SQLITE_LIBS)
 
 EXTRA_DIST += %D%/diag/README.md %D%/archive/README.md

@@ -13,6 +13,7 @@
 #include "convert/builder.h"
 #include "base/error.h"
 #include "convert/lines.h"
+#include "program/library.h"
 
 #include <babeltrace2/babeltrace.h>
 #include <dirent.h>
@@ -37,6 +38,86 @@ typedef struct ctf_reader {
     bool failed;
 } ctf_reader;
 
+/* The functions of libbabeltrace2. */
+#define BABELTRACE_FUNCTIONS(FUNCTION)                                                                                 \
+    FUNCTION(bt_, clock_class_origin_is_unix_epoch)                                                                    \
+    FUNCTION(bt_, clock_snapshot_borrow_clock_class_const)                                                             \
+    FUNCTION(bt_, clock_snapshot_get_ns_from_origin)                                                                   \
+    FUNCTION(bt_, component_filter_borrow_input_port_by_index_const)                                                   \
+    FUNCTION(bt_, component_filter_borrow_output_port_by_index_const)                                                  \
+    FUNCTION(bt_, component_sink_borrow_input_port_by_index_const)                                                     \
+    FUNCTION(bt_, component_source_borrow_output_port_by_index_const)                                                  \
+    FUNCTION(bt_, component_source_get_output_port_count)                                                              \
+    FUNCTION(bt_, current_thread_clear_error)                                                                          \
+    FUNCTION(bt_, current_thread_take_error)                                                                           \
+    FUNCTION(bt_, error_borrow_cause_by_index)                                                                         \
+    FUNCTION(bt_, error_cause_get_message)                                                                             \
+    FUNCTION(bt_, error_get_cause_count)                                                                               \
+    FUNCTION(bt_, error_release)                                                                                       \
+    FUNCTION(bt_, event_borrow_class_const)                                                                            \
+    FUNCTION(bt_, event_borrow_common_context_field_const)                                                             \
+    FUNCTION(bt_, event_borrow_packet_const)                                                                           \
+    FUNCTION(bt_, event_borrow_payload_field_const)                                                                    \
+    FUNCTION(bt_, event_borrow_specific_context_field_const)                                                           \
+    FUNCTION(bt_, event_borrow_stream_const)                                                                           \
+    FUNCTION(bt_, event_class_get_log_level)                                                                           \
+    FUNCTION(bt_, event_class_get_name)                                                                                \
+    FUNCTION(bt_, field_array_borrow_element_field_by_index_const)                                                     \
+    FUNCTION(bt_, field_array_get_length)                                                                              \
+    FUNCTION(bt_, field_bit_array_get_value_as_integer)                                                                \
+    FUNCTION(bt_, field_bool_get_value)                                                                                \
+    FUNCTION(bt_, field_borrow_class_const)                                                                            \
+    FUNCTION(bt_, field_class_structure_borrow_member_by_index_const)                                                  \
+    FUNCTION(bt_, field_class_structure_get_member_count)                                                              \
+    FUNCTION(bt_, field_class_structure_member_get_name)                                                               \
+    FUNCTION(bt_, field_enumeration_signed_get_mapping_labels)                                                         \
+    FUNCTION(bt_, field_enumeration_unsigned_get_mapping_labels)                                                       \
+    FUNCTION(bt_, field_get_class_type)                                                                                \
+    FUNCTION(bt_, field_integer_signed_get_value)                                                                      \
+    FUNCTION(bt_, field_integer_unsigned_get_value)                                                                    \
+    FUNCTION(bt_, field_option_borrow_field_const)                                                                     \
+    FUNCTION(bt_, field_real_double_precision_get_value)                                                               \
+    FUNCTION(bt_, field_real_single_precision_get_value)                                                               \
+    FUNCTION(bt_, field_string_get_length)                                                                             \
+    FUNCTION(bt_, field_string_get_value)                                                                              \
+    FUNCTION(bt_, field_structure_borrow_member_field_by_index_const)                                                  \
+    FUNCTION(bt_, field_structure_borrow_member_field_by_name_const)                                                   \
+    FUNCTION(bt_, field_variant_borrow_selected_option_field_const)                                                    \
+    FUNCTION(bt_, graph_add_filter_component)                                                                          \
+    FUNCTION(bt_, graph_add_simple_sink_component)                                                                     \
+    FUNCTION(bt_, graph_add_source_component)                                                                          \
+    FUNCTION(bt_, graph_connect_ports)                                                                                 \
+    FUNCTION(bt_, graph_create)                                                                                        \
+    FUNCTION(bt_, graph_put_ref)                                                                                       \
+    FUNCTION(bt_, graph_run)                                                                                           \
+    FUNCTION(bt_, message_discarded_events_borrow_beginning_default_clock_snapshot_const)                              \
+    FUNCTION(bt_, message_discarded_events_borrow_stream_const)                                                        \
+    FUNCTION(bt_, message_discarded_events_get_count)                                                                  \
+    FUNCTION(bt_, message_event_borrow_default_clock_snapshot_const)                                                   \
+    FUNCTION(bt_, message_event_borrow_event_const)                                                                    \
+    FUNCTION(bt_, message_get_type)                                                                                    \
+    FUNCTION(bt_, message_iterator_next)                                                                               \
+    FUNCTION(bt_, message_put_ref)                                                                                     \
+    FUNCTION(bt_, packet_borrow_context_field_const)                                                                   \
+    FUNCTION(bt_, plugin_borrow_filter_component_class_by_name_const)                                                  \
+    FUNCTION(bt_, plugin_borrow_source_component_class_by_name_const)                                                  \
+    FUNCTION(bt_, plugin_find)                                                                                         \
+    FUNCTION(bt_, plugin_put_ref)                                                                                      \
+    FUNCTION(bt_, stream_borrow_class_const)                                                                           \
+    FUNCTION(bt_, stream_borrow_trace_const)                                                                           \
+    FUNCTION(bt_, stream_class_borrow_default_clock_class_const)                                                       \
+    FUNCTION(bt_, stream_class_discarded_events_have_default_clock_snapshots)                                          \
+    FUNCTION(bt_, stream_class_supports_packets)                                                                       \
+    FUNCTION(bt_, trace_borrow_environment_entry_value_by_name_const)                                                  \
+    FUNCTION(bt_, value_array_append_string_element)                                                                   \
+    FUNCTION(bt_, value_get_type)                                                                                      \
+    FUNCTION(bt_, value_map_create)                                                                                    \
+    FUNCTION(bt_, value_map_insert_empty_array_entry)                                                                  \
+    FUNCTION(bt_, value_put_ref)                                                                                       \
+    FUNCTION(bt_, value_string_get)
+
+LIBRARY_DEFINE(bt, BABELTRACE_LIBRARY, BABELTRACE_FUNCTIONS);
+
 /* ---- values ---- */
 
 /* Returns the label of an enumeration, or NULL if the enumeration does not have exactly one label. */
@@ -44,8 +125,8 @@ static const char *label_of(const bt_field *field, bool is_signed)
 {
     bt_field_class_enumeration_mapping_label_array labels;
     uint64_t count = 0;
-    bool found = (is_signed ? bt_field_enumeration_signed_get_mapping_labels(field, &labels, &count)
-                            : bt_field_enumeration_unsigned_get_mapping_labels(field, &labels, &count)) ==
+    bool found = (is_signed ? bt.field_enumeration_signed_get_mapping_labels(field, &labels, &count)
+                            : bt.field_enumeration_unsigned_get_mapping_labels(field, &labels, &count)) ==
                  BT_FIELD_ENUMERATION_GET_MAPPING_LABELS_STATUS_OK;
     return found && count == 1 ? labels[0] : NULL;
 }
@@ -60,7 +141,7 @@ static void set_unsigned(nl_field *value, uint64_t number)
 /* Reads a field with one value. Returns false if the field has members or elements. */
 static bool plain_value(const bt_field *field, nl_field *value)
 {
-    bt_field_class_type type = bt_field_get_class_type(field);
+    bt_field_class_type type = bt.field_get_class_type(field);
     const char *label = NULL;
     if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_ENUMERATION))
         label = label_of(field, bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_SIGNED_INTEGER));
@@ -68,23 +149,23 @@ static bool plain_value(const bt_field *field, nl_field *value)
         value->type = NL_TYPE_STRING;
         value->string = (nl_string){label, strlen(label)};
     } else if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_UNSIGNED_INTEGER)) {
-        set_unsigned(value, bt_field_integer_unsigned_get_value(field));
+        set_unsigned(value, bt.field_integer_unsigned_get_value(field));
     } else if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_SIGNED_INTEGER)) {
         value->type = NL_TYPE_INT;
-        value->int_value = bt_field_integer_signed_get_value(field);
+        value->int_value = bt.field_integer_signed_get_value(field);
     } else if (type == BT_FIELD_CLASS_TYPE_BOOL) {
         value->type = NL_TYPE_BOOL;
-        value->bool_value = bt_field_bool_get_value(field);
+        value->bool_value = bt.field_bool_get_value(field);
     } else if (type == BT_FIELD_CLASS_TYPE_BIT_ARRAY) {
-        set_unsigned(value, bt_field_bit_array_get_value_as_integer(field));
+        set_unsigned(value, bt.field_bit_array_get_value_as_integer(field));
     } else if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_REAL)) {
         value->type = NL_TYPE_DOUBLE;
         value->double_value = type == BT_FIELD_CLASS_TYPE_SINGLE_PRECISION_REAL
-                                  ? (double)bt_field_real_single_precision_get_value(field)
-                                  : bt_field_real_double_precision_get_value(field);
+                                  ? (double)bt.field_real_single_precision_get_value(field)
+                                  : bt.field_real_double_precision_get_value(field);
     } else if (type == BT_FIELD_CLASS_TYPE_STRING) {
         value->type = NL_TYPE_STRING;
-        value->string = (nl_string){bt_field_string_get_value(field), bt_field_string_get_length(field)};
+        value->string = (nl_string){bt.field_string_get_value(field), bt.field_string_get_length(field)};
     } else {
         return false;
     }
@@ -97,24 +178,24 @@ static bool plain_value(const bt_field *field, nl_field *value)
  */
 static const bt_field *held(const bt_field *field)
 {
-    bt_field_class_type type = bt_field_get_class_type(field);
+    bt_field_class_type type = bt.field_get_class_type(field);
     if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_VARIANT))
-        return bt_field_variant_borrow_selected_option_field_const(field);
+        return bt.field_variant_borrow_selected_option_field_const(field);
     if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_OPTION))
-        return bt_field_option_borrow_field_const(field);
+        return bt.field_option_borrow_field_const(field);
     return field;
 }
 
 static uint64_t member_count(const bt_field *field)
 {
-    return bt_field_class_structure_get_member_count(bt_field_borrow_class_const(field));
+    return bt.field_class_structure_get_member_count(bt.field_borrow_class_const(field));
 }
 
 static nl_string member_name(const bt_field *field, uint64_t i)
 {
-    const bt_field_class *class = bt_field_borrow_class_const(field);
+    const bt_field_class *class = bt.field_borrow_class_const(field);
     const char *name =
-        bt_field_class_structure_member_get_name(bt_field_class_structure_borrow_member_by_index_const(class, i));
+        bt.field_class_structure_member_get_name(bt.field_class_structure_borrow_member_by_index_const(class, i));
     return (nl_string){name, strlen(name)};
 }
 
@@ -132,20 +213,20 @@ static void ctf_put_text(nl_buffer *out, const bt_field *field, int depth)
         return;
     if (plain_value(field, &value)) {
         ctf_put(out, nl_field_text(&value, scratch));
-    } else if (bt_field_get_class_type(field) == BT_FIELD_CLASS_TYPE_STRUCTURE) {
+    } else if (bt.field_get_class_type(field) == BT_FIELD_CLASS_TYPE_STRUCTURE) {
         for (uint64_t i = 0, count = member_count(field); i < count; i++) {
             nl_buffer_append(out, i == 0 ? "{" : ",", 1);
             ctf_put(out, member_name(field, i));
             nl_buffer_append(out, "=", 1);
-            ctf_put_text(out, bt_field_structure_borrow_member_field_by_index_const(field, i), depth + 1);
+            ctf_put_text(out, bt.field_structure_borrow_member_field_by_index_const(field, i), depth + 1);
         }
         nl_buffer_append(out, "}", 1);
     } else {
         nl_buffer_append(out, "[", 1);
-        for (uint64_t i = 0, count = bt_field_array_get_length(field); i < count; i++) {
+        for (uint64_t i = 0, count = bt.field_array_get_length(field); i < count; i++) {
             if (i > 0)
                 nl_buffer_append(out, ",", 1);
-            ctf_put_text(out, bt_field_array_borrow_element_field_by_index_const(field, i), depth + 1);
+            ctf_put_text(out, bt.field_array_borrow_element_field_by_index_const(field, i), depth + 1);
         }
         nl_buffer_append(out, "]", 1);
     }
@@ -194,7 +275,7 @@ static void ctf_add_field(ctf_reader *r, nl_string name, const bt_field *field, 
         nl_field *added = builder_add(&r->builder, name, r->s);
         value.name = added->name;
         *added = value;
-    } else if (bt_field_get_class_type(field) == BT_FIELD_CLASS_TYPE_STRUCTURE) {
+    } else if (bt.field_get_class_type(field) == BT_FIELD_CLASS_TYPE_STRUCTURE) {
         add_members(r, name, field, depth + 1);
     } else {
         add_array(r, name, field, depth);
@@ -206,17 +287,17 @@ static void add_members(ctf_reader *r, nl_string outer, const bt_field *structur
 {
     for (uint64_t i = 0, count = structure != NULL ? member_count(structure) : 0; i < count; i++)
         ctf_add_field(r, ctf_join(r, outer, member_name(structure, i)),
-                      bt_field_structure_borrow_member_field_by_index_const(structure, i), depth);
+                      bt.field_structure_borrow_member_field_by_index_const(structure, i), depth);
 }
 
 /* Adds the CPU. The rest of the context describes the packet. */
 static void add_packet(ctf_reader *r, const bt_event *event)
 {
     static const char name[] = "cpu_id";
-    if (!bt_stream_class_supports_packets(bt_stream_borrow_class_const(bt_event_borrow_stream_const(event))))
+    if (!bt.stream_class_supports_packets(bt.stream_borrow_class_const(bt.event_borrow_stream_const(event))))
         return;
-    const bt_field *context = bt_packet_borrow_context_field_const(bt_event_borrow_packet_const(event));
-    const bt_field *cpu = context != NULL ? bt_field_structure_borrow_member_field_by_name_const(context, name) : NULL;
+    const bt_field *context = bt.packet_borrow_context_field_const(bt.event_borrow_packet_const(event));
+    const bt_field *cpu = context != NULL ? bt.field_structure_borrow_member_field_by_name_const(context, name) : NULL;
     if (cpu != NULL)
         ctf_add_field(r, (nl_string){name, sizeof name - 1}, cpu, 0);
 }
@@ -232,7 +313,7 @@ static nl_level level_of(const bt_event_class *class)
         [BT_EVENT_CLASS_LOG_LEVEL_INFO] = NL_USAGE,
     };
     bt_event_class_log_level level;
-    if (bt_event_class_get_log_level(class, &level) != BT_PROPERTY_AVAILABILITY_AVAILABLE)
+    if (bt.event_class_get_log_level(class, &level) != BT_PROPERTY_AVAILABILITY_AVAILABLE)
         return NL_SYSTEM;
     return (size_t)level < sizeof levels / sizeof levels[0] ? levels[level] : NL_DEBUG;
 }
@@ -246,10 +327,10 @@ static void ctf_put_record(ctf_reader *r)
 static void set_host(ctf_reader *r, const bt_stream *stream)
 {
     const bt_value *host =
-        bt_trace_borrow_environment_entry_value_by_name_const(bt_stream_borrow_trace_const(stream), "hostname");
-    if (host == NULL || !bt_value_is_string(host))
+        bt.trace_borrow_environment_entry_value_by_name_const(bt.stream_borrow_trace_const(stream), "hostname");
+    if (host == NULL || bt.value_get_type(host) != BT_VALUE_TYPE_STRING)
         return;
-    const char *text = bt_value_string_get(host);
+    const char *text = bt.value_string_get(host);
     r->builder.record->host = (nl_string){text, strlen(text)};
 }
 
@@ -262,12 +343,12 @@ static bool begin_record(ctf_reader *r, const bt_clock_snapshot *time, const bt_
     int64_t time_ns = 0;
     builder_begin(&r->builder, RECORD_TEXT_SIZE);
     if (time != NULL &&
-        bt_clock_snapshot_get_ns_from_origin(time, &time_ns) != BT_CLOCK_SNAPSHOT_GET_NS_FROM_ORIGIN_STATUS_OK) {
-        bt_current_thread_clear_error();
+        bt.clock_snapshot_get_ns_from_origin(time, &time_ns) != BT_CLOCK_SNAPSHOT_GET_NS_FROM_ORIGIN_STATUS_OK) {
+        bt.current_thread_clear_error();
         sink_malformed(r->s, 0, 0, "an event's time is out of range", r->path, strlen(r->path));
         return false;
     }
-    if (time == NULL || !bt_clock_class_origin_is_unix_epoch(bt_clock_snapshot_borrow_clock_class_const(time))) {
+    if (time == NULL || !bt.clock_class_origin_is_unix_epoch(bt.clock_snapshot_borrow_clock_class_const(time))) {
         const import_about *about = r->s->about;
         int64_t base_ns = about != NULL && about->has_base ? about->base_ns : 0;
         r->s->undated = r->s->undated || base_ns == 0;
@@ -283,32 +364,32 @@ static bool begin_record(ctf_reader *r, const bt_clock_snapshot *time, const bt_
 static void put_event(ctf_reader *r, const bt_message *message)
 {
     static const nl_string top = {"", 0};
-    const bt_event *event = bt_message_event_borrow_event_const(message);
-    const bt_event_class *class = bt_event_borrow_class_const(event);
-    const bt_stream *stream = bt_event_borrow_stream_const(event);
-    bool has_clock = bt_stream_class_borrow_default_clock_class_const(bt_stream_borrow_class_const(stream)) != NULL;
-    if (!begin_record(r, has_clock ? bt_message_event_borrow_default_clock_snapshot_const(message) : NULL, stream))
+    const bt_event *event = bt.message_event_borrow_event_const(message);
+    const bt_event_class *class = bt.event_borrow_class_const(event);
+    const bt_stream *stream = bt.event_borrow_stream_const(event);
+    bool has_clock = bt.stream_class_borrow_default_clock_class_const(bt.stream_borrow_class_const(stream)) != NULL;
+    if (!begin_record(r, has_clock ? bt.message_event_borrow_default_clock_snapshot_const(message) : NULL, stream))
         return;
-    const char *name = bt_event_class_get_name(class);
+    const char *name = bt.event_class_get_name(class);
     r->builder.record->level = level_of(class);
     if (name != NULL)
         r->builder.record->event = (nl_string){name, strlen(name)};
     add_packet(r, event);
-    add_members(r, top, bt_event_borrow_common_context_field_const(event), 0);
-    add_members(r, top, bt_event_borrow_specific_context_field_const(event), 0);
-    add_members(r, top, bt_event_borrow_payload_field_const(event), 0);
+    add_members(r, top, bt.event_borrow_common_context_field_const(event), 0);
+    add_members(r, top, bt.event_borrow_specific_context_field_const(event), 0);
+    add_members(r, top, bt.event_borrow_payload_field_const(event), 0);
     ctf_put_record(r);
 }
 
 static void put_loss(ctf_reader *r, const bt_message *message)
 {
     static const char event[] = "NetLogger.Lost", name[] = "COUNT";
-    const bt_stream *stream = bt_message_discarded_events_borrow_stream_const(message);
+    const bt_stream *stream = bt.message_discarded_events_borrow_stream_const(message);
     uint64_t count = 0;
-    bool known = bt_message_discarded_events_get_count(message, &count) == BT_PROPERTY_AVAILABILITY_AVAILABLE;
-    bool has_time = bt_stream_class_discarded_events_have_default_clock_snapshots(bt_stream_borrow_class_const(stream));
+    bool known = bt.message_discarded_events_get_count(message, &count) == BT_PROPERTY_AVAILABILITY_AVAILABLE;
+    bool has_time = bt.stream_class_discarded_events_have_default_clock_snapshots(bt.stream_borrow_class_const(stream));
     if (!begin_record(
-            r, has_time ? bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(message) : NULL,
+            r, has_time ? bt.message_discarded_events_borrow_beginning_default_clock_snapshot_const(message) : NULL,
             stream))
         return;
     r->builder.record->level = NL_WARNING;
@@ -337,16 +418,16 @@ static bt_graph_simple_sink_component_consume_func_status on_messages(bt_message
     ctf_reader *r = user;
     bt_message_array_const batch;
     uint64_t count;
-    bt_message_iterator_next_status status = bt_message_iterator_next(messages, &batch, &count);
+    bt_message_iterator_next_status status = bt.message_iterator_next(messages, &batch, &count);
     if (status != BT_MESSAGE_ITERATOR_NEXT_STATUS_OK)
         return (bt_graph_simple_sink_component_consume_func_status)status;
     for (uint64_t i = 0; i < count; i++) {
-        bt_message_type type = bt_message_get_type(batch[i]);
+        bt_message_type type = bt.message_get_type(batch[i]);
         if (type == BT_MESSAGE_TYPE_EVENT && !r->s->stopped)
             put_event(r, batch[i]);
         else if (type == BT_MESSAGE_TYPE_DISCARDED_EVENTS && !r->s->stopped)
             put_loss(r, batch[i]);
-        bt_message_put_ref(batch[i]);
+        bt.message_put_ref(batch[i]);
     }
     sink_drain(r->s);
     return r->s->stopped ? BT_GRAPH_SIMPLE_SINK_COMPONENT_CONSUME_FUNC_STATUS_END
@@ -356,13 +437,13 @@ static bt_graph_simple_sink_component_consume_func_status on_messages(bt_message
 /* Reports the first cause in libbabeltrace2's error, or "unreadable trace". */
 static void ctf_report_error(ctf_reader *r)
 {
-    const bt_error *error = bt_current_thread_take_error();
+    const bt_error *error = bt.current_thread_take_error();
     const char *message = "unreadable trace";
-    if (error != NULL && bt_error_get_cause_count(error) > 0)
-        message = bt_error_cause_get_message(bt_error_borrow_cause_by_index(error, 0));
+    if (error != NULL && bt.error_get_cause_count(error) > 0)
+        message = bt.error_cause_get_message(bt.error_borrow_cause_by_index(error, 0));
     sink_malformed(r->s, 0, 0, message, r->path, strlen(r->path));
     if (error != NULL)
-        bt_error_release(error);
+        bt.error_release(error);
 }
 
 typedef struct plugins {
@@ -371,15 +452,15 @@ typedef struct plugins {
 
 static bool add_source(bt_graph *graph, const plugins *p, const char *path, const bt_component_source **source)
 {
-    bt_value *parameters = bt_value_map_create(), *inputs;
+    bt_value *parameters = bt.value_map_create(), *inputs;
     bool good =
         parameters != NULL &&
-        bt_value_map_insert_empty_array_entry(parameters, "inputs", &inputs) == BT_VALUE_MAP_INSERT_ENTRY_STATUS_OK &&
-        bt_value_array_append_string_element(inputs, path) == BT_VALUE_ARRAY_APPEND_ELEMENT_STATUS_OK &&
-        bt_graph_add_source_component(graph, bt_plugin_borrow_source_component_class_by_name_const(p->ctf, "fs"),
+        bt.value_map_insert_empty_array_entry(parameters, "inputs", &inputs) == BT_VALUE_MAP_INSERT_ENTRY_STATUS_OK &&
+        bt.value_array_append_string_element(inputs, path) == BT_VALUE_ARRAY_APPEND_ELEMENT_STATUS_OK &&
+        bt.graph_add_source_component(graph, bt.plugin_borrow_source_component_class_by_name_const(p->ctf, "fs"),
                                       "trace", parameters, BT_LOGGING_LEVEL_NONE,
                                       source) == BT_GRAPH_ADD_COMPONENT_STATUS_OK;
-    bt_value_put_ref(parameters);
+    bt.value_put_ref(parameters);
     return good;
 }
 
@@ -391,19 +472,19 @@ static bool connect(bt_graph *graph, const plugins *p, ctf_reader *r, const bt_c
 {
     const bt_component_filter *muxer;
     const bt_component_sink *end;
-    if (bt_graph_add_filter_component(graph, bt_plugin_borrow_filter_component_class_by_name_const(p->utils, "muxer"),
+    if (bt.graph_add_filter_component(graph, bt.plugin_borrow_filter_component_class_by_name_const(p->utils, "muxer"),
                                       "muxer", NULL, BT_LOGGING_LEVEL_NONE,
                                       &muxer) != BT_GRAPH_ADD_COMPONENT_STATUS_OK ||
-        bt_graph_add_simple_sink_component(graph, "records", on_begin, on_messages, NULL, r, &end) !=
+        bt.graph_add_simple_sink_component(graph, "records", on_begin, on_messages, NULL, r, &end) !=
             BT_GRAPH_ADD_COMPONENT_STATUS_OK)
         return false;
-    for (uint64_t i = 0; i < bt_component_source_get_output_port_count(source); i++)
-        if (bt_graph_connect_ports(graph, bt_component_source_borrow_output_port_by_index_const(source, i),
-                                   bt_component_filter_borrow_input_port_by_index_const(muxer, i),
+    for (uint64_t i = 0; i < bt.component_source_get_output_port_count(source); i++)
+        if (bt.graph_connect_ports(graph, bt.component_source_borrow_output_port_by_index_const(source, i),
+                                   bt.component_filter_borrow_input_port_by_index_const(muxer, i),
                                    NULL) != BT_GRAPH_CONNECT_PORTS_STATUS_OK)
             return false;
-    return bt_graph_connect_ports(graph, bt_component_filter_borrow_output_port_by_index_const(muxer, 0),
-                                  bt_component_sink_borrow_input_port_by_index_const(end, 0),
+    return bt.graph_connect_ports(graph, bt.component_filter_borrow_output_port_by_index_const(muxer, 0),
+                                  bt.component_sink_borrow_input_port_by_index_const(end, 0),
                                   NULL) == BT_GRAPH_CONNECT_PORTS_STATUS_OK;
 }
 
@@ -411,11 +492,11 @@ static void read_trace(ctf_reader *r, const plugins *p, const char *path)
 {
     r->path = path;
     const bt_component_source *source;
-    bt_graph *graph = bt_graph_create(0);
+    bt_graph *graph = bt.graph_create(0);
     if (graph == NULL || !add_source(graph, p, path, &source) || !connect(graph, p, r, source) ||
-        bt_graph_run(graph) != BT_GRAPH_RUN_STATUS_OK)
+        bt.graph_run(graph) != BT_GRAPH_RUN_STATUS_OK)
         ctf_report_error(r);
-    bt_graph_put_ref(graph);
+    bt.graph_put_ref(graph);
 }
 
 static bool has_metadata(const char *directory)
@@ -513,7 +594,7 @@ static void ctf_read_trace(void *user, const char *path)
 
 static bool find_plugin(const char *name, const bt_plugin **plugin)
 {
-    return bt_plugin_find(name, BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, BT_FALSE, plugin) == BT_PLUGIN_FIND_STATUS_OK ||
+    return bt.plugin_find(name, BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, BT_FALSE, plugin) == BT_PLUGIN_FIND_STATUS_OK ||
            nl_error_false(NL_ERROR_UNSUPPORTED, "cannot find the babeltrace2 plugin \"%s\"", name);
 }
 
@@ -522,12 +603,14 @@ static bool read_path(const char *path, sink *s)
     ctf_reader r = {.s = s};
     traces t = {.reader = &r};
     size_t found = 0;
+    if (!library_load(&bt_library))
+        return false;
     bool good = find_plugin("ctf", &t.plugins.ctf) && find_plugin("utils", &t.plugins.utils);
     if (good && (found = each_trace(path, 0, ctf_read_trace, &t)) == 0)
         nl_error_set(NL_ERROR_NOT_FOUND, "%s: not a CTF trace: no directory contains a metadata file", path);
     if (!t.has_ended) {
-        bt_plugin_put_ref(t.plugins.ctf);
-        bt_plugin_put_ref(t.plugins.utils);
+        bt.plugin_put_ref(t.plugins.ctf);
+        bt.plugin_put_ref(t.plugins.utils);
     }
     builder_free(&r.builder);
     nl_buffer_free(&r.text);

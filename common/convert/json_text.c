@@ -4,7 +4,6 @@
 #include "base/buffer.h"
 #include "base/time_internal.h"
 
-#include <glib.h>
 #include <math.h>
 #include <string.h>
 
@@ -21,9 +20,10 @@ void json_put_name(nl_buffer *out, nl_string text)
 {
     if (text.data != NULL && json_put_quoted(out, text))
         return;
-    char *valid = g_utf8_make_valid(text.data != NULL ? text.data : "", (gssize)text.size);
-    json_put_quoted(out, (nl_string){valid, strlen(valid)});
-    g_free(valid);
+    nl_buffer valid = {0};
+    encoding_make_valid(&valid, text);
+    json_put_quoted(out, (nl_string){valid.data, valid.size});
+    nl_buffer_free(&valid);
 }
 
 /* ---- numbers ---- */

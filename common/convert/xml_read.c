@@ -7,6 +7,7 @@
 
 #include "convert/builder.h"
 #include "convert/json_scan.h"
+#include "program/library.h"
 #include "program/record_xml.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -23,6 +24,21 @@ enum {
     FOREIGN_MAX = 1000,     /* limited because libxml2 stores the names of all elements and attributes */
     PIECE_SIZE = 64 << 10,
 };
+
+/* The functions of libxml2. */
+#define XML_FUNCTIONS(FUNCTION)                                                                                        \
+    FUNCTION(xml, ByteConsumed)                                                                                        \
+    FUNCTION(xml, CreatePushParserCtxt)                                                                                \
+    FUNCTION(xml, CtxtGetLastError)                                                                                    \
+    FUNCTION(xml, CtxtUseOptions)                                                                                      \
+    FUNCTION(xml, FreeDoc)                                                                                             \
+    FUNCTION(xml, FreeParserCtxt)                                                                                      \
+    FUNCTION(xml, ParseChunk)                                                                                          \
+    FUNCTION(xml, SAX2GetLineNumber)                                                                                   \
+    FUNCTION(xml, SetGenericErrorFunc)                                                                                 \
+    FUNCTION(xml, StopParser)
+
+LIBRARY_DEFINE(xml, XML_LIBRARY, XML_FUNCTIONS);
 
 typedef struct field_slot {
     nl_type type;
@@ -51,7 +67,7 @@ typedef struct xml_reader {
 /* Returns the line number of the parser's position in the input. */
 static uint64_t line_now(const xml_reader *r)
 {
-    return (uint64_t)xmlSAX2GetLineNumber(r->parser);
+    return (uint64_t)xml.SAX2GetLineNumber(r->parser);
 }
 
 static bool xml_read_is(const xmlChar *name, const char *word)
@@ -72,7 +88,7 @@ static void xml_read_fail(xml_reader *r, const char *problem, const xmlChar *nam
         return;
     sink_malformed(r->s, line_now(r) - r->s->lines_before, 0, problem, (const char *)name, strlen((const char *)name));
     r->failed = true;
-    xmlStopParser(r->parser);
+    xml.StopParser(r->parser);
 }
 
 static void refuse_foreign(xml_reader *r, const char *problem)
@@ -318,6 +334,8 @@ static void xml_read_open_reader(importer *base)
 {
     xml_reader *r = (xml_reader *)base;
     r->failed = !*(const bool *)base->shared;
+    if (r->failed)
+        return;
     xmlSAXHandler handler = {.initialized = XML_SAX2_MAGIC,
                              .startElementNs = start_element,
                              .endElementNs = end_element,
@@ -326,18 +344,20 @@ static void xml_read_open_reader(importer *base)
                              .internalSubset = refuse_document_type,
                              .error = ignore,
                              .warning = ignore};
-    xmlSetGenericErrorFunc(NULL, ignore); /* otherwise, libxml2 would print some errors */
-    r->parser = nl_memory_check(xmlCreatePushParserCtxt(&handler, r, NULL, 0, NULL));
+    xml.SetGenericErrorFunc(NULL, ignore); /* otherwise, libxml2 would print some errors */
+    r->parser = nl_memory_check(xml.CreatePushParserCtxt(&handler, r, NULL, 0, NULL));
     /* NOENT makes libxml2 expand &amp; in attributes. Documents cannot define other entities. */
-    xmlCtxtUseOptions(r->parser, XML_PARSE_NOENT | XML_PARSE_NONET | XML_PARSE_BIG_LINES);
+    xml.CtxtUseOptions(r->parser, XML_PARSE_NOENT | XML_PARSE_NONET | XML_PARSE_BIG_LINES);
 }
 
 static void xml_read_close_reader(importer *base)
 {
     xml_reader *r = (xml_reader *)base;
-    if (r->parser->myDoc != NULL)
-        xmlFreeDoc(r->parser->myDoc);
-    xmlFreeParserCtxt(r->parser);
+    if (r->parser != NULL) {
+        if (r->parser->myDoc != NULL)
+            xml.FreeDoc(r->parser->myDoc);
+        xml.FreeParserCtxt(r->parser);
+    }
     builder_free(&r->builder);
     nl_buffer_free(&r->text);
     free(r->fields);
@@ -346,7 +366,7 @@ static void xml_read_close_reader(importer *base)
 /* Reports libxml2's error and stops reading, because the parser cannot continue. */
 static void xml_read_report_error(xml_reader *r)
 {
-    const xmlError *error = xmlCtxtGetLastError(r->parser);
+    const xmlError *error = xml.CtxtGetLastError(r->parser);
     char message[200];
     snprintf(message, sizeof message, "%s",
              error != NULL && error->message != NULL ? error->message : "not well-formed");
@@ -364,7 +384,7 @@ static void xml_read_report_error(xml_reader *r)
  */
 static int64_t waiting_size(const xml_reader *r)
 {
-    long consumed = xmlByteConsumed(r->parser);
+    long consumed = xml.ByteConsumed(r->parser);
     return consumed >= 0 ? (int64_t)r->bytes - consumed : 0;
 }
 
@@ -376,7 +396,7 @@ static void parse(xml_reader *r, const char *data, size_t size, bool last, sink 
         if (r->failed)
             return;
         r->bytes += piece;
-        if (xmlParseChunk(r->parser, data, (int)piece, last && piece == size) != 0 && !r->failed)
+        if (xml.ParseChunk(r->parser, data, (int)piece, last && piece == size) != 0 && !r->failed)
             xml_read_report_error(r);
         else if (!r->failed && waiting_size(r) > TAG_SIZE_MAX)
             xml_read_fail(r, "a tag, comment or CDATA section is larger than 1 MiB", (const xmlChar *)"");
@@ -444,7 +464,10 @@ static nl_string xml_declared_encoding(nl_string declaration)
     return close != NULL ? (nl_string){at + 1, (size_t)(close - at - 1)} : (nl_string){0};
 }
 
-/* Checks the encoding in the XML declaration. Consumes no bytes, because the parser also needs the declaration. */
+/*
+ * Loads libxml2, and checks the encoding in the XML declaration. Consumes no bytes, because the parser also needs the
+ * declaration.
+ */
 static size_t xml_read_head(const char *data, size_t size, bool all, void **shared, sink *s)
 {
     static const char mark[] = "\xef\xbb\xbf", begin[] = "<?xml";
@@ -456,6 +479,11 @@ static size_t xml_read_head(const char *data, size_t size, bool all, void **shar
         size > 0 ? memmem(data, size < DECLARATION_SIZE_MAX ? size : DECLARATION_SIZE_MAX, "?>", 2) : NULL;
     if (is_declaration && close == NULL && size < DECLARATION_SIZE_MAX && !all)
         return 0;
+    if (!library_load(&xml_library)) {
+        *shared = &document_is_unreadable;
+        sink_malformed(s, 1, 0, nl_error_message(), "", 0);
+        return 0;
+    }
     *shared = &document_is_readable;
     if (!is_declaration || close == NULL)
         return 0;

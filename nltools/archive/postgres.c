@@ -5,11 +5,40 @@
 #include "base/error.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "program/library.h"
 #include "program/program.h"
 
 #include <libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The functions of libpq. */
+#define POSTGRES_FUNCTIONS(FUNCTION)                                                                                   \
+    FUNCTION(PQ, cancel)                                                                                               \
+    FUNCTION(PQ, clear)                                                                                                \
+    FUNCTION(PQ, connectdb)                                                                                            \
+    FUNCTION(PQ, errorMessage)                                                                                         \
+    FUNCTION(PQ, exec)                                                                                                 \
+    FUNCTION(PQ, finish)                                                                                               \
+    FUNCTION(PQ, freeCancel)                                                                                           \
+    FUNCTION(PQ, freemem)                                                                                              \
+    FUNCTION(PQ, ftype)                                                                                                \
+    FUNCTION(PQ, getCancel)                                                                                            \
+    FUNCTION(PQ, getResult)                                                                                            \
+    FUNCTION(PQ, getisnull)                                                                                            \
+    FUNCTION(PQ, getlength)                                                                                            \
+    FUNCTION(PQ, getvalue)                                                                                             \
+    FUNCTION(PQ, nfields)                                                                                              \
+    FUNCTION(PQ, putCopyData)                                                                                          \
+    FUNCTION(PQ, putCopyEnd)                                                                                           \
+    FUNCTION(PQ, resultStatus)                                                                                         \
+    FUNCTION(PQ, sendQuery)                                                                                            \
+    FUNCTION(PQ, setNoticeProcessor)                                                                                   \
+    FUNCTION(PQ, setSingleRowMode)                                                                                     \
+    FUNCTION(PQ, status)                                                                                               \
+    FUNCTION(PQ, unescapeBytea)
+
+LIBRARY_DEFINE(pq, POSTGRES_LIBRARY, POSTGRES_FUNCTIONS);
 
 enum { COLUMNS_MAX = 16, SEND_SIZE = 256 << 10, BYTEA_OID = 17 };
 
@@ -39,7 +68,7 @@ static const char schema[] =
  * status. */
 static nl_status postgres_fail(const postgres *p, const char *doing)
 {
-    const char *message = PQerrorMessage(p->connection);
+    const char *message = pq.errorMessage(p->connection);
     if (strncmp(message, "ERROR:  ", 8) == 0)
         message += 8;
     int size = (int)strcspn(message, "\n");
@@ -51,25 +80,25 @@ static nl_status postgres_fail(const postgres *p, const char *doing)
 static nl_status postgres_run(store *base, const char *sql)
 {
     postgres *p = (postgres *)base;
-    PGresult *result = PQexec(p->connection, sql);
-    ExecStatusType got = PQresultStatus(result);
+    PGresult *result = pq.exec(p->connection, sql);
+    ExecStatusType got = pq.resultStatus(result);
     nl_status status = got == PGRES_COMMAND_OK || got == PGRES_TUPLES_OK ? NL_OK : postgres_fail(p, "write");
-    PQclear(result);
+    pq.clear(result);
     return status;
 }
 
 /* Gets the columns of the first row of a result. free_columns frees the unescaped bytes in `owned`. */
 static void get_columns(const PGresult *result, nl_string columns[COLUMNS_MAX], void *owned[COLUMNS_MAX])
 {
-    int count = PQnfields(result);
+    int count = pq.nfields(result);
     for (int i = 0; i < count && i < COLUMNS_MAX; i++) {
         owned[i] = NULL;
-        columns[i] = (nl_string){PQgetvalue(result, 0, i), (size_t)PQgetlength(result, 0, i)};
-        if (PQgetisnull(result, 0, i)) {
+        columns[i] = (nl_string){pq.getvalue(result, 0, i), (size_t)pq.getlength(result, 0, i)};
+        if (pq.getisnull(result, 0, i)) {
             columns[i] = (nl_string){NULL, 0};
-        } else if (PQftype(result, i) == BYTEA_OID) {
+        } else if (pq.ftype(result, i) == BYTEA_OID) {
             size_t size;
-            owned[i] = PQunescapeBytea((const unsigned char *)columns[i].data, &size);
+            owned[i] = pq.unescapeBytea((const unsigned char *)columns[i].data, &size);
             columns[i] = (nl_string){owned[i], size};
         }
     }
@@ -77,8 +106,8 @@ static void get_columns(const PGresult *result, nl_string columns[COLUMNS_MAX], 
 
 static void free_columns(const PGresult *result, void *owned[COLUMNS_MAX])
 {
-    for (int i = 0; i < PQnfields(result) && i < COLUMNS_MAX; i++)
-        PQfreemem(owned[i]); /* NOLINT(clang-analyzer-core.CallAndMessage): get_columns has set owned[i] */
+    for (int i = 0; i < pq.nfields(result) && i < COLUMNS_MAX; i++)
+        pq.freemem(owned[i]); /* NOLINT(clang-analyzer-core.CallAndMessage): get_columns has set owned[i] */
 }
 
 static nl_status select_rows(store *base, const char *sql, bool (*function)(void *user, const nl_string *columns),
@@ -89,19 +118,19 @@ static nl_status select_rows(store *base, const char *sql, bool (*function)(void
     void *owned[COLUMNS_MAX];
     nl_status status = NL_OK;
     bool more = true;
-    if (!PQsendQuery(p->connection, sql) || !PQsetSingleRowMode(p->connection))
+    if (!pq.sendQuery(p->connection, sql) || !pq.setSingleRowMode(p->connection))
         return postgres_fail(p, "read");
-    for (PGresult *result; (result = PQgetResult(p->connection)) != NULL; PQclear(result)) {
-        ExecStatusType got = PQresultStatus(result);
+    for (PGresult *result; (result = pq.getResult(p->connection)) != NULL; pq.clear(result)) {
+        ExecStatusType got = pq.resultStatus(result);
         if (got == PGRES_SINGLE_TUPLE && more) {
             get_columns(result, columns, owned);
             more = function(user, columns);
             free_columns(result, owned);
-            PGcancel *cancel = more ? NULL : PQgetCancel(p->connection);
+            PGcancel *cancel = more ? NULL : pq.getCancel(p->connection);
             char message[256];
             if (cancel != NULL)
-                PQcancel(cancel, message, sizeof message);
-            PQfreeCancel(cancel);
+                pq.cancel(cancel, message, sizeof message);
+            pq.freeCancel(cancel);
         } else if (got != PGRES_SINGLE_TUPLE && got != PGRES_TUPLES_OK && more) {
             status = postgres_fail(p, "read");
         }
@@ -112,7 +141,7 @@ static nl_status select_rows(store *base, const char *sql, bool (*function)(void
 static void close_store(store *base)
 {
     postgres *p = (postgres *)base;
-    PQfinish(p->connection);
+    pq.finish(p->connection);
     nl_buffer_free(&p->rows);
     free(p->name);
     free(p);
@@ -157,12 +186,14 @@ static nl_status quote_as_sql_does(postgres *p)
 
 static store *open_store(const char *where, store_purpose purpose)
 {
+    if (!library_load(&pq_library))
+        return NULL;
     postgres *p = nl_memory_check(calloc(1, sizeof *p));
     p->base.kind = &postgres_store;
     p->name = postgres_name_of(where);
-    p->connection = PQconnectdb(where);
-    if (PQstatus(p->connection) == CONNECTION_OK) {
-        PQsetNoticeProcessor(p->connection, postgres_ignore_notice, NULL);
+    p->connection = pq.connectdb(where);
+    if (pq.status(p->connection) == CONNECTION_OK) {
+        pq.setNoticeProcessor(p->connection, postgres_ignore_notice, NULL);
         if (quote_as_sql_does(p) == NL_OK && (purpose == STORE_READ || be_the_only_one(p) == NL_OK))
             return &p->base;
     } else {
@@ -183,7 +214,7 @@ static nl_status postgres_begin(store *base)
 
 static nl_status send_rows(postgres *p)
 {
-    if (p->rows.size > 0 && PQputCopyData(p->connection, p->rows.data, (int)p->rows.size) != 1)
+    if (p->rows.size > 0 && pq.putCopyData(p->connection, p->rows.data, (int)p->rows.size) != 1)
         return postgres_fail(p, "write");
     p->rows.size = 0;
     return NL_OK;
@@ -250,10 +281,10 @@ static void put_bytes(nl_buffer *out, nl_string bytes)
 static nl_status begin_copy(postgres *p)
 {
     PGresult *result =
-        PQexec(p->connection, "COPY entry (time_ns, host, prog, level, event, source, fields, packed) FROM "
-                              "STDIN (ENCODING 'UTF8')");
-    p->copying = PQresultStatus(result) == PGRES_COPY_IN;
-    PQclear(result);
+        pq.exec(p->connection, "COPY entry (time_ns, host, prog, level, event, source, fields, packed) FROM "
+                               "STDIN (ENCODING 'UTF8')");
+    p->copying = pq.resultStatus(result) == PGRES_COPY_IN;
+    pq.clear(result);
     return p->copying ? NL_OK : postgres_fail(p, "write");
 }
 
@@ -281,10 +312,10 @@ static nl_status end_put(store *base)
     p->copying = false;
     nl_status status = send_rows(p);
     p->rows.size = 0;
-    if (PQputCopyEnd(p->connection, status == NL_OK ? NULL : "given up") != 1 && status == NL_OK)
+    if (pq.putCopyEnd(p->connection, status == NL_OK ? NULL : "given up") != 1 && status == NL_OK)
         status = postgres_fail(p, "write");
-    for (PGresult *result; (result = PQgetResult(p->connection)) != NULL; PQclear(result))
-        if (PQresultStatus(result) != PGRES_COMMAND_OK && status == NL_OK)
+    for (PGresult *result; (result = pq.getResult(p->connection)) != NULL; pq.clear(result))
+        if (pq.resultStatus(result) != PGRES_COMMAND_OK && status == NL_OK)
             status = postgres_fail(p, "write");
     return status;
 }
@@ -306,12 +337,12 @@ static void undo(store *base)
     nl_error_save(&error);
     p->rows.size = 0;
     if (p->copying)
-        PQputCopyEnd(p->connection, "given up");
-    for (PGresult *result; p->copying && (result = PQgetResult(p->connection)) != NULL;)
-        PQclear(result);
+        pq.putCopyEnd(p->connection, "given up");
+    for (PGresult *result; p->copying && (result = pq.getResult(p->connection)) != NULL;)
+        pq.clear(result);
     p->copying = false;
     if (p->inside)
-        PQclear(PQexec(p->connection, "ROLLBACK"));
+        pq.clear(pq.exec(p->connection, "ROLLBACK"));
     p->inside = false;
     nl_error_restore(&error);
 }

@@ -678,5 +678,39 @@ class Ctf(ImportCase):
                     self.assertIn(f"{field} = {quoted}", line)
 
 
+class LoadedLibraries(support.Case):
+    """libxml2 and libbabeltrace2 are loaded when a program first needs them."""
+
+    def run_without(self, prefix, *command):
+        """Runs a program with an empty file in place of the library. Returns its result and the library's name."""
+        library = re.search(rf'#define {prefix}_LIBRARY "(.*)"', (support.BUILD / "config.h").read_text())[1]
+        folder = self.scratch / "libraries"
+        folder.mkdir(exist_ok=True)
+        (folder / library).touch()
+        return self.run_program(*command, env={**os.environ, "LD_LIBRARY_PATH": str(folder)}), library
+
+    def test_other_formats_need_none(self):
+        log = self.scratch / "a.log"
+        log.write_text("DATE=20260101000000.000000 HOST=h PROG=p LVL=Usage NL.EVNT=E N=1\n")
+        for prefix in "XML", "BABELTRACE":
+            for program in "nlsort/nlsort", "nltools/nlconv", "nltools/nlwrite", "nltools/nlarchive":
+                result, _ = self.run_without(prefix, support.program(program), "--version")
+                self.assertEqual((result.returncode, result.stderr), (0, ""), program)
+            result, _ = self.run_without(prefix, support.program("nlsort/nlsort"), "--format", "ulm", log)
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (0, log.read_text(), ""))
+
+    def test_missing_libraries_are_named(self):
+        document = self.scratch / "a.xml"
+        document.write_text("<?xml version=\"1.0\"?><log></log>\n")
+        folder = self.scratch / "trace"
+        folder.mkdir()
+        (folder / "metadata").write_text(CTF_METADATA)
+        for prefix, path in ("XML", document), ("BABELTRACE", folder):
+            result, library = self.run_without(prefix, support.program("nltools/nlconv"), "--format", "json", path)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertEqual(result.stdout, "")
+            self.assertRegex(result.stderr, f"cannot load the library: .*{library}")
+
+
 if __name__ == "__main__":
     support.main()
