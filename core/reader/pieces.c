@@ -59,7 +59,9 @@ void nl_pieces_open(nl_pieces *p, const nl_source *source, int64_t from_ns, int6
     p->to_ns = to_ns;
     if (path == NULL)
         return;
-    nl_time_index_read(path, nl_source_file(source), &p->index);
+    if (nl_time_index_read(path, nl_source_file(source), &p->index) == NL_TIME_INDEX_READ &&
+        nl_time_index_is_outdated(&p->index, path, nl_source_file(source)))
+        nl_time_index_free(&p->index);
     if (filter != NULL && p->index.count > 0)
         p->search = nl_value_search_open(path, filter);
     if (p->search != NULL)

@@ -168,3 +168,19 @@ void nl_time_piece_add(nl_time_piece *piece, const nl_time_piece *what)
     bool known = piece->records != UINT64_MAX && what->records != UINT64_MAX;
     piece->records = known ? piece->records + what->records : UINT64_MAX;
 }
+
+static bool is_later(struct timespec a, struct timespec b)
+{
+    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+bool nl_time_index_is_outdated(const nl_time_index *index, const char *path, int fd)
+{
+    struct stat file, other;
+    char *name = nl_time_index_name(path);
+    bool outdated = name != NULL && fstat(fd, &file) == 0 && stat(name, &other) == 0 &&
+                    (uint64_t)file.st_size == nl_time_index_start(index, index->count) &&
+                    is_later(file.st_mtim, other.st_mtim);
+    free(name);
+    return outdated;
+}

@@ -75,6 +75,12 @@ typedef enum nl_time_index_outcome {
 nl_time_index_outcome nl_time_index_read(const char *path, int fd, nl_time_index *index);
 void nl_time_index_free(nl_time_index *index);
 
+/*
+ * Returns whether the file at path, which is open as fd, was changed after its index was completed. The index may then
+ * be wrong. Returns false if the file is longer than the index, because netlogd may still be writing to the file.
+ */
+bool nl_time_index_is_outdated(const nl_time_index *index, const char *path, int fd);
+
 /* Returns the offset at which piece i begins; `i` may be equal to count. */
 static inline uint64_t nl_time_index_start(const nl_time_index *index, size_t i)
 {

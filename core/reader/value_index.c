@@ -22,8 +22,7 @@ enum {
     DIRECTORY_ENTRY = 8,
     BUCKET = 128, /* minimum average number of entries of a bucket if there are several buckets */
     REMAINDER_MAX = 16,
-    REMAINDER_FAIR = 9, /* with it, a search reads about 1/300 of the pieces in vain */
-    REMAINDER_MIN = 2,
+    REMAINDER_MIN = 1,
     BUCKET_BITS_MAX = 16,
     RICE_MAX = 31,
     WINDOW = 56,         /* bits that can be read at once from any position */
@@ -247,13 +246,12 @@ static uint64_t estimate_size(const encoding *e, size_t entry_count)
     return ((uint64_t)entry_count * (e->rice_bits * 8 + 13) >> 6) + (DIRECTORY_ENTRY << e->bucket_bits);
 }
 
-/* Encodes with the largest remainder, from e->remainder_bits down to `minimum`, with which the size is at most `share`.
- */
+/* Encodes with the largest remainder with which the size is at most `share`. */
 static bool put_within(const nl_time_index *index, size_t first, size_t count, const nl_value_fields *fields,
-                       encoding *e, size_t entry_count, uint64_t share, unsigned minimum, nl_buffer *out)
+                       encoding *e, size_t entry_count, uint64_t share, nl_buffer *out)
 {
     const size_t begin = out->size;
-    for (; e->remainder_bits >= minimum; e->remainder_bits--) {
+    for (e->remainder_bits = REMAINDER_MAX; e->remainder_bits >= REMAINDER_MIN; e->remainder_bits--) {
         choose_rice_bits(e, entry_count);
         /* The entries may have duplicates, but hardly twice as many as different entries. */
         if (estimate_size(e, entry_count) > 2 * share)
@@ -269,24 +267,18 @@ static bool put_within(const nl_time_index *index, size_t first, size_t count, c
 }
 
 bool nl_value_index_encode(const nl_time_index *index, size_t first, size_t count, const nl_value_fields *fields,
-                           const uint64_t *entries, size_t entry_count, bool packed, nl_buffer *out)
+                           const uint64_t *entries, size_t entry_count, nl_buffer *out)
 {
     if (count == 0 || count > NL_VALUE_PIECES_MAX || entry_count > NL_VALUE_ENTRIES_MAX)
         return false;
     const uint64_t size = index->pieces[first + count - 1].end - nl_time_index_start(index, first);
-    encoding e = {.bucket_bits = bits_for(entry_count / BUCKET), .remainder_bits = REMAINDER_MAX};
+    encoding e = {.bucket_bits = bits_for(entry_count / BUCKET)};
     e.bucket_bits = e.bucket_bits > 0 ? e.bucket_bits - 1 : 0;
     e.bucket_bits = e.bucket_bits < BUCKET_BITS_MAX ? e.bucket_bits : BUCKET_BITS_MAX;
     e.piece_bits = bits_for(count);
     uint64_t *sorted = sort_by_bucket(&e, entries, entry_count);
     e.sorted = sorted;
-    bool done = sorted != NULL && put_within(index, first, count, fields, &e, entry_count, size / NL_VALUE_SHARE,
-                                             packed ? REMAINDER_FAIR : REMAINDER_MIN, out);
-    if (sorted != NULL && !done && packed) {
-        e.remainder_bits = REMAINDER_FAIR;
-        done =
-            put_within(index, first, count, fields, &e, entry_count, size / NL_VALUE_PACKED_SHARE, REMAINDER_MIN, out);
-    }
+    bool done = sorted != NULL && put_within(index, first, count, fields, &e, entry_count, size / NL_VALUE_SHARE, out);
     free(sorted);
     free(e.ends);
     return done;

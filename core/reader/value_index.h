@@ -40,8 +40,7 @@
 enum {
     NL_VALUE_PIECES_MAX = 4096,     /* pieces of a segment */
     NL_VALUE_ENTRIES_MAX = 1 << 20, /* entries of a segment */
-    NL_VALUE_SHARE = 64,            /* a segment has at most this part of the bytes of its pieces, or: */
-    NL_VALUE_PACKED_SHARE = 16,     /* part for blocks and compressed pieces, whose records are small */
+    NL_VALUE_SHARE = 50,            /* a segment has at most 1/50 of the bytes of its pieces */
     NL_VALUE_SEGMENT_MAX = 8 << 20, /* bytes; readers ignore larger segments */
 };
 
@@ -56,11 +55,11 @@ char *nl_value_index_name(const char *path);
 
 /*
  * Appends a segment for `count` pieces to `out`. `pieces` are the pieces of the time index; `first` is the number of
- * the segment's first piece. `packed` states that they have blocks or are compressed. Returns false, and appends
- * nothing, if the segment would exceed its share or memory runs out; the pieces then stay without an index.
+ * the segment's first piece. Returns false, and appends nothing, if the segment would exceed its share or memory runs
+ * out; the pieces then stay without an index.
  */
 bool nl_value_index_encode(const nl_time_index *index, size_t first, size_t count, const nl_value_fields *fields,
-                           const uint64_t *entries, size_t entry_count, bool packed, nl_buffer *out);
+                           const uint64_t *entries, size_t entry_count, nl_buffer *out);
 
 /* A segment of an index that is open as fd. */
 typedef struct nl_value_segment {

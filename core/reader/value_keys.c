@@ -2,6 +2,7 @@
 
 #include "reader/value_keys.h"
 
+#include "base/buffer.h"
 #include "base/hash_bytes.h"
 #include "base/memory.h"
 #include "filter/filter_internal.h"
@@ -91,13 +92,21 @@ uint64_t nl_value_key_of_operand(uint64_t seed, const nl_filter *filter, size_t 
 
 /* ---- collecting ---- */
 
+/* Returns whether a name is a standard field, or text formats write it in another form. */
+static bool is_special_name(nl_string name)
+{
+    while (name.size > 2 && name.data[0] == '_' && name.data[1] == '.')
+        name = (nl_string){name.data + 2, name.size - 2};
+    return nl_member_of_name(name) != NL_MEMBER_NONE;
+}
+
 bool nl_value_fields_add(nl_value_fields *fields, const char *name, size_t size)
 {
     for (size_t i = 0; i < fields->count; i++)
         if (strlen(fields->names[i]) == size && memcmp(fields->names[i], name, size) == 0)
             return true;
     if (size == 0 || size > NL_VALUE_NAME_MAX || fields->count == NL_VALUE_FIELDS_MAX ||
-        nl_member_of_name((nl_string){name, size}) != NL_MEMBER_NONE)
+        is_special_name((nl_string){name, size}))
         return false;
     memcpy(fields->names[fields->count], name, size);
     fields->names[fields->count++][size] = '\0';
@@ -126,8 +135,12 @@ static void put_key(nl_value_keys *k, uint64_t key)
     if (key == k->latest)
         return;
     k->latest = key;
-    if (!nl_buffer_append(&k->keys, (const char *)&key, sizeof key))
+    if (k->keys.capacity - k->keys.size < sizeof key && !nl_buffer_reserve(&k->keys, sizeof key)) {
         k->unknown = true;
+        return;
+    }
+    memcpy(k->keys.data + k->keys.size, &key, sizeof key);
+    k->keys.size += sizeof key;
 }
 
 static void value_keys_add_field(void *user, size_t name, const nl_field *field)
@@ -256,27 +269,12 @@ static void value_keys_try(const lines_scan *s, size_t name, const char *at)
         value_keys_add_text(s, name, at + text.size + 1);
 }
 
-/*
- * Compares the first byte of the name, and the '=' after it, in 16 places at once; see Mula, "SIMD-friendly algorithms
- * for substring searching" (2018).
- */
 static void value_keys_find(const lines_scan *s, size_t name)
 {
-    const size_t size = s->k->names[name].size;
-    const char first = s->k->names[name].data[0], *at = s->text;
-#ifdef __SSE2__
-    const __m128i letter = _mm_set1_epi8(first), equals = _mm_set1_epi8('=');
-    for (; (size_t)(s->end - at) >= size + 16; at += 16) {
-        __m128i begins = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)at), letter);
-        __m128i ends = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)(at + size)), equals);
-        unsigned found = (unsigned)_mm_movemask_epi8(_mm_and_si128(begins, ends));
-        for (; found != 0; found &= found - 1)
-            value_keys_try(s, name, at + __builtin_ctz(found));
-    }
-#endif
-    for (; (size_t)(s->end - at) > size; at++)
-        if (*at == first)
-            value_keys_try(s, name, at);
+    const nl_string text = s->k->names[name];
+    const char *at = s->text;
+    for (; (at = nl_find_pair(at, s->end, text.size, text.data[0], '=')) < s->end; at++)
+        value_keys_try(s, name, at);
 }
 
 void nl_value_keys_add_lines(nl_value_keys *k, nl_format format, const char *text, size_t size)

@@ -22,8 +22,8 @@ typedef struct nl_value_fields {
 } nl_value_fields;
 
 /*
- * Adds a name, unless it is already there, there are too many names, it is too long, or it names a standard field.
- * Returns whether the name is there afterwards.
+ * Adds a name, unless it is already there, there are too many names, it is too long, or it is the name of a
+ * standard field, possibly after "_.". Returns whether the name is there afterwards.
  */
 bool nl_value_fields_add(nl_value_fields *fields, const char *name, size_t size);
 

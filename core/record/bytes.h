@@ -80,6 +80,29 @@ static inline const char *nl_find_any(const char *at, const char *end, const cha
     return at;
 }
 
+/*
+ * Returns the first position of the byte `first` in [at, end) that the byte `last` follows `distance` bytes later,
+ * before `end`. Returns `end` if there is no such position. Finds a text by two of its bytes; see Mula, "SIMD-friendly
+ * algorithms for substring searching" (2018).
+ */
+static inline const char *nl_find_pair(const char *at, const char *end, size_t distance, char first, char last)
+{
+#ifdef __SSE2__
+    const __m128i firsts = _mm_set1_epi8(first), lasts = _mm_set1_epi8(last);
+    for (; (size_t)(end - at) >= distance + 16; at += 16) {
+        const __m128i begins = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)at), firsts);
+        const __m128i ends = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)(at + distance)), lasts);
+        const int found = _mm_movemask_epi8(_mm_and_si128(begins, ends));
+        if (found != 0)
+            return at + __builtin_ctz((unsigned)found);
+    }
+#endif
+    for (; (size_t)(end - at) > distance; at++)
+        if (*at == first && at[distance] == last)
+            return at;
+    return end;
+}
+
 #ifdef __SSE2__
 /* Returns 0xff for each byte that is valid in a name, and 0 for each other byte. */
 static inline __m128i nl_name_bytes(__m128i bytes)

@@ -39,7 +39,8 @@ void file_index_complete(const char *path, const value_choice *choice);
 
 /*
  * Compares the time index of a file with the file, verifies the checksums of its value index, and prints the
- * differences. FILE_INDEX_BEHIND means that the time index does not cover the whole file, which is not an error.
+ * differences. FILE_INDEX_BEHIND means that the time index does not cover the whole file, or that the file was changed
+ * later, which is not an error.
  */
 typedef enum file_index_state {
     FILE_INDEX_NONE,
@@ -50,8 +51,9 @@ typedef enum file_index_state {
 file_index_state file_index_verify(const char *path);
 
 /*
- * Makes the indexes of a file to which no process writes. Writes them under other names and then renames them. The
- * value index is made if the file has one, with the fields of index=auto. Returns false after reporting an error.
+ * Makes the indexes of a file to which no process writes. Writes them under other names and then renames them. Makes
+ * the value index if the file has one, with the same fields, or with those of index=auto if the fields cannot be read.
+ * Returns false after reporting an error.
  */
 bool file_index_rebuild(const char *path);
 

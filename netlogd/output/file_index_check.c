@@ -74,7 +74,7 @@ static file_index_state check_pieces(const char *path, const nl_time_index *inde
         return FILE_INDEX_DAMAGED;
     }
     bool all = fstat(fd, &status) == 0 && nl_time_index_start(index, index->count) == (uint64_t)status.st_size;
-    if (!all) /* the value index may describe later pieces */
+    if (!all || nl_time_index_is_outdated(index, path, fd)) /* the value index may describe later pieces */
         return FILE_INDEX_BEHIND;
     return check_values(path, index) ? FILE_INDEX_SOUND : FILE_INDEX_DAMAGED;
 }

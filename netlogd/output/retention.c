@@ -78,7 +78,8 @@ static nl_status remove_side(const old_file *file, const char *suffix)
 
 /*
  * Deletes the file itself after its side files, so that these are found again after a kill. Until then, the thread that
- * makes indexes of values may create one again; later, the thread deletes its index itself (value_file_close).
+ * makes indexes of values may create one again; later, the thread deletes its index itself (value_file_close). After a
+ * kill between the last two steps, delete_left_index deletes the index.
  */
 static nl_status remove_files(const old_file *file)
 {
@@ -99,6 +100,16 @@ static nl_status delete_file(const old_file *file)
     if (fd >= 0)
         close(fd);
     return status;
+}
+
+/* Deletes the index of values of a file that a killed netlogd has deleted. `oldest` is the number of the oldest file.
+ */
+static void delete_left_index(const output_options *options, uint64_t oldest)
+{
+    old_file file = {.name = oldest > 1 ? output_file_name(options, oldest - 1) : NULL};
+    if (file.name != NULL && remove_side(&file, NL_VALUE_INDEX_SUFFIX) != NL_OK)
+        program_error("%s", nl_error_message());
+    free(file.name);
 }
 
 static void report_kept(retention *r, const old_file *file, const char *reason, nl_log *log)
@@ -143,6 +154,8 @@ void retention_check(retention *r, const output_options *options, const output_f
     int64_t now_ns = nl_monotonic_ns();
     if (!retention_is_due(r, options, newest, now_ns) || output_file_list(options, 0, &numbers, &count) != NL_OK)
         return;
+    if (r->number == 0 && count > 0)
+        delete_left_index(options, numbers[0]);
     old_file *files = nl_memory_check(calloc(count + 1, sizeof *files));
     for (size_t i = 0; i < count && numbers[i] < newest->number; i++)
         if (describe_file(options, numbers[i], &files[old_count])) {

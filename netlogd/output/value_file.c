@@ -45,7 +45,6 @@ struct value_file {
     /* The segment that is being made: */
     nl_value_keys keys; /* keys of the latest piece */
     nl_buffer entries;  /* uint64_t */
-    bool packed;        /* the segment has blocks or compressed pieces */
     uint64_t seen[SEEN];
 
     nl_buffer data, text, encoded;
@@ -170,15 +169,12 @@ static bool add_quickly(value_file *v, uint64_t begin)
 {
     const nl_buffer *data = &v->data;
     if (nl_zstd_begins(data->data, data->size)) {
-        v->packed = true;
         if (!unpack(v))
             return false;
         data = &v->text;
     }
-    if (is_block(data)) {
-        v->packed = true;
+    if (is_block(data))
         return add_blocks(v, data);
-    }
     const nl_format format = v->source->format;
     if (begin < v->source->own || (format != NL_FORMAT_ULM && format != NL_FORMAT_BP))
         return false;
@@ -209,6 +205,7 @@ static size_t entry_count(const value_file *v)
     return v->entries.size / sizeof(uint64_t);
 }
 
+/* Adds an entry, unless it was added shortly before. The buffer has enough space. */
 static void put_entry(value_file *v, uint64_t key, size_t piece)
 {
     const uint64_t entry = nl_value_entry(key, piece);
@@ -216,7 +213,8 @@ static void put_entry(value_file *v, uint64_t key, size_t piece)
     if (*seen == entry)
         return;
     *seen = entry;
-    nl_buffer_append(&v->entries, (const char *)&entry, sizeof entry);
+    memcpy(v->entries.data + v->entries.size, &entry, sizeof entry);
+    v->entries.size += sizeof entry;
 }
 
 /* Adds the entries of piece i. Returns false, and adds nothing, if they are unknown or too many. */
@@ -227,6 +225,7 @@ static bool add_piece(value_file *v, size_t i)
         return false;
     const uint64_t *key = (const uint64_t *)(const void *)v->keys.keys.data;
     const size_t count = nl_value_keys_count(&v->keys), before = v->entries.size;
+    nl_buffer_reserve(&v->entries, count * sizeof(uint64_t));
     for (size_t k = 0; k < count; k++)
         put_entry(v, key[k], i - v->first);
     if (entry_count(v) <= NL_VALUE_ENTRIES_MAX)
@@ -240,7 +239,6 @@ static size_t add_pieces(value_file *v)
 {
     size_t i = v->first;
     v->entries.size = 0;
-    v->packed = false;
     memset(v->seen, 0, sizeof v->seen);
     for (; i < v->index.count && !is_stopped(v); i++) {
         const uint64_t size = nl_time_index_start(&v->index, i) - nl_time_index_start(&v->index, v->first);
@@ -302,7 +300,7 @@ bool value_file_extend(value_file *v, bool all)
     v->encoded.size = 0;
     if (next > v->first &&
         nl_value_index_encode(&v->index, v->first, next - v->first, &fields,
-                              (const uint64_t *)(const void *)v->entries.data, entry_count(v), v->packed, &v->encoded))
+                              (const uint64_t *)(const void *)v->entries.data, entry_count(v), &v->encoded))
         write_segment(v);
     v->first = next > v->first ? next : next + 1; /* the keys of piece `next` are unknown */
     return !v->failed;

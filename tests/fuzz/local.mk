@@ -5,7 +5,7 @@ fuzz_ldadd = $(common_libs)
 fuzz_import_ldadd = $(fuzz_ldadd)
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/logfmt.dict %D%/binary.dict %D%/format_arguments.dict \
-	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict %D%/otlp_session.dict %D%/otlp_grpc_session.dict \
+	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/value_index.dict %D%/request.dict %D%/otlp_session.dict %D%/otlp_grpc_session.dict \
 	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/import_audit.dict %D%/import_pairs.dict %D%/import_syslog.dict %D%/syslog_stream.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict %D%/trace_protocols.dict
 
 fuzz_replays += %D%/url.replay
@@ -72,6 +72,11 @@ fuzz_replays += %D%/filter.replay
 tests_fuzz_filter_replay_SOURCES = %D%/filter.c %D%/replay.c %D%/fuzz.h
 tests_fuzz_filter_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"filter"'
 tests_fuzz_filter_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/value_index.replay
+tests_fuzz_value_index_replay_SOURCES = %D%/value_index.c %D%/replay.c %D%/fuzz.h
+tests_fuzz_value_index_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"value_index"'
+tests_fuzz_value_index_replay_LDADD = $(fuzz_ldadd)
 
 fuzz_replays += %D%/trace_context.replay
 tests_fuzz_trace_context_replay_SOURCES = %D%/trace_context.c %D%/replay.c %D%/fuzz.h

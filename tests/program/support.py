@@ -71,6 +71,13 @@ def free_port():
         return port
 
 
+def damage(path, content):
+    """Replaces the content of a file as a faulty disk does: the time of the last change stays."""
+    status = os.stat(path)
+    pathlib.Path(path).write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
 def wait_until(condition, seconds=60.0, what="condition"):
     """Calls condition until its result is true, and returns the result. Fails the test after that many seconds."""
     end = time.monotonic() + seconds

@@ -38,14 +38,16 @@ int unlink(const char *path)
 }
 """
 # The thread that makes indexes creates the index of the first file after retention has deleted the index, and before
-# retention deletes the file.
+# retention deletes the file. With KILL, netlogd is killed when the file is deleted.
 LATE_INDEX = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 static atomic_int deleted;
@@ -74,6 +76,8 @@ int unlink(const char *path)
     if (ends(path, "a-000001.log"))
         sleep(1); /* so that the thread closes the index */
     int result = ((int (*)(const char *))dlsym(RTLD_NEXT, "unlink"))(path);
+    if (ends(path, "a-000001.log") && getenv("KILL") != NULL)
+        kill(getpid(), SIGKILL);
     if (ends(path, "a-000001.log.values"))
         deleted = 1;
     return result;
@@ -215,20 +219,41 @@ class Retention(collector.Case):
         said = self.fails("--listen", "x-netlog://127.0.0.1:0", "--output", f"x-netlog://h?spool={self.folder}&keep=7d", status=2)
         self.assertIn("keep", said)
 
-    def test_index_of_values_that_is_made_during_the_deletion(self):
+    def serve_late_index(self, **environment):
         late = self.scratch / "late.so"
         (self.scratch / "late.c").write_text(LATE_INDEX)
         result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", late, self.scratch / "late.c", "-ldl")
         self.assertEqual(result.returncode, 0, result.stderr)
-        environment = dict(os.environ, LD_PRELOAD=str(late), ASAN_OPTIONS="verify_asan_link_order=0")
-        process = self.serve("rotate_size=700k&keep_size=2m&index=N", "--recover", "0", env=environment)
+        environment = dict(os.environ, LD_PRELOAD=str(late), ASAN_OPTIONS="verify_asan_link_order=0", **environment)
+        return self.serve("rotate_size=700k&keep_size=2m&index=N", "--recover", "0", env=environment)
+
+    def indexes_without_file(self):
+        names = {p.name for p in self.folder.iterdir()}
+        return [n for n in names if n.endswith(".values") and n.removesuffix(".values") not in names]
+
+    def test_index_of_values_that_is_made_during_the_deletion(self):
+        process = self.serve_late_index()
         for n in range(0, 30000, 1000):
             self.send(lines(n, n + 1000))
         support.wait_until(lambda: self.events("FileDeleted"), what="deletion")
         self.stop(process)
-        names = {p.name for p in self.folder.iterdir()}
-        self.assertEqual([n for n in names if n.endswith(".values") and n.removesuffix(".values") not in names], [])
-        self.assertTrue(any(n.endswith(".values") for n in names), "netlogd makes indexes of values")
+        self.assertEqual(self.indexes_without_file(), [])
+        self.assertTrue(list(self.folder.glob("*.values")), "netlogd makes indexes of values")
+
+    def test_killed_after_it_deletes_a_file_with_a_new_index(self):
+        """The next netlogd deletes the index of a file that the killed netlogd has deleted."""
+        process = self.serve_late_index(KILL="1")
+        try:
+            for n in range(0, 30000, 1000):
+                self.send(lines(n, n + 1000))
+        except OSError:
+            pass  # netlogd was killed
+        process.wait(timeout=60)
+        self.assertEqual(self.indexes_without_file(), ["a-000001.log.values"])
+        process = self.serve("rotate_size=700k&keep_size=2m&index=N", "--recover", "0")
+        support.wait_until(lambda: not self.indexes_without_file(), what="the index is deleted")
+        self.assertTrue((self.folder / "a-000002.log.values").exists() or not (self.folder / "a-000002.log").exists())
+        self.stop(process)
 
     def test_killed_while_it_deletes(self):
         """After a kill between any two steps, the archive is valid and the next netlogd deletes the rest."""

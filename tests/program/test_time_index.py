@@ -155,7 +155,7 @@ class TimeIndex(collector.Case):
         data = bytearray(path.read_bytes())
         for begin, end, *_ in entries(path)[1:3]:
             data[begin:begin + 1000] = b"#" * 1000
-        path.write_bytes(data)
+        support.damage(path, data)
         for begin, end in ((START + 1000, None), (None, START + 40)):
             self.ask(path, begin, end)
         pathlib.Path(f"{path}.index").unlink()
@@ -167,7 +167,7 @@ class TimeIndex(collector.Case):
         path = self.make("a.log")[0]
         text = path.read_bytes().splitlines(True)
         text[-5] = b"#" * (len(text[-5]) - 1) + b"\n"
-        path.write_bytes(b"".join(text))
+        support.damage(path, b"".join(text))
         result = self.nlstat(path, START + 1180, None)
         self.assertIn(f"{path}:{len(text) - 4}: ", result.stderr)
 

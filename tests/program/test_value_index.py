@@ -141,7 +141,7 @@ class ValueIndex(collector.Case):
         self.assertGreater(len(ends), 8)
         for end in ends[2:8]:
             data[end + 1000:end + 2000] = b"#" * 1000
-        path.write_bytes(data)
+        support.damage(path, data)
         last = COUNT - 1
         numbers = [k for k in range(COUNT - 100, COUNT) if trace(k) == trace(last)]
         for program in ("nltools/nlstat", "nltools/nldiag"):
@@ -159,7 +159,7 @@ class ValueIndex(collector.Case):
         path = self.make("a.log", b"".join(lines(0, COUNT)))[0]
         data, last = path.read_bytes(), COUNT - 1
         at = data.rindex(b"DATE=", 0, data.rindex(f"TRACE.ID={trace(last)}".encode()) - 20000)
-        path.write_bytes(data[:at] + b"#" + data[at + 1:])
+        support.damage(path, data[:at] + b"#" + data[at + 1:])
         number = data[:at].count(b"\n") + 1
         for options in (("nlsort/nlsort",), ("nltools/nlconv", "--format", "ulm"), ("nltools/nlconv", "--format", "ulm", "--threads", "1")):
             result = self.run_program(support.program(options[0]), *options[1:], "--where", f"TRACE.ID == {trace(last)}", path)
@@ -189,12 +189,18 @@ class ValueIndex(collector.Case):
         self.stop(process)
 
     def test_many_different_values(self):
-        """Blocks and compressed files in which each record has another value have an index, too. It excludes most parts of the file."""
+        """
+        Files in which each record has another value have an index of at most 2 %, too. It excludes most parts of a file that is not compressed.
+        In a compressed file, 2 % are less than 2 bits for each value, which exclude some parts.
+        """
         text = [b"DATE=20260101000000.%06d HOST=h PROG=p LVL=Usage NL.EVNT=E N=%d TRACE.ID=%016x\n"
                 % (i, i, i * 0x9e3779b97f4a7c15 & (1 << 64) - 1) for i in range(300000)]
-        for path in (self.make("b.nlb?zstd=1&index=TRACE.ID", self.blocks_of(text, 60000))[0], self.make("z.log.zst?zstd=1&index=TRACE.ID", b"".join(text))[-1]):
+        for name, data, most in (("b.nlb?zstd=0", self.blocks_of(text, 60000), True), ("c.nlb?zstd=1", self.blocks_of(text, 60000), False),
+                                 ("z.log.zst?zstd=1", b"".join(text), False)):
+            self.make(f"{name}&index=TRACE.ID", data)
+            path = self.folder / name.partition("?")[0]
             values = pathlib.Path(f"{path}.values")
-            self.assertLessEqual(values.stat().st_size, path.stat().st_size / 16)
+            self.assertLessEqual(values.stat().st_size, path.stat().st_size / 50)
             self.assertEqual(sum(count for *_, count in segments(path)), (pathlib.Path(f"{path}.index").stat().st_size - 16) // 40)
             i = 123456
             self.assertEqual(self.find(f"TRACE.ID == {i * 0x9e3779b97f4a7c15 & (1 << 64) - 1:016x}", path)[0], [i])
@@ -202,9 +208,9 @@ class ValueIndex(collector.Case):
             ends = [struct.unpack_from("<Q", pathlib.Path(f"{path}.index").read_bytes(), at)[0] for at in range(16, path.with_name(path.name + ".index").stat().st_size, 40)]
             for end in ends[:-1]: # damage all pieces: most of them are not read
                 data[end + 5000:end + 6000] = bytes(1000)
-            path.write_bytes(data)
+            support.damage(path, data)
             result = self.run_program(support.program("nlsort/nlsort"), "--where", "TRACE.ID == absent", path)
-            self.assertLess(result.stderr.count(path.name), len(ends) / 2, result.stderr)
+            self.assertLess(result.stderr.count(path.name), len(ends) / 2 if most else len(ends) - 1, result.stderr)
 
     def test_inferred_and_chosen_fields(self):
         """An ID field is inferred; index= chooses other fields, or none."""
@@ -310,6 +316,21 @@ class ValueIndex(collector.Case):
             plain.write_bytes(content)
             for i in (5, 900, 2999, COUNT - 1):
                 self.assertEqual(*(self.find(f"TRACE.ID == {trace(i)}", p)[0] for p in (path, plain)), (what, i))
+
+    def test_edited_files(self):
+        """The indexes do not hide a value or a time that an editor has put into a finished file, although all sizes are unchanged."""
+        for path in self.every():
+            if path.suffix != ".log":
+                continue
+            data = path.read_bytes()
+            self.assertGreater(data.count(trace(9000).encode()), 0)
+            path.write_bytes(data.replace(trace(9000).encode(), b"7" * 32))
+            self.expect(f"TRACE.ID == {'7' * 32}", [k for k in range(COUNT) if trace(k) == trace(9000)], path)
+            path.write_bytes(data.replace(b"DATE=20260101000010.5", b"DATE=20270101000010.5"))
+            result = self.run_program(support.program("nlsort/nlsort"), "--since", "2026-06-01T00:00:00Z", path)
+            self.assertEqual(result.stdout.count("DATE=2027"), 100)
+            self.run_program(self.netlogd, "--repair", path)
+            self.assertEqual(self.find(f"TRACE.ID == {trace(20000)}", path)[0], [k for k in range(COUNT) if trace(k) == trace(20000)])
 
     def write_random_log(self, rng):
         """Writes a log of random format. Its fields have values that expressions may take for text or for numbers."""
