@@ -2,6 +2,8 @@
 
 #include "view/playback.h"
 
+enum { SLIDER_WIDTH = 180 /* pixels; the buttons, the slider and the status must fit in a narrow window */ };
+
 static const double speed_min = 1.0 / 1024, speed_max = 4096;
 
 struct playback {
@@ -244,7 +246,7 @@ playback *playback_new(model *m, canvas *c, playback_callbacks callbacks)
     g_signal_connect(p->live_button, "toggled", G_CALLBACK(on_live_toggled), p);
     p->slider = gtk_scale_new_with_range(GTK_ORIENTATION_HORIZONTAL, 0, 1, 0.01);
     gtk_scale_set_draw_value(GTK_SCALE(p->slider), FALSE);
-    gtk_widget_set_size_request(p->slider, 260, -1);
+    gtk_widget_set_size_request(p->slider, SLIDER_WIDTH, -1);
     gtk_widget_set_tooltip_text(p->slider, "Position in the log");
     atk_object_set_name(gtk_widget_get_accessible(p->slider), "Position in the log");
     g_signal_connect(p->slider, "value-changed", G_CALLBACK(on_slider), p);

@@ -561,7 +561,8 @@ static GtkWidget *make_head(request_pane *p)
     p->entry = gtk_search_entry_new();
     gtk_entry_set_placeholder_text(GTK_ENTRY(p->entry),
                                    "ID, span, \342\200\234failed\342\200\235 or \342\200\234incomplete\342\200\235");
-    gtk_entry_set_width_chars(GTK_ENTRY(p->entry), 30);
+    gtk_entry_set_width_chars(GTK_ENTRY(p->entry), 12);
+    gtk_entry_set_max_width_chars(GTK_ENTRY(p->entry), 30);
     atk_object_set_name(gtk_widget_get_accessible(p->entry), "Find requests");
     atk_object_set_name(gtk_widget_get_accessible(close), "Close the table of requests");
     gtk_button_set_relief(GTK_BUTTON(close), GTK_RELIEF_NONE);

@@ -220,6 +220,15 @@ static GtkWidget *add_entry(GtkWidget *box, const char *label, const char *hint,
     return entry;
 }
 
+/* Adds a group of widgets to the bar. In a narrow window, the bar places its groups below each other. */
+static GtkWidget *add_group(GtkWidget *bar)
+{
+    GtkWidget *group = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6);
+    gtk_container_add(GTK_CONTAINER(bar), group);
+    gtk_widget_set_can_focus(gtk_widget_get_parent(group), FALSE); /* only the widgets of the group get the focus */
+    return group;
+}
+
 static void add_button(GtkWidget *box, const char *icon, const char *tip, GCallback callback, search_bar *b)
 {
     GtkWidget *button = gtk_button_new_from_icon_name(icon, GTK_ICON_SIZE_BUTTON);
@@ -240,8 +249,9 @@ search_bar *search_bar_new(model *m, search_bar_callbacks callbacks)
     b->model = m;
     b->callbacks = callbacks;
     b->widget = gtk_revealer_new();
-    GtkWidget *box = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6);
-    g_object_set(box, "margin", 4, NULL);
+    GtkWidget *bar = gtk_flow_box_new(), *box = add_group(bar);
+    g_object_set(bar, "margin", 4, "selection-mode", GTK_SELECTION_NONE, "max-children-per-line", 2, NULL);
+    atk_object_set_name(gtk_widget_get_accessible(bar), "Find and show only");
     b->find = add_entry(box, "_Find", "Find: a word, or FIELD == VALUE", tip);
     add_button(box, "go-up-symbolic", "Previous match (Shift+N)", G_CALLBACK(on_previous), b);
     add_button(box, "go-down-symbolic", "Next match (N)", G_CALLBACK(on_next), b);
@@ -250,10 +260,11 @@ search_bar *search_bar_new(model *m, search_bar_callbacks callbacks)
     gtk_label_set_width_chars(GTK_LABEL(b->status), 22);
     gtk_label_set_xalign(GTK_LABEL(b->status), 0);
     gtk_box_pack_start(GTK_BOX(box), b->status, FALSE, FALSE, 0);
+    box = add_group(bar);
     b->filter = add_entry(box, "Show _only", "Show only: a word, or FIELD == VALUE", tip);
     /* Use a button, because an icon in the entry makes ATK print warnings. */
     add_button(box, "edit-clear-symbolic", "Show all again", G_CALLBACK(on_show_all), b);
-    gtk_container_add(GTK_CONTAINER(b->widget), box);
+    gtk_container_add(GTK_CONTAINER(b->widget), bar);
     g_signal_connect(b->find, "activate", G_CALLBACK(on_find), b);
     g_signal_connect(b->filter, "activate", G_CALLBACK(on_filter), b);
     g_signal_connect(b->widget, "destroy", G_CALLBACK(search_bar_on_destroy), b);

@@ -11,7 +11,12 @@
 #include "view/table.h"
 #include "base/time_internal.h"
 
-enum { STEPS_MAX = 200, EVENTS_MAX = 40 };
+enum {
+    STEPS_MAX = 200,
+    EVENTS_MAX = 40,
+    WIDTH = 430,     /* initial width in pixels, if the window is at least twice as wide */
+    WIDTH_MIN = 200, /* minimum width in pixels */
+};
 
 struct side_panel {
     model *model;
@@ -208,6 +213,17 @@ void side_panel_show_range(side_panel *p, int64_t from_ns, int64_t to_ns)
     show(p);
 }
 
+void side_panel_appear(side_panel *p)
+{
+    GtkWidget *paned = gtk_widget_get_parent(p->widget);
+    const int width = gtk_widget_get_allocated_width(paned);
+    gboolean was_placed;
+    g_object_get(paned, "position-set", &was_placed, NULL);
+    if (!was_placed && width > WIDTH_MIN) /* otherwise, the paned has no size yet */
+        gtk_paned_set_position(GTK_PANED(paned), MAX(width - WIDTH, width / 2));
+    gtk_widget_show(p->widget);
+}
+
 void side_panel_show_hint(side_panel *p)
 {
     side_panel_begin(p);
@@ -231,8 +247,8 @@ side_panel *side_panel_new(model *m)
     p->content = gtk_box_new(GTK_ORIENTATION_VERTICAL, 6);
     g_object_set(p->content, "margin", 10, NULL);
     p->widget = gtk_scrolled_window_new(NULL, NULL);
-    gtk_scrolled_window_set_policy(GTK_SCROLLED_WINDOW(p->widget), GTK_POLICY_NEVER, GTK_POLICY_AUTOMATIC);
-    gtk_widget_set_size_request(p->widget, 430, -1);
+    gtk_scrolled_window_set_policy(GTK_SCROLLED_WINDOW(p->widget), GTK_POLICY_AUTOMATIC, GTK_POLICY_AUTOMATIC);
+    gtk_widget_set_size_request(p->widget, WIDTH_MIN, -1);
     gtk_container_add(GTK_CONTAINER(p->widget), p->content);
     atk_object_set_name(gtk_widget_get_accessible(p->widget), "Details");
     g_signal_connect(p->widget, "destroy", G_CALLBACK(side_panel_on_destroy), p);

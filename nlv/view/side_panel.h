@@ -15,6 +15,9 @@ typedef struct side_panel side_panel;
 side_panel *side_panel_new(model *m);
 GtkWidget *side_panel_widget(side_panel *p);
 
+/* Makes the panel visible. The panel gets at most half of the width of the paned that contains it. */
+void side_panel_appear(side_panel *p);
+
 void side_panel_show_lifeline(side_panel *p, size_t lifeline, uint32_t object);
 void side_panel_show_range(side_panel *p, int64_t from_ns, int64_t to_ns);
 

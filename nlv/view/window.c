@@ -240,7 +240,7 @@ static void show_chosen(void *user)
         return;
     }
     side_panel_show_lifeline(w->panel, view->selected_lifeline, (uint32_t)view->selected);
-    gtk_widget_show(w->side);
+    side_panel_appear(w->panel);
 }
 
 static void show_range(void *user)
@@ -253,7 +253,7 @@ static void show_range(void *user)
     }
     side_panel_show_range(w->panel, MIN(view->range_from_ns, view->range_to_ns),
                           MAX(view->range_from_ns, view->range_to_ns));
-    gtk_widget_show(w->side);
+    side_panel_appear(w->panel);
 }
 
 /* Selects the lifeline that was selected in the saved session, as soon as the model contains its record. */
@@ -1063,7 +1063,10 @@ static void on_command(void *user, command which)
         clear(w);
         break;
     case COMMAND_SIDE:
-        gtk_widget_set_visible(w->side, !gtk_widget_get_visible(w->side));
+        if (gtk_widget_get_visible(w->side))
+            gtk_widget_hide(w->side);
+        else
+            side_panel_appear(w->panel);
         break;
     case COMMAND_DARK:
         toggle_dark(w);
@@ -1223,6 +1226,7 @@ static GtkWidget *make_center(window *w, const window_options *look)
 {
     GtkWidget *both = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL);
     w->stack = gtk_stack_new();
+    gtk_stack_set_hhomogeneous(GTK_STACK(w->stack), FALSE); /* the welcome page is wider than the canvas must be */
     w->welcome = welcome_new((welcome_callbacks){open_log, choose_log, w});
     gtk_stack_add_named(GTK_STACK(w->stack), w->welcome, "welcome");
     gtk_stack_add_named(GTK_STACK(w->stack), make_main(w, look), "canvas");

@@ -242,6 +242,19 @@ class Accessible(nlv_window.WindowCase):
         support.wait_until(lambda: "1000x600" in self.xdotool("search", "--onlyvisible", "--name", "^nlv", "getwindowgeometry"),
                            what="the window has this size")
 
+    def test_everything_fits_a_narrow_window(self):
+        self.log.write_text(nlv_window.branching_requests(300, {150}))
+        self.open(self.log)
+        self.focus("^nlv")
+        self.xdotool("key", "r")  # the table of requests
+        support.wait_until(lambda: any("300 of 300 requests" in text for text in self.texts()), what="the table")
+        for key in "F9", "F8", "ctrl+f":  # the side panel, the sensors and the search bar
+            self.xdotool("key", key)
+        support.wait_until(lambda: {"Details", "Directory"} <= set(self.names()), what="both panels")
+        self.xdotool("search", "--onlyvisible", "--name", "^nlv", "windowsize", "500", "700")
+        support.wait_until(lambda: "500x700" in self.xdotool("search", "--onlyvisible", "--name", "^nlv", "getwindowgeometry"),
+                           what="the window has this size")
+
     def names(self):
         return [widget["name"] for widget in self.accessible("tree") if widget["name"]]
 
