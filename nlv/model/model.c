@@ -35,13 +35,14 @@ struct model {
     request_filter *finding, *next_find; /* current and next filter of model_find_requests; NULL: no search */
     GArray *found;                       /* request_match: result of the search; NULL: not finished */
     atomic_bool find_changed;
-    compare_query *next_query; /* query of model_compare; NULL: no query is waiting */
-    comparison *comparison;    /* NULL: not finished */
-    atomic_uint found_share;   /* share of the logs that a search or comparison has read, in thousandths */
-    const correction *clocks;  /* NULL: times are as they were logged */
-    GPtrArray *corrections;    /* all corrections so far; a running search may still use an earlier correction */
-    const time_zones *zones;   /* NULL: no record is in another time zone */
-    time_range expected;       /* the range of times of records that were not read yet */
+    compare_query *next_query;  /* query of model_compare; NULL: no query is waiting */
+    comparison *comparison;     /* NULL: not finished */
+    atomic_uint found_share;    /* share of the logs that a search or comparison has read, in thousandths */
+    atomic_uint requests_share; /* the share that model_requests_progress returns, in thousandths; 0: not begun */
+    const correction *clocks;   /* NULL: times are as they were logged */
+    GPtrArray *corrections;     /* all corrections so far; a running search may still use an earlier correction */
+    const time_zones *zones;    /* NULL: no record is in another time zone */
+    time_range expected;        /* the range of times of records that were not read yet */
     atomic_size_t memory_max;
     atomic_bool is_limit_silent, is_full;
     atomic_uint generation;
@@ -412,6 +413,16 @@ void model_set_comparison(model *m, comparison *c)
 void model_set_find_progress(model *m, double share)
 {
     m->found_share = (unsigned)(1000 * share);
+}
+
+void model_set_requests_progress(model *m, double share)
+{
+    m->requests_share = (unsigned)(1000 * share);
+}
+
+double model_requests_progress(const model *m)
+{
+    return m->requests_share / 1000.0;
 }
 
 /* ---- requests ---- */

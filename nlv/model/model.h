@@ -115,6 +115,12 @@ request_lines *model_request_lines(const model *m);
  */
 const request_list *model_requests(const model *m);
 
+/*
+ * Returns the share of the logs whose requests model_requests contains, 0 to 1. Returns 0 if nlv has not begun to read
+ * the requests. Needs no lock.
+ */
+double model_requests_progress(const model *m);
+
 size_t model_count(const model *m);
 
 /*

@@ -53,6 +53,7 @@ bool model_take_find(model *m, const request_filter **filter);
  */
 void model_set_found(model *m, GArray *found);
 void model_set_find_progress(model *m, double share);
+void model_set_requests_progress(model *m, double share);
 
 /* Removes the query of the latest model_compare from the model and returns it, or returns NULL. The caller frees the
  * query. Locks. */

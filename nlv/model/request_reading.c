@@ -652,6 +652,17 @@ static void request_reading_finish(request_reading *r, bool is_live)
     show_fresh(r);
 }
 
+/* Reports the progress of the list of requests. A request is in the list only some time after its end. */
+static void show_progress(const request_reading *r, const GPtrArray *sources, bool is_complete)
+{
+    uint64_t all = 0;
+    for (guint i = 0; i < sources->len; i++)
+        all += source_size(g_ptr_array_index(sources, i));
+    const double share = all > 0 ? (double)request_reading_bytes(r) / (double)all : 1;
+    if (r->purpose == READING_LISTS)
+        model_set_requests_progress(r->model, is_complete ? 1 : CLAMP(share, 0.001, 0.999));
+}
+
 bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_live)
 {
     const gint64 begun_us = g_get_monotonic_time();
@@ -671,6 +682,7 @@ bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_
         more = add_record(r);
     r->used_us += g_get_monotonic_time() - begun_us;
     show_fresh(r);
+    show_progress(r, sources, !more);
     if (!more)
         request_reading_finish(r, is_live);
     return more;

@@ -67,6 +67,19 @@ static void draw_bars(const layer_context *c)
     cairo_set_antialias(c->cr, CAIRO_ANTIALIAS_DEFAULT);
 }
 
+/* Writes that the heat map will follow. */
+static void draw_finding(const layer_context *c)
+{
+    static const char *const text = "finding the requests\342\200\246";
+    const layout *l = c->layout;
+    const double middle = (l->left + l->overview_right) / 2, half = text_width(c->cr, text, TEXT_NORMAL) / 2 + 8,
+                 y = (l->overview_top + l->overview_bottom) / 2, height = text_height(TEXT_NORMAL) + 4;
+    palette_set(c->cr, palette_background(c->view->dark), 0.9);
+    cairo_rectangle(c->cr, middle - half, y - height / 2, 2 * half, height);
+    cairo_fill(c->cr);
+    text_draw(c->cr, text, TEXT_NORMAL, palette_text(c->view->dark), TEXT_CENTER, middle, y, 0);
+}
+
 void overview_layer_draw(const layer_context *c)
 {
     const layout *l = c->layout;
@@ -97,4 +110,7 @@ void overview_layer_draw(const layer_context *c)
     cairo_stroke(cr);
     text_draw(cr, "whole log", TEXT_SMALL, palette_muted(dark), TEXT_RIGHT, l->left - 8, l->overview_top + height / 2,
               0);
+    const double progress = model_requests_progress(c->model);
+    if (progress > 0 && progress < 1)
+        draw_finding(c);
 }

@@ -335,6 +335,7 @@ static void describe_state(task *t)
     add_ns(o, "allFrom", all.from_ns);
     add_ns(o, "allTo", all.to_ns);
     json_add_double(o, "progress", model_progress(m));
+    json_add_double(o, "found", model_requests_progress(m));
     json_add_bool(o, "settled", model_is_settled(m));
     json_add_int(o, "generation", model_generation(m));
     json_add_bool(o, "dark", v->look.is_dark);

@@ -67,6 +67,8 @@ typedef struct window {
     bool shows_whole;       /* the user has requested the whole log */
     bool is_touched;        /* the user has moved the view, so nlv no longer fits it to the log */
     bool is_measuring;      /* one end of a measurement is marked */
+    bool is_hovering;       /* the status shows text about the record under the pointer */
+    unsigned found_percent; /* progress of the list of requests that the status shows; 100: no progress */
     bool choice_waits;      /* the record of the session's chosen lifeline is not in the model yet */
     unsigned generation;    /* the model's generation when it was last drawn */
     gint64 shown_us;        /* time at which the model was last drawn, in microseconds */
@@ -222,6 +224,8 @@ static void show_counts(window *w)
     model_unlock(w->model);
     if (model_progress(w->model) < 1)
         g_string_append_printf(text, "   reading, %.0f %%", 100 * model_progress(w->model));
+    else if (w->found_percent < 100)
+        g_string_append_printf(text, "   finding the requests, %u %%", w->found_percent);
     if (playback_speed(w->playback) > 0)
         g_string_append_printf(text, "   playing at %g times real time (the keys , and . change the speed)",
                                playback_speed(w->playback));
@@ -310,6 +314,19 @@ static void show_news(window *w)
     canvas_redraw(w->canvas);
 }
 
+/* Shows the progress of the list of requests, unless the status shows text about a record. */
+static void show_requests_progress(window *w)
+{
+    const double progress = model_requests_progress(w->model);
+    const unsigned percent = progress > 0 ? (unsigned)(100 * progress) : 100;
+    if (percent == w->found_percent)
+        return;
+    w->found_percent = percent;
+    canvas_redraw(w->canvas);
+    if (!w->is_hovering)
+        show_counts(w);
+}
+
 static gboolean on_tick(gpointer user)
 {
     window *w = user;
@@ -317,6 +334,7 @@ static gboolean on_tick(gpointer user)
     search_bar_tick(w->search);
     request_pane_tick(w->requests);
     playback_tick(w->playback);
+    show_requests_progress(w);
     compare_window_tick(w->comparison);
     show_notices(w);
     if (slow_watch_tick(w->slow, playback_is_live(w->playback)))
@@ -337,7 +355,8 @@ static gboolean on_tick(gpointer user)
 static void on_hover(void *user, const char *text)
 {
     window *w = user;
-    if (*text != '\0')
+    w->is_hovering = *text != '\0';
+    if (w->is_hovering)
         show_status(w, text);
     else
         show_counts(w);
@@ -1330,7 +1349,7 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     program_set_listener(on_message);
     static window w;                 /* static, because a thread that waits for a collector may outlive this call */
     reading->keeps_malformed = true; /* show_malformed shows it */
-    w = (window){.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX};
+    w = (window){.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX, .found_percent = 100};
     model_set_options(w.model, options);
     w.drawing_text = d != NULL ? drawing_text(d) : NULL;
     w.keeper = session_keeper_new((session_callbacks){on_note_session, on_apply_session, &w});

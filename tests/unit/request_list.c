@@ -241,6 +241,7 @@ static void check_requests(const model *m)
     const request_list *l = model_requests(m);
     assert_non_null(l);
     assert_int_equal(l->count, REQUESTS);
+    assert_true(model_requests_progress(m) == 1);
     uint32_t *found;
     request_list_sort(l, &request_choice_all, REQUEST_BY_DURATION, true, 2, &found);
     const request_summary *slow = request_list_at(l, found[0]), *usual = request_list_at(l, found[1]);
