@@ -78,6 +78,7 @@ static const nl_option parameters[] = {
      .initial = "duration",
      NL_OPTION_MEMBER(query, sort)},
     FLAG("descending", descending),
+    FLAG("errors", only_errors),
     FLAG("dark", is_dark),
     FLAG("coarse", is_coarse),
     {.name = "text", .empty_value = true, .set = set_search_text, NL_OPTION_MEMBER(query, text)},

@@ -27,7 +27,7 @@ typedef struct query {
     unsigned x, y, end_x, end_y;
     unsigned rows;
     int sort; /* request_column */
-    bool descending, is_dark, is_coarse;
+    bool descending, is_dark, is_coarse, only_errors;
     bool has_from, has_to, has_step;
     char text[QUERY_TEXT_SIZE];
 } query;

@@ -194,15 +194,29 @@ static void describe_span(task *t)
     waterfall_free(w);
 }
 
+/* Adds the requests of a choice as parameters of /requests. */
+static void add_choice(json_object *o, const request_choice *choice)
+{
+    json_object *parameters = json_object_new_object();
+    add_ns(parameters, "shortest", (int64_t)ceil(MAX(choice->shortest_ns, 0)));
+    if (choice->only_errors)
+        json_add_text(parameters, "errors", "yes");
+    json_object_object_add(o, "list", parameters);
+}
+
+/* Describes the record, or the entry of the legend, at a position. */
 static void find_record(task *t)
 {
     model *m = t->views->model;
     cairo_t *cr = new_measuring_context();
     json_object *o = json_object_new_object();
     scene_found found;
+    request_choice choice;
     model_lock(m);
     const scene_view view = view_of(t->views, t->q);
-    if (scene_find(m, &view, cr, t->q->x, t->q->y, &found)) {
+    if (scene_find_legend(m, &view, cr, t->q->x, t->q->y, &choice)) {
+        add_choice(o, &choice);
+    } else if (scene_find(m, &view, cr, t->q->x, t->q->y, &found)) {
         const store *s = model_store(m);
         char *text = model_describe(m, found.record);
         if (text != NULL)
@@ -291,6 +305,7 @@ static void list_requests(task *t)
         .to_ns = q->has_to ? q->to_ns : INT64_MAX,
         .shortest_ns = (double)q->shortest_ns,
         .longest_ns = q->longest_ns == INT64_MAX ? INFINITY : (double)q->longest_ns,
+        .only_errors = q->only_errors,
         .text = q->text,
     };
     json_object *o = json_object_new_object(), *rows = json_object_new_array();

@@ -73,6 +73,8 @@ class Server(ServeCase):
         self.assertEqual({row["name"] for row in slowest["rows"]}, {"r1234", "r2345"})
         self.assertEqual({row["slowest"] for row in slowest["rows"]}, {"Query"})
         self.assertEqual(self.get_document("/requests?text=failed")["found"], 1)
+        self.assertEqual(self.get_document("/requests?errors=yes")["found"], 1)
+        support.wait_until(lambda: self.get_document("/state")["found"] == 1, what="the end of the search for requests")
         response, body = self.get("/picture?width=1600&height=900")
         place = json.loads(response.headers["X-Place"])
         self.assertTrue(body.startswith(b"\x89PNG"))
@@ -281,6 +283,39 @@ class Page(ServeCase):
         self.wait_for("shown.right - shown.overviewRight > 50 && shown.from === String(from)", "the picture with the histogram")
         support.wait_until(mark, what="the two longest requests")
         self.assertEqual({browser.value(f"rows[{i}].name") for i in range(2)}, {"r1234", "r2345"})
+
+    def click_legend(self, number):
+        """Clicks on an entry of the heat map's legend, and waits until the table shows this number of requests."""
+        browser = self.browser
+
+        def entries():  # again if the picture was still changing
+            places = {}
+            for x in range(int(browser.value("shown.left")), int(browser.value("shown.right")), 12):
+                y = browser.value("Math.round(shown.overviewBottom + main.clientHeight) / 2")
+                place = self.get_document(f"/find?width={browser.value('main.clientWidth')}&height={browser.value('main.clientHeight')}"
+                                          f"&from={browser.value('String(from)')}&to={browser.value('String(to)')}&x={x}&y={int(y)}").get("list")
+                if place is not None:
+                    places["errors" in place] = (x, y)
+            return places if len(places) == 2 else None
+
+        left, top = browser.value("main.getBoundingClientRect().left"), browser.value("main.getBoundingClientRect().top")
+        x, y = support.wait_until(entries, what="both entries")[number == 1]
+        browser.mouse("mouseMoved", left + x, top + y)
+        self.wait_for("document.getElementById('tip').textContent === 'Click: list these requests'", "the tooltip")
+        browser.mouse("mousePressed", left + x, top + y, button="left", clickCount=1)
+        browser.mouse("mouseReleased", left + x, top + y, button="left", clickCount=1)
+        self.wait_for(f"rows.length === {number}", "the table")
+
+    def test_the_legend_lists_slow_and_failed_requests(self):
+        self.serve(self.log)
+        self.wait_for_requests()
+        browser = self.browser = Browser(self)
+        browser.call("Page.navigate", url=self.url)
+        self.wait_for("Boolean(firstDone && shown.heat)", "the first picture")
+        self.click_legend(2)
+        self.assertEqual({browser.value(f"rows[{i}].name") for i in range(2)}, {"r1234", "r2345"})
+        self.click_legend(1)
+        self.assertEqual(browser.value("rows[0].name"), "r1999")
 
     def test_the_page_with_mouse_wheel_and_keyboard(self):
         self.serve(self.log)
