@@ -3,6 +3,7 @@
 #include "model/request_list.h"
 
 #include "base/hash_bytes.h"
+#include "model/batch.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,6 +28,8 @@ void request_list_free(request_list *l)
     g_ptr_array_free(l->chunks, TRUE);
     names_free(l->names);
     heat_map_clear(&l->heat);
+    for (unsigned i = 0; i < MIN(l->log_count, REQUEST_LOGS_MAX); i++)
+        heat_map_clear(&l->logs[i].heat);
     g_free(l);
 }
 
@@ -59,6 +62,27 @@ static void drop_fast(request_list *l)
     l->count = kept;
 }
 
+/* Counts a request in the heat map of its log. */
+static void count_by_log(request_list *l, const request_summary *request)
+{
+    const unsigned file = place_file(request->step_place);
+    unsigned i = 0;
+    while (i < MIN(l->log_count, REQUEST_LOGS_MAX) && l->logs[i].file != file)
+        i++;
+    if (i == REQUEST_LOGS_MAX) {
+        l->log_count = REQUEST_LOGS_MAX + 1;
+        return;
+    }
+    request_log *log = &l->logs[i];
+    if (i == l->log_count) {
+        l->log_count++;
+        log->file = file;
+        log->first = *request;
+        heat_map_init(&log->heat);
+    }
+    heat_map_add(&log->heat, request->start_ns, request->duration_ns, request->errors != 0);
+}
+
 void request_list_append(request_list *l, const request_summary *request)
 {
     if (l->count == l->max)
@@ -67,6 +91,8 @@ void request_list_append(request_list *l, const request_summary *request)
         g_ptr_array_add(l->chunks, g_new(request_summary, REQUEST_LIST_CHUNK));
     *own_request(l, l->count++) = *request;
     heat_map_add(&l->heat, request->start_ns, request->duration_ns, request->errors != 0);
+    if (l->by_log)
+        count_by_log(l, request);
 }
 
 uint32_t request_name_hash(const char *name)

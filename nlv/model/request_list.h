@@ -15,7 +15,11 @@
 
 #include <glib.h>
 
-enum { REQUEST_LIST_MAX = 1 << 21, REQUEST_LIST_CHUNK = 1 << 14 };
+enum {
+    REQUEST_LIST_MAX = 1 << 21,
+    REQUEST_LIST_CHUNK = 1 << 14,
+    REQUEST_LOGS_MAX = 4, /* maximum number of logs that the list counts separately */
+};
 
 /* The reasons why a request counts as an error. A request may have several reasons. */
 enum {
@@ -38,12 +42,22 @@ typedef struct request_summary {
     uint8_t errors;   /* sum of the reasons above; 0: no error */
 } request_summary;
 
+/* The requests of one log. */
+typedef struct request_log {
+    unsigned file;         /* the log's number in the places of its records (place_file) */
+    request_summary first; /* the first request of the log in the list */
+    heat_map heat;
+} request_log;
+
 typedef struct request_list {
     GPtrArray *chunks; /* chunks of REQUEST_LIST_CHUNK summaries, in the order in which the requests ended */
     uint32_t count, max;
     uint64_t dropped; /* number of requests that only the heat map counts */
     names *names;     /* names of spans and edges */
-    heat_map heat;
+    heat_map heat;    /* the requests of all logs */
+    bool by_log;      /* also count the requests of each log separately; set before the first request */
+    request_log logs[REQUEST_LOGS_MAX];
+    unsigned log_count; /* number of logs with requests; REQUEST_LOGS_MAX + 1: more logs than `logs` can hold */
 } request_list;
 
 /* Returns a list of at most `max` requests; `max` is at most REQUEST_LIST_MAX. */
@@ -51,6 +65,12 @@ request_list *request_list_new(uint32_t max);
 void request_list_free(request_list *l); /* NULL is allowed */
 
 void request_list_append(request_list *l, const request_summary *request);
+
+/* Returns whether the logs [0, log_count) have their own counts, and there are at least two logs. */
+static inline bool request_list_has_logs(const request_list *l)
+{
+    return l->log_count >= 2 && l->log_count <= REQUEST_LOGS_MAX;
+}
 
 static inline const request_summary *request_list_at(const request_list *l, uint32_t i)
 {

@@ -565,6 +565,10 @@ static void request_reading_begin(request_reading *r, const GPtrArray *sources)
     r->places = g_new0(uint64_t, sources->len + 1);
     r->zones = time_zones_new(MIN(SHIFTED_MAX, r->memory_max / 8 / sizeof(uint64_t[3])));
     r->list = request_list_new((uint32_t)CLAMP(r->memory_max / 8 / sizeof(request_summary), 1024, REQUEST_LIST_MAX));
+    for (guint i = 0; i < r->drawing->lifelines->len; i++) {
+        const drawing_lifeline *l = g_ptr_array_index(r->drawing->lifelines, i);
+        r->list->by_log = r->list->by_log || g_strcmp0(l->color, DRAWING_COLOR_LOG) == 0;
+    }
     r->used_us = 0;
 }
 

@@ -15,7 +15,18 @@
 #include <math.h>
 #include <string.h>
 
-enum { GROUP_REQUESTS = 500, GROUP_WIDTH = 8, LEGEND_GAP = 14, PIXELS_MAX = 16000 };
+enum {
+    GROUP_REQUESTS = 500,
+    GROUP_WIDTH = 8,
+    LEGEND_GAP = 14,
+    PIXELS_MAX = 16000,
+    P50_REQUESTS_MIN = 20, /* with fewer requests, the curve of a quantile would have no meaning */
+    P99_REQUESTS_MIN = 100,
+    CELL_HEIGHT_MIN = 3,   /* units */
+    CELL_WIDTH = 2,        /* pixels */
+    CELL_WIDTH_SPARSE = 4, /* width of the cells of at most SPARSE_MAX requests in pixels */
+    SPARSE_MAX = 1000,
+};
 
 /* The values that determine the cached picture. */
 typedef struct heat_key {
@@ -24,6 +35,7 @@ typedef struct heat_key {
     int64_t from_ns, to_ns;
     double width, height, scale;
     bool dark;
+    color logs[REQUEST_LOGS_MAX]; /* the colours of the logs' curves */
 } heat_key;
 
 static struct {
@@ -31,15 +43,24 @@ static struct {
     cairo_surface_t *picture;
 } kept_heat;
 
+static bool is_same_key(const heat_key *a, const heat_key *b)
+{
+    for (unsigned i = 0; i < REQUEST_LOGS_MAX; i++)
+        if (palette_pixel(a->logs[i]) != palette_pixel(b->logs[i]))
+            return false;
+    return a->map == b->map && a->count == b->count && a->from_ns == b->from_ns && a->to_ns == b->to_ns &&
+           a->width == b->width && a->height == b->height && a->scale == b->scale && a->dark == b->dark;
+}
+
 static const heat_map *map_of(const layer_context *c)
 {
     return &model_requests(c->model)->heat;
 }
 
 /* Sets *from and *to to the map's columns [*from, *to) between two x coordinates of the strip. */
-static void columns_between(const layer_context *c, double left, double right, unsigned *from, unsigned *to)
+static void columns_between(const layer_context *c, const heat_map *h, double left, double right, unsigned *from,
+                            unsigned *to)
 {
-    const heat_map *h = map_of(c);
     const double first = floor(heat_map_column(h, layout_overview_time(c->layout, left))),
                  end = floor(heat_map_column(h, layout_overview_time(c->layout, right)));
     *from = (unsigned)CLAMP(first, 0, HEAT_COLUMNS);
@@ -49,10 +70,16 @@ static void columns_between(const layer_context *c, double left, double right, u
 
 /* ---- the cached picture ---- */
 
-/* Draws a mark at whole units, so that the mark has its full colour: a square, with arms for a failed request. */
+/* Draws a mark at whole units, so that the mark has its full colour: a square, with arms and an outline for a failed
+ * request. */
 static void draw_mark(cairo_t *cr, double x, double y, bool is_failed, bool dark)
 {
     const double left = floor(x) - 1, top = floor(y) - 1, size = 3, arm = 2;
+    if (is_failed) {
+        palette_set(cr, palette_background(dark), 0.8);
+        cairo_rectangle(cr, left - arm - 1, top - arm - 1, size + 2 * arm + 2, size + 2 * arm + 2);
+        cairo_fill(cr);
+    }
     palette_set(cr, is_failed ? palette_error(dark) : palette_slow(dark), 1);
     cairo_rectangle(cr, left - !is_failed, top, size + !is_failed, size + !is_failed);
     cairo_fill(cr);
@@ -95,7 +122,7 @@ static heat_pixels pixels_of(const layer_context *c, const heat_scale *s, unsign
     for (unsigned x = 0; x < columns; x++) {
         unsigned from, to;
         heat_cell *cells = &p.cells[(size_t)x * p.rows];
-        columns_between(c, c->layout->left + x / c->scale, c->layout->left + (x + 1) / c->scale, &from, &to);
+        columns_between(c, map_of(c), c->layout->left + x / c->scale, c->layout->left + (x + 1) / c->scale, &from, &to);
         sum_cells(map_of(c), from, to, s->low, s->high, cells);
         for (unsigned row = 0; row < p.rows; row++)
             p.max = MAX(p.max, cells[row].count);
@@ -108,20 +135,27 @@ static void paint_cells(const layer_context *c, const heat_scale *s, const heat_
 {
     enum { SHADES = 64 };
     uint32_t shades[SHADES];
-    for (unsigned i = 0; i < SHADES; i++)
-        shades[i] = palette_pixel(palette_heat(i / (SHADES - 1.0), c->view->dark));
+    for (unsigned i = 0; i < SHADES; i++) {
+        color shade = palette_heat(i / (SHADES - 1.0), c->view->dark);
+        if (request_list_has_logs(model_requests(c->model))) /* a gray map, so that the colours of the logs stand out */
+            shade.red = shade.blue = shade.green;
+        shades[i] = palette_pixel(shade);
+    }
     cairo_surface_flush(picture);
     unsigned char *data = cairo_image_surface_get_data(picture);
     const size_t stride = (size_t)cairo_image_surface_get_stride(picture);
     const double factor = (SHADES - 1) / log1p(p->max), top = c->layout->overview_top;
     const int height = cairo_image_surface_get_height(picture);
+    const unsigned width = map_of(c)->count > SPARSE_MAX ? CELL_WIDTH : CELL_WIDTH_SPARSE;
     for (unsigned row = 0; row < p->rows; row++) {
         const int first = (int)floor((heat_scale_y(s, s->low + row + 1) - top) * c->scale),
-                  end = MAX((int)floor((heat_scale_y(s, s->low + row) - top) * c->scale), first + 1);
+                  end = MAX((int)floor((heat_scale_y(s, s->low + row) - top) * c->scale),
+                            first + (int)ceil(CELL_HEIGHT_MIN * c->scale));
         for (unsigned x = 0; x < p->columns; x++) {
             const heat_cell *cell = &p->cells[(size_t)x * p->rows + row];
-            const uint32_t count =
-                cell->count > 0 || x == 0 ? cell->count : (cell - p->rows)->count; /* 2 pixels wide */
+            uint32_t count = cell->count;
+            for (unsigned left = 1; count == 0 && left < MIN(width, x + 1); left++)
+                count = (cell - (size_t)left * p->rows)->count;
             const uint32_t shade = count > 0 ? shades[(unsigned)(log1p(count) * factor)] : 0;
             for (int y = MAX(first, 0); count > 0 && y < MIN(end, height); y++)
                 memcpy(data + (size_t)y * stride + 4 * (size_t)x, &shade, sizeof shade);
@@ -149,22 +183,21 @@ static void draw_marks(const layer_context *c, cairo_t *cr, const heat_scale *s,
     }
 }
 
-static double place_of_column(const layer_context *c, unsigned column)
+static double place_of_column(const layer_context *c, const heat_map *h, unsigned column)
 {
-    const heat_map *h = map_of(c);
     return CLAMP(layout_overview_x(c->layout, h->from_ns + (int64_t)column * h->width_ns), c->layout->left,
                  c->layout->overview_right);
 }
 
 /*
- * Draws the quantile `share` of the durations over time. A point of the curve stands for the requests of a group of
- * columns, and is in the middle of those columns that have requests. The curve is interrupted where a long range of
- * time has no requests.
+ * Draws the quantile `share` of the durations of a map over time. A point of the curve stands for the requests of a
+ * group of columns, and is in the middle of those columns that have requests. The curve is interrupted where a long
+ * range of time has no requests.
  */
-static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s, double share, bool is_dashed)
+static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s, const heat_map *h, color ink,
+                       double share, bool is_dashed)
 {
     enum { GAP_SHARE = 8 };
-    const heat_map *h = map_of(c);
     const layout *l = c->layout;
     const double plot = l->overview_right - l->left,
                  groups = CLAMP(floor((double)h->count / GROUP_REQUESTS), 1, MAX(floor(plot / GROUP_WIDTH), 1));
@@ -173,7 +206,7 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
     double end = -INFINITY, y = 0;
     for (double group = 0; group < groups; group++) {
         unsigned from, to;
-        columns_between(c, l->left + plot * group / groups, l->left + plot * (group + 1) / groups, &from, &to);
+        columns_between(c, h, l->left + plot * group / groups, l->left + plot * (group + 1) / groups, &from, &to);
         sum_cells(h, from, to, 0, HEAT_ROWS, sums);
         uint64_t any = 0;
         for (unsigned row = 0; row < HEAT_ROWS; row++)
@@ -184,7 +217,7 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
             from++;
         while (!h->is_used[to - 1])
             to--;
-        const double left = place_of_column(c, from), right = place_of_column(c, to);
+        const double left = place_of_column(c, h, from), right = place_of_column(c, h, to);
         const bool is_continued = left - end <= plot / GAP_SHARE;
         if (!is_continued && group > 0 && !isinf(end))
             cairo_line_to(cr, end, y);
@@ -202,9 +235,24 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
     cairo_stroke_preserve(cr);
     cairo_set_dash(cr, dashes, is_dashed ? 2 : 0, 0);
     cairo_set_line_width(cr, 1.2);
-    palette_set(cr, palette_text(c->view->dark), 1);
+    palette_set(cr, ink, 1);
     cairo_stroke(cr);
     cairo_set_dash(cr, NULL, 0, 0);
+}
+
+/* Draws the median and the 99th percentile of all requests or, if the logs have different colours, of each log. */
+static void draw_curves(const layer_context *c, cairo_t *cr, const heat_scale *s, const heat_key *key)
+{
+    const request_list *l = model_requests(c->model);
+    const bool has_logs = request_list_has_logs(l);
+    for (unsigned i = 0; i < (has_logs ? l->log_count : 1); i++) {
+        const heat_map *h = has_logs ? &l->logs[i].heat : &l->heat;
+        const color ink = has_logs ? key->logs[i] : palette_text(c->view->dark);
+        if (h->count >= P50_REQUESTS_MIN)
+            draw_curve(c, cr, s, h, ink, 0.5, false);
+        if (h->count >= P99_REQUESTS_MIN)
+            draw_curve(c, cr, s, h, ink, 0.99, true);
+    }
 }
 
 /* Rounds a coordinate in units down to a whole pixel. */
@@ -213,7 +261,7 @@ static double whole_pixel(const layer_context *c, double place)
     return floor(place * c->scale) / c->scale;
 }
 
-static void draw_map(const layer_context *c, const heat_scale *s, cairo_surface_t *picture)
+static void draw_map(const layer_context *c, const heat_scale *s, const heat_key *key, cairo_surface_t *picture)
 {
     const heat_pixels p = pixels_of(c, s, (unsigned)cairo_image_surface_get_width(picture));
     paint_cells(c, s, &p, picture);
@@ -222,8 +270,7 @@ static void draw_map(const layer_context *c, const heat_scale *s, cairo_surface_
     cairo_set_antialias(cr, CAIRO_ANTIALIAS_NONE);
     draw_marks(c, cr, s, &p, false);
     cairo_set_antialias(cr, CAIRO_ANTIALIAS_DEFAULT);
-    draw_curve(c, cr, s, 0.5, false);
-    draw_curve(c, cr, s, 0.99, true);
+    draw_curves(c, cr, s, key);
     draw_marks(c, cr, s, &p, true);
     cairo_destroy(cr);
     g_free(p.cells);
@@ -235,19 +282,25 @@ static void draw_kept(const layer_context *c, const heat_scale *s)
     const layout *l = c->layout;
     const heat_map *h = map_of(c);
     const double width = l->overview_right - l->left, height = l->overview_bottom - l->overview_top;
-    const heat_key key = {h->number, h->count, l->whole_from_ns, l->whole_to_ns,
-                          width,     height,   c->scale,         c->view->dark};
-    const heat_key *old = &kept_heat.key;
-    if (kept_heat.picture == NULL || old->map != key.map || old->count != key.count || old->from_ns != key.from_ns ||
-        old->to_ns != key.to_ns || old->width != key.width || old->height != key.height || old->scale != key.scale ||
-        old->dark != key.dark) {
+    heat_key key = {.map = h->number,
+                    .count = h->count,
+                    .from_ns = l->whole_from_ns,
+                    .to_ns = l->whole_to_ns,
+                    .width = width,
+                    .height = height,
+                    .scale = c->scale,
+                    .dark = c->view->dark};
+    const request_list *requests = model_requests(c->model);
+    for (unsigned i = 0; request_list_has_logs(requests) && i < requests->log_count; i++)
+        key.logs[i] = heat_scale_log_color(c->model, i, c->view->dark);
+    if (kept_heat.picture == NULL || !is_same_key(&kept_heat.key, &key)) {
         if (kept_heat.picture != NULL)
             cairo_surface_destroy(kept_heat.picture);
         kept_heat.picture =
             cairo_image_surface_create(CAIRO_FORMAT_ARGB32, (int)MIN(ceil(width * c->scale), PIXELS_MAX),
                                        (int)MIN(ceil(height * c->scale), PIXELS_MAX));
         cairo_surface_set_device_scale(kept_heat.picture, c->scale, c->scale);
-        draw_map(c, s, kept_heat.picture);
+        draw_map(c, s, &key, kept_heat.picture);
         kept_heat.key = key;
     }
     cairo_set_source_surface(c->cr, kept_heat.picture, whole_pixel(c, l->left), whole_pixel(c, l->overview_top));
@@ -345,8 +398,10 @@ static double place_legend(const layer_context *c, double right, legend_entry en
                    h->failed);
     if (slow > 0)
         g_snprintf(entries[LEGEND_SLOW].text, sizeof entries->text, "%" G_GUINT64_FORMAT " slow", slow);
-    g_snprintf(entries[LEGEND_P99].text, sizeof entries->text, "p99");
-    g_snprintf(entries[LEGEND_P50].text, sizeof entries->text, "p50");
+    if (h->count >= P99_REQUESTS_MIN)
+        g_snprintf(entries[LEGEND_P99].text, sizeof entries->text, "p99");
+    if (h->count >= P50_REQUESTS_MIN)
+        g_snprintf(entries[LEGEND_P50].text, sizeof entries->text, "p50");
     for (legend_kind i = 0; i < LEGEND_KINDS; i++) {
         legend_entry *e = &entries[i];
         if (*e->text == '\0')

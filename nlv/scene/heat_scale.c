@@ -102,3 +102,15 @@ request_choice heat_scale_area(const heat_map *h, const layout *l, double x0, do
         area.shortest_ns = heat_row_ns((unsigned)floor(row_at(&s, bottom)));
     return area;
 }
+
+color heat_scale_log_color(const model *m, unsigned log, bool dark)
+{
+    const request_summary *first = &model_requests(m)->logs[log].first;
+    const store *s = model_store(m);
+    const uint32_t record = store_find_place(s, first->step_ns, first->step_place);
+    if (record == STORE_NONE || first->lifeline >= s->spec->lifeline_count)
+        return palette_text(dark); /* a filter hides the record, or the record is no longer in memory */
+    const uint32_t object = store_object(s, record, s->spec->lifelines[first->lifeline].layer);
+    return object != STORE_NONE ? palette_series(model_object_color(m, first->lifeline, object), dark)
+                                : palette_text(dark);
+}

@@ -6,6 +6,7 @@
 #define NLV_HEAT_SCALE_H
 
 #include "scene/layout.h"
+#include "scene/palette.h"
 
 /*
  * The rows [low, high) of the map, and the y coordinates between which they are drawn. Requests that belong to lower
@@ -31,6 +32,9 @@ double heat_scale_y(const heat_scale *s, double row);
 
 /* Returns the row of a duration. The fraction is the position within the row. */
 double heat_row_of_ns(double duration_ns);
+
+/* Returns the colour of the lines of a log's requests. The list of requests has this log (request_list_has_logs). */
+color heat_scale_log_color(const model *m, unsigned log, bool dark);
 
 /* Returns the lowest row of slow requests. */
 unsigned heat_scale_slow_row(const heat_map *h);

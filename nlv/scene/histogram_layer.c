@@ -75,20 +75,40 @@ static double count_in_row(const uint64_t counts[HEAT_ROWS], const heat_scale *s
 
 static void draw_rows_of(const layer_context *c, const heat_scale *durations, const count_scale *counts, unsigned slow)
 {
-    const heat_map *h = &model_requests(c->model)->heat;
+    const request_list *l = model_requests(c->model);
+    const heat_map *h = &l->heat;
     const bool dark = c->view->dark;
+    /* the outlines of logs have the colours of the series */
+    const color ink = request_list_has_logs(l) ? palette_grid(dark) : palette_series(0, dark);
     for (unsigned row = durations->low; row < durations->high; row++) {
         const double top = floor(heat_scale_y(durations, row + 1)), bottom = floor(heat_scale_y(durations, row));
         const double count = count_in_row(h->totals, durations, row),
                      failed = count_in_row(h->failures, durations, row);
         if (count == 0)
             continue;
-        palette_set(c->cr, row >= slow ? palette_slow(dark) : palette_series(0, dark), 1);
+        palette_set(c->cr, row >= slow ? palette_slow(dark) : ink, 1);
         fill_bar_of(c, counts, top, bottom - 1, count);
         if (failed == 0)
             continue;
         palette_set(c->cr, palette_error(dark), 1);
         fill_bar_of(c, counts, top, (top + bottom) / 2, failed);
+    }
+}
+
+/* Draws the counts of each log as an outline in the log's colour. */
+static void draw_outlines(const layer_context *c, const heat_scale *durations, const count_scale *counts)
+{
+    const request_list *l = model_requests(c->model);
+    for (unsigned i = 0; i < l->log_count; i++) {
+        palette_set(c->cr, heat_scale_log_color(c->model, i, c->view->dark), 1);
+        cairo_set_line_width(c->cr, 1.5);
+        cairo_move_to(c->cr, counts->left, durations->bottom);
+        for (unsigned row = durations->low; row < durations->high; row++) {
+            const double x = count_x(counts, count_in_row(l->logs[i].heat.totals, durations, row));
+            cairo_line_to(c->cr, x, heat_scale_y(durations, row));
+            cairo_line_to(c->cr, x, heat_scale_y(durations, row + 1));
+        }
+        cairo_stroke(c->cr);
     }
 }
 
@@ -137,6 +157,8 @@ void histogram_layer_draw(const layer_context *c)
     cairo_set_antialias(c->cr, CAIRO_ANTIALIAS_NONE);
     draw_rows_of(c, &durations, &counts, slow);
     cairo_set_antialias(c->cr, CAIRO_ANTIALIAS_DEFAULT);
+    if (request_list_has_logs(model_requests(c->model)))
+        draw_outlines(c, &durations, &counts);
     if (slow_count > 0)
         draw_limit(c, &durations, slow);
     cairo_restore(c->cr);

@@ -127,6 +127,22 @@ class Render(support.Case):
         found = {pixel for row in rows[38:54] for pixel in row}
         return [color for color in [(0, 0x72, 0xb2), (0xd5, 0x5e, 0), (0, 0x9e, 0x73)] if color in found]
 
+    def test_heat_map_separates_logs_of_two_runs(self):
+        """The percentile curves in the strip at the bottom have the colours of the logs."""
+        logs = []
+        for name, took_us in ("fast.log", 2000), ("slow.log", 5000):
+            logs.append(self.scratch / name)
+            logs[-1].write_text("".join(f"DATE=2026010112{i // 60:02d}{i % 60:02d}.{us:06d} HOST=h PROG=p LVL=Usage NL.EVNT={event} REQ.ID={i}\n"
+                                        for i in range(600) for event, us in [("Work.start", 0), ("Work.end", took_us + i % 100)]))
+        result = self.render("two.png", "--size", "1000x600", *logs)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        _, height, rows = read_png(self.scratch / "two.png")
+        strip = {pixel for row in rows[height - 130 : height - 30] for pixel in row}
+        near = lambda a, b: all(abs(x - y) < 40 for x, y in zip(a, b))
+        for color in self.legend_colors("two.png"):
+            self.assertTrue(any(near(pixel, color) for pixel in strip), color)
+        self.assertEqual(len(self.legend_colors("two.png")), 2)
+
     def test_logs_of_two_runs_have_different_colors(self):
         """Two logs with equal IDs: each has its own colour. The logs of a client and a server have equal IDs, too, but their
         records belong together."""

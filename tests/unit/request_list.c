@@ -153,6 +153,28 @@ static void test_many_are_sorted(void **unused)
     request_list_free(l);
 }
 
+/* The list counts the requests of each of a few logs separately. */
+static void test_counts_by_log(void **unused)
+{
+    (void)unused;
+    for (unsigned logs = 1; logs <= REQUEST_LOGS_MAX + 1; logs++) {
+        request_list *l = request_list_new(REQUEST_LIST_MAX);
+        l->by_log = true;
+        for (unsigned i = 0; i < 10 * logs; i++) {
+            request_summary one = summary(l, i, 1000, "x", 0, "x");
+            one.step_place = place_make(i % logs, i);
+            request_list_append(l, &one);
+        }
+        assert_int_equal(request_list_has_logs(l), logs >= 2 && logs <= REQUEST_LOGS_MAX);
+        assert_int_equal(l->heat.count, 10 * logs);
+        for (unsigned i = 0; i < MIN(logs, REQUEST_LOGS_MAX); i++) {
+            assert_int_equal(l->logs[i].heat.count, 10);
+            assert_int_equal(l->logs[i].first.start_ns, i);
+        }
+        request_list_free(l);
+    }
+}
+
 /* A full list keeps errors and slow requests, and the heat map counts all requests. */
 static void test_full_list(void **unused)
 {
@@ -668,6 +690,7 @@ int main(void)
         cmocka_unit_test(test_quantiles_and_outliers),
         cmocka_unit_test(test_sorted_and_chosen),
         cmocka_unit_test(test_many_are_sorted),
+        cmocka_unit_test(test_counts_by_log),
         cmocka_unit_test(test_full_list),
         cmocka_unit_test(test_text_blocks_and_several_logs),
         cmocka_unit_test(test_growing_log),
