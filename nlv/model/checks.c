@@ -204,12 +204,14 @@ static void check_drawn(const store *s, const drawing *d, GPtrArray *notices)
 static void check_measurements(const drawing *d, GPtrArray *notices)
 {
     const guint count = d->omitted->len;
-    if (count > 0)
+    const char *first = count > 0 ? g_ptr_array_index(d->omitted, 0) : NULL;
+    if (count == 1)
         g_ptr_array_add(notices,
-                        g_strdup_printf("%u measurement%s not drawn, such as %s. Press F4 to add %s to the "
-                                        "drawing.",
-                                        count, count == 1 ? " is" : "s are",
-                                        (const char *)g_ptr_array_index(d->omitted, 0), count == 1 ? "it" : "them"));
+                        g_strdup_printf("1 measurement is not drawn: %s. Press F4 to add it to the drawing.", first));
+    if (count > 1)
+        g_ptr_array_add(notices, g_strdup_printf("%u measurements are not drawn, such as %s. Press F4 to add them to "
+                                                 "the drawing.",
+                                                 count, first));
 }
 
 void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *notices)

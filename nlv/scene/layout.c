@@ -16,7 +16,7 @@ enum {
     TITLE_FROM = 150,    /* minimum height of a picture with a title */
 };
 
-static const double margin = 14, pane_gap = 18, label_gap = 8;
+static const double margin = 14, label_gap = 8;
 
 /* Returns whether a loadline has a strip for each host. A rate is one sum over all hosts. */
 static bool has_strips(const model *m, guint loadline)
@@ -61,16 +61,27 @@ static double label_width(const model *m, const scene_view *view, cairo_t *cr)
     return MIN(max, view->width * 0.3);
 }
 
-/* Returns the relative height of a pane. */
-static double weight(const pane *p)
+/* Returns the distance between two panes, in which the numbers of two axes must fit. `height` is the height of all
+ * panes. */
+static double pane_gap(double height)
 {
+    return CLAMP(height / 30, 10, 18);
+}
+
+/*
+ * Returns the relative height of a pane. `height` is the height of all panes. In a low picture, the other panes get
+ * less of it than the lifelines, whose rows would be too low.
+ */
+static double weight(const pane *p, double height)
+{
+    const double others = CLAMP(height / 600, 0.7, 1);
     switch (p->kind) {
     case PANE_LIFELINES:
         return 60 + 34.0 * p->rows;
     case PANE_POINTS:
-        return 12 + 20.0 * p->rows;
+        return others * (12 + 20.0 * p->rows);
     default: /* a strip for each host, or curves */
-        return 64 + (p->rows > 1 ? 6.0 * MIN(p->rows, STRIPS_TALL) : 0);
+        return others * (64 + (p->rows > 1 ? 6.0 * MIN(p->rows, STRIPS_TALL) : 0));
     }
 }
 
@@ -169,12 +180,13 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
     l.axis_y = l.overview_top - 6 - 18;
     double capacity = MAX(l.axis_y - 6 - top, 10), weights = 0;
     for (unsigned i = 0; i < l.pane_count; i++)
-        weights += weight(&l.panes[i]);
-    double shared = MAX(capacity - pane_gap * (l.pane_count > 0 ? l.pane_count - 1 : 0), 1);
+        weights += weight(&l.panes[i], capacity);
+    const double gap = pane_gap(capacity);
+    double shared = MAX(capacity - gap * (l.pane_count > 0 ? l.pane_count - 1 : 0), 1);
     for (unsigned i = 0; i < l.pane_count; i++) {
         l.panes[i].top = top;
-        l.panes[i].bottom = top + shared * weight(&l.panes[i]) / weights;
-        top = l.panes[i].bottom + pane_gap;
+        l.panes[i].bottom = top + shared * weight(&l.panes[i], capacity) / weights;
+        top = l.panes[i].bottom + gap;
     }
     return l;
 }

@@ -30,7 +30,8 @@ enum {
     TICK_MS = 30,     /* interval between checks for new data */
     READING_MS = 100, /* minimum interval between pictures while nlv reads a log, which needs the processors */
     NOTICES_MAX = 20,
-    NOTICE_LENGTH_SHORT = 60, /* a notice of this length fits in one line */
+    NOTICE_BUTTONS = 320,     /* width of the buttons beside the notices in pixels */
+    NOTICE_LETTER = 8,        /* approximate width of a letter in pixels */
     NOTICES_HEIGHT_MAX = 160, /* units */
     RESPONSE_MORE = 1,        /* expands or collapses the bar of notices */
     SENSORS_WIDTH_S = 60,     /* width of the first view in seconds if the first log comes from sensors */
@@ -96,7 +97,9 @@ static void show_status(window *w, const char *text)
 static void show_info(window *w)
 {
     const guint count = w->notices->len;
-    const bool is_long = count > 1 || (count == 1 && strlen(g_ptr_array_index(w->notices, 0)) > NOTICE_LENGTH_SHORT);
+    const int space = gtk_widget_get_allocated_width(w->top) - NOTICE_BUTTONS;
+    const bool is_long =
+        count > 1 || (count == 1 && (int)strlen(g_ptr_array_index(w->notices, 0)) * NOTICE_LETTER > space);
     GString *text = g_string_new(NULL);
     for (guint i = 0; i < count; i++)
         g_string_append_printf(text, "%s%s",
@@ -105,6 +108,7 @@ static void show_info(window *w)
                                                   : "   \342\200\242   ",
                                (const char *)g_ptr_array_index(w->notices, w->shows_notices ? i : count - 1 - i));
     gtk_label_set_text(GTK_LABEL(w->info_text), text->str);
+    gtk_widget_set_tooltip_text(w->info_text, text->str); /* the window may become too narrow for the line later */
     gtk_label_set_line_wrap(GTK_LABEL(w->info_text), w->shows_notices);
     gtk_label_set_ellipsize(GTK_LABEL(w->info_text), w->shows_notices ? PANGO_ELLIPSIZE_NONE : PANGO_ELLIPSIZE_END);
     char *more = count > 1 ? g_strdup_printf("Show _all %u notices", count) : g_strdup("Show _all of the notice");

@@ -167,7 +167,7 @@ class Render(support.Case):
             f"DATE=2026010112{t // 60:02d}{t % 60:02d}.{h:02d} HOST=h{h:02d} PROG=p LVL=Usage NL.EVNT=Cpu CPU.USER={90 + t % 3 if h == 7 else 5 + t % 3} "
             f"CPU.SYS={t % 5} CPU.IDLE={100 - t % 7}\n" for t in range(300) for h in range(20)))
         result = self.render("strips.png", "--size", "1000x900", self.log)
-        self.assertIn("1 measurement is not drawn, such as CPU.IDLE of Cpu", result.stderr)
+        self.assertIn("1 measurement is not drawn: CPU.IDLE of Cpu", result.stderr)
         _, _, rows = read_png(self.scratch / "strips.png")
         labels = self.bands(rows, 0, 70, 80, 840)
         self.assertEqual(len(labels), 40)
