@@ -132,19 +132,31 @@ static void file_truncate_partial(file_destination *file, const char *data, size
     if (whole == *written || !file->plain || ours < (off_t)(*written - whole) || fstat(file->fd, &status) != 0 ||
         status.st_size != ours)
         return;
-    if (ftruncate(file->fd, ours - (off_t)(*written - whole)) == 0)
-        *written = whole;
+    const off_t end = ours - (off_t)(*written - whole);
+    if (ftruncate(file->fd, end) != 0)
+        return;
+    *written = whole;
+    lseek(file->fd, end, SEEK_SET); /* standard output may lack O_APPEND; the next write would then leave a hole */
 }
 
-/* Opens the file again if its descriptor was closed. Returns false on failure. */
+/*
+ * Opens the file again if its descriptor was closed or the file was removed, because nobody could read what is written
+ * to a removed file. Returns false on failure.
+ */
 static bool is_open(file_destination *file)
 {
+    struct stat status;
     if (file->path == NULL)
         return true;
-    if (file->fd >= 0 && !nl_identity_holds(&file->identity, file->fd)) {
+    bool ours = file->fd >= 0 && fstat(file->fd, &status) == 0 && status.st_dev == file->identity.device &&
+                status.st_ino == file->identity.inode;
+    if (file->fd >= 0 && !ours) {
         if (is_atomic(file))
             return nl_error_set(NL_ERROR_BUSY, "write %s: the program has closed the file", file->path) == NL_OK;
         file->fd = -1; /* the descriptor belongs to another file */
+    } else if (ours && file->plain && !is_atomic(file) && status.st_nlink == 0) { /* an atomic file has no name yet */
+        close(file->fd);
+        file->fd = -1;
     }
     return file->fd >= 0 || open_path(file, false, 0) == NL_OK;
 }

@@ -323,9 +323,16 @@ nl_status journal_begin(journal *j, const journal_mark *mark, bool sync)
     return append(j, sync);
 }
 
+/* Returns whether the journal's file was removed, for example together with its directory. */
+static bool journal_is_removed(const journal *j)
+{
+    struct stat status;
+    return fstat(j->fd, &status) == 0 && status.st_nlink == 0;
+}
+
 nl_status journal_write(journal *j, const journal_mark *mark, bool sync)
 {
-    bool rewrite = j->fd < 0 || j->torn || j->size > j->compact || mark->ended;
+    bool rewrite = j->fd < 0 || j->torn || j->size > j->compact || mark->ended || journal_is_removed(j);
     nl_status status = rewrite ? journal_write_all(j, mark, sync) : NL_FAILED;
     if (status != NL_OK && j->fd >= 0) {
         begin_entry(&j->entry);

@@ -415,13 +415,20 @@ static nl_status check_spool(output *out)
                         state.reason[0] != '\0' ? " cannot be reached: " : " is slow", state.reason);
 }
 
-/* Closes a file that was removed. It occupies space, and its records are lost anyway. */
+/*
+ * Begins another file if the file was removed. Otherwise, netlogd would acknowledge records that nobody can read. The
+ * removed file also occupies space until it is closed.
+ */
 static nl_status leave_removed(output *out)
 {
-    if (!out->blocked || !output_file_is_removed(&out->file))
+    if (out->options.path == NULL || !output_file_is_removed(&out->file))
         return NL_OK;
-    program_error("%s was removed; continuing with a new file", out->file.name);
-    return open_another(out);
+    char *name = program_copy(out->file.name);
+    nl_status status = open_another(out);
+    if (status == NL_OK)
+        program_error("%s was removed; continuing with a new file", name);
+    free(name);
+    return status;
 }
 
 static nl_status write_batch(output *out)

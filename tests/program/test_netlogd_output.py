@@ -2,6 +2,7 @@
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -306,6 +307,29 @@ class Output(support.Case):
         self.assertEqual(client.wait(60), 0, client.stderr.read())
         self.stop(netlogd)
         self.assertEqual(sorted(self.numbers("c", self.text())), list(range(3000)))
+
+    def test_removed_files_are_replaced(self):
+        self.program = self.compile_client(PROGRAM)
+        log, blocks = self.folder / "all.log", self.folder / "a-000001.nlb"
+        netlogd = self.serve(f"file:{log}", "--output", f"file:{self.folder}/a-{{N}}.nlb")
+        run = lambda name, count: self.assertEqual(self.client(name, count, 0).wait(60), 0)
+        run("before", 100)
+        log.unlink()
+        blocks.unlink()
+        run("between", 1000)
+        self.assertEqual(self.numbers("between", log.read_text()), list(range(1000)))
+        self.assertEqual(self.numbers("between", self.text([self.folder / "a-000002.nlb"])), list(range(1000)))
+        for path in (log, blocks):
+            self.assertIn(f"{path} was removed; continuing with a new file\n", self.said())
+        shutil.rmtree(self.folder)
+        client = self.client("after", 1000, 0, "&timeout=60")
+        support.wait_until(lambda: f"open {log}: No such file" in self.said(), what="the message")
+        self.folder.mkdir()
+        self.assertEqual(client.wait(60), 0, client.stderr.read())
+        self.assertEqual(self.numbers("after", log.read_text()), list(range(1000)))
+        self.assertTrue((self.folder / "all.log.streams").exists(), "the next netlogd detects repeated blocks")
+        self.stop(netlogd)
+        self.assertEqual(self.verify(self.folder).returncode, 0)
 
     def test_killed_at_calls_with_text(self):
         self.kills_at_calls(f"file:{self.folder}/all.log", 25, 4)

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -938,6 +939,83 @@ static void who_sleeps_takes_no_time(void **state)
     nl_memory_free("asleep");
 }
 
+/* Returns the number of lines of a file, or -1 if the file does not exist or has a NUL. */
+static int count_lines(const char *path)
+{
+    int lines = 0, c;
+    FILE *file = fopen(path, "r");
+    while (file != NULL && lines >= 0 && (c = getc(file)) != EOF)
+        lines = c == '\0' ? -1 : lines + (c == '\n');
+    if (file == NULL)
+        return -1;
+    fclose(file);
+    return lines;
+}
+
+static void log_steps(nl_log *log, int count)
+{
+    for (int i = 0; i < count; i++)
+        NL_EVENT(log, NL_USAGE, "Step", "I", i, "TEXT", "some text");
+}
+
+static void log_reopens_removed_files(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/netlogger-test.XXXXXX", path[64], url[96];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/a.log", folder);
+    snprintf(url, sizeof url, "file:%s?quiet=yes", path);
+    nl_log *log = nl_open("prog", url);
+    assert_non_null(log);
+    log_steps(log, 1);
+    assert_int_equal(nl_flush(log), NL_OK);
+    assert_int_equal(unlink(path), 0);
+    log_steps(log, 2);
+    assert_int_equal(nl_flush(log), NL_OK);
+    assert_int_equal(count_lines(path), 2);
+    assert_true(unlink(path) == 0 && rmdir(folder) == 0);
+    log_steps(log, 3);
+    assert_int_equal(nl_flush(log), NL_FAILED);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    assert_int_equal(nl_close(log), NL_OK);
+    assert_int_equal(count_lines(path), 3);
+    assert_true(unlink(path) == 0 && rmdir(folder) == 0);
+}
+
+/* Runs in a child. Standard output is a file without O_APPEND, and a write to the file fails in the middle of a record.
+ */
+static int log_to_limited_output(const char *path)
+{
+    struct rlimit usual;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || close(fd) != 0 || getrlimit(RLIMIT_FSIZE, &usual) != 0)
+        return 1;
+    setenv("NETLOGGER_QUIET", "1", 1);
+    nl_log *log = nl_open("prog", "-");
+    log_steps(log, 1);
+    if (nl_flush(log) != NL_OK || setrlimit(RLIMIT_FSIZE, &(struct rlimit){2001, usual.rlim_max}) != 0)
+        return 2;
+    log_steps(log, 99);
+    if (nl_flush(log) != NL_FAILED || setrlimit(RLIMIT_FSIZE, &usual) != 0)
+        return 3;
+    return nl_close(log) == NL_OK ? 0 : 4;
+}
+
+static void log_leaves_no_hole_in_standard_output(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/netlogger-test.XXXXXX";
+    int fd = mkstemp(path), status;
+    assert_true(fd >= 0 && close(fd) == 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(log_to_limited_output(path));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(count_lines(path), 100);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -969,6 +1047,8 @@ int main(void)
         cmocka_unit_test(collectors_that_are_back),
         cmocka_unit_test(who_sleeps_is_woken),
         cmocka_unit_test(who_sleeps_takes_no_time),
+        cmocka_unit_test(log_reopens_removed_files),
+        cmocka_unit_test(log_leaves_no_hole_in_standard_output),
     };
     leave_out_what_the_thread_sanitizer_cannot();
     leave_out_under_valgrind("memory_after_fork");
