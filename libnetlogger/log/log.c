@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "transport/dial.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "log/marker.h"
@@ -17,7 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+enum {
+    FINISH_MAX_NS = 200 * 1000000, /* maximum wait at exit for threads that are logging an event */
+    FINISH_PAUSE_NS = 100 * 1000,
+};
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static nl_log *logs;
@@ -653,17 +660,23 @@ nl_status nl_close(nl_log *log)
     return status;
 }
 
+/* Returns whether the log has sent all events and reports of losses. log->mutex is held. */
+static bool log_has_sent_all(const nl_log *log)
+{
+    bool all_sent = nl_outbox_is_empty(&log->outbox);
+    for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
+        all_sent &= nl_ring_is_empty(ring) && !nl_ring_has_lost(ring);
+    return all_sent;
+}
+
 /*
  * Reports the events that a log leaves behind at the end of the program. Returns whether all events are sent. Changes
  * nothing, because the writer thread and the program's threads may be running.
  */
 static bool finish_at_exit(nl_log *log)
 {
-    bool all_sent = true;
     pthread_mutex_lock(&log->mutex);
-    for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
-        all_sent &= nl_ring_is_empty(ring) && !nl_ring_has_lost(ring);
-    all_sent &= nl_outbox_is_empty(&log->outbox);
+    bool all_sent = log_has_sent_all(log);
     nl_status status = NL_OK;
     if (!all_sent) {
         const nl_status flushed = log->flush_status;
@@ -680,17 +693,12 @@ static bool finish_at_exit(nl_log *log)
     return all_sent;
 }
 
-/* Sends the events of logs that the program has not closed. If all events are sent, removes the shared memory. */
-__attribute__((destructor)) static void at_exit(void)
+/* Flushes all logs at the same time. The registry is locked. */
+static void flush_all(void)
 {
-    const nl_visit visit = nl_enter();
-    nl_registry_lock();
     for (nl_log *log = logs; log != NULL; log = log->next) {
-        nl_control_finish(log);
-        nl_producer_report_lost(log);
         pthread_mutex_lock(&log->mutex);
-        nl_writer_thread_ask(
-            log); /* requests a flush of all logs before it waits for the first, so that the waits overlap */
+        nl_writer_thread_ask(log);
         pthread_mutex_unlock(&log->mutex);
     }
     for (nl_log *log = logs; log != NULL; log = log->next) {
@@ -698,7 +706,55 @@ __attribute__((destructor)) static void at_exit(void)
         nl_writer_thread_await(log, log->flush_wanted);
         pthread_mutex_unlock(&log->mutex);
     }
-    bool all_sent = true;
+}
+
+/*
+ * Rejects later events, and waits until no thread is logging an event; the wait is limited, because a thread may be
+ * blocked in an event. Returns whether no thread is logging. The registry is locked, and unlocked during the wait.
+ */
+static bool finish_producers(void)
+{
+    const int64_t deadline_ns = nl_monotonic_ns() + FINISH_MAX_NS;
+    for (;;) {
+        bool idle = true;
+        for (nl_log *log = logs; log != NULL; log = log->next)
+            idle &= nl_producer_finish(log);
+        if (idle || nl_monotonic_ns() >= deadline_ns)
+            return idle;
+        nl_registry_unlock(); /* a thread that is creating a ring needs the registry */
+        nanosleep(&(struct timespec){.tv_nsec = FINISH_PAUSE_NS}, NULL);
+        nl_registry_lock();
+    }
+}
+
+/* Returns whether a log whose latest flush succeeded has events again, which threads logged during the flush. */
+static bool is_flush_worthwhile(void)
+{
+    bool worthwhile = false;
+    for (nl_log *log = logs; log != NULL; log = log->next) {
+        pthread_mutex_lock(&log->mutex);
+        worthwhile |= log->flush_status == NL_OK && !log_has_sent_all(log);
+        pthread_mutex_unlock(&log->mutex);
+    }
+    return worthwhile;
+}
+
+/*
+ * Sends the events of logs that the program has not closed. If all events are sent, removes the shared memory. Threads
+ * of the program may still be logging. Their later events are rejected, because nothing could send them.
+ */
+__attribute__((destructor)) static void at_exit(void)
+{
+    const nl_visit visit = nl_enter();
+    nl_registry_lock();
+    for (nl_log *log = logs; log != NULL; log = log->next) {
+        nl_control_finish(log);
+        nl_producer_report_lost(log);
+    }
+    flush_all();
+    bool all_sent = finish_producers();
+    if (is_flush_worthwhile())
+        flush_all();
     for (nl_log *log = logs; log != NULL; log = log->next)
         all_sent &= finish_at_exit(log);
     if (all_sent) { /* if false, the rings stay for nlrecover */

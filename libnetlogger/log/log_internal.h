@@ -113,6 +113,8 @@ static inline void nl_leave(const nl_visit *visit)
 
 /* ---- producer.c ---- */
 
+enum { NL_VISIBLE_NS = 10 * 1000 }; /* more than the time after which a store is visible to another processor */
+
 /*
  * Returns the calling thread's ring, which has space for an event of size bytes and is marked as busy. Returns NULL if
  * the event is lost; the loss is then counted. If the thread's events carry a context, the function has already put the
@@ -156,6 +158,12 @@ void nl_producer_refuse(nl_log *log);
 
 /* Writes this thread's unreported losses to its ring. Returns whether there were any. The registry is locked. */
 bool nl_producer_report_lost(nl_log *log);
+
+/*
+ * Makes the library reject all later events of the process, which is ending. Returns whether no thread is logging an
+ * event in this log. The registry is locked; if the result is false, unlock the registry, and call this function again.
+ */
+bool nl_producer_finish(nl_log *log);
 
 /*
  * Writes a description of the log, which recovery needs, to shared memory. Call this function before the log's first

@@ -2,8 +2,10 @@
 
 #include "log/log_internal.h"
 
+#include "base/monotonic.h"
 #include "base/pages.h"
 #include "log/clock.h"
+#include "log/report.h"
 #include "log/site.h"
 
 #include <limits.h>
@@ -38,6 +40,7 @@ static bool slots_taken[SLOTS];
 static __thread nl_thread *self;
 static __thread unsigned exits; /* number of calls of on_thread_exit */
 static __thread bool gone;      /* the thread is ending and must not create rings */
+static bool ended;              /* the process is ending, and accepts no more events */
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
@@ -271,7 +274,7 @@ static nl_ring *make_ring(nl_log *log)
     nl_ring *ring = NULL;
     unsigned number = 0;
     nl_registry_lock();
-    bool good = know_thread();
+    bool good = !__atomic_load_n(&ended, __ATOMIC_SEQ_CST) && know_thread();
     for (nl_ring *old = good ? self->rings : NULL; old != NULL && ring == NULL; old = old->next_of_thread)
         ring = old->log == log ? old : NULL;
     bool is_old = ring != NULL; /* the ring belongs to a log without a slot */
@@ -310,6 +313,22 @@ static nl_ring *first_ring(nl_log *log)
     return ring;
 }
 
+/*
+ * Returns whether the process is ending, and no longer accepts events. Reports this once, because the loss of later
+ * events cannot be reported. The order of the stores and loads here and in nl_producer_finish ensures that either this
+ * thread finds `ended` set, or nl_producer_finish finds the ring busy.
+ */
+static bool is_too_late(const nl_log *log)
+{
+    static bool reported;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (!__atomic_load_n(&ended, __ATOMIC_SEQ_CST))
+        return false;
+    if (log->outbox.reports && !__atomic_exchange_n(&reported, true, __ATOMIC_RELAXED))
+        nl_report(NL_MESSAGE_CLOSE, log->url, "the program is ending; events that its threads still log are lost");
+    return true;
+}
+
 /* Returns the busy ring with space for the event; NULL if the event is lost. Not reentrant: nl_inside is set. */
 static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
 {
@@ -321,15 +340,24 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
     }
     if (ring != NULL)
         hold(ring);
-    else if ((ring = first_ring(log)) == NULL)
+    else
+        ring = first_ring(log);
+    if (is_too_late(log)) {
+        if (ring != NULL) {
+            let_go(ring);
+            nl_ring_refuse(ring);
+        }
+        return NULL;
+    }
+    if (ring == NULL)
         return NULL;
     set_known_ring(self, log, ring);
     count_refused(ring);
     if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST))
         nl_writer_thread_wake(log);
     bool found = nl_ring_make_space(ring, size, level, nl_writer_thread_wake, log);
-    if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST)) /* the writer thread fell asleep in the meantime, and the limit
-                                                          * that it had set was overwritten */
+    /* The limit that the writer thread or nl_producer_finish has set in the meantime was overwritten. */
+    if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST) || __atomic_load_n(&ended, __ATOMIC_SEQ_CST))
         nl_ring_stop_at(ring, 0);
     if (found)
         return ring;
@@ -465,6 +493,22 @@ bool nl_producer_report_lost(nl_log *log)
     return false;
 }
 
+bool nl_producer_finish(nl_log *log)
+{
+    bool idle = true;
+    __atomic_store_n(&ended, true, __ATOMIC_SEQ_CST);
+    pthread_mutex_lock(&log->mutex);
+    for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
+        nl_ring_stop_at(ring, 0);
+    for (int64_t start_ns = nl_monotonic_ns(); nl_monotonic_ns() - start_ns < NL_VISIBLE_NS;)
+        continue;
+    for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
+        idle &= __atomic_load_n(&ring->producer.busy, __ATOMIC_SEQ_CST) == 0;
+    idle &= log->beginning == 0;
+    pthread_mutex_unlock(&log->mutex);
+    return idle;
+}
+
 unsigned nl_slot_take(void)
 {
     unsigned slot = 0;
@@ -491,6 +535,7 @@ void nl_slot_release(nl_log *log)
 
 void nl_producer_after_fork(void)
 {
+    ended = false;
     for (nl_thread *thread = threads, *next; thread != NULL; thread = next) {
         next = thread->next;
         if (thread != self)

@@ -26,7 +26,6 @@ enum {
     BLOCK_AGE_NS = 100 * 1000000,  /* maximum time that events wait for further events of the same block */
     LIVE_AGE_NS = 10 * 1000000,    /* this time for a collector, which may have live viewers */
     BLOCK_FILL = 32 << 10,         /* if a ring has this many bytes, its events do not wait */
-    VISIBLE_NS = 10 * 1000,        /* more than the time after which a store is visible to another processor */
     PATIENCE_NS = 100 * 1000000,   /* maximum wait for a thread that is writing an event */
     HELD_UP_NS = 50 * 1000,        /* interval at which a flush checks a thread that is writing an event */
     STACK_SIZE = 512 << 10,
@@ -157,7 +156,7 @@ static uint64_t read_clock(nl_log *log, bool everything)
     if (everything) {
         before_ticks = log->clock_ticks;
         int64_t start_ns = nl_monotonic_ns();
-        while (nl_monotonic_ns() - start_ns < VISIBLE_NS)
+        while (nl_monotonic_ns() - start_ns < NL_VISIBLE_NS)
             continue;
         log->clock_ticks = nl_clock_update(clock);
         if (log->flush_ticks == 0)

@@ -30,6 +30,50 @@ int main(int argc, char **argv)
 }
 """
 
+# Processes that end while their threads log. Prints the number of accepted events.
+ENDING = r"""
+#include <netlogger.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+enum { THREADS = 3 };
+static nl_log *log_;
+static void *work(void *user)
+{
+    unsigned long *accepted = user;
+    for (;;) {
+        if (nl_write(log_, NL_USAGE, "Step", "I=%lu", *accepted) == NL_OK)
+            ++*accepted;
+        usleep(5);
+    }
+    return NULL;
+}
+int main(int argc, char **argv)
+{
+    int processes = argc > 2 ? atoi(argv[2]) : 0;
+    unsigned long sum = 0, *accepted = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (int i = 0; i < processes; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            pthread_t thread;
+            log_ = nl_open("ending", argv[1]);
+            for (int k = 0; k < THREADS; k++)
+                pthread_create(&thread, NULL, work, accepted + k);
+            usleep(200 * (i % 100));
+            exit(0);
+        }
+        waitpid(child, NULL, 0);
+    }
+    for (int k = 0; k < THREADS; k++)
+        sum += accepted[k];
+    printf("%lu\n", sum);
+    return 0;
+}
+"""
+
 # Delays each connection that a program makes.
 SLOW_TO_CONNECT = r"""
 #define _GNU_SOURCE
@@ -78,6 +122,22 @@ class Nlrecover(support.Case):
         again = self.recover()
         self.assertEqual((again.returncode, again.stderr), (0, "nothing to recover\n"))
         self.assertEqual(list(self.shm.iterdir()), [])
+
+    def test_processes_that_end_while_threads_log(self):
+        """Every accepted event is in the log, and no shared memory remains."""
+        processes, threads = 100, 3
+        log = self.scratch / "ending.log"
+        result = self.run_program(self.compile_client(ENDING), f"file:{log}", str(processes), env=self.environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        accepted = int(result.stdout)
+        self.assertGreater(accepted, 0)
+        recovered = self.recover()
+        self.assertEqual(recovered.returncode, 0, recovered.stderr)
+        events = log.read_text().count(" NL.EVNT=Step ")
+        self.assertGreaterEqual(events, accepted)
+        self.assertLessEqual(events, accepted + processes * threads)  # the process ended before the thread counted the event
+        self.assertEqual(list(self.shm.iterdir()), [])
+        self.assertIn("the program is ending; events that its threads still log are lost", result.stderr)
 
     def test_control_characters_of_a_name_are_not_printed(self):
         """The shared memory is another user's: its names may hold what a terminal obeys, or what looks like another line."""
