@@ -24,6 +24,14 @@ EXTRA_DIST += \
 # The long tests begin first, so that no long test is left running alone. The others follow in the order of their names.
 program_tests += \
 	tests/program/test_nldiag.py \
+	tests/program/test_value_index.py \
+	tests/program/test_options.py \
+	tests/program/test_experiment.py \
+	tests/program/test_formats.py \
+	tests/program/test_bad_input.py \
+	tests/program/test_scarce_memory.py \
+	tests/program/test_documented.py \
+	tests/program/test_connections.py \
 	tests/program/test_netlogd_files.py \
 	tests/program/test_netlogd_hostile.py \
 	tests/program/test_nlv_window.py \
@@ -45,7 +53,6 @@ program_tests += \
 	tests/program/test_sensors.py \
 	tests/program/test_sources.py \
 	tests/program/test_nlv_sensors.py \
-	tests/program/test_options.py \
 	tests/program/test_otlp.py \
 	tests/program/test_otlp_output.py \
 	tests/program/test_netlogd.py \
@@ -57,11 +64,7 @@ program_tests += \
 	tests/program/test_spool.py \
 	tests/program/test_retention.py \
 	tests/program/test_time_index.py \
-	tests/program/test_value_index.py \
 	tests/program/test_wrong_peers.py \
-	tests/program/test_scarce_memory.py \
-	tests/program/test_bad_input.py \
-	tests/program/test_formats.py \
 	tests/program/test_abi.py \
 	tests/program/test_adaptive.py \
 	tests/program/test_api_examples.py \
@@ -71,13 +74,10 @@ program_tests += \
 	tests/program/test_classic.py \
 	tests/program/test_clocks.py \
 	tests/program/test_confinement.py \
-	tests/program/test_connections.py \
 	tests/program/test_cxx.py \
 	tests/program/test_dependencies.py \
-	tests/program/test_documented.py \
 	tests/program/test_dpss.py \
 	tests/program/test_event_errors.py \
-	tests/program/test_experiment.py \
 	tests/program/test_fix_clocks.py \
 	tests/program/test_fortran.py \
 	tests/program/test_http_example.py \

@@ -1,6 +1,6 @@
 # One line a test in unit_tests, and its _SOURCES, _CPPFLAGS, _LDADD. The long ones begin first, so that none is left running
 # alone.
-unit_tests = %D%/recover.unit %D%/synthesis.unit %D%/marker.unit %D%/block.unit
+unit_tests = %D%/recover.unit %D%/requests.unit %D%/synthesis.unit %D%/marker.unit %D%/block.unit
 EXTRA_DIST += %D%/text_support.h %D%/decoding.h %D%/log_folders.h %D%/thread_sanitizer.h %D%/under_valgrind.h %D%/valgrind.supp
 
 unit_tests += %D%/time.unit
@@ -285,7 +285,6 @@ tests_unit_block_limits_unit_SOURCES = %D%/block_limits.c
 tests_unit_block_limits_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_block_limits_unit_LDADD = $(unit_ldadd)
 
-unit_tests += %D%/requests.unit
 tests_unit_requests_unit_SOURCES = %D%/requests.c
 tests_unit_requests_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_requests_unit_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
