@@ -14,7 +14,7 @@ nlv_libscene_a_SOURCES = \
 	%D%/model/heat_map.c %D%/model/heat_map.h %D%/model/request_list.c %D%/model/request_list.h %D%/model/request_name.c %D%/model/request_name.h %D%/model/record_walk.c %D%/model/record_walk.h %D%/model/request_reading.c %D%/model/request_reading.h \
 	%D%/scene/scene.c %D%/scene/scene.h %D%/scene/layout.c %D%/scene/layout.h %D%/scene/axis.c %D%/scene/axis.h \
 	%D%/scene/text.c %D%/scene/text.h %D%/scene/palette.c %D%/scene/palette.h %D%/scene/beside.c %D%/scene/beside.h %D%/scene/density.c %D%/scene/density.h \
-	%D%/scene/lifelines_layer.c %D%/scene/loadlines_layer.c %D%/scene/points_layer.c %D%/scene/bars.c %D%/scene/throughput_layer.c %D%/scene/overview_layer.c %D%/scene/heat_layer.c %D%/scene/heat_scale.c %D%/scene/heat_scale.h %D%/scene/histogram_layer.c %D%/scene/waterfall_drawing.c %D%/scene/waterfall_drawing.h %D%/scene/marks_layer.c %D%/scene/comparison_drawing.c %D%/scene/comparison_drawing.h \
+	%D%/scene/lifelines_layer.c %D%/scene/loadlines_layer.c %D%/scene/points_layer.c %D%/scene/bars.c %D%/scene/throughput_layer.c %D%/scene/legend_layer.c %D%/scene/overview_layer.c %D%/scene/heat_layer.c %D%/scene/heat_scale.c %D%/scene/heat_scale.h %D%/scene/histogram_layer.c %D%/scene/waterfall_drawing.c %D%/scene/waterfall_drawing.h %D%/scene/marks_layer.c %D%/scene/comparison_drawing.c %D%/scene/comparison_drawing.h \
 	%D%/scene/layers.h \
 	%D%/serve/query.c %D%/serve/query.h %D%/serve/picture.c %D%/serve/picture.h %D%/serve/views.c %D%/serve/views.h
 nlv_libscene_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%

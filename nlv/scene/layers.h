@@ -43,6 +43,13 @@ void loadlines_layer_axis(const layer_context *c, const pane *p, double low, dou
  */
 size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t event);
 
+/*
+ * legend_layer_draw draws the meanings of the colours. legend_layer_find returns an expression that selects the records
+ * with the meaning at a position, or NULL if there is no such meaning. The caller frees the expression with g_free.
+ */
+void legend_layer_draw(const layer_context *c);
+char *legend_layer_find(const layer_context *c, double x, double y);
+
 /* Draws the flashes of slow requests that have just ended, in the right margin and above the plot. */
 void marks_layer_flash(const layer_context *c);
 

@@ -3,7 +3,6 @@
 #include "scene/scene.h"
 
 #include "base/text.h"
-#include "model/checks.h"
 #include "model/slow.h"
 #include "scene/axis.h"
 #include "scene/heat_scale.h"
@@ -111,100 +110,6 @@ static void draw_title(const layer_context *c)
     const char *title = c->view->title != NULL ? c->view->title : d->title != NULL ? d->title : model_name(c->model);
     text_draw(c->cr, title, TEXT_TITLE, palette_text(c->view->dark), TEXT_LEFT, 14, 14 + text_height(TEXT_TITLE) / 2,
               c->view->width - 28);
-}
-
-static bool has_violations(const store *s)
-{
-    for (size_t i = 0; i < s->spec->lifeline_count; i++) {
-        const lifeline_lists *l = &s->lifelines[i];
-        for (size_t j = 0; l->violations != NULL && j < (size_t)l->rows * l->rows; j++)
-            if (l->violations[j] != NULL && l->violations[j]->count > l->violations[j]->start)
-                return true;
-    }
-    return false;
-}
-
-enum {
-    LEGEND_NAME_MIN = 100, /* minimum width in units of a shortened name */
-    LEGEND_MORE = 90,      /* width in units of the number of omitted colours */
-    LEGEND_WHOLE = 10000,  /* do not shorten the name */
-};
-
-/* Draws a colour and its name, which gets at most `max` units. Returns the place of the next entry. */
-static double draw_legend_entry(const layer_context *c, double x, color ink, const char *name, double max)
-{
-    double y = c->layout->legend_y;
-    palette_set(c->cr, ink, 1);
-    cairo_set_line_width(c->cr, 3);
-    cairo_move_to(c->cr, x, y);
-    cairo_line_to(c->cr, x + 16, y);
-    cairo_stroke(c->cr);
-    text_draw(c->cr, name, TEXT_NORMAL, palette_text(c->view->dark), TEXT_LEFT, x + 21, y, max);
-    return x + MIN(text_width(c->cr, name, TEXT_NORMAL), max) + 38;
-}
-
-/*
- * Returns the text of the legend for a colour: the name of a host, or another value. If the host's clock has a visible
- * offset or error, the text contains the offset or error.
- */
-static char *legend_text(const layer_context *c, const char *text)
-{
-    uint16_t host = names_find(c->store->names.hosts, text);
-    double pixel_ns = (double)(c->view->to_ns - c->view->from_ns) / (c->layout->right - c->layout->left);
-    if (*text == '\0' || host == NAMES_NONE || c->store->count == c->store->first)
-        return g_strdup(*text == '\0' ? "(none)" : text);
-    store_clock clock = store_clock_at(c->store, host, MIN(c->from, c->store->count - 1));
-    bool is_off = clock.low_ns > 0 || clock.high_ns < 0;
-    double max_ns = fmax(fabs(clock.low_ns), fabs(clock.high_ns)), middle_ns = (clock.low_ns + clock.high_ns) / 2;
-    if (!clock.is_known || max_ns < 3 * pixel_ns)
-        return g_strdup(text);
-    char *off = checks_time_text(is_off ? fabs(middle_ns) : max_ns);
-    char *with = is_off ? g_strdup_printf("%s (%s %s)", text, off, middle_ns > 0 ? "slow" : "fast")
-                        : g_strdup_printf("%s (\302\261 %s)", text, off);
-    g_free(off);
-    return with;
-}
-
-/*
- * Returns whether all lifelines have the colour of one host although they also visit other hosts. Such a colour has no
- * meaning, so the legend omits it.
- */
-static bool is_color_meaningless(const layer_context *c)
-{
-    const store *s = c->store;
-    const uint16_t host = names_find(s->names.hosts, model_color_text(c->model, 0));
-    for (size_t i = 0; host != NAMES_NONE && i < names_count(s->names.hosts); i++)
-        if (i != host && s->visits[i] > 0)
-            return true;
-    return false;
-}
-
-/* Draws the legend: the meanings of the colours. If some of them do not fit, draws the number of the omitted meanings.
- */
-static void draw_legend(const layer_context *c)
-{
-    double x = c->layout->left, y = c->layout->legend_y;
-    cairo_t *cr = c->cr;
-    size_t count = model_color_count(c->model);
-    if (has_violations(c->store))
-        x = draw_legend_entry(c, x, palette_alarm(), "effect before its cause", LEGEND_WHOLE);
-    if (model_found_requests(c->model) != NULL)
-        x = draw_legend_entry(c, x, palette_accent(c->view->dark), "found", LEGEND_WHOLE);
-    if (count == 1 && (*model_color_text(c->model, 0) == '\0' || is_color_meaningless(c)))
-        return;
-    for (size_t i = 0; i < count; i++) {
-        char *name = legend_text(c, model_color_text(c->model, i));
-        const double space = c->layout->right - x - 21 - (i + 1 < count ? LEGEND_MORE : 0);
-        if (space < MIN(text_width(cr, name, TEXT_NORMAL), LEGEND_NAME_MIN)) {
-            char more[32];
-            g_snprintf(more, sizeof more, "+ %zu more", count - i);
-            text_draw(cr, more, TEXT_NORMAL, palette_muted(c->view->dark), TEXT_LEFT, x, y, 0);
-            g_free(name);
-            return;
-        }
-        x = draw_legend_entry(c, x, palette_series(i, c->view->dark), name, space);
-        g_free(name);
-    }
 }
 
 static void draw_caption(const layer_context *c)
@@ -367,7 +272,7 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
     marks_layer_flash(&c);
     if (l.has_title)
         draw_title(&c);
-    draw_legend(&c);
+    legend_layer_draw(&c);
     if (has_records)
         draw_caption(&c);
     g_free(c.columns);
@@ -438,6 +343,14 @@ bool scene_find_legend(const model *m, const scene_view *view, cairo_t *cr, doub
         return false;
     *choice = scene_choose_requests(m, which == HEAT_LEGEND_ERRORS);
     return true;
+}
+
+char *scene_find_color(const model *m, const scene_view *view, cairo_t *cr, double x, double y)
+{
+    layout l;
+    layer_context c = scene_begin(m, view, cr, &l);
+    c.from = store_find_time(c.store, view->from_ns);
+    return legend_layer_find(&c, x, y);
 }
 
 bool scene_find_heat(const model *m, const scene_view *view, cairo_t *cr, scene_heat *places)

@@ -90,6 +90,12 @@ request_choice scene_choose_requests(const model *m, bool errors);
  */
 bool scene_find_legend(const model *m, const scene_view *view, cairo_t *cr, double x, double y, request_choice *choice);
 
+/*
+ * Returns an expression that selects the requests with a colour if (x, y) is on this colour in the legend, or NULL. The
+ * caller frees it with g_free.
+ */
+char *scene_find_color(const model *m, const scene_view *view, cairo_t *cr, double x, double y);
+
 /* The edges of the heat map of requests. */
 typedef struct scene_heat {
     double left, right, top, bottom;

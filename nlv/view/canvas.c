@@ -316,6 +316,39 @@ static gboolean on_press(GtkWidget *widget, GdkEventButton *event, gpointer user
     return c->drag != DRAG_NONE;
 }
 
+/* Returns the expression of the colour at a position of the legend, or NULL. The caller frees it with g_free. */
+static char *find_color(canvas *c, double x, double y)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    char *expression = scene_find_color(c->model, &c->view, cr, x, y);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    return expression;
+}
+
+static bool find_legend(canvas *c, double x, double y, request_choice *choice)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    const bool is = scene_find_legend(c->model, &c->view, cr, x, y, choice);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    return is;
+}
+
+/* Returns the effect of a click on an entry of a legend, or "" if there is no entry at the position. */
+static const char *hint_of(canvas *c, double x, double y)
+{
+    request_choice choice;
+    if (find_legend(c, x, y, &choice))
+        return "Click: list these requests";
+    char *expression = find_color(c, x, y);
+    const bool any = expression != NULL;
+    g_free(expression);
+    return any ? "Click: show only the requests with this colour, or all requests again" : "";
+}
+
 static void find_hovered(canvas *c, double x, double y)
 {
     scene_found found;
@@ -335,7 +368,7 @@ static void find_hovered(canvas *c, double x, double y)
     c->is_pointed = true;
     if (text != NULL || c->hovered != NULL)
         canvas_redraw(c);
-    c->callbacks.hover(c->callbacks.user, text != NULL ? text : "");
+    c->callbacks.hover(c->callbacks.user, text != NULL ? text : hint_of(c, x, y));
     g_free(c->hovered);
     c->hovered = text;
     double left, right;
@@ -400,22 +433,18 @@ static gboolean on_leave(GtkWidget *widget, GdkEventCrossing *event, gpointer us
     return FALSE;
 }
 
-static bool find_legend(canvas *c, double x, double y, request_choice *choice)
-{
-    cairo_t *cr = measuring_context();
-    model_lock(c->model);
-    const bool is = scene_find_legend(c->model, &c->view, cr, x, y, choice);
-    model_unlock(c->model);
-    cairo_destroy(cr);
-    return is;
-}
-
 static void click(canvas *c, double x, double y)
 {
     scene_found found;
     request_choice choice;
     if (find_legend(c, x, y, &choice)) {
         c->callbacks.listed(c->callbacks.user, &choice);
+        return;
+    }
+    char *expression = find_color(c, x, y);
+    if (expression != NULL) {
+        c->callbacks.isolated(c->callbacks.user, expression);
+        g_free(expression);
         return;
     }
     cairo_t *cr = measuring_context();

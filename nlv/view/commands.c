@@ -170,7 +170,8 @@ char *commands_help(void)
                      "Drag with the right button, or Ctrl: show statistics of that time.\n"
                      "The strip at the bottom shows the whole log. Click there: show the failed or slowest request, or "
                      "go to that time. Drag there: list the requests of an area. Click on the number of slow or "
-                     "failed requests below the strip: list these requests.\n");
+                     "failed requests below the strip: list these requests.\n"
+                     "Click on a colour below the title: show only the requests with this colour, or all again.\n");
     const char *name = "";
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++) {
         if (strcmp(entries[i].menu, name) != 0)

@@ -713,6 +713,18 @@ static bool on_filter(void *user, const char *expression)
     return true;
 }
 
+/* Shows only the requests with a colour. If they are already the only requests, shows all requests. */
+static void on_isolated(void *user, const char *expression)
+{
+    window *w = user;
+    char *filter = g_strcmp0(w->typed, expression) == 0 ? NULL : g_strdup(expression);
+    if (on_filter(w, filter))
+        search_bar_set_filter(w->search, filter);
+    else
+        window_say(w, nl_error_message());
+    g_free(filter);
+}
+
 static void on_ticked(void *user)
 {
     window *w = user;
@@ -1221,9 +1233,9 @@ static GtkWidget *make_info(window *w)
 static GtkWidget *make_main(window *w, const window_options *look)
 {
     GtkWidget *pane = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL), *both = gtk_paned_new(GTK_ORIENTATION_VERTICAL);
-    w->canvas = canvas_new(
-        w->model, look->dark,
-        (canvas_callbacks){on_hover, on_moved, show_chosen, show_range, on_picked, on_brushed, on_listed, w});
+    w->canvas = canvas_new(w->model, look->dark,
+                           (canvas_callbacks){on_hover, on_moved, show_chosen, show_range, on_picked, on_brushed,
+                                              on_listed, on_isolated, w});
     scene_view *view = canvas_view(w->canvas);
     view->marks = session_keeper_session(w->keeper)->marks;
     view->flashes = slow_watch_flashes(w->slow);

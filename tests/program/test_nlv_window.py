@@ -242,6 +242,27 @@ class Accessible(nlv_window.WindowCase):
         support.wait_until(lambda: "1000x600" in self.xdotool("search", "--onlyvisible", "--name", "^nlv", "getwindowgeometry"),
                            what="the window has this size")
 
+    def test_click_on_a_colour_of_the_legend_isolates_it(self):
+        self.log.write_text("".join(
+            f"DATE=202601011200{i:02d}.{ms:03d}000 HOST={host} PROG=p LVL=Usage NL.EVNT={event} REQ.ID=r{i}\n"
+            for i in range(40) for ms, host, event in [(0, "client", "Send"), (5, "ab"[i % 2], "Work.start"), (100, "ab"[i % 2], "Work.end"),
+                                                       (105, "client", "Recv")]))
+        self.open(self.log)
+        self.focus("^nlv")
+        orange = (0xd5, 0x5e, 0)
+
+        def sample():
+            """Returns the position of the second colour in the legend."""
+            rows = self.picture()
+            return next(((x + 5, y) for y in range(60, 140) for x in range(60, 500) if rows[y][x : x + 12] == 12 * [orange]), None)
+
+        x, y = support.wait_until(sample, what="the legend")
+        for status in '80 records   showing only HOST == "b"', "160 records":
+            self.xdotool("mousemove", str(x), str(y), "click", "1")
+            time.sleep(0.5)
+            self.xdotool("mousemove", "640", "5")  # the status then shows the number of records again
+            support.wait_until(lambda: any(text.split(" (")[0] == status for text in self.texts()), what=status)
+
     def test_everything_fits_a_narrow_window(self):
         self.log.write_text(nlv_window.branching_requests(300, {150}))
         self.open(self.log)

@@ -1,0 +1,203 @@
+/*
+ * The legend: the meanings of the colours, in a line below the title. If some of them do not fit, the legend has the
+ * number of the omitted meanings. This module has no state.
+ */
+#include "config.h"
+
+#include "model/checks.h"
+#include "scene/layers.h"
+#include "scene/text.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool has_violations(const store *s)
+{
+    for (size_t i = 0; i < s->spec->lifeline_count; i++) {
+        const lifeline_lists *l = &s->lifelines[i];
+        for (size_t j = 0; l->violations != NULL && j < (size_t)l->rows * l->rows; j++)
+            if (l->violations[j] != NULL && l->violations[j]->count > l->violations[j]->start)
+                return true;
+    }
+    return false;
+}
+
+enum {
+    NAME_MIN = 100, /* minimum width in units of a shortened name */
+    MORE = 90,      /* width in units of the number of omitted colours */
+    WHOLE = 10000,  /* do not shorten the name */
+    SAMPLE_WIDTH = 16,
+    NAME_AT = 21, /* distance of the name from the left edge of the entry */
+    ENTRY_GAP = 17,
+};
+
+/* Draws a colour and its name, which gets at most `max` units. */
+static void draw_entry(const layer_context *c, double x, color ink, const char *name, double max)
+{
+    double y = c->layout->legend_y;
+    palette_set(c->cr, ink, 1);
+    cairo_set_line_width(c->cr, 3);
+    cairo_move_to(c->cr, x, y);
+    cairo_line_to(c->cr, x + SAMPLE_WIDTH, y);
+    cairo_stroke(c->cr);
+    text_draw(c->cr, name, TEXT_NORMAL, palette_text(c->view->dark), TEXT_LEFT, x + NAME_AT, y, max);
+}
+
+/*
+ * Returns the text of the legend for a colour: the name of a host, or another value. If the host's clock has a visible
+ * offset or error, the text contains the offset or error.
+ */
+static char *legend_text(const layer_context *c, const char *text)
+{
+    uint16_t host = names_find(c->store->names.hosts, text);
+    double pixel_ns = (double)(c->view->to_ns - c->view->from_ns) / (c->layout->right - c->layout->left);
+    if (*text == '\0' || host == NAMES_NONE || c->store->count == c->store->first)
+        return g_strdup(*text == '\0' ? "(none)" : text);
+    store_clock clock = store_clock_at(c->store, host, MIN(c->from, c->store->count - 1));
+    bool is_off = clock.low_ns > 0 || clock.high_ns < 0;
+    double max_ns = fmax(fabs(clock.low_ns), fabs(clock.high_ns)), middle_ns = (clock.low_ns + clock.high_ns) / 2;
+    if (!clock.is_known || max_ns < 3 * pixel_ns)
+        return g_strdup(text);
+    char *off = checks_time_text(is_off ? fabs(middle_ns) : max_ns);
+    char *with = is_off ? g_strdup_printf("%s (%s %s)", text, off, middle_ns > 0 ? "slow" : "fast")
+                        : g_strdup_printf("%s (\302\261 %s)", text, off);
+    g_free(off);
+    return with;
+}
+
+/*
+ * Returns whether all lifelines have the colour of one host although they also visit other hosts. Such a colour has no
+ * meaning, so the legend omits it.
+ */
+static bool is_color_meaningless(const layer_context *c)
+{
+    const store *s = c->store;
+    const uint16_t host = names_find(s->names.hosts, model_color_text(c->model, 0));
+    for (size_t i = 0; host != NAMES_NONE && i < names_count(s->names.hosts); i++)
+        if (i != host && s->visits[i] > 0)
+            return true;
+    return false;
+}
+
+/* An entry of the legend. */
+typedef struct entry {
+    char *name;
+    double left, max, right; /* `max` is the maximum width of the name */
+    int color;               /* number of the colour, or a value of special_color */
+} entry;
+
+typedef enum special_color { COLOR_ALARM = -1, COLOR_FOUND = -2 } special_color;
+
+static void clear_entry(gpointer data)
+{
+    g_free(((entry *)data)->name);
+}
+
+/* Adds an entry and takes ownership of `name`. Returns the left edge of the next entry. */
+static double add_entry(const layer_context *c, GArray *entries, double left, char *name, double max, int color)
+{
+    const double width = MIN(text_width(c->cr, name, TEXT_NORMAL), max);
+    const entry e = {name, left, max, left + NAME_AT + width, color};
+    g_array_append_val(entries, e);
+    return e.right + ENTRY_GAP;
+}
+
+/* Returns the entries that fit. Sets *omitted to the number of the colours that do not fit, and *end to the left edge
+ * of the text about them. The caller frees the array. */
+static GArray *place_entries(const layer_context *c, size_t *omitted, double *end)
+{
+    GArray *entries = g_array_new(FALSE, FALSE, sizeof(entry));
+    const size_t count = model_color_count(c->model);
+    double x = c->layout->left;
+    g_array_set_clear_func(entries, clear_entry);
+    *omitted = 0;
+    if (has_violations(c->store))
+        x = add_entry(c, entries, x, g_strdup("effect before its cause"), WHOLE, COLOR_ALARM);
+    if (model_found_requests(c->model) != NULL)
+        x = add_entry(c, entries, x, g_strdup("found"), WHOLE, COLOR_FOUND);
+    const bool has_colors = count != 1 || (*model_color_text(c->model, 0) != '\0' && !is_color_meaningless(c));
+    for (size_t i = 0; i < count && has_colors; i++) {
+        char *name = legend_text(c, model_color_text(c->model, i));
+        const double space = c->layout->right - x - NAME_AT - (i + 1 < count ? MORE : 0);
+        if (space < MIN(text_width(c->cr, name, TEXT_NORMAL), NAME_MIN)) {
+            g_free(name);
+            *omitted = count - i;
+            break;
+        }
+        x = add_entry(c, entries, x, name, space, (int)i);
+    }
+    *end = x;
+    return entries;
+}
+
+void legend_layer_draw(const layer_context *c)
+{
+    const bool dark = c->view->dark;
+    size_t omitted;
+    double end;
+    GArray *entries = place_entries(c, &omitted, &end);
+    for (guint i = 0; i < entries->len; i++) {
+        const entry *e = &g_array_index(entries, entry, i);
+        draw_entry(c, e->left,
+                   e->color == COLOR_ALARM   ? palette_alarm()
+                   : e->color == COLOR_FOUND ? palette_accent(dark)
+                                             : palette_series((size_t)e->color, dark),
+                   e->name, e->max);
+    }
+    g_array_free(entries, TRUE);
+    if (omitted == 0)
+        return;
+    char more[32];
+    g_snprintf(more, sizeof more, "+ %zu more", omitted);
+    text_draw(c->cr, more, TEXT_NORMAL, palette_muted(dark), TEXT_LEFT, end, c->layout->legend_y, 0);
+}
+
+/* Returns the field whose value `text` has a colour, or NULL if there is no such field. */
+static const char *field_of(const layer_context *c, const char *text)
+{
+    const GPtrArray *lifelines = model_drawing(c->model)->lifelines;
+    const batch_names *names = &c->store->names;
+    for (guint i = 0; i < lifelines->len; i++) {
+        const char *field = ((const drawing_lifeline *)g_ptr_array_index(lifelines, i))->color;
+        struct names *values = strcmp(field, "HOST") == 0   ? names->hosts
+                               : strcmp(field, "PROG") == 0 ? names->progs
+                                                            : names->colors;
+        if (names_find(values, text) != NAMES_NONE)
+            return strcmp(field, DRAWING_COLOR_LOG) != 0 ? field : NULL;
+    }
+    return names_find(names->hosts, text) != NAMES_NONE ? "HOST" : NULL;
+}
+
+/* Returns an expression that a record matches if its field has a value. The caller frees it with g_free. */
+static char *expression_of(const char *field, const char *value)
+{
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "%s == \"", field);
+    for (; *value != '\0'; value++) {
+        if (*value == '"' || *value == '\\')
+            g_string_append_c(text, '\\');
+        g_string_append_c(text, *value);
+    }
+    g_string_append_c(text, '"');
+    return g_string_free(text, FALSE);
+}
+
+char *legend_layer_find(const layer_context *c, double x, double y)
+{
+    size_t omitted;
+    double end;
+    char *found = NULL;
+    if (fabs(y - c->layout->legend_y) > text_height(TEXT_NORMAL) / 2 + 3)
+        return NULL;
+    GArray *entries = place_entries(c, &omitted, &end);
+    for (guint i = 0; i < entries->len; i++) {
+        const entry *e = &g_array_index(entries, entry, i);
+        if (e->color < 0 || x < e->left || x > e->right)
+            continue;
+        const char *value = model_color_text(c->model, (size_t)e->color),
+                   *field = *value != '\0' ? field_of(c, value) : NULL;
+        found = field != NULL ? expression_of(field, value) : NULL;
+    }
+    g_array_free(entries, TRUE);
+    return found;
+}
