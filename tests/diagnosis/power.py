@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what "healthy" promises: power.py --nldiag PROGRAM [--runs N] [--skip N] [--kind KIND]...
+"""Checks what "healthy" promises: power.py --nldiag PROGRAM [--runs N] [--skip N] [--graded] [--kind KIND]...
 
 nldiag may call a log healthy only if it would have found a cause of a tenth of the requests' time with a probability of
 90 %. For each seed whose healthy log is called healthy, this program adds a fault to the same run, scales it until it costs
@@ -17,17 +17,17 @@ SHARE = 0.1
 KINDS = ("value", "slow-host", "changed")
 
 
-def make_fault(kind, seed, healthy_mean):
+def make_fault(kind, seed, healthy_mean, graded):
     """Returns a run whose fault costs about a tenth of the time, and the exact share. Returns None if the fault
     cannot be scaled to this share."""
     factor = 0.3
     for _ in range(8):
-        run = simulate.Run(kind, seed)
+        run = simulate.Run(kind, seed, graded=graded)
         run.cost *= factor
         mean = run.simulate(logs=False).truth["mean"]
         cost = 1 - healthy_mean / mean
         if abs(cost - SHARE) < 0.004:
-            run = simulate.Run(kind, seed)
+            run = simulate.Run(kind, seed, graded=graded)
             run.cost *= factor
             return run, cost
         if cost <= 0.005:
@@ -42,7 +42,7 @@ def trial(task):
     arguments, seed = task
     with tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(scratch) / "a.log"
-        healthy = simulate.Run(simulate.HEALTHY, seed)
+        healthy = simulate.Run(simulate.HEALTHY, seed, graded=arguments.graded)
         mean = healthy.write(path)["mean"]
         found, _ = score.diagnose(arguments, path)
         said, results = (found["verdict"] or "").split(":")[0], {}
@@ -50,7 +50,7 @@ def trial(task):
             return said, results
         for kind in arguments.kind or KINDS:
             try:
-                made = make_fault(kind, seed, mean)
+                made = make_fault(kind, seed, mean, arguments.graded)
             except ValueError:
                 continue  # the graph cannot have the fault
             if made is not None:
@@ -66,6 +66,7 @@ def main():
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--skip", type=int, default=0, help="begin with a later seed")
     parser.add_argument("--kind", action="append", help=f"kinds of faults (default: {', '.join(KINDS)})")
+    parser.add_argument("--graded", action="store_true", help="let logs be short")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     first = score.DEVELOPMENT + arguments.skip
