@@ -160,6 +160,31 @@ static void add_rival(search *s, candidate *c)
     g_array_append_val(s->rivals, *c);
 }
 
+/*
+ * Returns the significance level of a candidate. A span with calls often takes little time itself. All spans therefore
+ * have the same weight when their calls are examined, which use a fixed part of the mechanisms' tests.
+ */
+static double level_of(const search *s, const candidate *c)
+{
+    uint32_t spans = 0;
+    for (guint i = 0; c->is_tree && i < s->v->places->len; i++)
+        spans += place_at(s->v, i)->kind == PLACE_SPAN;
+    return c->is_tree ? FALSE_ALARMS_MAX / FAMILIES / MECHANISMS / MAX(spans, 1)
+                      : significance_level(s->v, c->place, tests_of_family(s, c));
+}
+
+/*
+ * Returns whether a candidate explains a place better than the best candidate so far. A pause only adds its length, and
+ * other causes add to it. The one that claims more time therefore comes first.
+ */
+static bool is_better(const candidate *c, const candidate *best)
+{
+    if (best->cause == NULL)
+        return true;
+    bool is_pause = strcmp(c->cause, "pause") == 0, best_is_pause = strcmp(best->cause, "pause") == 0;
+    return is_pause != best_is_pause ? c->claim_ns > best->claim_ns : c->score > best->score;
+}
+
 void candidate_offer(search *s, candidate *c)
 {
     candidate *best = &s->best[c->place];
@@ -168,7 +193,7 @@ void candidate_offer(search *s, candidate *c)
     bool is_pause = c->cause != NULL && strcmp(c->cause, "pause") == 0;
     bool counts = effect_counts(c->explained, is_pause ? fmax(share, SHARE_MIN) : share, c->slow_ns, c->other_ns) &&
                   (!s->has_finding[c->place] || c->explained >= AGAIN_MIN),
-         is_chance = c->p > significance_level(s->v, c->place, tests_of_family(s, c));
+         is_chance = c->p > level_of(s, c);
     if (counts && c->cause != NULL) {
         char *where = text_place(s->v, c->place, c->host), *part = text_share(share),
              *removed = text_share(c->explained);
@@ -188,7 +213,7 @@ void candidate_offer(search *s, candidate *c)
     }
     if (!counts || is_chance || is_excluded(s, c)) {
         candidate_clear(c);
-    } else if (best->cause == NULL || best->score < c->score) {
+    } else if (is_better(c, best)) {
         if (best->cause != NULL)
             add_rival(s, best);
         *best = *c;
@@ -279,8 +304,21 @@ static double sum_cut(const visits *v, const place *p, const float *claimed, con
     return sum;
 }
 
+/* Limits the cuts of all visits to the time that is left. */
+static double settle_tree(candidate *c, const visits *v, const float *claimed)
+{
+    c->claim_ns = 0;
+    for (guint i = 0; i < v->all->len; i++) {
+        c->cut[i] = (float)fmin((double)c->cut[i], left_of(v, i, claimed));
+        c->claim_ns += (double)c->cut[i] * path_weight(visit_at(v, i));
+    }
+    return replay_gain(v, c->cut, 1);
+}
+
 double candidate_settle(candidate *c, const visits *v, const float *claimed)
 {
+    if (c->is_tree)
+        return settle_tree(c, v, claimed);
     const place *p = place_at(v, c->place);
     bool sampled = limit_cut(c, v, p, claimed);
     double gain = replay_gain(v, c->cut, sampled ? (double)p->count / sample_size(p) : 1), rest;

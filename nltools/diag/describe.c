@@ -120,10 +120,19 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->advice = "combine the calls into one call, or make them at the same time";
         if (!all)
             finding_evidence(f, "these requests make %u of the %u calls", c->slow_count, c->count);
+    } else if (strcmp(c->cause, "timeout") == 0 && c->m.is_retry) {
+        f->answer = g_strdup_printf("%s of the requests' time: %s fails, and its callers try again", part, where);
+        f->advice = "find out why the first attempt fails";
+        finding_evidence(f,
+                         "%.1f %% of the %u visits fail in callers that try again; each costs %s, including the wait "
+                         "until the next attempt",
+                         100 * c->m.share, p->count, period);
     } else if (strcmp(c->cause, "timeout") == 0) {
-        f->answer = g_strdup_printf("%s of the requests' time: %s waits for a time-out of %s and tries again", part,
+        f->answer = g_strdup_printf("%s of the requests' time: %s sometimes takes %s longer, like a time-out", part,
                                     where, period);
-        f->advice = "find out why the first attempt has no answer; a shorter time-out only hides the problem";
+        f->advice =
+            "find out what waits for this time: an attempt without an answer, a pause before a retry, or another "
+            "fixed delay";
         finding_evidence(f, "%.1f %% of the %u visits take %s longer than the others, and almost none are in between",
                          100 * c->m.share, p->count, period);
     } else if (strcmp(c->cause, "timer") == 0) {

@@ -51,14 +51,43 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
 
 /* ---- fields and hosts ---- */
 
-/* Returns the value of a column for a visit, or NAN. The value comes from the visit's own records, or else from a
- * record of the request before the visit began. */
+/* Returns the value of a column in the record of a span's begin, or NAN. */
+static float value_at_begin(const column *c, const visits *v, uint32_t index)
+{
+    uint64_t bit = UINT64_C(1) << (c - v->columns->all);
+    return (visit_at(v, index)->begin_columns & bit) != 0 ? column_get(c->of_visits, index) : (float)NAN;
+}
+
+/* Returns the value of a column in the records of an edge: at the begin or end of the span beside the edge, and at the
+ * end of the span around the edge if the edge ends there. Returns NAN if no record has a value. */
+static float value_of_edge(const column *c, const visits *v, const visit *x)
+{
+    if (x->span != VISIT_NONE && visit_at(v, x->span)->from_ns >= x->to_ns)
+        return value_at_begin(c, v, x->span);
+    float value = x->span != VISIT_NONE ? column_get(c->of_visits, x->span) : (float)NAN;
+    return isnan(value) && x->parent != VISIT_NONE && visit_at(v, x->parent)->to_ns == x->to_ns
+               ? column_get(c->of_visits, x->parent)
+               : value;
+}
+
+/*
+ * Returns the value of a column for a visit, or NAN. The value comes from the visit's own records, or else from the
+ * begin of the nearest span around the visit, or else from a record of the request before the visit began.
+ */
 static float value_of(const column *c, const visits *v, uint32_t index)
 {
+    enum { SPANS_AROUND_MAX = 32 };
     const visit *x = visit_at(v, index);
-    float own = column_get(c->of_visits, index), since = column_get(c->since, x->request);
-    if (!isnan(own))
-        return own;
+    bool is_edge = place_at(v, place_of_visit(v, x))->kind == PLACE_EDGE;
+    float value = is_edge ? value_of_edge(c, v, x) : column_get(c->of_visits, index);
+    uint32_t around = x->parent;
+    for (int i = 0; i < SPANS_AROUND_MAX && isnan(value) && around != VISIT_NONE; i++) {
+        value = value_at_begin(c, v, around);
+        around = visit_at(v, around)->parent;
+    }
+    if (!isnan(value))
+        return value;
+    float since = column_get(c->since, x->request);
     double age = (double)(x->from_ns - request_at(v, x->request)->from_ns);
     return (double)since > age ? (float)NAN : column_get(c->of_requests, x->request);
 }

@@ -97,11 +97,11 @@ static void examine(search *s, uint32_t number)
     candidate_clear(&s->best[number]);
     drop_rivals(s, number);
     s->dirty[number] = false;
+    try_calls(s, number);
     if (!place_is_examined(s->v, number))
         return;
     sample *x = sample_new(s->v, number, s->f->claimed);
     try_divisions(s, x);
-    try_calls(s, number);
     try_mechanisms(s, x);
     sample_free(x);
 }
@@ -206,6 +206,29 @@ static candidate *server_of_queue(search *s, candidate *largest, float **saved)
     return &s->best[next];
 }
 
+/*
+ * A caller that tries again after failures may look like a queue, because many callers wait at the same time. Returns
+ * the candidate for these failures if it claims at least half of the time that the queue `largest` claims. Otherwise,
+ * returns `largest`.
+ */
+static candidate *failures_of_queue(const search *s, candidate *largest)
+{
+    const place *p = place_at(s->v, largest->place);
+    for (guint i = 0; largest->m.servers > 0 && i < s->v->places->len; i++) {
+        candidate *c = &s->best[i];
+        double both_ns = 0;
+        if (c->cause == NULL || !c->m.is_retry)
+            continue;
+        for (uint32_t n = p->first; n < p->first + p->count; n++) {
+            uint32_t index = s->v->by_place[n];
+            both_ns += (double)fminf(c->cut[index], largest->cut[index]) * path_weight(visit_at(s->v, index));
+        }
+        if (both_ns >= 0.5 * largest->claim_ns)
+            return c;
+    }
+    return largest;
+}
+
 /* Returns a finding for a candidate. The finding claims no time yet. */
 static finding *finding_of(const visits *v, const candidate *c)
 {
@@ -304,6 +327,20 @@ static double claim_with_same_cause(const search *s, const candidate *c)
     return sum;
 }
 
+/* Marks the places of the visits with a cut for another examination. */
+static void mark_places(search *s, const float *cut)
+{
+    for (guint i = 0; i < s->v->all->len; i++)
+        if (cut[i] > 0)
+            s->dirty[place_of_visit(s->v, visit_at(s->v, i))] = true;
+}
+
+/* Returns whether other effects at the places of a finding may be its consequences. A pause only adds its length. */
+static bool is_consequential(const finding *f)
+{
+    return strcmp(f->cause, "pause") != 0;
+}
+
 /* Makes a finding from the candidate with the largest claim. Returns false if no cause claims at least 3 % of the time.
  */
 static bool take_best(search *s)
@@ -321,7 +358,7 @@ static bool take_best(search *s)
     }
     if (best == NULL || largest_ns < 0.03 * s->v->total_ns)
         return false;
-    best = first_of_host(s, best);
+    best = failures_of_queue(s, first_of_host(s, best));
     float *saved = NULL;
     candidate *waiting = best, queue = *best;
     queue.cut = NULL;
@@ -342,7 +379,10 @@ static bool take_best(search *s)
         claim(s, f, c);
         if (i != main)
             g_array_append_val(f->others, i);
-        s->dirty[i] = s->has_finding[i] = true;
+        s->dirty[i] = true;
+        s->has_finding[i] = s->has_finding[i] || is_consequential(f);
+        if (c->is_tree)
+            mark_places(s, c->cut);
         candidate_clear(c);
     }
     if (strcmp(f->cause, "balance") == 0 &&
@@ -396,13 +436,15 @@ static bool is_place_of(const finding *x, uint32_t place)
 /* Marks the places of a finding for another examination, after the finding was added to the list or removed from it. */
 static void touch_places(search *s, const finding *x)
 {
+    mark_places(s, x->cut);
     for (guint i = 0; i < s->v->places->len; i++) {
         if (!is_place_of(x, i))
             continue;
         s->dirty[i] = true;
         s->has_finding[i] = false;
         for (guint n = 0; n < s->f->list->len; n++)
-            s->has_finding[i] = s->has_finding[i] || is_place_of(g_ptr_array_index(s->f->list, n), i);
+            s->has_finding[i] = s->has_finding[i] || (is_consequential(g_ptr_array_index(s->f->list, n)) &&
+                                                      is_place_of(g_ptr_array_index(s->f->list, n), i));
     }
 }
 

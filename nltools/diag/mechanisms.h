@@ -27,6 +27,7 @@ typedef struct mechanism {
     double share;  /* share of visits that wait; queue: number of visits on `host`, divided by the mean of all hosts */
     bool constant; /* for a timer: every visit takes the same time */
     bool acknowledgement; /* for a timer: the visits wait for TCP's delayed acknowledgements */
+    bool is_retry;        /* for a time-out: the visits fail, and their callers try again */
     bool is_host_fast;    /* for a queue: without their waits, the visits on `host` take no longer than the others */
 } mechanism;
 

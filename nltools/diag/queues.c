@@ -467,6 +467,24 @@ static double find_servers(const visits *v, const holding *held, size_t count, m
     return claim_ns;
 }
 
+/* Makes a host the mechanism's host if its claim, in nanoseconds, is the largest so far. Returns whether it is. */
+static bool choose_host(mechanism *m, double *largest_ns, double claim_ns, const char *host, double share)
+{
+    if (claim_ns <= *largest_ns)
+        return false;
+    *largest_ns = claim_ns;
+    m->host = host;
+    m->share = share;
+    return true;
+}
+
+/* Names no host if the mechanism has less than most of its claim on one host. */
+static void require_most_on_host(mechanism *m, double largest_ns)
+{
+    if (largest_ns < MOST * m->claim_ns)
+        m->host = NULL;
+}
+
 /*
  * Examines all hosts together, as if they had the same number of servers. The visits of each host may be too few to
  * show a queue.
@@ -483,14 +501,10 @@ static void find_on_all_hosts(const visits *v, const holding *held, size_t count
         to = end_of_host(held, from, count);
         for (size_t i = from; i < to; i++)
             claim_ns += (double)m->waits[held[i].visit] * path_weight(visit_at(v, held[i].visit));
-        if (claim_ns > largest_ns) {
-            largest_ns = claim_ns;
-            m->host = g_ptr_array_index(hosts, held[from].host);
-            m->share = (double)(to - from) / (double)count * hosts->len;
-        }
+        choose_host(m, &largest_ns, claim_ns, g_ptr_array_index(hosts, held[from].host),
+                    (double)(to - from) / (double)count * hosts->len);
     }
-    if (largest_ns < MOST * m->claim_ns)
-        m->host = NULL;
+    require_most_on_host(m, largest_ns);
 }
 
 /* ---- locks that visits take after other work ---- */
@@ -594,14 +608,10 @@ static mechanism find_serial(const visits *v, const holding *held, size_t count,
         m.claim_ns += claim_ns;
         m.count += (uint32_t)(to - from);
         m.peak = fmax(m.peak, peak_of_host(held + from, to - from));
-        if (claim_ns > largest_ns) {
-            largest_ns = claim_ns;
-            m.host = g_ptr_array_index(hosts, held[from].host);
-            m.share = (double)(to - from) / (double)count * hosts->len;
-        }
+        choose_host(&m, &largest_ns, claim_ns, g_ptr_array_index(hosts, held[from].host),
+                    (double)(to - from) / (double)count * hosts->len);
     }
-    if (hosts->len > 1 && largest_ns < MOST * m.claim_ns)
-        m.host = NULL;
+    require_most_on_host(&m, largest_ns);
     m.p = all.gaps > 0 && all.shorter < SERIAL_PART * expected
               ? binomial_tail(all.shorter, all.gaps, expected / all.gaps)
               : 1;
@@ -639,8 +649,8 @@ mechanism find_queue(const visits *v, uint32_t number)
     const place *p = place_at(v, number);
     holding *held = g_new(holding, p->count + 1);
     GPtrArray *hosts = g_ptr_array_new();
-    size_t all = gather_holdings(v, number, held, hosts), host_count = 0;
-    double host_claim = 0;
+    size_t all = gather_holdings(v, number, held, hosts);
+    double largest_ns = 0;
     m.waits = g_new0(float, v->all->len + 1);
     for (size_t from = 0, to = 0; from < all; from = to) {
         while (to < all && held[to].host == held[from].host)
@@ -652,10 +662,8 @@ mechanism find_queue(const visits *v, uint32_t number)
             continue;
         m.claim_ns += claim_ns;
         m.count += (uint32_t)count;
-        if (claim_ns > host_claim) {
-            host_claim = claim_ns;
-            host_count = count;
-            m.host = g_ptr_array_index(hosts, held[from].host);
+        if (choose_host(&m, &largest_ns, claim_ns, g_ptr_array_index(hosts, held[from].host),
+                        (double)count / p->count * hosts->len)) {
             m.servers = here.servers;
             m.other_servers = here.other_servers;
             m.other_gain = here.other_gain;
@@ -663,9 +671,7 @@ mechanism find_queue(const visits *v, uint32_t number)
             m.peak = peak_of(held + from, count);
         }
     }
-    if (hosts->len > 1 && host_claim < MOST * m.claim_ns)
-        m.host = NULL;
-    m.share = p->count > 0 ? (double)host_count / p->count * hosts->len : 0;
+    require_most_on_host(&m, largest_ns);
     if (m.claim_ns <= 0 && hosts->len > 1 && all >= VISITS_MIN && all <= CHOOSING_MAX)
         find_on_all_hosts(v, held, all, hosts, &m);
     try_serial(v, held, all, hosts, &m);

@@ -151,6 +151,7 @@ static void join_runs(visits *v, const GArray *runs, const bool *joined)
         for (uint32_t n = first; n < first + q->count; n++) {
             visit *x = visit_at(v, n);
             x->parent = x->parent == VISIT_NONE ? VISIT_NONE : moved[x->parent];
+            x->span = x->span == VISIT_NONE ? VISIT_NONE : moved[x->span];
             move_visit(v, n, moved[n], n == first || moved[n] != moved[n - 1]);
         }
         if (q->count > 0) {

@@ -24,6 +24,7 @@ typedef struct candidate {
     uint32_t slow_count, count;
     int64_t from_ns, to_ns;
     uint32_t hours; /* bit h: visits are slow from h to h + 1 o'clock UTC */
+    bool is_tree;   /* the candidate also claims time of visits at other places: below and beside the place's visits */
     float *cut;     /* for each visit, the time that the candidate claims */
 } candidate;
 

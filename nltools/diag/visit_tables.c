@@ -36,6 +36,7 @@ void visits_halve(visits *v)
             visit x = *visit_at(v, q.first + n);
             x.request = kept;
             x.parent = x.parent == VISIT_NONE ? VISIT_NONE : x.parent - q.first + visits_kept;
+            x.span = x.span == VISIT_NONE ? VISIT_NONE : x.span - q.first + visits_kept;
             *visit_at(v, visits_kept + n) = x;
         }
         q.first = visits_kept;

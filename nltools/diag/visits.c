@@ -221,6 +221,7 @@ static void add_spans(kind *k, const request_graph *g, uint32_t number)
                    .request = number,
                    .site = span_site(k, s),
                    .parent = s->parent == REQUEST_NONE ? VISIT_NONE : *slot_of(map, s->parent),
+                   .span = VISIT_NONE,
                    .failed = s->failed};
         place_at(v, site_at(v, x.site)->place)->has_children |= s->child_count > 0;
         add_visit(v, &x);
@@ -231,18 +232,27 @@ static void add_spans(kind *k, const request_graph *g, uint32_t number)
     }
 }
 
-/* Returns the index of the visit whose time contains an edge, or VISIT_NONE. */
-static uint32_t visit_around(kind *k, const request_graph *g, const request_step *step)
+/* Returns the span that begins with event `to`, or else the span that ends with event `from`, or REQUEST_NONE. */
+static uint32_t span_beside(const visits_reader *r, uint32_t from, uint32_t to)
 {
-    const visits_reader *r = k->reader;
-    uint32_t span = REQUEST_NONE;
-    if (step->kind == REQUEST_SELF)
-        return *slot_of(r->span_visit, step->span);
-    if (step->to != REQUEST_NONE && *slot_of(r->event_begin, step->to) != EDGE_NONE)
-        span = g->spans[*slot_of(r->event_begin, step->to) & ~ON_PATH].parent;
-    else if (step->from != REQUEST_NONE && *slot_of(r->event_end, step->from) != EDGE_NONE)
-        span = g->spans[*slot_of(r->event_end, step->from) & ~ON_PATH].parent;
+    if (to != REQUEST_NONE && *slot_of(r->event_begin, to) != EDGE_NONE)
+        return *slot_of(r->event_begin, to) & ~ON_PATH;
+    if (from != REQUEST_NONE && *slot_of(r->event_end, from) != EDGE_NONE)
+        return *slot_of(r->event_end, from) & ~ON_PATH;
+    return REQUEST_NONE;
+}
+
+static uint32_t visit_of_span(const visits_reader *r, uint32_t span)
+{
     return span == REQUEST_NONE ? VISIT_NONE : *slot_of(r->span_visit, span);
+}
+
+/* Returns the index of the visit whose time contains an edge, or VISIT_NONE. `beside` is a span beside the edge. */
+static uint32_t visit_around(const visits_reader *r, const request_graph *g, const request_step *step, uint32_t beside)
+{
+    if (step->kind == REQUEST_SELF)
+        return visit_of_span(r, step->span);
+    return beside == REQUEST_NONE ? VISIT_NONE : visit_of_span(r, g->spans[beside].parent);
 }
 
 static void add_path(kind *k, const request_graph *g, uint32_t number)
@@ -264,13 +274,15 @@ static void add_path(kind *k, const request_graph *g, uint32_t number)
             *slot_of(k->reader->event_begin, step->to) |= ON_PATH;
         if (step->from != REQUEST_NONE && *slot_of(k->reader->event_end, step->from) != EDGE_NONE)
             *slot_of(k->reader->event_end, step->from) |= ON_PATH;
+        uint32_t beside = span_beside(k->reader, step->from, step->to);
         visit x = {.from_ns = step->from_ns,
                    .to_ns = step->to_ns,
                    .own_ns = length,
                    .path_ns = length,
                    .request = number,
                    .site = edge_site(k, from, to),
-                   .parent = visit_around(k, g, step)};
+                   .parent = visit_around(k->reader, g, step, beside),
+                   .span = visit_of_span(k->reader, beside)};
         place_at(v, site_at(v, x.site)->place)->inferred |= step->inferred;
         add_visit(v, &x);
     }
@@ -306,7 +318,8 @@ static void add_side_edge(kind *k, const request_graph *g, uint32_t from, uint32
                      .own_ns = (float)(b->time_ns - a->time_ns),
                      .request = number,
                      .site = edge_site(k, a, b),
-                     .parent = *slot_of(k->reader->span_visit, parent)};
+                     .parent = *slot_of(k->reader->span_visit, parent),
+                     .span = visit_of_span(k->reader, span_beside(k->reader, from, to))};
     if (b->time_ns >= a->time_ns)
         add_visit(k->reader->result, &x);
 }
@@ -368,8 +381,11 @@ static void set_fields(kind *k, const request_graph *g, uint32_t number)
             if (isnan(column_get(of->of_requests, number)) && (of->has_number || e->program != g->events[0].program))
                 column_set(of->since, number, (float)(e->time_ns - g->from_ns));
             column_set(of->of_requests, number, value.value);
-            if (begins != EDGE_NONE)
-                column_set(of->of_visits, *slot_of(k->reader->span_visit, begins), value.value);
+            if (begins != EDGE_NONE) {
+                uint32_t index = *slot_of(k->reader->span_visit, begins);
+                column_set(of->of_visits, index, value.value);
+                visit_at(v, index)->begin_columns |= UINT64_C(1) << value.column;
+            }
             if (ends != EDGE_NONE)
                 column_set(of->of_visits, *slot_of(k->reader->span_visit, ends), value.value);
         }

@@ -24,7 +24,9 @@ typedef struct visit {
     float own_ns;  /* time in nanoseconds in which no child was running */
     float path_ns; /* time on the critical path in nanoseconds */
     uint32_t request, site;
-    uint32_t parent; /* index of the parent visit, or VISIT_NONE */
+    uint32_t parent;        /* index of the parent visit, or VISIT_NONE */
+    uint32_t span;          /* for an edge: index of the visit of the span that it begins or follows, or VISIT_NONE */
+    uint64_t begin_columns; /* bit c: the record of the span's begin has a value in column c */
     bool failed;
 } visit;
 

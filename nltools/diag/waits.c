@@ -17,6 +17,9 @@ enum {
     FAILED_MIN = 4
 };
 
+/* Candidates with a larger probability by chance are never significant. */
+#define CHANCE_MAX 0.01
+
 static int by_float(const void *a, const void *b)
 {
     float x = *(const float *)a, y = *(const float *)b;
@@ -31,9 +34,10 @@ static uint32_t caller_of(const visits *v, uint32_t index)
     return x->parent != VISIT_NONE ? x->parent : v->all->len + x->request;
 }
 
-/* The visits of a place, by caller. */
+/* The visits of a place, by caller. Visits that begin while another visit of the caller is in progress do not count,
+ * because a caller that makes its calls at the same time waits only for the longest. */
 typedef struct calls {
-    float *counts;  /* number of visits of each caller */
+    float *counts;  /* number of visits of each caller, one after another */
     uint32_t *last; /* for each caller, the position of its last visit among the place's visits */
     float *sorted;  /* the counts in ascending order, without callers that have no visits */
     uint32_t count; /* number of callers with visits */
@@ -47,11 +51,16 @@ static calls count_calls(const visits *v, const place *p)
     calls c = {.counts = g_new0(float, callers + 1),
                .last = g_new0(uint32_t, callers + 1),
                .sorted = g_new(float, p->count + 1)};
+    int64_t *ends = g_new0(int64_t, callers + 1); /* the latest end of each caller's visits */
     for (uint32_t i = 0; i < p->count; i++) {
-        uint32_t caller = caller_of(v, v->by_place[p->first + i]);
-        c.counts[caller]++;
+        uint32_t index = v->by_place[p->first + i], caller = caller_of(v, index);
+        const visit *x = visit_at(v, index);
+        bool is_first = c.counts[caller] <= 0;
+        c.counts[caller] += is_first || x->from_ns >= ends[caller];
+        ends[caller] = is_first ? x->to_ns : MAX(ends[caller], x->to_ns);
         c.last[caller] = i;
     }
+    g_free(ends);
     for (size_t i = 0; i < callers; i++)
         if (c.counts[i] > 0)
             c.sorted[c.count++] = c.counts[i];
@@ -86,19 +95,19 @@ static uint32_t callers_below(const calls *c, double limit)
 }
 
 /*
- * Returns the probability that the callers with many visits are a separate group by chance, and sets *limit to the
- * smallest number of visits in this group. If the numbers of all callers have one origin, such as a loop that ends with
- * a constant probability, larger numbers are rarer. Compare two ranges of numbers: one within the middle half of the
- * group, and one below that half but above the usual number. With one origin, the lower range has at least as many
- * callers per number as the range within the group. The function tries all lower ranges with the length of the range
- * within the group, and the complete lower range. It multiplies the probability by the number of pairs.
+ * Returns the probability that the callers from index `first` of `sorted` are a separate group by chance, and sets
+ * *limit to the smallest number of visits in this group. If the numbers of all callers have one origin, such as a loop
+ * that ends with a constant probability, larger numbers are rarer. Compare two ranges of numbers: one within the middle
+ * half of the group, and one below that half but above the usual number. With one origin, the lower range has at least
+ * as many callers per number as the range within the group. The function tries all lower ranges with the length of the
+ * range within the group, and the complete lower range. It multiplies the probability by the number of pairs.
  */
-static double chance_of_group(const calls *c, double *limit)
+static double chance_of_group_from(const calls *c, uint32_t first, double *limit)
 {
-    uint32_t size = c->count - c->extra;
+    uint32_t size = c->count - first;
     if (size < GROUP_MIN)
         return 1;
-    double low = (double)c->sorted[c->extra + size / 4], high = (double)c->sorted[c->count - 1 - size / 4],
+    double low = (double)c->sorted[first + size / 4], high = (double)c->sorted[c->count - 1 - size / 4],
            floor = c->usual >= CALLS_MANY ? 0 : c->usual, width = fmin(high - low + 1, low - floor - 1), best = 1;
     if (width < 1)
         return 1;
@@ -127,6 +136,23 @@ static double chance_of_group(const calls *c, double *limit)
 }
 
 /*
+ * Returns the probability that some callers make more visits than others by chance. Tries two groups: all callers with
+ * more visits than usual, and the callers with many visits. The number of calls can depend on the request, so that
+ * there are several groups. Sets *limit as chance_of_group_from does.
+ */
+static double chance_of_group(const calls *c, double *limit)
+{
+    double p = chance_of_group_from(c, c->extra, limit), many_limit = 1;
+    uint32_t many = MAX(c->extra, callers_below(c, CALLS_MANY));
+    if (many == c->extra)
+        return p;
+    double many_p = chance_of_group_from(c, many, &many_limit);
+    if (many_p < p)
+        *limit = many_limit;
+    return fmin(1, 2 * fmin(p, many_p));
+}
+
+/*
  * Returns the probability that, by chance, callers visit the place again after at least as many failed visits as in the
  * log. Sets *failed to the number of failed visits.
  */
@@ -144,32 +170,91 @@ static double chance_of_retries(const visits *v, const place *p, const calls *c,
     return hypergeometric_tail(p->count, followed, *failed, both);
 }
 
-/* Offers a candidate "timeout", which claims the failed visits after which the caller visits the place again. */
+/*
+ * Cuts the own times of visits below and beside the visits of a place. `parts` contains the part to cut for each visit
+ * of the place, 0 to 1. An edge is beside the span that it begins or follows. Adds the cuts to the candidate's cut.
+ */
+static void cut_tree(const findings *f, const float *parts, candidate *c)
+{
+    enum { DEPTH_MAX = 64 };
+    const visits *v = f->visits;
+    c->is_tree = true;
+    for (uint32_t i = 0; i < v->all->len; i++) {
+        const visit *x = visit_at(v, i);
+        uint32_t at = x->span != VISIT_NONE ? x->span : i;
+        for (int depth = 0; depth < DEPTH_MAX && at != VISIT_NONE && parts[at] <= 0; depth++)
+            at = visit_at(v, at)->parent;
+        if (at == VISIT_NONE || parts[at] <= 0)
+            continue;
+        float more = (float)(fmax(0, (double)x->own_ns - (double)f->claimed[i]) * (double)parts[at]);
+        c->cut[i] += more;
+        c->claim_ns += (double)more * path_weight(x);
+    }
+}
+
+/*
+ * Claims a failed visit, and the wait of its caller until `until_ns`: until the next attempt, or until the caller gives
+ * up. Returns the time of both in nanoseconds.
+ */
+static double claim_attempt(const findings *f, candidate *c, uint32_t index, int64_t until_ns)
+{
+    const visit *x = visit_at(f->visits, index);
+    double wait = (double)MAX(0, until_ns - x->to_ns);
+    if (x->parent != VISIT_NONE) {
+        const visit *caller = visit_at(f->visits, x->parent);
+        double left = (double)caller->own_ns - (double)f->claimed[x->parent] - (double)c->cut[x->parent],
+               more = fmin(wait, fmax(0, left));
+        c->cut[x->parent] += (float)more;
+        c->claim_ns += more * path_weight(caller);
+    }
+    return (double)(x->to_ns - x->from_ns) + wait;
+}
+
+/*
+ * Offers a candidate "timeout" for callers that visit the place again after a failed visit. The candidate claims their
+ * failed visits, and the times that they wait after these visits.
+ */
 static void offer_retries(search *s, uint32_t number, const calls *of)
 {
     const visits *v = s->v;
     const place *p = place_at(v, number);
-    uint32_t failed, repeated = 0;
-    candidate c = {.cause = "timeout", .place = number, .from_ns = v->from_ns, .to_ns = v->to_ns};
+    uint32_t failed;
+    candidate c = {.cause = "timeout", .place = number, .from_ns = v->from_ns, .to_ns = v->to_ns, .m.is_retry = true};
     c.p = chance_of_retries(v, p, of, &failed);
-    if (failed < FAILED_MIN)
+    if (failed < FAILED_MIN || c.p > CHANCE_MAX)
         return;
+    float *parts = g_new0(float, v->all->len + 1);
+    int64_t *next_ns =
+        g_new0(int64_t, v->all->len + v->requests->len + 1); /* for each caller: its next visit's begin */
+    bool *repeats = g_new0(bool, v->all->len + v->requests->len + 1);
     c.cut = g_new0(float, v->all->len + 1);
     double sum = 0;
     for (uint32_t i = 0; i < p->count; i++) {
-        uint32_t index = v->by_place[p->first + i];
-        const visit *x = visit_at(v, index);
-        if (!x->failed || of->last[caller_of(v, index)] == i)
-            continue;
-        repeated++;
-        c.cut[index] = MAX(0, x->own_ns - s->f->claimed[index]);
-        c.claim_ns += (double)c.cut[index] * path_weight(x);
-        sum += (double)c.cut[index];
+        uint32_t index = v->by_place[p->first + i], caller = caller_of(v, index);
+        repeats[caller] = repeats[caller] || (visit_at(v, index)->failed && of->last[caller] != i);
     }
-    c.m.count = c.slow_count = repeated;
+    for (uint32_t i = p->count; i-- > 0;) { /* in reverse order of time */
+        uint32_t index = v->by_place[p->first + i], caller = caller_of(v, index);
+        const visit *x = visit_at(v, index);
+        bool is_last = of->last[caller] == i;
+        if (x->failed && repeats[caller]) {
+            parts[index] = 1;
+            sum += claim_attempt(s->f, &c, index,
+                                 !is_last                  ? next_ns[caller]
+                                 : x->parent != VISIT_NONE ? visit_at(v, x->parent)->to_ns
+                                                           : x->to_ns);
+            c.slow_count++;
+        }
+        next_ns[caller] = x->from_ns;
+    }
+    cut_tree(s->f, parts, &c);
+    g_free(parts);
+    g_free(next_ns);
+    g_free(repeats);
+    c.m.count = c.slow_count;
     c.count = p->count;
-    c.m.period_ns = sum / MAX(repeated, 1);
-    c.m.share = (double)repeated / p->count;
+    c.m.period_ns = sum / MAX(c.slow_count, 1);
+    c.m.share = (double)c.slow_count / p->count;
     c.explained = c.score = 0.9;
     s->f->tests++;
     candidate_offer(s, &c);
@@ -193,7 +278,7 @@ void try_calls(search *s, uint32_t number)
 {
     const visits *v = s->v;
     const place *p = place_at(v, number);
-    if (p->kind != PLACE_SPAN || p->has_children)
+    if (p->kind != PLACE_SPAN || p->count < CALLERS_MIN)
         return;
     calls of = count_calls(v, p);
     double limit = 1, callers = 0;
@@ -201,22 +286,23 @@ void try_calls(search *s, uint32_t number)
     candidate c = {.cause = "calls", .place = number, .from_ns = v->from_ns, .to_ns = v->to_ns};
     offer_retries(s, number, &of);
     c.p = of.count >= CALLERS_MIN && !has_calls(s->f, number) ? chance_of_group(&of, &limit) : 1;
-    if (c.p >= 1) {
+    if (c.p > CHANCE_MAX) {
         calls_free(&of);
         return;
     }
+    float *parts = g_new0(float, v->all->len + 1);
     c.cut = g_new0(float, v->all->len + 1);
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i], caller = caller_of(v, index);
-        const visit *x = visit_at(v, index);
-        double here = (double)of.counts[caller], keep = all ? 1 / here : of.usual / here;
+        double here = (double)of.counts[caller];
         if (here < limit && !all)
             continue;
         c.slow_count++;
         callers += of.last[caller] == i;
-        c.cut[index] = (float)(MAX(0, (double)x->own_ns - (double)s->f->claimed[index]) * (1 - keep));
-        c.claim_ns += (double)c.cut[index] * path_weight(x);
+        parts[index] = (float)(1 - (all ? 1 : of.usual) / here);
     }
+    cut_tree(s->f, parts, &c);
+    g_free(parts);
     c.count = p->count;
     c.m.length_ns = of.usual;
     c.m.peak = c.slow_count / fmax(callers, 1);

@@ -648,7 +648,7 @@ class Nldiag(support.Case):
             with self.subTest(text=text):
                 first = self.first_of(self.requests(lambda c, at, n, h: (more + c.uniform(0, 0.001)) * (c.random() < share)))
                 self.assertEqual((first["cause"], first["span"]), ("timeout", "Work"))
-                self.assertRegex(first["title"], f"a time-out of {text}")
+                self.assertRegex(first["title"], f"{text} longer, like a time-out")
 
     def test_load(self):
         """Requests share a processor: the more requests run, the longer each takes."""
