@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <glib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -413,16 +414,17 @@ bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *du
     return false; /* as for most records */
 }
 
-/* Returns whether a status reports a failure: -1, OTLP's 2, or an HTTP status from 500 to 599. */
+/* Returns whether a status reports a failure: a negative number, an exit status or OTLP status from 1 to 99, or an HTTP
+ * status from 500 to 599. */
 static bool is_failure_number(int64_t status)
 {
-    return status == 2 || status == -1 || (status >= 500 && status <= 599);
+    return status < 0 || (status >= 1 && status <= 99) || (status >= 500 && status <= 599);
 }
 
 static bool is_failure(const nl_record *record, const nl_field *status)
 {
-    static const char *const failures[] = {"error", "failed", "failure", "timeout", "2", "-1"};
-    char scratch[NL_FIELD_TEXT_SIZE];
+    static const char *const failures[] = {"error", "failed", "failure", "timeout"};
+    char scratch[NL_FIELD_TEXT_SIZE], number[8], *end;
     if (record->level <= NL_ERROR && record->level_text.data != NULL)
         return true;
     if (status == NULL)
@@ -433,7 +435,12 @@ static bool is_failure(const nl_record *record, const nl_field *status)
     for (size_t i = 0; i < G_N_ELEMENTS(failures); i++)
         if (text.size == strlen(failures[i]) && g_ascii_strncasecmp(text.data, failures[i], text.size) == 0)
             return true;
-    return text.size == 3 && *text.data == '5' && isdigit((unsigned char)text.data[1]);
+    if (text.size == 0 || text.size >= sizeof number)
+        return false;
+    memcpy(number, text.data, text.size);
+    number[text.size] = '\0';
+    long value = strtol(number, &end, 10);
+    return *end == '\0' && is_failure_number(value);
 }
 
 bool request_is_failure(const nl_record *record)

@@ -24,6 +24,12 @@
 #define EXPLAINED_MIN 0.04
 #define SHARE_MIN 0.02
 
+/* Minimum part of a queue's waits during a slow start if the queue is the start's backlog. */
+#define BACKLOG_MIN 0.9
+
+/* Maximum part of the visits that begin during this start. */
+#define START_MAX 0.25
+
 /* Maximum probability that a log without causes has a significant effect. */
 #define FALSE_ALARMS_MAX 0.02
 
@@ -173,16 +179,39 @@ static double level_of(const search *s, const candidate *c)
                       : significance_level(s->v, c->place, tests_of_family(s, c));
 }
 
+/* Returns whether a queue is only the backlog of a slow start: nearly all of its waits begin before the start is over.
+ */
+static bool is_backlog(const visits *v, const candidate *queue, const candidate *start)
+{
+    const place *p = place_at(v, queue->place);
+    double before = 0, all = 0;
+    uint32_t count = 0;
+    if (queue->m.servers == 0 || strcmp(start->cause, "cold") != 0)
+        return false;
+    for (uint32_t i = p->first; i < p->first + p->count; i++) {
+        const visit *x = visit_at(v, v->by_place[i]);
+        double wait = (double)queue->cut[v->by_place[i]] * path_weight(x);
+        all += wait;
+        before += x->from_ns <= start->to_ns ? wait : 0;
+        count += x->from_ns <= start->to_ns;
+    }
+    return before > BACKLOG_MIN * all && count < START_MAX * p->count;
+}
+
 /*
  * Returns whether a candidate explains a place better than the best candidate so far. A pause only adds its length, and
  * other causes add to it. The one that claims more time therefore comes first.
  */
-static bool is_better(const candidate *c, const candidate *best)
+static bool is_better(const visits *v, const candidate *c, const candidate *best)
 {
     if (best->cause == NULL)
         return true;
     bool is_pause = strcmp(c->cause, "pause") == 0, best_is_pause = strcmp(best->cause, "pause") == 0;
-    return is_pause != best_is_pause ? c->claim_ns > best->claim_ns : c->score > best->score;
+    if (is_pause != best_is_pause)
+        return c->claim_ns > best->claim_ns;
+    if (is_backlog(v, best, c) || is_backlog(v, c, best))
+        return strcmp(c->cause, "cold") == 0;
+    return c->score > best->score;
 }
 
 void candidate_offer(search *s, candidate *c)
@@ -213,7 +242,7 @@ void candidate_offer(search *s, candidate *c)
     }
     if (!counts || is_chance || is_excluded(s, c)) {
         candidate_clear(c);
-    } else if (is_better(c, best)) {
+    } else if (is_better(s->v, c, best)) {
         if (best->cause != NULL)
             add_rival(s, best);
         *best = *c;

@@ -89,14 +89,18 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         g_free(which);
     } else if (strcmp(c->cause, "field") == 0) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): this cause has a column */
-        f->answer = g_strdup_printf("%s of the requests' time: %s is slow for %s=%s", part, where, c->column->name,
-                                    value != NULL ? value : "?");
+        char *values = c->values > 1
+                           ? g_strdup_printf("%s=%s and %u other value%s", c->column->name, value != NULL ? value : "?",
+                                             c->values - 1, c->values > 2 ? "s" : "")
+                           : g_strdup_printf("%s=%s", c->column->name, value != NULL ? value : "?");
+        f->answer = g_strdup_printf("%s of the requests' time: %s is slow for %s", part, where, values);
         f->advice = "look at what the program does differently for this value";
-        char *which = g_strdup_printf("have %s=%s", c->column->name, value != NULL ? value : "?");
-        finding_evidence(f, "a visit takes %s with %s=%s, and %s with other values", slow, c->column->name,
-                         value != NULL ? value : "?", other);
+        char *which = g_strdup_printf("have %s", c->values > 1 ? "one of these values" : values);
+        finding_evidence(f, "a visit takes %s with %s, and %s with other values", slow,
+                         c->values > 1 ? "these values" : values, other);
         describe_slow_visits(f, c, p, which);
         g_free(which);
+        g_free(values);
     } else if (strcmp(c->cause, "size") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s takes longer when %s is larger", part, where,
                                     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): this cause has a column */

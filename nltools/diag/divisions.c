@@ -184,6 +184,7 @@ static void try_column(search *s, const sample *x, const column *c)
         candidate found = candidate_of(x, peers ? "peer" : ordered ? "size" : "field", &e, peers ? 1.01 : 1);
         found.column = c;
         found.value = slow != 0 && !ordered ? (double)of_bin[__builtin_ctzll(slow)] : NAN;
+        found.values = (uint32_t)count_bits(slow);
         if (peers && count_bits(slow) == 1)
             found.host = host_of_value(c, (float)found.value);
         if (!ordered && (slow == 0 || count_bits(slow) > (peers ? 1 : 6)))

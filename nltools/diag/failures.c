@@ -7,21 +7,48 @@
 
 enum { FAILED_MIN = 5 };
 
-/* Returns whether the longest span without a parent has failed or, if the request has no spans, whether any record
- * reports a failure. */
-static bool has_failed(const visits *v, const request *q)
+/* Minimum length of the span that stands for a request, as a part of the request's time. */
+#define ROOT_MIN 0.9
+
+/* Returns the span that stands for a request, or NULL: a span without a parent that lasts nearly as long. */
+static const visit *root_of(const visits *v, const request *q)
 {
-    const visit *root = NULL;
     for (uint32_t i = 0; i < q->count; i++) {
         const visit *x = visit_at(v, q->first + i);
         if (x->parent == VISIT_NONE && place_at(v, place_of_visit(v, x))->kind == PLACE_SPAN &&
-            (root == NULL || x->to_ns - x->from_ns > root->to_ns - root->from_ns))
-            root = x;
+            (double)(x->to_ns - x->from_ns) >= ROOT_MIN * (double)(q->to_ns - q->from_ns))
+            return x;
     }
-    return root != NULL ? root->failed : q->failed;
+    return NULL;
 }
 
-/* Returns the span in which a failure began: the failed span that ended first. */
+/* Returns whether the place of a failed visit has a later visit in the request that did not fail. */
+static bool is_repaired(const visits *v, const request *q, const visit *failed)
+{
+    for (uint32_t i = 0; i < q->count; i++) {
+        const visit *x = visit_at(v, q->first + i);
+        if (!x->failed && x->from_ns >= failed->to_ns && place_of_visit(v, x) == place_of_visit(v, failed))
+            return true;
+    }
+    return false;
+}
+
+/* Returns whether a request has failed. The span that stands for the request reports it. Without such a span, a failure
+ * counts unless a later attempt succeeds. */
+static bool has_failed(const visits *v, const request *q)
+{
+    const visit *root = root_of(v, q);
+    if (root != NULL || !q->failed)
+        return root != NULL && root->failed;
+    for (uint32_t i = 0; i < q->count; i++) {
+        const visit *x = visit_at(v, q->first + i);
+        if (x->failed && !is_repaired(v, q, x))
+            return true;
+    }
+    return false;
+}
+
+/* Returns the visit in which a failure began: the failed visit that ended first. */
 static const visit *origin_of(const visits *v, const request *q)
 {
     const visit *origin = NULL;

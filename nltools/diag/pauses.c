@@ -163,8 +163,19 @@ static bool is_usual_way(const station *s, const visit *x, const survival *l, do
            gap_ns < l->values[l->count / 2];
 }
 
-/* Returns the negative logarithm of the probability that no visit ends between from_ns and to_ns. Sets *count to the
- * number of visits in progress. */
+/* Returns whether a visit is inside the station: a span, or a path between two events of the station. */
+static bool is_inside(const station *s, const visit *x)
+{
+    const site *at = site_at(s->v, x->site);
+    const place *p = place_at(s->v, at->place);
+    return p->kind == PLACE_SPAN || (p->from_program == s->program && (s->host == NULL || at->from_host == s->host));
+}
+
+/*
+ * Returns the negative logarithm of the probability that no visit ends between from_ns and to_ns. Sets *count to the
+ * number of visits in progress. A message to the station may wait because a long visit keeps the station busy. While
+ * visits inside the station are in progress, messages therefore count at most as much as these visits.
+ */
 static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bool first, uint32_t *count)
 {
     guint low = 0, high = s->active->len;
@@ -175,7 +186,8 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
         else
             high = middle;
     }
-    double sum = 0, product = 1, arrival = 0;
+    double sum = 0, product = 1, arrival = 0, messages = 0;
+    bool has_inside = false;
     *count = 0;
     uint32_t last = VISIT_NONE;
     for (guint i = low, scanned = 0; i > 0 && scanned < SCAN_MAX; scanned++) {
@@ -194,7 +206,13 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
         const visit *x = visit_at(s->v, a->visit);
         if (l->count < 20 || is_usual_way(s, x, l, (double)(to_ns - from_ns)))
             continue;
-        product *= longer(l, age, first) / longer(l, then, first); /* 1 to 10,000 */
+        double ratio = longer(l, age, first) / longer(l, then, first); /* 1 to 10,000 */
+        if (is_inside(s, x)) {
+            has_inside = true;
+            product *= ratio;
+        } else {
+            messages += log(ratio);
+        }
         if (product > 1e200) {
             sum += log(product);
             product = 1;
@@ -203,6 +221,7 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
         last = x->request;
     }
     sum += log(product);
+    sum += has_inside ? fmin(messages, sum) : messages;
     return sum + fmin(arrival, sum);
 }
 

@@ -410,6 +410,7 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
         slow[h] = ordered ? find_slow_ordered(sums, count, !h) : find_slow(sums, count, !h);
         split_means(sums, count, h, slow[h], &mean, &other[h]);
     }
+    e.slow = slow[0] & slow[1];
     e.excess = g_new0(float, s->count + 1);
     double sum_slow = 0, sum_other = 0;
     uint32_t others = 0;
@@ -417,9 +418,9 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
         if (bins[i] == BIN_NONE)
             continue;
         int h = halves[i];
-        bool is_slow = (slow[h] >> bins[i]) & 1;
-        *(is_slow ? &sum_slow : &sum_other) += s->y[i];
-        *(is_slow ? &e.slow_count : &others) += 1;
+        bool is_slow = (slow[h] >> bins[i]) & 1, is_named = e.slow != 0 ? (e.slow >> bins[i]) & 1 : is_slow;
+        *(is_named ? &sum_slow : &sum_other) += s->y[i];
+        *(is_named ? &e.slow_count : &others) += 1;
         if (!is_slow || sums[bins[i]].count[h] == 0)
             continue;
         double excess = sums[bins[i]].sum[h] / sums[bins[i]].count[h] - other[h];
@@ -427,7 +428,6 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
         e.excess[i] = (float)MAX(0, MIN(excess, s->y[i]));
     }
     g_free(halves);
-    e.slow = slow[0] & slow[1];
     e.p = normal_tail(kruskal_wallis(s, bins, count));
     if (e.slow != 0 && s->count <= EXACT_MAX) /* two tests, each at half of the level */
         e.p = fmin(1, 2 * fmin(e.p, chance_of_slowest(s, bins, count, e.slow, ordered)));

@@ -15,6 +15,7 @@ typedef struct candidate {
     const char *host;
     const column *column;
     double value;
+    uint32_t values; /* for a field: the number of its slow values; `value` is one of them */
     const sensor_series *sensor;
     bool falls;  /* visits are slow while the sensor's value is low */
     mechanism m; /* the mechanism, without its waits */

@@ -282,7 +282,8 @@ static void add_path(kind *k, const request_graph *g, uint32_t number)
                    .request = number,
                    .site = edge_site(k, from, to),
                    .parent = visit_around(k->reader, g, step, beside),
-                   .span = visit_of_span(k->reader, beside)};
+                   .span = visit_of_span(k->reader, beside),
+                   .failed = to != NULL && to->failed};
         place_at(v, site_at(v, x.site)->place)->inferred |= step->inferred;
         add_visit(v, &x);
     }

@@ -95,29 +95,17 @@ static uint32_t callers_below(const calls *c, double limit)
 }
 
 /*
- * Returns the probability that the callers from index `first` of `sorted` are a separate group by chance, and sets
- * *limit to the smallest number of visits in this group. If the numbers of all callers have one origin, such as a loop
- * that ends with a constant probability, larger numbers are rarer. Compare two ranges of numbers: one within the middle
- * half of the group, and one below that half but above the usual number. With one origin, the lower range has at least
- * as many callers per number as the range within the group. The function tries all lower ranges with the length of the
- * range within the group, and the complete lower range. It multiplies the probability by the number of pairs.
+ * Compares the ranges of `width` numbers between `low` and `high` with the ranges between `usual` and `low`, and with
+ * the whole of the latter. Returns the probability by chance that a lower range has so few callers, and sets *limit to
+ * the end of this range. See chance_of_group_from.
  */
-static double chance_of_group_from(const calls *c, uint32_t first, double *limit)
+static double chance_of_width(const calls *c, double usual, double low, double high, double width, double *limit)
 {
-    uint32_t size = c->count - first;
-    if (size < GROUP_MIN)
-        return 1;
-    double low = (double)c->sorted[first + size / 4], high = (double)c->sorted[c->count - 1 - size / 4],
-           floor = c->usual >= CALLS_MANY ? 0 : c->usual, width = fmin(high - low + 1, low - floor - 1), best = 1;
-    if (width < 1)
-        return 1;
-    /*
-     * If the group's range is longer than the range below it, compare only the part of the group with the most callers.
-     */
+    double best = 1;
     uint32_t inside = 0, tried = 0, tried_inside = 0;
     for (double at = low; at + width <= high + 1; at++, tried_inside++)
         inside = MAX(inside, callers_below(c, at + width) - callers_below(c, at));
-    for (double at = floor + 1; at + width <= low; at++, tried++) {
+    for (double at = usual + 1; at + width <= low; at++, tried++) {
         uint32_t between = callers_below(c, at + width) - callers_below(c, at);
         double p = between < inside ? binomial_tail(between, between + inside, 0.5) : 1;
         if (p < best) {
@@ -125,14 +113,40 @@ static double chance_of_group_from(const calls *c, uint32_t first, double *limit
             *limit = at + width;
         }
     }
-    double gap = low - floor - 1, share = gap / (gap + width);
-    uint32_t between = callers_below(c, low) - callers_below(c, floor + 1);
+    double gap = low - usual - 1, share = gap / (gap + width);
+    uint32_t between = callers_below(c, low) - callers_below(c, usual + 1);
     double p = between < share * (between + inside) ? binomial_tail(between, between + inside, share) : 1;
     if (p < best) {
         best = p;
         *limit = low;
     }
-    return fmin(1, best * (tried + 1) * tried_inside);
+    return best * (tried + 1) * tried_inside;
+}
+
+/*
+ * Returns the probability that the callers from index `first` of `sorted` are a separate group by chance, and sets
+ * *limit to the smallest number of visits in this group. If the numbers of all callers have one origin, such as a loop
+ * that ends with a constant probability, larger numbers are rarer. Compare two ranges of numbers: one within the middle
+ * half of the group, and one below that half but above the usual number. With one origin, the lower range has at least
+ * as many callers per number as the range within the group. The function tries several widths of these ranges, because
+ * the numbers in the group may differ, and multiplies the probability by the number of comparisons.
+ */
+static double chance_of_group_from(const calls *c, uint32_t first, double *limit)
+{
+    uint32_t size = c->count - first;
+    if (size < GROUP_MIN)
+        return 1;
+    double low = (double)c->sorted[first + size / 4], high = (double)c->sorted[c->count - 1 - size / 4],
+           floor_count = c->usual >= CALLS_MANY ? 0 : c->usual, best = 1;
+    int widths = 0;
+    for (double width = fmin(high - low + 1, low - floor_count - 1); width >= 1; width = floor(width / 2), widths++) {
+        double of_width = 1, p = chance_of_width(c, floor_count, low, high, width, &of_width);
+        if (p < best) {
+            best = p;
+            *limit = of_width;
+        }
+    }
+    return widths > 0 ? fmin(1, best * widths) : 1;
 }
 
 /*
@@ -170,6 +184,15 @@ static double chance_of_retries(const visits *v, const place *p, const calls *c,
     return hypergeometric_tail(p->count, followed, *failed, both);
 }
 
+/* Claims `more` nanoseconds of a visit's time, but at most the time that is left. */
+static void claim_time(const findings *f, candidate *c, uint32_t index, double more)
+{
+    const visit *x = visit_at(f->visits, index);
+    more = CLAMP((double)x->own_ns - (double)f->claimed[index] - (double)c->cut[index], 0, more);
+    c->cut[index] += (float)more;
+    c->claim_ns += more * path_weight(x);
+}
+
 /*
  * Cuts the own times of visits below and beside the visits of a place. `parts` contains the part to cut for each visit
  * of the place, 0 to 1. An edge is beside the span that it begins or follows. Adds the cuts to the candidate's cut.
@@ -186,27 +209,25 @@ static void cut_tree(const findings *f, const float *parts, candidate *c)
             at = visit_at(v, at)->parent;
         if (at == VISIT_NONE || parts[at] <= 0)
             continue;
-        float more = (float)(fmax(0, (double)x->own_ns - (double)f->claimed[i]) * (double)parts[at]);
-        c->cut[i] += more;
-        c->claim_ns += (double)more * path_weight(x);
+        claim_time(f, c, i, fmax(0, (double)x->own_ns - (double)f->claimed[i]) * (double)parts[at]);
     }
 }
 
 /*
- * Claims a failed visit, and the wait of its caller until `until_ns`: until the next attempt, or until the caller gives
- * up. Returns the time of both in nanoseconds.
+ * Claims the time after a failed visit until `until_ns`, when the next attempt begins or the caller gives up: the
+ * caller's own time or, if the request itself is the caller, the request's visits in this time. Returns the time of the
+ * failed visit and the wait in nanoseconds.
  */
 static double claim_attempt(const findings *f, candidate *c, uint32_t index, int64_t until_ns)
 {
     const visit *x = visit_at(f->visits, index);
+    const request *q = request_at(f->visits, x->request);
     double wait = (double)MAX(0, until_ns - x->to_ns);
-    if (x->parent != VISIT_NONE) {
-        const visit *caller = visit_at(f->visits, x->parent);
-        double left = (double)caller->own_ns - (double)f->claimed[x->parent] - (double)c->cut[x->parent],
-               more = fmin(wait, fmax(0, left));
-        c->cut[x->parent] += (float)more;
-        c->claim_ns += more * path_weight(caller);
-    }
+    if (x->parent != VISIT_NONE)
+        claim_time(f, c, x->parent, wait);
+    for (uint32_t i = q->first; x->parent == VISIT_NONE && i < q->first + q->count; i++)
+        if (visit_at(f->visits, i)->from_ns >= x->to_ns && visit_at(f->visits, i)->to_ns <= until_ns)
+            claim_time(f, c, i, INFINITY);
     return (double)(x->to_ns - x->from_ns) + wait;
 }
 

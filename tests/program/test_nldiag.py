@@ -838,6 +838,153 @@ class Nldiag(support.Case):
         first = self.first_of(records)
         self.assertEqual((first["cause"], first["span"]), ("hour", "Work"))
 
+    # ---- calls through client spans ----
+
+    def gateway(self, calls, count=400, rate=15.0, fields=lambda n: "", name="gateway.log"):
+        """The log of a gateway that calls a server through client spans, one after another. `calls` returns, for a request and a random
+        generator, tuples (seconds on the way back, seconds of work, failed, wait after the call, fields of the call's end)."""
+        chance, lines, at, spans = random.Random(8), [], 0.0, 0
+
+        def log(time, host, program, event, request, span, parent, more=""):
+            lines.append((time, f"HOST={host} PROG={program} LVL=Usage NL.EVNT={event} TRACE.ID={request:032x} SPAN.ID={span:016x}"
+                                f"{f' PARENT.ID={parent:016x}' if parent else ''}{' ' if more else ''}{more}"))
+
+        for n in range(1, count + 1):
+            at += chance.expovariate(rate)
+            spans += 1
+            root, time = spans, at + 0.0002
+            log(at, "gw", "gateway", "Request.start", n, root, 0, fields(n))
+            for back, work, failed, wait, more in calls(n, chance):
+                client, server, spans = spans + 1, spans + 2, spans + 2
+                log(time, "gw", "gateway", "Call.start", n, client, root)
+                log(time + 0.0002, "db", "server", "Handle.start", n, server, client)
+                time += 0.0002 + work
+                log(time, "db", "server", "Handle.end", n, server, client, f"STATUS={1 if failed else 0}")
+                time += back
+                log(time, "gw", "gateway", "Call.end", n, client, root, f"STATUS={1 if failed else 0}{more}")
+                time += 0.0001 + wait
+            log(time + 0.0003, "gw", "gateway", "Request.end", n, root, 0, "STATUS=0")
+        path = self.scratch / name
+        simulate.write_lines(path, sorted(lines, key=lambda line: line[0]))
+        return path
+
+    @staticmethod
+    def call(chance, back=None, failed=False, wait=0.0, more=""):
+        return (0.0003 * chance.lognormvariate(0, 0.3) if back is None else back, 0.002 * chance.lognormvariate(0, 0.3), failed, wait, more)
+
+    def test_calls_through_client_spans(self):
+        """Most of a call's time is in the server and on the way, not in the client's span. The number of calls depends on the request."""
+        numbers = {n: random.Random(n).choice((5, 10, 20, 50)) if n % 5 == 0 else 1 for n in range(1, 401)}
+        found = self.diagnosed(self.gateway(lambda n, c: [self.call(c) for _ in range(numbers[n])], rate=5), status=FINDING)["causes"]
+        self.assertEqual((found[0]["cause"], found[0]["program"], found[0]["span"]), ("calls", "gateway", "Call"))
+        extra = sum(k - 1 for k in numbers.values()) / sum(numbers.values())
+        self.assertAlmostEqual(found[0]["share"], extra, delta=0.12)
+
+    def test_calls_at_the_same_time_are_not_combined(self):
+        """A caller that makes its calls at the same time waits only for the longest call."""
+        lines, chance, at = [], random.Random(5), 0.0
+        for n in range(300):
+            at += chance.expovariate(10)
+            width = 12 if n % 5 == 0 else 1
+            ends = [at + 0.001 + 0.004 * chance.lognormvariate(0, 0.2) for _ in range(width)]
+            lines.append((at, f"HOST=a PROG=p LVL=Usage NL.EVNT=Request.start TRACE.ID={n:032x} SPAN.ID={n + 1:016x}"))
+            for k, end in enumerate(ends):
+                ids = f"TRACE.ID={n:032x} SPAN.ID={100000 + 20 * n + k:016x} PARENT.ID={n + 1:016x}"
+                lines += [(at + 0.001, f"HOST=a PROG=p LVL=Usage NL.EVNT=Query.start {ids}"), (end, f"HOST=a PROG=p LVL=Usage NL.EVNT=Query.end {ids}")]
+            lines.append((max(ends) + 0.001, f"HOST=a PROG=p LVL=Usage NL.EVNT=Request.end TRACE.ID={n:032x} SPAN.ID={n + 1:016x}"))
+        path = self.scratch / "parallel-calls.log"
+        simulate.write_lines(path, sorted(lines, key=lambda line: line[0]))
+        self.assertNotIn("calls", [c["cause"] for c in self.diagnosed(path)["causes"]])
+
+    def test_retries_with_back_off(self):
+        """Calls fail in some seconds. The gateway waits longer before each attempt. Many requests wait at the same time, like in a queue."""
+        def calls(n, chance):
+            if n // 40 % 3 != 1:
+                return [self.call(chance)]
+            failures = chance.choice((1, 2, 3))
+            return [self.call(chance, failed=True, wait=0.05 * 2 ** k) for k in range(failures)] + [self.call(chance)]
+        found = self.diagnosed(self.gateway(calls, rate=40), status=FINDING)["causes"]
+        self.assertEqual((found[0]["cause"], found[0]["span"]), ("timeout", "Call"))
+        self.assertIn("fails, and its callers try again", found[0]["title"])
+        self.assertGreater(found[0]["share"], 0.8)
+
+    def test_size_of_a_reply(self):
+        """The reply's size is in the record of the call's end. The time on the way back depends on it, and each request makes two calls."""
+        def calls(n, chance):
+            sizes = [chance.randrange(1000000, 6000000) if chance.random() < 0.2 else chance.randrange(500, 4000) for _ in range(2)]
+            return [self.call(chance, back=0.0005 * chance.lognormvariate(0, 0.3) + size / 1e8, more=f" BYTES={size}") for size in sizes]
+        found = self.diagnosed(self.gateway(calls), status=FINDING)["causes"]
+        self.assertEqual((found[0]["cause"], found[0]["field"]), ("size", "BYTES"))
+        self.assertEqual((found[0]["from_event"], found[0]["to_event"]), ("Handle.end", "Call.end"))
+
+    def test_statuses_that_report_failures(self):
+        """Jobs with IDs and without an enclosing span fail, with statuses of different conventions."""
+        for status, fails in ("1", True), ("-5", True), ("7", True), ("503", True), ("error", True), ("200", False), ("404", False), ("0", False), ("ok", False):
+            with self.subTest(status=status):
+                lines, chance, at = [], random.Random(3), 0.0
+                for n in range(200):
+                    at += chance.expovariate(5)
+                    begin = at + 0.001 * chance.lognormvariate(0, 0.3)
+                    end = begin + 0.003 * chance.lognormvariate(0, 0.3)
+                    lines += [(at, f"HOST=a PROG=p LVL=Usage NL.EVNT=Take JOB.ID={n}"), (begin, f"HOST=a PROG=p LVL=Usage NL.EVNT=Store.start JOB.ID={n}"),
+                              (end, f"HOST=a PROG=p LVL=Usage NL.EVNT=Store.end JOB.ID={n} STATUS={status if n % 4 == 0 else 0}"),
+                              (end + 0.002 * chance.lognormvariate(0, 0.3), f"HOST=a PROG=p LVL=Usage NL.EVNT=Done JOB.ID={n}")]
+                path = self.scratch / "jobs.log"
+                simulate.write_lines(path, sorted(lines, key=lambda line: line[0]))
+                causes = [(c["cause"], c.get("span")) for c in self.diagnosed(path)["causes"]]
+                self.assertEqual(("failures", "Store") in causes, fails, causes)
+
+    def test_long_visits_are_no_pauses(self):
+        """A server with one thread handles one request at a time. One host is slower. While it works, messages to it wait."""
+        chance, lines, at, free = random.Random(11), [], 0.0, {"w1": 0.0, "w2": 0.0, "w3": 0.0}
+        for n in range(600):
+            at += chance.expovariate(30)
+            host = chance.choice(sorted(free))
+            begin = max(at + 0.0004, free[host])
+            end = free[host] = begin + (0.016 if host == "w2" else 0.0025) * chance.lognormvariate(0, 0.5)
+            lines += [(at, f"HOST=c PROG=submit LVL=Usage NL.EVNT=Job.Submit JOB.ID={n}"), (begin, f"HOST={host} PROG=worker LVL=Usage NL.EVNT=Render.start JOB.ID={n}"),
+                      (end, f"HOST={host} PROG=worker LVL=Usage NL.EVNT=Render.end JOB.ID={n}")]
+        path = self.scratch / "workers.log"
+        simulate.write_lines(path, sorted(lines, key=lambda line: line[0]))
+        found = self.diagnosed(path, status=FINDING)["causes"]
+        self.assertEqual((found[0]["cause"], found[0]["host"]), ("peer", "w2"))
+        self.assertNotIn("pause", [c["cause"] for c in found])
+
+    def test_backlog_of_a_slow_start(self):
+        """Four workers begin late. The requests of this time wait, and later requests do not."""
+        chance, lines, at, free = random.Random(12), [], 0.0, 4 * [1.0]
+        for n in range(1200):
+            at += chance.expovariate(60)
+            worker = min(range(4), key=lambda k: free[k])
+            begin = max(at + 0.0001 * chance.lognormvariate(0, 0.4), free[worker])
+            end = free[worker] = begin + 0.006 * chance.lognormvariate(0, 0.4)
+            ids, inner = f"TRACE.ID={n:032x} SPAN.ID={2 * n + 1:016x}", f"TRACE.ID={n:032x} PARENT.ID={2 * n + 1:016x} SPAN.ID={2 * n + 2:016x}"
+            lines += [(at, f"HOST=a PROG=p LVL=Usage NL.EVNT=Request.start {ids}"), (at, f"HOST=a PROG=p LVL=Usage NL.EVNT=Queue.start {inner}"),
+                      (begin, f"HOST=a PROG=p LVL=Usage NL.EVNT=Queue.end {inner}"), (end, f"HOST=a PROG=p LVL=Usage NL.EVNT=Request.end {ids}")]
+        path = self.scratch / "start.log"
+        simulate.write_lines(path, sorted(lines, key=lambda line: line[0]))
+        found = self.diagnosed(path, status=FINDING)["causes"]
+        self.assertEqual((found[0]["cause"], found[0]["span"]), ("cold", "Queue"))
+
+    def test_values_of_the_evidence(self):
+        """Another value is a little slow, so that only one half of the visits shows it. The evidence counts only the visits with the value that
+        it names."""
+        for seed in 1, 13, 19:
+            with self.subTest(seed=seed):
+                chance, lines, at, kinds = random.Random(seed), [], 0.0, ("report", "item", *("page", "list", "mail", "form", "page") * 2)
+                reports = 0
+                for n in range(360):
+                    at += chance.expovariate(20)
+                    kind = kinds[chance.randrange(12)]
+                    end = at + 0.003 * chance.lognormvariate(0, 0.6) * {"report": 5, "item": 1.9}.get(kind, 1)
+                    reports += kind == "report"
+                    lines += [(at, f"HOST=a PROG=p LVL=Usage NL.EVNT=Work.start ID={n} TYPE={kind}"), (end, f"HOST=a PROG=p LVL=Usage NL.EVNT=Work.end ID={n}")]
+                path = self.scratch / "values.log"
+                simulate.write_lines(path, sorted(lines, key=lambda line: line[0]))
+                first = self.diagnosed("--id", "ID", path, status=FINDING)["causes"][0]
+                self.assertEqual((first["cause"], first["field"]), ("field", "TYPE"))
+                self.assertIn(f"{reports} of the 360 visits have TYPE=report", first["evidence"])
+
     def test_calls_of_few_requests(self):
         """Six of 60 requests make 12 calls instead of one."""
         chance, records = random.Random(4), []
