@@ -33,19 +33,19 @@ static bool is_repaired(const visits *v, const request *q, const visit *failed)
     return false;
 }
 
-/* Returns whether a request has failed. The span that stands for the request reports it. Without such a span, a failure
- * counts unless a later attempt succeeds. */
+/* Returns whether a request has failed. The span that stands for the request reports it. Without such a span, the last
+ * failure counts unless a later attempt succeeds. */
 static bool has_failed(const visits *v, const request *q)
 {
-    const visit *root = root_of(v, q);
+    const visit *root = root_of(v, q), *last = NULL;
     if (root != NULL || !q->failed)
         return root != NULL && root->failed;
     for (uint32_t i = 0; i < q->count; i++) {
         const visit *x = visit_at(v, q->first + i);
-        if (x->failed && !is_repaired(v, q, x))
-            return true;
+        if (x->failed && (last == NULL || x->to_ns >= last->to_ns))
+            last = x;
     }
-    return false;
+    return last != NULL && !is_repaired(v, q, last);
 }
 
 /* Returns the visit in which a failure began: the failed visit that ended first. */

@@ -149,29 +149,15 @@ uint32_t next_span(const visits *v, uint32_t edge)
 
 /*
  * Returns the time at which the service of a visit ends. For an edge that leads to a span, this is the end of the span.
- * If visits only wait, the rest of the span around a visit is its service.
  */
-static int64_t end_of_service(const visits *v, const visit *x, bool only_waits)
+static int64_t end_of_service(const visits *v, const visit *x)
 {
-    if (only_waits)
-        return x->parent != VISIT_NONE ? MAX(x->to_ns, visit_at(v, x->parent)->to_ns) : x->to_ns;
     uint32_t span = span_after(v, x);
     return span != VISIT_NONE ? visit_at(v, span)->to_ns : x->to_ns;
 }
 
-/* Returns whether the visits of a place may only wait, for servers that do the rest of the work of the span around. */
-static bool may_only_wait(const visits *v, const place *p)
-{
-    uint32_t followed = 0;
-    for (uint32_t i = 0; i < p->count && p->kind == PLACE_SPAN && !p->has_children; i++) {
-        const visit *x = visit_at(v, v->by_place[p->first + i]);
-        followed += x->parent != VISIT_NONE && visit_at(v, x->parent)->to_ns > x->to_ns;
-    }
-    return followed > MOST * p->count;
-}
-
 /* Gathers the visits of a place, grouped by host and sorted by end. Adds the hosts to `hosts`, by number. */
-static size_t gather_holdings(const visits *v, uint32_t number, bool only_waits, holding *held, GPtrArray *hosts)
+static size_t gather_holdings(const visits *v, uint32_t number, holding *held, GPtrArray *hosts)
 {
     const place *p = place_at(v, number);
     GHashTable *numbers = g_hash_table_new(NULL, NULL); /* maps a host to its number + 1 */
@@ -187,7 +173,7 @@ static size_t gather_holdings(const visits *v, uint32_t number, bool only_waits,
             g_hash_table_insert(numbers, (gpointer)host, GUINT_TO_POINTER(known));
         }
         if (x->to_ns > x->from_ns)
-            held[count++] = (holding){x->from_ns, end_of_service(v, x, only_waits), index, known - 1};
+            held[count++] = (holding){x->from_ns, end_of_service(v, x), index, known - 1};
     }
     g_hash_table_destroy(numbers);
     qsort(held, count, sizeof *held, by_end);
@@ -501,10 +487,9 @@ static void require_most_on_host(mechanism *m, double largest_ns)
 
 /*
  * Examines all hosts together, as if they had the same number of servers. The visits of each host may be too few to
- * show a queue. Returns the evidence in standard deviations.
+ * show a queue.
  */
-static double find_on_all_hosts(const visits *v, const holding *held, size_t count, const GPtrArray *hosts,
-                                mechanism *m)
+static void find_on_all_hosts(const visits *v, const holding *held, size_t count, const GPtrArray *hosts, mechanism *m)
 {
     double z = 0, largest_ns = 0;
     m->claim_ns = find_servers(v, held, count, m, &z);
@@ -520,7 +505,6 @@ static double find_on_all_hosts(const visits *v, const holding *held, size_t cou
                     (double)(to - from) / (double)count * hosts->len);
     }
     require_most_on_host(m, largest_ns);
-    return z;
 }
 
 /* ---- locks that visits take after other work ---- */
@@ -659,14 +643,13 @@ static void try_serial(const visits *v, const holding *held, size_t count, GPtrA
     *m = serial;
 }
 
-/* Finds a queue. Sets *fit to the evidence in standard deviations. See end_of_service for `only_waits`. */
-static mechanism find_queue_with(const visits *v, uint32_t number, bool only_waits, double *fit)
+mechanism find_queue(const visits *v, uint32_t number)
 {
     mechanism m = {0};
     const place *p = place_at(v, number);
     holding *held = g_new(holding, p->count + 1);
     GPtrArray *hosts = g_ptr_array_new();
-    size_t all = gather_holdings(v, number, only_waits, held, hosts);
+    size_t all = gather_holdings(v, number, held, hosts);
     double largest_ns = 0;
     m.waits = g_new0(float, v->all->len + 1);
     for (size_t from = 0, to = 0; from < all; from = to) {
@@ -684,14 +667,13 @@ static mechanism find_queue_with(const visits *v, uint32_t number, bool only_wai
             m.servers = here.servers;
             m.other_servers = here.other_servers;
             m.other_gain = here.other_gain;
-            *fit = z;
             m.p = normal_tail(z) * CHOICES * (hosts->len + 1); /* each host and all hosts together are tried */
             m.peak = peak_of(held + from, count);
         }
     }
     require_most_on_host(&m, largest_ns);
     if (m.claim_ns <= 0 && hosts->len > 1 && all >= VISITS_MIN && all <= CHOOSING_MAX)
-        *fit = find_on_all_hosts(v, held, all, hosts, &m);
+        find_on_all_hosts(v, held, all, hosts, &m);
     try_serial(v, held, all, hosts, &m);
     g_ptr_array_free(hosts, TRUE);
     g_free(held);
@@ -700,21 +682,6 @@ static mechanism find_queue_with(const visits *v, uint32_t number, bool only_wai
         m.waits = NULL;
     }
     return m;
-}
-
-mechanism find_queue(const visits *v, uint32_t number)
-{
-    double fit = 0, other_fit = 0;
-    mechanism m = find_queue_with(v, number, false, &fit), other = {0};
-    if (may_only_wait(v, place_at(v, number)))
-        other = find_queue_with(v, number, true, &other_fit);
-    if (other.waits == NULL || (m.waits != NULL && fit >= other_fit)) {
-        g_free(other.waits);
-        return m;
-    }
-    g_free(m.waits);
-    other.p *= 2; /* two models */
-    return other;
 }
 
 static void add_savings(const visits *v, const queue_work *w, int servers, const float *cut, float *saved)
@@ -743,7 +710,7 @@ double queue_find_savings(const visits *v, uint32_t edge, int servers, const flo
     const place *p = place_at(v, edge);
     holding *held = g_new(holding, p->count + 1);
     GPtrArray *hosts = g_ptr_array_new();
-    size_t all = gather_holdings(v, edge, false, held, hosts);
+    size_t all = gather_holdings(v, edge, held, hosts);
     for (size_t from = 0, to = 0; from < all; from = to) {
         queue_work w;
         while (to < all && held[to].host == held[from].host)

@@ -215,19 +215,26 @@ static void cut_tree(const findings *f, const float *parts, candidate *c)
 
 /*
  * Claims the time after a failed visit until `until_ns`, when the next attempt begins or the caller gives up: the
- * caller's own time or, if the request itself is the caller, the request's visits in this time. Returns the time of the
- * failed visit and the wait in nanoseconds.
+ * caller's own time or, if the request itself is the caller, the request's visits in this time. Does not claim the time
+ * of the caller's other children. Claims no wait in very large requests. Returns the time of the failed visit and the
+ * wait in nanoseconds.
  */
 static double claim_attempt(const findings *f, candidate *c, uint32_t index, int64_t until_ns)
 {
+    enum { VISITS_MAX = 512 };
     const visit *x = visit_at(f->visits, index);
     const request *q = request_at(f->visits, x->request);
-    double wait = (double)MAX(0, until_ns - x->to_ns);
+    double wait = q->count <= VISITS_MAX ? (double)MAX(0, until_ns - x->to_ns) : 0;
+    for (uint32_t i = q->first; wait > 0 && i < q->first + q->count; i++) {
+        const visit *y = visit_at(f->visits, i);
+        if (x->parent == VISIT_NONE && y->from_ns >= x->to_ns && y->to_ns <= until_ns)
+            claim_time(f, c, i, INFINITY);
+        else if (x->parent != VISIT_NONE && y->parent == x->parent)
+            wait -= (double)MAX(0, MIN(y->to_ns, until_ns) - MAX(y->from_ns, x->to_ns));
+    }
+    wait = fmax(0, wait);
     if (x->parent != VISIT_NONE)
         claim_time(f, c, x->parent, wait);
-    for (uint32_t i = q->first; x->parent == VISIT_NONE && i < q->first + q->count; i++)
-        if (visit_at(f->visits, i)->from_ns >= x->to_ns && visit_at(f->visits, i)->to_ns <= until_ns)
-            claim_time(f, c, i, INFINITY);
     return (double)(x->to_ns - x->from_ns) + wait;
 }
 
