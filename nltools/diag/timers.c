@@ -134,8 +134,10 @@ static bool find_beat(const sample *s, uint32_t number, mechanism *m)
     for (uint32_t i = 0; i < s->count; i++)
         if (number == VISIT_NONE || visit_at(s->visits, s->index[i])->site == number)
             times[count++] = s->y[i];
-    double resolution = 0.02 * median_of(times, count), low = count > 0 ? times[count / 20] : 0,
-           high = count > 0 ? times[count - 1 - count / 20] : 0;
+    qsort(times, count, sizeof *times, compare_double);
+    double low = count > 0 ? times[count / 20] : 0, high = count > 0 ? times[count - 1 - count / 20] : 0;
+    /* After a poll, a worker may continue with several visits one by one. The gaps between them do not count. */
+    double resolution = fmax(0.02 * s->median, 0.1 * (high - low));
     size_t end_count = gaps_of_site(s, number, true, resolution, gaps), begins_used;
     if (end_count >= GAPS_MIN) {
         period = find_period(gaps, end_count, &r);
@@ -194,11 +196,11 @@ mechanism find_timer(const sample *s)
 {
     mechanism m = {0};
     const place *p = place_at(s->visits, s->place);
-    if (s->count < VISITS_MIN || s->scale > 1.5 || !is_local(s) || p->has_children)
+    if (s->count < VISITS_MIN || s->scale > 1.5 || p->has_children)
         return m;
     double low = quantile_of(s, 0.05), high = quantile_of(s, 0.75);
     /* A sleep ends late if the processor is busy, but never early. Much longer visits have another cause. */
-    if (!s->reduced && s->median > 1e6 && s->median - low < 0.005 * s->median && high - low < 0.05 * s->median &&
+    if (is_local(s) && !s->reduced && s->median > 1e6 && s->median - low < 0.005 * s->median && high - low < 0.05 * s->median &&
         mean_of(s) < 1.2 * s->median && !is_serial(s)) {
         m.constant = true;
         m.period_ns = s->median;

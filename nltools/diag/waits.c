@@ -374,6 +374,12 @@ static double explained_by(const sample *x, const float *waits)
     return explained;
 }
 
+static bool crosses_hosts(const visits *v, uint32_t number)
+{
+    const site *at = site_at(v, g_array_index(place_at(v, number)->sites, uint32_t, 0));
+    return place_at(v, number)->kind == PLACE_EDGE && at->host != at->from_host;
+}
+
 /*
  * Returns whether the cause of an edge's time may be outside the edge's program. This is the case for inferred
  * messages, whose length depends on clocks, and for times in which spans of other hosts were running.
@@ -382,10 +388,9 @@ static bool is_elsewhere(const visits *v, const sample *x)
 {
     enum { LOOKED_AT = 200 };
     const place *p = place_at(v, x->place);
-    const site *first = site_at(v, g_array_index(p->sites, uint32_t, 0));
     if (p->kind != PLACE_EDGE)
         return false;
-    if (first->host != first->from_host)
+    if (crosses_hosts(v, x->place))
         return p->inferred;
     uint32_t elsewhere = 0, looked = MIN(x->count, LOOKED_AT);
     for (uint32_t i = 0; i < looked; i++) {
@@ -464,11 +469,14 @@ void try_mechanisms(search *s, const sample *x)
     }
     mechanism m = find_acknowledgement(x);
     offer_mechanism(s, x, "timer", &m, 1);
+    if (!elsewhere)
+        offer_queue(s, x);
+    if (!elsewhere || crosses_hosts(s->v, x->place)) {
+        m = find_timer(x); /* does not depend on the difference of clocks */
+        offer_mechanism(s, x, "timer", &m, 1);
+    }
     if (elsewhere)
         return;
-    offer_queue(s, x);
-    m = find_timer(x);
-    offer_mechanism(s, x, "timer", &m, 1);
     m = find_batch(x);
     offer_mechanism(s, x, "batch", &m, 0.95);
     if (s->best[x->place].cause == NULL || s->best[x->place].explained < 0.5) {
