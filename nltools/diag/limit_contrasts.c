@@ -30,18 +30,18 @@ enum {
     TIME_PARTS = 10,
     CUTS = 3,  /* a resource slows visits already below its limit: tries the limit, its half and its quarter */
     KINDS = 3, /* number of limits that are compared */
-    TESTS = KINDS * LIMIT_GAUGES_MAX *CUTS
+    TESTS = KINDS * LIMIT_GAUGES_MAX * CUTS
 };
 
 /* The result of one comparison. */
 typedef struct comparison {
     bool known, explains;
-    double cut; /* visits with at least this value are slow */
+    double cut;                                /* visits with at least this value are slow */
     double claim_ns, slow_ns, other_ns, share; /* share: part of the time above other_ns that slow visits lose */
 } comparison;
 
-/* Returns the largest value of a gauge on a visit's host when the visit begins, or NAN. A later value may be an effect of
- * the visit. Moves the gauge's times by `shift`, a share of the log's length. */
+/* Returns the largest value of a gauge on a visit's host when the visit begins, or NAN. A later value may be an effect
+ * of the visit. Moves the gauge's times by `shift`, a share of the log's length. */
 static float value_of_gauge(const visits *v, const limit_gauge *g, const visit *x, double shift)
 {
     const GPtrArray *all = series_of_host(v->series, site_at(v, x->site)->host);
@@ -163,8 +163,8 @@ static bool is_aligned(const sample *x, const limit_gauge *g, const float *known
 }
 
 /*
- * Returns whether the slow visits lose their time in more than one part of the log. A single short event, such as a cold
- * start, often coincides with a limit. The sample is in order of time.
+ * Returns whether the slow visits lose their time in more than one part of the log. A single short event, such as a
+ * cold start, often coincides with a limit. The sample is in order of time.
  */
 static bool recurs(const sample *x, const float *known, const comparison *c)
 {

@@ -1,10 +1,10 @@
 /*
  * Finds the limits of hosts and of TCP, from the records of sensors (doc/sensors.md) during requests.
  *
- * A limit becomes the cause of a finding if the limit is felt in most of the finding's time. A host that reaches a limit
- * only at times shows which part of the visits' times the limit explains (limit_contrasts.h). A limit that slows all
- * requests in the same way explains no variation. Such a limit becomes a finding of its own if it affects more than half
- * of the time. If its part of each visit is known, less is enough (alone_min).
+ * A limit becomes the cause of a finding if the limit is felt in most of the finding's time. A host that reaches a
+ * limit only at times shows which part of the visits' times the limit explains (limit_contrasts.h). A limit that slows
+ * all requests in the same way explains no variation. Such a limit becomes a finding of its own if it affects more than
+ * half of the time. If its part of each visit is known, less is enough (alone_min).
  */
 #include "config.h"
 
@@ -472,7 +472,7 @@ static bool explains(const findings *f, const limit *l, const finding *x)
                                          "disk",  "softirq",  "cpu",   "link",  "window"};
     static const char *const delays[] = {"timer", "timeout", "batch"}; /* constant times, unlike those of a busy host */
     const visits *v = f->visits;
-    double felt = 0, known = 0, all = 0;
+    double felt = 0, known = 0, all = 0, compared = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
         if (strcmp(x->cause, others[i]) == 0)
             return false;
@@ -490,7 +490,11 @@ static bool explains(const findings *f, const limit *l, const finding *x)
         double part = claim > 0 ? felt_part(v, l, l->felt, i) : 0;
         known += isnan(part) ? 0 : claim;
         felt += isnan(part) ? 0 : claim * part;
+        compared += is_known_within(l, i) ? claim : 0;
     }
+    /* A sensor that explains the visits' variation is the same result. */
+    if (strcmp(x->cause, "resource") == 0 && compared > 0.5 * all)
+        return false;
     return felt > (l->of_queues ? l->alone_min : 0.5) * known && known >= KNOWN_MIN * all;
 }
 
@@ -525,12 +529,14 @@ static double find_felt(const findings *f, const limit *l, bool weak, float *cut
         const visit *x = visit_at(v, i);
         double rest = (double)(x->own_ns - f->claimed[i]);
         bool counts = rest > 0 && x->path_ns > 0 && (weak || l->weak == NULL || !l->weak[i]);
-        double part = counts ? felt_part(v, l, l->alone, i) * (is_known_within(l, i) ? 1 : l->part) : 0;
+        double part = counts ? felt_part(v, l, l->alone, i) : 0;
         cut[i] = 0;
         if (!(part > 0))
             continue;
         uint32_t at = place_of_visit(v, x);
-        cut[i] = (float)(rest * part);
+        /* Findings may have claimed the time that a known part explains. */
+        cut[i] = (float)(is_known_within(l, i) ? fmax(0, (double)x->own_ns * part - (double)f->claimed[i])
+                                               : rest * part * l->part);
         felt += (double)cut[i] * path_weight(x) / v->total_ns;
         of_places[at] += (double)cut[i] * path_weight(x);
         if (of_places[at] > at_most) {
@@ -633,9 +639,7 @@ static const struct compared {
     {DISK,
      "while the disk is busy",
      {{"Pressure", "PSI.SOME", "io", 30}, {"DiskDevice", "DISK.BUSY", NULL, 85}, {"DiskIo", "DISK.BUSY", NULL, 85}}},
-    {CPU,
-     "while the processors are busy",
-     {{"Pressure", "PSI.SOME", "cpu", 40}, {"CpuLoad", "CPU.BUSY", NULL, 90}}},
+    {CPU, "while the processors are busy", {{"Pressure", "PSI.SOME", "cpu", 40}, {"CpuLoad", "CPU.BUSY", NULL, 90}}},
 };
 
 typedef struct contrasts {

@@ -200,8 +200,8 @@ mechanism find_timer(const sample *s)
         return m;
     double low = quantile_of(s, 0.05), high = quantile_of(s, 0.75);
     /* A sleep ends late if the processor is busy, but never early. Much longer visits have another cause. */
-    if (is_local(s) && !s->reduced && s->median > 1e6 && s->median - low < 0.005 * s->median && high - low < 0.05 * s->median &&
-        mean_of(s) < 1.2 * s->median && !is_serial(s)) {
+    if (is_local(s) && !s->reduced && s->median > 1e6 && s->median - low < 0.005 * s->median &&
+        high - low < 0.05 * s->median && mean_of(s) < 1.2 * s->median && !is_serial(s)) {
         m.constant = true;
         m.period_ns = s->median;
         m.explained = 1;

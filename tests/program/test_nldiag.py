@@ -445,6 +445,34 @@ class Nldiag(support.Case):
             f"TCP.WINDOW=4000000 TCP.RTT=60400 TCP.RTT.MIN=60100 TCP.BYTES.SENT={i * 300000} TCP.BYTES.RETRANS=0 TCP.BUSY={i * 250000} "
             "TCP.LIMITED.RECEIVER=0 TCP.LIMITED.BUFFER=0 TCP.UNSENT=0"]), ("streams", None))
 
+    def with_pressure(self, cost, disk, processors, **settings):
+        """The causes for requests to three hosts, whose sensors log the pressure: percent at a time."""
+        records, noise = self.requests(cost, count=1500, **settings), random.Random(4)
+        for step in range(65):
+            for host in "b1", "b2", "b3":
+                records += [(0.25 * step, host, "Pressure", f"PSI.RESOURCE={resource} PSI.SOME={of(0.25 * step) + noise.uniform(-5, 5):.1f}")
+                            for resource, of in (("io", disk), ("cpu", processors))]
+        return self.diagnosed_of(records)["causes"]
+
+    def test_limit_at_times(self):
+        """A disk at its limit slows some visits. The processors are busy all the time."""
+        episode = lambda at: 4 < at < 7 or 10 < at < 11.5
+        slow = lambda c, at, n, h: 0.06 * c.lognormvariate(0, 0.5) * (episode(at) and c.random() < 0.4)
+        causes = self.with_pressure(slow, lambda at: 70 if episode(at) else 6, lambda at: 80)
+        self.assertEqual([(cause["cause"], cause["span"]) for cause in causes if cause["share"] > 0], [("disk", "Work")])
+        self.assertTrue(0.25 < causes[0]["share"] < 0.5, causes[0])  # the true share is 0.39
+        self.assertRegex(causes[0]["evidence"][0], "Work of p takes .* while the disk is busy, and .* at other times")
+
+    def test_limit_without_effect(self):
+        """Visits take the same time while a limit is reached, or the peers with the same pressure are fast."""
+        constant = lambda c, at, n, h: 0.0
+        self.assertEqual(self.with_pressure(constant, lambda at: 70 if at > 6 else 6, lambda at: 80 if at % 5 < 4 else 10), [])
+        causes = self.with_pressure(lambda c, at, n, h: 0.03 * (h == "b2"), lambda at: 70 if at > 6 else 6, lambda at: 10)
+        self.assertEqual([(cause["cause"], cause["host"]) for cause in causes[:1]], [("peer", "b2")])
+        start = lambda c, at, n, h: 0.1 * (at < 0.8)
+        causes = self.with_pressure(start, lambda at: 6, lambda at: 80 if at % 4 < 3 else 10)
+        self.assertNotIn("cpu", [cause["cause"] for cause in causes])
+
     # ---- clocks ----
 
     def model(self, fault="", name=None, **settings):
@@ -831,6 +859,28 @@ class Nldiag(support.Case):
             records += [(at, f"b{number % 3}", "Work.start", f"ID={number}"), (seen, f"b{number % 3}", "Work.end", f"ID={number}")]
         first = self.first_of(records)
         self.assertEqual((first["cause"], first["span"], first["host"]), ("timer", "Work", None))
+
+    def test_polls_that_drift(self):
+        """Workers on three hosts poll a queue. Each worker handles the waiting jobs, and then sleeps for 0.4 s."""
+        chance, at, waiting, records = random.Random(6), 0.0, [], []
+        for number in range(300):
+            at += chance.expovariate(15)
+            waiting.append((at, number))
+            records.append((at, "client", "Submit", f"ID={number}"))
+        polls = [(0.1 * worker, f"w{worker}") for worker in (1, 2, 3)]
+        while waiting:
+            now, host = polls.pop(0)
+            if waiting[0][0] <= now:
+                number = waiting.pop(0)[1]
+                work = 0.008 * chance.lognormvariate(0, 0.4)
+                records += [(now, host, "Take", f"ID={number}"), (now + work, host, "Done", f"ID={number}")]
+                now += work + 1e-4
+            else:
+                now += 0.4 + chance.uniform(0, 1e-3)
+            polls = sorted([*polls, (now, host)])
+        first = self.first_of(records)
+        self.assertEqual((first["cause"], first["from_event"], first["to_event"]), ("timer", "Submit", "Take"))
+        self.assertRegex(first["title"], "a timer of 4[01][0-9] ms")
 
     def test_hours_of_few_requests(self):
         """The same hours are slow on each of five days, with 18 requests a day. Before, each hour needed 16 visits."""
