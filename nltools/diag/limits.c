@@ -15,6 +15,7 @@
 
 #include "diag/connection_limits.h"
 #include "diag/limit_contrasts.h"
+#include "diag/retransmissions.h"
 
 /* A limit explains a finding only if, for at least this part of the finding's time, it is known whether the limit is
  * felt. */
@@ -734,6 +735,26 @@ static bool has_cause(const findings *f, const char *cause)
     return false;
 }
 
+/* Makes lost packets the cause of the time-outs for which there are enough retransmissions. */
+static void name_losses(const findings *f)
+{
+    for (guint i = 0; i < f->list->len; i++) {
+        finding *x = g_ptr_array_index(f->list, i);
+        if (strcmp(x->cause, "timeout") != 0 || x->cut == NULL)
+            continue;
+        retransmissions r = retransmissions_count(f->visits, x);
+        limit l = kinds[LOSS];
+        l.hosts = r.from;
+        l.evidence = g_ptr_array_new_with_free_func(g_free);
+        tell(&l, true, "TCP retransmitted %.0f segments on these connections, and %u visits waited for a time-out",
+             r.count, r.late);
+        if (r.are_cause)
+            name_finding(f, x, &l);
+        g_hash_table_destroy(r.from);
+        g_ptr_array_free(l.evidence, TRUE);
+    }
+}
+
 void find_limits(findings *f)
 {
     const visits *v = f->visits;
@@ -777,6 +798,7 @@ void find_limits(findings *f)
         if (!most && !is_known && g_hash_table_size(all[k].hosts) > 0 && !has_cause(f, all[k].cause))
             most = limit_find(f, &all[k]);
     }
+    name_losses(f);
     findings_drop_small(f);
     if (f->list->len == 0 && g_hash_table_size(all[STREAMS].hosts) > 0 && is_path_constant(v))
         limit_find(f, &all[STREAMS]);

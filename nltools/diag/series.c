@@ -84,8 +84,8 @@ static bool is_one_of(nl_string name, const char *const *names, size_t count)
 static void make_instance(const nl_record *record, GString *out)
 {
     static const char *const ids[] = {"CPU.ID", "PROC.ID"};
-    static const char *const states[] = {"TCP.STATE",   "TCP.ALGORITHM", "TCP.RECOVERY",
-                                         "TCP.PROGRAM", "TCP.CGROUP",    "PROC.STATE"};
+    static const char *const states[] = {"TCP.STATE",  "TCP.ALGORITHM",   "TCP.RECOVERY", "TCP.PROGRAM",
+                                         "TCP.CGROUP", "TCP.OWNER.STATE", "PROC.STATE"};
     g_string_truncate(out, 0);
     for (size_t i = 0; i < record->field_count && out->len < INSTANCE_SIZE_MAX; i++) {
         const nl_field *f = &record->fields[i];

@@ -438,6 +438,32 @@ class Nldiag(support.Case):
         first = self.diagnosed("--id", "ID", path, status=FINDING)["causes"][0]
         self.assertEqual((first["cause"], first["host"], first["evidence"][0]), ("loss", "b", "TCP retransmitted 66.67 %"))
 
+    def test_time_outs_of_lost_messages(self):
+        """Retransmissions on the connections of the visits explain time-outs. Those of other connections do not."""
+        for own, cause in (True, "loss"), (False, "timeout"):
+            chance, at, records, lost = random.Random(1), 0.0, [], []
+            for number in range(600):
+                at += chance.expovariate(100)
+                if number % 25 == 7:
+                    lost.append(at)
+                times = [at]
+                for least in 0.0002 + 0.206 * (number % 25 == 7), 0.008, 0.0002:
+                    times.append(times[-1] + least * chance.lognormvariate(0, 0.01))
+                for now, host, event, fields in zip(times, ("a", "b1", "b1", "a"), ("Call.start", "Work.start", "Work.end", "Call.end"),
+                                                    ("SPAN.ID=c", "SPAN.ID=w PARENT.ID=c", "SPAN.ID=w", "SPAN.ID=c")):
+                    records.append((now, host, event, f"TRACE.ID={number} {fields}"))
+            ends = {"a": "10.0.0.1:40000", "b1": "10.0.0.2:80", "b2": "10.0.0.3:80"}
+            for step in range(30):
+                for host, peer in ("a", "b1"), ("b1", "a"), ("a", "b2"), ("b2", "a"):
+                    count = sum(at < 0.25 * step - 0.2 for at in lost) if (host, peer) == ("a", "b1" if own else "b2") else 0
+                    records.append((0.25 * step, host, "TcpConnection",
+                                    f"TCP.LOCAL={ends[host]} TCP.PEER={ends[peer]} TCP.STATE=established TCP.OWNER.STATE={'RS'[step % 2]} TCP.MSS=1448 "
+                                    f"TCP.CWND=10 TCP.WINDOW=65536 TCP.RTT=300 TCP.RTT.MIN=200 TCP.RETRANS={count} TCP.BYTES.SENT={step * 5000} "
+                                    f"TCP.BYTES.RETRANS={count * 100} TCP.BUSY={step * 9000} TCP.LIMITED.RECEIVER=0 TCP.LIMITED.BUFFER=0 TCP.UNSENT=0"))
+            first = self.diagnosed_of(records, options=())["causes"][0]
+            self.assertEqual((first["cause"], first["from_event"], first["to_event"]), (cause, "Call.start", "Work.start"))
+            self.assertEqual(" packets are lost on the way from a (" in first["title"], own, first["title"])
+
     def test_a_round_trip_for_each_request(self):
         """The path to the servers takes as long as the path back."""
         self.assertEqual(self.far_away("streams", 1, lambda server: 0.0001, lambda server, i: [

@@ -1,0 +1,24 @@
+/*
+ * Finds time-outs that are waits of TCP for a retransmission. The sender of a small message learns of its loss only
+ * when its retransmission timer expires, after at least 200 ms (TCP_RTO_MIN of Linux). Caller: limits.c. No state.
+ */
+#ifndef NLDIAG_RETRANSMISSIONS_H
+#define NLDIAG_RETRANSMISSIONS_H
+
+#include "diag/findings.h"
+
+/* The retransmissions on the connections of a finding's visits. */
+typedef struct retransmissions {
+    uint32_t late;    /* number of visits to which the finding adds a time-out */
+    double count;     /* number of segments that TCP sent again from these visits' senders to their receivers */
+    bool are_cause;   /* there are enough retransmissions for most of these visits */
+    GHashTable *from; /* a set: names of the hosts that sent these segments */
+} retransmissions;
+
+/*
+ * Counts the retransmissions of the connections on which the visits of a finding "timeout" waited. The caller destroys
+ * `from`.
+ */
+retransmissions retransmissions_count(const visits *v, const finding *x);
+
+#endif
