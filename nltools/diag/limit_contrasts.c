@@ -40,19 +40,40 @@ typedef struct comparison {
     double claim_ns, slow_ns, other_ns, share; /* share: part of the time above other_ns that slow visits lose */
 } comparison;
 
+/* A gauge, and its series on each host. */
+typedef struct gauge {
+    double full;
+    GHashTable *series; /* maps a host to a GPtrArray, whose elements are sensor_series */
+} gauge;
+
+static gauge gauge_new(const visits *v, const limit_gauge *g)
+{
+    gauge of = {g->full, g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)g_ptr_array_unref)};
+    for (guint n = 0; n < v->sites->len; n++) {
+        const char *host = site_at(v, n)->host;
+        const GPtrArray *all = g_hash_table_contains(of.series, host) ? NULL : series_of_host(v->series, host);
+        GPtrArray *matching = all != NULL ? g_ptr_array_new() : NULL;
+        for (guint i = 0; all != NULL && i < all->len; i++) {
+            sensor_series *s = g_ptr_array_index(all, i);
+            if (strcmp(s->field, g->field) == 0 && strcmp(s->event, g->event) == 0 &&
+                (g->instance == NULL || strcmp(s->instance, g->instance) == 0))
+                g_ptr_array_add(matching, s);
+        }
+        if (matching != NULL)
+            g_hash_table_insert(of.series, (gpointer)host, matching);
+    }
+    return of;
+}
+
 /* Returns the largest value of a gauge on a visit's host when the visit begins, or NAN. A later value may be an effect
  * of the visit. Moves the gauge's times by `shift`, a share of the log's length. */
-static float value_of_gauge(const visits *v, const limit_gauge *g, const visit *x, double shift)
+static float value_of_gauge(const visits *v, const gauge *g, const visit *x, double shift)
 {
-    const GPtrArray *all = series_of_host(v->series, site_at(v, x->site)->host);
+    const GPtrArray *all = g_hash_table_lookup(g->series, site_at(v, x->site)->host);
     int64_t length = v->to_ns - v->from_ns, at = x->from_ns - v->from_ns + (int64_t)(shift * (double)length);
     double largest = NAN;
-    for (guint i = 0; all != NULL && i < all->len; i++) {
-        const sensor_series *s = g_ptr_array_index(all, i);
-        if (strcmp(s->field, g->field) == 0 && strcmp(s->event, g->event) == 0 &&
-            (g->instance == NULL || strcmp(s->instance, g->instance) == 0))
-            largest = fmax(largest, series_at(s, v->from_ns + (length > 0 ? at % length : 0)));
-    }
+    for (guint i = 0; all != NULL && i < all->len; i++)
+        largest = fmax(largest, series_at(g_ptr_array_index(all, i), v->from_ns + (length > 0 ? at % length : 0)));
     return (float)largest;
 }
 
@@ -137,7 +158,7 @@ static bool keep_mixed_hosts(const sample *x, const float *values, double full, 
     return any;
 }
 
-static void read_gauge(const sample *x, const limit_gauge *g, double shift, float *values)
+static void read_gauge(const sample *x, const gauge *g, double shift, float *values)
 {
     for (uint32_t i = 0; i < x->count; i++)
         values[i] = value_of_gauge(x->visits, g, visit_at(x->visits, x->index[i]), shift);
@@ -147,7 +168,7 @@ static void read_gauge(const sample *x, const limit_gauge *g, double shift, floa
  * Returns whether the visits depend on the gauge more than on the gauge at shifted times: at least as much as at any
  * shift, and clearly more than at the median shift.
  */
-static bool is_aligned(const sample *x, const limit_gauge *g, const float *known, double claim_ns)
+static bool is_aligned(const sample *x, const gauge *g, const float *known, double claim_ns)
 {
     float *values = g_new(float, x->count + 1);
     double claims_ns[SHIFTS], largest = 0;
@@ -195,7 +216,7 @@ static void set_share(const sample *x, const float *values, comparison *c)
  * are no such hosts, compares the hosts that always reach the limit with those that never do. Other differences of
  * these hosts may hide a small effect, so that only equal times show that the limit explains nothing.
  */
-static comparison compare_by_gauge(const sample *x, const limit_gauge *g)
+static comparison compare_by_gauge(const sample *x, const gauge *g)
 {
     float *values = g_new(float, x->count + 1), *mixed = g_new(float, x->count + 1);
     read_gauge(x, g, 0, values);
@@ -215,7 +236,7 @@ static comparison compare_by_gauge(const sample *x, const limit_gauge *g)
 }
 
 /* Sets the parts of a place's visits that a comparison explains. */
-static void set_parts(const visits *v, uint32_t number, const limit_gauge *g, const comparison *best, float *parts)
+static void set_parts(const visits *v, uint32_t number, const gauge *g, const comparison *best, float *parts)
 {
     const place *p = place_at(v, number);
     for (uint32_t i = p->first; i < p->first + p->count; i++) {
@@ -226,13 +247,13 @@ static void set_parts(const visits *v, uint32_t number, const limit_gauge *g, co
     }
 }
 
-static void compare_place(const visits *v, uint32_t number, const limit_gauge *gauges, limit_contrast *c)
+static void compare_place(const visits *v, uint32_t number, const gauge *gauges, size_t count, limit_contrast *c)
 {
     float *unclaimed = g_new0(float, v->all->len + 1);
     sample *x = sample_new(v, number, unclaimed);
     comparison best = {0};
-    const limit_gauge *of = gauges;
-    for (const limit_gauge *g = gauges; g->event != NULL; g++) {
+    const gauge *of = gauges;
+    for (const gauge *g = gauges; g < gauges + count; g++) {
         comparison other = compare_by_gauge(x, g);
         if (other.known && (!best.known || other.claim_ns * other.explains > best.claim_ns * best.explains)) {
             best = other;
@@ -277,9 +298,15 @@ limit_contrast *limit_contrast_new(const visits *v, const limit_gauge *gauges)
         c->parts[i] = (float)NAN;
     for (guint i = 0; i < v->places->len; i++)
         c->claims_ns[i] = NAN;
+    gauge of[LIMIT_GAUGES_MAX];
+    size_t count = 0;
+    for (; count < LIMIT_GAUGES_MAX && gauges[count].event != NULL; count++)
+        of[count] = gauge_new(v, &gauges[count]);
     for (guint i = 0; i < v->places->len; i++)
         if (place_is_examined(v, i))
-            compare_place(v, i, gauges, c);
+            compare_place(v, i, of, count, c);
+    for (size_t i = 0; i < count; i++)
+        g_hash_table_destroy(of[i].series);
     settle_small_places(v, c->parts);
     return c;
 }
