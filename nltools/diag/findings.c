@@ -512,32 +512,44 @@ static double confidence(const finding *f, bool is_largest)
     return CLAMP(1 / (1 + exp(-logit)), SURE_MIN, SURE_MAX);
 }
 
-/* Joins the findings about pauses of one program on several hosts. */
+/* Joins the findings about pauses of one program, on one host or on several hosts. */
 static void join_pauses(findings *f)
 {
     const visits *v = f->visits;
     for (guint i = 0; i < f->list->len; i++) {
         finding *x = g_ptr_array_index(f->list, i);
-        const char *program = place_at(v, x->place)->program;
-        uint32_t hosts = 1;
+        const char *program = x->place != VISIT_NONE ? place_at(v, x->place)->program : NULL;
+        GHashTable *hosts = g_hash_table_new(NULL, NULL);
+        g_hash_table_add(hosts, (gpointer)x->host);
+        bool joined = false;
         for (guint n = f->list->len; n-- > i + 1;) {
             const finding *y = g_ptr_array_index(f->list, n);
             if (strcmp(x->cause, "pause") != 0 || strcmp(y->cause, "pause") != 0 ||
                 place_at(v, y->place)->program != program)
                 continue;
-            hosts++;
+            g_hash_table_add(hosts, (gpointer)y->host);
             findings_join(f, x, n);
+            joined = true;
         }
-        if (hosts == 1)
+        guint host_count = g_hash_table_size(hosts);
+        g_hash_table_destroy(hosts);
+        if (!joined)
             continue;
         for (guint n = x->rivals->len; n-- > 0;)
             if (strcmp(((const finding *)g_ptr_array_index(x->rivals, n))->cause, "pause") == 0)
                 g_ptr_array_remove_index(x->rivals, n);
         char *part = text_share(x->share);
-        x->host = NULL;
         g_free(x->answer);
-        x->answer =
-            g_strdup_printf("%s of the requests' time: %s stops now and then on %u hosts", part, program, hosts);
+        if (host_count > 1) {
+            x->host = NULL;
+            x->answer = g_strdup_printf("%s of the requests' time: %s stops now and then on %u hosts", part, program,
+                                        host_count);
+        } else {
+            x->answer =
+                x->host != NULL
+                    ? g_strdup_printf("%s of the requests' time: %s on %s stops now and then", part, program, x->host)
+                    : g_strdup_printf("%s of the requests' time: %s stops now and then", part, program);
+        }
         g_free(part);
     }
 }
