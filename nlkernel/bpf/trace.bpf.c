@@ -192,12 +192,30 @@ static __always_inline struct thread *find_thread(void)
     return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-static __always_inline void put(struct trace_event *e, __u32 data_size)
+/* Writes an event to the ring. Returns false if the ring has no space. */
+static __always_inline _Bool put(struct trace_event *e, __u32 data_size)
 {
     __u64 size = __builtin_offsetof(struct trace_event, data) + data_size;
     asm volatile("" : "+r"(size)); /* keeps the check of the limit where the verifier sees it */
-    if (size > sizeof *e || bpf_ringbuf_output(&ring, e, size, BPF_RB_NO_WAKEUP) != 0)
+    if (size <= sizeof *e && bpf_ringbuf_output(&ring, e, size, BPF_RB_NO_WAKEUP) == 0)
+        return 1;
+    __sync_fetch_and_add(&missed, 1);
+    return 0;
+}
+
+/* Begins an event without data. Returns NULL if the ring has no space. Otherwise, the caller sets the other members,
+ * and submits the event. */
+static __always_inline struct trace_event *reserve(__u8 kind)
+{
+    struct trace_event *e = bpf_ringbuf_reserve(&ring, __builtin_offsetof(struct trace_event, data), 0);
+    if (!e) {
         __sync_fetch_and_add(&missed, 1);
+        return 0;
+    }
+    __builtin_memset(e, 0, __builtin_offsetof(struct trace_event, data));
+    e->kind = kind;
+    e->begin_ns = e->end_ns = bpf_ktime_get_ns();
+    return e;
 }
 
 /* ---- sockets ---- */
@@ -290,18 +308,13 @@ static __always_inline void report_wakeup(__u8 kind, __u32 wakee, __u64 channel)
     __u32 key = wakee != 0 ? wakee : (__u32)channel;
     if (!thread || (thread->woken == key && thread->events_at_wakeup == thread->events))
         return; /* the thread has sent and received nothing, or nothing since the same wake-up */
-    struct trace_event *e = bpf_ringbuf_reserve(&ring, __builtin_offsetof(struct trace_event, data), 0);
-    if (!e) {
-        __sync_fetch_and_add(&missed, 1);
+    struct trace_event *e = reserve(kind);
+    if (!e)
         return;
-    }
     __u64 ids = bpf_get_current_pid_tgid();
     thread->woken = key;
     thread->events_at_wakeup = thread->events;
-    __builtin_memset(e, 0, __builtin_offsetof(struct trace_event, data));
-    e->kind = kind;
     e->socket = channel;
-    e->begin_ns = e->end_ns = bpf_ktime_get_ns();
     e->pid = ids >> 32;
     e->tid = (__u32)ids;
     e->other = wakee;
@@ -341,6 +354,8 @@ int BPF_PROG(on_waking, struct task_struct *wakee)
 
 /* ---- events ---- */
 
+/* Reports the name of the process and of its host. Sets `announced` only afterwards, because another thread that finds
+ * it set writes its own event at once. Several threads may thus report the name. */
 static __always_inline void announce(struct process *process)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -348,14 +363,14 @@ static __always_inline void announce(struct process *process)
     struct trace_event *e = bpf_map_lookup_elem(&scratch, &zero);
     if (!e || process->announced)
         return;
-    process->announced = 1;
     struct trace_process *about = (struct trace_process *)e->data;
     e->kind = TRACE_PROCESS;
     e->pid = e->tid = bpf_get_current_pid_tgid() >> 32;
     e->captured = sizeof *about;
     BPF_CORE_READ_INTO(&about->program, task, group_leader, comm);
     BPF_CORE_READ_INTO(&about->host, task, nsproxy, uts_ns, name.nodename);
-    put(e, sizeof *about);
+    if (put(e, sizeof *about))
+        process->announced = 1;
 }
 
 /* A contiguous part of a message in the process's memory. */
@@ -667,15 +682,10 @@ int BPF_PROG(on_state, struct sock *sk, int before, int now)
 {
     if ((before != ESTABLISHED && before != CLOSE_WAIT) || now == CLOSE_WAIT || sk->sk_protocol != TCP)
         return 0;
-    struct trace_event *e = bpf_ringbuf_reserve(&ring, __builtin_offsetof(struct trace_event, data), 0);
-    if (!e) {
-        __sync_fetch_and_add(&missed, 1);
+    struct trace_event *e = reserve(TRACE_CLOSE);
+    if (!e)
         return 0;
-    }
-    __builtin_memset(e, 0, __builtin_offsetof(struct trace_event, data));
-    e->kind = TRACE_CLOSE;
     e->socket = (__u64)sk;
-    e->begin_ns = e->end_ns = bpf_ktime_get_ns();
     e->local_port = sk->__sk_common.skc_num;
     e->peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
     bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
@@ -714,8 +724,15 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_process_exit, struct task_struct *task)
 {
     __u32 pid = task->tgid;
-    if (task->pid == task->tgid)
-        bpf_map_delete_elem(&processes, &pid);
+    struct process *process = task->pid == task->tgid ? bpf_map_lookup_elem(&processes, &pid) : 0;
+    if (!process)
+        return 0;
+    struct trace_event *e = process->announced ? reserve(TRACE_EXIT) : 0;
+    if (e) {
+        e->pid = e->tid = pid;
+        bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+    }
+    bpf_map_delete_elem(&processes, &pid);
     return 0;
 }
 

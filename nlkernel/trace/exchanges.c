@@ -16,9 +16,9 @@
 #define REPLY_PAUSE_NS ((int64_t)1 * NL_NS_PER_SECOND)
 
 /*
- * The module forgets ends of connections, processes, threads and calls that were idle for IDLE_NS. The module keeps a
- * server's request without a known call only for MESSAGE_NS, because the event of the call should arrive before the
- * request.
+ * The module forgets ends of connections, threads and calls that were idle for IDLE_NS, and processes that have ended.
+ * The module keeps a server's request without a known call only for MESSAGE_NS, because the event of the call should
+ * arrive before the request.
  */
 #define IDLE_NS ((int64_t)600 * NL_NS_PER_SECOND)
 #define MESSAGE_NS ((int64_t)1 * NL_NS_PER_SECOND)
@@ -55,7 +55,6 @@ typedef struct connection_end {
 typedef struct known_process {
     char program[16];
     const char *host;
-    int64_t seen_ns;
 } known_process;
 
 struct exchanges {
@@ -128,7 +127,6 @@ static known_process *find_process(exchanges *x, const struct trace_event *event
         g_hash_table_insert(x->processes, GUINT_TO_POINTER(event->pid), p);
         snprintf(p->program, sizeof p->program, "pid-%u", event->pid);
     }
-    p->seen_ns = (int64_t)event->end_ns;
     return p;
 }
 
@@ -673,6 +671,9 @@ void exchanges_put(exchanges *x, const struct trace_event *event)
         if (event->captured >= sizeof(struct trace_process))
             learn_process(x, event);
         break;
+    case TRACE_EXIT:
+        g_hash_table_remove(x->processes, GUINT_TO_POINTER(event->pid));
+        break;
     case TRACE_CLOSE:
         end = g_hash_table_lookup(x->ends, &event->socket);
         if (end != NULL && end->peer.port == event->peer_port)
@@ -703,13 +704,7 @@ void exchanges_put(exchanges *x, const struct trace_event *event)
 
 /* ---- time ---- */
 
-static gboolean process_is_old(gpointer key, gpointer value, gpointer user)
-{
-    (void)key;
-    return ((const known_process *)value)->seen_ns < *(const int64_t *)user;
-}
-
-/* Ends replies after a pause, and forgets idle connections, processes and calls. */
+/* Ends replies after a pause, and forgets idle connections and calls. */
 static void sweep(exchanges *x, int64_t now_ns)
 {
     GHashTableIter i;
@@ -727,7 +722,6 @@ static void sweep(exchanges *x, int64_t now_ns)
             g_hash_table_iter_remove(&i);
         }
     }
-    g_hash_table_foreach_remove(x->processes, process_is_old, &idle_ns);
     causes_expire(x->causes, now_ns);
     x->swept_ns = now_ns;
 }

@@ -319,6 +319,35 @@ static void test_close(void **state)
     assert_false(find(&w, "/b", true)->replied);
 }
 
+static void report_process(world *w, enum trace_kind kind, int pid, const char *program)
+{
+    struct trace_process about = {0};
+    struct trace_event e = {.kind = (__u8)kind, .pid = (__u32)pid, .captured = sizeof about};
+    g_strlcpy(about.program, program, sizeof about.program);
+    memcpy(e.data, &about, sizeof about);
+    exchanges_put(w->exchanges, &e);
+}
+
+/* The module keeps the name of a process that is idle for a day, but not after its end. */
+static void test_process_name(void **state)
+{
+    enum { DAY_S = 86400 };
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    report_process(&w, TRACE_PROCESS, THREAD, "server");
+    exchanges_advance(w.exchanges, w.now_ns += DAY_S * NL_NS_PER_SECOND);
+    arrive(&w, 1, THREAD, "a");
+    report_process(&w, TRACE_EXIT, THREAD, "");
+    arrive(&w, 2, THREAD, "b");
+    report_process(&w, TRACE_PROCESS, THREAD, "next");
+    arrive(&w, 3, THREAD, "c");
+    end(&w);
+    assert_string_equal(find(&w, "/a", true)->program, "server");
+    assert_string_equal(find(&w, "/b", true)->program, "pid-10");
+    assert_string_equal(find(&w, "/c", true)->program, "next");
+}
+
 static void test_traceparent_names_trace(void **state)
 {
     (void)state;
@@ -479,14 +508,23 @@ static void test_late_reply(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pool_replies),   cmocka_unit_test(test_overlapping_calls),
-        cmocka_unit_test(test_earlier_call),   cmocka_unit_test(test_pool_returns),
-        cmocka_unit_test(test_lock),           cmocka_unit_test(test_late_reply),
-        cmocka_unit_test(test_thread),         cmocka_unit_test(test_either_order),
-        cmocka_unit_test(test_keys),           cmocka_unit_test(test_event_loop),
-        cmocka_unit_test(test_new_connection), cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_ambiguous),      cmocka_unit_test(test_lost_bytes),
-        cmocka_unit_test(test_close),          cmocka_unit_test(test_traceparent_names_trace),
+        cmocka_unit_test(test_pool_replies),
+        cmocka_unit_test(test_overlapping_calls),
+        cmocka_unit_test(test_earlier_call),
+        cmocka_unit_test(test_pool_returns),
+        cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_late_reply),
+        cmocka_unit_test(test_thread),
+        cmocka_unit_test(test_either_order),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_event_loop),
+        cmocka_unit_test(test_new_connection),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_ambiguous),
+        cmocka_unit_test(test_lost_bytes),
+        cmocka_unit_test(test_process_name),
+        cmocka_unit_test(test_close),
+        cmocka_unit_test(test_traceparent_names_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
