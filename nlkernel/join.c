@@ -169,7 +169,6 @@ int command_join(int argc, char **argv)
         ok = program_print_error();
     if (ok) {
         ok = read_all(&a, argv + first, write_joined, &j) && !j.failed;
-        log_input_finish(&a.input);
         if (nl_writer_close(j.writer) != NL_OK)
             ok = program_print_error();
     }
@@ -177,6 +176,7 @@ int command_join(int argc, char **argv)
         fprintf(stderr,
                 "nlkernel: joined %" PRIu64 " request%s with calls; no log has the calls of %" PRIu64 " other%s\n",
                 j.joined, nl_plural(j.joined), j.unjoined, nl_plural(j.unjoined));
+    log_input_finish(&a.input);
     nl_record_free(j.record);
     g_hash_table_destroy(j.calls);
     g_hash_table_destroy(j.servers);

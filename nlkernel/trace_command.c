@@ -211,7 +211,9 @@ static void trace_until_end(tracer *t)
         if (now_ns >= end_ns)
             break;
         if (now_ns - chosen_ns >= (int64_t)CHOOSE_MS * 1000000) {
+            rights_raise();
             probe_choose(t->probe);
+            rights_lower();
             chosen_ns = now_ns;
         }
     }

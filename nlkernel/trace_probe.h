@@ -3,8 +3,8 @@
  * events in the order in which the kernel wrote them.
  *
  * The module chooses a process by its ID, name or control group, or because a chosen process started it. If ports are
- * chosen, every process is chosen. Only one thread may use a probe. The caller of probe_start must have raised its
- * rights (rights.h).
+ * chosen, every process is chosen. Only one thread may use a probe. The callers of probe_start and probe_choose must
+ * have raised their rights (rights.h).
  */
 #ifndef NLKERNEL_TRACE_PROBE_H
 #define NLKERNEL_TRACE_PROBE_H

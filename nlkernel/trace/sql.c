@@ -174,14 +174,16 @@ static bool set_verb(protocol_request *request, const sql_word *word)
 
 void sql_read_statement(protocol_request *request, const char *text, size_t size, sql_dialect dialect)
 {
-    static const char *const table_next[] = {"UPDATE", "COPY", "TRUNCATE", NULL},
-                             *const table_later[] = {"SELECT",  "INSERT", "DELETE", "WITH",    "CREATE",
-                                                     "REPLACE", "DROP",   "ALTER",  "EXPLAIN", NULL},
+    static const char *const table_next[] = {"UPDATE", "COPY", "TRUNCATE", "INSERT", "REPLACE", NULL},
+                             *const table_later[] = {"SELECT", "DELETE", "WITH",    "CREATE",
+                                                     "DROP",   "ALTER",  "EXPLAIN", NULL},
                              *const before_table[] = {"FROM", "INTO", "TABLE", "JOIN", NULL},
-                             *const not_table[] = {"ONLY", "TABLE",   "IGNORE", "LOW_PRIORITY", "IF", "EXISTS",
-                                                   "NOT",  "LATERAL", NULL},
+                             *const not_table[] = {"ONLY",          "TABLE",   "IGNORE",  "LOW_PRIORITY",
+                                                   "HIGH_PRIORITY", "DELAYED", "INTO",    "IF",
+                                                   "EXISTS",        "NOT",     "LATERAL", NULL},
                              *const no_table[] = {"SELECT", "WITH", "VALUES", "OUTFILE", "DUMPFILE", NULL},
-                             *const from_argument[] = {"EXTRACT", "TRIM", "SUBSTRING", "OVERLAY", NULL};
+                             *const from_argument[] = {"EXTRACT", "TRIM", "SUBSTRING", "OVERLAY", NULL},
+                             *const distinct[] = {"DISTINCT", NULL}, *const before_distinct[] = {"IS", "NOT", NULL};
     statement s = {.begin = text, .at = text, .end = text + size, .dialect = dialect};
     size_t argument_depth = SIZE_MAX; /* depth of the current function's arguments, if FROM precedes no table there, as
                                          in extract(year from x) */
@@ -189,7 +191,7 @@ void sql_read_statement(protocol_request *request, const char *text, size_t size
     char function[WORD_SIZE] = "";
     if (!next_word(&s, &word) || !set_verb(request, &word))
         return;
-    bool table = is_keyword(&word, table_next);
+    bool table = is_keyword(&word, table_next), compares = false, was_distinct = false;
     if (!table && !is_keyword(&word, table_later))
         return; /* BEGIN, COMMIT, SET and others have no object, or their object is a value */
     while (next_word(&s, &word)) {
@@ -206,7 +208,10 @@ void sql_read_statement(protocol_request *request, const char *text, size_t size
         }
         if (!table && *function == '\0' && is_function)
             memcpy(function, word.text, sizeof function);
-        table = table || (argument_depth == SIZE_MAX && is_keyword(&word, before_table));
+        /* The FROM of IS DISTINCT FROM precedes a value. */
+        table = table || (argument_depth == SIZE_MAX && !was_distinct && is_keyword(&word, before_table));
+        was_distinct = compares && is_keyword(&word, distinct);
+        compares = is_keyword(&word, before_distinct);
     }
     protocol_copy_name(request->object, sizeof request->object, function, strlen(function));
 }

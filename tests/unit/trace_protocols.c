@@ -180,6 +180,8 @@ static void test_postgresql_requests(void **state)
     expect_statement("SELECT a FROM (VALUES (1)) AS c JOIN orders USING (a)", "SELECT", "orders");
     expect_statement("COPY (SELECT a FROM orders) TO STDOUT", "COPY", "orders");
     expect_statement("SELECT EXTRACT(epoch FROM created) FROM orders", "SELECT", "orders");
+    expect_statement("SELECT a IS DISTINCT FROM b, c IS NOT DISTINCT FROM d FROM orders", "SELECT", "orders");
+    expect_statement("SELECT DISTINCT a FROM orders", "SELECT", "orders");
     expect_statement("SELECT trim(both ' ' from lower(name)), x FROM orders", "SELECT", "orders");
     expect_statement("SELECT /* a /* b */ FROM secret */ x FROM orders", "SELECT", "orders");
     expect_statement("DELETE FROM ONLY orders", "DELETE", "orders");
@@ -227,6 +229,8 @@ static void test_mysql_requests(void **state)
     expect_mysql_request(0, 3, "SELECT a INTO OUTFILE 'secret' FROM orders", "SELECT", "orders");
     expect_mysql_request(0, 3, "UPDATE LOW_PRIORITY orders SET a = 1", "UPDATE", "orders");
     expect_mysql_request(0, 3, "/* secret */ INSERT IGNORE INTO orders VALUES (1)", "INSERT", "orders");
+    expect_mysql_request(0, 3, "INSERT orders VALUES (1)", "INSERT", "orders");
+    expect_mysql_request(0, 3, "REPLACE DELAYED orders SELECT a FROM b", "REPLACE", "orders");
     expect_mysql_request(0, 3, "REPLACE INTO orders VALUES (1)", "REPLACE", "orders");
     expect_mysql_request(0, 3, "SELECT SLEEP(1)", "SELECT", "SLEEP");
     expect_mysql_request(0, 3, "SET PASSWORD = secret", "SET", "");
