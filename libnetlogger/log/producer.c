@@ -338,6 +338,10 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
         nl_ring_refuse(ring);
         return NULL;
     }
+    if (is_too_late(log)) { /* before the ring is marked as busy, which nl_producer_finish waits for */
+        nl_producer_refuse(log);
+        return NULL;
+    }
     if (ring != NULL)
         hold(ring);
     else
