@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 enum { PATIENCE_MS = 250 }; /* maximum time to wait for readers of pipes and terminals */
@@ -170,7 +171,10 @@ void output_file_remove_below(const output_options *options, uint64_t number)
 
 /* ---- the file ---- */
 
-/* Returns the ID of the process that holds a lock on the file, or 0 if it is unknown. */
+/*
+ * Returns the ID of the process that holds a lock on the file, or 0 if it is unknown. Some file systems, such as btrfs,
+ * have other device numbers in /proc/locks than in `status`.
+ */
 static long find_holder(const struct stat *status)
 {
     FILE *locks = fopen("/proc/locks", "re");
@@ -178,9 +182,10 @@ static long find_holder(const struct stat *status)
     long holder = 0;
     while (locks != NULL && holder == 0 && fgets(line, sizeof line, locks) != NULL) {
         long process;
+        unsigned device_major, device_minor;
         unsigned long long inode;
-        if (sscanf(line, "%*s FLOCK %*s WRITE %ld %*[^:]:%*[^:]:%llu", &process, &inode) == 2 &&
-            inode == status->st_ino)
+        if (sscanf(line, "%*s FLOCK %*s WRITE %ld %x:%x:%llu", &process, &device_major, &device_minor, &inode) == 4 &&
+            inode == status->st_ino && makedev(device_major, device_minor) == status->st_dev)
             holder = process;
     }
     if (locks != NULL)
