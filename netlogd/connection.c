@@ -81,7 +81,8 @@ struct connection {
     char mark[REQUEST_MARK_SIZE]; /* the client's first bytes, until they show whether it sends a request */
     unsigned char mark_size;
     bool logs;                /* the client sends records, not a request */
-    bool ended;               /* the client has closed its sending half */
+    bool ended;               /* the client has closed its sending half, or reset the connection */
+    bool reset;               /* the client has reset the connection, so its last line is incomplete */
     bool over;                /* netlogd no longer reads; the connection is open only because the server is ending */
     unsigned owner;           /* owner of the client's streams; 0: unknown */
     bool numbered;            /* the latest block belongs to a stream */
@@ -341,7 +342,7 @@ static void on_block(void *user, const nl_block_view *block)
  */
 static bool was_cut(const connection *c, const nl_record *record)
 {
-    return c->ended && (record->flags & NL_RECORD_UNTERMINATED) != 0 && stats_of(c)->records > 1;
+    return c->ended && (record->flags & NL_RECORD_UNTERMINATED) != 0 && (c->reset || stats_of(c)->records > 1);
 }
 
 /*
@@ -637,8 +638,13 @@ static outcome read_some(connection *c)
     ssize_t got = nl_channel_read(&c->channel, read_buffer, read_size(c));
     if (got < 0 && errno == EPROTO)
         report_tls(c);
-    if (got < 0)
-        return errno == EINTR ? MORE : errno == EAGAIN ? NOTHING_NOW : BROKEN;
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+        return errno == EINTR ? MORE : NOTHING_NOW;
+    if (got < 0) {
+        /* A client sends an incomplete block again, but not an incomplete line, so the loss of the line is reported. */
+        c->reset = c->syslog == NULL && c->logs && nl_format_is_text(nl_decoder_format(c->decoder));
+        return c->reset ? ENDED : BROKEN;
+    }
     c->came_ns = nl_time_now_ns();
     c->ready = true;
     if (got == 0)

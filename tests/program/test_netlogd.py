@@ -53,6 +53,18 @@ class Netlogd(collector.Case):
         self.assertEqual(reject.read_bytes(), record(1, 234567)[:-3] + b"\n")
         self.assertIn('REASON="incomplete line: the connection ended before the newline"', self.said())
 
+    def test_an_incomplete_line_before_a_reset_is_reported(self):
+        reject = self.scratch / "reject"
+        process = self.serve("--reject", reject)
+        with socket.create_connection(("127.0.0.1", self.port)) as s:
+            s.sendall(record(1, 1) + record(1, 234567)[:-3])
+            support.wait_until(lambda: self.output.exists() and self.output.read_bytes() == record(1, 1), what="the first line")
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing resets the connection
+        support.wait_until(lambda: "incomplete line: the connection ended" in self.said(), what="the message")
+        self.stop(process)
+        self.assertEqual(self.written(), record(1, 1))
+        self.assertEqual(reject.read_bytes(), record(1, 234567)[:-3] + b"\n")
+
     def test_pieces_of_any_size(self):
         process = self.serve()
         data = b"".join(record(1, n) for n in range(20))
