@@ -381,13 +381,17 @@ static bool take_best(search *s)
             g_array_append_val(f->others, i);
         s->dirty[i] = true;
         s->has_finding[i] = s->has_finding[i] || is_consequential(f);
+        if (!is_consequential(f)) { /* the rest of a pause's claim is not another pause */
+            const exclusion e = {.place = i, .cause = f->cause, .has_host = true, .host = c->host};
+            g_array_append_val(s->excluded, e);
+        }
         if (c->is_tree)
             mark_places(s, c->cut);
         candidate_clear(c);
     }
     if (strcmp(f->cause, "balance") == 0 &&
         first.m.is_host_fast) { /* the host with more requests is slower than its peers for this reason */
-        const exclusion e = {main, "peer"};
+        const exclusion e = {.place = main, .cause = "peer"};
         g_array_append_val(s->excluded, e);
     }
     finding_describe(s, f, &first);
@@ -451,7 +455,7 @@ static void touch_places(search *s, const finding *x)
 static void exclude_cause(search *s, const finding *x)
 {
     for (guint i = 0; i <= x->others->len; i++) {
-        const exclusion e = {i == 0 ? x->place : g_array_index(x->others, uint32_t, i - 1), x->cause};
+        const exclusion e = {.place = i == 0 ? x->place : g_array_index(x->others, uint32_t, i - 1), .cause = x->cause};
         g_array_append_val(s->excluded, e);
     }
 }

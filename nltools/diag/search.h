@@ -38,6 +38,8 @@ typedef struct test_counts {
 typedef struct exclusion {
     uint32_t place;
     const char *cause;
+    bool has_host; /* only the cause with this host, which may be NULL, is excluded */
+    const char *host;
 } exclusion;
 
 typedef struct search {
