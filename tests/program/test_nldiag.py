@@ -1026,6 +1026,29 @@ class Nldiag(support.Case):
         self.assertEqual((found[0]["cause"], found[0]["host"]), ("peer", "w2"))
         self.assertNotIn("pause", [c["cause"] for c in found])
 
+    def test_pause_is_claimed_once(self):
+        """A program on one host stops for 150 ms now and then. Its work takes about as long. The pauses are not on several hosts."""
+        chance, lines, at, stops = random.Random(4), [], 0.0, [0.0]
+        while stops[-1] < 20:
+            stops.append(stops[-1] + chance.uniform(0.4, 1.0))
+        for n in range(1500):
+            at += chance.expovariate(200)
+            end, left = at, 0.1 * chance.lognormvariate(-0.845, 1.3)
+            for stop in stops:
+                if stop + 0.15 <= end:
+                    continue
+                if stop > end:
+                    if stop >= end + left:
+                        break
+                    left -= stop - end
+                end = stop + 0.15
+            ids = f"TRACE.ID={n:032x} SPAN.ID={n + 1:016x}"
+            lines += [(at, f"HOST=a PROG=p LVL=Usage NL.EVNT=Work.start {ids}"), (end + left, f"HOST=a PROG=p LVL=Usage NL.EVNT=Work.end {ids}")]
+        path = self.scratch / "pauses.log"
+        simulate.write_lines(path, sorted(lines, key=lambda line: line[0]))
+        for cause in self.diagnosed(path)["causes"]:
+            self.assertNotIn("hosts", cause["title"])
+
     def test_backlog_of_a_slow_start(self):
         """Four workers begin late. The requests of this time wait, and later requests do not."""
         chance, lines, at, free = random.Random(12), [], 0.0, 4 * [1.0]
