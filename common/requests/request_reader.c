@@ -414,8 +414,8 @@ bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *du
     return false; /* as for most records */
 }
 
-/* Returns whether a status reports a failure: a negative number, an exit status or OTLP status from 1 to 99, or an HTTP
- * status from 500 to 599. */
+/* Returns whether a status reports a failure: a negative number, a number from 1 to 99, such as an exit status or
+ * OTLP's 2, or an HTTP status from 500 to 599. */
 static bool is_failure_number(int64_t status)
 {
     return status < 0 || (status >= 1 && status <= 99) || (status >= 500 && status <= 599);

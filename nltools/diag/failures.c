@@ -22,12 +22,20 @@ static const visit *root_of(const visits *v, const request *q)
     return NULL;
 }
 
-/* Returns whether the place of a failed visit has a later visit in the request that did not fail. */
+/* Returns whether two visits are attempts at the same: visits of one place, or edges that begin with the same event. */
+static bool is_same_attempt(const visits *v, const visit *x, const visit *y)
+{
+    const place *p = place_at(v, place_of_visit(v, x)), *q = place_at(v, place_of_visit(v, y));
+    return p == q ||
+           (p->kind == PLACE_EDGE && q->kind == PLACE_EDGE && p->from == q->from && p->from_program == q->from_program);
+}
+
+/* Returns whether a request has a successful attempt after a failed visit. */
 static bool is_repaired(const visits *v, const request *q, const visit *failed)
 {
     for (uint32_t i = 0; i < q->count; i++) {
         const visit *x = visit_at(v, q->first + i);
-        if (!x->failed && x->from_ns >= failed->to_ns && place_of_visit(v, x) == place_of_visit(v, failed))
+        if (!x->failed && x->from_ns >= failed->to_ns && is_same_attempt(v, x, failed))
             return true;
     }
     return false;

@@ -45,6 +45,20 @@ typedef struct calls {
     double usual;
 } calls;
 
+/* Returns whether a caller makes several visits to a place. */
+static bool has_repeated_visits(const visits *v, const place *p)
+{
+    uint8_t *seen = g_new0(uint8_t, ((size_t)v->all->len + v->requests->len) / 8 + 1); /* a bit for each caller */
+    bool found = false;
+    for (uint32_t i = 0; i < p->count && !found; i++) {
+        uint32_t caller = caller_of(v, v->by_place[p->first + i]);
+        found = (seen[caller / 8] >> caller % 8) & 1;
+        seen[caller / 8] |= (uint8_t)(1 << caller % 8);
+    }
+    g_free(seen);
+    return found;
+}
+
 static calls count_calls(const visits *v, const place *p)
 {
     size_t callers = v->all->len + v->requests->len;
@@ -195,9 +209,10 @@ static void claim_time(const findings *f, candidate *c, uint32_t index, double m
 
 /*
  * Cuts the own times of visits below and beside the visits of a place. `parts` contains the part to cut for each visit
- * of the place, 0 to 1. An edge is beside the span that it begins or follows. Adds the cuts to the candidate's cut.
+ * of the place, 0 to 1. An edge is beside the span that it begins or follows. Does not cut spans below the visits if
+ * `with_spans` is false. Adds the cuts to the candidate's cut.
  */
-static void cut_tree(const findings *f, const float *parts, candidate *c)
+static void cut_tree(const findings *f, const float *parts, bool with_spans, candidate *c)
 {
     enum { DEPTH_MAX = 64 };
     const visits *v = f->visits;
@@ -207,7 +222,8 @@ static void cut_tree(const findings *f, const float *parts, candidate *c)
         uint32_t at = x->span != VISIT_NONE ? x->span : i;
         for (int depth = 0; depth < DEPTH_MAX && at != VISIT_NONE && parts[at] <= 0; depth++)
             at = visit_at(v, at)->parent;
-        if (at == VISIT_NONE || parts[at] <= 0)
+        if (at == VISIT_NONE || parts[at] <= 0 ||
+            (!with_spans && at != i && place_at(v, place_of_visit(v, x))->kind == PLACE_SPAN))
             continue;
         claim_time(f, c, i, fmax(0, (double)x->own_ns - (double)f->claimed[i]) * (double)parts[at]);
     }
@@ -249,7 +265,8 @@ static void offer_retries(search *s, uint32_t number, const calls *of)
     uint32_t failed;
     candidate c = {.cause = "timeout", .place = number, .from_ns = v->from_ns, .to_ns = v->to_ns, .m.is_retry = true};
     c.p = chance_of_retries(v, p, of, &failed);
-    if (failed < FAILED_MIN || c.p > CHANCE_MAX)
+    /* If most visits fail, their status probably has another meaning, such as more data. */
+    if (failed < FAILED_MIN || 2 * failed > p->count || c.p > CHANCE_MAX)
         return;
     float *parts = g_new0(float, v->all->len + 1);
     int64_t *next_ns =
@@ -275,7 +292,7 @@ static void offer_retries(search *s, uint32_t number, const calls *of)
         }
         next_ns[caller] = x->from_ns;
     }
-    cut_tree(s->f, parts, &c);
+    cut_tree(s->f, parts, true, &c);
     g_free(parts);
     g_free(next_ns);
     g_free(repeats);
@@ -306,7 +323,7 @@ void try_calls(search *s, uint32_t number)
 {
     const visits *v = s->v;
     const place *p = place_at(v, number);
-    if (p->kind != PLACE_SPAN || p->count < CALLERS_MIN)
+    if (p->kind != PLACE_SPAN || p->count < CALLERS_MIN || !has_repeated_visits(v, p))
         return;
     calls of = count_calls(v, p);
     double limit = 1, callers = 0;
@@ -329,7 +346,7 @@ void try_calls(search *s, uint32_t number)
         callers += of.last[caller] == i;
         parts[index] = (float)(1 - (all ? 1 : of.usual) / here);
     }
-    cut_tree(s->f, parts, &c);
+    cut_tree(s->f, parts, !all, &c); /* if all callers make many calls, the work of the calls is probably necessary */
     g_free(parts);
     c.count = p->count;
     c.m.length_ns = of.usual;

@@ -1010,6 +1010,20 @@ class Nldiag(support.Case):
                 causes = [(c["cause"], c.get("span")) for c in self.diagnosed(path)["causes"]]
                 self.assertEqual(("failures", "Store") in causes, fails, causes)
 
+    def test_repeated_attempts_are_no_failures(self):
+        """Jobs without spans: an attempt fails, and a later attempt succeeds. The events of both results have different names."""
+        lines, chance, at = [], random.Random(2), 0.0
+        for n in range(200):
+            at += 0.5
+            now = at
+            events = ["Begin", *(("Try", "Fail") if chance.random() < 0.3 else ()), "Try", "Ok", "Done"]
+            for event in events:
+                lines.append((now, f"HOST=a PROG=p LVL=Usage NL.EVNT={event} JOB.ID={n}{' STATUS=1' if event == 'Fail' else ''}"))
+                now += 0.01 * chance.lognormvariate(0, 0.3)
+        path = self.scratch / "attempts.log"
+        simulate.write_lines(path, lines)
+        self.assertNotIn("failures", [c["cause"] for c in self.diagnosed(path)["causes"]])
+
     def test_long_visits_are_no_pauses(self):
         """A server with one thread handles one request at a time. One host is slower. While it works, messages to it wait."""
         chance, lines, at, free = random.Random(11), [], 0.0, {"w1": 0.0, "w2": 0.0, "w3": 0.0}
