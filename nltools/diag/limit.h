@@ -23,12 +23,9 @@ typedef struct limit {
     const sender *senders;
     /* For each visit, the part of its time in which the limit is felt. NAN: unknown. NULL: `hosts` decide. */
     const float *parts;
-    /* For each visit on the hosts, the part of its time that the limit explains (limit_contrasts.h). NAN: unknown; the
-     * limit may be felt in all the visit's time. NULL: unknown for all visits. */
-    const float *within;
-    const bool *weak; /* with `parts` or `within`: for each visit, whether the visit counts only if the limit is felt in
-                         a large part of all time */
-    double alone_min; /* with `parts` or `within`: minimum share of all time that makes the limit a finding */
+    const bool *weak; /* with `parts`: for each visit, whether the visit counts only if the limit is felt in a large
+                         part of all time */
+    double alone_min; /* with `parts`: minimum share of all time that makes the limit a finding */
     bool of_queues;   /* requests share what is limited, and wait in a queue for it: the limit explains only queues (the
                          causes "load", "lock" and "pool"), and alone_min of their time is enough */
 } limit;

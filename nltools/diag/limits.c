@@ -1,10 +1,9 @@
 /*
  * Finds the limits of hosts and of TCP, from the records of sensors (doc/sensors.md) during requests.
  *
- * A limit becomes the cause of a finding if the limit is felt in most of the finding's time. A host that reaches a
- * limit only at times shows which part of the visits' times the limit explains (limit_contrasts.h). A limit that slows
- * all requests in the same way explains no variation. Such a limit becomes a finding of its own if it affects more than
- * half of the time. If its part of each visit is known, less is enough (alone_min).
+ * A limit becomes the cause of a finding if the limit is felt in most of the finding's time. A limit that slows all
+ * requests in the same way explains no variation. A limit becomes a finding of its own if it affects more than half of
+ * the time. For a limit of connections, less is enough (alone_min), because its part of each visit is known.
  */
 #include "config.h"
 
@@ -14,7 +13,6 @@
 #include <string.h>
 
 #include "diag/connection_limits.h"
-#include "diag/limit_contrasts.h"
 #include "diag/retransmissions.h"
 
 /* A limit explains a finding only if, for at least this part of the finding's time, it is known whether the limit is
@@ -256,32 +254,32 @@ enum { MEMORY, DISK, SOFTIRQ, CPU, LINK, WINDOW, LOSS, STREAMS, LIMITS };
 
 static const limit kinds[LIMITS] = {
     [MEMORY] = {"memory", "too little memory on", "add memory, or run nlsensor processes to find what uses the memory",
-                FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL, NULL},
+                FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [DISK] = {"disk", "a disk at its limit on",
               "read less, use larger requests, spread the data over more disks, or find other users of the disk",
-              FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL, NULL},
+              FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [SOFTIRQ] = {"softirq", "a processor that only receives packets on",
                  "spread the work of receiving packets: use RSS or RPS, larger segments (GRO), or move interrupts to "
                  "other processors",
-                 FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL, NULL},
+                 FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [CPU] = {"cpu", "too few processors on",
              "run nlsensor processes or nlkernel record to find what uses the processors", FELT_WITHIN | FELT_TO,
-             FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL, NULL},
+             FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [LINK] = {"link", "a full network interface on",
               "send less (compression, caches, fewer copies), or use faster or more interfaces", FELT_TO | FELT_FROM,
-              FELT_TO | FELT_FROM, 1, 0.85, 0, NULL, NULL, NULL, NULL, NULL},
+              FELT_TO | FELT_FROM, 1, 0.85, 0, NULL, NULL, NULL, NULL},
     [WINDOW] = {"window", "TCP windows or buffers too small for the path from",
                 "let buffers grow to the rate times the round-trip time: remove SO_RCVBUF and SO_SNDBUF from the "
                 "program, and raise "
                 "net.ipv4.tcp_rmem and tcp_wmem",
-                FELT_FROM, FELT_FROM, 1, 0.9, 0, NULL, NULL, NULL, NULL, NULL},
+                FELT_FROM, FELT_FROM, 1, 0.9, 0, NULL, NULL, NULL, NULL},
     [LOSS] = {"loss", "packets are lost on the way from",
               "look for errors and drops along that path: ip -s link, the counters of switches; drops are normal on a "
               "full path",
-              FELT_FROM, FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL, NULL},
+              FELT_FROM, FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL},
     [STREAMS] = {"streams", "too few requests are in progress at the same time on the path from",
                  "use more streams, or request more data in advance on each stream", 0, FELT_TO | FELT_FROM, 1, 0.8, 0,
-                 NULL, NULL, NULL, NULL, NULL},
+                 NULL, NULL, NULL, NULL},
 };
 
 /* Adds a host to a limit. Returns whether the host is the limit's first host: only the evidence from this host is
@@ -383,12 +381,6 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 
 /* ---- where limits are felt ---- */
 
-/* Returns whether it is known how much of a visit's time the limit of the visit's host explains. */
-static bool is_known_within(const limit *l, uint32_t index)
-{
-    return l->within != NULL && !isnan(l->within[index]);
-}
-
 /*
  * Returns the part of a visit's time in which a limit is felt, 0 to 1. A visit that waits for data from another host
  * does not wait for work of its own host. For such a visit, a limit of its own host counts only if the limit is felt on
@@ -403,10 +395,7 @@ static double felt_part(const visits *v, const limit *l, int scopes, uint32_t in
     bool here = g_hash_table_contains(l->hosts, at->host);
     const char *sender = l->senders[index].host;
     bool waits = visit_crosses(v, x) || (sender != NULL && sender != at->host);
-    int here_scope = waits ? FELT_TO : FELT_WITHIN;
-    if (here && is_known_within(l, index))
-        return (l->felt & here_scope) != 0 ? (double)l->within[index] : 0;
-    if (here && (scopes & here_scope) != 0)
+    if (here && (scopes & (waits ? FELT_TO : FELT_WITHIN)) != 0)
         return 1;
     if ((scopes & FELT_FROM) == 0 || sender == NULL || !g_hash_table_contains(l->hosts, sender))
         return 0;
@@ -471,14 +460,10 @@ static bool explains(const findings *f, const limit *l, const finding *x)
 {
     static const char *const others[] = {"clock", "failures", "field", "calls", "memory",
                                          "disk",  "softirq",  "cpu",   "link",  "window"};
-    static const char *const delays[] = {"timer", "timeout", "batch"}; /* constant times, unlike those of a busy host */
     const visits *v = f->visits;
-    double felt = 0, known = 0, all = 0, compared = 0;
+    double felt = 0, known = 0, all = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
         if (strcmp(x->cause, others[i]) == 0)
-            return false;
-    for (size_t i = 0; l->within != NULL && i < G_N_ELEMENTS(delays); i++)
-        if (strcmp(x->cause, delays[i]) == 0)
             return false;
     if (l->of_queues && !is_queue(x))
         return false;
@@ -491,11 +476,7 @@ static bool explains(const findings *f, const limit *l, const finding *x)
         double part = claim > 0 ? felt_part(v, l, l->felt, i) : 0;
         known += isnan(part) ? 0 : claim;
         felt += isnan(part) ? 0 : claim * part;
-        compared += is_known_within(l, i) ? claim : 0;
     }
-    /* A sensor that explains the visits' variation is the same result. */
-    if (strcmp(x->cause, "resource") == 0 && compared > 0.5 * all)
-        return false;
     return felt > (l->of_queues ? l->alone_min : 0.5) * known && known >= KNOWN_MIN * all;
 }
 
@@ -530,14 +511,12 @@ static double find_felt(const findings *f, const limit *l, bool weak, float *cut
         const visit *x = visit_at(v, i);
         double rest = (double)(x->own_ns - f->claimed[i]);
         bool counts = rest > 0 && x->path_ns > 0 && (weak || l->weak == NULL || !l->weak[i]);
-        double part = counts ? felt_part(v, l, l->alone, i) : 0;
+        double part = counts ? felt_part(v, l, l->alone, i) * l->part : 0;
         cut[i] = 0;
         if (!(part > 0))
             continue;
         uint32_t at = place_of_visit(v, x);
-        /* Findings may have claimed the time that a known part explains. */
-        cut[i] = (float)(is_known_within(l, i) ? fmax(0, (double)x->own_ns * part - (double)f->claimed[i])
-                                               : rest * part * l->part);
+        cut[i] = (float)(rest * part);
         felt += (double)cut[i] * path_weight(x) / v->total_ns;
         of_places[at] += (double)cut[i] * path_weight(x);
         if (of_places[at] > at_most) {
@@ -549,26 +528,6 @@ static double find_felt(const findings *f, const limit *l, bool weak, float *cut
     return felt;
 }
 
-/* Makes the place with most of the time that a finding claims the place of the finding. */
-static void move_to_largest_place(const visits *v, finding *x)
-{
-    double *of_places = g_new0(double, v->places->len + 1);
-    uint32_t largest = x->place;
-    for (guint i = 0; i < v->all->len; i++) {
-        uint32_t at = place_of_visit(v, visit_at(v, i));
-        of_places[at] += (double)x->cut[i] * path_weight(visit_at(v, i));
-        largest = of_places[at] > of_places[largest] ? at : largest;
-    }
-    g_free(of_places);
-    if (largest == x->place)
-        return;
-    for (guint i = x->others->len; i-- > 0;)
-        if (g_array_index(x->others, uint32_t, i) == largest)
-            g_array_remove_index(x->others, i);
-    g_array_prepend_val(x->others, x->place);
-    x->place = largest;
-}
-
 bool limit_find(findings *f, const limit *l)
 {
     finding *x = join_explained(f, l);
@@ -577,9 +536,9 @@ bool limit_find(findings *f, const limit *l)
     uint32_t place;
     double known = x != NULL ? x->share : 0, felt = find_felt(f, l, true, cut, &place);
     bool most = felt > 0 && felt + known > MOST;
-    if (l->within != NULL ? !most : felt < WEAK_MIN && l->parts != NULL)
+    if (felt < WEAK_MIN && l->parts != NULL)
         felt = find_felt(f, l, false, cut, &place);
-    if (most || ((l->parts != NULL || l->within != NULL) && felt > 0 && felt + known >= l->alone_min)) {
+    if (most || (l->parts != NULL && felt > 0 && felt + known >= l->alone_min)) {
         if (x == NULL) {
             x = findings_add(f, l->cause);
             x->place = place;
@@ -590,14 +549,9 @@ bool limit_find(findings *f, const limit *l)
         for (guint i = 0; i < v->all->len; i++) {
             x->cut[i] += cut[i];
             f->claimed[i] += cut[i];
-            cut[i] = is_known_within(l, i) ? cut[i] : 0;
         }
         x->share += felt;
-        if (l->within != NULL)
-            x->gain = fmin(1, x->gain + replay_gain(v, cut, 1));
     }
-    if (x != NULL && l->within != NULL)
-        move_to_largest_place(v, x);
     if (x != NULL)
         name_finding(f, x, l);
     g_free(cut);
@@ -629,103 +583,6 @@ static bool is_path_constant(const visits *v)
 }
 
 /* ---- all hosts ---- */
-
-/* The limits that hosts may reach only at times, and their sensors. The limits are those of limit_host. */
-static const struct compared {
-    size_t kind;
-    const char *when; /* when the limit is felt, for the evidence */
-    limit_gauge gauges[LIMIT_GAUGES_MAX + 1];
-} compared[] = {
-    {MEMORY, "while tasks wait for memory", {{"Pressure", "PSI.SOME", "memory", 5}}},
-    {DISK,
-     "while the disk is busy",
-     {{"Pressure", "PSI.SOME", "io", 30}, {"DiskDevice", "DISK.BUSY", NULL, 85}, {"DiskIo", "DISK.BUSY", NULL, 85}}},
-    {CPU, "while the processors are busy", {{"Pressure", "PSI.SOME", "cpu", 40}, {"CpuLoad", "CPU.BUSY", NULL, 90}}},
-};
-
-typedef struct contrasts {
-    limit_contrast *all[G_N_ELEMENTS(compared)];
-    bool *unknown[G_N_ELEMENTS(compared)]; /* for each visit: its part is unknown */
-} contrasts;
-
-/* Returns the share of the time from the first request to the last in which requests are in progress. */
-static double busy_share(const visits *v)
-{
-    double busy = 0;
-    int64_t until_ns = v->from_ns;
-    for (guint i = 0; i < v->requests->len; i++) { /* in order of their begins, except for a few */
-        const request *q = request_at(v, i);
-        busy += (double)MAX(0, q->to_ns - MAX(until_ns, q->from_ns));
-        until_ns = MAX(until_ns, q->to_ns);
-    }
-    return v->to_ns > v->from_ns ? busy / (double)(v->to_ns - v->from_ns) : 1;
-}
-
-/*
- * Returns the maximum share of the requests' time in which a limit that is always reached delays them, 0 to 1. Pressure
- * is the share of all time in which any task waits. All this time may be time of requests.
- */
-static double bound_part(size_t kind, const load *l, double busy)
-{
-    double waited = kind == DISK ? fmax(l->io_waited, l->disk_busy) : kind == CPU ? l->cpu_waited : NAN;
-    return isnan(waited) || !(busy > 0) ? 1 : fmin(1, waited / 100 / busy);
-}
-
-/* Adds the evidence of the place at which a limit explains most time, and the hosts of the visits that it explains. */
-static void add_contrast(const visits *v, limit *l, const limit_contrast *c, const char *when)
-{
-    uint32_t largest = VISIT_NONE;
-    for (guint i = 0; i < v->places->len; i++)
-        if (c->claims_ns[i] > 0 && (largest == VISIT_NONE || c->claims_ns[i] > c->claims_ns[largest]))
-            largest = i;
-    if (largest == VISIT_NONE)
-        return;
-    for (guint i = 0; i < v->all->len; i++)
-        if (c->parts[i] > 0)
-            g_hash_table_add(l->hosts, (gpointer)site_at(v, visit_at(v, i)->site)->host);
-    char *where = text_place(v, largest, NULL), *slow = text_ns(c->slow_ns[largest]),
-         *other = text_ns(c->other_ns[largest]);
-    tell(l, true, "%s takes %s %s, and %s at other times", where, slow, when, other);
-    g_free(where);
-    g_free(slow);
-    g_free(other);
-}
-
-/* Compares the visits at times when hosts reach their limits with other visits, for all limits. Sets the results in
- * `all`. */
-static contrasts *contrasts_new(const findings *f, limit *all, const GPtrArray *hosts, const GPtrArray *loads)
-{
-    const visits *v = f->visits;
-    contrasts *c = g_new0(contrasts, 1);
-    double busy = busy_share(v);
-    for (size_t k = 0; k < G_N_ELEMENTS(compared); k++)
-        c->all[k] = limit_contrast_new(v, compared[k].gauges);
-    limit_contrasts_compete(v, c->all, G_N_ELEMENTS(compared));
-    for (size_t k = 0; k < G_N_ELEMENTS(compared); k++) {
-        limit *l = &all[compared[k].kind];
-        l->part = 0;
-        for (guint i = 0; i < hosts->len; i++)
-            if (g_hash_table_contains(l->hosts, g_ptr_array_index(hosts, i)))
-                l->part = fmax(l->part, bound_part(compared[k].kind, g_ptr_array_index(loads, i), busy));
-        add_contrast(v, l, c->all[k], compared[k].when);
-        c->unknown[k] = g_new(bool, v->all->len + 1);
-        for (guint i = 0; i < v->all->len; i++)
-            c->unknown[k][i] = isnan(c->all[k]->parts[i]);
-        l->within = c->all[k]->parts;
-        l->weak = c->unknown[k];
-        l->alone_min = FINDING_MIN;
-    }
-    return c;
-}
-
-static void contrasts_free(contrasts *c)
-{
-    for (size_t k = 0; c != NULL && k < G_N_ELEMENTS(compared); k++) {
-        limit_contrast_free(c->all[k]);
-        g_free(c->unknown[k]);
-    }
-    g_free(c);
-}
 
 static bool has_cause(const findings *f, const char *cause)
 {
@@ -782,7 +639,6 @@ void find_limits(findings *f)
         limit_host(all, g_ptr_array_index(hosts, i), g_ptr_array_index(loads, i));
         limit_tcp(all, g_ptr_array_index(hosts, i), g_ptr_array_index(loads, i), is_read);
     }
-    contrasts *c = hosts->len > 0 ? contrasts_new(f, all, hosts, loads) : NULL;
     guint limited = 0;
     for (size_t i = 0; i < LIMITS; i++)
         limited += g_hash_table_size(all[i].hosts);
@@ -805,7 +661,6 @@ void find_limits(findings *f)
     if (joins != NULL)
         connection_limits_add_evidence(f, joins);
     connection_joins_free(joins);
-    contrasts_free(c);
     for (size_t i = 0; i < LIMITS; i++) {
         g_hash_table_destroy(all[i].hosts);
         g_ptr_array_free(all[i].evidence, TRUE);

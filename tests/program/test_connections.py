@@ -213,7 +213,7 @@ class Connections(support.Case):
         found = self.shared((0, 400, 400), (200, 600, 200), (600, 900, 900), (0, 900, 1))
         self.assertEqual([(found[c]["sharing"], round(found[c]["shared_bytes_per_second"] / 1e5)) for c in "0123"],
                          [(1, 12), (1, 10), (0, 30), (0, 0)])
-        self.assertEqual(found["0"]["advice"], "the connection shares the path with 1 other, and carries 8000.0 kbit/s of their 10.0 Mbit/s; "
+        self.assertEqual(found["0"]["advice"], "the connection shares the path with 1 other, and carries 8000.0 kbit/s of the total 10.0 Mbit/s; "
                          "no buffer or program limits the connection")
         self.assertTrue(found["2"]["advice"].startswith("the path carries 24.0 Mbit/s; "))
 

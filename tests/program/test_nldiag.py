@@ -471,34 +471,6 @@ class Nldiag(support.Case):
             f"TCP.WINDOW=4000000 TCP.RTT=60400 TCP.RTT.MIN=60100 TCP.BYTES.SENT={i * 300000} TCP.BYTES.RETRANS=0 TCP.BUSY={i * 250000} "
             "TCP.LIMITED.RECEIVER=0 TCP.LIMITED.BUFFER=0 TCP.UNSENT=0"]), ("streams", None))
 
-    def with_pressure(self, cost, disk, processors, **settings):
-        """The causes for requests to three hosts, whose sensors log the pressure: percent at a time."""
-        records, noise = self.requests(cost, count=1500, **settings), random.Random(4)
-        for step in range(65):
-            for host in "b1", "b2", "b3":
-                records += [(0.25 * step, host, "Pressure", f"PSI.RESOURCE={resource} PSI.SOME={of(0.25 * step) + noise.uniform(-5, 5):.1f}")
-                            for resource, of in (("io", disk), ("cpu", processors))]
-        return self.diagnosed_of(records)["causes"]
-
-    def test_limit_at_times(self):
-        """A disk at its limit slows some visits. The processors are busy all the time."""
-        episode = lambda at: 4 < at < 7 or 10 < at < 11.5
-        slow = lambda c, at, n, h: 0.06 * c.lognormvariate(0, 0.5) * (episode(at) and c.random() < 0.4)
-        causes = self.with_pressure(slow, lambda at: 70 if episode(at) else 6, lambda at: 80)
-        self.assertEqual([(cause["cause"], cause["span"]) for cause in causes if cause["share"] > 0], [("disk", "Work")])
-        self.assertTrue(0.25 < causes[0]["share"] < 0.5, causes[0])  # the true share is 0.39
-        self.assertRegex(causes[0]["evidence"][0], "Work of p takes .* while the disk is busy, and .* at other times")
-
-    def test_limit_without_effect(self):
-        """Visits take the same time while a limit is reached, or the peers with the same pressure are fast."""
-        constant = lambda c, at, n, h: 0.0
-        self.assertEqual(self.with_pressure(constant, lambda at: 70 if at > 6 else 6, lambda at: 80 if at % 5 < 4 else 10), [])
-        causes = self.with_pressure(lambda c, at, n, h: 0.03 * (h == "b2"), lambda at: 70 if at > 6 else 6, lambda at: 10)
-        self.assertEqual([(cause["cause"], cause["host"]) for cause in causes[:1]], [("peer", "b2")])
-        start = lambda c, at, n, h: 0.1 * (at < 0.8)
-        causes = self.with_pressure(start, lambda at: 6, lambda at: 80 if at % 4 < 3 else 10)
-        self.assertNotIn("cpu", [cause["cause"] for cause in causes])
-
     # ---- clocks ----
 
     def model(self, fault="", name=None, **settings):
