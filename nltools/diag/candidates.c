@@ -167,8 +167,8 @@ static void add_rival(search *s, candidate *c)
 }
 
 /*
- * Returns the significance level of a candidate. A span with calls often takes little time itself. All spans therefore
- * have the same weight when their calls are examined, which use a fixed part of the mechanisms' tests.
+ * Returns the significance level of a candidate. A span that contains calls often takes little time itself. In the
+ * tests of calls, all spans therefore have the same weight. These tests use a fixed part of the mechanisms' level.
  */
 static double level_of(const search *s, const candidate *c)
 {
@@ -199,8 +199,8 @@ static bool is_backlog(const visits *v, const candidate *queue, const candidate 
 }
 
 /*
- * Returns whether a candidate explains a place better than the best candidate so far. A pause only adds its length, and
- * other causes add to it. The one that claims more time therefore comes first.
+ * Returns whether a candidate explains a place better than the best candidate so far. A pause and another cause add up.
+ * Of these two, the cause that claims more time therefore comes first.
  */
 static bool is_better(const visits *v, const candidate *c, const candidate *best)
 {

@@ -917,8 +917,8 @@ class Nldiag(support.Case):
         return path
 
     @staticmethod
-    def call(chance, back=None, failed=False, wait=0.0, more=""):
-        return (0.0003 * chance.lognormvariate(0, 0.3) if back is None else back, 0.002 * chance.lognormvariate(0, 0.3), failed, wait, more)
+    def call(chance, back=0.0, failed=False, wait=0.0, more=""):
+        return (back or 0.0003 * chance.lognormvariate(0, 0.3), 0.002 * chance.lognormvariate(0, 0.3), failed, wait, more)
 
     def test_calls_through_client_spans(self):
         """Most of a call's time is in the server and on the way, not in the client's span. The number of calls depends on the request."""
