@@ -30,7 +30,7 @@ int main(int argc, char **argv)
 }
 """
 
-# Processes that end while their threads log. Prints the number of accepted events.
+# Processes that end while their threads log, each after some accepted events. Prints the number of accepted events.
 ENDING = r"""
 #include <netlogger.h>
 #include <pthread.h>
@@ -41,9 +41,16 @@ ENDING = r"""
 #include <unistd.h>
 enum { THREADS = 3 };
 static nl_log *log_;
+static unsigned long sum(const volatile unsigned long *accepted)
+{
+    unsigned long all = 0;
+    for (int k = 0; k < THREADS; k++)
+        all += accepted[k];
+    return all;
+}
 static void *work(void *user)
 {
-    unsigned long *accepted = user;
+    volatile unsigned long *accepted = user;
     for (;;) {
         if (nl_write(log_, NL_USAGE, "Step", "I=%lu", *accepted) == NL_OK)
             ++*accepted;
@@ -54,22 +61,23 @@ static void *work(void *user)
 int main(int argc, char **argv)
 {
     int processes = argc > 2 ? atoi(argv[2]) : 0;
-    unsigned long sum = 0, *accepted = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    unsigned long *accepted = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; i < processes; i++) {
+        unsigned long before = sum(accepted);
         pid_t child = fork();
         if (child == 0) {
             pthread_t thread;
             log_ = nl_open("ending", argv[1]);
             for (int k = 0; k < THREADS; k++)
                 pthread_create(&thread, NULL, work, accepted + k);
-            usleep(200 * (i % 100));
+            while (sum(accepted) < before + i % 20)
+                usleep(10);
+            usleep(20 * (i % 10));
             exit(0);
         }
         waitpid(child, NULL, 0);
     }
-    for (int k = 0; k < THREADS; k++)
-        sum += accepted[k];
-    printf("%lu\n", sum);
+    printf("%lu\n", sum(accepted));
     return 0;
 }
 """
@@ -130,7 +138,7 @@ class Nlrecover(support.Case):
         result = self.run_program(self.compile_client(ENDING), f"file:{log}", str(processes), env=self.environment)
         self.assertEqual(result.returncode, 0, result.stderr)
         accepted = int(result.stdout)
-        self.assertGreater(accepted, 0)
+        self.assertGreaterEqual(accepted, processes // 20 * sum(range(20)))
         recovered = self.recover()
         self.assertEqual(recovered.returncode, 0, recovered.stderr)
         events = log.read_text().count(" NL.EVNT=Step ")
