@@ -52,8 +52,10 @@ enum {
 
 /* The distribution of the durations of a place's visits. */
 typedef struct survival {
-    double *values;
-    double log_middle, sigma; /* log-normal distribution through the shorter half; see longer */
+    double *values;             /* sorted */
+    double *sums;               /* sums[i] is the sum of values[0] to values[i] */
+    double log_middle, sigma;   /* log-normal distribution through the shorter half; see longer */
+    double certain_ns, rare_ns; /* durations at which this distribution reaches CERTAIN_Z and RARE_Z */
     uint32_t count;
     bool sorted;
 } survival;
@@ -104,9 +106,14 @@ static void sort_survival(survival *l)
     l->sorted = true;
     if (l->count == 0)
         return;
+    l->sums[0] = l->values[0];
+    for (uint32_t i = 1; i < l->count; i++)
+        l->sums[i] = l->sums[i - 1] + l->values[i];
     const double middle = MAX(l->values[l->count / 2], 1), low = MAX(l->values[l->count * 3 / 20], 1);
     l->log_middle = log(middle);
     l->sigma = MAX(log(middle / low) / 1.036, 0.05);
+    l->certain_ns = exp(l->log_middle + CERTAIN_Z * l->sigma);
+    l->rare_ns = exp(l->log_middle + RARE_Z * l->sigma);
 }
 
 /* Learns the durations of each place's visits. Excludes visits that overlap a gap found so far. */
@@ -114,8 +121,10 @@ static void learn_survival(station *s)
 {
     for (guint i = 0; i < s->active->len; i++) {
         survival *of = survival_of(s, &g_array_index(s->active, active, i));
-        if (of->values == NULL)
-            of->values = g_new(double, SURVIVAL_MAX);
+        if (of->values == NULL) {
+            of->values = g_new(double, 2 * SURVIVAL_MAX);
+            of->sums = of->values + SURVIVAL_MAX;
+        }
         of->count = 0;
         of->sorted = false;
     }
@@ -132,6 +141,16 @@ static void learn_survival(station *s)
     }
 }
 
+/* Returns the number of visits that last at most x nanoseconds. At least one visit is required. */
+static uint32_t count_up_to(const survival *l, double x)
+{
+    const double *from = l->values;
+    /* A search without branches, because the processor would predict half of the branches wrongly. */
+    for (uint32_t size = l->count; size > 1; size -= size / 2)
+        from += from[size / 2 - 1] <= x ? size / 2 : 0;
+    return (uint32_t)(from - l->values) + (*from <= x ? 1 : 0);
+}
+
 /*
  * Returns a number that is approximately proportional to the part of visits that last longer than x nanoseconds. In the
  * first pass, the durations include pauses. The function then uses a log-normal distribution that is fitted to the
@@ -140,16 +159,12 @@ static void learn_survival(station *s)
 static double longer(const survival *l, double x, bool first)
 {
     if (first) {
-        const double z = (log(MAX(x, 1)) - l->log_middle) / l->sigma;
-        return z < CERTAIN_Z ? 1 : z > RARE_Z ? RARE : MAX(normal_tail(z), RARE);
+        if (x <= l->certain_ns || x >= l->rare_ns)
+            return x <= l->certain_ns ? 1 : RARE;
+        return MAX(normal_tail((log(x) - l->log_middle) / l->sigma), RARE);
     }
-    const double *from = l->values;
-    if (x < *from) /* a fast path, because many visits began in the gap */
-        return l->count + 1.0;
-    /* A search without branches, because the processor would predict half of the branches wrongly. */
-    for (uint32_t size = l->count; size > 1; size -= size / 2)
-        from += from[size / 2 - 1] <= x ? size / 2 : 0;
-    return l->count - (double)(from - l->values) - (*from <= x ? 1 : 0) + 1.0;
+    return x < *l->values ? l->count + 1.0 /* a fast path, because many visits began in the gap */
+                          : l->count - count_up_to(l, x) + 1.0;
 }
 
 /*
@@ -490,15 +505,12 @@ static void keep_result(GArray *results, pause_result *r)
 }
 
 /* Returns the part of the total duration of a place's visits, 0 to 1, that belongs to visits of at most x nanoseconds.
- */
+ * At least one visit is required. */
 static double part_up_to(const survival *l, double x)
 {
-    double sum = 0, up_to = 0;
-    for (uint32_t i = 0; i < l->count; i++) {
-        sum += l->values[i];
-        up_to += l->values[i] <= x ? l->values[i] : 0;
-    }
-    return sum > 0 ? up_to / sum : 0;
+    uint32_t count = count_up_to(l, x);
+    double all = l->sums[l->count - 1];
+    return count > 0 && all > 0 ? l->sums[count - 1] / all : 0;
 }
 
 /*
