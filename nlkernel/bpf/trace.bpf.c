@@ -86,10 +86,16 @@ struct uts_namespace {
 struct nsproxy {
     struct uts_namespace *uts_ns;
 } KERNEL;
+struct signal_struct {
+    struct {
+        int counter;
+    } live;
+} KERNEL;
 struct task_struct {
     int pid, tgid;
     char comm[16];
     struct task_struct *group_leader;
+    struct signal_struct *signal;
     struct files_struct *files;
     struct nsproxy *nsproxy;
 } KERNEL;
@@ -720,11 +726,12 @@ int BPF_PROG(on_exec, struct task_struct *task)
     return 0;
 }
 
+/* Handles the end of a process's last thread. The main thread may end earlier. */
 SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_process_exit, struct task_struct *task)
+int BPF_PROG(on_thread_exit, struct task_struct *task)
 {
     __u32 pid = task->tgid;
-    struct process *process = task->pid == task->tgid ? bpf_map_lookup_elem(&processes, &pid) : 0;
+    struct process *process = task->signal->live.counter == 0 ? bpf_map_lookup_elem(&processes, &pid) : 0;
     if (!process)
         return 0;
     struct trace_event *e = process->announced ? reserve(TRACE_EXIT) : 0;

@@ -19,6 +19,7 @@ import trace_stack
 
 FIELD = re.compile(r'([A-Z][A-Z0-9._]*)=("(?:[^"\\]|\\.)*"|\S*)')
 BPF_CALLS = {"x86_64": 321, "aarch64": 280}
+EXIT_CALLS = {"x86_64": 60, "aarch64": 93}  # exit(), which ends only the calling thread
 PROGRAMS = "nginx", "gunicorn", "postgres", "redis-server"
 
 
@@ -429,21 +430,27 @@ class Command(Tracing):
             server.kill()
 
     def test_command(self):
-        """A program that nlkernel starts, and a protocol that it does not know."""
+        """A program that nlkernel starts, and a protocol that it does not know. The program's main thread ends before the requests."""
         if os.geteuid() != 0:
             self.skipTest("tracing needs root")
-        program = ("import socket, threading\n"
+        program = ("import ctypes, os, socket, threading\n"
                    "s = socket.create_server(('127.0.0.1', 0))\n"
+                   "main = threading.main_thread().native_id\n"
                    "def serve():\n"
                    "    c = s.accept()[0]\n"
                    "    for _ in range(3):\n"
                    "        c.recv(100); c.send(b'done\\n')\n"
                    "    c.close()\n"
-                   "t = threading.Thread(target=serve); t.start()\n"
-                   "c = socket.create_connection(s.getsockname())\n"
-                   "for _ in range(3):\n"
-                   "    c.send(b'do password\\n'); c.recv(100)\n"
-                   "c.recv(1); t.join()\n")
+                   "def request():\n"
+                   "    while ') Z ' not in open(f'/proc/self/task/{main}/stat').read():\n"
+                   "        pass\n"
+                   "    c = socket.create_connection(s.getsockname())\n"
+                   "    for _ in range(3):\n"
+                   "        c.send(b'do password\\n'); c.recv(100)\n"
+                   "    c.recv(1); os._exit(0)\n"
+                   "for target in serve, request:\n"
+                   "    threading.Thread(target=target).start()\n"
+                   f"ctypes.CDLL(None).syscall({EXIT_CALLS.get(platform.machine())}, 0)\n")
         log = self.scratch / "trace.log"
         result = self.run_program(self.nlkernel, "trace", "--dest", log, "--", "/usr/bin/python3", "-c", program)
         self.assertEqual(result.returncode, 0, result.stderr)
