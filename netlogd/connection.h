@@ -37,8 +37,8 @@ void connection_settings_changed(connection *c);
 void connection_take_arrived(connection *c, int64_t deadline_ns);
 
 /*
- * Reads until the kernel holds no bytes from this client. Stops earlier like connection_take_arrived. Called at the end
- * of the program.
+ * Reads until the kernel holds no bytes from this client. Stops earlier for the same reasons as
+ * connection_take_arrived. Called at the end of the program.
  */
 void connection_drain(connection *c, int64_t deadline_ns);
 

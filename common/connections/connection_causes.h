@@ -28,19 +28,19 @@ enum { CONNECTIONS_MAX = 1 << 18 };
 
 typedef enum connection_cause {
     CAUSE_HANDSHAKE,        /* the connection was not established yet; exact if a TcpClose record has the duration */
-    CAUSE_SENDER_IDLE,      /* the sending program wrote no data, or too little */
-    CAUSE_SENDER_HOST,      /* the same, while the program waited for a processor or a disk of its host */
+    CAUSE_SENDER_IDLE,      /* the sending program wrote no data, or not enough data to fill the window */
+    CAUSE_SENDER_HOST,      /* like CAUSE_SENDER_IDLE, but the program waited for a processor or a disk of its host */
     CAUSE_SEND_BUFFER,      /* the send buffer was full of data in flight */
     CAUSE_RECEIVER_PROGRAM, /* the receiving program did not read fast enough */
-    CAUSE_RECEIVER_HOST,    /* the same, while the program waited for a processor or a disk of its host */
-    CAUSE_RECEIVE_BUFFER,   /* the receive buffer is smaller than the path needs */
-    CAUSE_SLOW_START,       /* the congestion window or the peer's window was still growing */
-    CAUSE_LOSS,             /* the congestion window was small because of loss */
-    CAUSE_PATH,             /* the path could not carry more data */
-    CAUSE_PATH_QUEUE,       /* the same as CAUSE_PATH, and data waited in a queue on the path */
-    CAUSE_POLICED,          /* the path dropped data above a rate, without a queue */
-    CAUSE_REVERSE,          /* the acknowledgements waited in a queue on the way back */
-    CAUSE_UNKNOWN,          /* a counter decreased, or records that show the cause are missing */
+    CAUSE_RECEIVER_HOST, /* like CAUSE_RECEIVER_PROGRAM, but the program waited for a processor or a disk of its host */
+    CAUSE_RECEIVE_BUFFER, /* the receive buffer is smaller than the path needs */
+    CAUSE_SLOW_START,     /* the congestion window or the peer's window was still growing */
+    CAUSE_LOSS,           /* the congestion window was small because of loss */
+    CAUSE_PATH,           /* the path could not carry more data */
+    CAUSE_PATH_QUEUE,     /* the same as CAUSE_PATH, and data waited in a queue on the path */
+    CAUSE_POLICED,        /* the path dropped data above a rate, without a queue */
+    CAUSE_REVERSE,        /* the acknowledgements waited in a queue on the way back */
+    CAUSE_UNKNOWN,        /* a counter decreased, or records that show the cause are missing */
     CAUSE_COUNT
 } connection_cause;
 
@@ -57,15 +57,18 @@ typedef enum connection_origin {
     ORIGIN_SPANS     /* starts and ends of reads and writes */
 } connection_origin;
 
-/* The part of a connection in the time from index to index + 1, in units of the table's slice_ns since 1970. */
+/*
+ * The part of a connection in one slice of time, from index * slice_ns to (index + 1) * slice_ns, in nanoseconds since
+ * 1970. slice_ns is a property of the table.
+ */
 typedef struct connection_slice {
     int64_t index;
     double bytes, cause_ns[CAUSE_COUNT];
 } connection_slice;
 
 /*
- * The result for one connection, from the sender's point of view: local is the sender's address. Times in nanoseconds,
- * sizes in bytes, rates in bytes per second. Names of hosts and programs are "" if unknown.
+ * The result for one connection, from the sender's point of view: local is the sender's address. Times are in
+ * nanoseconds, sizes in bytes, and rates in bytes per second. An unknown host or program has the name "".
  */
 typedef struct connection_result {
     const char *host, *local, *program, *peer_host, *peer, *peer_program;
@@ -88,7 +91,7 @@ typedef struct connection_result {
     double handshake_ns;                   /* duration of the handshake from TcpClose; 0 if unknown */
     bool brief;                            /* the connection ended before the sensor measured it twice */
     uint64_t sharing;   /* number of other connections that carried data between the same addresses at the same time */
-    double shared_rate; /* rate of this connection and these connections together */
+    double shared_rate; /* total rate of this connection and the connections that `sharing` counts */
     connection_distance distance;
     connection_cause first; /* the cause with the largest share */
 } connection_result;
@@ -154,8 +157,8 @@ double connection_gain_of_doubling(const connection_result *r);
 double connection_gain_of_path(const connection_result *r);
 
 /*
- * Sets the factors by which the same transfer is faster over an open connection: at the rate that the path has carried,
- * and over an unlimited path. Returns false unless start-up limits the connection.
+ * Sets the factors by which the same transfer is faster over a connection that is already open: at the rate that the
+ * path has carried, and over an unlimited path. Returns false unless start-up limits the connection.
  */
 bool connection_gain_of_reuse(const connection_result *r, double *minimum, double *maximum);
 

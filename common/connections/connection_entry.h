@@ -39,7 +39,7 @@ typedef struct connection_entry {
     connection_sample last;
     int64_t first_ns;
     double cwnd_max;
-    int64_t grown_ns;   /* time when the congestion window last grew much */
+    int64_t grown_ns;   /* time when the congestion window last grew considerably */
     double path_rate;   /* highest rate of an interval, bytes/s */
     double rtt_high_us; /* highest round-trip time since the last loss */
     bool queue_lost;    /* the last loss was caused by a full queue */
@@ -79,9 +79,9 @@ struct connection_table {
 void connection_add_progress(connection_table *t, connection_entry *e, const connection_sample *now);
 
 /*
- * Returns which part of the additional round-trip time arises on the way back, 0 to 1; or -1 if this is unknown. The
- * times at which both ends have counted the same byte give the delay in each direction. The unknown difference between
- * the clocks cancels out, because only changes of the delays are compared.
+ * Returns the fraction (0 to 1) of the additional round-trip time that arises on the way back, or -1 if it is unknown.
+ * The times at which both ends have counted the same byte give the delay in each direction. The function compares only
+ * changes of the delays, so the unknown difference between the clocks cancels out.
  */
 double connection_reverse_part(const connection_entry *sender, const connection_entry *receiver);
 

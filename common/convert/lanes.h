@@ -1,6 +1,6 @@
 /*
  * Assigns spans to the tracks of a drawing. A place is a program on a host. A lane is a track of a place; its spans
- * nest or follow each other, so that no two overlap in part. Only one thread at a time may use the places.
+ * nest or follow each other, and never overlap partially. Only one thread at a time may use the places.
  */
 #ifndef NETLOGGER_CONVERT_LANES_H
 #define NETLOGGER_CONVERT_LANES_H
@@ -11,7 +11,7 @@
 
 typedef struct lane {
     uint64_t track;    /* number in the output; 0: not written yet */
-    int64_t latest_ns; /* begin of the span that was added last */
+    int64_t latest_ns; /* start of the span that was added last */
     GArray *ends;      /* int64_t: ends of the latest span and of the spans that enclose it */
 } lane;
 
@@ -38,7 +38,7 @@ place *places_find(places *p, const nl_record *record);
 lane *place_find_lane(place *p, int64_t begin_ns, int64_t end_ns);
 
 /*
- * Returns the indexes of a request's spans in the order of their begins. If two spans begin at the same time, the
+ * Returns the indexes of a request's spans in the order in which they begin. If two spans begin at the same time, the
  * longer span is first. The caller frees the array.
  */
 size_t *stream_request_order(const stream_request *request);

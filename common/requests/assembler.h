@@ -1,6 +1,6 @@
 /*
- * Gathers the events of a stream of records into requests. Hands out each request when it is over: passes its graph to
- * the user.
+ * Gathers the events of a stream of records into requests. When a request is over, the module hands it out: it passes
+ * the request's graph to the user.
  *
  * A request is complete when its latest event is of the kind with which most requests end. A trace is complete when its
  * root and its other spans have ended. A complete request is over after ASSEMBLER_IDLE_S seconds of the log's time
@@ -8,7 +8,7 @@
  * over when its ID begins another request (restarts.h). Records may be out of order by up to ASSEMBLER_IDLE_S seconds.
  *
  * From the first ASSEMBLER_LEARNED requests with ID fields, the module learns which events cause which (precedence.h),
- * and which first events are repeated steps (restarts.h). The module hands out these requests after the learning.
+ * and which first events are repeated steps (restarts.h). The module hands out these requests when it has learned this.
  *
  * Without IDs, each outermost span of a thread is a request. If outermost spans overlap, the module cannot know which
  * records belong together. The module counts these spans, and hands them out as one graph whose member `overlaps` is

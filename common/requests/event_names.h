@@ -4,7 +4,8 @@
  * A name such as Query.start consists of a span name and a word. Such an event begins the span if the log also has the
  * event that ends it. The word may be before or after the span name, in lower case, in upper case or capitalized:
  * Query.start and Query.end, QUERY_START and QUERY_END, START_x and STOP_x, QueryBegin and QueryEnd, DnsRequest and
- * DnsReply. A log may also have only the words, such as Start and Done; the begin is then the span name.
+ * DnsReply. A log may also have only the words, such as Start and Done; the word that begins the span is then the span
+ * name.
  *
  * The table holds up to EVENT_NAMES_MAX names. All further names share one number. Only one thread at a time may use a
  * table.

@@ -33,9 +33,9 @@ precedence *precedence_new(const event_names *names);
 void precedence_free(precedence *p); /* NULL is allowed */
 
 /*
- * Learn which events occur together in requests, to find requests with lost records, from which the module would learn
- * a wrong order. First, pass all requests to precedence_learn_kinds. Then call precedence_settle_kinds, which
- * returns whether records were lost. Finally, pass only the requests that lack no event (precedence_count_missing) to
+ * Find requests with lost records. The module would learn a wrong order from such requests. First, pass all requests to
+ * precedence_learn_kinds, which learns which events occur together. Then call precedence_settle_kinds, which returns
+ * whether records were lost. Finally, pass only the requests that lack no event (precedence_count_missing) to
  * precedence_learn. Without these calls, no records count as lost.
  */
 void precedence_learn_kinds(precedence *p, const request_event *events, size_t count);
@@ -48,11 +48,11 @@ void precedence_learn(precedence *p, const request_event *events, size_t count);
 void precedence_settle(precedence *p);
 
 /*
- * Returns the number of kinds of events that a request lacks, probably because their records were lost. Such an event
- * usually occurs together with an event that the request has, either at least once or as often as that event. The
- * module distinguishes lost records from optional events as follows. If records are lost at random, each of two such
- * events is missing about equally often. An optional event is often missing, but the other event is never missing when
- * the optional event occurs.
+ * Returns the number of kinds of events that a request lacks, probably because their records were lost. A kind counts
+ * as missing if it usually occurs together with a kind that the request has: either at least once, or equally often.
+ * The module distinguishes lost records from optional events as follows. If records are lost at random, each of two
+ * such events is missing about equally often. An optional event is often missing, but the other event is never missing
+ * when the optional event occurs.
  */
 uint32_t precedence_count_missing(const precedence *p, const request_event *events, size_t count);
 

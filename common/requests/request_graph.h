@@ -26,12 +26,12 @@
 #define REQUEST_NONE UINT32_MAX
 
 /*
- * Maximum distance in nanoseconds of the begins and ends of events from 1970, so that differences of times do not
- * overflow.
+ * Maximum distance of the start or end of an event from 1970, in nanoseconds. This limit prevents overflows in
+ * differences of times.
  */
 #define REQUEST_TIME_MAX (INT64_MAX / 2 - INT64_C(1000000000000000))
 
-/* The role of an event: a point, the begin of a span, the end of a span, or a whole span. */
+/* The role of an event: a point, the start of a span, the end of a span, or a whole span. */
 typedef enum request_role { REQUEST_POINT, REQUEST_BEGIN, REQUEST_END, REQUEST_WHOLE } request_role;
 
 typedef struct request_event {
@@ -158,7 +158,7 @@ typedef struct request_graph {
 } request_graph;
 
 /*
- * Returns the difference between the time zones of a span's begin and end in nanoseconds: a multiple of half an hour,
+ * Returns the difference between the time zones of a span's start and end in nanoseconds: a multiple of half an hour,
  * or 0. error_ns is the logged end minus the measured duration minus the logged start.
  */
 int64_t request_find_zone(int64_t error_ns);
@@ -171,7 +171,7 @@ void request_graph_free(request_graph *g); /* NULL is allowed */
  * Builds the graph of one request from at least one event. The times of the events must be within REQUEST_TIME_MAX. The
  * events may be in any order; the function sorts them. The events must stay valid while the graph is used. If `edges`
  * is NULL, only explicit parents join programs. If the duration in an end event proves that the begin event is in
- * another time zone, the function corrects the begin by a multiple of half an hour. If `clocks` is NULL, nothing is
+ * another time zone, the function corrects the start by a multiple of half an hour. If `clocks` is NULL, nothing is
  * known about the hosts' clocks.
  */
 void request_graph_build(request_graph *g, request_event *events, size_t count, const struct precedence *edges,

@@ -1,9 +1,10 @@
 /*
  * The distribution of a quantity: count, sum, minimum, maximum and quantiles.
  *
- * A distribution stores up to NL_DISTRIBUTION_EXACT values; quantiles are then exact (nearest rank). It counts more
- * values in buckets, 64 per power of two, so that the relative error of a quantile is at most NL_DISTRIBUTION_ERROR.
- * Initialize a distribution with zeros. Only one thread at a time may use a distribution.
+ * A distribution stores up to NL_DISTRIBUTION_EXACT values; quantiles are then exact (nearest rank). If there are more
+ * values, the distribution counts all values in buckets, 64 per power of two. Then, the relative error of a quantile is
+ * at most NL_DISTRIBUTION_ERROR. Initialize a distribution with zeros. Only one thread at a time may use a
+ * distribution.
  */
 #ifndef NETLOGGER_BASE_DISTRIBUTION_H
 #define NETLOGGER_BASE_DISTRIBUTION_H

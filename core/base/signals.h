@@ -1,7 +1,7 @@
 /*
- * Signals that writing raises: SIGPIPE if no process reads the pipe or socket, and SIGXFSZ if a file would exceed the
- * process's file size limit. These signals end a program that does not handle them. The library's own threads block all
- * signals; where the library writes in the caller's thread, it blocks SIGPIPE and SIGXFSZ.
+ * The signals that a write can raise: SIGPIPE if no process reads the pipe or socket, and SIGXFSZ if a file would
+ * exceed the process's file size limit. These signals end a program that does not handle them. The library's own
+ * threads block all signals; where the library writes in the caller's thread, it blocks SIGPIPE and SIGXFSZ.
  */
 #ifndef NETLOGGER_BASE_SIGNALS_H
 #define NETLOGGER_BASE_SIGNALS_H

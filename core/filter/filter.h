@@ -8,7 +8,7 @@
 
 #include <netlogger.h>
 
-/* Maximum number of steps to match one record with an expression: about 4 ms. */
+/* Maximum number of steps for matching one record. These steps take about 4 ms. */
 #define NL_FILTER_STEPS_MAX (UINT64_C(1) << 22)
 
 /*
@@ -42,7 +42,8 @@ size_t nl_filter_count_tests(const nl_filter *filter);
 
 /*
  * Returns whether a record may match although some tests cannot be true. impossible[i] is true if test i is false for
- * all records in question. Any other test may be true or false. For indexes, which know which values do not occur.
+ * all records in question. Any other test may be true or false. Code that reads an index calls this function, because
+ * an index shows which values do not occur.
  */
 bool nl_filter_may_match(const nl_filter *filter, const bool *impossible);
 

@@ -1,8 +1,8 @@
 /*
- * The parts of a file that a search must read, according to the file's indexes (time_index.h, value_index.h). Readers
- * of records and of bytes use it. It alternates with reading the source: the caller reads from `begin` to `end`, and
- * then calls nl_pieces_choose. Without indexes, the only part is the whole file. Only one thread at a time may use it.
- * Initialize the structure with zeros.
+ * Finds the parts of a file that a search must read, from the file's indexes (time_index.h, value_index.h). Readers of
+ * records and readers of bytes use this module. The caller reads the source from `begin` to `end`, calls
+ * nl_pieces_choose, and repeats both steps. Without indexes, the only part is the whole file. Only one thread at a time
+ * may use an nl_pieces. Initialize the structure with zeros.
  */
 #ifndef NETLOGGER_READER_PIECES_H
 #define NETLOGGER_READER_PIECES_H
@@ -35,12 +35,12 @@ void nl_pieces_open(nl_pieces *p, const nl_source *source, int64_t from_ns, int6
  */
 bool nl_pieces_search(nl_pieces *p, const nl_source *source, size_t count);
 
-/* Returns whether pieces follow that were neither read nor skipped, after reading has ended at `end`. */
+/* After the caller has read up to `end`, returns whether there are pieces that were neither read nor skipped. */
 bool nl_pieces_are_left(const nl_pieces *p, const nl_source *source);
 
 /*
  * Chooses the next part. If `midway` is set, the latest part did not end with a whole record, so the index belongs to
- * another file, and the next part is the whole rest. The same applies if the index does not match the file there.
+ * another file, and the next part is the rest of the file. The same applies if the index does not match the file there.
  */
 void nl_pieces_choose(nl_pieces *p, const nl_source *source, bool midway);
 

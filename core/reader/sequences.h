@@ -33,8 +33,8 @@ void nl_sequences_add(nl_sequences *sequences, const nl_block_header *block, con
                       nl_sequences_news *news);
 
 /*
- * Notes that damaged blocks had the records [from, lowest known number) of a stream. These records are missing unless
- * another input has them. from_ns is the time of the first of these records. Ignores unknown streams.
+ * Notes that damaged blocks contained the records [from, lowest known number) of a stream. These records are missing
+ * unless another input has them. from_ns is the time of the first of these records. Ignores unknown streams.
  */
 void nl_sequences_expect(nl_sequences *sequences, const unsigned char *stream, uint64_t from, int64_t from_ns,
                          const char *source);

@@ -1,9 +1,9 @@
 /*
  * The value index of a log file, in FILE.values beside it (netlogd(8), FILES). For some fields, it has the pieces of
  * the file in which each value occurs. The pieces are those of the time index (time_index.h), which must also exist. An
- * index may only lead a reader to skip pieces that cannot match. Therefore, it may be missing, damaged or torn, or may
- * cover only some pieces; a reader reads the pieces of which it knows nothing. netlogd writes the index, and the
- * library reads it. Only one thread at a time may use it.
+ * index only allows a reader to skip pieces that cannot match. Therefore, the index may be missing, damaged or
+ * incomplete: a reader reads all pieces that the index does not describe. netlogd writes the index, and the library
+ * reads it. Only one thread at a time may use it.
  *
  * The file is a series of segments. Each segment describes consecutive pieces. A segment is a static quotient filter
  * with values, which are the numbers of pieces (Bender et al., "Don't Thrash: How to Cache Your Hash on Flash", VLDB
@@ -24,8 +24,8 @@
  * - for each bucket and one more: the offset of the bucket among the buckets, and CRC-32C of the header's checksum, the
  *   bucket's number and size (4 bytes each), and its bytes
  * - the buckets, lowest bit first. For each entry, a bucket has the number of values between the preceding entry and
- *   this one: the quotient by 2^rice_bits as so many ones and a zero, and the other rice_bits bits. More ones fill the
- *   last byte of the bucket.
+ *   this one: the quotient by 2^rice_bits in unary (ones and a final zero), and then the remainder in rice_bits bits.
+ *   Further ones fill the last byte of the bucket.
  *
  * The checksums detect a segment that was only partly written over an older segment, and pieces that have changed.
  */
@@ -98,7 +98,7 @@ nl_value_search *nl_value_search_open(const char *path, const nl_filter *filter)
  */
 bool nl_value_search_next(nl_value_search *search, const nl_time_index *index, bool *skip);
 
-/* Returns whether any element was set. */
+/* Returns whether the search has set an element of skip. */
 bool nl_value_search_has_found(const nl_value_search *search);
 
 /* Ends the search. NULL is allowed. */

@@ -22,8 +22,8 @@ typedef struct nl_value_fields {
 } nl_value_fields;
 
 /*
- * Adds a name, unless it is already there, there are too many names, it is too long, or it is the name of a
- * standard field, possibly after "_.". Returns whether the name is there afterwards.
+ * Adds a name to the list. Does not add a duplicate, a name that is too long, a name beyond the maximum number, or the
+ * name of a standard field (also after "_."). Returns whether the list contains the name afterwards.
  */
 bool nl_value_fields_add(nl_value_fields *fields, const char *name, size_t size);
 

@@ -1,10 +1,10 @@
 /*
- * Conversion of readings of the time-stamp counter to times.
+ * Converts readings of the time-stamp counter to times.
  *
- * Every event reads the counter, which takes a third of the time of a reading of the real-time clock. Each update reads
- * both the counter and the real-time clock. Times between two readings are interpolated, so that they follow a clock
- * that a time daemon slews. Events before a step of the clock keep the old time. If the machine has no invariant
- * counter, ticks are nanoseconds of the monotonic clock. An nl_clock belongs to one thread.
+ * Every event reads the counter, which takes a third as long as reading the real-time clock. Each update reads both the
+ * counter and the real-time clock. Times between two readings are interpolated, so that they follow a clock that a time
+ * daemon slews. Events before a step of the clock keep the old time. If the machine has no invariant counter, ticks are
+ * nanoseconds of the monotonic clock. An nl_clock belongs to one thread.
  */
 #ifndef NETLOGGER_LOG_CLOCK_H
 #define NETLOGGER_LOG_CLOCK_H

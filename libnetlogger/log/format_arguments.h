@@ -4,8 +4,9 @@
  * The format alone determines where a field ends: each value is printed separately, so that a %s with spaces, quotes
  * or NAME= is one value.
  *
- * A format is parsed once, into a plan, for any number of calls. An argument for a plain conversion of an integer or a
- * string is stored without printing, because its text is the same; other values are printed.
+ * A format is parsed once, into a plan, for any number of calls. An integer or string with a plain conversion, such as
+ * %d or %s, is stored without printing, because printing it later gives the same text. Other values are printed at
+ * once.
  */
 #ifndef NETLOGGER_LOG_FORMAT_ARGUMENTS_H
 #define NETLOGGER_LOG_FORMAT_ARGUMENTS_H

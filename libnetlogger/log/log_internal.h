@@ -32,7 +32,7 @@
 #include <pthread.h>
 
 struct nl_log {
-    nl_log_gate gate; /* the first member: NL_EVENT sees it as the log */
+    nl_log_gate gate; /* must be the first member, because NL_EVENT uses the log as an nl_log_gate */
     nl_log *next;     /* in the registry */
     nl_url *url;
     nl_log_options options;
@@ -113,7 +113,7 @@ static inline void nl_leave(const nl_visit *visit)
 
 /* ---- producer.c ---- */
 
-enum { NL_VISIBLE_NS = 10 * 1000 }; /* more than the time after which a store is visible to another processor */
+enum { NL_VISIBLE_NS = 10 * 1000 }; /* a store is visible to other processors within this time */
 
 /*
  * Returns the calling thread's ring, which has space for an event of size bytes and is marked as busy. Returns NULL if
@@ -150,7 +150,7 @@ bool nl_producer_know_site(nl_event_site *site);
 /* Counts an event that is lost before it reaches a ring because memory ran out. */
 void nl_producer_lose(nl_log *log);
 
-/* Forgets the places of a module that is unloaded (span.c). The registry is locked. */
+/* Forgets the places of spans in a program or shared library that is unloaded (span.c). The registry is locked. */
 void nl_span_leave_module(const void *module);
 
 /* Counts an event of a signal handler that interrupted another event. */

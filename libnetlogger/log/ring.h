@@ -16,7 +16,7 @@
 typedef struct nl_ring nl_ring;
 
 struct nl_ring {
-    nl_ring_producer producer; /* the first member: NL_EVENT sees it as the ring */
+    nl_ring_producer producer; /* must be the first member, because NL_EVENT uses the ring as an nl_ring_producer */
 
     /*
      * Members that both threads read and that rarely change. Aligned to pairs of cache lines, so that these members are

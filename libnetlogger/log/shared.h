@@ -38,8 +38,8 @@ enum {
 };
 
 /*
- * The maximum size of an event in bytes. The event's text can be four times as large. An event whose text did not fit
- * into the batch, which may already have 256 KiB, would block all later events.
+ * The maximum size of an event in bytes. The text of an event can be four times as large as the event, and the batch
+ * may already contain 256 KiB. An event whose text did not fit into the batch would block all later events.
  */
 enum { NL_EVENT_MAX = 960 << 10 };
 _Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "the batch can hold the largest event");

@@ -24,8 +24,8 @@
 #define COMPARISON_CHANGE_MIN 0.005
 
 /*
- * A comparison that finds no change of the requests' time must be able to detect a change by this part. Otherwise, its
- * verdict is COMPARISON_CANNOT_TELL.
+ * A comparison that finds no change of the requests' time must be able to detect a relative change of this size.
+ * Otherwise, its verdict is COMPARISON_CANNOT_TELL.
  */
 #define COMPARISON_DETECTABLE_MAX 0.25
 

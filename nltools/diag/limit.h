@@ -8,32 +8,32 @@
 #include "diag/findings.h"
 #include "diag/senders.h"
 
-/* Where a limit is felt: within its host, on the way to the host, or on the way from the host. */
+/* Where a limit has an effect: within its host, on the way to the host, or on the way from the host. */
 typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
 
 /* A limit, with the results of all hosts that have it. */
 typedef struct limit {
     const char *cause, *what, *advice;
     int felt, alone;   /* scopes in which the limit explains findings; scopes in which it may be a finding */
-    double part, sure; /* 0 to 1: part of the time in which the limit is felt; certainty of its finding */
+    double part, sure; /* 0 to 1: part of the time in which the limit has an effect; certainty of its finding */
     double busy; /* 0 to 1: share of the time in which TCP has data to send; of a visit that sends, only this share of
                     the time counts */
     GHashTable *hosts;   /* a set: names of the hosts, interned */
     GPtrArray *evidence; /* char *: evidence from the first host */
     const sender *senders;
-    /* For each visit, the part of its time in which the limit is felt. NAN: unknown. NULL: `hosts` decide. */
+    /* For each visit, the part of its time in which the limit has an effect. NAN: unknown. NULL: `hosts` decide. */
     const float *parts;
-    const bool *weak; /* with `parts`: for each visit, whether the visit counts only if the limit is felt in a large
-                         part of all time */
+    const bool *weak; /* with `parts`: for each visit, whether the visit counts only if the limit has an effect in a
+                         large part of all time */
     double alone_min; /* with `parts`: minimum share of all time that makes the limit a finding */
     bool of_queues;   /* requests share what is limited, and wait in a queue for it: the limit explains only queues (the
                          causes "load", "lock" and "pool"), and alone_min of their time is enough */
 } limit;
 
 /*
- * Makes a limit the cause of the findings that it explains. Returns whether the limit is felt in more than half of all
- * time. In this case, the limit also claims time that no finding claims. A limit of connections (with `parts`) claims
- * this time from FINDING_MIN of all time.
+ * Makes a limit the cause of the findings that it explains. Returns whether the limit has an effect in more than half
+ * of all time. In this case, the limit also claims time that no finding claims. A limit of connections (with `parts`)
+ * claims this time from FINDING_MIN of all time.
  */
 bool limit_find(findings *f, const limit *l);
 

@@ -17,7 +17,7 @@ typedef struct mechanism {
     const char *host;  /* the host with most of the effect, or NULL */
     int servers;       /* for a queue: the number of servers */
     int other_servers; /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
-    double other_gain; /* quality of the prediction with other_servers, as a part of the quality with `servers` */
+    double other_gain; /* quality of the prediction with other_servers, divided by its quality with `servers` */
     double busy;       /* for a queue: share of the time in which all servers are busy */
     double peak; /* maximum number of visits in progress at the same time; for calls: visits per caller in the group */
     double period_ns; /* period of a timer or of periodic pauses, or length of a time-out or delay; 0: not periodic */

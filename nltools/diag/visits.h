@@ -26,7 +26,7 @@ typedef struct visit {
     uint32_t request, site;
     uint32_t parent;        /* index of the parent visit, or VISIT_NONE */
     uint32_t span;          /* for an edge: index of the visit of the span that it begins or follows, or VISIT_NONE */
-    uint64_t begin_columns; /* bit c: the record of the span's begin has a value in column c */
+    uint64_t begin_columns; /* bit c: the record of the span's start has a value in column c */
     bool failed;
 } visit;
 
@@ -74,7 +74,7 @@ typedef struct clock_bound {
     const char *program;           /* program on host b */
     uint64_t forward, late, early; /* numbers of calls, of calls that end after their callers, and of calls that begin
                                       before their callers */
-    float *begins_ns, *ends_ns;    /* for a sample of the calls: the callee's time minus the caller's time, at the begin
+    float *begins_ns, *ends_ns;    /* for a sample of the calls: the callee's time minus the caller's time, at the start
                                       and at the end */
     uint32_t kept, stride;         /* size of the sample; number of calls for each call in the sample */
     double low_ns, high_ns; /* limits of the time by which b's clock is ahead of a's clock, from 19 of 20 calls */

@@ -112,8 +112,8 @@ void store_append(store *s, batch *b);
 void store_settle(store *s);
 
 /*
- * Colours objects again if there are a quarter more records than the last time, and updates the lists. Drawing may
- * continue while the function runs, with some old and some new colours.
+ * Colours the objects again if the number of records has grown by a quarter since the last time, and updates the lists.
+ * Drawing may continue while the function runs, with some old and some new colours.
  */
 void store_color_objects(store *s);
 

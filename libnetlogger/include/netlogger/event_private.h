@@ -255,7 +255,7 @@ enum {
     NL_RAW_ULONG = sizeof(long) == 8 ? NL_RAW_UINT64 : NL_RAW_UINT32,
 };
 
-/* The result for a type that cannot be logged, so that the compiler reports only one error. */
+/* The type of a value that cannot be logged. With this type, the compiler reports only one error. */
 typedef struct nl_private_refused {
     char nothing;
 } nl_private_refused;

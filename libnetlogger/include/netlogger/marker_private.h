@@ -45,7 +45,7 @@ NL_API void nl_private_marker_reached(nl_marker_gate *gate, const char *name, co
 extern const nl_marker_entry __start_nl_markers[] __attribute__((weak, visibility("hidden")));
 extern const nl_marker_entry __stop_nl_markers[] __attribute__((weak, visibility("hidden")));
 
-/* Both symbols are 0 if there are no markers. */
+/* __start_nl_markers and __stop_nl_markers are 0 if there are no markers. */
 __attribute__((constructor)) static void nl_private_markers_begin(void)
 {
     const nl_marker_entry *begin = __start_nl_markers;
