@@ -19,7 +19,7 @@ enum {
     ELEMENTS_MAX = 20000,
     ATTRIBUTES_MAX = 64, /* maximum number of an element's attributes; namespaces are counted separately */
     ATTRIBUTE_SIZE_MAX = 8 << 10,
-    ATTRIBUTE_POINTERS = 5 /* pointers per attribute: name, prefix, namespace, begin and end of the value */
+    ATTRIBUTE_POINTERS = 5 /* pointers per attribute: name, prefix, namespace, start and end of the value */
 };
 
 /* The depth of elements. */

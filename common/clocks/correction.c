@@ -344,7 +344,8 @@ static void solve_host(correction *c, uint32_t number)
 }
 
 /*
- * Returns the priority of a host: first by measurements against solved hosts, and then by messages in both directions.
+ * Returns the priority with which a host is solved next: first by measurements against solved hosts, and then by
+ * messages in both directions.
  */
 static uint64_t tie_of(const host *h)
 {

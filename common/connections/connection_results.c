@@ -67,7 +67,10 @@ static connection_entry *find_translated(const connection_table *t, const connec
     return NULL;
 }
 
-/* Counts the receiver-limited time before the peer enlarged its window as start-up, unless its program did not read. */
+/*
+ * Counts as start-up the receiver-limited time before the peer enlarged its window, unless the peer's program did not
+ * read.
+ */
 static void divide_start(connection_entry *e, const connection_entry *peer)
 {
     connection_result *r = &e->sent;
@@ -208,7 +211,10 @@ static void finish_received(connection_entry *e)
     r->rtt_min_ns = e->sent.rtt_min_ns;
 }
 
-/* Returns the result for the direction with more data, or NULL without data. Marks both sockets as joined. */
+/*
+ * Returns the result for the direction with more data, or NULL if the connection carried no data. Marks both sockets as
+ * joined.
+ */
 static connection_result *join_ends(connection_table *t, connection_entry *e)
 {
     connection_entry *peer = find_peer(t, e);

@@ -12,7 +12,7 @@
 /* A connection with a smaller share of the bytes of its pair does not count. */
 #define SHARE_MIN 0.01
 
-/* The begin or the end of a connection. */
+/* The start or the end of a connection. */
 typedef struct sharing_step {
     int64_t time_ns;
     double rate;  /* change of the rate, bytes per nanosecond */
@@ -28,7 +28,10 @@ static gint compare_steps(gconstpointer a, gconstpointer b)
     return x->time_ns != y->time_ns ? (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns) : y->begins - x->begins;
 }
 
-/* Returns the last step at or before the time; with `before`, the last step before it. Returns NULL without a step. */
+/*
+ * Returns the last step at or before the time or, if `before` is true, the last step before the time. Returns NULL if
+ * there is no such step.
+ */
 static const sharing_step *find_step(const GArray *steps, int64_t time_ns, bool before)
 {
     guint low = 0, high = steps->len;

@@ -203,8 +203,8 @@ static void translator_close(nl_source_layer *layer)
 }
 
 /*
- * Returns the properties of content that a stream delivers now. If the caller needs only time differences, uses any
- * origin.
+ * Returns the properties of content that a stream delivers now. If the caller needs only time differences, uses an
+ * arbitrary origin.
  */
 static import_about translator_about_now(const program_reading *reading)
 {

@@ -284,7 +284,7 @@ static int nesting_of(const assembler *a, const request_event *e)
 
 /* The state of a thread after an event. */
 typedef struct thread_state {
-    int64_t begin_ns; /* the earliest begin (begin_of) of this event and all later events */
+    int64_t begin_ns; /* the earliest start (begin_of) of this event and all later events */
     uint32_t open;    /* number of spans that are open after the event */
     uint32_t low;     /* the minimum of `open` for this event and all later events */
 } thread_state;
@@ -557,7 +557,7 @@ static bool is_complete(const assembler *a, const open_request *r)
 
 /*
  * Ends the learning early, because memory is short. The requests that have been idle longest are probably over.
- * Therefore, their last events vote. These votes may complete other requests.
+ * Therefore, the function counts their last events as votes for last_kind. These votes may complete other requests.
  */
 static void learn_early(assembler *a)
 {

@@ -75,7 +75,7 @@ typedef struct host_group {
     const request_span *parent;
     uint32_t host;
     int64_t begin_ns, end_ns;
-    bool is_whole; /* all spans of the group have a begin record and an end record */
+    bool is_whole; /* all spans of the group have a start record and an end record */
 } host_group;
 
 /* Finds the group that begins with the item `from`. The items are sorted by parent and host. */
@@ -96,7 +96,10 @@ static host_group find_group(clock_alignment *a, guint from)
     return group;
 }
 
-/* Returns the parent's duration minus the time from the first begin to the last end of the children, in nanoseconds. */
+/*
+ * Returns the parent's duration minus the time from the start of the first child to the end of the last child, in
+ * nanoseconds.
+ */
 static int64_t margin_of(const host_group *group)
 {
     return (group->parent->end_ns - group->parent->begin_ns) - (group->end_ns - group->begin_ns);

@@ -108,7 +108,10 @@ static estimate estimate_make(const unit_sums *s, const unit_kind *kind)
     return kind->are_logs ? estimate_logs(s, kind->units) : estimate_blocks(s, kind->units);
 }
 
-/* Increases the variance for the correlation of adjacent blocks, because correlated blocks contain less information. */
+/*
+ * Increases the variance to account for the correlation of adjacent blocks, because correlated blocks contain less
+ * information.
+ */
 static void estimate_inflate(estimate *e, double correlation)
 {
     double rho = fmin(fmax(correlation, 0), 0.9), inflation = (1 + rho) / (1 - rho);

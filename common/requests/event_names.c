@@ -18,11 +18,15 @@ typedef struct name_kind {
     event_side side;
 } name_kind;
 
-/* The begin and end names of one span name, with words of the same family in the same case and position. */
+/*
+ * The names of the events that begin and end the spans with one name. The words in both names have the same family,
+ * letter case and position.
+ */
 typedef struct name_pair {
     bool has[3];       /* indexed by event_side: the log has the name of this side */
     bool is_only_word; /* the names consist only of the word, such as Start and Done */
-    uint32_t begin;    /* if is_only_word and has[EVENT_SIDE_BEGIN]: the first begin name, which is the span's name */
+    uint32_t
+        begin; /* if is_only_word and has[EVENT_SIDE_BEGIN]: the first name that begins a span; it is the span's name */
 } name_pair;
 
 struct event_names {
@@ -87,7 +91,7 @@ static char word_case(const char *text, const char *word, size_t size)
 }
 
 /*
- * Returns whether the side word at `offset` is at the begin or end of the name, and separate from the rest. A separator
+ * Returns whether the side word at `offset` is at the start or end of the name, and separate from the rest. A separator
  * always separates it. A capitalized word is also separate if the case of the neighbouring letter shows a new word.
  */
 static bool is_whole_word(const char *name, size_t size, size_t offset, size_t word_size, char word_case)

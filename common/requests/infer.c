@@ -348,7 +348,7 @@ static uint32_t count_carriers(GHashTable *carriers, uint32_t span, uint32_t fie
 
 /*
  * For each ID field, finds the events that cannot be steps of its lifeline, because the lifeline would separate the
- * begin of a span from its end. This is the case if the begin or the end of a span lacks this ID, and both have another
+ * start of a span from its end. This is the case if the start or the end of a span lacks this ID, and both have another
  * ID.
  */
 static void find_barred(inference *in)

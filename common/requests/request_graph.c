@@ -237,7 +237,7 @@ static void find_role(const graph *g, request_event *e)
 }
 
 /*
- * Returns a key that is equal for the begin event and the end event of a span: the explicit identifier, or a hash of
+ * Returns a key that is equal for the start event and the end event of a span: the explicit identifier, or a hash of
  * the thread and the span's name.
  */
 static uint64_t key_of(const graph *g, const request_event *e)
@@ -249,7 +249,7 @@ static uint64_t key_of(const graph *g, const request_event *e)
 
 /*
  * Returns whether spans with an event's key nest. In a known thread or with an identifier, an end belongs to the latest
- * open begin. Otherwise, an end belongs to the first open begin, because spans with the same key may run side by side.
+ * open start. Otherwise, an end belongs to the first open start, because spans with the same key may run side by side.
  */
 static bool nests(const request_event *e)
 {
@@ -345,8 +345,8 @@ static void end_open_spans(graph *g)
 }
 
 /*
- * Corrects the times of begin events that are in another time zone than the end of their span. Sets the times of these
- * ends to the corrected begin plus the measured duration. Returns whether any time was corrected.
+ * Corrects the times of start events that are in another time zone than the end of their span. Sets the times of these
+ * ends to the corrected start plus the measured duration. Returns whether any time was corrected.
  */
 static bool correct_zones(graph *g)
 {
@@ -459,8 +459,8 @@ static bool encloses_point(const request_span *outer, int64_t time_ns, uint32_t 
 typedef enum lane_kind { LANE_THREAD, LANE_PROCESS, LANE_PROGRAM } lane_kind;
 
 /*
- * Fills g->items with the spans, sorted by thread, process or program (`kind`), and then by begin. If `points` is true,
- * includes the points that have no span yet.
+ * Fills g->items with the spans, sorted by thread, process or program (`kind`), and then by start time. If `points` is
+ * true, includes the points that have no span yet.
  */
 static void sort_by_lane(graph *g, lane_kind kind, bool points)
 {

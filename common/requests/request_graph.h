@@ -78,7 +78,7 @@ typedef struct request_span {
     int64_t path_ns; /* the part of self_ns that is on the critical path */
     uint64_t id;     /* 0 if the span has no explicit identifier */
     uint32_t name, place, program, host, thread;
-    uint32_t begin, end; /* indices of the begin event and the end event; REQUEST_NONE if the record is missing */
+    uint32_t begin, end; /* indices of the start event and the end event; REQUEST_NONE if the record is missing */
     uint32_t parent;     /* index of a span, or REQUEST_NONE */
     uint32_t child_count;
     uint32_t depth;   /* 0 if the span has no parent */
@@ -115,7 +115,7 @@ typedef struct request_edge {
 } request_edge;
 
 typedef struct request_problems {
-    uint32_t no_begin, no_end; /* numbers of spans without a begin record and without an end record */
+    uint32_t no_begin, no_end; /* numbers of spans without a start record and without an end record */
     uint32_t no_parent;        /* number of spans whose records name a missing parent */
     uint32_t cycles;           /* number of parents that were removed because spans were their own ancestors */
     uint32_t violations; /* number of children that begin before their parents by more than the bound of their clocks */
@@ -170,7 +170,7 @@ void request_graph_free(request_graph *g); /* NULL is allowed */
 /*
  * Builds the graph of one request from at least one event. The times of the events must be within REQUEST_TIME_MAX. The
  * events may be in any order; the function sorts them. The events must stay valid while the graph is used. If `edges`
- * is NULL, only explicit parents join programs. If the duration in an end event proves that the begin event is in
+ * is NULL, only explicit parents join programs. If the duration in an end event proves that the start event is in
  * another time zone, the function corrects the start by a multiple of half an hour. If `clocks` is NULL, nothing is
  * known about the hosts' clocks.
  */

@@ -171,7 +171,7 @@ void sum_advance(nl_synthesis *s, rule *r, int64_t now_ns)
 }
 
 /*
- * Derives the records of the last interval. For a rate, derives none, because the interval is incomplete, so its rate
+ * Derives the records of the last interval. Derives no records for a rate, because the rate of an incomplete interval
  * would be wrong.
  */
 void sum_finish(nl_synthesis *s, rule *r)

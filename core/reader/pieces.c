@@ -68,7 +68,7 @@ void nl_pieces_open(nl_pieces *p, const nl_source *source, int64_t from_ns, int6
         p->skip = nl_memory_check(calloc(p->index.count, sizeof *p->skip));
 }
 
-/* Ends the search. If nothing can be skipped, forgets its result. */
+/* Ends the search. If the search has found no piece to skip, discards its result. */
 static void end_search(nl_pieces *p)
 {
     if (p->search != NULL && !nl_value_search_has_found(p->search)) {

@@ -246,14 +246,14 @@ static uint64_t estimate_size(const encoding *e, size_t entry_count)
     return ((uint64_t)entry_count * (e->rice_bits * 8 + 13) >> 6) + (DIRECTORY_ENTRY << e->bucket_bits);
 }
 
-/* Encodes with the largest remainder with which the size is at most `share`. */
+/* Encodes a segment with the largest remainder for which its size is at most `share`. */
 static bool put_within(const nl_time_index *index, size_t first, size_t count, const nl_value_fields *fields,
                        encoding *e, size_t entry_count, uint64_t share, nl_buffer *out)
 {
     const size_t begin = out->size;
     for (e->remainder_bits = REMAINDER_MAX; e->remainder_bits >= REMAINDER_MIN; e->remainder_bits--) {
         choose_rice_bits(e, entry_count);
-        /* The entries may have duplicates, but hardly twice as many as different entries. */
+        /* Duplicate entries make the estimate too large, but rarely by more than a factor of 2. */
         if (estimate_size(e, entry_count) > 2 * share)
             continue;
         out->size = begin;
@@ -335,7 +335,7 @@ static bool read_segment_header(int fd, uint64_t at, char header[HEADER_MAX], nl
                             .piece_bits = (unsigned char)header[42],
                             .sum = nl_le32_get(header + AT_SUM),
                             .directory = HEADER + names};
-    /* The checksum protects against damage, and the other checks against files that were made to harm. */
+    /* The checksum protects against damage, and the other checks protect against files that an attacker has made. */
     return s->sum == sum_header(header, names) && s->size <= NL_VALUE_SEGMENT_MAX && s->rice_bits <= RICE_MAX &&
            s->bucket_bits <= BUCKET_BITS_MAX && s->remainder_bits >= 1 && s->remainder_bits <= REMAINDER_MAX &&
            s->count > 0 && s->count <= NL_VALUE_PIECES_MAX && s->piece_bits == bits_for(s->count) &&

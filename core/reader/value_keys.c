@@ -249,7 +249,7 @@ static bool value_ends(const char *at, const char *end)
     return equals < end && *equals == '=' && nl_byte_is(*at, NL_BYTE_NAME_FIRST);
 }
 
-/* Adds the value at `at` of a field. Almost all values are a word, maybe in quotes, before the next NAME=. */
+/* Adds the value at `at` of a field. Almost every value is one word, possibly in quotes, before the next NAME=. */
 static void value_keys_add_text(const lines_scan *s, size_t name, const char *at)
 {
     bool quoted = at < s->end && *at == '"';

@@ -257,11 +257,13 @@ static bool is_prefix(const char *text, size_t size, nl_string name)
 
 /*
  * Returns whether the next record starts within a field name that ends with the name of the time field. In that case,
- * sets s->cut. The exact name starts the next record if this record already has a time. A longer name
- * may contain the rest of a truncated record ("SENDATE=", from "SEND.SZ=" and "DATE="), or may be an ordinary name
- * (STARTDATE). The longer name contains a truncated record only if the format's second field follows the time, and one
- * of these conditions is true: this record already has the second field, its open value has an unclosed quote, or the
- * name begins with the start of the field name that this record lacks.
+ * sets s->cut. If the field name is exactly the name of the time field, it starts the next record if this record
+ * already has a time. A longer name may be an ordinary name (STARTDATE), or may contain the rest of a truncated record
+ * ("SENDATE=", from "SEND.SZ=" and "DATE="). It contains the rest of a truncated record if the format's second field
+ * follows the time, and one of these conditions is true:
+ * - This record already has the second field.
+ * - The open value of this record has an unclosed quote.
+ * - The name begins with the start of the field name that this record lacks.
  */
 static bool begins_next_record(scan *s, const char *name, const char *equals)
 {

@@ -161,7 +161,7 @@ static void exchange(nl_log *log, int64_t now_ns)
 
 /* ---- steps of the clock ---- */
 
-/* Returns the boot-time clock. Like the real-time clock, it includes the time when the machine sleeps. */
+/* Returns the boot-time clock. Like the real-time clock, it includes the time during which the machine is suspended. */
 static int64_t boot_ns(void)
 {
     struct timespec now;

@@ -105,8 +105,8 @@ static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site, bool
 /*
  * Copies a value from the ring at *from into the block, and advances *from. *left is the number of bytes that remain
  * for the contents of strings; the caller has checked that all other values are within the event. Returns the end of
- * the written bytes, or NULL if a string is longer than *left. For records and before, see block_write.h; for bmi2,
- * nl_varint_put_by.
+ * the written bytes, or NULL if a string is longer than *left. block_write.h describes `records` and `before`, and
+ * nl_varint_put_by describes bmi2.
  */
 static inline __attribute__((always_inline)) char *put_value(char *at, const char *records, const char **from,
                                                              size_t *left, unsigned raw_type, uint64_t *before,

@@ -109,7 +109,7 @@ static size_t find_links(const char *name, link *links)
 {
     size_t count = 0;
     for (nl_probe_object *probe = probes; probe != NULL; probe = probe->next) {
-        /* A marker that ends a time and begins the next is linked in this order. */
+        /* If a marker ends one measurement and begins the next, its links are in this order. */
         if (is_match(probe->to, name) && count++ < SIZE_MAX && links != NULL)
             links[count - 1] = (link){probe, true};
         if (is_match(probe->pattern, name) && count++ < SIZE_MAX && links != NULL)
@@ -161,8 +161,8 @@ static bool is_in_chain(const nl_marker_gate *gate, const nl_probe_object *probe
 }
 
 /*
- * Updates the chain of each of a probe's markers once, after attaching or detaching. Returns false if memory ran out
- * for some of the chains.
+ * Updates the chain of each marker of a probe once, after the probe was attached or detached. Returns false if memory
+ * ran out for some of the chains.
  */
 static bool arm_all(const nl_probe_object *probe, bool attached)
 {

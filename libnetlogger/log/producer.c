@@ -338,7 +338,7 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
         nl_ring_refuse(ring);
         return NULL;
     }
-    if (is_too_late(log)) { /* before the ring is marked as busy, which nl_producer_finish waits for */
+    if (is_too_late(log)) { /* this check precedes the mark, because nl_producer_finish waits for busy rings */
         nl_producer_refuse(log);
         return NULL;
     }
@@ -360,7 +360,7 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
     if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST))
         nl_writer_thread_wake(log);
     bool found = nl_ring_make_space(ring, size, level, nl_writer_thread_wake, log);
-    /* The limit that the writer thread or nl_producer_finish has set in the meantime was overwritten. */
+    /* If the writer thread or nl_producer_finish has set the limit in the meantime, that limit was overwritten. */
     if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST) || __atomic_load_n(&ended, __ATOMIC_SEQ_CST))
         nl_ring_stop_at(ring, 0);
     if (found)

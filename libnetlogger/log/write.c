@@ -177,7 +177,10 @@ static bool has_member_name(const nl_plan *plan)
     return false;
 }
 
-/* Moves the level, host and program from the fields after the first `before` fields to the record's members. */
+/*
+ * Moves the level, host and program from the format's fields to the record's members. The format's fields follow the
+ * first `before` fields.
+ */
 static void write_move_members(nl_record *record, nl_field *fields, size_t before, const nl_plan *plan,
                                char scratch[NL_MEMBER_COUNT][NL_FIELD_TEXT_SIZE])
 {

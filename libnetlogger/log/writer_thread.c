@@ -24,7 +24,7 @@ enum {
     SHORT_PAUSE_NS = 20 * 1000000, /* no ring fills within this time; during longer sleeps, the next event wakes the
                                     * thread */
     BLOCK_AGE_NS = 100 * 1000000,  /* maximum time that events wait for further events of the same block */
-    LIVE_AGE_NS = 10 * 1000000,    /* this time for a collector, which may have live viewers */
+    LIVE_AGE_NS = 10 * 1000000,    /* the same for a collector, which may have live viewers */
     BLOCK_FILL = 32 << 10,         /* if a ring has this many bytes, its events do not wait */
     PATIENCE_NS = 100 * 1000000,   /* maximum wait for a thread that is writing an event */
     HELD_UP_NS = 50 * 1000,        /* interval at which a flush checks a thread that is writing an event */

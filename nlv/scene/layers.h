@@ -87,7 +87,9 @@ enum { LOADLINE_NUMBERS = 48 };
 void layer_pane(const layer_context *c, const pane *p);
 void layer_row(const layer_context *c, const pane *p, unsigned row, const char *label);
 
-/* If a record's mark is nearer to (x, y) than found->distance (in units), store the record and its distance in `found`.
+/*
+ * Find the record whose mark is nearest to (x, y). If the mark is nearer than found->distance (in units), the functions
+ * store the record and its distance in `found`.
  */
 void lifelines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
 void points_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found);
