@@ -205,8 +205,8 @@ static file_content *open_at_path(const followed *f)
 }
 
 /*
- * Returns whether netlogd reads the file with this status as another file than f. The other file must be open, because
- * a new file may have the inode of a closed file.
+ * Returns whether the file with this status is a followed file other than f. The other file must be open, because a new
+ * file may have the inode of a closed file.
  */
 static bool is_read_as_another(const followed *f, const struct stat *status)
 {
@@ -372,7 +372,7 @@ static file_place place_after(const followed *f, uint64_t start, size_t size)
 {
     file_place to = {.offset = start + size, .head = f->state.place.head};
     size_t mark = file_mark_size(to.offset);
-    if (f->state.place.offset < FILE_MARK_SIZE) /* then start is 0 */
+    if (f->state.place.offset < FILE_MARK_SIZE) /* in this case, `start` is 0 */
         to.head = file_mark_hash(inputs.bytes.data, mark);
     to.tail = file_mark_hash(inputs.bytes.data + size - mark, mark);
     return to;

@@ -23,7 +23,7 @@ struct file_reader {
     nl_fraction fraction;
 };
 
-/* Returns whether records of the format can be read from any record on, without the earlier records. */
+/* Returns whether reading can begin at any record of the format, because no record depends on earlier records. */
 static bool is_supported(const importer_kind *kind)
 {
     return kind->read != NULL && !kind->in_order;

@@ -41,7 +41,8 @@ static uint64_t missing_number_of(const char *path, const char *stem)
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
     if (strncmp(name, stem, strlen(stem)) == 0)
         name += strlen(stem) + strspn(name + strlen(stem), "-._");
-    else if (strcmp(stem, "netlog") != 0) /* a journal with this stem also serves names that begin with the number */
+    else if (strcmp(stem, "netlog") !=
+             0) /* a journal with this stem also covers file names that begin with the number */
         return 0;
     return *name >= '0' && *name <= '9' ? strtoull(name, NULL, 10) : 0;
 }

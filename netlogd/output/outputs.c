@@ -122,8 +122,8 @@ static void meet_ended(void *user, const nl_stream_state *state)
 }
 
 /*
- * Copies a stream that all outputs have in common to a joining output. An output that is not behind continues at the
- * same position. An output that is behind and does not know the stream has no records of the stream.
+ * Copies a common stream of the other outputs to a joining output. An output that is not behind continues at the same
+ * position. An output that is behind and does not know the stream has no records of the stream.
  */
 static void adopt_stream(void *user, const nl_stream_state *state)
 {

@@ -77,9 +77,10 @@ static nl_status remove_side(const old_file *file, const char *suffix)
 }
 
 /*
- * Deletes the file itself after its side files, so that these are found again after a kill. Until then, the thread that
- * makes indexes of values may create one again; later, the thread deletes its index itself (value_file_close). After a
- * kill between the last two steps, delete_left_index deletes the index.
+ * Deletes the side files first, and the log file last. If netlogd is killed in between, the next netlogd finds the log
+ * file, and deletes the rest. Until the log file is deleted, the thread that makes value indexes may create an index
+ * again. After that, the thread deletes its index itself (value_file_close). If netlogd is killed before the thread
+ * does this, delete_left_index deletes the index.
  */
 static nl_status remove_files(const old_file *file)
 {

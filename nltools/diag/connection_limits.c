@@ -60,7 +60,7 @@ static void feel_fault(const findings *f, const connection_joins *j, const conne
         if (largest < 0)
             continue;
         const connection_result *r = connection_joins_longest(j, i, (connection_cause)largest);
-        if (r != NULL) /* rounding may leave time of a cause in slices of connections that have none in total */
+        if (r != NULL) /* because of rounding, slices may contain time of a cause that no connection has in total */
             g_hash_table_add(hosts, (gpointer)g_intern_string(r->host[0] != '\0' ? r->host : r->local));
     }
 }

@@ -51,15 +51,17 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
 
 /* ---- fields and hosts ---- */
 
-/* Returns the value of a column in the record of a span's begin, or NAN. */
+/* Returns the value of a column in the record of a span's start, or NAN. */
 static float value_at_begin(const column *c, const visits *v, uint32_t index)
 {
     uint64_t bit = UINT64_C(1) << (c - v->columns->all);
     return (visit_at(v, index)->begin_columns & bit) != 0 ? column_get(c->of_visits, index) : (float)NAN;
 }
 
-/* Returns the value of a column in the records of an edge: at the begin or end of the span beside the edge, and at the
- * end of the span around the edge if the edge ends there. Returns NAN if no record has a value. */
+/*
+ * Returns the value of a column in the records of an edge: at the start or end of the span beside the edge, and at the
+ * end of the span around the edge if the edge ends there. Returns NAN if no record has a value.
+ */
 static float value_of_edge(const column *c, const visits *v, const visit *x)
 {
     if (x->span != VISIT_NONE && visit_at(v, x->span)->from_ns >= x->to_ns)
@@ -72,7 +74,7 @@ static float value_of_edge(const column *c, const visits *v, const visit *x)
 
 /*
  * Returns the value of a column for a visit, or NAN. The value comes from the visit's own records, or else from the
- * begin of the nearest span around the visit, or else from a record of the request before the visit began.
+ * start of the nearest span around the visit, or else from a record of the request before the visit began.
  */
 static float value_of(const column *c, const visits *v, uint32_t index)
 {
@@ -347,8 +349,10 @@ static bool is_daily(const sample *x, const uint8_t *bins, uint64_t slow, size_t
     return days >= DAYS_MIN && others <= OTHER_DAYS_MAX * days;
 }
 
-/* Finds the range of hours, possibly around midnight, in which the mean rank of the visits exceeds the mean rank of the
- * other visits most. Returns a bit mask of the hours. */
+/*
+ * Finds the range of hours, possibly across midnight, in which the mean rank of the visits exceeds the mean rank of the
+ * other visits most. Returns a bit mask of the hours.
+ */
 static uint64_t find_hours(const sample *x, const uint8_t *bins)
 {
     double sums[HOURS] = {0}, counts[HOURS] = {0}, total = 0, best = 0;

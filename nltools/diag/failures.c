@@ -22,7 +22,10 @@ static const visit *root_of(const visits *v, const request *q)
     return NULL;
 }
 
-/* Returns whether two visits are attempts at the same: visits of one place, or edges that begin with the same event. */
+/*
+ * Returns whether two visits are attempts at the same operation: visits of one place, or edges that begin with the same
+ * event.
+ */
 static bool is_same_attempt(const visits *v, const visit *x, const visit *y)
 {
     const place *p = place_at(v, place_of_visit(v, x)), *q = place_at(v, place_of_visit(v, y));

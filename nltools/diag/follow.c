@@ -30,8 +30,10 @@ enum {
     USUAL_PANES = 64 /* number of panes between two searches for usual causes */
 };
 
-/* An alert reports a cause that healthy panes also show only if the cause's share of the time is larger than usual by
- * this factor. */
+/*
+ * If healthy panes also show a cause, an alert reports the cause only if its share of the time is larger than usual by
+ * this factor.
+ */
 #define USUAL_FACTOR 1.5
 
 static const int64_t PANE_MIN_NS = 2 * SECOND, PANE_MAX_NS = 600 * SECOND, JUMP_NS = 600 * SECOND,

@@ -106,7 +106,7 @@ static bool is_impossible(const clock_bound *b)
 
 /*
  * Returns whether a callee's clock may be fast: nearly all of its calls end after their callers, but the calls of the
- * same program on other hosts end before. However, the callers may simply not wait for this host.
+ * same program on other hosts end before their callers. However, the callers may simply not wait for this host.
  */
 static bool is_doubtful(const visits *v, const clock_bound *b)
 {

@@ -1,9 +1,9 @@
 /*
  * Finds the limits of hosts and of TCP, from the records of sensors (doc/sensors.md) during requests.
  *
- * A limit becomes the cause of a finding if the limit is felt in most of the finding's time. A limit that slows all
- * requests in the same way explains no variation. A limit becomes a finding of its own if it affects more than half of
- * the time. For a limit of connections, less is enough (alone_min), because its part of each visit is known.
+ * A limit becomes the cause of a finding if the limit has an effect in most of the finding's time. A limit that slows
+ * all requests in the same way explains no variation. A limit becomes a finding of its own if it affects more than half
+ * of the time. For a limit of connections, less is enough (alone_min), because its part of each visit is known.
  */
 #include "config.h"
 
@@ -15,14 +15,13 @@
 #include "diag/connection_limits.h"
 #include "diag/retransmissions.h"
 
-/* A limit explains a finding only if, for at least this part of the finding's time, it is known whether the limit is
- * felt. */
+/* A limit explains a finding only if its effect is known for at least this part of the finding's time. */
 #define KNOWN_MIN 0.25
 
-/* A limit is a finding of its own if it is felt in more than this share of all time. */
+/* A limit is a finding of its own if it has an effect in more than this share of all time. */
 #define MOST 0.5
 
-/* Weak visits (limit.h) count only if a limit is felt in this share of all time. */
+/* Weak visits (limit.h) count only if a limit has an effect in this share of all time. */
 #define WEAK_MIN 0.3
 
 enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that counts */
@@ -188,7 +187,7 @@ static void measure_connections(const visits *v, const GPtrArray *all, load *l)
 
 /*
  * TCP.RETRANS is the number of segments sent again since the previous record. TCP.OUT is a rate, and excludes segments
- * that only retransmit (RFC 2012, tcpOutSegs). A loss is felt for some round trips.
+ * that only retransmit (RFC 2012, tcpOutSegs). A loss has an effect for some round trips.
  */
 static void measure_loss(const visits *v, const GPtrArray *all, load *l)
 {
@@ -382,9 +381,9 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 /* ---- where limits are felt ---- */
 
 /*
- * Returns the part of a visit's time in which a limit is felt, 0 to 1. A visit that waits for data from another host
- * does not wait for work of its own host. For such a visit, a limit of its own host counts only if the limit is felt on
- * the way to this host.
+ * Returns the part of a visit's time in which a limit has an effect, 0 to 1. A visit that waits for data from another
+ * host does not wait for work of its own host. For such a visit, a limit of its own host counts only if the limit has
+ * an effect on the way to this host.
  */
 static double felt_part(const visits *v, const limit *l, int scopes, uint32_t index)
 {
@@ -455,7 +454,7 @@ static bool is_queue(const finding *x)
     return strcmp(x->cause, "load") == 0 || strcmp(x->cause, "lock") == 0 || strcmp(x->cause, "pool") == 0;
 }
 
-/* Returns whether a limit is felt in so much of the time that a finding claims that the limit is the cause. */
+/* Returns whether a limit has an effect in so much of a finding's time that the limit is the finding's cause. */
 static bool explains(const findings *f, const limit *l, const finding *x)
 {
     static const char *const others[] = {"clock", "failures", "field", "calls", "memory",
@@ -499,8 +498,8 @@ static finding *join_explained(findings *f, const limit *l)
 }
 
 /*
- * Sets the cut of each visit to its unclaimed time in which a limit is felt. Sets *place to the place that has most of
- * this time. Returns the sum as a share of all time. Ignores weak visits unless `weak` is true.
+ * Sets the cut of each visit to its unclaimed time in which a limit has an effect. Sets *place to the place that has
+ * most of this time. Returns the sum as a share of all time. Ignores weak visits unless `weak` is true.
  */
 static double find_felt(const findings *f, const limit *l, bool weak, float *cut, uint32_t *place)
 {

@@ -75,7 +75,7 @@ typedef struct family {
 typedef struct station {
     const visits *v;
     const family *family;
-    const char *program, *host; /* host is NULL: all hosts */
+    const char *program, *host; /* the program's visits, in the order in which they begin */
     GArray *times;              /* int64_t: times at which visits of the program begin and end */
     GArray *active;             /* the program's visits, in order of their begins */
     survival *lasting;          /* indexed by place; shared by all stations */

@@ -10,14 +10,17 @@
 /* A gap is short if it is at most this part of the median gap between ends. */
 #define SHORT_GAP 0.25
 
-/* A pool is a lock if the ends of its visits keep apart with at most this probability by chance. */
+/*
+ * A pool counts as a lock if the ends of its visits are so far apart that the probability by chance is at most this
+ * value.
+ */
 #define SERIAL_CHANCE 0.01
 
 /* Behind a lock, the share of short gaps is at most this part of the share for durations that do not depend on each
  * other. */
 #define SERIAL_PART 0.5
 
-/* Minimum part of the claim that belongs to a host that is named. */
+/* A host is named if at least this part of the claim belongs to it. */
 #define MOST 0.75
 
 enum {

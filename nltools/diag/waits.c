@@ -109,9 +109,9 @@ static uint32_t callers_below(const calls *c, double limit)
 }
 
 /*
- * Compares the ranges of `width` numbers between `low` and `high` with the ranges between `usual` and `low`, and with
- * the whole of the latter. Returns the probability by chance that a lower range has so few callers, and sets *limit to
- * the end of this range. See chance_of_group_from.
+ * Compares each range of `width` numbers between `low` and `high` with the ranges of this width between `usual` and
+ * `low`, and with the whole range from `usual` to `low`. Returns the probability by chance that a lower range has so
+ * few callers, and sets *limit to the end of this range. See chance_of_group_from.
  */
 static double chance_of_width(const calls *c, double usual, double low, double high, double width, double *limit)
 {
@@ -270,7 +270,7 @@ static void offer_retries(search *s, uint32_t number, const calls *of)
         return;
     float *parts = g_new0(float, v->all->len + 1);
     int64_t *next_ns =
-        g_new0(int64_t, v->all->len + v->requests->len + 1); /* for each caller: its next visit's begin */
+        g_new0(int64_t, v->all->len + v->requests->len + 1); /* for each caller: the start of its next visit */
     bool *repeats = g_new0(bool, v->all->len + v->requests->len + 1);
     c.cut = g_new0(float, v->all->len + 1);
     double sum = 0;
