@@ -254,7 +254,7 @@ static bool read_head(http1 *h)
         h->at++; /* RFC 9112, section 2.2 */
     nl_string head = {h->in.data + h->at, h->in.size - h->at};
     size_t size = head.size > 0 ? head_size(head.data, head.size) : 0;
-    h->request = (otlp_request){.json = true}; /* the form of errors before Content-Type is known */
+    h->request = (otlp_request){.json = true}; /* until Content-Type is known, errors are in JSON */
     h->chunked = h->closing = false;
     if (size > HEAD_MAX || (size == 0 && head.size > HEAD_MAX))
         return refuse(h, 431, "the header is larger than 16 KiB");

@@ -15,8 +15,8 @@
  * adds a report about the missed records.
  *
  * If a subscriber also requests stored records, netlogd reads them from the output's files (past.h) in the background,
- * as fast as the subscriber reads. The subscriber joins its group when netlogd has written all records received so far
- * to the file and has read them from it. Therefore, no record is missing or repeated at the transition.
+ * as fast as the subscriber reads. The subscriber joins its group when netlogd has read from the file all records that
+ * netlogd has received so far. Therefore, no record is missing or repeated at the transition.
  *
  * The module owns all subscriptions, groups and the backlog. Only the server's thread may call it.
  */

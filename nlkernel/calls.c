@@ -226,8 +226,10 @@ static bool calls_add_arrow(calls *c, nl_string text)
     return true;
 }
 
-/* Adds the call in a record, and the measured duration if the record contains it. Returns false if the record is not
- * the begin of a call. */
+/*
+ * Adds the call in a record, and the measured duration if the record contains it. Returns false if the record does not
+ * begin a call.
+ */
 static bool calls_add_call(calls *c, const nl_record *record)
 {
     nl_string function = read_text(record, "FUNCTION"), stack = read_text(record, "STACK"),

@@ -3,8 +3,8 @@
  * memory. One thread reads the file and finds the lines. The calling thread writes the lines that are older than the
  * window.
  *
- * flow_run gives up (returns false) at a line that is older than lines already written, needs the decoder or is too
- * long, and after a read error. The caller must then discard the output.
+ * flow_run gives up (returns false) after a read error, and at a line that is too long, needs the decoder, or is older
+ * than a line already written. The caller must then discard the output.
  */
 #ifndef NLSORT_FLOW_H
 #define NLSORT_FLOW_H

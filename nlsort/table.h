@@ -40,8 +40,8 @@ typedef struct text_range {
 typedef struct table {
     struct table *next; /* next table in the list of all tables */
     char *text;
-    size_t used;        /* bytes of text */
-    size_t kept;        /* bytes of the text that are not in a mapped file */
+    size_t used;        /* size of the text in bytes */
+    size_t kept;        /* size of the text in bytes, without mapped files */
     size_t mapped;      /* offset of the end of the mapped files */
     size_t capacity;    /* maximum bytes of text from files */
     size_t reserved;    /* size of the address space in bytes: `capacity` and some slack */

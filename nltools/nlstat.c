@@ -1,6 +1,6 @@
 /*
- * nlstat measures where the time of requests goes: each span's and edge's share of the critical paths, their means and
- * percentiles, the slowest requests as trees, throughput, and several logs side by side.
+ * nlstat measures where the time of requests goes. It reports each span's and edge's share of the critical paths, their
+ * means and percentiles, the slowest requests as trees, and the throughput. It can also show several logs side by side.
  *
  * nlstat reads the records once and does not keep them. The subject (stat/subject.h) finds the ID fields and passes the
  * records on. For each kind of request, an assembler (requests/assembler.h) builds a graph of each request, and a tally

@@ -10,9 +10,9 @@
  *   NL_transfer_end(log, NL_LVL_DEBUG, NL_TRANSFER_DISK_READ, id, stream, block, bytes);
  *   NL_transfer_finalize(summ);
  *
- * For each identifier, operation and stream, a summary has the number of blocks (n and nv), the seconds from the first
- * start to the last end (dur), and the minimum (m), maximum (x), sum (s) and standard deviation (sd) of each block's
- * seconds (t), bytes (v) and bytes per second (r).
+ * For each identifier, operation and stream, a summary has the number of blocks (n and nv) and the seconds from the
+ * first start to the last end (dur). It also has the minimum (m), maximum (x), sum (s) and standard deviation (sd) of
+ * three values of the blocks: seconds (t), bytes (v) and bytes per second (r).
  */
 #ifndef NETLOGGER_CLASSIC_NLTRANSFER_H
 #define NETLOGGER_CLASSIC_NLTRANSFER_H

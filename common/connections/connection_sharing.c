@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* A connection with a smaller share of the bytes of its pair does not count. */
+/* A connection does not count if it carried a smaller share of the bytes between its two addresses. */
 #define SHARE_MIN 0.01
 
 /* The start or the end of a connection. */

@@ -24,7 +24,7 @@ static const char *const member_names[MEMBERS] = {"ts", "event", "level", "host"
 /* ---- the names of the previous record; most records have the same names ---- */
 
 typedef struct known_names {
-    nl_buffer names; /* each name is a size_t and this number of bytes */
+    nl_buffer names; /* for each name, its length (size_t) and its bytes */
     size_t count;
 } known_names;
 

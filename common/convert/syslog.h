@@ -16,7 +16,7 @@
 
 /* The first message in a stream of messages. */
 typedef struct syslog_frame {
-    size_t size;       /* bytes of the frame, with its framing; 0 if the frame is incomplete */
+    size_t size;       /* size of the frame in bytes, with its framing; 0 if the frame is incomplete */
     size_t expected;   /* if the size precedes the message: bytes of the whole frame; otherwise 0 */
     nl_string message; /* the message without its framing; may be empty */
 } syslog_frame;

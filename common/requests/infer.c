@@ -339,7 +339,7 @@ static void sides_free(sides *s)
     g_array_free(s->fields, TRUE);
 }
 
-/* Returns the number of those events of a span whose records mostly have a field. */
+/* Returns the number of a span's events for which most records have the field. */
 static uint32_t count_carriers(GHashTable *carriers, uint32_t span, uint32_t field)
 {
     guint64 key = pair_key(span, field);

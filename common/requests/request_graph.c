@@ -164,9 +164,9 @@ static uint64_t lane_of(uint32_t place, uint32_t thread)
 /* ---- spans ---- */
 
 /*
- * error_ns is the sum of two times: the difference of the time zones, which is a multiple of half an hour, and a delay
- * of at most ZONE_DELAY_NS until the end was logged. Because times and durations are rounded, error_ns may be up to
- * ZONE_EARLY_NS smaller than this sum.
+ * error_ns is the sum of two times. The first is the difference of the time zones, which is a multiple of half an hour.
+ * The second is a delay of at most ZONE_DELAY_NS until the end was logged. Because times and durations are rounded,
+ * error_ns may be up to ZONE_EARLY_NS smaller than this sum.
  */
 int64_t request_find_zone(int64_t error_ns)
 {

@@ -414,8 +414,10 @@ bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *du
     return false; /* as for most records */
 }
 
-/* Returns whether a status reports a failure: a negative number, a number from 1 to 99, such as an exit status or
- * OTLP's 2, or an HTTP status from 500 to 599. */
+/*
+ * Returns whether a status reports a failure. A negative number is a failure, as is an HTTP status from 500 to 599. A
+ * number from 1 to 99 is also a failure, such as an exit status or OTLP's 2.
+ */
 static bool is_failure_number(int64_t status)
 {
     return status < 0 || (status >= 1 && status <= 99) || (status >= 500 && status <= 599);

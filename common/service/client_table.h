@@ -3,10 +3,11 @@
  * reached.
  *
  * A proven client has sent something useful, such as a record or a request. A daemon asks the table before it accepts a
- * client. If the table is full, the module selects a client of the address with the most clients: the unproven client
- * that has been silent longest, or otherwise the proven client that has been silent longest. A client whose bytes the
- * daemon has not yet read is not silent. Therefore, the module asks the kernel whether a client has unread bytes, and
- * spares such a client once. An IPv6 network of 64 bits counts as one address, because one host may use all of it.
+ * client. If the table is full, the module selects a client of the address with the most clients. It prefers unproven
+ * clients, and among these the client that has been silent longest. If all clients of the address are proven, it
+ * selects the proven client that has been silent longest. A client whose bytes the daemon has not yet read is not
+ * silent. Therefore, the module asks the kernel whether a client has unread bytes, and spares such a client once. An
+ * IPv6 network of 64 bits counts as one address, because one host may use all of it.
  *
  * Every operation takes constant time, so that the cost of an attacker's connections does not grow with their number.
  * The table owns the addresses and the order of their clients; the daemon owns the entries. Only one thread at a time

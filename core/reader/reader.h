@@ -19,7 +19,7 @@ nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns
 
 /*
  * Like nl_reader_seek_range. If there is a value index (value_index.h), also skips pieces in which no record can match
- * the filter, which may be NULL and must stay valid until a call returns another status than NL_AGAIN. The other
+ * the filter. The filter may be NULL, and must stay valid until a call returns a status other than NL_AGAIN. The other
  * records are returned whether they match or not.
  */
 nl_status nl_reader_seek_matches(nl_reader *reader, int64_t from_ns, int64_t to_ns, const nl_filter *filter);

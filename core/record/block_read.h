@@ -13,8 +13,8 @@
 
 typedef struct nl_block_header {
     uint32_t header_size; /* offset of the payload */
-    uint32_t stored_size; /* bytes of the payload */
-    uint32_t raw_size;    /* bytes of the decompressed payload */
+    uint32_t stored_size; /* size of the payload in bytes */
+    uint32_t raw_size;    /* size of the decompressed payload in bytes */
     uint32_t record_count;
     uint32_t crc;
     unsigned char type;

@@ -1,6 +1,7 @@
 /*
- * Finds lines and their times almost as fast as memory can be read. Programs use it if they first need only the times
- * of millions of records: to sort the records, to find a position in a log, or to draw the number of records over time.
+ * Finds lines and their times almost as fast as memory can be read. Programs use the scanner if they first need only
+ * the times of the records. For example, a program sorts millions of records, searches a position in a log, or draws
+ * the number of records over time.
  *
  * Most lines are plain. A plain line begins with the format's time field, for example DATE=YYYYMMDDhhmmss.ffffff or
  * ts=YYYY-MM-DDThh:mm:ss.ffffffZ. The end of the line or another field follows the time field, and the line does not

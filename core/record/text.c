@@ -287,8 +287,8 @@ static bool begins_next_record(scan *s, const char *name, const char *equals)
 }
 
 /*
- * Returns whether the next record may begin at a name: it is the time field's name and this record already has a time,
- * or it is longer and ends with the time field's name.
+ * Returns whether the next record may begin at a name. This is the case if the name is the time field's name and this
+ * record already has a time, or if the name is longer and ends with the time field's name.
  */
 static inline bool may_be_next(const scan *s, nl_member member, const char *name, const char *equals)
 {

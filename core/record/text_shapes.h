@@ -3,8 +3,9 @@
  * records once. Logs have few kinds of records: one per host, program, event and list of field names.
  *
  * The memory is a table. The hash of a record selects an entry. An entry makes its shape when two records with the same
- * hash select the entry in succession, and drops the shape after MISSES_MAX records that select the entry but do not
- * match. A table therefore costs little if every record differs. Only one thread at a time may use a table.
+ * hash select the entry in succession. It drops the shape when MISSES_MAX records have selected the entry without
+ * matching the shape. A table therefore costs little if every record differs. Only one thread at a time may use a
+ * table.
  */
 #ifndef NETLOGGER_RECORD_TEXT_SHAPES_H
 #define NETLOGGER_RECORD_TEXT_SHAPES_H

@@ -2,9 +2,9 @@
  * A destination of bytes, which is a file, standard output, a collector, syslog or memory. A destination gets whole
  * records, and tries not to leave an incomplete record when a write fails.
  *
- * The library runs in other people's programs, so destinations do not raise SIGPIPE, do not print, and wait no longer
- * than their timeout, except while the resolver looks up a host name (dial.h). The owner ensures that only one thread
- * at a time uses a destination.
+ * The library runs in other people's programs. Therefore, destinations do not raise SIGPIPE and do not print. They wait
+ * no longer than their timeout, except while the resolver looks up a host name (dial.h). The owner ensures that only
+ * one thread at a time uses a destination.
  */
 #ifndef NETLOGGER_TRANSPORT_DESTINATION_H
 #define NETLOGGER_TRANSPORT_DESTINATION_H

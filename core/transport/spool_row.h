@@ -53,7 +53,7 @@ typedef struct nl_spool_row {
     nl_spool_row_state state;
     nl_spool_segment *segments; /* open segments, oldest first */
     nl_spool_segment **last;    /* the NULL pointer at the end of this list */
-    uint64_t size;              /* bytes of the open segments */
+    uint64_t size;              /* total size of the open segments in bytes */
     unsigned read_failures;     /* consecutive failures to read the first segment */
 } nl_spool_row;
 

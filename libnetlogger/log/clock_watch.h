@@ -1,9 +1,9 @@
 /*
- * Writes a log's records about the quality of its clock. When the log is opened, and then at intervals, these records
- * report the state of the kernel's clock and of chronyd (base/clock_quality.h), and the difference from the clock of a
- * collector that acknowledges (ClockOffset). Exchanges of timestamps measure this difference (doc/binary-format.md,
- * "Time"). ClockStep reports steps of the clock. The writer thread owns the state. By default, only logs to collectors
- * have these records; the option clock= changes this.
+ * Writes a log's records about the quality of its clock. The module writes these records when the log is opened, and
+ * then at intervals. They report the state of the kernel's clock and of chronyd (base/clock_quality.h), and the
+ * difference from the clock of a collector that acknowledges (ClockOffset). Exchanges of timestamps measure this
+ * difference (doc/binary-format.md, "Time"). ClockStep reports steps of the clock. The writer thread owns the state. By
+ * default, only logs to collectors have these records; the option clock= changes this.
  *
  * An exchange gives the offset to within half of the round-trip time. The module uses the exchange with the shortest
  * round trip among the last eight exchanges, with a penalty for age (the minimum filter of RFC 5905). A comparison with

@@ -125,7 +125,7 @@ typedef struct nl_shared_log {
 
 typedef struct nl_shared_ring {
     nl_shared_head head;
-    uint64_t size; /* bytes of data, a power of two */
+    uint64_t size; /* size of the data in bytes, a power of two */
     unsigned char stream[NL_STREAM_ID_SIZE];
     uint32_t log;                               /* number of the log */
     uint32_t thread;                            /* ID of the thread */

@@ -75,7 +75,7 @@ static void owners_add_process(socket_owners *o, int pid)
         if (!has_sockets) {
             if (!owners_grow((void **)&o->owners, o->owner_count, &o->owner_capacity, sizeof *o->owners, OWNERS_MAX))
                 break;
-            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): owners_grow made room */
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): owners_grow has allocated the element */
             o->owners[o->owner_count].pid = pid;
             owners_describe(o, &o->owners[o->owner_count++]);
             has_sockets = true;

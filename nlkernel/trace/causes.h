@@ -82,8 +82,8 @@ void causes_receive_deferred(causes *c, const span *call, const struct trace_eve
 span *causes_find(causes *c, const struct trace_event *event, span_cause *cause, uint32_t *candidates);
 
 /*
- * Like causes_find, for the first call on a connection that was opened for a request when the request had sent `calls`
- * calls.
+ * Like causes_find, for the first call on a connection that was opened for a request. `calls` is the number of calls
+ * that the request had sent when the connection was opened.
  */
 span *causes_find_opener(causes *c, const struct trace_event *event, span *opener, uint32_t calls, span_cause *cause,
                          uint32_t *candidates);

@@ -12,8 +12,8 @@
  *
  * DNS messages in datagrams have no connection. The module joins their ends by the ports, the ID and the question.
  *
- * The memory grows with the number of connections' ends (at most EXCHANGES_ENDS_MAX), with the number of processes that
- * have sent or received and not ended, and with the number of spans in the hold time. Not thread-safe.
+ * The memory grows with three numbers: the ends of connections (at most EXCHANGES_ENDS_MAX), the running processes that
+ * have sent or received data, and the spans in the hold time. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_EXCHANGES_H
 #define NLKERNEL_TRACE_EXCHANGES_H

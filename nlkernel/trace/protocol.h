@@ -20,7 +20,7 @@ enum { PROTOCOL_VERB_SIZE = 40, PROTOCOL_OBJECT_SIZE = 160, PROTOCOL_STATUS_SIZE
 typedef struct protocol_bytes {
     const char *data;
     size_t captured;  /* number of bytes in data */
-    uint64_t size;    /* number of bytes of the call */
+    uint64_t size;    /* size of the call's data in bytes */
     const char *tail; /* the last bytes of the call */
     size_t tail_size; /* 0 if they are unknown */
 } protocol_bytes;

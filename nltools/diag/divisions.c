@@ -59,8 +59,9 @@ static float value_at_begin(const column *c, const visits *v, uint32_t index)
 }
 
 /*
- * Returns the value of a column in the records of an edge: at the start or end of the span beside the edge, and at the
- * end of the span around the edge if the edge ends there. Returns NAN if no record has a value.
+ * Returns the value of a column in the records of an edge, or NAN if no record has a value. These records belong to the
+ * start or end of the span beside the edge. If the edge ends at the end of the span around it, the record of that end
+ * counts, too.
  */
 static float value_of_edge(const column *c, const visits *v, const visit *x)
 {

@@ -185,9 +185,9 @@ static bool is_fault_of_server(const candidate *c)
 }
 
 /*
- * Visits may wait before a span because the span's earlier visits take long. If at least half of the waits that
- * `largest` claims would vanish without the cause of the span's times, returns the span's candidate, and sets *saved to
- * the time that each waiting visit would save. Otherwise, returns `largest`.
+ * Visits may wait before a span because the span's earlier visits take long. The function computes which waits would
+ * vanish without the cause of the span's times. If these are at least half of the waits that `largest` claims, returns
+ * the span's candidate, and sets *saved to the time that each waiting visit would save. Otherwise, returns `largest`.
  */
 static candidate *server_of_queue(search *s, candidate *largest, float **saved)
 {

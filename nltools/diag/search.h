@@ -25,8 +25,9 @@ typedef struct candidate {
     uint32_t slow_count, count;
     int64_t from_ns, to_ns;
     uint32_t hours; /* bit h: visits are slow from h to h + 1 o'clock UTC */
-    bool is_tree;   /* the candidate also claims time of visits at other places: below and beside the place's visits */
-    float *cut;     /* for each visit, the time that the candidate claims */
+    bool is_tree; /* the candidate also claims time of visits at other places: visits below and beside the visits of its
+                     place */
+    float *cut;   /* for each visit, the time that the candidate claims */
 } candidate;
 
 /* The maximum number of tests of a place, by family: values that divide visits, sensors, and mechanisms. */
@@ -75,8 +76,8 @@ bool place_is_examined(const visits *v, uint32_t place);
  * level. `tests` is the number of tests of the effect's family at the place. The method is Bonferroni's procedure with
  * weights (Genovese, Roeder and Wasserman, Biometrika 93, 2006). The weight of a place is its share of the requests'
  * time, because a fault that matters takes time. The weights add up to at most 1. In a log without causes, the
- * probability of any significant effect is therefore at most 2 %, even if the tests depend on each other, but only if
- * the requests are independent.
+ * probability of any significant effect is therefore at most 2 %. This requires that the requests are independent, but
+ * the tests may depend on each other.
  */
 double significance_level(const visits *v, uint32_t place, uint32_t tests);
 

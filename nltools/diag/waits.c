@@ -230,10 +230,10 @@ static void cut_tree(const findings *f, const float *parts, bool with_spans, can
 }
 
 /*
- * Claims the time after a failed visit until `until_ns`, when the next attempt begins or the caller gives up: the
- * caller's own time or, if the request itself is the caller, the request's visits in this time. Does not claim the time
- * of the caller's other children. Claims no wait in very large requests. Returns the time of the failed visit and the
- * wait in nanoseconds.
+ * Claims the time after a failed visit until `until_ns`, when the next attempt begins or the caller gives up. This is
+ * the caller's own time or, if the request itself is the caller, the time of the request's visits. Does not claim the
+ * time of the caller's other children. Claims no wait in very large requests. Returns the time of the failed visit and
+ * the wait in nanoseconds.
  */
 static double claim_attempt(const findings *f, candidate *c, uint32_t index, int64_t until_ns)
 {

@@ -220,9 +220,9 @@ static bool sampled_key(const trace *t, const drawing_lifeline *l, const trace_r
 }
 
 /*
- * Returns whether the IDs of a lifeline begin again in another log, as in the logs of two runs of a program: most
- * requests that occur in several logs begin with the same event of the same program in these logs. Logs of a client and
- * a server also have equal IDs, but begin with different events.
+ * Returns whether the IDs of a lifeline begin again in another log, as in the logs of two runs of a program. In this
+ * case, most requests that occur in several logs begin with the same event of the same program in these logs. Logs of a
+ * client and a server also have equal IDs, but begin with different events.
  */
 static bool repeats_ids(const sampling *s, const drawing_lifeline *l)
 {

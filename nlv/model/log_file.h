@@ -37,7 +37,7 @@ typedef struct log_file {
     bool is_numbered;
     const char *log; /* name of the log, different for each log; the source owns it; NULL until the file is numbered */
     bool is_spill;
-    uint64_t size;      /* bytes of a spill */
+    uint64_t size;      /* size of a spill in bytes */
     uint64_t forgotten; /* number of bytes at the start of a spill that were freed */
     uint64_t scanned;   /* number of bytes at the start whose records are in the store */
     GArray *blocks;     /* log_block, in order of offset */

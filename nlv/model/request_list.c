@@ -102,8 +102,10 @@ uint32_t request_name_hash(const char *name)
 
 /* ---- choosing and sorting ---- */
 
-/* Returns an array, indexed by name number, of whether each span name contains `folded`, ignoring case. `folded` is
- * casefolded. The caller frees the array with g_free. */
+/*
+ * Returns an array, indexed by the number of a name, that shows which span names contain `folded`, ignoring case.
+ * `folded` is casefolded. The caller frees the array with g_free.
+ */
 static bool *names_that_contain(const request_list *l, const char *folded)
 {
     const size_t count = names_count(l->names);

@@ -656,7 +656,7 @@ static void request_reading_finish(request_reading *r, bool is_live)
     show_fresh(r);
 }
 
-/* Reports the progress of the list of requests. A request is in the list only some time after its end. */
+/* Reports the progress of the list of requests. A request appears in the list only some time after its end. */
 static void show_progress(const request_reading *r, const GPtrArray *sources, bool is_complete)
 {
     uint64_t all = 0;

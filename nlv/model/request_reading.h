@@ -62,8 +62,8 @@ uint64_t request_reading_bytes(const request_reading *r);
 void request_reading_free(request_reading *r);
 
 /*
- * Sets the maximum memory for records. Open requests use at most a quarter of it, the list at most an eighth, and
- * selected places and found requests at most a 32nd, but none of them uses more than 256 MiB.
+ * Sets the maximum memory for records. Open requests use at most 1/4 of it, the list at most 1/8, and selected places
+ * and found requests at most 1/32. None of them uses more than 256 MiB.
  */
 void request_reading_set_memory(request_reading *r, size_t memory_max);
 

@@ -1,7 +1,7 @@
 /*
  * Draws the spans of records that contain durations as bars. Draws overlapping spans of points in several lanes. If
  * many spans end in the view, draws only the longest span of each column, so that the cost depends on the size of the
- * picture. The search for spans that end long after the view is limited.
+ * picture. The module limits the search for spans that end long after the view.
  */
 #include "config.h"
 

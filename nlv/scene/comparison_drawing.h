@@ -1,6 +1,7 @@
 /*
- * Draws a comparison (model/comparison.h): the answer in a sentence, the overlaid histograms of durations, a table of
- * spans with their differences, and a request of median duration of each side, side by side. This module has no state.
+ * Draws a comparison (model/comparison.h): the answer in a sentence, the overlaid histograms of durations, and a table
+ * of spans with their differences. Also draws, side by side, a request of median duration from each side. This module
+ * has no state.
  */
 #ifndef NLV_COMPARISON_DRAWING_H
 #define NLV_COMPARISON_DRAWING_H

@@ -67,7 +67,7 @@ static void draw_bars(const layer_context *c)
     cairo_set_antialias(c->cr, CAIRO_ANTIALIAS_DEFAULT);
 }
 
-/* Writes that the heat map will follow. */
+/* Draws the message that the heat map will appear later. */
 static void draw_finding(const layer_context *c)
 {
     static const char *const text = "finding the requests\342\200\246";

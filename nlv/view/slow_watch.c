@@ -48,9 +48,9 @@ static void add_flash(slow_watch *s, const request_summary *r)
 }
 
 /*
- * Adds a flash for each slow request that ended after s->seen_ns. The positions in the list do not show which requests
- * are new, because the list is only approximately in the order of the ends, and nlv makes the list of a small log again
- * when the log grows. The function therefore uses the times.
+ * Adds a flash for each slow request that ended after s->seen_ns. The function uses the times, because the positions in
+ * the list do not show which requests are new. The list is only approximately in the order of the ends, and nlv makes
+ * the list of a small log again when the log grows.
  */
 static void find_new(slow_watch *s)
 {

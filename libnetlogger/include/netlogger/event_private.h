@@ -2,10 +2,10 @@
  * The implementation of NL_EVENT, which is compiled into programs. Programs must not use these names; they may change
  * with the library's major version.
  *
- * An event in a ring consists of a header and the values of its fields, unaligned and in the machine's byte order: a
- * number is stored unchanged, and a string as its size (uint32_t) and its bytes. The constant parts of the event (its
- * name and level, and the names and types of its fields) are in its site, a numbered static variable at the place of
- * the NL_EVENT.
+ * An event in a ring consists of a header and the values of its fields. The values are unaligned and in the machine's
+ * byte order. A number is stored unchanged, and a string as its size (uint32_t) and its bytes. The constant parts of
+ * the event (its name and level, and the names and types of its fields) are in its site, a numbered static variable at
+ * the place of the NL_EVENT.
  */
 #ifndef NETLOGGER_EVENT_PRIVATE_H
 #define NETLOGGER_EVENT_PRIVATE_H

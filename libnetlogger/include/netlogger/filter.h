@@ -38,8 +38,8 @@
  *            a level with another name, == and != compare the text, and the other comparisons are false.
  *
  * Limits. The constants below limit the size, the nesting depth, the number of tests and the size of patterns of an
- * expression, and thereby the cost of nl_filter_parse. Patterns are automata that never backtrack: the cost per byte of
- * the field depends only on the size of the pattern, and the cost of a match is at most proportional to the product of
+ * expression, and thereby the cost of nl_filter_parse. Patterns are automata that never backtrack, so the cost per byte
+ * of the field depends only on the size of the pattern. The cost of a match is at most proportional to the product of
  * the sizes of the expression and the record. netlogd also limits the cost per record.
  *
  * Any number of threads may use a filter at the same time, because matching does not change it.
