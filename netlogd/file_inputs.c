@@ -464,7 +464,7 @@ static piece_result read_piece(followed *f)
 }
 
 /*
- * Reads a piece again, and puts it. Recognises the content by the place after the piece, because every content matches
+ * Reads a piece again, and puts it. Recognizes the content by the place after the piece, because every content matches
  * the place before the first piece (offset 0).
  */
 static piece_result read_same_piece(followed *f, const file_piece *piece, int64_t now_ns)

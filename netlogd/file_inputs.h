@@ -4,7 +4,7 @@
  *
  *   file -> file_content -> file_reader -> numbered_input
  *
- * A file is recognised by its inode, and otherwise by hashes of its content (file_content.h). A file that was renamed
+ * A file is recognized by its inode, and otherwise by hashes of its content (file_content.h). A file that was renamed
  * is read to its end. If a file was truncated, netlogd searches the directory for a copy, and reads the rest of the old
  * content from the copy. position_log.h describes how each record is stored exactly once, even if netlogd is killed at
  * any moment.

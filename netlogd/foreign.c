@@ -14,7 +14,7 @@ static bool is_upper(char c)
     return c >= 'A' && c <= 'Z';
 }
 
-/* Recognises the methods that browsers and common clients send, including the blank that follows. */
+/* Recognizes the methods that browsers and common clients send, including the blank that follows. */
 static foreign_kind recognise_method(const char *data, size_t size)
 {
     static const char *const methods[] = {"GET ",    "POST ",  "PUT ",   "HEAD ",  "OPTIONS ",

@@ -1,5 +1,5 @@
 /*
- * Recognises clients of other protocols by their first bytes. For example, a web page can make a browser send a request
+ * Recognizes clients of other protocols by their first bytes. For example, a web page can make a browser send a request
  * to netlogd's port (cross-protocol scripting), or a TLS client may connect to a port without TLS. The bytes of such
  * clients contain no records. The module has no state.
  */
@@ -17,7 +17,7 @@ typedef enum foreign_kind {
 
 /*
  * Returns the kind of a connection that begins with these bytes. Returns FOREIGN_PERHAPS only for at most 8 bytes.
- * Recognises a request with a method that HTTP does not define only when the first line is complete.
+ * Recognizes a request with a method that HTTP does not define only when the first line is complete.
  */
 foreign_kind foreign_recognise(const char *data, size_t size);
 

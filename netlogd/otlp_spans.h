@@ -1,5 +1,5 @@
 /*
- * Recognises spans that OTLP clients send again because a response was late or lost. A trace ID and a span ID identify
+ * Recognizes spans that OTLP clients send again because a response was late or lost. A trace ID and a span ID identify
  * a span.
  *
  * The module owns two tables with 64-bit hashes of the latest spans; a secret seed makes collisions unpredictable. The

@@ -21,7 +21,7 @@ typedef struct chart {
 /* Writes a value as text. Returns `out`. */
 typedef const char *chart_write(double value, char out[UNITS_SIZE]);
 
-/* Sets the colour, which has the form 0xRRGGBB. `alpha` is from 0 to 1. */
+/* Sets the color, which has the form 0xRRGGBB. `alpha` is from 0 to 1. */
 void chart_color(cairo_t *cr, unsigned rgb, double alpha);
 
 /*

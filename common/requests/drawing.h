@@ -21,8 +21,8 @@
  *   event=TcpRetransmit
  *
  * events= lists the events in order. id= lists the fields that identify a request. color= is the field whose values get
- * different colours. HOST means the rarest host of a request: the host that the fewest requests visit. LOG means that
- * each log has its own colour, and that equal IDs in different logs identify different requests. If events have the
+ * different colors. HOST means the rarest host of a request: the host that the fewest requests visit. LOG means that
+ * each log has its own color, and that equal IDs in different logs identify different requests. If events have the
  * same ID in different fields, join the names of these fields by |, as in EV.PID|NEXT.PID. The ID of a record is the
  * value of the first of these fields that the record has. With again=true, each occurrence of the first event begins a
  * new request, even if its ID is not new.

@@ -6,7 +6,7 @@
  * does not deal with clients, filters, acknowledgements or full disks. It gets the records in order, and gets them
  * again until it accepts them. Its functions may wait.
  *
- * If netlogd is killed, it may later deliver bytes again, with the same place. The destination recognises these bytes
+ * If netlogd is killed, it may later deliver bytes again, with the same place. The destination recognizes these bytes
  * by their place or, if `numbered` is true, by the numbers in blocks.
  */
 #ifndef NETLOGD_OUTPUT_KIND_H

@@ -40,7 +40,7 @@ typedef struct batch_row {
 typedef struct batch_step {
     uint64_t key;    /* key of the object, computed with the spec's seed; 0: the row belongs to no object */
     uint32_t object; /* the object's number in the store */
-    uint16_t color;  /* number of the colour field's value; NAMES_NONE: the lifeline has no such field */
+    uint16_t color;  /* number of the color field's value; NAMES_NONE: the lifeline has no such field */
 } batch_step;
 
 typedef struct batch_value {

@@ -7,7 +7,7 @@
 enum {
     NAMES_CAPACITY = NAMES_NONE + 1,
     OBJECTS_LOOKED_AT =
-        2000000, /* maximum number of objects that nlv examines; if there are more, every name gets a colour */
+        2000000, /* maximum number of objects that nlv examines; if there are more, every name gets a color */
 };
 
 colors *colors_new(void)
@@ -27,7 +27,7 @@ void colors_free(colors *c)
     g_free(c);
 }
 
-/* The names that still need a colour. */
+/* The names that still need a color. */
 typedef struct name_set {
     const colors *colors;
     bool *seen[3];
@@ -100,7 +100,7 @@ static void want_objects(name_set *w, const store *s, unsigned layer)
             add_name(w, s, kind, store_color(s, i, layer));
 }
 
-/* Adds the names of each object, because the lifelines of a layer may have different colour fields. */
+/* Adds the names of each object, because the lifelines of a layer may have different color fields. */
 static void add_each_object(name_set *w, const store *s, unsigned layer)
 {
     const objects *o = &s->objects[layer];
@@ -123,7 +123,7 @@ static bool is_mixed(const spec *s, unsigned layer)
     return kinds[0] + kinds[1] + kinds[2] > 1;
 }
 
-/* Adds the hosts of loadlines and points. Strips do not have the colours of their hosts. */
+/* Adds the hosts of loadlines and points. Strips do not have the colors of their hosts. */
 static void want_hosts(name_set *w, const store *s)
 {
     for (size_t i = 0; i < s->spec->drawn_loadlines; i++)

@@ -251,7 +251,7 @@ static bool repeats_ids(const sampling *s, const drawing_lifeline *l)
     return repeated >= REPEATED_MIN && 2 * repeated > shared;
 }
 
-/* Gives each log its own colour in the lifelines whose IDs begin again in another log. */
+/* Gives each log its own color in the lifelines whose IDs begin again in another log. */
 static void color_by_log(const sampling *s, drawing *d)
 {
     for (guint i = 0; s->starts->len > 1 && i < d->lifelines->len; i++) {

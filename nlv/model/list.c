@@ -283,7 +283,7 @@ size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)
     return found >= from + grain ? found : list_find(l, record, from);
 }
 
-/* Returns the colour of more than half of the entries, or LIST_COLOR_MIXED. */
+/* Returns the color of more than half of the entries, or LIST_COLOR_MIXED. */
 static uint16_t prevailing(const uint16_t *colors, size_t count)
 {
     uint16_t own = LIST_COLOR_MIXED;

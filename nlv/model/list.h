@@ -2,7 +2,7 @@
  * Lists of records of one kind in order of time: the ends of one kind of segment, the values of one loadline on one
  * host, or points of one kind. A list has levels of detail: one node for every 64 entries, and another node for every
  * 4,096 entries. A node contains the minimum and maximum measure (a duration or a value), their places, and the
- * prevailing colour. To draw a pixel that represents a million entries, nlv reads a few nodes and no entries.
+ * prevailing color. To draw a pixel that represents a million entries, nlv reads a few nodes and no entries.
  *
  * An entry takes 4 bytes, or 8 bytes if the list keeps values. The levels add half a byte per entry. The list has no
  * locks; the owner of the store locks it.
@@ -17,8 +17,8 @@
 
 enum { LIST_NODE = 64, LIST_BLOCK = 4096, LIST_NODES = LIST_BLOCK / LIST_NODE };
 
-/* Special colours of nodes. The other colours are numbers of names (names.h). */
-enum { LIST_COLOR_MIXED = 0xfffc /* no colour prevails */, LIST_COLOR_UNKNOWN = 0xfffd /* not determined yet */ };
+/* Special colors of nodes. The other colors are numbers of names (names.h). */
+enum { LIST_COLOR_MIXED = 0xfffc /* no color prevails */, LIST_COLOR_UNKNOWN = 0xfffd /* not determined yet */ };
 
 /* A summary of several entries. Places are relative to the start of the block. */
 typedef struct list_node {
@@ -26,7 +26,7 @@ typedef struct list_node {
     float sample;   /* the measure of the first entry */
     uint32_t first; /* the record of the first entry */
     uint16_t min_at, max_at;
-    uint16_t color, max_color; /* the prevailing colour, and the colour of the entry with the maximum */
+    uint16_t color, max_color; /* the prevailing color, and the color of the entry with the maximum */
 } list_node;
 
 typedef struct list_block {
@@ -43,7 +43,7 @@ typedef struct list {
     size_t count;    /* number of entries, including the dropped entries */
     size_t start;    /* the first entry that was not dropped */
     size_t capacity; /* capacity of blocks */
-    size_t colored;  /* number of entries at the start whose nodes have colours */
+    size_t colored;  /* number of entries at the start whose nodes have colors */
     bool has_values; /* the list keeps the measures */
     float max;       /* maximum measure (list_max) */
 } list;
@@ -100,10 +100,10 @@ static inline const list_node *list_node_of(const list *l, size_t i, size_t grai
                                : &l->blocks[i / LIST_BLOCK].nodes[i % LIST_BLOCK / LIST_NODE];
 }
 
-/* Returns the colour of an entry as the number of a name. */
+/* Returns the color of an entry as the number of a name. */
 typedef uint16_t list_color(const void *user, uint32_t record);
 
-/* Sets the colours of all nodes if `all` is true, otherwise only of nodes with new entries. */
+/* Sets the colors of all nodes if `all` is true, otherwise only of nodes with new entries. */
 void list_color_nodes(list *l, bool all, list_color *color, const void *user);
 
 /* The extremes of a non-empty range of entries. */
@@ -112,7 +112,7 @@ typedef struct list_extremes {
     float min, max;
     double sum; /* sum and number of all measures */
     size_t count;
-    uint16_t max_color; /* colour of the entry with the maximum, or LIST_COLOR_UNKNOWN */
+    uint16_t max_color; /* color of the entry with the maximum, or LIST_COLOR_UNKNOWN */
 } list_extremes;
 
 /* Finds the extremes of the entries [from, to). Rounds both ends of a wide range down to the start of a node. Lists

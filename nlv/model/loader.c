@@ -942,7 +942,7 @@ static bool read_on(loader *l, bool *ended)
     return any;
 }
 
-/* Inserts late records and completes colours. Call it when there is nothing to read for the moment. */
+/* Inserts late records and completes colors. Call it when there is nothing to read for the moment. */
 static void settle(loader *l)
 {
     model *m = l->model;
@@ -954,7 +954,7 @@ static void settle(loader *l)
     store_color_objects(model_own_store(m)); /* takes long, so the model is not locked and drawing may continue */
     model_lock(m);
     model_add_found_points(m);
-    /* Keep the colours of names that were read in another order before a filter was set. */
+    /* Keep the colors of names that were read in another order before a filter was set. */
     bool is_first = !index_keeper_has_written(l->keeper) && !has_filter(l) && full_store_get(l->full) == NULL;
     model_assign_colors(m, is_first ? COLORS_ANEW : COLORS_MORE, false);
     char *missing = l->has_told_missing ? NULL : model_missing(m);

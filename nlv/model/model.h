@@ -142,15 +142,15 @@ const char *model_name(const model *m);
 size_t model_log_count(const model *m);
 
 /*
- * Return the number of colours and the meaning of a colour. The order is: first the hosts, programs or values of
+ * Return the number of colors and the meaning of a color. The order is: first the hosts, programs or values of
  * lifelines, sorted by name, and then the hosts of loadlines and points. The order does not depend on the visible part
- * of the log. New names in a growing log come last, so that each host keeps its colour.
+ * of the log. New names in a growing log come last, so that each host keeps its color.
  */
 size_t model_color_count(const model *m);
 const char *model_color_text(const model *m, size_t i); /* "" for records without such a field */
 
-/* Return the number of a host's colour, of an object's colour in a lifeline, and of the colour of a value of a
- * lifeline's colour field. */
+/* Return the number of a host's color, of an object's color in a lifeline, and of the color of a value of a
+ * lifeline's color field. */
 unsigned model_host_color(const model *m, uint16_t host);
 unsigned model_object_color(const model *m, size_t lifeline, uint32_t object);
 unsigned model_name_color(const model *m, size_t lifeline, uint16_t name);

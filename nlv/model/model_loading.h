@@ -23,7 +23,7 @@ store *model_replace_store(model *m, store *fresh, drawing *d, colors_mode mode)
 /* Adds the events that the store has found to the drawing's points. */
 void model_add_found_points(model *m);
 
-/* Assigns colours to names. If `often` is true, does nothing in the 200 ms after the previous assignment. */
+/* Assigns colors to names. If `often` is true, does nothing in the 200 ms after the previous assignment. */
 void model_assign_colors(model *m, colors_mode mode, bool often);
 
 /* Adds a file and sets its number. */

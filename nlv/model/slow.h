@@ -29,7 +29,7 @@ typedef struct slow_line {
 slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns);
 
 /*
- * Returns the host of a line, or the value of the colour field if the line's records are from different hosts. If
+ * Returns the host of a line, or the value of the color field if the line's records are from different hosts. If
  * this value is the name of a third host, returns the names of both hosts. The caller frees the text with g_free.
  */
 char *slow_hosts(const model *m, const slow_line *slow);

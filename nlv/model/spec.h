@@ -48,7 +48,7 @@ typedef struct spec_lifeline {
     spec_order *order;            /* NULL: each event comes after all events listed before it */
     color_kind color;
     spec_field color_field;
-    bool by_log; /* the colour is the name of the log, and equal IDs in different logs are different objects */
+    bool by_log; /* the color is the name of the log, and equal IDs in different logs are different objects */
 } spec_lifeline;
 
 /*

@@ -449,7 +449,7 @@ static void add_chunk(store *s)
 }
 
 /*
- * Counts an object's visit to a host, unless `again` is true. Gives the object the colour of the host that the fewest
+ * Counts an object's visit to a host, unless `again` is true. Gives the object the color of the host that the fewest
  * objects have visited so far.
  */
 static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool again)
@@ -764,11 +764,11 @@ void store_append(store *s, batch *b)
         merge_late(s);
 }
 
-/* ---- colours ---- */
+/* ---- colors ---- */
 
 typedef void each_step(store *s, uint32_t record, unsigned layer, uint32_t object);
 
-/* Returns, for each event of the spec, a bit for each layer in which the event's object has the colour of a host. */
+/* Returns, for each event of the spec, a bit for each layer in which the event's object has the color of a host. */
 static uint8_t *layers_by_host(const spec *sp)
 {
     uint8_t *layers = g_new0(uint8_t, sp->event_count + 1);
@@ -781,7 +781,7 @@ static uint8_t *layers_by_host(const spec *sp)
     return layers;
 }
 
-/* Calls `function` for each step whose object has the colour of a host. The compiler inlines this function and
+/* Calls `function` for each step whose object has the color of a host. The compiler inlines this function and
  * `function`, because the loop visits every record. */
 static inline __attribute__((always_inline)) void each_step_by_host(store *s, each_step *function)
 {
@@ -816,7 +816,7 @@ static inline void color_step(store *s, uint32_t record, unsigned layer, uint32_
 }
 
 /*
- * Gives each object the colour of the host that the fewest objects visit. For example, if all objects share a client,
+ * Gives each object the color of the host that the fewest objects visit. For example, if all objects share a client,
  * their servers distinguish the objects better.
  */
 static void give_colors(store *s)
@@ -852,8 +852,8 @@ static uint16_t color_of_host(const void *user, uint32_t record)
     return record >= a->store->first ? store_host(a->store, record) : LIST_COLOR_UNKNOWN;
 }
 
-/* Sets the colours of the lists' nodes, so that drawing need not look up a colour for each pixel. If `all` is false,
- * colours only nodes with new entries. */
+/* Sets the colors of the lists' nodes, so that drawing need not look up a color for each pixel. If `all` is false,
+ * colors only nodes with new entries. */
 static void color_lists(store *s, bool all)
 {
     for (size_t i = 0; i < s->spec->lifeline_count; i++) {

@@ -96,7 +96,7 @@ typedef struct store {
     uint64_t unordered; /* number of records that arrived after later records */
     uint64_t rejected; /* number of records that were older than all remaining records, or for which there was no number
                           below STORE_NONE */
-    uint32_t colored;  /* the number of records when the objects were last coloured */
+    uint32_t colored;  /* the number of records when the objects were last colored */
     bool has_machine, has_machines; /* the log names at least one machine; several machines */
     float machine;
 } store;
@@ -112,8 +112,8 @@ void store_append(store *s, batch *b);
 void store_settle(store *s);
 
 /*
- * Colours the objects again if the number of records has grown by a quarter since the last time, and updates the lists.
- * Drawing may continue while the function runs, with some old and some new colours.
+ * Colors the objects again if the number of records has grown by a quarter since the last time, and updates the lists.
+ * Drawing may continue while the function runs, with some old and some new colors.
  */
 void store_color_objects(store *s);
 

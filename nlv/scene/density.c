@@ -76,7 +76,7 @@ void density_join(density *band)
 }
 
 /*
- * A vote holds a pixel's colour in its lowest byte and the lead of this colour in the other bytes, as a float (weighted
+ * A vote holds a pixel's color in its lowest byte and the lead of this color in the other bytes, as a float (weighted
  * version of Boyer and Moore, MJRTY, 1981). Four adjacent pixels vote together, because drawing spends most of its time
  * in vote_four. In a vector, a true comparison sets all bits of its element.
  */
@@ -336,7 +336,7 @@ static void fill_strip(const filling *f, int left, uint32_t *tables[256])
 static void fill_strips(void *user)
 {
     filling *f = user;
-    uint32_t *tables[256] = {NULL}; /* for each colour, the pixel values of each strength; created on first use */
+    uint32_t *tables[256] = {NULL}; /* for each color, the pixel values of each strength; created on first use */
     for (int strip; (strip = f->next++) < f->strips;)
         fill_strip(f, strip * FILLED_AT_ONCE, tables);
     for (unsigned i = 0; i < 256; i++)

@@ -1,6 +1,6 @@
 /*
  * Draws thousands of overlapping lines as a picture of their density: the number of lines that cross each pixel, and
- * the colour of most of these lines. Each pixel has one unmixed colour, so that single lines stay visible. The strength
+ * the color of most of these lines. Each pixel has one unmixed color, so that single lines stay visible. The strength
  * of a pixel grows with the logarithm of the number of lines.
  */
 #ifndef NLV_DENSITY_H
@@ -33,7 +33,7 @@ void density_set_line_width(density *d, double width);
 enum { DENSITY_COLORS = 0xfe, DENSITY_MIXED = 0xfe, DENSITY_ALARM = 0xff };
 void density_line(density *d, double x0, double y0, double x1, double y1, float weight, unsigned color);
 
-/* Draws a line in one colour on top of all other lines. */
+/* Draws a line in one color on top of all other lines. */
 void density_line_on_top(density *d, double x0, double y0, double x1, double y1, unsigned color);
 
 /* Returns the number of pixels drawn so far, a measure of the cost of drawing. */

@@ -35,7 +35,7 @@ typedef struct heat_key {
     int64_t from_ns, to_ns;
     double width, height, scale;
     bool dark;
-    color logs[REQUEST_LOGS_MAX]; /* the colours of the logs' curves */
+    color logs[REQUEST_LOGS_MAX]; /* the colors of the logs' curves */
 } heat_key;
 
 static struct {
@@ -70,7 +70,7 @@ static void columns_between(const layer_context *c, const heat_map *h, double le
 
 /* ---- the cached picture ---- */
 
-/* Draws a mark at whole units, so that the mark has its full colour: a square, with arms and an outline for a failed
+/* Draws a mark at whole units, so that the mark has its full color: a square, with arms and an outline for a failed
  * request. */
 static void draw_mark(cairo_t *cr, double x, double y, bool is_failed, bool dark)
 {
@@ -137,7 +137,7 @@ static void paint_cells(const layer_context *c, const heat_scale *s, const heat_
     uint32_t shades[SHADES];
     for (unsigned i = 0; i < SHADES; i++) {
         color shade = palette_heat(i / (SHADES - 1.0), c->view->dark);
-        if (request_list_has_logs(model_requests(c->model))) /* a gray map, so that the colours of the logs stand out */
+        if (request_list_has_logs(model_requests(c->model))) /* a gray map, so that the colors of the logs stand out */
             shade.red = shade.blue = shade.green;
         shades[i] = palette_pixel(shade);
     }
@@ -240,7 +240,7 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
     cairo_set_dash(cr, NULL, 0, 0);
 }
 
-/* Draws the median and the 99th percentile of all requests or, if the logs have different colours, of each log. */
+/* Draws the median and the 99th percentile of all requests or, if the logs have different colors, of each log. */
 static void draw_curves(const layer_context *c, cairo_t *cr, const heat_scale *s, const heat_key *key)
 {
     const request_list *l = model_requests(c->model);

@@ -78,7 +78,7 @@ static void draw_rows_of(const layer_context *c, const heat_scale *durations, co
     const request_list *l = model_requests(c->model);
     const heat_map *h = &l->heat;
     const bool dark = c->view->dark;
-    /* the outlines of logs have the colours of the series */
+    /* the outlines of logs have the colors of the series */
     const color ink = request_list_has_logs(l) ? palette_grid(dark) : palette_series(0, dark);
     for (unsigned row = durations->low; row < durations->high; row++) {
         const double top = floor(heat_scale_y(durations, row + 1)), bottom = floor(heat_scale_y(durations, row));
@@ -95,7 +95,7 @@ static void draw_rows_of(const layer_context *c, const heat_scale *durations, co
     }
 }
 
-/* Draws the counts of each log as an outline in the log's colour. */
+/* Draws the counts of each log as an outline in the log's color. */
 static void draw_outlines(const layer_context *c, const heat_scale *durations, const count_scale *counts)
 {
     const request_list *l = model_requests(c->model);

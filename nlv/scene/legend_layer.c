@@ -1,5 +1,5 @@
 /*
- * The legend: the meanings of the colours, in a line below the title. If some of them do not fit, the legend has the
+ * The legend: the meanings of the colors, in a line below the title. If some of them do not fit, the legend has the
  * number of the omitted meanings. This module has no state.
  */
 #include "config.h"
@@ -24,14 +24,14 @@ static bool has_violations(const store *s)
 
 enum {
     NAME_MIN = 100, /* minimum width in units of a shortened name */
-    MORE = 90,      /* width in units of the number of omitted colours */
+    MORE = 90,      /* width in units of the number of omitted colors */
     WHOLE = 10000,  /* do not shorten the name */
     SAMPLE_WIDTH = 16,
     NAME_AT = 21, /* distance of the name from the left edge of the entry */
     ENTRY_GAP = 17,
 };
 
-/* Draws a colour and its name, which gets at most `max` units. */
+/* Draws a color and its name, which gets at most `max` units. */
 static void draw_entry(const layer_context *c, double x, color ink, const char *name, double max)
 {
     double y = c->layout->legend_y;
@@ -44,7 +44,7 @@ static void draw_entry(const layer_context *c, double x, color ink, const char *
 }
 
 /*
- * Returns the text of the legend for a colour: the name of a host, or another value. If the host's clock has a visible
+ * Returns the text of the legend for a color: the name of a host, or another value. If the host's clock has a visible
  * offset or error, the text contains the offset or error.
  */
 static char *legend_text(const layer_context *c, const char *text)
@@ -66,7 +66,7 @@ static char *legend_text(const layer_context *c, const char *text)
 }
 
 /*
- * Returns whether all lifelines have the colour of one host although they also visit other hosts. Such a colour has no
+ * Returns whether all lifelines have the color of one host although they also visit other hosts. Such a color has no
  * meaning, so the legend omits it.
  */
 static bool is_color_meaningless(const layer_context *c)
@@ -83,7 +83,7 @@ static bool is_color_meaningless(const layer_context *c)
 typedef struct entry {
     char *name;
     double left, max, right; /* `max` is the maximum width of the name */
-    int color;               /* number of the colour, or a value of special_color */
+    int color;               /* number of the color, or a value of special_color */
 } entry;
 
 typedef enum special_color { COLOR_ALARM = -1, COLOR_FOUND = -2 } special_color;
@@ -102,7 +102,7 @@ static double add_entry(const layer_context *c, GArray *entries, double left, ch
     return e.right + ENTRY_GAP;
 }
 
-/* Returns the entries that fit. Sets *omitted to the number of the colours that do not fit, and *end to the left edge
+/* Returns the entries that fit. Sets *omitted to the number of the colors that do not fit, and *end to the left edge
  * of the text about them. The caller frees the array. */
 static GArray *place_entries(const layer_context *c, size_t *omitted, double *end)
 {
@@ -152,7 +152,7 @@ void legend_layer_draw(const layer_context *c)
     text_draw(c->cr, more, TEXT_NORMAL, palette_muted(dark), TEXT_LEFT, end, c->layout->legend_y, 0);
 }
 
-/* Returns the field whose value `text` has a colour, or NULL if there is no such field. */
+/* Returns the field whose value `text` has a color, or NULL if there is no such field. */
 static const char *field_of(const layer_context *c, const char *text)
 {
     const GPtrArray *lifelines = model_drawing(c->model)->lifelines;

@@ -129,8 +129,8 @@ static int ink_of_name(const drawer *d, uint16_t name)
 }
 
 /*
- * Returns the colour of most segments of a column, from the list's nodes or from a sample in the middle of the column.
- * Returns DENSITY_MIXED if no colour prevails. `grain` is the number of entries per node.
+ * Returns the color of most segments of a column, from the list's nodes or from a sample in the middle of the column.
+ * Returns DENSITY_MIXED if no color prevails. `grain` is the number of entries per node.
  */
 static int prevailing(const drawer *d, const kind *k, size_t from, size_t count, size_t grain)
 {
@@ -178,7 +178,7 @@ static double long_ns_at(const kind *k, size_t i, size_t grain)
 typedef struct segment_column {
     double x, width;
     size_t from, to, grain;
-    int ink; /* the colour of most of these segments */
+    int ink; /* the color of most of these segments */
 } segment_column;
 
 /* Returns the x coordinate of an entry's end. If s->grain is more than 1, interpolates within the column. */
@@ -190,7 +190,7 @@ static double column_x(const drawer *d, const kind *k, const segment_column *s, 
     return s->x + CLAMP(share, 0, 1) * s->width;
 }
 
-/* Returns the colour of an entry that represents other entries. Uses the entry's own colour if no colour prevails
+/* Returns the color of an entry that represents other entries. Uses the entry's own color if no color prevails
  * and the entry is in nearby memory. */
 static int column_ink(const drawer *d, const kind *k, const segment_column *s, size_t i)
 {
@@ -525,7 +525,7 @@ static void draw_selected(const drawer *d)
         return;
     const request_drawn *request = request_lines_find(c->model, d->p->index, (uint32_t)view->selected);
     color ink = palette_series(model_object_color(c->model, d->p->index, (uint32_t)view->selected), view->dark);
-    for (int pass = 0; pass < 2; pass++) { /* first draw a rim in the pane's colour, then the lines */
+    for (int pass = 0; pass < 2; pass++) { /* first draw a rim in the pane's color, then the lines */
         palette_set(c->cr, pass == 0 ? palette_pane(view->dark) : ink, 1);
         cairo_set_line_width(c->cr, pass == 0 ? 5 : 2.5);
         for (guint i = 0; i < request->lines->len; i++)
@@ -573,7 +573,7 @@ static GArray *find_matches(const drawer *d)
     return objects;
 }
 
-/* Draws the found requests in one colour, in front of the other requests, which become pale. */
+/* Draws the found requests in one color, in front of the other requests, which become pale. */
 static void draw_matches(const drawer *d)
 {
     const layer_context *c = d->c;

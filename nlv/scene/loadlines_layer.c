@@ -2,7 +2,7 @@
  * Loadlines: draws the values of a field over time as a curve for each host, with a separate axis. If a column contains
  * many values, draws their mean and, behind it, a band from their minimum to their maximum, so that peaks stay visible
  * at every scale. More than STORE_CURVES_MAX curves would be illegible. In that case, each host has a strip whose
- * colour is the maximum in each column.
+ * color is the maximum in each column.
  */
 #include "config.h"
 
@@ -335,7 +335,7 @@ static cairo_surface_t *paint_strips(const curve *k, const strips *s)
     return picture;
 }
 
-/* Draws the name of the loadline, and the scale of colours. */
+/* Draws the name of the loadline, and the scale of colors. */
 static void draw_strips_head(const curve *k, const strips *s)
 {
     const layer_context *c = k->c;

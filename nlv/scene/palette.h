@@ -1,5 +1,5 @@
 /*
- * Colours. The series uses the palette of Okabe and Ito (https://jfly.uni-koeln.de/color/), whose colours colour-blind
+ * Colors. The series uses the palette of Okabe and Ito (https://jfly.uni-koeln.de/color/), whose colors color-blind
  * people can distinguish. In addition, the series has a darker purple before the light purple. This module has no
  * state.
  */
@@ -17,7 +17,7 @@ typedef struct color {
 
 enum { PALETTE_SERIES = 8 };
 
-/* Returns the colour of series i. After PALETTE_SERIES colours, darker and lighter colours of the same hues follow. */
+/* Returns the color of series i. After PALETTE_SERIES colors, darker and lighter colors of the same hues follow. */
 color palette_series(size_t i, bool dark);
 
 color palette_background(bool dark);
@@ -25,7 +25,7 @@ color palette_pane(bool dark); /* behind a pane */
 color palette_grid(bool dark); /* thin lines */
 color palette_text(bool dark);
 color palette_muted(bool dark); /* less important text */
-color palette_mixed(bool dark); /* for a mixture of colours without a prevailing colour */
+color palette_mixed(bool dark); /* for a mixture of colors without a prevailing color */
 color palette_alarm(void);      /* impossible data, such as time that runs backwards */
 
 color palette_error(bool dark); /* failed requests */
@@ -36,7 +36,7 @@ color palette_accent(bool dark); /* marked by the user */
 /* Returns an opaque pixel of a cairo picture (CAIRO_FORMAT_ARGB32). */
 uint32_t palette_pixel(color ink);
 
-/* Returns a colour of the scale from a small (share = 0) to a large number (share = 1). */
+/* Returns a color of the scale from a small (share = 0) to a large number (share = 1). */
 color palette_heat(double share, bool dark);
 
 void palette_set(cairo_t *cr, color c, double alpha);

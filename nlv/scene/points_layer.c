@@ -25,7 +25,7 @@ void points_layer_back(const layer_context *c, const pane *p)
         layer_row(c, p, row, point_of_row(c, row)->name);
 }
 
-/* Draws a glyph. Rows use the glyphs in turn, so that adjacent rows differ in shape and colour. */
+/* Draws a glyph. Rows use the glyphs in turn, so that adjacent rows differ in shape and color. */
 static void glyph(cairo_t *cr, unsigned row, double x, double y, double size)
 {
     switch (row % 3) {
@@ -62,7 +62,7 @@ static unsigned color_of(const layer_context *c, uint32_t record)
     return model_host_color(c->model, store_host(c->store, record));
 }
 
-/* Returns the colour of an entry, or of most entries in its node if `grain` is more than 1. */
+/* Returns the color of an entry, or of most entries in its node if `grain` is more than 1. */
 static unsigned color_at(const points_row *r, size_t at, size_t grain)
 {
     uint16_t known = grain > 1 ? list_node_of(r->list, at, grain)->color : LIST_COLOR_UNKNOWN;

@@ -91,7 +91,7 @@ request_choice scene_choose_requests(const model *m, bool errors);
 bool scene_find_legend(const model *m, const scene_view *view, cairo_t *cr, double x, double y, request_choice *choice);
 
 /*
- * Returns an expression that selects the requests with a colour if (x, y) is on this colour in the legend, or NULL. The
+ * Returns an expression that selects the requests with a color if (x, y) is on this color in the legend, or NULL. The
  * caller frees it with g_free.
  */
 char *scene_find_color(const model *m, const scene_view *view, cairo_t *cr, double x, double y);

@@ -2,7 +2,7 @@
  * Draws the waterfall of a request (model/waterfall.h): a bar for each span, one below another in the order of the
  * tree.
  *
- * A bar is pale where the span waits for its children, and has the full colour where the span itself runs. A line under
+ * A bar is pale where the span waits for its children, and has the full color where the span itself runs. A line under
  * the bars follows the critical path. The duration is beside the bar. The difference from the median duration of such
  * spans is at the right. In the bar of a much slower span, a tick marks the time at which the span would have ended
  * after the median duration. The records follow, one per line.

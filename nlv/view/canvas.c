@@ -316,7 +316,7 @@ static gboolean on_press(GtkWidget *widget, GdkEventButton *event, gpointer user
     return c->drag != DRAG_NONE;
 }
 
-/* Returns the expression of the colour at a position of the legend, or NULL. The caller frees it with g_free. */
+/* Returns the expression of the color at a position of the legend, or NULL. The caller frees it with g_free. */
 static char *find_color(canvas *c, double x, double y)
 {
     cairo_t *cr = measuring_context();
@@ -346,7 +346,7 @@ static const char *hint_of(canvas *c, double x, double y)
     char *expression = find_color(c, x, y);
     const bool any = expression != NULL;
     g_free(expression);
-    return any ? "Click: show only the requests with this colour, or all requests again" : "";
+    return any ? "Click: show only the requests with this color, or all requests again" : "";
 }
 
 static void find_hovered(canvas *c, double x, double y)

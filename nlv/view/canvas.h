@@ -8,7 +8,7 @@
  * - click: choose a lifeline
  * - click in the heat map: show the failed or slowest request near that position
  * - click on the number of slow or failed requests in the legend of the heat map: list these requests
- * - click on a colour in the legend: show only the requests with this colour, or all requests again
+ * - click on a color in the legend: show only the requests with this color, or all requests again
  * - drag in the heat map, or in the histogram beside it: list the requests of an area
  * - click or drag in an overview without a heat map: move the view to the time of that position
  *
@@ -32,7 +32,7 @@ typedef struct canvas_callbacks {
     bool (*picked)(void *user, const request_choice *area);
     void (*brushed)(void *user, const request_choice *area);  /* the user has marked an area of the heat map */
     void (*listed)(void *user, const request_choice *choice); /* the user has clicked on a number in its legend */
-    /* The user has clicked on a colour in the legend. `expression` selects the requests with this colour. */
+    /* The user has clicked on a color in the legend. `expression` selects the requests with this color. */
     void (*isolated)(void *user, const char *expression);
     void *user;
 } canvas_callbacks;

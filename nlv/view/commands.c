@@ -171,7 +171,7 @@ char *commands_help(void)
                      "The strip at the bottom shows the whole log. Click there: show the failed or slowest request, or "
                      "go to that time. Drag there: list the requests of an area. Click on the number of slow or "
                      "failed requests below the strip: list these requests.\n"
-                     "Click on a colour below the title: show only the requests with this colour, or all again.\n");
+                     "Click on a color below the title: show only the requests with this color, or all again.\n");
     const char *name = "";
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++) {
         if (strcmp(entries[i].menu, name) != 0)

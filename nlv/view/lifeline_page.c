@@ -106,7 +106,7 @@ static void on_remove_lifeline(GtkButton *button, gpointer user)
     list_lifelines(p, MAX(at - 1, 0));
 }
 
-/* ---- the name, IDs and colour ---- */
+/* ---- the name, IDs and color ---- */
 
 static void set_text(char **to, const char *text)
 {
@@ -343,8 +343,8 @@ static GtkWidget *make_properties(lifeline_page *p)
     lifeline_page_add_row(grid, 1, "_ID", p->ids, ids,
                           "The field that has the same value in all events of an object. Separate several fields with "
                           "; and alternative names of one field with |");
-    lifeline_page_add_row(grid, 2, "_Colour by", p->color, color,
-                          "HOST, PROG or any field; each value has its own colour");
+    lifeline_page_add_row(grid, 2, "_Color by", p->color, color,
+                          "HOST, PROG or any field; each value has its own color");
     p->again = gtk_check_button_new_with_mnemonic("_Begin again with the first event");
     gtk_widget_set_tooltip_text(p->again, "For objects whose IDs are used again, such as interrupts");
     gtk_grid_attach(GTK_GRID(grid), p->again, 1, 3, 1, 1);

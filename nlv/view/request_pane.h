@@ -46,7 +46,7 @@ void request_pane_show_choice(request_pane *p, const request_choice *choice);
 
 void request_pane_hide(request_pane *p);
 
-/* Selects the colours of the waterfall. */
+/* Selects the colors of the waterfall. */
 void request_pane_set_dark(request_pane *p, bool dark);
 
 /* Shows new requests. Call this function often. */

@@ -194,7 +194,7 @@ bool search_bar_hide(search_bar *b)
     bool was = gtk_revealer_get_reveal_child(GTK_REVEALER(b->widget));
     gtk_revealer_set_reveal_child(GTK_REVEALER(b->widget), FALSE);
     b->waits = false;
-    begin_search(b, g_strdup("")); /* shows the requests again in the colours that they had before the search */
+    begin_search(b, g_strdup("")); /* shows the requests again in the colors that they had before the search */
     b->callbacks.left(b->callbacks.user);
     return was;
 }

@@ -713,7 +713,7 @@ static bool on_filter(void *user, const char *expression)
     return true;
 }
 
-/* Shows only the requests with a colour. If they are already the only requests, shows all requests. */
+/* Shows only the requests with a color. If they are already the only requests, shows all requests. */
 static void on_isolated(void *user, const char *expression)
 {
     window *w = user;

@@ -195,7 +195,7 @@ NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
 NL_API nl_status nl_control_check(const char *commands, size_t size);
 
 /*
- * Flushes and closes a log, and always frees it. The behaviour is undefined if the program uses the log during or after
+ * Flushes and closes a log, and always frees it. The behavior is undefined if the program uses the log during or after
  * nl_close. nl_close takes as long as nl_flush, plus at most 1 s if the log sends text to a collector; exit() flushes
  * all open logs at the same time. Returns NL_OK if all events are sent as nl_flush describes. Otherwise returns
  * NL_FAILED, and nl_error_message() gives the number of unsent events and the reason. Events that did not fit into a

@@ -29,7 +29,7 @@
  * Cost. A span takes no lock, makes no system call and allocates no memory, except for the first span of a thread and
  * the first at a place in the program. A span that is not logged costs about as much as a switched-off event.
  *
- * Defined behaviour:
+ * Defined behavior:
  *
  *   log NULL, level off, name switched off    nothing is logged; children become children of the parent
  *   the ring is full                          the event is lost and counted, like any event; the span's IDs stay valid
