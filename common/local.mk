@@ -96,10 +96,12 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/convert/csv_write.c \
 	%D%/convert/text_set.c \
 	%D%/convert/text_set.h \
+	%D%/convert/otlp_attributes.c \
 	%D%/convert/otlp_encode.c \
 	%D%/convert/otlp_encode.h \
 	%D%/convert/otlp_message.c \
 	%D%/convert/otlp_message.h \
+	%D%/convert/otlp_put.h \
 	%D%/convert/otlp_read.c \
 	%D%/convert/otlp_records.c \
 	%D%/convert/otlp_records.h \

@@ -1,449 +1,155 @@
 #include "config.h"
 
-#include "convert/otlp_encode.h"
+#include "convert/otlp_put.h"
 
-#include "base/buffer.h"
-#include "base/memory.h"
 #include "base/time_internal.h"
-#include "record/bytes.h"
-#include "record/number.h"
 
 #include <ctype.h>
-#include <endian.h>
-#include <math.h>
-#include <string.h>
 
-enum { WIRE_VARINT = 0, WIRE_I64 = 1, WIRE_BYTES = 2, VARINT_SIZE_MAX = 10, NUMBER_SIZE = NL_FIELD_TEXT_SIZE };
-
-/* Fields of the messages of opentelemetry-proto. */
-enum {
-    REQUEST_RESOURCE = 1,
-    OF_RESOURCE = 1,
-    OF_SCOPE = 2,
-    SCOPE = 1,
-    SCOPE_ITEM = 2,
-    SCOPE_NAME = 1,
-    RESOURCE_ATTRIBUTE = 1,
-    KEY = 1,
-    VALUE = 2,
-    VALUE_STRING = 1,
-    VALUE_BOOL = 2,
-    VALUE_INT = 3,
-    VALUE_DOUBLE = 4,
-    VALUE_MAP = 6,
-    VALUE_BYTES = 7,
-    MAP_ENTRY = 1,
-    LOG_TIME = 1,
-    LOG_SEVERITY_NUMBER = 2,
-    LOG_SEVERITY_TEXT = 3,
-    LOG_BODY = 5,
-    LOG_ATTRIBUTE = 6,
-    LOG_TRACE = 9,
-    LOG_SPAN = 10,
-    LOG_EVENT_NAME = 12,
-    SPAN_TRACE = 1,
-    SPAN_ID = 2,
-    SPAN_PARENT = 4,
-    SPAN_NAME = 5,
-    SPAN_KIND = 6,
-    SPAN_START = 7,
-    SPAN_END = 8,
-    SPAN_ATTRIBUTE = 9,
-    SPAN_EVENT = 11,
-    SPAN_STATUS = 15,
-    EVENT_TIME = 1,
-    EVENT_NAME = 2,
-    EVENT_ATTRIBUTE = 3,
-    STATUS_MESSAGE = 2,
-    STATUS_CODE = 3,
-};
-
-/* ---- members ---- */
-
-/* Appends bytes. For a constant size, this function is faster than nl_buffer_append. */
-static inline void encode_put(nl_buffer *out, const char *data, size_t size)
+static bool is_named(const nl_field *field, const char *name)
 {
-    if (__builtin_expect(out->capacity - out->size < size, 0)) {
-        nl_buffer_append(out, data, size);
-        return;
-    }
-    memcpy(out->data + out->size, data, size);
-    out->size += size;
-}
-#define ENCODE_PUT(out, literal) encode_put(out, literal, sizeof(literal) - 1)
-
-static void encode_varint(nl_buffer *out, uint64_t value)
-{
-    char bytes[VARINT_SIZE_MAX];
-    size_t size = 0;
-    for (; value > 127; value >>= 7)
-        bytes[size++] = (char)(value | 128);
-    bytes[size++] = (char)value;
-    nl_buffer_append(out, bytes, size);
+    return field->name.size == strlen(name) && memcmp(field->name.data, name, field->name.size) == 0;
 }
 
-static void encode_key(otlp_encoder *e, unsigned field, unsigned wire)
+static bool is_value(nl_string text, const char *value)
 {
-    encode_varint(e->out, field << 3 | wire);
+    return text.size == strlen(value) && memcmp(text.data, value, text.size) == 0;
 }
 
-/* The text of a member's name in JSON, for parameters called `name`. */
-#define NAME(literal) ",\"" literal "\":"
+/* ---- the parts of a record ---- */
 
-/* JSON: appends the name of a member. */
-static inline void encode_name(otlp_encoder *e, const char *name)
+/* Indexes of fields (see OTLP_SCOPE_NAME): where the scope begins, and where the item begins. */
+typedef struct record_parts {
+    size_t scope, item;
+} record_parts;
+
+static record_parts record_parts_of(const nl_record *record)
 {
-    encode_put(e->out, name + !e->comma, strlen(name) - !e->comma);
-    e->comma = true;
+    static const nl_string prefix = {OTLP_SCOPE_PREFIX, sizeof OTLP_SCOPE_PREFIX - 1};
+    const nl_field *fields = record->fields;
+    size_t i = 0, count = record->field_count, scope;
+    while (i < count && !is_named(&fields[i], OTLP_SCOPE_NAME))
+        i++;
+    if (i == count)
+        return (record_parts){0};
+    scope = i++;
+    while (i < count && fields[i].name.size > prefix.size && memcmp(fields[i].name.data, prefix.data, prefix.size) == 0)
+        i++;
+    return (record_parts){scope, i < count && is_named(&fields[i], OTLP_KINDS) ? i + 1 : i};
 }
 
-/*
- * Protobuf: begins a field whose length precedes its content. Reserves one byte for the length; encode_close makes
- * space for more.
- */
-static void encode_open(otlp_encoder *e, unsigned field)
+/* Adds a field to those that become attributes, or notes their kinds. */
+static void choose_field(otlp_fields *f, const nl_field *field)
 {
-    encode_key(e, field, WIRE_BYTES);
-    nl_buffer_append(e->out, "", 1);
-    e->starts[e->depth++] = e->out->size;
+    if (!is_named(field, OTLP_KINDS))
+        otlp_fields_add(f, field);
+    else if (field->type == NL_TYPE_STRING && field->string.size <= OTLP_KINDS_MAX)
+        f->kinds = field->string;
 }
 
-static void encode_close(otlp_encoder *e)
+/* Chooses the fields with these indexes. */
+static void choose_fields(otlp_fields *f, const nl_record *record, size_t begin, size_t end)
 {
-    size_t start = e->starts[--e->depth], size = e->out->size - start, extra = 0;
-    for (size_t rest = size >> 7; rest > 0; rest >>= 7)
-        extra++;
-    if (extra > 0) {
-        nl_buffer_reserve(e->out, extra);
-        memmove(e->out->data + start + extra, e->out->data + start, size);
-        e->out->size += extra;
-    }
-    char *to = e->out->data + start - 1;
-    for (; size > 127; size >>= 7)
-        *to++ = (char)(size | 128);
-    *to = (char)size;
-}
-
-static inline void begin_message(otlp_encoder *e, const char *name, unsigned field)
-{
-    if (e->json) {
-        encode_name(e, name);
-        ENCODE_PUT(e->out, "{");
-        e->comma = false;
-    } else {
-        encode_open(e, field);
-    }
-}
-
-static inline void end_message(otlp_encoder *e)
-{
-    if (e->json)
-        ENCODE_PUT(e->out, "}");
-    else
-        encode_close(e);
-    e->comma = true;
-}
-
-static inline void begin_list(otlp_encoder *e, const char *name)
-{
-    if (!e->json)
-        return;
-    encode_name(e, name);
-    ENCODE_PUT(e->out, "[");
-    e->comma = false;
-}
-
-static inline void end_list(otlp_encoder *e)
-{
-    if (e->json)
-        ENCODE_PUT(e->out, "]");
-    e->comma = true;
-}
-
-/* Begins a message that is an element of a list. end_message ends it. */
-static inline void begin_element(otlp_encoder *e, unsigned field)
-{
-    if (e->json) {
-        if (e->comma)
-            ENCODE_PUT(e->out, ",");
-        ENCODE_PUT(e->out, "{");
-        e->comma = false;
-    } else {
-        encode_open(e, field);
-    }
-}
-
-static bool is_utf8(nl_string text)
-{
-    const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;
-    while (at < end) {
-        size_t size = *at < 0x80 ? 1 : utf8_size(at, end);
-        if (size == 0)
-            return false;
-        at += size;
-    }
-    return true;
-}
-
-static void encode_bytes(otlp_encoder *e, unsigned field, nl_string bytes)
-{
-    encode_key(e, field, WIRE_BYTES);
-    encode_varint(e->out, bytes.size);
-    nl_buffer_append(e->out, bytes.data, bytes.size);
-}
-
-/* Appends a string. Returns false, and appends nothing, if the text is not UTF-8. */
-static inline bool encode_text(otlp_encoder *e, const char *name, unsigned field, nl_string text)
-{
-    if (!e->json) {
-        if (!is_utf8(text))
-            return false;
-        encode_bytes(e, field, text);
-        return true;
-    }
-    size_t before = e->out->size;
-    bool comma = e->comma;
-    encode_name(e, name);
-    if (json_put_quoted(e->out, text))
-        return true;
-    e->out->size = before;
-    e->comma = comma;
-    return false;
-}
-
-/* Like encode_text, but replaces invalid UTF-8. */
-static void encode_valid_text(otlp_encoder *e, const char *name, unsigned field, nl_string text)
-{
-    if (e->json) {
-        encode_name(e, name);
-        json_put_name(e->out, text);
-    } else {
-        encode_open(e, field);
-        encoding_make_valid(e->out, text);
-        encode_close(e);
-    }
-}
-
-static inline void encode_word(otlp_encoder *e, const char *name, const char *word, size_t size, bool quoted)
-{
-    encode_name(e, name);
-    if (quoted)
-        ENCODE_PUT(e->out, "\"");
-    encode_put(e->out, word, size);
-    if (quoted)
-        ENCODE_PUT(e->out, "\"");
-}
-
-static void encode_small(otlp_encoder *e, const char *name, unsigned field, unsigned value)
-{
-    char text[NUMBER_SIZE];
-    if (e->json) {
-        encode_word(e, name, text, nl_number_format_uint(value, text), false);
-    } else {
-        encode_key(e, field, WIRE_VARINT);
-        encode_varint(e->out, value);
-    }
-}
-
-static void encode_fixed(otlp_encoder *e, unsigned field, uint64_t value)
-{
-    encode_key(e, field, WIRE_I64);
-    value = htole64(value);
-    nl_buffer_append(e->out, &value, sizeof value);
-}
-
-/* Appends a time. A time before 1970 becomes 0, because OTLP cannot represent it. */
-static void encode_time(otlp_encoder *e, const char *name, unsigned field, int64_t time_ns)
-{
-    char text[NUMBER_SIZE];
-    time_ns = time_ns < 0 ? 0 : time_ns;
-    if (e->json)
-        encode_word(e, name, text, nl_number_format_uint((uint64_t)time_ns, text), true);
-    else
-        encode_fixed(e, field, (uint64_t)time_ns);
-}
-
-static void encode_id(otlp_encoder *e, const char *name, unsigned field, nl_string digits)
-{
-    char bytes[OTLP_TRACE_DIGITS / 2];
-    if (e->json) {
-        encode_word(e, name, digits.data, digits.size, true);
-        return;
-    }
-    for (size_t i = 0; i < digits.size / 2; i++)
-        bytes[i] = (char)(16 * nl_hex_digit(digits.data[2 * i]) + nl_hex_digit(digits.data[2 * i + 1]));
-    encode_bytes(e, field, (nl_string){bytes, digits.size / 2});
-}
-
-/* ---- values ---- */
-
-static void encode_any_text(otlp_encoder *e, nl_string text)
-{
-    if (encode_text(e, NAME("stringValue"), VALUE_STRING, text))
-        return;
-    if (!e->json) {
-        encode_bytes(e, VALUE_BYTES, text);
-        return;
-    }
-    encode_name(e, NAME("bytesValue"));
-    ENCODE_PUT(e->out, "\"");
-    base64_put(e->out, text);
-    ENCODE_PUT(e->out, "\"");
-}
-
-static void encode_double(otlp_encoder *e, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    encode_fixed(e, VALUE_DOUBLE, bits);
-}
-
-/* Encodes text that json_is_number accepts. */
-static void encode_any_number(otlp_encoder *e, nl_string text)
-{
-    bool is_double = memchr(text.data, '.', text.size) != NULL;
-    if (e->json) {
-        encode_word(e, is_double ? NAME("doubleValue") : NAME("intValue"), text.data, text.size, !is_double);
-    } else if (is_double) {
-        double value = 0;
-        nl_number_parse_double(text, &value);
-        encode_double(e, value);
-    } else {
-        int64_t value = 0;
-        nl_number_parse_int(text, &value);
-        encode_key(e, VALUE_INT, WIRE_VARINT);
-        encode_varint(e->out, (uint64_t)value);
-    }
-}
-
-static void encode_any_double(otlp_encoder *e, const nl_field *field)
-{
-    char scratch[NL_FIELD_TEXT_SIZE + 2];
-    double value = field->double_value;
-    if (!e->json) {
-        encode_double(e, value);
-        return;
-    }
-    bool finite = isfinite(value);
-    const char *special = isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
-    nl_string text = finite ? json_double_text(field, scratch) : (nl_string){special, strlen(special)};
-    encode_word(e, NAME("doubleValue"), text.data, text.size, !finite);
-}
-
-static void encode_any_unsigned(otlp_encoder *e, const nl_field *field)
-{
-    char scratch[NL_FIELD_TEXT_SIZE];
-    begin_message(e, NAME("kvlistValue"), VALUE_MAP);
-    begin_list(e, NAME("values"));
-    begin_element(e, MAP_ENTRY);
-    encode_text(e, NAME("key"), KEY, (nl_string){"uint", 4});
-    begin_message(e, NAME("value"), VALUE);
-    encode_text(e, NAME("stringValue"), VALUE_STRING, nl_field_text(field, scratch));
-    end_message(e);
-    end_message(e);
-    end_list(e);
-    end_message(e);
-}
-
-/* Encodes the content of an AnyValue. */
-static void encode_any(otlp_encoder *e, const nl_field *field)
-{
-    char scratch[NL_FIELD_TEXT_SIZE];
-    nl_string text;
-    switch (field->type) {
-    case NL_TYPE_STRING:
-        if (e->typed || !json_is_number(field->string))
-            encode_any_text(e, field->string);
-        else
-            encode_any_number(e, field->string);
-        return;
-    case NL_TYPE_DOUBLE:
-        encode_any_double(e, field);
-        return;
-    case NL_TYPE_BOOL:
-        text = nl_field_text(field, scratch);
-        if (e->json)
-            encode_word(e, NAME("boolValue"), text.data, text.size, false);
-        else
-            encode_small(e, NULL, VALUE_BOOL, field->bool_value);
-        return;
-    case NL_TYPE_UINT:
-        if (field->uint_value > INT64_MAX) {
-            encode_any_unsigned(e, field);
-            return;
-        }
-        if (e->s != NULL)
-            sink_lose(e->s, LOSS_UNSIGNED);
-        break;
-    case NL_TYPE_INT:
-        break;
-    }
-    if (e->json) {
-        text = nl_field_text(field, scratch);
-        encode_word(e, NAME("intValue"), text.data, text.size, true);
-    } else {
-        encode_key(e, VALUE_INT, WIRE_VARINT);
-        encode_varint(e->out, field->uint_value);
-    }
-}
-
-/* Encodes an attribute of NetLogger, whose key needs no escapes, in the repeated field `list`. */
-static void encode_own_attribute(otlp_encoder *e, unsigned list, const char *key, nl_string text)
-{
-    begin_element(e, list);
-    encode_text(e, NAME("key"), KEY, (nl_string){key, strlen(key)});
-    begin_message(e, NAME("value"), VALUE);
-    encode_any_text(e, text);
-    end_message(e);
-    end_message(e);
-}
-
-static void encode_attribute(otlp_encoder *e, unsigned list, const nl_field *field)
-{
-    begin_element(e, list);
-    if (e->json) {
-        encode_name(e, NAME("key"));
-        ENCODE_PUT(e->out, "\"");
-        keys_put(&e->keys, field->name, e->out);
-        ENCODE_PUT(e->out, "\"");
-    } else {
-        encode_open(e, KEY);
-        keys_put(&e->keys, field->name, e->out);
-        encode_close(e);
-    }
-    begin_message(e, NAME("value"), VALUE);
-    encode_any(e, field);
-    end_message(e);
-    end_message(e);
+    otlp_fields_clear(f);
+    for (size_t i = begin; i < end; i++)
+        choose_field(f, &record->fields[i]);
 }
 
 /* ---- sources ---- */
 
-void otlp_begin_source(otlp_encoder *e, bool spans, nl_string host, nl_string prog)
+static void note_text(nl_buffer *source, nl_string text)
 {
+    size_t size = text.data != NULL ? text.size : SIZE_MAX;
+    nl_buffer_append(source, &size, sizeof size);
+    nl_buffer_append(source, text.data, text.size);
+}
+
+/* Sets e->next to bytes that are equal for records of the same source. */
+static void note_source(otlp_encoder *e, const nl_record *record, record_parts parts)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    e->next.size = 0;
+    note_text(&e->next, record->host);
+    note_text(&e->next, record->prog);
+    for (size_t i = 0; i < parts.item; i++) {
+        const nl_field *field = &record->fields[i];
+        char type = (char)field->type;
+        note_text(&e->next, field->name);
+        nl_buffer_append(&e->next, &type, 1);
+        note_text(&e->next, nl_field_text(field, scratch));
+    }
+}
+
+bool otlp_is_source(otlp_encoder *e, const nl_record *record)
+{
+    if (!e->open)
+        return false;
+    note_source(e, record, record_parts_of(record));
+    return e->next.size == e->source.size && memcmp(e->next.data, e->source.data, e->next.size) == 0;
+}
+
+static void encode_resource(otlp_encoder *e, const nl_record *record, record_parts parts)
+{
+    choose_fields(&e->fields, record, 0, parts.scope);
+    keys_begin(&e->keys, parts.item + 2);
+    keys_count(&e->keys, (nl_string){"host.name", 9});
+    keys_count(&e->keys, (nl_string){"service.name", 12});
+    begin_message(e, NAME("resource"), OF_RESOURCE);
+    begin_list(e, NAME("attributes"));
+    if (record->host.data != NULL)
+        otlp_put_attribute(e, RESOURCE_ATTRIBUTE, "host.name", record->host);
+    if (record->prog.data != NULL)
+        otlp_put_attribute(e, RESOURCE_ATTRIBUTE, "service.name", record->prog);
+    otlp_put_fields(e, RESOURCE_ATTRIBUTE, &e->fields, 0);
+    end_list(e);
+    end_message(e);
+}
+
+static void encode_scope(otlp_encoder *e, const nl_record *record, record_parts parts)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    nl_string name = {OTLP_SCOPE, strlen(OTLP_SCOPE)};
+    size_t i = parts.scope;
+    begin_message(e, NAME("scope"), SCOPE);
+    if (i < parts.item)
+        name = nl_field_text(&record->fields[i++], scratch);
+    encode_valid_text(e, NAME("name"), SCOPE_NAME, name);
+    if (i < parts.item && is_named(&record->fields[i], OTLP_SCOPE_VERSION))
+        encode_valid_text(e, NAME("version"), SCOPE_VERSION, nl_field_text(&record->fields[i++], scratch));
+    choose_fields(&e->fields, record, i, parts.item);
+    if (e->fields.count > 0) {
+        begin_list(e, NAME("attributes"));
+        otlp_put_fields(e, SCOPE_ATTRIBUTE, &e->fields, strlen(OTLP_SCOPE_PREFIX));
+        end_list(e);
+    }
+    end_message(e);
+}
+
+void otlp_begin_source(otlp_encoder *e, bool spans, const nl_record *record)
+{
+    record_parts parts = record_parts_of(record);
+    note_source(e, record, parts);
+    nl_buffer before = e->source;
+    e->source = e->next;
+    e->next = before;
+    e->open = true;
     e->comma = false;
     if (e->json)
         ENCODE_PUT(e->out, "{");
     begin_list(e, spans ? NAME("resourceSpans") : NAME("resourceLogs"));
     begin_element(e, REQUEST_RESOURCE);
-    begin_message(e, NAME("resource"), OF_RESOURCE);
-    begin_list(e, NAME("attributes"));
-    if (host.data != NULL)
-        encode_own_attribute(e, RESOURCE_ATTRIBUTE, "host.name", host);
-    if (prog.data != NULL)
-        encode_own_attribute(e, RESOURCE_ATTRIBUTE, "service.name", prog);
-    end_list(e);
-    end_message(e);
+    encode_resource(e, record, parts);
     begin_list(e, spans ? NAME("scopeSpans") : NAME("scopeLogs"));
     begin_element(e, OF_SCOPE);
-    begin_message(e, NAME("scope"), SCOPE);
-    encode_text(e, NAME("name"), SCOPE_NAME, (nl_string){OTLP_SCOPE, strlen(OTLP_SCOPE)});
-    end_message(e);
+    encode_scope(e, record, parts);
     begin_list(e, spans ? NAME("spans") : NAME("logRecords"));
 }
 
 void otlp_end_source(otlp_encoder *e)
 {
+    if (!e->open)
+        return;
+    e->open = false;
     end_list(e);
     end_message(e);
     end_list(e);
@@ -524,7 +230,7 @@ static void encode_event(otlp_encoder *e, nl_string event)
     if (event.size > 0)
         encode_text(e, NAME("eventName"), LOG_EVENT_NAME, event);
     begin_message(e, NAME("body"), LOG_BODY);
-    encode_any_text(e, event);
+    otlp_put_any_text(e, event);
     end_message(e);
 }
 
@@ -542,11 +248,22 @@ static const nl_field *find_context(const nl_record *record, otlp_id_kind kind, 
     return NULL;
 }
 
+/* Sets *number to the value of a field with this name. Returns false for other fields, and for invalid numbers. */
+static bool is_small(const nl_field *field, const char *name, uint32_t *number)
+{
+    int64_t value;
+    if (!is_named(field, name) || !nl_field_int(field, &value) || value < 0 || value > UINT32_MAX)
+        return false;
+    *number = (uint32_t)value;
+    return true;
+}
+
 void otlp_encode_log(otlp_encoder *e, const nl_record *record)
 {
     char time[NL_TIME_TEXT_SIZE];
     const nl_field *trace = e->contexts ? find_context(record, OTLP_ID_TRACE, OTLP_TRACE_DIGITS) : NULL;
     const nl_field *span = e->contexts ? find_context(record, OTLP_ID_SPAN, OTLP_SPAN_DIGITS) : NULL;
+    uint32_t flags = 0;
     begin_element(e, SCOPE_ITEM);
     encode_time(e, NAME("timeUnixNano"), LOG_TIME, record->time_ns);
     bool own_level = encode_level(e, record);
@@ -555,18 +272,24 @@ void otlp_encode_log(otlp_encoder *e, const nl_record *record)
         encode_id(e, NAME("traceId"), LOG_TRACE, trace->string);
     if (span != NULL)
         encode_id(e, NAME("spanId"), LOG_SPAN, span->string);
+    otlp_fields_clear(&e->fields);
+    for (size_t i = record_parts_of(record).item; i < record->field_count; i++) {
+        const nl_field *field = &record->fields[i];
+        if (field != trace && field != span && (trace == NULL || flags != 0 || !is_small(field, "TRACE.FLAGS", &flags)))
+            choose_field(&e->fields, field);
+    }
+    if (flags != 0)
+        encode_flags(e, NAME("flags"), LOG_FLAGS, flags);
     begin_list(e, NAME("attributes"));
     if (record->time_ns < 0)
-        encode_own_attribute(e, LOG_ATTRIBUTE, OTLP_TIME_KEY,
-                             (nl_string){time, nl_time_format_iso(record->time_ns, time)});
+        otlp_put_attribute(e, LOG_ATTRIBUTE, OTLP_TIME_KEY,
+                           (nl_string){time, nl_time_format_iso(record->time_ns, time)});
     if (own_level)
-        encode_own_attribute(e, LOG_ATTRIBUTE, OTLP_LEVEL_KEY, level_as_text(record));
+        otlp_put_attribute(e, LOG_ATTRIBUTE, OTLP_LEVEL_KEY, level_as_text(record));
     keys_begin(&e->keys, record->field_count + 2);
     keys_count(&e->keys, (nl_string){OTLP_TIME_KEY, strlen(OTLP_TIME_KEY)});
     keys_count(&e->keys, (nl_string){OTLP_LEVEL_KEY, strlen(OTLP_LEVEL_KEY)});
-    for (size_t i = 0; i < record->field_count; i++)
-        if (&record->fields[i] != trace && &record->fields[i] != span)
-            encode_attribute(e, LOG_ATTRIBUTE, &record->fields[i]);
+    otlp_put_fields(e, LOG_ATTRIBUTE, &e->fields, 0);
     end_list(e);
     end_message(e);
 }
@@ -603,11 +326,6 @@ static bool is_chrome_time(const nl_record *record, const nl_field *field)
            phase.string.size == 1 && strchr("BEX", *phase.string.data) != NULL;
 }
 
-static bool is_named(const nl_field *field, const char *name)
-{
-    return field->name.size == strlen(name) && memcmp(field->name.data, name, field->name.size) == 0;
-}
-
 /* Returns the OTLP number of the span kind in a SPAN.KIND field (which otlp_records.c makes), or 0 for other fields. */
 static unsigned span_kind_of(const nl_field *field)
 {
@@ -619,40 +337,122 @@ static unsigned span_kind_of(const nl_field *field)
     return 0;
 }
 
-/* Returns whether a member of the span or of its status already has the value of a field. */
-static bool is_span_member(const otlp_span *span, const nl_field *field)
+/* Members of a span whose values are texts or numbers in fields of the span's records. */
+typedef struct span_members {
+    unsigned kind;
+    nl_string state;
+    uint32_t flags, dropped_attributes, dropped_events, dropped_links;
+} span_members;
+
+/* Notes the value of a field that becomes a member of the span. Returns false if the field becomes an attribute. */
+static bool take_member(const otlp_span *span, const nl_field *field, span_members *m)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
     nl_string text = nl_field_text(field, scratch);
-    return span_kind_of(field) != 0 || (span->message.data != NULL && is_named(field, "STATUS.MESSAGE")) ||
-           (is_named(field, "STATUS") && text.size == 1 && *text.data == (span->failed ? '2' : '0'));
+    unsigned kind = span_kind_of(field);
+    if (kind != 0) {
+        m->kind = m->kind != 0 ? m->kind : kind;
+        return true;
+    }
+    if (is_named(field, "TRACE.STATE") && field->type == NL_TYPE_STRING && m->state.size == 0) {
+        m->state = text;
+        return true;
+    }
+    return is_small(field, "TRACE.FLAGS", &m->flags) || is_small(field, "DROPPED.ATTRIBUTES", &m->dropped_attributes) ||
+           is_small(field, "DROPPED.EVENTS", &m->dropped_events) ||
+           is_small(field, "DROPPED.LINKS", &m->dropped_links) ||
+           (span->message.data != NULL && is_named(field, "STATUS.MESSAGE")) ||
+           (span->ok && is_named(field, "STATUS.CODE") && is_value(text, "ok")) ||
+           (is_named(field, "STATUS") && is_value(text, span->failed ? "2" : "0"));
+}
+
+typedef struct link_members {
+    nl_string trace, span, state;
+    uint32_t flags;
+} link_members;
+
+/* Like take_member, for a link. */
+static bool take_link_member(const nl_field *field, link_members *m)
+{
+    if (is_small(field, "LINK.FLAGS", &m->flags))
+        return true;
+    const struct {
+        const char *name;
+        nl_string *value;
+    } texts[] = {{"LINK.TRACE", &m->trace}, {"LINK.SPAN", &m->span}, {"LINK.STATE", &m->state}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (texts[i].value->size == 0 && field->type == NL_TYPE_STRING && is_named(field, texts[i].name)) {
+            *texts[i].value = field->string;
+            return true;
+        }
+    return false;
 }
 
 /*
- * Encodes the fields of a span's two records as attributes. If both records have an equal field, encodes it once.
- * `span` is NULL for an event of a span.
+ * Begins to choose the fields of a record that become attributes. Returns the index of the first field to consider.
+ * `ids` notes the kinds of identifiers that were found.
  */
-static void encode_attributes(otlp_encoder *e, const otlp_span *span, const nl_record *begin, const nl_record *end)
+static size_t begin_choice(otlp_encoder *e, const nl_record *record, unsigned *ids)
+{
+    *ids = 0;
+    otlp_fields_clear(&e->fields);
+    return record_parts_of(record).item;
+}
+
+/*
+ * Returns whether a field repeats another member: the first identifier of each kind, or a time of Chrome's traces.
+ */
+static bool is_repeated(const nl_record *record, const nl_field *field, unsigned *ids)
+{
+    otlp_id_kind kind = id_kind_of(field->name);
+    if (kind != OTLP_ID_NONE && (*ids & 1u << kind) == 0) {
+        *ids |= 1u << kind;
+        return true;
+    }
+    return is_chrome_time(record, field);
+}
+
+/* Begins a list of attributes that have at most this number of fields. */
+static void begin_attributes(otlp_encoder *e, size_t field_count)
+{
+    keys_begin(&e->keys, field_count + 1);
+    begin_list(e, NAME("attributes"));
+}
+
+/*
+ * Encodes the fields of a span's two records as attributes. If both records have an equal field, encodes it once. Sets
+ * the span's other members.
+ */
+static void encode_span_attributes(otlp_encoder *e, const otlp_span *span, const nl_record *begin, const nl_record *end,
+                                   span_members *m)
 {
     const nl_record *records[] = {begin, end};
-    begin_list(e, NAME("attributes"));
-    keys_begin(&e->keys, (begin != NULL ? begin->field_count : 0) + (end != NULL ? end->field_count : 0));
-    for (int k = 0; k < 2; k++)
-        for (size_t i = 0; records[k] != NULL && i < records[k]->field_count; i++) {
+    unsigned ids;
+    begin_attributes(e, (begin != NULL ? begin->field_count : 0) + (end != NULL ? end->field_count : 0));
+    for (int k = 0; k < 2; k++) {
+        if (records[k] == NULL)
+            continue;
+        for (size_t i = begin_choice(e, records[k], &ids); i < records[k]->field_count; i++) {
             const nl_field *field = &records[k]->fields[i];
-            if (id_kind_of(field->name) == OTLP_ID_NONE && !is_chrome_time(records[k], field) &&
-                (span == NULL || !is_span_member(span, field)) && (k == 0 || !has_field(begin, field)))
-                encode_attribute(e, span != NULL ? SPAN_ATTRIBUTE : EVENT_ATTRIBUTE, field);
+            if (!is_repeated(records[k], field, &ids) && !take_member(span, field, m) &&
+                (k == 0 || !has_field(begin, field)))
+                choose_field(&e->fields, field);
         }
+        otlp_put_fields(e, SPAN_ATTRIBUTE, &e->fields, 0);
+    }
     end_list(e);
 }
 
-static unsigned find_span_kind(const nl_record *record)
+/* Encodes the chosen fields of a record in a span, and its level unless it is Usage, the level of OTLP's records. */
+static void encode_point_attributes(otlp_encoder *e, unsigned list, const nl_record *record)
 {
-    unsigned kind = 0;
-    for (size_t i = 0; record != NULL && i < record->field_count && kind == 0; i++)
-        kind = span_kind_of(&record->fields[i]);
-    return kind != 0 ? kind : 1; /* internal */
+    begin_attributes(e, record->field_count + 1);
+    if (record->level_text.data != NULL && record->level != NL_USAGE) {
+        keys_count(&e->keys, (nl_string){OTLP_LEVEL_KEY, strlen(OTLP_LEVEL_KEY)});
+        otlp_put_attribute(e, list, OTLP_LEVEL_KEY, level_as_text(record));
+    }
+    otlp_put_fields(e, list, &e->fields, 0);
+    end_list(e);
 }
 
 static void lose_time(otlp_encoder *e, int64_t time_ns)
@@ -661,47 +461,119 @@ static void lose_time(otlp_encoder *e, int64_t time_ns)
         sink_lose(e->s, LOSS_TIMES);
 }
 
+static void encode_count(otlp_encoder *e, const char *name, unsigned field, uint32_t count)
+{
+    if (count > 0)
+        encode_small(e, name, field, count);
+}
+
+void otlp_span_set_status(otlp_span *span, const nl_record *end)
+{
+    nl_field field;
+    if (nl_record_find(end, "STATUS.MESSAGE", &field) && field.type == NL_TYPE_STRING)
+        span->message = field.string;
+    span->ok = !span->failed && nl_record_find(end, "STATUS.CODE", &field) && field.type == NL_TYPE_STRING &&
+               is_value(field.string, "ok");
+}
+
+static void encode_status(otlp_encoder *e, const otlp_span *span)
+{
+    if (!span->failed && !span->ok && span->message.data == NULL)
+        return;
+    begin_message(e, NAME("status"), SPAN_STATUS);
+    if (span->message.data != NULL)
+        encode_valid_text(e, NAME("message"), STATUS_MESSAGE, span->message);
+    encode_small(e, NAME("code"), STATUS_CODE, span->failed ? 2 : span->ok ? 1 : 0);
+    end_message(e);
+}
+
 void otlp_begin_span(otlp_encoder *e, const otlp_span *span, const nl_record *begin, const nl_record *end)
 {
+    span_members m = {0};
     begin_element(e, SCOPE_ITEM);
     encode_id(e, NAME("traceId"), SPAN_TRACE, span->trace);
     encode_id(e, NAME("spanId"), SPAN_ID, span->span);
     if (span->parent.data != NULL)
         encode_id(e, NAME("parentSpanId"), SPAN_PARENT, span->parent);
     encode_valid_text(e, NAME("name"), SPAN_NAME, span->name);
-    encode_small(e, NAME("kind"), SPAN_KIND, find_span_kind(begin));
     lose_time(e, span->begin_ns);
     encode_time(e, NAME("startTimeUnixNano"), SPAN_START, span->begin_ns);
     lose_time(e, span->end_ns);
     encode_time(e, NAME("endTimeUnixNano"), SPAN_END, span->end_ns);
-    encode_attributes(e, span, begin, end);
+    encode_span_attributes(e, span, begin, end, &m);
+    encode_small(e, NAME("kind"), SPAN_KIND, m.kind != 0 ? m.kind : 1); /* internal */
+    if (m.state.size > 0)
+        encode_valid_text(e, NAME("traceState"), SPAN_STATE, m.state);
+    if (m.flags != 0)
+        encode_flags(e, NAME("flags"), SPAN_FLAGS, m.flags);
+    encode_status(e, span);
+    encode_count(e, NAME("droppedAttributesCount"), SPAN_DROPPED_ATTRIBUTES, m.dropped_attributes);
+    encode_count(e, NAME("droppedEventsCount"), SPAN_DROPPED_EVENTS, m.dropped_events + span->dropped_events);
+    encode_count(e, NAME("droppedLinksCount"), SPAN_DROPPED_LINKS, m.dropped_links);
+    e->linking = false;
     begin_list(e, NAME("events"));
 }
 
 void otlp_encode_point(otlp_encoder *e, const nl_record *record)
 {
+    unsigned ids;
     begin_element(e, SPAN_EVENT);
     lose_time(e, record->time_ns);
     encode_time(e, NAME("timeUnixNano"), EVENT_TIME, record->time_ns);
     encode_valid_text(e, NAME("name"), EVENT_NAME, record->event);
-    encode_attributes(e, NULL, record, NULL);
+    for (size_t i = begin_choice(e, record, &ids); i < record->field_count; i++)
+        if (!is_repeated(record, &record->fields[i], &ids))
+            choose_field(&e->fields, &record->fields[i]);
+    encode_point_attributes(e, EVENT_ATTRIBUTE, record);
     end_message(e);
 }
 
-void otlp_end_span(otlp_encoder *e, const otlp_span *span)
+bool otlp_is_link(const nl_record *record, nl_string span_name)
+{
+    static const char suffix[] = ".link";
+    nl_field trace, span;
+    nl_string event = record->event;
+    return event.size == span_name.size + strlen(suffix) && memcmp(event.data, span_name.data, span_name.size) == 0 &&
+           memcmp(event.data + span_name.size, suffix, strlen(suffix)) == 0 &&
+           nl_record_find(record, "LINK.TRACE", &trace) && trace.type == NL_TYPE_STRING &&
+           otlp_is_id(trace.string, OTLP_TRACE_DIGITS) && nl_record_find(record, "LINK.SPAN", &span) &&
+           span.type == NL_TYPE_STRING && otlp_is_id(span.string, OTLP_SPAN_DIGITS);
+}
+
+void otlp_encode_link(otlp_encoder *e, const nl_record *record)
+{
+    unsigned ids;
+    link_members m = {0};
+    if (!e->linking) {
+        end_list(e);
+        begin_list(e, NAME("links"));
+        e->linking = true;
+    }
+    for (size_t i = begin_choice(e, record, &ids); i < record->field_count; i++)
+        if (!take_link_member(&record->fields[i], &m) && !is_repeated(record, &record->fields[i], &ids))
+            choose_field(&e->fields, &record->fields[i]);
+    begin_element(e, SPAN_LINK);
+    encode_id(e, NAME("traceId"), LINK_TRACE, m.trace);
+    encode_id(e, NAME("spanId"), LINK_SPAN, m.span);
+    if (m.state.size > 0)
+        encode_valid_text(e, NAME("traceState"), LINK_STATE, m.state);
+    encode_point_attributes(e, LINK_ATTRIBUTE, record);
+    if (m.flags != 0)
+        encode_flags(e, NAME("flags"), LINK_FLAGS, m.flags);
+    end_message(e);
+}
+
+void otlp_end_span(otlp_encoder *e)
 {
     end_list(e);
-    if (span->failed || span->message.data != NULL) {
-        begin_message(e, NAME("status"), SPAN_STATUS);
-        if (span->message.data != NULL)
-            encode_valid_text(e, NAME("message"), STATUS_MESSAGE, span->message);
-        encode_small(e, NAME("code"), STATUS_CODE, span->failed ? 2 : 0);
-        end_message(e);
-    }
     end_message(e);
 }
 
 void otlp_encoder_free(otlp_encoder *e)
 {
     keys_free(&e->keys);
+    otlp_fields_free(&e->fields);
+    nl_buffer_free(&e->text);
+    nl_buffer_free(&e->source);
+    nl_buffer_free(&e->next);
 }

@@ -3,9 +3,9 @@
  *
  *   otlp_begin_source -> otlp_encode_log, or otlp_begin_span, otlp_encode_point ..., otlp_end_span -> otlp_end_source
  *
- * A source is one host and program; its items are its log records or spans. In JSON, a request has one source. In
- * protobuf, a request has any number of sources. doc/formats.md defines the members. Only one thread at a time may use
- * an encoder.
+ * A source is a host and a program, with the other attributes of the OTLP resource and scope from which a record came.
+ * Its items are its log records or spans. In JSON, a request has one source. In protobuf, a request has any number of
+ * sources. doc/formats.md defines the members. Only one thread at a time may use an encoder.
  */
 #ifndef NETLOGGER_CONVERT_OTLP_ENCODE_H
 #define NETLOGGER_CONVERT_OTLP_ENCODE_H
@@ -14,7 +14,15 @@
 #include "convert/keys.h"
 #include "convert/otlp.h"
 
-enum { OTLP_DEPTH_MAX = 12, OTLP_TRACE_DIGITS = 32, OTLP_SPAN_DIGITS = 16 };
+/* An attribute may contain OTLP_NESTING_MAX values, of up to three messages each. */
+enum { OTLP_DEPTH_MAX = 12 + 3 * OTLP_NESTING_MAX, OTLP_TRACE_DIGITS = 32, OTLP_SPAN_DIGITS = 16 };
+
+/* Fields of a record that become attributes. */
+typedef struct otlp_fields {
+    const nl_field **fields;
+    size_t count, capacity;
+    nl_string kinds; /* value of the field OTLP_KINDS */
+} otlp_fields;
 
 /* Set the members before `keys`, and initialize the other members with zeros. */
 typedef struct otlp_encoder {
@@ -24,16 +32,28 @@ typedef struct otlp_encoder {
     bool contexts; /* log records have traceId and spanId; reading them back may change the order of fields */
     sink *s;       /* counts losses; NULL: losses are not counted */
     keys keys;
-    bool comma; /* JSON: the next member or element needs a comma before it */
+    otlp_fields fields; /* of the current item */
+    nl_buffer text;     /* strings of the current array */
+    bool open;          /* a source is open */
+    nl_buffer source;   /* describes the latest source */
+    nl_buffer next;     /* like source, for the next record */
+    bool linking;       /* the current span's links have begun */
+    bool comma;         /* JSON: the next member or element needs a comma before it */
     unsigned depth;
     size_t starts[OTLP_DEPTH_MAX]; /* protobuf: offsets of the open messages' contents */
 } otlp_encoder;
 
 void otlp_encoder_free(otlp_encoder *e);
 
-/* Begin and end a source. If `spans` is true, its items are spans. Otherwise, they are log records. */
-void otlp_begin_source(otlp_encoder *e, bool spans, nl_string host, nl_string prog);
+/*
+ * Begin and end the source of a record. If `spans` is true, its items are spans. Otherwise, they are log records. If no
+ * source is open, otlp_end_source does nothing.
+ */
+void otlp_begin_source(otlp_encoder *e, bool spans, const nl_record *record);
 void otlp_end_source(otlp_encoder *e);
+
+/* Returns whether the open source is that of a record. Returns false if no source is open. */
+bool otlp_is_source(otlp_encoder *e, const nl_record *record);
 
 void otlp_encode_log(otlp_encoder *e, const nl_record *record);
 
@@ -42,16 +62,30 @@ typedef struct otlp_span {
     nl_string trace, span, parent;
     nl_string name, message; /* message: the status message; its data is NULL if the span has no message */
     int64_t begin_ns, end_ns;
-    bool failed;
+    bool failed, ok; /* the status code */
+    uint32_t dropped_events;
 } otlp_span;
+
+/*
+ * Sets the status message, and the status code if the span has not failed, from the record that ends the span. The
+ * record must outlive the span.
+ */
+void otlp_span_set_status(otlp_span *span, const nl_record *end);
 
 /*
  * Begins a span. Its attributes are the fields of the records that begin and end it; either may be NULL. Fields that
  * repeat an identifier or another member of the span, and the time fields of Chrome's traces, are omitted.
  */
 void otlp_begin_span(otlp_encoder *e, const otlp_span *span, const nl_record *begin, const nl_record *end);
-void otlp_encode_point(otlp_encoder *e, const nl_record *record); /* an event of the span */
-void otlp_end_span(otlp_encoder *e, const otlp_span *span);
+
+/* Encode an event or a link of the span. In JSON, all events must precede the links. */
+void otlp_encode_point(otlp_encoder *e, const nl_record *record);
+void otlp_encode_link(otlp_encoder *e, const nl_record *record);
+
+/* Returns whether a record in a span is a link: its event is NAME.link, and LINK.TRACE and LINK.SPAN are valid. */
+bool otlp_is_link(const nl_record *record, nl_string span_name);
+
+void otlp_end_span(otlp_encoder *e);
 
 typedef enum otlp_id_kind { OTLP_ID_NONE, OTLP_ID_TRACE, OTLP_ID_SPAN, OTLP_ID_PARENT } otlp_id_kind;
 

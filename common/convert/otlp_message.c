@@ -5,11 +5,12 @@
 #include "base/memory.h"
 #include "convert/json_scan.h"
 #include "convert/json_text.h"
+#include "convert/keys.h"
+#include "convert/otlp.h"
 #include "convert/protobuf.h"
+#include "record/field_name.h"
 
 #include <string.h>
-
-enum { DEPTH_MAX = 32 /* maximum nesting of values in an attribute */ };
 
 bool otlp_fail(otlp_input *in, const char *error)
 {
@@ -358,7 +359,7 @@ static bool put_any(any_text *t, const otlp_value *value)
     otlp_member m[ANY_COUNT] = {0};
     nl_field field = {0};
     otlp_value list;
-    if (t->depth == DEPTH_MAX)
+    if (t->depth == OTLP_NESTING_MAX)
         return otlp_fail(t->in, "arrays and maps are nested too deeply");
     if (!pick_any(t->in, value, m))
         return false;
@@ -429,6 +430,25 @@ static bool is_large_unsigned(const otlp_input *in, nl_string text, uint64_t *nu
            json_unsigned((nl_string){text.data + begin, text.size - around}, number);
 }
 
+/*
+ * Notes the kind of a value whose field does not show it. `key` is that of the field. The kinds beyond OTLP_KINDS_MAX
+ * are not noted.
+ */
+static void note_kind(otlp_input *in, nl_string key, const char *kind)
+{
+    bool repeated;
+    nl_buffer *out = &in->kinds;
+    nl_string name = key_name(key, &repeated);
+    size_t size = strlen(kind);
+    if (name.size == 0 || out->size + 1 + name.size + size > OTLP_KINDS_MAX)
+        return;
+    if (out->size > 0)
+        JSON_PUT(out, " ");
+    nl_buffer_append(out, name.data, name.size);
+    nl_name_make_valid(out->data + out->size - name.size, name.size);
+    nl_buffer_append(out, kind, size);
+}
+
 static bool add_map(const any_map *a, const otlp_value *map, nl_field *field)
 {
     any_map outer = *a;
@@ -436,6 +456,7 @@ static bool add_map(const any_map *a, const otlp_value *map, nl_field *field)
     if (is_large_unsigned(a->in, map->text, &field->uint_value)) {
         field->type = NL_TYPE_UINT;
     } else {
+        note_kind(a->in, a->name, "=map");
         if (!pick_values(a->in, map, &list) || !otlp_each(a->in, &list, add_pair, &outer))
             return false;
         field->string = (nl_string){"{}", 2};
@@ -449,7 +470,7 @@ static bool add_any(const any_map *a, const otlp_value *value)
 {
     otlp_member m[ANY_COUNT] = {0};
     nl_field field = {.name = a->name, .type = NL_TYPE_STRING};
-    if (a->depth == DEPTH_MAX)
+    if (a->depth == OTLP_NESTING_MAX)
         return otlp_fail(a->in, "arrays and maps are nested too deeply");
     if (!pick_any(a->in, value, m))
         return false;
@@ -459,10 +480,15 @@ static bool add_any(const any_map *a, const otlp_value *value)
     if (m[ARRAY].value.text.data != NULL) {
         nl_buffer text = {0};
         any_text t = {.in = a->in, .out = &text};
+        note_kind(a->in, a->name, "=array");
         good = put_any(&t, value) && otlp_keep(a->in, (nl_string){text.data, text.size}, &field.string);
         nl_buffer_free(&text);
     } else {
         good = scalar_value(a->in, m, &field);
+        if (m[BYTES].value.text.data != NULL && utf8_is_valid(field.string))
+            note_kind(a->in, a->name, "=bytes");
+        else if (field.type == NL_TYPE_STRING && m[STRING].value.text.data == NULL && m[BYTES].value.text.data == NULL)
+            note_kind(a->in, a->name, "=empty");
     }
     if (good)
         a->add(a->user, &field);
@@ -475,8 +501,10 @@ bool otlp_any(otlp_input *in, nl_string name, const otlp_value *value, otlp_add 
     return add_any(&a, value);
 }
 
-bool otlp_attribute(otlp_input *in, const otlp_value *attribute, otlp_add add, void *user)
+bool otlp_attribute(otlp_input *in, const char *outer, const otlp_value *attribute, otlp_add add, void *user)
 {
     any_map a = {.in = in, .add = add, .user = user};
+    if (outer != NULL)
+        a.name = (nl_string){outer, strlen(outer)};
     return add_pair(&a, attribute);
 }

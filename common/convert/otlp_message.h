@@ -13,6 +13,7 @@ typedef struct otlp_input {
     builder *builder; /* owns the converted texts */
     bool json;
     const char *error; /* the first error, or NULL */
+    nl_buffer kinds;   /* value of the field OTLP_KINDS, from all attributes since the caller emptied it */
 } otlp_input;
 
 /* A value in a message. text.data is NULL if the message does not have the member. */
@@ -70,8 +71,8 @@ bool otlp_put_numbers(otlp_input *in, const otlp_value *list, bool doubles, nl_b
 typedef void (*otlp_add)(void *user, const nl_field *field);
 bool otlp_any(otlp_input *in, nl_string name, const otlp_value *value, otlp_add add, void *user);
 
-/* Like otlp_any, for a KeyValue. */
-bool otlp_attribute(otlp_input *in, const otlp_value *attribute, otlp_add add, void *user);
+/* Like otlp_any, for a KeyValue. If `outer` is not NULL, the fields are named OUTER.KEY. */
+bool otlp_attribute(otlp_input *in, const char *outer, const otlp_value *attribute, otlp_add add, void *user);
 
 /* Copies text to the builder's bytes. Returns false after setting the error if the text does not fit. */
 bool otlp_keep(otlp_input *in, nl_string text, nl_string *copy);

@@ -77,7 +77,19 @@ static void add_resource_field(void *user, const nl_field *value)
 static bool add_resource_attribute(void *user, const otlp_value *attribute)
 {
     otlp_records *r = user;
-    return otlp_attribute(&r->in, attribute, add_resource_field, r);
+    return otlp_attribute(&r->in, NULL, attribute, add_resource_field, r);
+}
+
+static void add_scope_field(void *user, const nl_field *value)
+{
+    otlp_records *r = user;
+    add_to(&r->around, value, r->s);
+}
+
+static bool add_scope_attribute(void *user, const otlp_value *attribute)
+{
+    otlp_records *r = user;
+    return otlp_attribute(&r->in, "otel.scope", attribute, add_scope_field, r);
 }
 
 static void add_field(void *user, const nl_field *value)
@@ -94,7 +106,7 @@ static void add_field(void *user, const nl_field *value)
 static bool add_attribute(void *user, const otlp_value *attribute)
 {
     otlp_records *r = user;
-    return otlp_attribute(&r->in, attribute, add_field, r);
+    return otlp_attribute(&r->in, NULL, attribute, add_field, r);
 }
 
 static bool add_attributes(otlp_records *r, const otlp_value *list)
@@ -110,6 +122,29 @@ static void add_text(builder *b, nl_string name, nl_string text)
     nl_field *field = builder_add_good_name(b, name);
     field->type = NL_TYPE_STRING;
     field->string = text;
+}
+
+/* Adds an integer, unless it is 0. */
+static void add_count(otlp_records *r, nl_string name, uint64_t count)
+{
+    if (count == 0)
+        return;
+    nl_field *field = builder_add_good_name(&r->record, name);
+    field->type = NL_TYPE_INT;
+    field->int_value = (int64_t)count;
+}
+
+/* Adds the kinds of the attributes that were added since the previous call. Returns false on failure. */
+static bool add_kinds(otlp_records *r, builder *b)
+{
+    nl_string text;
+    if (r->in.kinds.size == 0)
+        return true;
+    if (!otlp_keep(&r->in, (nl_string){r->in.kinds.data, r->in.kinds.size}, &text))
+        return false;
+    r->in.kinds.size = 0;
+    add_text(b, TEXT(OTLP_KINDS), text);
+    return true;
 }
 
 static bool add_number(otlp_records *r, nl_string name, const otlp_value *value,
@@ -185,7 +220,7 @@ static size_t text_size(const builder *b)
  */
 static bool put_record(otlp_records *r)
 {
-    if (r->in.error != NULL)
+    if (r->in.error != NULL || !add_kinds(r, &r->record))
         return false;
     if (!builder_find_time(&r->record, r->s))
         return otlp_fail(&r->in, "a record has no time in the field that --time-field names");
@@ -223,6 +258,7 @@ static bool begin_record(otlp_records *r, bool surroundings)
     nl_record_clear(b->record);
     b->seen = 0;
     b->count = 0;
+    r->in.kinds.size = 0;
     for (size_t i = 0; surroundings && i < r->around.count; i++)
         *builder_add_good_name(b, r->around.fields[i].name) = r->around.fields[i];
     if (!is_unset(&r->around, MEMBER_HOST))
@@ -299,7 +335,7 @@ static bool take_event(otlp_records *r, const otlp_value *event, const otlp_valu
 
 static bool read_log(otlp_records *r, const otlp_value *item)
 {
-    enum { TIME, OBSERVED, NUMBER, SEVERITY, EVENT, BODY, ATTRIBUTES, TRACE, SPAN };
+    enum { TIME, OBSERVED, NUMBER, SEVERITY, EVENT, BODY, ATTRIBUTES, TRACE, SPAN, FLAGS };
     otlp_member m[] = {{.name = "timeUnixNano", .field = 1},
                        {.name = "observedTimeUnixNano", .field = 11},
                        {.name = "severityNumber", .field = 2},
@@ -308,18 +344,21 @@ static bool read_log(otlp_records *r, const otlp_value *item)
                        {.name = "body", .field = 5},
                        {.name = "attributes", .field = 6, .repeated = true},
                        {.name = "traceId", .field = 9},
-                       {.name = "spanId", .field = 10}};
-    uint64_t time_ns, observed_ns, severity;
+                       {.name = "spanId", .field = 10},
+                       {.name = "flags", .field = 8}};
+    uint64_t time_ns, observed_ns, severity, flags;
     nl_string text;
     if (!PICK(r, item, m) || !otlp_unsigned(&r->in, &m[TIME].value, &time_ns) ||
         !otlp_unsigned(&r->in, &m[OBSERVED].value, &observed_ns) ||
         !otlp_unsigned(&r->in, &m[NUMBER].value, &severity) || !otlp_text(&r->in, &m[SEVERITY].value, &text) ||
-        !otlp_id(&r->in, &m[TRACE].value, &r->trace) || !otlp_id(&r->in, &m[SPAN].value, &r->span))
+        !otlp_id(&r->in, &m[TRACE].value, &r->trace) || !otlp_id(&r->in, &m[SPAN].value, &r->span) ||
+        !otlp_unsigned(&r->in, &m[FLAGS].value, &flags))
         return false;
     if (!begin_record(r, true))
         return false;
     add_text(&r->record, TEXT("TRACE.ID"), r->trace);
     add_text(&r->record, TEXT("SPAN.ID"), r->span);
+    add_count(r, TEXT("TRACE.FLAGS"), flags);
     if (!take_event(r, &m[EVENT].value, &m[BODY].value) || !add_attributes(r, &m[ATTRIBUTES].value))
         return false;
     set_severity(r, severity, text);
@@ -377,24 +416,31 @@ typedef struct span_parts {
     otlp_records *r;
     uint64_t start_ns, end_ns;
     bool ended;
+    uint64_t dropped_attributes, dropped_events, dropped_links;
     nl_string name, parent;
     const otlp_value *links, *events, *status;
 } span_parts;
 
 static bool take_link(void *user, const otlp_value *item)
 {
-    enum { TRACE, SPAN, ATTRIBUTES };
+    enum { TRACE, SPAN, STATE, FLAGS, ATTRIBUTES };
     const span_parts *of = user;
     otlp_records *r = of->r;
     otlp_member m[] = {{.name = "traceId", .field = 1},
                        {.name = "spanId", .field = 2},
+                       {.name = "traceState", .field = 3},
+                       {.name = "flags", .field = 6},
                        {.name = "attributes", .field = 4, .repeated = true}};
-    nl_string trace, span;
+    nl_string trace, span, state;
+    uint64_t flags;
     if (!PICK(r, item, m) || !otlp_id(&r->in, &m[TRACE].value, &trace) || !otlp_id(&r->in, &m[SPAN].value, &span) ||
+        !otlp_text(&r->in, &m[STATE].value, &state) || !otlp_unsigned(&r->in, &m[FLAGS].value, &flags) ||
         !begin_span_record(r, false, of->start_ns, of->name, ".link"))
         return false;
     add_text(&r->record, TEXT("LINK.TRACE"), trace);
     add_text(&r->record, TEXT("LINK.SPAN"), span);
+    add_text(&r->record, TEXT("LINK.STATE"), state);
+    add_count(r, TEXT("LINK.FLAGS"), flags);
     return add_attributes(r, &m[ATTRIBUTES].value) && put_record(r);
 }
 
@@ -418,7 +464,12 @@ static bool put_span_end(span_parts *of)
     nl_field *field = builder_add_good_name(&r->record, TEXT("STATUS"));
     field->type = NL_TYPE_INT;
     field->int_value = code == 2 ? 2 : 0; /* "ok" and "unset" are successes */
+    if (code == 1)
+        add_text(&r->record, TEXT("STATUS.CODE"), TEXT("ok"));
     add_text(&r->record, TEXT("STATUS.MESSAGE"), message);
+    add_count(r, TEXT("DROPPED.ATTRIBUTES"), of->dropped_attributes);
+    add_count(r, TEXT("DROPPED.EVENTS"), of->dropped_events);
+    add_count(r, TEXT("DROPPED.LINKS"), of->dropped_links);
     if (code == 2)
         set_level(r, NL_ERROR);
     return put_record(r);
@@ -444,7 +495,24 @@ static bool check_span_parts(span_parts *of)
 
 static bool read_span(otlp_records *r, const otlp_value *item)
 {
-    enum { TRACE, SPAN, STATE, PARENT, NAME, KIND, START, END, ATTRIBUTES, EVENTS, LINKS, STATUS };
+    enum {
+        TRACE,
+        SPAN,
+        STATE,
+        PARENT,
+        NAME,
+        KIND,
+        START,
+        END,
+        ATTRIBUTES,
+        NO_ATTRIBUTES,
+        EVENTS,
+        NO_EVENTS,
+        LINKS,
+        NO_LINKS,
+        STATUS,
+        FLAGS
+    };
     otlp_member m[] = {{.name = "traceId", .field = 1},
                        {.name = "spanId", .field = 2},
                        {.name = "traceState", .field = 3},
@@ -454,16 +522,23 @@ static bool read_span(otlp_records *r, const otlp_value *item)
                        {.name = "startTimeUnixNano", .field = 7},
                        {.name = "endTimeUnixNano", .field = 8},
                        {.name = "attributes", .field = 9, .repeated = true},
+                       {.name = "droppedAttributesCount", .field = 10},
                        {.name = "events", .field = 11, .repeated = true},
+                       {.name = "droppedEventsCount", .field = 12},
                        {.name = "links", .field = 13, .repeated = true},
-                       {.name = "status", .field = 15}};
-    uint64_t start_ns, end_ns, kind;
+                       {.name = "droppedLinksCount", .field = 14},
+                       {.name = "status", .field = 15},
+                       {.name = "flags", .field = 16}};
+    uint64_t start_ns, end_ns, kind, flags, no_attributes, no_events, no_links;
     nl_string parent, name, state;
     if (!PICK(r, item, m) || !otlp_id(&r->in, &m[TRACE].value, &r->trace) ||
         !otlp_id(&r->in, &m[SPAN].value, &r->span) || !otlp_id(&r->in, &m[PARENT].value, &parent) ||
         !otlp_text(&r->in, &m[NAME].value, &name) || !otlp_text(&r->in, &m[STATE].value, &state) ||
         !otlp_unsigned(&r->in, &m[KIND].value, &kind) || !otlp_unsigned(&r->in, &m[START].value, &start_ns) ||
-        !otlp_unsigned(&r->in, &m[END].value, &end_ns))
+        !otlp_unsigned(&r->in, &m[END].value, &end_ns) || !otlp_unsigned(&r->in, &m[FLAGS].value, &flags) ||
+        !otlp_unsigned(&r->in, &m[NO_ATTRIBUTES].value, &no_attributes) ||
+        !otlp_unsigned(&r->in, &m[NO_EVENTS].value, &no_events) ||
+        !otlp_unsigned(&r->in, &m[NO_LINKS].value, &no_links))
         return false;
     if (r->span.size == 0 || r->trace.size == 0)
         return otlp_fail(&r->in, "a span has no trace ID or no span ID");
@@ -479,6 +554,9 @@ static bool read_span(otlp_records *r, const otlp_value *item)
                         .start_ns = start_ns,
                         .end_ns = end_ns,
                         .ended = ended,
+                        .dropped_attributes = no_attributes,
+                        .dropped_events = no_events,
+                        .dropped_links = no_links,
                         .name = name,
                         .parent = parent,
                         .links = &m[LINKS].value,
@@ -489,6 +567,7 @@ static bool read_span(otlp_records *r, const otlp_value *item)
     add_text(&r->record, TEXT("PARENT.ID"), parent);
     add_text(&r->record, TEXT("SPAN.KIND"), kind_of(kind));
     add_text(&r->record, TEXT("TRACE.STATE"), state);
+    add_count(r, TEXT("TRACE.FLAGS"), flags);
     return add_attributes(r, &m[ATTRIBUTES].value) && put_record(r) && put_span_parts(&parts);
 }
 
@@ -693,14 +772,21 @@ static bool read_surroundings(otlp_records *r, const otlp_value *resource, const
         return otlp_fail(&r->in, "a resource is longer than max-record-size");
     builder_begin(&r->around, EXPANSION * size + EXTRA);
     r->in.builder = &r->around;
+    r->in.kinds.size = 0;
     if (!PICK(r, resource, of_resource) || !otlp_each(&r->in, &of_resource[0].value, add_resource_attribute, r) ||
         !PICK(r, scope, of_scope) || !otlp_text(&r->in, &of_scope[0].value, &name) ||
         !otlp_text(&r->in, &of_scope[1].value, &version))
         return false;
-    if (name.size > 0 && !equals(name, TEXT(OTLP_SCOPE)))
-        add_text(&r->around, TEXT("otel.scope.name"), name);
-    add_text(&r->around, TEXT("otel.scope.version"), version);
-    return otlp_each(&r->in, &of_scope[2].value, add_resource_attribute, r);
+    bool own = name.size == 0 || equals(name, TEXT(OTLP_SCOPE));
+    if (own && r->around.count == 0 && version.size == 0 && of_scope[2].value.text.data == NULL)
+        return true;
+    if (!add_kinds(r, &r->around))
+        return false;
+    nl_field *field = builder_add_good_name(&r->around, TEXT(OTLP_SCOPE_NAME));
+    field->type = NL_TYPE_STRING;
+    field->string = name.data != NULL ? name : TEXT("");
+    add_text(&r->around, TEXT(OTLP_SCOPE_VERSION), version);
+    return otlp_each(&r->in, &of_scope[2].value, add_scope_attribute, r) && add_kinds(r, &r->around);
 }
 
 static bool take_scope(void *user, const otlp_value *scope)
@@ -736,7 +822,7 @@ static bool take_resource(void *user, const otlp_value *resource)
 otlp_outcome otlp_records_read(otlp_records *r, otlp_signal signal, bool json, nl_string text,
                                const otlp_limits *limits, sink *s)
 {
-    r->in = (otlp_input){.builder = &r->record, .json = json};
+    r->in = (otlp_input){.builder = &r->record, .json = json, .kinds = r->in.kinds};
     r->limits = *limits;
     r->s = s;
     r->outcome = (otlp_outcome){0};
@@ -779,5 +865,6 @@ void otlp_records_free(otlp_records *r)
 {
     builder_free(&r->record);
     builder_free(&r->around);
+    nl_buffer_free(&r->in.kinds);
     free(r);
 }

@@ -2,7 +2,7 @@
  * Writes OpenTelemetry logs (OTLP) as JSON or protobuf. A request is an ExportLogsServiceRequest. In JSON, a request is
  * one line. In protobuf, a request follows its size in four bytes.
  *
- * Consecutive records from the same host (resource attribute host.name) and program (service.name) share a request.
+ * Consecutive records from the same source share a request.
  */
 #include "config.h"
 
@@ -16,8 +16,6 @@ enum { REQUEST_RECORDS = 100, SIZE_SIZE = 4 };
 typedef struct otlp_writer {
     exporter base;
     otlp_encoder encoder;
-    nl_buffer source; /* host and program of the open request */
-    nl_buffer next;
     size_t start;   /* protobuf: offset in the sink's bytes of the open request's size */
     unsigned count; /* number of records in the open request; 0 if no request is open */
 } otlp_writer;
@@ -31,8 +29,6 @@ static void otlp_write_close_writer(exporter *base)
 {
     otlp_writer *w = (otlp_writer *)base;
     otlp_encoder_free(&w->encoder);
-    nl_buffer_free(&w->source);
-    nl_buffer_free(&w->next);
 }
 
 static void end_request(otlp_writer *w, nl_buffer *out)
@@ -49,38 +45,19 @@ static void end_request(otlp_writer *w, nl_buffer *out)
     }
 }
 
-static void note_source(nl_buffer *source, const nl_record *record)
-{
-    const nl_string parts[] = {record->host, record->prog};
-    source->size = 0;
-    for (size_t i = 0; i < 2; i++) {
-        size_t size = parts[i].data != NULL ? parts[i].size : SIZE_MAX;
-        nl_buffer_append(source, &size, sizeof size);
-        nl_buffer_append(source, parts[i].data, parts[i].size);
-    }
-}
-
-/*
- * Opens a request for the record's host and program, unless the open request has the same host and program and is not
- * full.
- */
+/* Opens a request for the record's source, unless the open request has the same source and is not full. */
 static void begin_request(otlp_writer *w, const nl_record *record, nl_buffer *out)
 {
-    note_source(&w->next, record);
-    bool same = w->next.size == w->source.size && memcmp(w->next.data, w->source.data, w->next.size) == 0;
-    if (w->count > 0 && same && w->count < REQUEST_RECORDS) {
+    if (w->count > 0 && w->count < REQUEST_RECORDS && otlp_is_source(&w->encoder, record)) {
         w->count++;
         return;
     }
     end_request(w, out);
-    nl_buffer before = w->source;
-    w->source = w->next;
-    w->next = before;
     w->count = 1;
     w->start = out->size;
     if (!w->encoder.json)
         nl_buffer_append(out, "\0\0\0\0", SIZE_SIZE);
-    otlp_begin_source(&w->encoder, false, record->host, record->prog);
+    otlp_begin_source(&w->encoder, false, record);
 }
 
 static void otlp_write_put(exporter *base, const nl_record *record, bool typed, sink *s)

@@ -40,6 +40,22 @@ static nl_string text_of(const char *text)
     return (nl_string){text, strlen(text)};
 }
 
+/* Encodes the span's events, and then its links. */
+static void put_points(spans_writer *w, const stream_request *r, const stream_span *span, nl_string name)
+{
+    size_t links = 0;
+    for (int linking = 0; linking < 2; linking++)
+        for (size_t i = 0; i < span->point_count && (!linking || links > 0); i++) {
+            const nl_record *record = record_or_none(w, r->points[span->first_point + i], 0);
+            bool link = otlp_is_link(record, name);
+            links += link && !linking;
+            if (link && linking)
+                otlp_encode_link(&w->encoder, record);
+            else if (!link && !linking)
+                otlp_encode_point(&w->encoder, record);
+        }
+}
+
 static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index, const char *trace, const span_id *ids)
 {
     const stream_span *span = &r->spans[index];
@@ -60,15 +76,17 @@ static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index
     e->out = &w->s->bytes;
     e->s = w->s;
     e->typed = request_stream_is_typed(w->requests);
-    otlp_begin_source(e, true, at->host, at->prog);
+    otlp_begin_source(e, true, at);
     span_id parent; /* a copy, because the next read may reuse the slot of the record that contains the ID */
     snprintf(parent.text, sizeof parent.text, "%.*s", (int)to.parent.size, to.parent.size > 0 ? to.parent.data : "");
     to.parent.data = to.parent.data != NULL ? parent.text : NULL;
-    otlp_begin_span(e, &to, record_or_none(w, span->begin, 0),
-                    span->end != span->begin ? record_or_none(w, span->end, 1) : NULL);
-    for (size_t i = 0; i < span->point_count; i++)
-        otlp_encode_point(e, record_or_none(w, r->points[span->first_point + i], 0));
-    otlp_end_span(e, &to);
+    const nl_record *begin = record_or_none(w, span->begin, 0);
+    const nl_record *end = span->end != span->begin ? record_or_none(w, span->end, 1) : NULL;
+    if (end != NULL || begin != NULL)
+        otlp_span_set_status(&to, end != NULL ? end : begin);
+    otlp_begin_span(e, &to, begin, end);
+    put_points(w, r, span, to.name);
+    otlp_end_span(e);
     otlp_end_source(e);
     JSON_PUT(e->out, "\n");
     sink_drain(w->s);

@@ -101,6 +101,18 @@ bool json_put_quoted(nl_buffer *out, nl_string text)
     return true;
 }
 
+bool utf8_is_valid(nl_string text)
+{
+    const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;
+    while (at < end) {
+        size_t size = *at < 0x80 ? 1 : utf8_size(at, end);
+        if (size == 0)
+            return false;
+        at += size;
+    }
+    return true;
+}
+
 void encoding_make_valid(nl_buffer *out, nl_string text)
 {
     const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;

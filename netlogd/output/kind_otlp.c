@@ -1,8 +1,9 @@
 /*
- * Output to a receiver of OTLP. Records with TRACE.ID and SPAN.ID whose names end in ".start" and ".end" become spans;
- * all other records become log records.
+ * Output to a receiver of OTLP. Records with TRACE.ID and SPAN.ID whose names end in ".start" and ".end" become spans.
+ * The other records with the IDs of an open span become the span's events and links. All other records become log
+ * records.
  *
- *   spool -> nl_decoder -> open_spans (starts) -> otlp_encoder -> otlp_link
+ *   spool -> nl_decoder -> open_spans (starts, events, links) -> otlp_encoder -> otlp_link
  *
  * A delivery sends all its records before it reports any record as delivered. After a failure or a kill, netlogd sends
  * the whole delivery again. Therefore, the receiver may get log records more than once, and spans more than once with
@@ -35,9 +36,6 @@ typedef struct otlp_batch {
     bool spans;
     nl_buffer bytes;
     otlp_encoder encoder;
-    bool open; /* a source is open */
-    nl_buffer host, prog;
-    bool has_host, has_prog;
     uint64_t count; /* number of items */
 } otlp_batch;
 
@@ -46,51 +44,29 @@ typedef struct otlp_peer {
     open_spans *starts;
     bool sync;
     otlp_batch spans, logs;
-    nl_record *start; /* the record that began the current span */
-    nl_buffer packed;
+    nl_record *start;       /* the record that began the current span */
+    nl_record *point;       /* another record of the span */
+    nl_buffer packed;       /* the current record */
+    nl_buffer records;      /* of the current span */
     output_delivered *done; /* result of the current delivery */
 } otlp_peer;
 
 /* ---- requests ---- */
 
-static bool is_text(const nl_buffer *text, bool there, nl_string other)
-{
-    return there == (other.data != NULL) && text->size == other.size &&
-           (other.size == 0 || other.data == NULL || memcmp(text->data, other.data, other.size) == 0);
-}
-
-static void set_source(nl_buffer *text, bool *there, nl_string from)
-{
-    *there = from.data != NULL;
-    text->size = 0;
-    if (from.size > 0)
-        nl_buffer_append(text, from.data, from.size);
-}
-
-static void close_source(otlp_batch *b)
-{
-    if (b->open)
-        otlp_end_source(&b->encoder);
-    b->open = false;
-}
-
-/* Begins an item of this record's host and program. */
+/* Begins an item of this record's source. */
 static void begin_item(otlp_batch *b, const nl_record *record)
 {
     b->count++;
-    if (b->open && is_text(&b->host, b->has_host, record->host) && is_text(&b->prog, b->has_prog, record->prog))
+    if (otlp_is_source(&b->encoder, record))
         return;
-    close_source(b);
-    set_source(&b->host, &b->has_host, record->host);
-    set_source(&b->prog, &b->has_prog, record->prog);
-    otlp_begin_source(&b->encoder, b->spans, record->host, record->prog);
-    b->open = true;
+    otlp_end_source(&b->encoder);
+    otlp_begin_source(&b->encoder, b->spans, record);
 }
 
 static nl_status send_batch(otlp_peer *p, otlp_batch *b)
 {
     otlp_reply reply;
-    close_source(b);
+    otlp_end_source(&b->encoder);
     if (b->count == 0)
         return NL_OK;
     if (otlp_link_send(p->link, b->spans, (nl_string){b->bytes.data, b->bytes.size}, &reply) != NL_OK) {
@@ -115,15 +91,40 @@ static nl_status put_log(otlp_peer *p, const nl_record *record)
     return p->logs.bytes.size < REQUEST_SIZE ? NL_OK : send_batch(p, &p->logs);
 }
 
-static nl_status put_packed_log(otlp_peer *p)
+/* Sends the records of a span without an end as log records. */
+static nl_status put_logs(otlp_peer *p, nl_string records)
 {
-    return nl_record_unpack(p->start, p->packed.data, p->packed.size) == NL_OK ? put_log(p, p->start) : NL_OK;
+    nl_string packed;
+    while (open_spans_next(&records, &packed))
+        if (nl_record_unpack(p->start, packed.data, packed.size) == NL_OK && put_log(p, p->start) != NL_OK)
+            return NL_FAILED;
+    return NL_OK;
+}
+
+static nl_status put_excess(otlp_peer *p, int64_t now_ns)
+{
+    for (p->records.size = 0; open_spans_take_excess(p->starts, now_ns, &p->records); p->records.size = 0)
+        if (put_logs(p, (nl_string){p->records.data, p->records.size}) != NL_OK)
+            return NL_FAILED;
+    return NL_OK;
+}
+
+static bool texts_equal(nl_string text, nl_string other)
+{
+    return text.size == other.size && (text.data != NULL) == (other.data != NULL) &&
+           (text.size == 0 || memcmp(text.data, other.data, text.size) == 0);
 }
 
 static bool ends_with(nl_string text, const char *suffix)
 {
     size_t size = strlen(suffix);
-    return text.size > size && memcmp(text.data + text.size - size, suffix, size) == 0;
+    return text.size >= size && memcmp(text.data + text.size - size, suffix, size) == 0;
+}
+
+/* Returns the name of the span that a record begins or ends, without the suffix. */
+static nl_string span_name(const nl_record *record, const char *suffix)
+{
+    return (nl_string){record->event.data, record->event.size - strlen(suffix)};
 }
 
 static void put_digits(unsigned char *bytes, nl_string digits)
@@ -147,56 +148,88 @@ static bool find_ids(const nl_record *record, record_ids *ids)
     return otlp_is_id(ids->trace, OTLP_TRACE_DIGITS) && otlp_is_id(ids->span, OTLP_SPAN_DIGITS);
 }
 
-static nl_status put_span(otlp_peer *p, const nl_record *end, const record_ids *ids)
+/*
+ * Encodes the records between a span's start and its end. A record from another host or program, which a span's event
+ * cannot name, becomes a log record.
+ */
+static nl_status put_points(otlp_peer *p, nl_string name, nl_string records)
 {
-    nl_field message;
+    nl_string packed;
+    otlp_encoder *e = &p->spans.encoder;
+    while (open_spans_next(&records, &packed)) {
+        const nl_record *point = p->point;
+        if (nl_record_unpack(p->point, packed.data, packed.size) != NL_OK)
+            continue;
+        if (!texts_equal(point->host, p->start->host) || !texts_equal(point->prog, p->start->prog)) {
+            if (put_log(p, point) != NL_OK)
+                return NL_FAILED;
+        } else if (otlp_is_link(point, name)) {
+            otlp_encode_link(e, point);
+        } else {
+            otlp_encode_point(e, point);
+        }
+    }
+    return NL_OK;
+}
+
+/* Puts an open span. */
+static nl_status put_span(otlp_peer *p, const nl_record *end, const record_ids *ids, const unsigned char *id)
+{
     otlp_batch *b = &p->spans;
-    if (nl_record_unpack(p->start, p->packed.data, p->packed.size) != NL_OK)
+    nl_string start;
+    p->records.size = 0;
+    uint32_t dropped = open_spans_take(p->starts, id, &p->records);
+    nl_string records = {p->records.data, p->records.size};
+    if (!open_spans_next(&records, &start) || nl_record_unpack(p->start, start.data, start.size) != NL_OK)
         return put_log(p, end);
     record_ids start_ids;
     find_ids(p->start, &start_ids);
     nl_string parent = start_ids.parent.size > 0 ? start_ids.parent : ids->parent;
     otlp_span span = {.trace = ids->trace,
                       .span = ids->span,
-                      .name = {end->event.data, end->event.size - strlen(".end")},
+                      .name = span_name(end, ".end"),
                       .begin_ns = p->start->time_ns,
                       .end_ns = end->time_ns,
-                      .failed = request_is_failure(end)};
+                      .failed = request_is_failure(end),
+                      .dropped_events = dropped};
     if (otlp_is_id(parent, OTLP_SPAN_DIGITS))
         span.parent = parent;
-    if (nl_record_find(end, "STATUS.MESSAGE", &message) && message.type == NL_TYPE_STRING)
-        span.message = message.string;
+    otlp_span_set_status(&span, end);
     begin_item(b, p->start);
     otlp_begin_span(&b->encoder, &span, p->start, end);
-    otlp_end_span(&b->encoder, &span);
-    return b->bytes.size < REQUEST_SIZE ? NL_OK : send_batch(p, b);
+    nl_status status = put_points(p, span.name, records);
+    otlp_end_span(&b->encoder);
+    return status == NL_OK && b->bytes.size >= REQUEST_SIZE ? send_batch(p, b) : status;
+}
+
+/* Reads the start of an open span into p->start. Returns false if the span is not open. */
+static bool find_start(otlp_peer *p, const unsigned char *id)
+{
+    nl_string packed;
+    return open_spans_find(p->starts, id, &packed) && nl_record_unpack(p->start, packed.data, packed.size) == NL_OK;
 }
 
 static nl_status put_record(otlp_peer *p, const nl_record *record, int64_t now_ns)
 {
     unsigned char id[OPEN_SPAN_ID_SIZE];
     record_ids ids;
-    bool begins = ends_with(record->event, ".start"), ends = ends_with(record->event, ".end");
-    if ((!begins && !ends) || !find_ids(record, &ids))
+    if (!find_ids(record, &ids))
         return put_log(p, record);
     put_digits(id, ids.trace);
     put_digits(id + OTLP_TRACE_DIGITS / 2, ids.span);
-    p->packed.size = 0;
-    if (ends)
-        return open_spans_take(p->starts, id, &p->packed) ? put_span(p, record, &ids) : put_log(p, record);
-    if (!nl_record_pack(record, &p->packed) ||
-        !open_spans_add(p->starts, id, now_ns, (nl_string){p->packed.data, p->packed.size}))
+    bool open = find_start(p, id);
+    if (!open && !ends_with(record->event, ".start"))
         return put_log(p, record);
+    if (open && ends_with(record->event, ".end") &&
+        texts_equal(span_name(record, ".end"), span_name(p->start, ".start")))
+        return put_span(p, record, &ids, id);
     p->packed.size = 0;
-    return open_spans_take_excess(p->starts, now_ns, &p->packed) ? put_packed_log(p) : NL_OK;
-}
-
-static nl_status put_expired(otlp_peer *p, int64_t now_ns)
-{
-    for (p->packed.size = 0; open_spans_take_excess(p->starts, now_ns, &p->packed); p->packed.size = 0)
-        if (put_packed_log(p) != NL_OK)
-            return NL_FAILED;
-    return NL_OK;
+    if (!nl_record_pack(record, &p->packed))
+        return put_log(p, record);
+    nl_string packed = {p->packed.data, p->packed.size};
+    if (!(open ? open_spans_append(p->starts, id, packed) : open_spans_add(p->starts, id, now_ns, packed)))
+        return put_log(p, record);
+    return put_excess(p, now_ns);
 }
 
 static nl_status put_blocks(otlp_peer *p, const char *data, size_t size)
@@ -204,7 +237,7 @@ static nl_status put_blocks(otlp_peer *p, const char *data, size_t size)
     nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.format = NL_FORMAT_NLB});
     const nl_record *record;
     int64_t now_ns = nl_time_now_ns();
-    nl_status status = put_expired(p, now_ns);
+    nl_status status = put_excess(p, now_ns);
     nl_decoder_feed(decoder, data, size);
     while (status == NL_OK && nl_decoder_next(decoder, &record) == NL_OK)
         status = put_record(p, record, now_ns);
@@ -239,8 +272,6 @@ static nl_status deliver(void *peer, const char *data, size_t size, output_place
 static void otlp_free_batch(otlp_batch *b)
 {
     nl_buffer_free(&b->bytes);
-    nl_buffer_free(&b->host);
-    nl_buffer_free(&b->prog);
     otlp_encoder_free(&b->encoder);
 }
 
@@ -252,7 +283,9 @@ static void close_peer(void *peer)
     otlp_free_batch(&p->spans);
     otlp_free_batch(&p->logs);
     nl_record_free(p->start);
+    nl_record_free(p->point);
     nl_buffer_free(&p->packed);
+    nl_buffer_free(&p->records);
     free(p);
 }
 
@@ -267,6 +300,7 @@ static void *open_peer(const output_options *options)
     otlp_peer *p = nl_memory_check(calloc(1, sizeof *p));
     p->sync = options->sync_ns != OUTPUT_SYNC_NEVER;
     p->start = nl_memory_check(nl_record_new());
+    p->point = nl_memory_check(nl_record_new());
     prepare_batch(&p->spans, true);
     prepare_batch(&p->logs, false);
     if ((p->starts = open_spans_new(options->spool)) != NULL && (p->link = otlp_link_new(options->url)) != NULL)

@@ -2,6 +2,7 @@
 
 #include "otlp_link_internal.h"
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "convert/protobuf.h"
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAIT_MAX_S = 3600 };
+enum { WAIT_MAX_S = 3600, GZIP_WINDOW = 15 + 16 /* for zlib: the largest window, with a gzip header */ };
 
 /* ---- the connection ---- */
 
@@ -26,6 +27,8 @@ otlp_link *otlp_link_new(const nl_url *url)
         free(l);
         return NULL;
     }
+    if (deflateInit2(&l->z, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
+        nl_memory_failed();
     l->secure = nl_dialer_is_secure(l->dialer);
     bool brackets = strchr(url->host, ':') != NULL;
     l->authority = program_format("%s%s%s:%u", brackets ? "[" : "", url->host, brackets ? "]" : "", url->port);
@@ -46,6 +49,8 @@ void otlp_link_free(otlp_link *l)
         return;
     otlp_link_disconnect(l);
     nl_dialer_free(l->dialer);
+    deflateEnd(&l->z);
+    nl_buffer_free(&l->packed);
     free(l->authority);
     free(l);
 }
@@ -81,18 +86,42 @@ nl_status otlp_link_read(otlp_link *l, char *data, size_t size, size_t *got)
     }
 }
 
-nl_status otlp_link_send(otlp_link *l, bool spans, nl_string request, otlp_reply *reply)
+static nl_string otlp_link_compress(otlp_link *l, nl_string body)
 {
+    l->packed.size = 0;
+    deflateReset(&l->z);
+    nl_memory_check(nl_buffer_reserve(&l->packed, deflateBound(&l->z, body.size)) ? l : NULL);
+    l->z.next_in = (Bytef *)(uintptr_t)body.data;
+    l->z.avail_in = (uInt)body.size;
+    l->z.next_out = (Bytef *)l->packed.data;
+    l->z.avail_out = (uInt)l->packed.capacity;
+    deflate(&l->z, Z_FINISH); /* cannot fail, because the output has enough space */
+    return (nl_string){l->packed.data, l->packed.capacity - l->z.avail_out};
+}
+
+nl_status otlp_link_send(otlp_link *l, bool spans, nl_string body, otlp_reply *reply)
+{
+    otlp_request request = {.spans = spans, .body = body};
+    bool gzip = !l->plain && body.size >= OTLP_LINK_GZIP_MIN;
+    if (gzip)
+        request = (otlp_request){.spans = spans, .gzip = true, .body = otlp_link_compress(l, body)};
     for (bool again = l->channel.fd >= 0;; again = false) {
         bool failed = false;
         *reply = (otlp_reply){0};
         l->deadline_ns = nl_deadline_ns(OTLP_LINK_TIMEOUT_MS);
         if (l->channel.fd < 0 && nl_dialer_connect(l->dialer, OTLP_LINK_TIMEOUT_MS, &l->channel) != NL_OK)
             return NL_FAILED;
-        nl_status status = l->protocol->exchange(l, spans, request, reply, &failed);
-        if (status == NL_OK)
+        nl_status status = l->protocol->exchange(l, &request, reply, &failed);
+        if (status != NL_OK)
+            otlp_link_disconnect(l);
+        if (request.gzip && (reply->refused || reply->unsupported)) {
+            request = (otlp_request){.spans = spans, .body = body};
+            continue;
+        }
+        if (status == NL_OK) {
+            l->plain = l->plain || (gzip && !request.gzip && !reply->refused);
             return NL_OK;
-        otlp_link_disconnect(l);
+        }
         if (failed || !again) /* otherwise, the receiver may have closed the idle connection; try again */
             return NL_FAILED;
     }

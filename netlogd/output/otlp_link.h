@@ -7,6 +7,10 @@
  *                others, HTTP 400, 413 and 422
  *   failed       everything else: the request is sent again later, and not before the time that the receiver names
  *
+ * Requests of at least OTLP_LINK_GZIP_MIN bytes are compressed with gzip, which every receiver must support. If a
+ * receiver rejects a compressed request, the module sends the request again without compression. If the receiver then
+ * accepts it, the module compresses no more requests.
+ *
  * The specification also forbids repeating requests with other errors, such as a wrong path or missing permission. The
  * module repeats these requests, because they are configuration errors, and dropping all records until somebody notices
  * would be worse. Only one thread at a time may use a link. Its functions wait for up to OTLP_LINK_TIMEOUT_MS.
@@ -18,13 +22,14 @@
 
 #include <netlogger.h>
 
-enum { OTLP_LINK_TIMEOUT_MS = 10000 };
+enum { OTLP_LINK_TIMEOUT_MS = 10000, OTLP_LINK_GZIP_MIN = 1024 };
 
 typedef struct otlp_link otlp_link;
 
 typedef struct otlp_reply {
     bool refused;      /* the receiver has rejected the whole request */
     uint64_t rejected; /* number of rejected items, unless `refused` is set */
+    bool unsupported;  /* after a failure: the receiver may not support the compression */
     unsigned wait_ms;  /* after a failure: time after which the request may be sent again */
     char message[200]; /* the receiver's reason */
 } otlp_reply;

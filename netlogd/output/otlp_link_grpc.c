@@ -28,6 +28,7 @@ enum {
     GRPC_ALREADY_EXISTS = 6,
     GRPC_RESOURCE_EXHAUSTED = 8,
     GRPC_FAILED_PRECONDITION = 9,
+    GRPC_UNIMPLEMENTED = 12,
     GRPC_INTERNAL = 13,
 };
 
@@ -153,26 +154,28 @@ static nghttp2_nv grpc_header(const char *name, const char *value)
                         NGHTTP2_NV_FLAG_NONE};
 }
 
-static nl_status grpc_submit(const otlp_link *l, grpc_call *c, bool spans, nl_string request)
+static nl_status grpc_submit(const otlp_link *l, grpc_call *c, const otlp_request *request)
 {
     const nghttp2_nv headers[] = {
         grpc_header(":method", "POST"),
         grpc_header(":scheme", l->secure ? "https" : "http"),
-        grpc_header(":path", spans ? "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-                                   : "/opentelemetry.proto.collector.logs.v1.LogsService/Export"),
+        grpc_header(":path", request->spans ? "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+                                            : "/opentelemetry.proto.collector.logs.v1.LogsService/Export"),
         grpc_header(":authority", l->authority),
         grpc_header("te", "trailers"),
         grpc_header("content-type", "application/grpc"),
         grpc_header("user-agent", "netlogd"),
+        grpc_header("grpc-encoding", "gzip"), /* the last header, which is omitted from other requests */
     };
+    size_t header_count = sizeof headers / sizeof headers[0] - !request->gzip;
     nghttp2_data_provider provider = {.source.ptr = c, .read_callback = grpc_read_request};
-    c->request = request;
+    c->request = request->body;
     for (size_t i = 0; i < PREFIX_SIZE; i++)
-        c->prefix[i] = i == 0 ? 0 : (unsigned char)(request.size >> 8 * (PREFIX_SIZE - 1 - i));
+        c->prefix[i] = i == 0 ? request->gzip : (unsigned char)(c->request.size >> 8 * (PREFIX_SIZE - 1 - i));
     c->sent = c->response.size = 0;
     c->status = c->http_status = NO_STATUS;
     c->closed = false;
-    c->id = nghttp2_submit_request(c->http2, NULL, headers, sizeof headers / sizeof headers[0], &provider, NULL);
+    c->id = nghttp2_submit_request(c->http2, NULL, headers, header_count, &provider, NULL);
     return c->id > 0 ? NL_OK : nl_error_set(NL_ERROR_PROTOCOL, "%s", nghttp2_strerror(c->id));
 }
 
@@ -238,6 +241,7 @@ static nl_status grpc_judge(otlp_link *l, const grpc_call *c, bool *failed)
     }
     if (reply->refused)
         return NL_OK;
+    reply->unsupported = c->status == GRPC_UNIMPLEMENTED;
     *failed = c->status != NO_STATUS || c->http_status != NO_STATUS;
     if (c->status != NO_STATUS)
         snprintf(text, sizeof text, "with gRPC status %d", c->status);
@@ -248,13 +252,13 @@ static nl_status grpc_judge(otlp_link *l, const grpc_call *c, bool *failed)
     return otlp_link_fail(l, text, reply);
 }
 
-static nl_status grpc_exchange(otlp_link *l, bool spans, nl_string request, otlp_reply *reply, bool *failed)
+static nl_status grpc_exchange(otlp_link *l, const otlp_request *request, otlp_reply *reply, bool *failed)
 {
     if (l->session == NULL)
         grpc_begin(l);
     grpc_call *c = l->session;
     c->reply = reply;
-    if (grpc_submit(l, c, spans, request) != NL_OK)
+    if (grpc_submit(l, c, request) != NL_OK)
         return nl_dialer_prepend(l->dialer);
     if (grpc_run(l, c) != NL_OK)
         return NL_FAILED;

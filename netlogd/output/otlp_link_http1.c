@@ -148,18 +148,19 @@ static nl_status http1_read_content(otlp_link *l, nl_buffer *in, http1_response 
     return NL_OK;
 }
 
-static nl_status http1_send(otlp_link *l, bool spans, nl_string request)
+static nl_status http1_send(otlp_link *l, const otlp_request *request)
 {
     char head[512];
     int size = snprintf(head, sizeof head,
                         "POST /v1/%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: netlogd\r\n"
-                        "Content-Type: application/x-protobuf\r\nContent-Length: %zu\r\n\r\n",
-                        spans ? "traces" : "logs", l->authority, request.size);
+                        "Content-Type: application/x-protobuf\r\n%sContent-Length: %zu\r\n\r\n",
+                        request->spans ? "traces" : "logs", l->authority,
+                        request->gzip ? "Content-Encoding: gzip\r\n" : "", request->body.size);
     if (size < 0 || (size_t)size >= sizeof head)
         return nl_error_set(NL_ERROR_INVALID, "the name of the host is too long");
     if (otlp_link_write(l, head, (size_t)size) != NL_OK)
         return NL_FAILED;
-    return otlp_link_write(l, request.data, request.size);
+    return otlp_link_write(l, request->body.data, request->body.size);
 }
 
 /*
@@ -178,17 +179,18 @@ static nl_status http1_judge(otlp_link *l, const http1_response *r, nl_string co
     if (reply->refused)
         return NL_OK;
     *failed = true;
+    reply->unsupported = r->status == 415;
     reply->wait_ms = r->retry_s > 0 ? r->retry_s * 1000 : reply->wait_ms;
     snprintf(text, sizeof text, "%d", r->status);
     return otlp_link_fail(l, text, reply);
 }
 
-static nl_status http1_exchange(otlp_link *l, bool spans, nl_string request, otlp_reply *reply, bool *failed)
+static nl_status http1_exchange(otlp_link *l, const otlp_request *request, otlp_reply *reply, bool *failed)
 {
     nl_buffer in = {0};
     http1_response r = {0};
     size_t size;
-    nl_status status = http1_send(l, spans, request);
+    nl_status status = http1_send(l, request);
     if (status == NL_OK)
         status = http1_read_head(l, &in, &r);
     if (status == NL_OK)

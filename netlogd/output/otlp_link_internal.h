@@ -5,6 +5,8 @@
 #include "otlp_link.h"
 #include "transport/dial.h"
 
+#include <zlib.h>
+
 typedef struct otlp_protocol otlp_protocol;
 
 struct otlp_link {
@@ -15,14 +17,23 @@ struct otlp_link {
     nl_channel channel; /* fd is -1 if there is no connection */
     int64_t deadline_ns;
     void *session; /* state of the protocol for this connection; NULL if there is no connection */
+    bool plain;    /* the receiver does not accept compressed requests */
+    z_stream z;
+    nl_buffer packed; /* the compressed request */
 };
+
+typedef struct otlp_request {
+    bool spans;
+    bool gzip; /* the body is compressed */
+    nl_string body;
+} otlp_request;
 
 struct otlp_protocol {
     /*
      * Sends a request and waits for its response. Returns NL_FAILED if the request must be sent again. In this case,
      * sets *failed to true if the receiver has responded.
      */
-    nl_status (*exchange)(otlp_link *l, bool spans, nl_string request, otlp_reply *reply, bool *failed);
+    nl_status (*exchange)(otlp_link *l, const otlp_request *request, otlp_reply *reply, bool *failed);
     void (*close)(void *session);
 };
 

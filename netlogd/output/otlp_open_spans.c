@@ -23,14 +23,16 @@ typedef struct open_span {
     unsigned char id[OPEN_SPAN_ID_SIZE]; /* the first member; the key of the table */
     GList link;                          /* in the list of all spans */
     int64_t since_ns;                    /* time at which the span was added (nl_time_now_ns) */
-    size_t size;
-    char packed[];
+    uint32_t points;                     /* number of records after the start */
+    uint32_t dropped;
+    nl_buffer records; /* packed records, each after its size (4 bytes) */
 } open_span;
 
-/* An element of the file, before the packed record. */
+/* An element of the file, before the records. */
 typedef struct file_entry {
     unsigned char id[OPEN_SPAN_ID_SIZE];
     int64_t since_ns;
+    uint32_t points, dropped;
     uint64_t size;
 } file_entry;
 
@@ -55,24 +57,42 @@ static gboolean equal_ids(gconstpointer a, gconstpointer b)
     return memcmp(a, b, OPEN_SPAN_ID_SIZE) == 0;
 }
 
-static void open_span_add(open_spans *o, const unsigned char id[OPEN_SPAN_ID_SIZE], int64_t since_ns, nl_string packed)
+static void open_span_append(open_spans *o, open_span *span, nl_string bytes)
 {
-    open_span *span = nl_memory_check(malloc(sizeof *span + packed.size));
-    *span = (open_span){.since_ns = since_ns, .size = packed.size, .link.data = span};
+    o->bytes -= span->records.capacity;
+    nl_buffer_append(&span->records, bytes.data, bytes.size);
+    o->bytes += span->records.capacity;
+    o->changed = true;
+}
+
+static void open_span_append_record(open_spans *o, open_span *span, nl_string packed)
+{
+    uint32_t size = (uint32_t)packed.size;
+    open_span_append(o, span, (nl_string){(const char *)&size, sizeof size});
+    open_span_append(o, span, packed);
+}
+
+/* Adds a span without records. */
+static open_span *open_span_add(open_spans *o, const unsigned char id[OPEN_SPAN_ID_SIZE], int64_t since_ns)
+{
+    open_span *span = nl_memory_check(calloc(1, sizeof *span));
+    span->since_ns = since_ns;
+    span->link.data = span;
     memcpy(span->id, id, OPEN_SPAN_ID_SIZE);
-    memcpy(span->packed, packed.data, packed.size);
     g_hash_table_add(o->table, span);
     g_queue_push_tail_link(&o->order, &span->link);
-    o->bytes += sizeof *span + packed.size;
+    o->bytes += sizeof *span;
     o->changed = true;
+    return span;
 }
 
 static void open_span_remove(open_spans *o, open_span *span)
 {
     g_queue_unlink(&o->order, &span->link);
     g_hash_table_remove(o->table, span);
-    o->bytes -= sizeof *span + span->size;
+    o->bytes -= sizeof *span + span->records.capacity;
     o->changed = true;
+    nl_buffer_free(&span->records);
     free(span);
 }
 
@@ -87,7 +107,7 @@ static bool parse_open_spans(open_spans *o, const char *data, size_t size)
     uint64_t count, content;
     uint32_t crc;
     if (size < HEAD_SIZE ||
-        sscanf(data, "open-spans 1 %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNx32, &o->place.number,
+        sscanf(data, "open-spans 2 %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNx32, &o->place.number,
                &o->place.offset, &count, &content, &crc) != 5 ||
         content != size - HEAD_SIZE || nl_crc32c(0, data + HEAD_SIZE, content) != crc)
         return false;
@@ -100,7 +120,10 @@ static bool parse_open_spans(open_spans *o, const char *data, size_t size)
         at += sizeof entry;
         if (entry.size > (size_t)(end - at) || g_hash_table_contains(o->table, entry.id))
             return false;
-        open_span_add(o, entry.id, entry.since_ns, (nl_string){at, entry.size});
+        open_span *span = open_span_add(o, entry.id, entry.since_ns);
+        span->points = entry.points;
+        span->dropped = entry.dropped;
+        open_span_append(o, span, (nl_string){at, entry.size});
         at += entry.size;
     }
     return at == end;
@@ -150,12 +173,13 @@ nl_status open_spans_save(open_spans *o, output_place place, bool sync)
         return NL_OK;
     for (const GList *at = o->order.head; at != NULL; at = at->next) {
         const open_span *span = at->data;
-        file_entry entry = {.since_ns = span->since_ns, .size = span->size};
+        file_entry entry = {
+            .since_ns = span->since_ns, .points = span->points, .dropped = span->dropped, .size = span->records.size};
         memcpy(entry.id, span->id, OPEN_SPAN_ID_SIZE);
         nl_buffer_append(&content, &entry, sizeof entry);
-        nl_buffer_append(&content, span->packed, span->size);
+        nl_buffer_append(&content, span->records.data, span->records.size);
     }
-    int size = snprintf(head, sizeof head, "open-spans 1 %" PRIu64 " %" PRIu64 " %u %zu %08" PRIx32, place.number,
+    int size = snprintf(head, sizeof head, "open-spans 2 %" PRIu64 " %" PRIu64 " %u %zu %08" PRIx32, place.number,
                         place.offset, o->order.length, content.size, nl_crc32c(0, content.data, content.size));
     memset(head + size, ' ', HEAD_SIZE - (size_t)size);
     head[HEAD_SIZE - 1] = '\n';
@@ -186,28 +210,62 @@ bool open_spans_add(open_spans *o, const unsigned char id[OPEN_SPAN_ID_SIZE], in
 {
     if (g_hash_table_contains(o->table, id))
         return false;
-    open_span_add(o, id, now_ns, packed);
+    open_span_append_record(o, open_span_add(o, id, now_ns), packed);
     return true;
 }
 
-bool open_spans_take(open_spans *o, const unsigned char id[OPEN_SPAN_ID_SIZE], nl_buffer *packed)
+bool open_spans_find(open_spans *o, const unsigned char id[OPEN_SPAN_ID_SIZE], nl_string *packed)
+{
+    const open_span *span = g_hash_table_lookup(o->table, id);
+    nl_string records = {0};
+    if (span != NULL)
+        records = (nl_string){span->records.data, span->records.size};
+    return open_spans_next(&records, packed);
+}
+
+bool open_spans_append(open_spans *o, const unsigned char id[OPEN_SPAN_ID_SIZE], nl_string packed)
 {
     open_span *span = g_hash_table_lookup(o->table, id);
-    if (span == NULL)
+    if (span->points == OPEN_SPAN_POINTS_MAX || span->records.size + packed.size > OPEN_SPAN_BYTES_MAX) {
+        span->dropped++;
+        o->changed = true;
         return false;
-    nl_buffer_append(packed, span->packed, span->size);
-    open_span_remove(o, span);
+    }
+    span->points++;
+    open_span_append_record(o, span, packed);
     return true;
 }
 
-bool open_spans_take_excess(open_spans *o, int64_t now_ns, nl_buffer *packed)
+uint32_t open_spans_take(open_spans *o, const unsigned char id[OPEN_SPAN_ID_SIZE], nl_buffer *records)
+{
+    open_span *span = g_hash_table_lookup(o->table, id);
+    uint32_t dropped = span->dropped;
+    nl_buffer_append(records, span->records.data, span->records.size);
+    open_span_remove(o, span);
+    return dropped;
+}
+
+bool open_spans_take_excess(open_spans *o, int64_t now_ns, nl_buffer *records)
 {
     open_span *oldest = o->order.head != NULL ? o->order.head->data : NULL;
     if (oldest == NULL || (o->order.length <= OPEN_SPANS_MAX && o->bytes <= OPEN_SPANS_BYTES_MAX &&
                            now_ns - oldest->since_ns < OPEN_SPANS_S * NL_NS_PER_SECOND))
         return false;
-    nl_buffer_append(packed, oldest->packed, oldest->size);
+    nl_buffer_append(records, oldest->records.data, oldest->records.size);
     open_span_remove(o, oldest);
+    return true;
+}
+
+bool open_spans_next(nl_string *records, nl_string *packed)
+{
+    uint32_t size;
+    if (records->size < sizeof size)
+        return false;
+    memcpy(&size, records->data, sizeof size);
+    if (size > records->size - sizeof size)
+        return false;
+    *packed = (nl_string){records->data + sizeof size, size};
+    *records = (nl_string){packed->data + size, records->size - sizeof size - size};
     return true;
 }
 

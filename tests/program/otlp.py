@@ -9,16 +9,17 @@ MESSAGES = {
     "ScopeSpans": {"scope": (1, "Scope"), "spans": (2, "Span")},
     "Span": {"traceId": (1, "id"), "spanId": (2, "id"), "traceState": (3, "text"), "parentSpanId": (4, "id"), "name": (5, "text"),
              "kind": (6, "varint"), "startTimeUnixNano": (7, "fixed"), "endTimeUnixNano": (8, "fixed"), "attributes": (9, "KeyValue"),
-             "events": (11, "Event"), "links": (13, "Link"), "status": (15, "Status")},
+             "events": (11, "Event"), "links": (13, "Link"), "status": (15, "Status"), "flags": (16, "fixed32"),
+             "droppedAttributesCount": (10, "varint"), "droppedEventsCount": (12, "varint"), "droppedLinksCount": (14, "varint")},
     "Event": {"timeUnixNano": (1, "fixed"), "name": (2, "text"), "attributes": (3, "KeyValue")},
-    "Link": {"traceId": (1, "id"), "spanId": (2, "id"), "attributes": (4, "KeyValue")},
+    "Link": {"traceId": (1, "id"), "spanId": (2, "id"), "traceState": (3, "text"), "attributes": (4, "KeyValue"), "flags": (6, "fixed32")},
     "Status": {"message": (2, "text"), "code": (3, "varint")},
     "Logs": {"resourceLogs": (1, "ResourceLogs")},
     "ResourceLogs": {"resource": (1, "Resource"), "scopeLogs": (2, "ScopeLogs")},
     "ScopeLogs": {"scope": (1, "Scope"), "logRecords": (2, "LogRecord")},
     "LogRecord": {"timeUnixNano": (1, "fixed"), "severityNumber": (2, "varint"), "severityText": (3, "text"), "body": (5, "AnyValue"),
                   "attributes": (6, "KeyValue"), "traceId": (9, "id"), "spanId": (10, "id"), "observedTimeUnixNano": (11, "fixed"),
-                  "eventName": (12, "text")},
+                  "eventName": (12, "text"), "flags": (8, "fixed32")},
     "Metrics": {"resourceMetrics": (1, "ResourceMetrics")},
     "ResourceMetrics": {"resource": (1, "Resource"), "scopeMetrics": (2, "ScopeMetrics")},
     "ScopeMetrics": {"scope": (1, "Scope"), "metrics": (2, "Metric")},
@@ -54,6 +55,8 @@ def varint(value):
 def field(number, kind, value):
     if kind in ("fixed", "double"):
         return varint(number << 3 | 1) + struct.pack("<d" if kind == "double" else "<Q", float(value) if kind == "double" else int(value) % 2 ** 64)
+    if kind == "fixed32":
+        return varint(number << 3 | 5) + struct.pack("<I", value)
     if kind == "varint":
         return varint(number << 3) + varint(int(value))
     content = {"text": lambda: value.encode(), "id": lambda: bytes.fromhex(value), "bytes": lambda: base64.b64decode(value),

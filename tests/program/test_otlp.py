@@ -73,7 +73,7 @@ class Files(support.Case):
         common = {"host": "node1", "prog": "shop", "level": "Info"}
         self.assertEqual(start, {"ts": "2023-11-14T22:13:20.000000Z", "event": "work.start", **common, "region": "eu", "otel.scope.name": "lib",
                                  **ids, "SPAN.KIND": "server", "TRACE.STATE": "a=b", "text": "two words", "truth": True, "number": -5,
-                                 "half": 0.5, "list": '[1,"a\\"b",false]', "map.inner": 7, "map.deep.x": 1.5, "bytes": {"$bytes": "AQL/"}})
+                                 "half": 0.5, "otel.kinds": "list=array map=map map.deep=map", "list": '[1,"a\\"b",false]', "map.inner": 7, "map.deep.x": 1.5, "bytes": {"$bytes": "AQL/"}})
         self.assertEqual({k: link[k] for k in ("event", "LINK.TRACE", "LINK.SPAN")},
                          {"event": "work.link", "LINK.TRACE": "ab" * 16, "LINK.SPAN": "cd" * 8})
         self.assertEqual(event, {"ts": "2023-11-14T22:13:20.100000Z", "event": "cache miss", **common, **ids, "key": "k"})
@@ -81,6 +81,21 @@ class Files(support.Case):
         self.assertEqual(other["PARENT.ID"], f"{1:016x}")
         self.assertEqual([failed[k] for k in ("event", "level", "PARENT.ID", "STATUS", "STATUS.MESSAGE")],
                          ["work.end", "Error", f"{1:016x}", 2, "disk full"])
+
+    def test_links_and_resources_are_exported(self):
+        path = self.scratch / "input"
+        path.write_text(json.dumps(TRACES))
+        result = self.run_program(support.program("nltools/nlconv"), "-q", "--format", "otlp-spans", path, text=False)
+        resource = [r for line in read_json(result.stdout) for r in line["resourceSpans"] if r["scopeSpans"][0]["spans"][0]["spanId"] == f"{1:016x}"][0]
+        wanted, found = TRACES["resourceSpans"][0]["scopeSpans"][0]["spans"][0], resource["scopeSpans"][0]["spans"][0]
+        self.assertEqual(resource["scopeSpans"][0]["scope"], {"name": "lib"})
+        self.assertIn({"key": "region", "value": {"stringValue": "eu"}}, resource["resource"]["attributes"])
+        self.assertEqual([{k: link[k] for k in ("traceId", "spanId")} for link in found["links"]], wanted["links"])
+        self.assertEqual([e["name"] for e in found["events"]], ["cache miss"])
+        keys = [a["key"] for a in found["attributes"]]
+        self.assertEqual(keys, [a["key"] for a in wanted["attributes"]])
+        value = found["attributes"][keys.index("map")]["value"]
+        self.assertEqual(value["kvlistValue"]["values"][0], {"key": "inner", "value": {"intValue": "7"}})
 
     def test_logs_and_metrics(self):
         failed, login = self.convert(json.dumps(LOGS).encode())

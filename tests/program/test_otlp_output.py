@@ -1,5 +1,6 @@
 """netlogd as a sender of OTLP: to @grpc/grpc-js and Node's HTTP server with OpenTelemetry's own decoder, and to a server that fails as told."""
 import contextlib
+import gzip
 import http.client
 import http.server
 import json
@@ -40,7 +41,8 @@ if (protocol === "grpc") {
   const server = require("http").createServer((request, response) => {
     const parts = [];
     request.on("data", (part) => parts.push(part)).on("end", () => {
-      store(request.url.replace("/v1/", ""), Buffer.concat(parts));
+      const body = Buffer.concat(parts), zipped = request.headers["content-encoding"] === "gzip";
+      store(request.url.replace("/v1/", ""), zipped ? require("zlib").gunzipSync(body) : body);
       response.setHeader("Content-Type", "application/x-protobuf");
       response.end();
     });
@@ -56,6 +58,35 @@ def span(number, side, start_us, parent=None, extra=""):
 
 def log(number, extra=""):
     return f"DATE=20260101000001.{number % 1000000:06d} HOST=h PROG=shop LVL=Warning NL.EVNT=Low N={number}{extra}\n"
+
+
+def nested(**values):
+    return {"kvlistValue": {"values": otlp.attributes(**values)}}
+
+
+# A span and a log record with every member that netlogd stores.
+TRACES = otlp.traces([
+    otlp.span(0, traceState="a=b", parentSpanId="cd" * 8, kind=2, flags=257, droppedAttributesCount=1, droppedEventsCount=2, droppedLinksCount=3, attributes=[
+        *otlp.attributes(text="two words", truth=True, number=-5, half=0.5, host="h#1", level="x", STATUS="idle"),
+        {"key": "list", "value": {"arrayValue": {"values": [{"intValue": 1}, {"doubleValue": 2.0}, {"stringValue": "a\"b\u00e9"}, {"boolValue": False}, {"bytesValue": "AQL/"},
+                                                             {"arrayValue": {"values": []}}, nested(x=1)]}}},
+        {"key": "like.a.list", "value": {"stringValue": "[1]"}}, {"key": "like", "value": {"stringValue": "{}"}},
+        {"key": "map", "value": {"kvlistValue": {"values": otlp.attributes(inner=7) + [{"key": "deep", "value": nested(x=1.5, y="z")}, {"key": "deeper.still", "value": nested(k=True)}]}}},
+        {"key": "none", "value": {"kvlistValue": {}}}, {"key": "bytes", "value": {"bytesValue": "AQL/"}}, {"key": "ascii", "value": {"bytesValue": "YWJj"}},
+        {"key": "empty", "value": {}}, {"key": "blank", "value": {"stringValue": ""}}],
+        events=[{"timeUnixNano": "1700000000100000000", "name": "cache miss", "attributes": otlp.attributes(key="k") + [{"key": "m", "value": nested(a=1)}]},
+                {"timeUnixNano": "1700000000200000000", "name": "x.end"}],
+        links=[{"traceId": "ab" * 16, "spanId": "cd" * 8, "traceState": "l=1", "flags": 1, "attributes": otlp.attributes(why="batch")}]),
+    otlp.span(1, parentSpanId=f"{1:016x}", kind=3, status={"code": 2, "message": "disk full"}), otlp.span(2, kind=1, status={"code": 1}),
+    otlp.span(17, name="", kind=5)],
+    host_name="node1", service_name="shop", region="eu", cpus=4)
+RESOURCE = TRACES["resourceSpans"][0]
+RESOURCE["resource"]["attributes"] += [{"key": "process.command_args", "value": {"arrayValue": {"values": [{"stringValue": "node"}, {"stringValue": "a b"}]}}},
+                                       {"key": "labels", "value": nested(tier="gold")}]
+RESOURCE["scopeSpans"][0]["scope"] = {"name": "lib", "version": "1.2", "attributes": otlp.attributes(short="yes") + [{"key": "tags", "value": {"arrayValue": {"values": [{"intValue": 3}]}}}]}
+LOGS = {"resourceLogs": [{"resource": RESOURCE["resource"], "scopeLogs": [{"scope": RESOURCE["scopeSpans"][0]["scope"], "logRecords": [
+    {"timeUnixNano": "1700000000000000001", "severityNumber": 17, "severityText": "Error", "eventName": "login", "body": {"stringValue": "login"}, "traceId": "ab" * 16,
+     "spanId": "cd" * 8, "flags": 1, "attributes": otlp.attributes(level="x") + [{"key": "m", "value": nested(a=1)}]}]}]}]}
 
 
 class Sender(collector.Case):
@@ -104,11 +135,18 @@ class Receivers(Sender):
         self.received.unlink(missing_ok=True)
         receiver, port = self.receive(protocol)
         process = self.forward(f"{scheme}://127.0.0.1:{port}")
-        self.send((span(0, "start", 10, extra=" USER=u%26" + " SPAN.KIND=server") + span(1, "start", 20, 0) + log(1, f" TRACE.ID={1:032x} SPAN.ID={2:016x}")).encode())
+        ids = f" TRACE.ID={1:032x} SPAN.ID={2:016x}"
+        events = [log(n, ids) for n in range(2, 1023)] + [f"DATE=20260101000000.000021 HOST=h PROG=shop LVL=Usage NL.EVNT=Nested.{side}{ids}\n" for side in ("start", "end")]
+        excess = log(1024, ids) + log(1025, ids)
+        link = f"DATE=20260101000000.000020 HOST=h PROG=shop LVL=Usage NL.EVNT=Work.link LINK.TRACE={7:032x} LINK.SPAN={8:016x} W=1{ids}\n"
+        self.send((span(0, "start", 10, extra=" USER=u%26" + " SPAN.KIND=server") + span(1, "start", 20, 0) + link + "".join(events[:-1]) + log(1, f" TRACE.ID={1:032x}") +
+                   log(3, ids).replace("HOST=h", "HOST=other")).encode())
         support.wait_until(lambda: self.items()[1], what="the log record arrives")
         self.assertEqual(self.items()[0], [])  # no span has ended
+        self.send((events[-1] + excess).encode())
+        support.wait_until(lambda: len(self.items()[1]) == 4, what="the records beyond the limit arrive")
         self.send((span(1, "end", 30, 0, " STATUS=2 STATUS.MESSAGE=full") + span(0, "end", 50, extra=" STATUS=0 ROWS=3") + span(5, "end", 9)).encode())
-        support.wait_until(lambda: len(self.items()[0]) == 2 and len(self.items()[1]) == 2, what="all arrive")
+        support.wait_until(lambda: len(self.items()[0]) == 2 and len(self.items()[1]) == 6, what="all arrive")
         self.stop(process)
         spans, logs = self.items()
         found = {s["spanId"]: s for _, s in spans}
@@ -120,10 +158,14 @@ class Receivers(Sender):
         self.assertEqual((child["status"]["code"], child["status"]["message"], root.get("status")), (2, "full", None))
         self.assertEqual(self.values(root), {"USER": "u%26", "ROWS": "3"})
         self.assertEqual(self.values(spans[0][0]), {"host.name": "h", "service.name": "shop"})
-        first, second = [r for _, r in logs]
-        self.assertEqual((first["traceId"], first["spanId"], first["eventName"], first["severityNumber"], self.values(first)),
-                         (f"{1:032x}", f"{2:016x}", "Low", 13, {"N": "1"}))
-        self.assertEqual(second["eventName"], "Work.end")  # without its start
+        self.assertEqual([(e["name"], self.values(e)) for e in child["events"]],
+                         [("Low", {"netlogger.level": "Warn", "N": str(n)}) for n in range(2, 1023)] + [("Nested.start", {})])
+        self.assertEqual([(x["traceId"], x["spanId"], self.values(x)) for x in child["links"]], [(f"{7:032x}", f"{8:016x}", {"W": "1"})])
+        self.assertEqual(child["droppedEventsCount"], 3)
+        first = [r for _, r in logs if self.values(r).get("N") == "1"][0]
+        self.assertEqual((first["traceId"], first["eventName"], first["severityNumber"]), (f"{1:032x}", "Low", 13))
+        self.assertEqual(sorted(r["eventName"] for _, r in logs), ["Low"] * 4 + ["Nested.end", "Work.end"])  # Work.end: without its start
+        self.assertEqual({r["spanId"] for _, r in logs if self.values(r).get("N") in ("3", "1024", "1025")}, {f"{2:016x}"})
         receiver.kill()
 
     def test_spans_arrive_with_parents_and_times(self):
@@ -131,6 +173,24 @@ class Receivers(Sender):
         for protocol, scheme in ("grpc", "otlp"), ("http", "otlp+http"):
             with self.subTest(protocol):
                 self.check_spans(protocol, scheme)
+
+    def test_what_arrived_from_a_sender_is_sent_on_unchanged(self):
+        """Sends requests to the receiver directly, and through netlogd, and compares what the receiver gets."""
+        self.install()
+        receiver, port = self.receive("http")
+        process = self.forward(f"otlp://127.0.0.1:{self.receive('grpc')[1]}", listen="otlp+http://127.0.0.1:0")
+        for signal, request in ("traces", TRACES), ("logs", LOGS):
+            with self.subTest(signal):
+                self.received.unlink(missing_ok=True)
+                for to in port, self.port:
+                    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", to, timeout=30)) as connection:
+                        connection.request("POST", f"/v1/{signal}", otlp.protobuf(signal, request), {"Content-Type": "application/x-protobuf"})
+                        self.assertEqual(connection.getresponse().status, 200)
+                support.wait_until(lambda: self.received.read_text().count("\n") == 2, what="both requests arrive")
+                direct, through = [json.loads(line) for line in self.received.read_text().splitlines()]
+                self.maxDiff = None
+                self.assertEqual(through, direct)
+        self.stop(process)
 
     def test_nothing_is_lost_when_netlogd_and_the_receiver_are_killed(self):
         self.install()
@@ -185,7 +245,7 @@ class Faults(Sender):
 
     def receive(self, *answers):
         test, left = self, list(answers)
-        self.requests = []
+        self.requests, self.encodings = [], []
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -194,6 +254,7 @@ class Faults(Sender):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 status, headers, content = left.pop(0) if left else (200, {}, b"")
                 test.requests.append((self.path, status, body))
+                test.encodings.append(self.headers["Content-Encoding"])
                 self.send_response(status)
                 for name, value in {"Content-Length": len(content), **headers}.items():
                     self.send_header(name, str(value))
@@ -221,6 +282,18 @@ class Faults(Sender):
         self.assertEqual(self.statuses(), [503, 404, 429, 502, 200])
         self.assertEqual(len({body for _, _, body in self.requests}), 1)
         self.assertIn("the receiver responded 503", self.own())
+
+    def test_large_requests_are_compressed_unless_the_receiver_rejects_them(self):
+        port = self.receive((200, {}, b""), (415, {}, b""))
+        process = self.forward(f"otlp+http://127.0.0.1:{port}")
+        text = "".join(log(n, f" TEXT={'x' * 50}") for n in range(100)).encode()
+        for count in 1, 3, 4:
+            self.send(text)
+            support.wait_until(lambda: len(self.requests) >= count, what="the request arrives")
+        self.stop(process)
+        self.assertEqual(self.encodings, ["gzip", "gzip", None, None])
+        self.assertEqual(gzip.decompress(self.requests[0][2]), self.requests[3][2])
+        self.assertLess(len(self.requests[0][2]), len(self.requests[3][2]) // 4)
 
     def test_rejected_records_are_reported_and_not_sent_again(self):
         partial = b"\x0a\x08\x08\x01\x12\x04late"
@@ -264,6 +337,24 @@ class Chain(Sender):
         self.assertRegex(text, r"ts=2026-01-01T00:00:00\.000001Z event=Work\.start level=Info host=h prog=shop TRACE\.ID=0+1 SPAN\.ID=0+4 SPAN\.KIND=internal A=1\n")
         self.assertRegex(text, r"ts=2026-01-01T00:00:00\.000005Z event=Work\.end level=Info host=h prog=shop TRACE\.ID=0+1 SPAN\.ID=0+4 STATUS=0\n")
         self.assertIn("event=Low level=Warn host=h prog=shop N=7", text)
+
+    def test_records_from_a_sender_stay_equal(self):
+        """The records of the last collector equal those of the first."""
+        files = [self.scratch / f"{n}.nlb" for n in (1, 2)]
+        port, listen = support.free_port(), support.free_port()
+        last = self.start(self.netlogd, "--foreground", "--listen", f"otlp://127.0.0.1:{port}", "--output", f"file:{files[1]}", stderr=subprocess.DEVNULL)
+        process = self.forward(f"otlp://127.0.0.1:{port}", "--output", f"file:{files[0]}", listen=f"otlp+http://127.0.0.1:{listen}")
+        for signal, request in ("traces", TRACES), ("logs", LOGS):
+            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", listen, timeout=30)) as connection:
+                connection.request("POST", f"/v1/{signal}", json.dumps(request), {"Content-Type": "application/json"})
+                self.assertEqual(connection.getresponse().status, 200)
+
+        def records(path):
+            return sorted(self.run_program(support.program("nltools/nlconv"), "--format", "json", path).stdout.splitlines()) if path.exists() else []
+        support.wait_until(lambda: len(records(files[1])) == 12, what="all arrive")
+        self.assertEqual(records(files[1]), records(files[0]))
+        self.stop(process)
+        self.stop(last)
 
     def test_over_tls(self):
         authority = collector.Authority(self, "ca")
