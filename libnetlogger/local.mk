@@ -20,7 +20,7 @@ noinst_LTLIBRARIES += %D%/libproducer.la
 	%D%/log/log.c %D%/log/log_internal.h %D%/log/write.c %D%/log/producer.c %D%/log/writer_thread.c \
 	%D%/log/control.c %D%/log/control.h %D%/log/activation.c %D%/log/own_records.c \
 	%D%/log/marker.c %D%/log/marker.h %D%/log/probe.c %D%/log/probe.h %D%/log/grace.c %D%/log/grace.h \
-	%D%/log/outbox.c %D%/log/outbox.h %D%/log/report.c %D%/log/report.h \
+	%D%/log/outbox.c %D%/log/outbox.h %D%/log/sender.c %D%/log/sender.h %D%/log/report.c %D%/log/report.h \
 	%D%/log/drain.c %D%/log/drain.h %D%/log/drain_internal.h %D%/log/drain_block.c \
 	%D%/log/ring.c %D%/log/ring.h %D%/log/site.c %D%/log/site.h %D%/log/clock.c %D%/log/clock.h %D%/log/counter.c %D%/log/clock_watch.c %D%/log/clock_watch.h \
 	%D%/log/recover.c %D%/log/remains.c %D%/log/remains.h \

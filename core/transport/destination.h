@@ -15,6 +15,8 @@
 
 typedef struct nl_destination nl_destination;
 
+enum { NL_DESTINATION_TIMEOUT_MS = 10000 }; /* default of timeout_ms */
+
 typedef struct nl_destination_options {
     bool truncate;      /* for files: truncate instead of appending */
     bool atomic;        /* for files: write to a temporary file, which closing renames to the final name */
@@ -28,7 +30,8 @@ typedef struct nl_destination_options {
     void (*on_control)(void *user, const char *commands, size_t size); /* called for control commands from collectors;
                                                                         * or NULL */
     void *user;
-    const char *ident; /* for syslog: the program name; NULL selects the name of this program */
+    const bool *cancelled; /* for collectors: once this is true, the destination does not connect; atomic; or NULL */
+    const char *ident;     /* for syslog: the program name; NULL selects the name of this program */
 } nl_destination_options;
 
 /*

@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEFAULT_TIMEOUT_MS = 10000, LOOK_EVERY_MS = 10 };
+enum { LOOK_EVERY_MS = 10 };
 
 typedef struct file_destination {
     nl_destination base;
@@ -283,7 +283,7 @@ nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination
     file->base.kind = &file_kind;
     file->fd = -1;
     file->patient = options->patient;
-    file->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+    file->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : NL_DESTINATION_TIMEOUT_MS;
     nl_status status;
     if (url->scheme == NL_SCHEME_STDIO) {
         status = file_use_descriptor(file, STDOUT_FILENO);

@@ -34,7 +34,6 @@
 #include <sys/socket.h>
 
 enum {
-    DEFAULT_TIMEOUT_MS = 10000,
     LINGER_MS = 1000,
     EXCHANGE_MS = 500,
     OPEN_WAIT_MS = 100, /* time for which a log that is being opened waits for the collector's first answer */
@@ -65,6 +64,7 @@ typedef struct socket_destination {
     bool text_lost;               /* a connection was reset after text was sent over it */
     void (*on_control)(void *user, const char *commands, size_t size);
     void *user;
+    const bool *cancelled;
 } socket_destination;
 
 static void disconnect(socket_destination *s)
@@ -325,6 +325,10 @@ static nl_status connect_now(socket_destination *s, int64_t deadline_ns, bool la
     if (nl_dialer_connect(s->dialer, remaining_ms(deadline_ns), &s->channel) != NL_OK)
         return NL_FAILED;
     s->identity = nl_identity_of(s->channel.fd);
+    if (s->cancelled != NULL && __atomic_load_n(s->cancelled, __ATOMIC_ACQUIRE)) {
+        disconnect(s);
+        return nl_error_set(NL_ERROR_UNREACHABLE, "the log was closed");
+    }
     return greet(s, deadline_ns, later);
 }
 
@@ -489,7 +493,8 @@ nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destinati
     s->acknowledged = options->format == NL_FORMAT_NLB;
     s->on_control = options->on_control;
     s->user = options->user;
-    s->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+    s->cancelled = options->cancelled;
+    s->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : NL_DESTINATION_TIMEOUT_MS;
     s->patience_ms = s->timeout_ms < NL_PEER_PATIENCE_MS ? s->timeout_ms : NL_PEER_PATIENCE_MS;
     s->dialer = nl_dialer_new(url, "netlogd");
     if (s->dialer != NULL &&

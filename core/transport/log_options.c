@@ -50,7 +50,8 @@ const nl_option nl_log_rows[] = {
      .is_path = true,
      .commands = COLLECTORS,
      NL_OPTION_MEMBER(nl_log_options, spool),
-     .help = "Store records in DIRECTORY while the collector is unreachable. The same process, or a later process with "
+     .help = "Store records in DIRECTORY while the collector is unreachable or does not reply. The same process, or a "
+             "later process with "
              "the same URL, delivers these records. DIRECTORY must belong to this user or to root. Other users must "
              "not be able to write to it unless it has the sticky bit"},
     {.name = "spool_size",

@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 enum {
-    SEGMENTS = 16,         /* number of segments in a full spool; the oldest segment is dropped as a whole */
-    PEEK_SIZE = 256 << 10, /* bytes to deliver at a time, unless a put is larger */
+    SEGMENTS = 16, /* number of segments in a full spool; the oldest segment is dropped as a whole */
+    PEEK_SIZE =
+        64 << 10, /* bytes to deliver at a time, unless a put is larger; netlogd stores more bytes more slowly */
 };
 
 struct nl_spool {
@@ -30,6 +31,9 @@ struct nl_spool {
     bool oldest;
     nl_spool_row *own;       /* row of this process, or NULL */
     nl_spool_row *adopted;   /* row of another process that is being delivered, or NULL */
+    uint64_t rows_opened;    /* number of rows that were opened so far */
+    uint64_t own_number;     /* number of the row `own` among them */
+    uint64_t adopted_number; /* number of the row `adopted` among them */
     struct dirent **left;    /* names of other rows, which were unlocked when they were listed */
     int left_count;          /* number of names in left */
     int left_next;           /* index in left of the next name */
@@ -122,6 +126,7 @@ static nl_status adopt_next(nl_spool *spool)
             return NL_FAILED;
         free(entry);
         spool->left_next++;
+        spool->adopted_number = ++spool->rows_opened;
     }
     return spool->adopted != NULL ? NL_OK : NL_END;
 }
@@ -275,7 +280,11 @@ nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
     if (too_large && !spool->oldest)
         return nl_error_set(NL_ERROR_LIMIT, "the spool %s cannot hold a record of %zu bytes; raise spool_size",
                             spool->directory, size);
-    if (spool->own == NULL && (spool->own = nl_spool_row_make(spool->directory, spool->directory_fd)) == NULL)
+    if (spool->own == NULL) {
+        spool->own = nl_spool_row_make(spool->directory, spool->directory_fd);
+        spool->own_number = ++spool->rows_opened;
+    }
+    if (spool->own == NULL)
         return NL_FAILED;
     if (too_large)
         return nl_spool_row_drop(spool->own, data, size);
@@ -366,12 +375,27 @@ nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out)
 
 void nl_spool_delivered(nl_spool *spool, size_t size)
 {
-    nl_spool_row *row = first_row(spool);
+    nl_spool_row *row;
+    size_t done;
+    do {
+        row = first_row(spool);
+        if (row == NULL)
+            return;
+        done = nl_spool_row_delivered(row, size);
+        size -= done;
+        if (nl_spool_row_is_empty(row))
+            remove_first_row(spool);
+    } while (size > 0 && done > 0);
+}
+
+nl_spool_front nl_spool_get_front(const nl_spool *spool)
+{
+    const nl_spool_row *row = first_row(spool);
     if (row == NULL)
-        return;
-    nl_spool_row_delivered(row, size);
-    if (nl_spool_row_is_empty(row))
-        remove_first_row(spool);
+        return (nl_spool_front){0};
+    return (nl_spool_front){.row = row == spool->adopted ? spool->adopted_number : spool->own_number,
+                            .segment = row->state.first,
+                            .delivered = row->state.delivered};
 }
 
 uint64_t nl_spool_lost(const nl_spool *spool)
@@ -384,8 +408,8 @@ nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out)
     return first_row(spool) != NULL ? nl_spool_row_read_losses(first_row(spool), out) : NL_OK;
 }
 
-void nl_spool_loss_reported(nl_spool *spool)
+void nl_spool_loss_reported(nl_spool *spool, uint64_t count)
 {
     if (first_row(spool) != NULL)
-        nl_spool_row_loss_reported(first_row(spool));
+        nl_spool_row_loss_reported(first_row(spool), count);
 }

@@ -55,8 +55,23 @@ bool nl_spool_is_empty(const nl_spool *spool);
  */
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 
-/* Marks the first size bytes of the latest nl_spool_peek as delivered. */
+/*
+ * Marks the first size bytes in the spool as delivered. They are the bytes of nl_spool_peek if nl_spool_get_front
+ * returns the same as then.
+ */
 void nl_spool_delivered(nl_spool *spool, size_t size);
+
+/* Identifies the oldest undelivered bytes. All members are 0 if the spool is empty. */
+typedef struct nl_spool_front {
+    uint64_t row; /* numbers the rows that this nl_spool has opened, from 1 */
+    uint64_t segment, delivered;
+} nl_spool_front;
+
+/*
+ * Returns the position of the oldest undelivered bytes. The position changes if nl_spool_put drops these bytes, or
+ * opens the spool again.
+ */
+nl_spool_front nl_spool_get_front(const nl_spool *spool);
 
 /* Returns the number of records that the full spool dropped just before the bytes of nl_spool_peek. */
 uint64_t nl_spool_lost(const nl_spool *spool);
@@ -68,12 +83,13 @@ uint64_t nl_spool_lost(const nl_spool *spool);
 nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out);
 
 /*
- * Records that the destination has received the number and the blocks of dropped records. If the process is killed
- * before this call, they are reported again.
+ * Records that the destination has received the number and the blocks of dropped records. `count` is the reported
+ * number, which is less than nl_spool_lost if nl_spool_put has dropped more records since then. If the process is
+ * killed before this call, they are reported again.
  *
  * If a process is killed after a put, but before it has removed the records from its shared memory, the records exist
  * twice. Recovery can then deliver records that the spool counted as dropped.
  */
-void nl_spool_loss_reported(nl_spool *spool);
+void nl_spool_loss_reported(nl_spool *spool, uint64_t count);
 
 #endif

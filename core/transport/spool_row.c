@@ -346,6 +346,7 @@ static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_f
     }
     if (row->segments != NULL && row->segments->number == number)
         pop_segment(row);
+    row->part_delivered = 0;
     row->read_failures = 0;
     return NL_OK;
 }
@@ -399,8 +400,11 @@ nl_status nl_spool_row_peek(nl_spool_row *row, nl_buffer *out, size_t size)
         put_status put = PUT_READ;
         while (out->size < size && put == PUT_READ)
             put = read_put(row, row->segments, &at, out);
-        if (out->size > 0)
+        if (out->size > row->part_delivered) {
+            out->size -= row->part_delivered;
+            memmove(out->data, out->data + row->part_delivered, out->size);
             return NL_OK;
+        }
         if (put == PUT_UNREADABLE && (nl_memory_failures != failures || ++row->read_failures < READ_ATTEMPTS))
             return NL_FAILED;
         uint64_t lost = put == PUT_UNREADABLE ? count_unreadable(row) : 0;
@@ -410,24 +414,27 @@ nl_status nl_spool_row_peek(nl_spool_row *row, nl_buffer *out, size_t size)
     return status == NL_END ? NL_OK : status;
 }
 
-void nl_spool_row_delivered(nl_spool_row *row, size_t size)
+size_t nl_spool_row_delivered(nl_spool_row *row, size_t size)
 {
     nl_spool_segment *s = row->segments;
     put_head head;
     nl_spool_row_state state = row->state;
+    put_status put = PUT_END;
     if (s == NULL)
-        return;
-    /* A put that was partly delivered is delivered again, unless it is the last put. */
-    while (size > 0 && read_head(s, state.delivered, &head) == PUT_READ && head.size <= size) {
-        size -= head.size;
+        return 0;
+    size_t left = size + row->part_delivered;
+    while (left > 0 && (put = read_head(s, state.delivered, &head)) == PUT_READ && head.size <= left) {
+        left -= head.size;
         s->records -= head.records < s->records ? head.records : s->records;
         state.delivered += sizeof head + head.size;
     }
+    row->part_delivered = put == PUT_READ ? left : 0;
     row->read_failures = 0;
     if (change_state(row, &state) != NL_OK)
         row->state.delivered = state.delivered; /* if the process is killed before this, the put is delivered again */
     if (row->state.delivered >= s->size)
         leave_first(row, 0, row->state.losses_file, NULL);
+    return size - (left - row->part_delivered);
 }
 
 /* ---- dropping ---- */
@@ -543,13 +550,15 @@ nl_status nl_spool_row_read_losses(nl_spool_row *row, nl_buffer *out)
     return status;
 }
 
-void nl_spool_row_loss_reported(nl_spool_row *row)
+void nl_spool_row_loss_reported(nl_spool_row *row, uint64_t count)
 {
     nl_spool_row_state state = row->state;
-    uint64_t losses_file = state.losses_file;
-    if (state.lost == 0 && losses_file == 0)
+    uint64_t losses_file = state.lost == count ? state.losses_file : 0;
+    if (count == 0 && losses_file == 0)
         return;
-    state.lost = state.losses_file = 0;
+    state.lost -= count;
+    if (state.lost == 0)
+        state.losses_file = 0;
     if (change_state(row, &state) != NL_OK)
         row->state = state; /* if the process is killed before this, the loss is reported again */
     remove_losses_file(row, losses_file);

@@ -54,6 +54,7 @@ typedef struct nl_spool_row {
     nl_spool_segment *segments; /* open segments, oldest first */
     nl_spool_segment **last;    /* the NULL pointer at the end of this list */
     uint64_t size;              /* total size of the open segments in bytes */
+    size_t part_delivered;      /* number of delivered bytes of the first undelivered put; not stored in the file */
     unsigned read_failures;     /* consecutive failures to read the first segment */
 } nl_spool_row;
 
@@ -106,14 +107,20 @@ nl_status nl_spool_row_drop(nl_spool_row *row, const char *data, size_t size);
  */
 nl_status nl_spool_row_peek(nl_spool_row *row, nl_buffer *out, size_t size);
 
-/* Marks the first size bytes of the latest nl_spool_row_peek as delivered. */
-void nl_spool_row_delivered(nl_spool_row *row, size_t size);
+/*
+ * Marks the first size bytes as delivered, up to the end of the first segment. Returns their number. If the process
+ * ends when a part of a put is delivered, the next process delivers the whole put again.
+ */
+size_t nl_spool_row_delivered(nl_spool_row *row, size_t size);
 
 /* Appends the blocks that announce dropped numbers. Returns NL_OK or NL_FAILED. */
 nl_status nl_spool_row_read_losses(nl_spool_row *row, nl_buffer *out);
 
-/* Records that the loss was reported. */
-void nl_spool_row_loss_reported(nl_spool_row *row);
+/*
+ * Records that the loss of `count` records was reported. If more records were dropped meanwhile, the dropped numbers
+ * are announced again with these records.
+ */
+void nl_spool_row_loss_reported(nl_spool_row *row, uint64_t count);
 
 /* Sync a row of this process, or all files of another row. Return NL_FAILED on failure. */
 nl_status nl_spool_row_sync(nl_spool_row *row);

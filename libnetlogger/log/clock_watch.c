@@ -148,11 +148,14 @@ static void report_offset(nl_log *log, int64_t now_ns)
     w->sample_count = 0;
 }
 
-static void exchange(nl_log *log, int64_t now_ns)
+/* Exchanges timestamps. If `wait` is false and the log has a sender, a later call gets the result. */
+static void exchange(nl_log *log, int64_t now_ns, bool wait)
 {
     nl_clock_watch *w = log->watch;
     nl_exchange *sample = &w->samples[w->sample_count % NL_CLOCK_SAMPLES];
-    nl_status status = nl_destination_exchange(log->outbox.destination, sample);
+    nl_status status = nl_outbox_exchange(&log->outbox, sample, wait);
+    if (status == NL_AGAIN)
+        return;
     w->sample_count += status == NL_OK;
     if (w->in_burst > 0 && status == NL_OK && --w->in_burst == 0)
         report_offset(log, nl_monotonic_ns());
@@ -255,7 +258,7 @@ void nl_clock_watch_look(nl_log *log)
     else
         clock_watch_read_reply(log, now_ns);
     if (now_ns >= w->exchange_ns && can_exchange(log))
-        exchange(log, now_ns);
+        exchange(log, now_ns, false);
 }
 
 void nl_clock_watch_finish(nl_log *log)
@@ -275,7 +278,7 @@ void nl_clock_watch_finish(nl_log *log)
         clock_watch_read_reply(log, now_ns);
     forget_question(w);
     if (w->in_burst == BURST && w->sample_count == 0 && can_exchange(log))
-        exchange(log, now_ns);
+        exchange(log, now_ns, true);
     report_offset(log, nl_monotonic_ns());
 }
 

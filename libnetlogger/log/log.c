@@ -327,9 +327,9 @@ static nl_destination_options destination_options(nl_log *log, const nl_writer_o
 }
 
 /*
- * Opens the destination. Returns NL_OK also if the destination cannot be reached now; the log then tries again later.
- * Returns NL_FAILED if the backup's URL is invalid, the spool cannot be opened, or the destination can never work and
- * the log has no backup.
+ * Opens the spool and the destination. Returns NL_OK also if the destination cannot be reached now; the log then tries
+ * again later. Returns NL_FAILED if the backup's URL is invalid, the spool cannot be opened, or the destination can
+ * never work and the log has no backup.
  */
 static nl_status open_destination(nl_log *log)
 {
@@ -339,17 +339,13 @@ static nl_status open_destination(nl_log *log)
     outbox->how = destination_options(log, &log->options.writer);
     if (open_backup(log) != NL_OK || nl_outbox_open_spool(outbox) != NL_OK)
         return NL_FAILED;
-    outbox->how.connect_later = true;
-    nl_error_clear();
-    outbox->destination = nl_destination_open(log->url, &outbox->how);
-    const nl_error_code code = nl_error_get_code();
-    if (outbox->destination == NULL && code != NL_ERROR_UNREACHABLE && outbox->backup_url == NULL)
+    if (outbox->spool != NULL && outbox->backup_url == NULL &&
+        nl_outbox_make_sender(outbox, nl_writer_thread_wake, log) != NL_OK)
         return NL_FAILED;
-    if (code != NL_ERROR_NONE)
-        nl_outbox_note_failure(outbox);
+    outbox->how.connect_later = true;
+    nl_status status = nl_outbox_open_destination(outbox);
     outbox->how.now = true; /* later attempts must not stop the writer thread while a FIFO has no reader */
-    nl_error_clear();
-    return NL_OK;
+    return status;
 }
 
 static void log_free(nl_log *log)
@@ -494,6 +490,7 @@ nl_status nl_log_set_destination(nl_log *log, const char *url_text, bool go_on)
     next.writer = options.writer;
     next.writer.truncate &= !go_on;
     nl_destination_options how = destination_options(log, &next.writer);
+    nl_outbox_adapt(&log->outbox, &how);
     next.destination = nl_destination_open(next.url, &how);
     if (next.destination == NULL) {
         nl_url_free(next.url);

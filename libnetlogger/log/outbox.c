@@ -3,6 +3,7 @@
 #include "log/outbox.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "log/report.h"
 #include "record/encoder.h"
@@ -13,8 +14,13 @@ enum {
     FIRST_PAUSE_NS = 100 * 1000000,
     RESERVE_STEP = 256 << 10,
     SPOOL_PIECE = 64 << 10,
+    BATCH_LIMIT = 512 << 10,  /* size at which a batch that the sender cannot send goes to the spool, in bytes */
+    PROMPT_NS = 20 * 1000000, /* time in which a collector usually replies */
+    EXCHANGE_WAIT_NS = 600 * 1000000, /* more than nl_destination_exchange waits */
 };
 #define LONGEST_PAUSE_NS (INT64_C(10) * NL_NS_PER_SECOND)
+/* Maximum time for which opening a log with a sender waits for the destination. */
+#define OPEN_WAIT_NS NL_NS_PER_SECOND
 
 nl_status nl_outbox_make_batch(nl_outbox *outbox, unsigned number)
 {
@@ -98,33 +104,6 @@ static void empty_batch(nl_outbox *outbox)
     set_waiting(outbox, 0);
 }
 
-/* Counts the records of the batch again after some of them were written. */
-static void count_waiting(nl_outbox *outbox)
-{
-    const nl_shared_log *shared = outbox->shared;
-    set_waiting(outbox, nl_records_count((nl_format)shared->format, outbox->batch + shared->batch_start,
-                                         shared->batch_size - shared->batch_start));
-}
-
-static nl_status write_batch(nl_outbox *outbox, nl_destination *destination, nl_level level)
-{
-    nl_shared_log *shared = outbox->shared;
-    int64_t file_size = nl_destination_size(destination);
-    if (file_size >= 0 && shared->file_offset == UINT64_MAX)
-        __atomic_store_n(&shared->file_offset, (uint64_t)file_size, __ATOMIC_RELEASE);
-    size_t written = 0;
-    nl_status status = nl_destination_write(destination, level, outbox->batch + shared->batch_start,
-                                            shared->batch_size - shared->batch_start, &written);
-    if (status == NL_OK) {
-        empty_batch(outbox);
-        return NL_OK;
-    }
-    shared->batch_start += written;
-    if (written > 0)
-        count_waiting(outbox);
-    return status;
-}
-
 /* Encodes a report of the `count` records that the full spool dropped. The report belongs to no stream. */
 static nl_status encode_lost(const nl_outbox *outbox, uint64_t count, nl_buffer *bytes)
 {
@@ -152,44 +131,111 @@ out:
     return status;
 }
 
-/* Sends a report of the records that the full spool dropped, and announces their sequence numbers. */
-static nl_status report_lost(nl_outbox *outbox)
+/*
+ * Sets *bytes to a report of the records that the full spool dropped and the announcement of their sequence numbers, or
+ * to nothing if there is no loss to report.
+ */
+static nl_status encode_losses(nl_outbox *outbox, nl_buffer *bytes)
 {
     uint64_t lost = nl_spool_lost(outbox->spool);
-    nl_buffer bytes = {0};
-    size_t written;
-    nl_status status = lost > 0 ? encode_lost(outbox, lost, &bytes) : NL_OK;
+    bytes->size = 0;
+    nl_status status = lost > 0 ? encode_lost(outbox, lost, bytes) : NL_OK;
     if (status == NL_OK && outbox->how.format == NL_FORMAT_NLB)
-        status = nl_spool_read_losses(outbox->spool, &bytes);
-    if (status == NL_OK && bytes.size > 0)
-        status = nl_destination_write(outbox->destination, NL_WARNING, bytes.data, bytes.size, &written);
-    nl_buffer_free(&bytes);
-    if (status == NL_OK)
-        nl_spool_loss_reported(outbox->spool);
+        status = nl_spool_read_losses(outbox->spool, bytes);
     return status;
 }
 
-/*
- * Delivers the records in the spool, which are older than the records in the batch. Returns NL_OK if the spool is empty
- * afterwards.
- */
-static nl_status deliver_spool(nl_outbox *outbox, nl_level level)
+/* ---- parts: the bytes that one call of nl_destination_write writes ---- */
+
+static bool has_batch(const nl_outbox *outbox)
 {
-    nl_status status = NL_OK;
-    while (status == NL_OK && (status = nl_spool_peek(outbox->spool, &outbox->spooled)) == NL_OK) {
-        size_t written = 0;
-        status = report_lost(outbox);
-        if (status != NL_OK)
-            break;
-        if (outbox->spooled.size > 0)
-            status =
-                nl_destination_write(outbox->destination, level, outbox->spooled.data, outbox->spooled.size, &written);
-        outbox->from_spool += nl_records_count(outbox->how.format, outbox->spooled.data, written);
-        nl_spool_delivered(outbox->spool, written);
-    }
-    return status == NL_END ? NL_OK : status;
+    return outbox->shared != NULL && outbox->shared->batch_size > 0;
 }
 
+static nl_part part_of_batch(const nl_outbox *outbox)
+{
+    const nl_shared_log *shared = outbox->shared;
+    return (nl_part){.data = outbox->batch + shared->batch_start, .size = shared->batch_size - shared->batch_start};
+}
+
+/*
+ * Finds the part to write next: a report of losses, records of the spool, which are older than the records of the
+ * batch, or the batch. Returns NL_OK; NL_END if nothing waits; NL_FAILED if the spool cannot be read.
+ */
+static nl_status find_part(nl_outbox *outbox, nl_part *part)
+{
+    nl_status status = NL_END;
+    while (outbox->spool != NULL && (status = nl_spool_peek(outbox->spool, &outbox->spooled)) == NL_OK) {
+        *part = (nl_part){.data = outbox->spooled.data,
+                          .size = outbox->spooled.size,
+                          .in_spool = outbox->spooled.size,
+                          .lost = nl_spool_lost(outbox->spool)};
+        status = encode_losses(outbox, &outbox->losses);
+        if (status == NL_OK && outbox->losses.size > 0) {
+            part->is_report = true;
+            part->data = outbox->losses.data;
+            part->size = outbox->losses.size;
+        } else if (status == NL_OK) {
+            nl_spool_loss_reported(outbox->spool, part->lost);
+        }
+        part->front = nl_spool_get_front(outbox->spool);
+        if (status != NL_OK || part->size > 0)
+            return status;
+        nl_spool_delivered(outbox->spool, 0);
+    }
+    if (status != NL_END || !has_batch(outbox))
+        return status;
+    *part = part_of_batch(outbox);
+    return NL_OK;
+}
+
+/* Removes `size` bytes from the batch, which the destination or the spool has accepted. */
+static void shrink_batch(nl_outbox *outbox, size_t size)
+{
+    nl_shared_log *shared = outbox->shared;
+    outbox->flush.left -= size < outbox->flush.left ? size : outbox->flush.left;
+    if (shared->batch_start + size == shared->batch_size) {
+        empty_batch(outbox);
+        return;
+    }
+    uint64_t records = nl_records_count((nl_format)shared->format, outbox->batch + shared->batch_start, size);
+    set_waiting(outbox, outbox->waiting - (records < outbox->waiting ? records : outbox->waiting));
+    shared->batch_start += size;
+}
+
+/*
+ * Removes the first `written` bytes of a part from the spool and the batch. If the spool has dropped the part
+ * meanwhile, the drop remains counted.
+ */
+static void remove_part(nl_outbox *outbox, const nl_part *part, size_t written)
+{
+    const nl_spool_front front = outbox->spool != NULL ? nl_spool_get_front(outbox->spool) : (nl_spool_front){0};
+    if (part->is_report) {
+        if (written == part->size && front.row == part->front.row)
+            nl_spool_loss_reported(outbox->spool, part->lost);
+        return;
+    }
+    size_t in_spool = written < part->in_spool ? written : part->in_spool;
+    if (in_spool > 0 && memcmp(&front, &part->front, sizeof front) == 0) {
+        outbox->from_spool += nl_records_count(outbox->how.format, part->data, in_spool);
+        nl_spool_delivered(outbox->spool, in_spool);
+    }
+    if (written > in_spool)
+        shrink_batch(outbox, written - in_spool);
+}
+
+static nl_status write_part(nl_outbox *outbox, nl_destination *destination, const nl_part *part, nl_level level)
+{
+    int64_t file_size = nl_destination_size(destination);
+    if (file_size >= 0 && !part->is_report && part->in_spool == 0 && outbox->shared->file_offset == UINT64_MAX)
+        __atomic_store_n(&outbox->shared->file_offset, (uint64_t)file_size, __ATOMIC_RELEASE);
+    size_t written = 0;
+    nl_status status = nl_destination_write(destination, level, part->data, part->size, &written);
+    remove_part(outbox, part, written);
+    return status;
+}
+
+/* Writes everything in this thread. */
 static nl_status write_primary(nl_outbox *outbox, nl_level level)
 {
     if (outbox->destination == NULL) {
@@ -197,10 +243,12 @@ static nl_status write_primary(nl_outbox *outbox, nl_level level)
         if (outbox->destination == NULL)
             return NL_FAILED;
     }
-    nl_status status = outbox->spool != NULL ? deliver_spool(outbox, level) : NL_OK;
-    if (status != NL_OK || outbox->shared == NULL || outbox->shared->batch_size == 0)
-        return status;
-    return write_batch(outbox, outbox->destination, level);
+    nl_part part;
+    nl_status status;
+    while ((status = find_part(outbox, &part)) == NL_OK)
+        if (write_part(outbox, outbox->destination, &part, level) != NL_OK)
+            return NL_FAILED;
+    return status == NL_END ? NL_OK : status;
 }
 
 /* Reports the thread's error about the destination, unless an error with this code was already reported. */
@@ -226,6 +274,8 @@ void nl_outbox_note_failure(nl_outbox *outbox)
     report_failure(outbox, outbox->url);
     pace_failed(&outbox->pace);
     outbox->away = true;
+    outbox->flush.failed = true;
+    outbox->hurry = false;
 }
 
 static nl_status open_backup(nl_outbox *outbox)
@@ -244,9 +294,10 @@ static nl_status write_backup(nl_outbox *outbox, nl_level level, bool now)
 {
     if (!now && nl_monotonic_ns() < outbox->backup_pace.retry_ns)
         return NL_AGAIN;
+    const nl_part part = part_of_batch(outbox);
     nl_status status = open_backup(outbox);
     if (status == NL_OK)
-        status = write_batch(outbox, outbox->backup, level);
+        status = write_part(outbox, outbox->backup, &part, level);
     if (status == NL_OK)
         outbox->backup_pace = (nl_pace){0};
     else
@@ -271,16 +322,38 @@ nl_status nl_outbox_open_spool(nl_outbox *outbox)
     return outbox->spool != NULL ? NL_OK : NL_FAILED;
 }
 
+/* Returns the number of the first bytes in the batch that the sender is sending. */
+static size_t sending_from_batch(const nl_outbox *outbox)
+{
+    const nl_part *part = &outbox->part;
+    return outbox->sending == NL_SENDING_RECORDS && !part->is_report ? part->size - part->in_spool : 0;
+}
+
 /*
  * Returns the number of bytes to move to the spool next: whole records of at most SPOOL_PIECE bytes together, or one
- * larger record.
+ * larger record. These bytes do not include both bytes that the sender is sending and other bytes, because bytes that
+ * are put together are delivered together.
  */
 static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size)
 {
+    const size_t sending = sending_from_batch(outbox);
+    if (sending > 0)
+        size = sending;
     if (size <= SPOOL_PIECE)
         return size;
     size_t piece = nl_records_whole(outbox->how.format, data, SPOOL_PIECE);
     return piece > 0 ? piece : nl_records_first(outbox->how.format, data, size);
+}
+
+/* Records that the first `size` bytes of the batch are now in the spool, also if the sender is sending them. */
+static void note_spooled(nl_outbox *outbox, size_t size)
+{
+    nl_part *part = &outbox->part;
+    if (sending_from_batch(outbox) == 0)
+        return;
+    if (part->in_spool == 0)
+        part->front = nl_spool_get_front(outbox->spool);
+    part->in_spool += size;
 }
 
 /*
@@ -291,17 +364,15 @@ static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size
 static nl_status write_spool(nl_outbox *outbox)
 {
     nl_shared_log *shared = outbox->shared;
-    while (shared->batch_start < shared->batch_size) {
+    while (has_batch(outbox)) {
         const char *data = outbox->batch + shared->batch_start;
         size_t size = spool_piece(outbox, data, shared->batch_size - shared->batch_start);
-        if (nl_spool_put(outbox->spool, data, size) != NL_OK) {
-            count_waiting(outbox);
+        if (nl_spool_put(outbox->spool, data, size) != NL_OK)
             return NL_FAILED;
-        }
         outbox->to_spool += nl_records_count(outbox->how.format, data, size);
-        shared->batch_start += size;
+        note_spooled(outbox, size);
+        shrink_batch(outbox, size);
     }
-    empty_batch(outbox);
     return NL_OK;
 }
 
@@ -329,28 +400,239 @@ static bool has_stand_in(const nl_outbox *outbox)
 
 static nl_status stand_in(nl_outbox *outbox, nl_level level, nl_status status, bool now)
 {
-    if (has_stand_in(outbox) && (outbox->shared == NULL || outbox->shared->batch_size == 0))
+    if (has_stand_in(outbox) && !has_batch(outbox))
         return NL_OK; /* no records wait in the batch */
     if (outbox->backup_url != NULL)
         return write_backup(outbox, level, now);
     return outbox->spool != NULL ? write_spool(outbox) : status;
 }
 
+static void note_success(nl_outbox *outbox)
+{
+    outbox->away = false;
+    outbox->pace = (nl_pace){0};
+    close_backup(outbox);
+}
+
+/* ---- the sender ---- */
+
+/* Returns whether the sender, and not this thread, uses the destination. */
+static bool has_sender(const nl_outbox *outbox)
+{
+    return outbox->sender != NULL && nl_url_is_collector(outbox->url);
+}
+
+static int64_t timeout_ns(const nl_outbox *outbox)
+{
+    const int64_t timeout_ms = outbox->how.timeout_ms > 0 ? outbox->how.timeout_ms : NL_DESTINATION_TIMEOUT_MS;
+    return timeout_ms * 1000000;
+}
+
+static void start_job(nl_outbox *outbox, nl_sending sending, nl_job_kind kind)
+{
+    nl_job *job = nl_sender_job(outbox->sender);
+    nl_destination_options how = outbox->how;
+    nl_sender_adapt(outbox->sender, &how);
+    job->kind = kind;
+    job->destination = outbox->destination;
+    outbox->sending = sending;
+    outbox->sending_since_ns = nl_monotonic_ns();
+    nl_sender_start(outbox->sender, outbox->url, &how);
+}
+
+void nl_outbox_settle(nl_outbox *outbox)
+{
+    const nl_sending sent = outbox->sending;
+    if (outbox->sender == NULL)
+        return;
+    nl_sender_hear(outbox->sender, outbox->how.on_control, outbox->how.user);
+    if (sent == NL_SENDING_NOTHING || nl_sender_is_running(outbox->sender))
+        return;
+    const nl_job *job = nl_sender_job(outbox->sender);
+    outbox->sending = NL_SENDING_NOTHING;
+    outbox->destination = job->destination;
+    if (sent == NL_SENDING_EXCHANGE) {
+        outbox->exchange_status = job->status;
+        outbox->exchanged = true;
+        return;
+    }
+    if (sent == NL_SENDING_RECORDS) {
+        outbox->part.data = job->bytes.data;
+        remove_part(outbox, &outbox->part, job->written);
+    }
+    if (job->status == NL_OK && (sent == NL_SENDING_RECORDS || job->error.code == NL_ERROR_NONE)) {
+        note_success(outbox);
+        return;
+    }
+    nl_error_restore(&job->error);
+    nl_outbox_note_failure(outbox);
+}
+
+/* Gives the next part to the sender. Returns NL_OK; NL_END if nothing waits; NL_FAILED with the reason. */
+static nl_status start_sending(nl_outbox *outbox, nl_level level)
+{
+    nl_job *job = nl_sender_job(outbox->sender);
+    nl_status status = find_part(outbox, &outbox->part);
+    if (status != NL_OK)
+        return status;
+    job->bytes.size = 0;
+    job->level = level;
+    if (!nl_buffer_append(&job->bytes, outbox->part.data, outbox->part.size))
+        return nl_memory_failed();
+    start_job(outbox, NL_SENDING_RECORDS, NL_JOB_WRITE);
+    return NL_OK;
+}
+
+/* Returns whether a flush has taken so long that it moves the rest of the batch to the spool. */
+static bool is_flush_late(const nl_outbox *outbox)
+{
+    return outbox->flush.end_ns != 0 && nl_monotonic_ns() >= outbox->flush.end_ns;
+}
+
+/* Returns whether an attempt at the destination is due. */
+static bool is_attempt_due(const nl_outbox *outbox, bool now)
+{
+    return !outbox->away || now || nl_monotonic_ns() >= outbox->pace.retry_ns;
+}
+
+/*
+ * Keeps the sender busy. Moves the batch to the spool if the destination is away, or so slow that the batch becomes
+ * large. Returns NL_OK, or NL_FAILED with the reason if the batch must stay in memory.
+ */
+static nl_status send_in_background(nl_outbox *outbox, nl_level level)
+{
+    nl_outbox_settle(outbox);
+    while (outbox->sending == NL_SENDING_NOTHING && is_attempt_due(outbox, outbox->hurry) && !is_flush_late(outbox)) {
+        nl_status status = start_sending(outbox, level);
+        if (status == NL_FAILED)
+            nl_outbox_note_failure(outbox);
+        if (status != NL_OK)
+            break;
+        outbox->hurry = false;
+        nl_outbox_settle(outbox); /* the job is already done if there is no thread for it */
+    }
+    if (!has_batch(outbox) || (!outbox->away && outbox->shared->batch_size < BATCH_LIMIT && !is_flush_late(outbox)))
+        return NL_OK;
+    nl_status status = write_spool(outbox);
+    if (status != NL_OK)
+        report_failure(outbox, outbox->url);
+    return status;
+}
+
+nl_status nl_outbox_make_sender(nl_outbox *outbox, void (*wake)(void *user), void *user)
+{
+    outbox->sender = nl_sender_new(wake, user);
+    return outbox->sender != NULL ? NL_OK : NL_FAILED;
+}
+
+void nl_outbox_adapt(nl_outbox *outbox, nl_destination_options *options)
+{
+    if (outbox->sender != NULL)
+        nl_sender_adapt(outbox->sender, options);
+}
+
+nl_status nl_outbox_open_destination(nl_outbox *outbox)
+{
+    nl_error_clear();
+    if (has_sender(outbox)) {
+        start_job(outbox, NL_SENDING_GREETING, NL_JOB_OPEN);
+        nl_sender_wait(outbox->sender, OPEN_WAIT_NS);
+        if (nl_sender_is_running(outbox->sender)) { /* until then, records go to the spool */
+            outbox->away = true;
+            return NL_OK;
+        }
+        const nl_job *job = nl_sender_job(outbox->sender);
+        outbox->sending = NL_SENDING_NOTHING;
+        outbox->destination = job->destination;
+        nl_error_restore(&job->error);
+    } else {
+        outbox->destination = nl_destination_open(outbox->url, &outbox->how);
+    }
+    const nl_error_code code = nl_error_get_code();
+    if (outbox->destination == NULL && code != NL_ERROR_UNREACHABLE && outbox->backup_url == NULL)
+        return NL_FAILED;
+    if (code != NL_ERROR_NONE)
+        nl_outbox_note_failure(outbox);
+    nl_error_clear();
+    return NL_OK;
+}
+
+bool nl_outbox_is_sending(const nl_outbox *outbox)
+{
+    return outbox->sending != NL_SENDING_NOTHING;
+}
+
+bool nl_outbox_expects_reply(const nl_outbox *outbox)
+{
+    return outbox->sending != NL_SENDING_NOTHING && nl_monotonic_ns() - outbox->sending_since_ns < PROMPT_NS;
+}
+
+void nl_outbox_poll(nl_outbox *outbox)
+{
+    nl_outbox_settle(outbox);
+    if (outbox->destination == NULL || outbox->sending != NL_SENDING_NOTHING)
+        return;
+    nl_destination_poll(outbox->destination);
+    if (outbox->sender != NULL)
+        nl_sender_hear(outbox->sender, outbox->how.on_control, outbox->how.user);
+}
+
+nl_status nl_outbox_exchange(nl_outbox *outbox, nl_exchange *exchange, bool wait)
+{
+    if (!has_sender(outbox))
+        return nl_destination_exchange(outbox->destination, exchange);
+    nl_outbox_settle(outbox);
+    if (!outbox->exchanged && outbox->sending == NL_SENDING_NOTHING)
+        start_job(outbox, NL_SENDING_EXCHANGE, NL_JOB_EXCHANGE);
+    if (wait && outbox->sending == NL_SENDING_EXCHANGE)
+        nl_sender_wait(outbox->sender, EXCHANGE_WAIT_NS);
+    nl_outbox_settle(outbox);
+    if (!outbox->exchanged)
+        return NL_AGAIN;
+    outbox->exchanged = false;
+    *exchange = nl_sender_job(outbox->sender)->exchange;
+    return outbox->exchange_status;
+}
+
+/* ---- sending ---- */
+
+void nl_outbox_begin_flush(nl_outbox *outbox, bool flush)
+{
+    outbox->hurry = flush;
+    outbox->flush = (nl_outbox_flush){0};
+    if (flush && has_sender(outbox))
+        outbox->flush.end_ns = nl_monotonic_ns() + timeout_ns(outbox);
+}
+
+bool nl_outbox_is_flushing(nl_outbox *outbox)
+{
+    nl_outbox_flush *flush = &outbox->flush;
+    if (flush->end_ns == 0 || !has_sender(outbox))
+        return false;
+    if (!flush->counted) {
+        flush->left = has_batch(outbox) ? part_of_batch(outbox).size : 0;
+        flush->counted = true;
+    }
+    const bool waits = flush->left > 0 || nl_outbox_is_spooled(outbox);
+    if (outbox->sending != NL_SENDING_NOTHING) /* if the time is over, the sender resolves a host name */
+        return waits && nl_monotonic_ns() < flush->end_ns + timeout_ns(outbox);
+    return waits && !flush->failed && !is_flush_late(outbox);
+}
+
 nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
 {
     if (nl_outbox_open_spool(outbox) != NL_OK)
         return NL_FAILED;
-    if (!nl_outbox_is_spooled(outbox) && (outbox->shared == NULL || outbox->shared->batch_size == 0))
+    if (has_sender(outbox))
+        return send_in_background(outbox, level);
+    if (!nl_outbox_is_spooled(outbox) && !has_batch(outbox))
         return NL_OK;
     nl_status status = NL_AGAIN;
-    bool now = at_once && (outbox->hurry || !has_stand_in(outbox));
-    if (!outbox->away || now || nl_monotonic_ns() >= outbox->pace.retry_ns) {
+    if (is_attempt_due(outbox, at_once && (outbox->hurry || !has_stand_in(outbox)))) {
         outbox->hurry = false;
         status = write_primary(outbox, level);
         if (status == NL_OK) {
-            outbox->away = false;
-            outbox->pace = (nl_pace){0};
-            close_backup(outbox);
+            note_success(outbox);
             return NL_OK;
         }
         nl_outbox_note_failure(outbox);
@@ -387,7 +669,13 @@ void nl_outbox_after_fork(nl_outbox *outbox)
     outbox->pace = outbox->backup_pace = (nl_pace){0};
     nl_spool_close(outbox->spool); /* the spool belongs to the parent; the child opens its own */
     outbox->spool = NULL;
-    outbox->spooled = (nl_buffer){0}; /* the memory leaks, because the parent's thread may have been changing it */
+    outbox->spooled = outbox->losses =
+        (nl_buffer){0}; /* the memory leaks: the parent's thread may have been changing it */
+    outbox->sending = NL_SENDING_NOTHING;
+    outbox->exchanged = false;
+    outbox->flush = (nl_outbox_flush){0};
+    if (outbox->sender != NULL)
+        nl_sender_after_fork(outbox->sender);
     if (outbox->destination != NULL)
         nl_destination_after_fork(outbox->destination);
     if (outbox->backup != NULL)
@@ -400,6 +688,10 @@ nl_status nl_outbox_close_destination(nl_outbox *outbox)
 {
     nl_destination *destination = outbox->destination;
     outbox->destination = NULL;
+    if (!nl_sender_free(outbox->sender)) /* the sender closes the destination */
+        destination = NULL;
+    outbox->sender = NULL;
+    outbox->sending = NL_SENDING_NOTHING;
     return destination != NULL ? nl_destination_close(destination, true) : NL_OK;
 }
 
@@ -409,6 +701,7 @@ void nl_outbox_close(nl_outbox *outbox)
     close_backup(outbox);
     nl_spool_close(outbox->spool);
     nl_buffer_free(&outbox->spooled);
+    nl_buffer_free(&outbox->losses);
     nl_url_free(outbox->url);
     nl_url_free(outbox->backup_url);
     nl_mapping_remove(&outbox->mapping);

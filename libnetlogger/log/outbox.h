@@ -10,6 +10,7 @@
 #define NETLOGGER_LOG_OUTBOX_H
 
 #include "log/ring.h"
+#include "log/sender.h"
 #include "transport/log_options.h"
 #include "transport/destination.h"
 #include "transport/spool.h"
@@ -23,6 +24,32 @@ typedef struct nl_pace {
     int64_t pause_ns; /* pause after the latest failed attempt; 0 if the latest attempt did not fail */
 } nl_pace;
 
+/* A number of bytes to write at once: records of the spool, records of the batch, or a report of losses. */
+typedef struct nl_part {
+    const char *data;
+    size_t size;
+    size_t in_spool; /* number of the first bytes that are in the spool; the following bytes are in the batch */
+    bool is_report;  /* the bytes report `lost` records that the spool dropped */
+    uint64_t lost;
+    nl_spool_front front; /* the position of the bytes in the spool */
+} nl_part;
+
+/* What the sender is doing. */
+typedef enum nl_sending {
+    NL_SENDING_NOTHING,
+    NL_SENDING_GREETING, /* it opens the destination */
+    NL_SENDING_RECORDS,
+    NL_SENDING_EXCHANGE,
+} nl_sending;
+
+/* The flush of a log with a sender. */
+typedef struct nl_outbox_flush {
+    int64_t end_ns; /* after this time, no more attempts are made; 0: no flush */
+    size_t left;    /* number of bytes of the batch that the flush waits for */
+    bool counted;   /* `left` is set */
+    bool failed;    /* an attempt has failed since the flush began */
+} nl_outbox_flush;
+
 typedef struct nl_outbox {
     nl_mapping mapping;
     nl_shared_log *shared; /* NULL: no memory yet */
@@ -34,6 +61,14 @@ typedef struct nl_outbox {
     const nl_log_options *options;
     nl_spool *spool;   /* NULL if it is not open, or the log has no spool */
     nl_buffer spooled; /* the records of the spool that are being delivered */
+    nl_buffer losses;  /* the report of losses that is being delivered */
+    nl_sender *sender; /* NULL: the thread that uses the outbox also uses the destination */
+    nl_sending sending;
+    int64_t sending_since_ns;
+    nl_part part;              /* what the sender is sending, if `sending` is NL_SENDING_RECORDS */
+    bool exchanged;            /* the sender has finished an exchange */
+    nl_status exchange_status; /* its result */
+    nl_outbox_flush flush;
     nl_url *backup_url;
     nl_destination *backup; /* NULL: not in use */
     nl_pace pace;           /* pace of attempts to reach the destination */
@@ -66,10 +101,55 @@ void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes,
 bool nl_outbox_has_space(nl_outbox *outbox, size_t size);
 
 /*
+ * Creates a sender. Call this function before the destination is opened. The sender calls wake(user) when it has
+ * finished a job. Returns NL_OK or NL_FAILED.
+ */
+nl_status nl_outbox_make_sender(nl_outbox *outbox, void (*wake)(void *user), void *user);
+
+/* Changes the options of a destination that is opened for nl_outbox_change, if the log has a sender. */
+void nl_outbox_adapt(nl_outbox *outbox, nl_destination_options *options);
+
+/*
+ * Opens the destination for the first time. With a sender, waits at most 1 s; the sender then continues. Returns NL_OK
+ * also if the destination cannot be reached now. Returns NL_FAILED if the destination can never work and the log has no
+ * backup.
+ */
+nl_status nl_outbox_open_destination(nl_outbox *outbox);
+
+/* Applies the result of the sender's job if the job is done. Executes commands that the collector has sent. */
+void nl_outbox_settle(nl_outbox *outbox);
+
+/* Returns whether the sender has a job whose result was not applied yet. */
+bool nl_outbox_is_sending(const nl_outbox *outbox);
+
+/* Returns whether the sender will probably be done soon, so that events may wait in the rings. */
+bool nl_outbox_expects_reply(const nl_outbox *outbox);
+
+/* Receives what the collector has sent, unless the sender uses the destination. */
+void nl_outbox_poll(nl_outbox *outbox);
+
+/*
+ * Exchanges timestamps with the collector, like nl_destination_exchange. With a sender, returns NL_AGAIN while the
+ * exchange continues; call the function again. If `wait` is true, first waits until the exchange has ended.
+ */
+nl_status nl_outbox_exchange(nl_outbox *outbox, nl_exchange *exchange, bool wait);
+
+/* Begins a flush, or a cycle without a flush if `flush` is false. */
+void nl_outbox_begin_flush(nl_outbox *outbox, bool flush);
+
+/*
+ * Returns whether the flush must wait for the sender. Call this function after nl_outbox_send, and when all events that
+ * the flush needs are in the batch. A flush ends when everything is delivered, or when an attempt has failed, or after
+ * the timeout of the destination; in the last two cases, the records are in the spool.
+ */
+bool nl_outbox_is_flushing(nl_outbox *outbox);
+
+/*
  * Sends the spool's records and then the batch to the destination. If the destination is unreachable, writes the batch
  * to the backup or the spool. Returns NL_OK if the batch is empty afterwards; NL_AGAIN if it is too early for another
  * attempt; NL_FAILED with the reason. If at_once is true, makes an attempt now. If the log has a spool or a backup, an
- * attempt at the destination itself also requires outbox->hurry.
+ * attempt at the destination itself also requires outbox->hurry. With a sender, does not wait, and returns NL_OK also
+ * while the sender sends the records; the batch then accepts more records.
  */
 nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
 

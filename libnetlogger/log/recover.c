@@ -314,6 +314,7 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
         nl_outbox_close_destination(&log->outbox);
     nl_spool_close(log->outbox.spool);
     nl_buffer_free(&log->outbox.spooled);
+    nl_buffer_free(&log->outbox.losses);
     nl_url_free(log->outbox.url);
     return status == NL_OK;
 }

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-    BATCH_SIZE = 128 << 10,      /* number of bytes of text to encode before sending */
-    BLOCKS_SIZE = 8 << 10,       /* number of bytes of blocks to encode before sending */
+    BATCH_SIZE = 128 << 10,      /* number of bytes of text, or of blocks for a sender, to encode before sending */
+    BLOCKS_SIZE = 8 << 10,       /* number of bytes of blocks to encode before this thread sends them */
     HURRY_PAUSE_NS = 100 * 1000, /* pause between cycles while a ring may soon be full */
     TIMER_SLACK_NS = 10 * 1000, /* maximum delay of a pause; the default of 50,000 is too much for the shortest pause */
     BUSY_PAUSE_NS = 1000 * 1000,   /* pause while there are events */
@@ -84,8 +84,19 @@ static nl_ring *rings_of(nl_log *log)
     return rings;
 }
 
+/* Returns whether the log will change to another destination. */
+static bool is_changing(nl_log *log)
+{
+    pthread_mutex_lock(&log->mutex);
+    bool changing = log->control.next.url != NULL;
+    pthread_mutex_unlock(&log->mutex);
+    return changing;
+}
+
 /*
  * Returns whether to take events now. With blocks, a few events wait for more events, because each block has a header.
+ * While the sender sends, events wait in the rings, so that the batch becomes empty. They wait only for a short time,
+ * or until another destination can take over, and not in a ring that fills up.
  */
 static bool is_time(nl_log *log, nl_ring *rings, bool everything)
 {
@@ -96,6 +107,9 @@ static bool is_time(nl_log *log, nl_ring *rings, bool everything)
         maximum = waiting > maximum ? waiting : maximum;
     }
     log->waiting = maximum;
+    if (!everything && maximum < log->options.ring_size / 2 && nl_outbox_is_sending(&log->outbox) &&
+        (nl_outbox_expects_reply(&log->outbox) || is_changing(log)))
+        return false;
     if (log->drain.format != NL_FORMAT_NLB || everything)
         return true;
     int64_t age_ns = log->url->scheme == NL_SCHEME_FILE ? BLOCK_AGE_NS : LIVE_AGE_NS;
@@ -104,7 +118,7 @@ static bool is_time(nl_log *log, nl_ring *rings, bool everything)
 
 static size_t batch_size(const nl_log *log)
 {
-    return log->drain.format == NL_FORMAT_NLB ? BLOCKS_SIZE : BATCH_SIZE;
+    return log->drain.format != NL_FORMAT_NLB || log->outbox.sender != NULL ? BATCH_SIZE : BLOCKS_SIZE;
 }
 
 static bool is_full(const nl_log *log)
@@ -317,8 +331,13 @@ static void change_destination(nl_log *log)
     pthread_mutex_unlock(&log->mutex);
     if (next.url == NULL)
         return;
-    if (!fits && nl_outbox_send(&log->outbox, log->drain.level, false) != NL_OK) {
-        if (!log->outbox.away || next.url->scheme != NL_SCHEME_FILE || nl_url_option_value(next.url, "format") != NULL)
+    nl_outbox_settle(&log->outbox);
+    if (nl_outbox_is_sending(&log->outbox)) /* a later cycle changes the destination */
+        return;
+    if (!fits && (nl_outbox_send(&log->outbox, log->drain.level, false) != NL_OK || !nl_outbox_is_empty(&log->outbox) ||
+                  nl_outbox_is_sending(&log->outbox))) {
+        if (!log->outbox.away || nl_outbox_is_sending(&log->outbox) || next.url->scheme != NL_SCHEME_FILE ||
+            nl_url_option_value(next.url, "format") != NULL)
             return;
         next.writer.format = next.destination->format = log->drain.format;
     }
@@ -372,14 +391,15 @@ static bool writer_thread_look(nl_log *log, bool everything, bool closing)
     }
     change_destination(log);
     tidy(log, closing);
-    if (log->outbox.destination != NULL)
-        nl_destination_poll(log->outbox.destination);
+    nl_outbox_poll(&log->outbox);
     nl_status status = nl_outbox_send(&log->outbox, log->drain.level, everything);
     if (status == NL_OK && (status = writer_thread_take_retrying(log, everything)) == NL_OK && log->encoded.size > 0)
         status = nl_outbox_send(&log->outbox, log->drain.level, everything);
     if (nl_outbox_sync(&log->outbox, everything) != NL_OK)
         status = NL_FAILED;
     note_status(log, status);
+    if (everything && !log->left && nl_outbox_is_flushing(&log->outbox))
+        return true;
     return status == NL_OK && is_more(log, everything);
 }
 
@@ -460,13 +480,16 @@ static void *writer_thread_run(void *user)
             nl_clock_watch_finish(log);
         }
         log->flush_ticks = stop ? UINT64_MAX : 0;
-        log->outbox.hurry = flush || stop;
-        bool more = writer_thread_look(log, flush || stop, stop);
-        while ((flush || stop) && more)
+        nl_outbox_begin_flush(&log->outbox, flush || stop);
+        bool more = writer_thread_look(log, flush || stop, stop), woken = false;
+        while ((flush || stop) && more) {
+            if (!log->left) /* the flush waits for the sender */
+                woken |= sleep_until_woken(log, BUSY_PAUSE_NS);
             more = writer_thread_look(log, true, stop);
+        }
         if (flush)
             finish_flush(log, wanted);
-        if (more || stop)
+        if (more || stop || woken)
             continue;
         pause_ns = next_pause_ns(log, pause_ns);
         pause_ns = writer_thread_pause(log, pause_ns);

@@ -2,6 +2,7 @@
 import os
 import random
 import re
+import signal
 import socket
 import subprocess
 import threading
@@ -77,6 +78,19 @@ class Proxy:
         self.listener.close()
 
 
+# A resolver that hangs, as it does when no DNS server replies.
+HANGING_RESOLVER = r"""
+#include <netdb.h>
+#include <unistd.h>
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **addresses)
+{
+    (void)host, (void)port, (void)hints, (void)addresses;
+    sleep(600);
+    return EAI_AGAIN;
+}
+"""
+
+
 class Spool(support.Case):
     def setUp(self):
         super().setUp()
@@ -143,6 +157,101 @@ class Spool(support.Case):
         self.stop(netlogd)
         self.assertEqual(self.numbers(), list(range(60000)))
         self.assertEqual(self.spooled(), [])
+
+    def wait_for_records(self):
+        support.wait_until(lambda: self.output.exists() and self.output.stat().st_size > 0, what="records come")
+
+    def test_a_stopped_collector_that_continues(self):
+        """Events go to the spool while the collector is stopped. Afterwards, it gets each of them once, in order."""
+        for options in ["", "&timeout=1&clock=0.1", "&format=ulm"]:
+            netlogd = self.collector(port := support.free_port())
+            url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}{options}"
+            client = self.start(self.program, url, "100000", "2000", stderr=subprocess.PIPE, text=True)
+            self.wait_for_records()
+            netlogd.send_signal(signal.SIGSTOP)
+            support.wait_until(self.spooled, what="records go to disk")
+            time.sleep(1.2)
+            netlogd.send_signal(signal.SIGCONT)
+            self.assertEqual(client.wait(60), 0, client.stderr.read())
+            self.assertEqual(self.run_program(self.program, url, "1", "0", "100000").returncode, 0)
+            self.stop(netlogd)
+            self.assertEqual(self.numbers(), list(range(100001)))
+            self.assertNotIn("NetLogger.Lost", self.output.read_text())
+            self.assertEqual(self.spooled(), [])
+            self.output.unlink()
+
+    def test_a_program_that_ends_while_the_collector_is_stopped(self):
+        """Closing the log ends in time and leaves the events to the next program."""
+        netlogd = self.collector(port := support.free_port())
+        url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&timeout=1"
+        client = self.start(self.program, url, "100000", "1000", stderr=subprocess.PIPE, text=True)
+        self.wait_for_records()
+        netlogd.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        _, messages = client.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 15)
+        self.assertEqual(client.returncode, 0, messages)
+        self.assertEqual(len(re.findall(f"events remain in the spool {self.spool}; the next program", messages)), 1, messages)
+        netlogd.send_signal(signal.SIGCONT)
+        self.assertEqual(self.run_program(self.program, url, "1", "0", "100000", timeout=60).returncode, 0)
+        self.stop(netlogd)
+        self.assertEqual(self.numbers(), list(range(100001)))
+        self.assertEqual(self.spooled(), [])
+
+    def test_peers_that_hang(self):
+        """A peer that never replies, a full backlog, a TLS handshake and a resolver that hang delay only the delivery."""
+        silent = socket.create_server(("127.0.0.1", 0))
+        busy = socket.create_server(("127.0.0.1", 0), backlog=0)
+        self.addCleanup(silent.close)
+        self.addCleanup(busy.close)
+        for _ in range(3):  # fills the backlog
+            waiting = socket.socket()
+            waiting.setblocking(False)
+            waiting.connect_ex(busy.getsockname())
+            self.addCleanup(waiting.close)
+        resolver = self.scratch / "resolver.so"
+        self.run_compiler("cc", "-shared", "-fPIC", "-o", resolver, "-x", "c", "-", input=HANGING_RESOLVER)
+        cases = [(f"x-netlog://127.0.0.1:{silent.getsockname()[1]}", {}),
+                 (f"x-netlogs://127.0.0.1:{silent.getsockname()[1]}", {}),
+                 (f"x-netlog://127.0.0.1:{busy.getsockname()[1]}", {}),
+                 ("x-netlog://localhost:1", {"LD_PRELOAD": str(resolver)})]
+        clients = []
+        for i, (url, environment) in enumerate(cases):
+            spool = self.scratch / f"spool-{i}"
+            client = self.start(self.program, f"{url}?spool={spool}&timeout=2", "50000", "1000", stderr=subprocess.PIPE, text=True,
+                                env=os.environ | environment)
+            clients.append((url, spool, client))
+        begin = time.monotonic()
+        for url, spool, client in clients:
+            with self.subTest(url):
+                _, messages = client.communicate(timeout=60)
+                self.assertEqual(client.returncode, 0, messages)
+                self.assertLess(time.monotonic() - begin, 20)
+                self.assertIn(f"events remain in the spool {spool}", messages)
+                netlogd = self.collector(port := support.free_port())
+                folder, = spool.iterdir()  # as if netlogd had the address of the peer
+                folder.rename(spool / f"x-netlog___127.0.0.1_{port}")
+                self.assertEqual(self.run_program(self.program, f"x-netlog://127.0.0.1:{port}?spool={spool}", "1", "0", "50000",
+                                                  timeout=60).returncode, 0)
+                self.stop(netlogd)
+                self.assertEqual(self.numbers(), list(range(50001)))
+                self.output.unlink()
+
+    def test_a_full_spool_while_the_collector_is_stopped(self):
+        netlogd = self.collector(port := support.free_port())
+        url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&spool_size=1m"
+        client = self.start(self.program, url, "300000", "100", stderr=subprocess.PIPE, text=True)
+        self.wait_for_records()
+        netlogd.send_signal(signal.SIGSTOP)
+        support.wait_until(lambda: sum(path.stat().st_size for path in self.spooled()) > 900000, what="the spool is full")
+        time.sleep(0.5)
+        netlogd.send_signal(signal.SIGCONT)
+        _, messages = client.communicate(timeout=60)
+        self.stop(netlogd)
+        numbers = self.numbers()
+        lost = sum(int(n) for n in re.findall(r" NL.EVNT=NetLogger.Lost COUNT=(\d+) ", self.output.read_text()))
+        self.assertEqual(numbers, sorted(set(numbers)))
+        self.assertEqual(len(numbers) + lost, 300000, messages)
 
     def test_a_full_spool_keeps_the_newest_or_the_oldest(self):
         port = support.free_port()

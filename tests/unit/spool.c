@@ -101,7 +101,7 @@ static unsigned deliver(nl_spool *spool, uint64_t *lost)
     while (nl_spool_peek(spool, &out) == NL_OK) {
         *lost += nl_spool_lost(spool);
         if (nl_spool_lost(spool) > 0)
-            nl_spool_loss_reported(spool);
+            nl_spool_loss_reported(spool, nl_spool_lost(spool));
         for (size_t i = 0; i < out.size; i++)
             lines += out.data[i] == '\n';
         nl_spool_delivered(spool, out.size);
@@ -207,7 +207,7 @@ static void records_in_dropped_blocks_are_counted(void **state)
     while (nl_spool_peek(spool, &out) == NL_OK) {
         lost += nl_spool_lost(spool);
         if (nl_spool_lost(spool) > 0)
-            nl_spool_loss_reported(spool);
+            nl_spool_loss_reported(spool, nl_spool_lost(spool));
         nl_decoder *decoder = nl_decoder_new(NULL);
         const nl_record *record;
         nl_decoder_feed(decoder, out.data, out.size);
@@ -467,7 +467,7 @@ static void what_cannot_be_read_is_kept_or_counted(void **state)
                 continue;
             lines += (unsigned)(out.size / 100);
             lost += nl_spool_lost(spool);
-            nl_spool_loss_reported(spool);
+            nl_spool_loss_reported(spool, nl_spool_lost(spool));
             nl_spool_delivered(spool, out.size);
         }
         assert_int_equal(lines, 4);
@@ -575,7 +575,7 @@ static void a_kill_keeps_records_and_counts(void **state)
         unsigned next = 0;
         while (nl_spool_peek(spool, &out) == NL_OK) {
             next += (unsigned)nl_spool_lost(spool);
-            nl_spool_loss_reported(spool);
+            nl_spool_loss_reported(spool, nl_spool_lost(spool));
             for (const char *at = out.data; at < out.data + out.size; at = strchr(at, '\n') + 1)
                 assert_int_equal(atoi(at), next++);
             nl_spool_delivered(spool, out.size);
