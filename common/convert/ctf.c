@@ -434,12 +434,28 @@ static bt_graph_simple_sink_component_consume_func_status on_messages(bt_message
                          : BT_GRAPH_SIMPLE_SINK_COMPONENT_CONSUME_FUNC_STATUS_OK;
 }
 
+/* Returns whether the metadata of a trace is a JSON text sequence (RFC 7464), as in CTF 2. */
+static bool is_ctf2(const char *directory)
+{
+    enum { RECORD_SEPARATOR = 0x1e };
+    char path[4096];
+    FILE *file = (size_t)snprintf(path, sizeof path, "%s/metadata", directory) < sizeof path ? fopen(path, "re") : NULL;
+    if (file == NULL)
+        return false;
+    bool found = getc(file) == RECORD_SEPARATOR;
+    fclose(file);
+    return found;
+}
+
 /* Reports the first cause in libbabeltrace2's error, or "unreadable trace". */
 static void ctf_report_error(ctf_reader *r)
 {
     const bt_error *error = bt.current_thread_take_error();
     const char *message = "unreadable trace";
-    if (error != NULL && bt.error_get_cause_count(error) > 0)
+    if (is_ctf2(r->path))
+        message = "libbabeltrace2 cannot read this CTF 2 trace; convert it with babeltrace2 2.1 to CTF 1.8 "
+                  "(--component=sink.ctf.fs --params='ctf-version=\"1\"')";
+    else if (error != NULL && bt.error_get_cause_count(error) > 0)
         message = bt.error_cause_get_message(bt.error_borrow_cause_by_index(error, 0));
     sink_malformed(r->s, 0, 0, message, r->path, strlen(r->path));
     if (error != NULL)

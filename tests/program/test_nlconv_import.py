@@ -635,6 +635,13 @@ class Ctf(ImportCase):
         records, _ = self.read(self.scratch / "all", "--strict", status=1)
         self.assertLess(len(records), 3)
 
+    def test_ctf2(self):
+        """libbabeltrace2 2.0 cannot read CTF 2. The message names the version and the remedy."""
+        folder = self.make(ctf_packet([ctf_bare(1)], 1, 1))
+        (folder / "metadata").write_bytes(b"\x1e" + json.dumps({"type": "preamble", "version": 2}).encode() + b"\n")
+        _, errors = self.read(folder, status=1)
+        self.assertIn("libbabeltrace2 cannot read this CTF 2 trace; convert it with babeltrace2 2.1 to CTF 1.8", errors)
+
     def test_a_trace_on_which_the_library_fails(self):
         """libbabeltrace2 divides by the frequency of the clock. The following traces are named as not read."""
         for name in ("all/a", "all/b", "all/c"):
