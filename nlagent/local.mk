@@ -4,7 +4,7 @@ nlagent_sensor_kinds = \
 	%D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c %D%/sensors/http.c %D%/sensors/http.h \
 	%D%/sensors/clock.c %D%/sensors/collectd.c %D%/sensors/connections.c %D%/sensors/counters.c %D%/sensors/cpu.c \
 	%D%/sensors/disk.c %D%/sensors/filesystem.c %D%/sensors/interrupts.c %D%/sensors/load.c %D%/sensors/network.c \
-	%D%/sensors/socket_ends.c %D%/sensors/socket_ends.h %D%/sensors/tcp_close.h %D%/sensors/socket_states.c %D%/sensors/socket_states.h %D%/sensors/tcp_state.h %D%/sensors/socket_owners.c %D%/sensors/socket_owners.h %D%/sensors/ping.c %D%/sensors/pressure.c %D%/sensors/processes.c %D%/sensors/prometheus.c %D%/sensors/server.c
+	%D%/sensors/socket_ends.c %D%/sensors/socket_ends.h %D%/sensors/tcp_close.h %D%/sensors/socket_states.c %D%/sensors/socket_states.h %D%/sensors/tcp_state.h %D%/sensors/socket_owners.c %D%/sensors/socket_owners.h %D%/sensors/ping.c %D%/sensors/path.c %D%/sensors/path_probes.c %D%/sensors/path_probes.h %D%/sensors/path_route.c %D%/sensors/path_route.h %D%/sensors/path_tally.c %D%/sensors/path_tally.h %D%/sensors/path_transfer.c %D%/sensors/path_transfer.h %D%/sensors/stamp.c %D%/sensors/stamp.h %D%/sensors/pressure.c %D%/sensors/processes.c %D%/sensors/prometheus.c %D%/sensors/server.c
 
 bin_PROGRAMS += nlagent/nlsensor
 nlagent_nlsensor_SOURCES = $(nlagent_sensor_sources) %D%/output_log.c
@@ -31,6 +31,7 @@ nlagent_nlagentd_SOURCES = \
 	%D%/agent/condition.h %D%/agent/summary.c %D%/agent/summary.h %D%/agent/process.c %D%/agent/process.h %D%/agent/shared_record.c %D%/agent/shared_record.h %D%/agent/starter.c %D%/agent/starter.h \
 	%D%/agent/definition.c %D%/agent/definition.h %D%/agent/http_server.c %D%/agent/http_server.h \
 	%D%/agent/service.c %D%/agent/service.h %D%/agent/access.c %D%/agent/access.h %D%/agent/http_clients.c %D%/agent/http_clients.h %D%/agent/registrar.c \
+	%D%/agent/reflector.c %D%/agent/reflector.h %D%/agent/reflector_limits.c %D%/agent/reflector_limits.h \
 	%D%/agent/registrar.h %D%/agent/settings.c %D%/agent/settings.h %D%/agent/collections.c %D%/agent/collections.h \
 	%D%/sensors/spec.c %D%/sensors/spec.h $(nlagent_sensor_kinds)
 nlagent_nlagentd_CPPFLAGS = $(nlagent_cppflags)

@@ -6,6 +6,7 @@
 #include "agent/collections.h"
 #include "agent/http_clients.h"
 #include "agent/http_server.h"
+#include "agent/reflector.h"
 #include "agent/registrar.h"
 #include "agent/settings.h"
 #include "agent/starter.h"
@@ -41,6 +42,7 @@ typedef struct serving {
     http_server *servers[SERVERS_MAX];
     size_t count;
     registrar *registrar; /* NULL: no registration */
+    reflector *reflector; /* NULL: no reflection */
 } serving;
 
 static const options_usage usage = {
@@ -134,6 +136,8 @@ static bool may_change(const serving *s, const agent_settings *now)
     const char *fixed = agent_settings_fixed_difference(s->settings, now);
     if (fixed != NULL)
         return nl_error_false(NL_ERROR_INVALID, "%s: a reload cannot change this setting; restart nlagentd", fixed);
+    if ((now->reflect.count > 0) != (s->reflector != NULL))
+        return nl_error_false(NL_ERROR_INVALID, "reflect: a reload cannot begin or end reflection; restart nlagentd");
     for (size_t i = 0; i < s->count; i++)
         if (s->listeners[i].remote && now->allow.count == 0 &&
             !find_listening(s, now, s->listeners[i].asked)->authenticated)
@@ -163,6 +167,7 @@ static bool apply_settings(serving *s, agent_settings *now)
         http_server_change(s->servers[i], &s->listeners[i], &now->allow);
     }
     http_clients_networks_changed(a->clients);
+    reflector_change(s->reflector, &now->reflect);
     registrar_again(s->registrar);
     if (s->settings != s->registered)
         agent_settings_free(s->settings);
@@ -242,6 +247,17 @@ static char *listener_url(const listener *l, const char *host)
     return program_format("%s%s", scheme, rest);
 }
 
+/* Opens the reflector if it is configured. Returns false after reporting a problem. */
+static bool open_reflector(serving *s)
+{
+    if (s->settings->reflect.count == 0)
+        return true;
+    s->reflector = reflector_open((uint16_t)s->settings->reflect_port);
+    if (s->reflector == NULL)
+        program_error("--reflect: %s", nl_error_message());
+    return s->reflector != NULL;
+}
+
 static bool open_listeners(serving *s)
 {
     for (size_t i = 0; i < s->settings->listen_count; i++)
@@ -254,6 +270,8 @@ static bool open_listeners(serving *s)
         fprintf(stderr, "nlagentd: listening on %s\n", url != NULL ? url : s->listeners[i].name);
         free(url);
     }
+    if (s->reflector != NULL)
+        fprintf(stderr, "nlagentd: reflecting probes on port %d\n", (int)s->settings->reflect_port);
     s->count = s->count < SERVERS_MAX ? s->count : SERVERS_MAX;
     return true;
 }
@@ -367,6 +385,8 @@ static int serve(serving *s)
     a->collections = collections_new(a, s->settings->is_directory ? url : s->settings->directory);
     for (size_t i = 0; i < s->count; i++)
         s->servers[i] = http_server_new(a, &s->listeners[i], wsdl, schema, &s->settings->allow);
+    if (s->reflector != NULL)
+        reflector_serve(s->reflector, a->base, &s->settings->reflect);
     const struct timeval second = {.tv_sec = 1};
     for (size_t i = 0; i < EVENT_COUNT; i++)
         event_add(events[i], i == CLOCK ? &second : NULL);
@@ -381,6 +401,7 @@ static int serve(serving *s)
     bool ended = registrar_stop(s->registrar);
     for (size_t i = 0; i < s->count; i++)
         http_server_free(s->servers[i]);
+    reflector_free(s->reflector);
     http_clients_free(a->clients);
     while (a->subscriptions != NULL)
         subscription_free(a->subscriptions);
@@ -416,7 +437,7 @@ int main(int argc, char **argv)
     int result = PROGRAM_USAGE;
     if (prepare(&s)) {
         result = PROGRAM_PROBLEM;
-        if (open_listeners(&s)) {
+        if (open_reflector(&s) && open_listeners(&s)) {
             message_output_never_wait();
             result = serve(&s);
             message_output_report_dropped(program_get_name());

@@ -30,6 +30,7 @@ void agent_settings_free(agent_settings *s)
     for (size_t i = 0; i < s->sensor_count; i++)
         free(s->sensors[i]);
     network_list_free(&s->allow);
+    network_list_free(&s->reflect);
     nl_options_free(agent_settings_rows, s);
     free(s->token);
     free(s);
@@ -76,6 +77,11 @@ static const char *agent_get_listening(const void *from, size_t index, char scra
 static const char *agent_get_allowed(const void *from, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
 {
     return network_list_get(&((const agent_settings *)from)->allow, index, scratch);
+}
+
+static const char *agent_get_reflected(const void *from, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
+{
+    return network_list_get(&((const agent_settings *)from)->reflect, index, scratch);
 }
 
 static bool agent_add_sensor(void *to, const nl_option *row, const char *value)
@@ -152,6 +158,23 @@ const nl_option agent_settings_rows[] = {
      .value = "FILE",
      NL_OPTION_MEMBER(agent_settings, sensor_program),
      .help = "Program that runs the built-in sensors"},
+    {.name = "reflect",
+     .value = "NETWORK",
+     .repeatable = true,
+     .on_reload = true,
+     .set = network_list_set,
+     .get = agent_get_reflected,
+     NL_OPTION_MEMBER(agent_settings, reflect),
+     .initial = "(no reflection)",
+     .help = "Comma-separated networks whose path sensors may measure the path to this host"},
+    {.name = "reflect-port",
+     .type = NL_OPTION_COUNT,
+     .value = "PORT",
+     .initial = "14834",
+     .minimum = 1,
+     .maximum = 65535,
+     NL_OPTION_MEMBER(agent_settings, reflect_port),
+     .help = "UDP and TCP port for --reflect"},
     {.name = "serve-directory",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(agent_settings, is_directory),

@@ -17,6 +17,8 @@ typedef struct agent_settings {
     listening listen[SETTINGS_LISTEN_MAX];
     size_t listen_count;
     network_list allow;
+    network_list reflect; /* networks whose probes nlagentd reflects */
+    uint64_t reflect_port;
     char *access, *sensor_program, *log, *url, *host;
     char *sensors[SETTINGS_SENSORS_MAX + 1]; /* NAME=COMMAND; NULL-terminated */
     size_t sensor_count;

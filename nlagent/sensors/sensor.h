@@ -61,8 +61,8 @@ extern const sensor_kind *const sensor_kinds[];
 const sensor_kind *sensor_kind_find(const char *name);
 
 extern const sensor_kind clock_sensor, collectd_sensor, connections_sensor, cpu_sensor, disk_sensor, filesystem_sensor,
-    interrupts_sensor, load_sensor, memory_sensor, network_sensor, ping_sensor, pressure_sensor, processes_sensor,
-    prometheus_sensor, server_sensor, swap_sensor, tcp_sensor, vm_sensor;
+    interrupts_sensor, load_sensor, memory_sensor, network_sensor, path_sensor, ping_sensor, pressure_sensor,
+    processes_sensor, prometheus_sensor, server_sensor, swap_sensor, tcp_sensor, vm_sensor;
 
 /* ---- fields ---- */
 

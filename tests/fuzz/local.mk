@@ -6,7 +6,7 @@ fuzz_import_ldadd = $(fuzz_ldadd)
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/logfmt.dict %D%/binary.dict %D%/format_arguments.dict \
 	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/value_index.dict %D%/request.dict %D%/otlp_session.dict %D%/otlp_grpc_session.dict \
-	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/import_audit.dict %D%/import_pairs.dict %D%/import_syslog.dict %D%/syslog_stream.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict %D%/trace_protocols.dict
+	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/import_audit.dict %D%/import_pairs.dict %D%/import_syslog.dict %D%/syslog_stream.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict %D%/trace_protocols.dict %D%/stamp.dict
 
 fuzz_replays += %D%/url.replay
 tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/replay.c %D%/fuzz.h
@@ -82,6 +82,11 @@ fuzz_replays += %D%/trace_context.replay
 tests_fuzz_trace_context_replay_SOURCES = %D%/trace_context.c %D%/replay.c %D%/fuzz.h
 tests_fuzz_trace_context_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"trace_context"'
 tests_fuzz_trace_context_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/stamp.replay
+tests_fuzz_stamp_replay_SOURCES = %D%/stamp.c %D%/replay.c %D%/fuzz.h nlagent/sensors/stamp.c nlagent/sensors/path_tally.c
+tests_fuzz_stamp_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nlagent -DFUZZ_TARGET='"stamp"'
+tests_fuzz_stamp_replay_LDADD = $(fuzz_ldadd)
 
 # It includes the source of netlogd's that it tries, which is no library's.
 fuzz_replays += %D%/request.replay

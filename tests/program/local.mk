@@ -102,6 +102,7 @@ program_tests += \
 	tests/program/test_nlstat.py \
 	tests/program/test_nlwrite.py \
 	tests/program/test_packaging.py \
+	tests/program/test_path.py \
 	tests/program/test_pages.py \
 	tests/program/test_perl.py \
 	tests/program/test_python.py \

@@ -24,7 +24,7 @@ NOT_RUN = {
     "nlkernel rules run": (3, "it wants the kernel's tracefs; test_nlkernel_rules.py is about it"),
     "nlkernel list": (1, "it wants the kernel's tracefs"),
     "^nlagent ": (9, "it wants an agent; test_nlagentd.py runs these"),
-    r"^nlagentd\b": (4, "it serves until it is ended; test_nlagentd.py is about it"),
+    r"^nlagentd\b": (5, "it serves until it is ended; test_nlagentd.py is about it"),
     "&& nlv": (1, "it opens a window"),
     "^strace ": (1, "it traces a program; test_nlconv_import.py is about it"),
     "^journalctl ": (1, "it wants a systemd journal; test_nlconv_import.py is about it"),

@@ -436,7 +436,7 @@ class Values(support.Case):
 
     def test_arguments_are_checked(self):
         for wrong in ["cpu?x=1", "ping", "ping?host=", "connections?port=0", "server?url=ftp://a", "cpu?", "c pu",
-                      "interrupts?each=maybe", "ping?host=a&host=b", "processes?pid=x", "x" * 2000]:
+                      "interrupts?each=maybe", "ping?host=a&host=b", "processes?pid=x", "path", "path?peer=127.0.0.1&rate=101", "path?peer=127.0.0.1&check=1", "x" * 2000]:
             result = self.run_program(self.sensor, "--count", "1", "--interval", "0.01", wrong)
             self.assertNotEqual(result.returncode, 0, wrong)
             self.assertNotEqual(result.stderr, "", wrong)

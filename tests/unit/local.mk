@@ -230,6 +230,10 @@ tests_unit_convert_unit_LDADD = $(unit_ldadd)
 if BUILD_NLAGENT
 unit_tests += %D%/nlagent.unit
 endif
+unit_tests += %D%/stamp.unit
+tests_unit_stamp_unit_SOURCES = %D%/stamp.c nlagent/sensors/stamp.c nlagent/sensors/path_tally.c nlagent/agent/reflector_limits.c
+tests_unit_stamp_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlagent
+tests_unit_stamp_unit_LDADD = $(unit_ldadd)
 tests_unit_nlagent_unit_SOURCES = %D%/nlagent.c nlagent/sensors/spec.c nlagent/agent/condition.c nlagent/agent/summary.c
 tests_unit_nlagent_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlagent
 tests_unit_nlagent_unit_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(CMOCKA_CFLAGS)

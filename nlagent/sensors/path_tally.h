@@ -1,0 +1,78 @@
+/*
+ * Counts the probes of a path and their replies: losses in each direction, duplicates, reordering and delays. The
+ * module has no clock and no socket; the caller passes all times. Not thread-safe.
+ *
+ * A probe is lost if its reply has not arrived after PATH_LATE_NS. The number in the reflector's replies shows in which
+ * direction probes were lost: a stateful reflector (RFC 8762) numbers its replies, so a lost reply leaves a gap in
+ * these numbers, and a lost probe does not. The senders' first number is never 0, so that the copied numbers of a
+ * stateless reflector can be distinguished from its own numbers.
+ */
+#ifndef NLAGENT_PATH_TALLY_H
+#define NLAGENT_PATH_TALLY_H
+
+#include "sensors/stamp.h"
+
+#include <netlogger.h>
+
+enum { PATH_PENDING_MAX = 1024 };
+
+#define PATH_LATE_NS (2 * NL_NS_PER_SECOND)
+
+/* Delays in nanoseconds. The values are undefined while count is 0. */
+typedef struct path_delays {
+    uint64_t count;
+    double sum_ns;
+    int64_t min_ns, max_ns;
+} path_delays;
+
+/* The results since the previous report. */
+typedef struct path_report {
+    uint64_t replies, lost; /* lost: the sum of the probes lost in the next two counts and of unknown losses */
+    uint64_t lost_out, lost_back;
+    uint64_t duplicates, reordered;
+    path_delays out, back, round_trip; /* out, back: by two clocks. round_trip: without the time in the reflector */
+    int64_t peer_error_ns;             /* the error of the reflector's clock in its last reply */
+    unsigned ttl_out, ttl_back;        /* TTL with which the last probe and reply arrived; 0 if unknown */
+    bool knows_direction;              /* lost_out and lost_back are known */
+} path_report;
+
+typedef enum path_fate { PATH_WAITING, PATH_REPLIED, PATH_LOST } path_fate;
+
+typedef struct path_pending {
+    stamp_probe probe;
+    int64_t sent_mono_ns; /* time of sending on the monotonic clock */
+    uint32_t reply_sequence;
+    path_fate fate;
+} path_pending;
+
+typedef struct path_tally {
+    path_pending pending[PATH_PENDING_MAX]; /* indexed by the sequence number modulo PATH_PENDING_MAX */
+    uint16_t session;
+    uint32_t first, next; /* sequence numbers of the first and of the next probe */
+    uint32_t decided;     /* the first probe whose fate is unknown, or was not counted yet */
+    uint32_t highest;     /* highest number of a probe that has a reply */
+    bool has_highest;
+    uint32_t known_reply; /* number of the last counted reply */
+    uint64_t gap;         /* number of lost probes after the last counted reply */
+    path_report report;
+} path_tally;
+
+/* Begins a session. Both numbers should be random, so that forged replies are unlikely to be accepted. */
+void path_tally_begin(path_tally *t, uint16_t session, uint32_t first_sequence);
+
+/* Adds a probe that is sent now, and returns it. monotonic_ns and sent_ns are the time on two clocks. */
+stamp_probe path_tally_send(path_tally *t, int64_t monotonic_ns, int64_t sent_ns, int64_t error_ns);
+
+/*
+ * Adds a reply that arrived at received_ns with this TTL (0: unknown). Returns false if the reply does not belong to a
+ * probe of this session that is still pending.
+ */
+bool path_tally_reply(path_tally *t, const stamp_reply *reply, int64_t received_ns, unsigned ttl);
+
+/* Counts the probes whose fate is known. */
+void path_tally_decide(path_tally *t, int64_t monotonic_ns);
+
+/* Returns the results since the previous call. */
+path_report path_tally_take(path_tally *t);
+
+#endif
