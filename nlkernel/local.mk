@@ -15,13 +15,13 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/symbol_map.c %D%/symbol_map.h %D%/symbols.c %D%/call_view.c %D%/call_view.h \
 	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/calls_command.c \
 	%D%/trace_command.c %D%/join.c %D%/bpf/trace.h %D%/trace_probe.c %D%/trace_probe.h %D%/trace/exchanges.c %D%/trace/exchanges.h \
-	%D%/trace/causes.c %D%/trace/causes.h %D%/trace/span.c %D%/trace/span.h $(nlkernel_protocols)
+	%D%/trace/causes.c %D%/trace/causes.h %D%/trace/frames.c %D%/trace/frames.h %D%/trace/hpack.c %D%/trace/hpack.h %D%/trace/span.c %D%/trace/span.h $(nlkernel_protocols)
 nlkernel_protocols = %D%/trace/protocol.h %D%/trace/protocols.c %D%/trace/protocol_http.c %D%/trace/protocol_redis.c %D%/trace/protocol_memcached.c \
 	%D%/trace/protocol_postgresql.c %D%/trace/protocol_mysql.c %D%/trace/protocol_dns.c %D%/trace/sql.c %D%/trace/sql.h \
 	%D%/trace/description.c %D%/trace/description.h
 nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -Inlkernel
-nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) $(BPF_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) -pthread
-nlkernel_nlkernel_LDADD = $(common_libs) $(TRACEFS_LIBS) $(GVC_LIBS) $(DW_LIBS) $(BPF_LIBS)
+nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) $(BPF_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) $(NGHTTP2_CFLAGS) -pthread
+nlkernel_nlkernel_LDADD = $(common_libs) $(TRACEFS_LIBS) $(GVC_LIBS) $(DW_LIBS) $(BPF_LIBS) $(NGHTTP2_LIBS)
 
 # The programs that run in the kernel, as libbpf skeletons: loaders that contain the programs.
 EXTRA_DIST += %D%/bpf/sum.bpf.c %D%/bpf/trace.bpf.c

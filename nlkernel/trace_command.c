@@ -163,7 +163,8 @@ static const options_usage usage = {
                "request and each call to another server. Tracing stops when --duration ends, when COMMAND exits, or on "
                "Ctrl-C.",
     .notes = "Example: nlkernel trace --comm nginx --comm gunicorn --comm postgres --comm redis-server --dest "
-             "trace.log\n\nnlkernel recognizes HTTP/1.1, memcached, MySQL, PostgreSQL, Redis and DNS. It logs methods, "
+             "trace.log\n\nnlkernel recognizes HTTP/1.1, HTTP/2 without TLS, memcached, MySQL, PostgreSQL, Redis and "
+             "DNS. It logs methods, "
              "paths without queries, the verbs and tables of SQL statements, and statuses, but never values. nlkernel "
              "traces every process that --comm, --pid or --cgroup selects.",
 };
@@ -234,6 +235,7 @@ static void log_summary(tracer *t)
     nl_record_add_uint(t->record, "REQUESTS", counts->requests);
     nl_record_add_uint(t->record, "AMBIGUOUS", counts->causes[SPAN_CAUSE_AMBIGUOUS]);
     nl_record_add_uint(t->record, "UNANSWERED", counts->unanswered);
+    nl_record_add_uint(t->record, "UNNAMED", counts->unnamed);
     nl_record_add_uint(t->record, "GAPS", counts->gaps);
     nl_record_add_uint(t->record, "EVENTS", t->events);
     nl_record_add_uint(t->record, "LOST", lost);
@@ -266,6 +268,11 @@ static void print_summary(const tracer *t)
         fprintf(stderr,
                 "nlkernel: %" PRIu64 " call%s may belong to several requests, and %s no parent (EDGE=ambiguous)\n",
                 ambiguous, nl_plural(ambiguous), ambiguous == 1 ? "is" : "are");
+    if (counts->unnamed > 0)
+        fprintf(stderr,
+                "nlkernel: %" PRIu64 " span%s of HTTP/2 lack%s the method, path or status (HEADERS=unknown), because "
+                "earlier headers of the connection were not traced\n",
+                counts->unnamed, nl_plural(counts->unnamed), counts->unnamed == 1 ? "s" : "");
     if (unix_calls > 0)
         fprintf(stderr, "nlkernel: %" PRIu64 " call%s on Unix sockets %s not in the log; only TCP is traced\n",
                 unix_calls, nl_plural(unix_calls), unix_calls == 1 ? "is" : "are");

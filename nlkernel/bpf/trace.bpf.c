@@ -1,6 +1,8 @@
 /*
  * Reports the socket calls of the chosen processes on TCP connections, and their DNS messages over UDP. An event
  * contains the time, the thread, the connection, the position in the stream of bytes, and the first bytes of the data.
+ * For HTTP/2, the events contain the heads of all frames and the frames with headers instead, because headers refer to
+ * earlier headers of the connection.
  *
  * The programs use only tracepoints that every kernel with BTF has. The system-call tracepoints see every call of the
  * machine, so the programs first check the number of the call, and then the process.
@@ -59,7 +61,7 @@ struct sock {
 } KERNEL;
 struct tcp_sock {
     __u32 copied_seq, rcv_nxt, write_seq, snd_nxt, snd_una;
-    __u64 bytes_acked, bytes_sent, bytes_retrans;
+    __u64 bytes_acked, bytes_received, bytes_sent, bytes_retrans;
 } KERNEL;
 struct socket {
     struct sock *sk;
@@ -181,6 +183,32 @@ struct {
     __uint(max_entries, TRACE_RING_SIZE);
 } ring SEC(".maps");
 
+/* One direction of an HTTP/2 connection. */
+struct http2_direction {
+    __u32 next;      /* TCP sequence number of the next byte */
+    __u32 left;      /* number of bytes that are left of the frame's payload */
+    __u32 head_size; /* number of bytes in `head` */
+    __u8 head[24];   /* the first bytes of the next frame's head; the verifier needs space after the head */
+    _Bool is_known;  /* the other members are known */
+    _Bool has_gap;   /* frames are missing before the next event */
+    _Bool captures;  /* the payload is captured */
+};
+
+struct http2_socket {
+    struct http2_direction directions[2]; /* by trace_kind: TRACE_SEND, TRACE_RECEIVE */
+    __u8 role;                            /* enum trace_role */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, TRACE_HTTP2_MAX);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, __u64); /* address of the socket */
+    __type(value, struct http2_socket);
+} http2_sockets SEC(".maps");
+
+_Bool has_http2; /* http2_sockets may have elements */
+
 static __always_inline struct process *find_process(void)
 {
     __u32 pid = bpf_get_current_pid_tgid() >> 32;
@@ -267,6 +295,13 @@ static __always_inline __u32 find_received(_Bool cast, const struct sock *sk, co
     __u32 received = GET(cast, tp, copied_seq);
     _Bool has_fin = state == CLOSE_WAIT || state == LAST_ACK || state == CLOSING || state == TIME_WAIT;
     return has_fin && received == GET(cast, tp, rcv_nxt) ? received - 1 : received;
+}
+
+/* Returns the position of the connection's first byte in the direction opposite to `kind`. */
+static __always_inline __u32 find_begin(_Bool cast, const struct tcp_sock *tp, __u8 kind)
+{
+    return kind == TRACE_SEND ? GET(cast, tp, rcv_nxt) - (__u32)GET(cast, tp, bytes_received)
+                              : GET(cast, tp, snd_una) - (__u32)GET(cast, tp, bytes_acked);
 }
 
 static __always_inline _Bool is_wanted(const struct trace_event *e)
@@ -460,7 +495,7 @@ static __always_inline void begin_event(struct trace_event *e, __u8 kind, struct
     e->polls = thread->polls;
     e->loops = thread->loops;
     e->kind = kind;
-    e->captured = e->tail_size = 0;
+    e->captured = e->tail_size = e->http2 = 0;
     thread->events++;
 }
 
@@ -538,6 +573,274 @@ static __always_inline void report_datagrams(_Bool cast, long call, const struct
     }
 }
 
+/* ---- HTTP/2 ---- */
+
+enum { PREFACE_SIZE = 24 }; /* of the bytes with which a client begins a connection */
+
+/* The state of a loop over the bytes of a call. */
+struct walk {
+    struct http2_direction direction;
+    const struct piece *vectors;
+    __u64 count;
+    struct piece piece; /* the rest of the current part of the message */
+    __u32 index;        /* of the next part */
+    __u32 left;         /* number of bytes of the call that the loop has not passed */
+    _Bool failed;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct walk);
+} walks SEC(".maps");
+
+static __always_inline __u32 read_length(const __u8 *head)
+{
+    return head[0] << 16 | head[1] << 8 | head[2];
+}
+
+/* Returns whether the bytes may be the head of a frame of a type that RFC 9113 defines. */
+static __always_inline _Bool is_frame_head(const __u8 *head)
+{
+    enum {
+        LENGTH_MAX = 1 << 20,
+        HAS_STREAM = 0x22f,
+        HAS_NO_STREAM = 0x0d0
+    }; /* one bit per type; WINDOW_UPDATE has
+        both kinds */
+    __u32 length = read_length(head), type = head[3], stream = head[5] << 24 | head[6] << 16 | head[7] << 8 | head[8];
+    if (type > TRACE_FRAME_CONTINUATION || length > LENGTH_MAX || stream >> 31 != 0)
+        return 0;
+    if ((stream == 0 && (HAS_STREAM >> type & 1) != 0) || (stream != 0 && (HAS_NO_STREAM >> type & 1) != 0))
+        return 0;
+    switch (type) {
+    case TRACE_FRAME_PRIORITY:
+        return length == 5;
+    case TRACE_FRAME_RESET:
+    case TRACE_FRAME_WINDOW:
+        return length == 4;
+    case TRACE_FRAME_SETTINGS:
+        return length % 6 == 0;
+    case TRACE_FRAME_PING:
+        return length == 8;
+    default:
+        return 1;
+    }
+}
+
+static __always_inline _Bool has_preface(const struct trace_event *e)
+{
+    const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    _Bool found = e->captured >= PREFACE_SIZE;
+#pragma unroll
+    for (int i = 0; i < PREFACE_SIZE; i++)
+        found = found && e->data[i] == preface[i];
+    return found;
+}
+
+/*
+ * Returns whether the data of a call on a connection that began before the trace is HTTP/2: a whole frame HEADERS of a
+ * stream that a client began, with the flag END_HEADERS, and nothing or another frame after it.
+ */
+static __always_inline _Bool begins_with_headers(const struct trace_event *e)
+{
+    enum { END_HEADERS = 4, FLAGS = 0x2d };
+    const __u8 *d = e->data;
+    if (d[0] != 0 || d[3] != TRACE_FRAME_HEADERS || e->captured <= TRACE_FRAME_HEAD_SIZE || !is_frame_head(d) ||
+        (d[4] & END_HEADERS) == 0 || (d[4] & ~FLAGS) != 0 || (d[8] & 1) == 0)
+        return 0;
+    __u64 next = read_length(d) + TRACE_FRAME_HEAD_SIZE;
+    if (next == e->size)
+        return 1;
+    asm volatile("" : "+r"(next)); /* keeps the check of the limit where the verifier sees it */
+    return next + TRACE_FRAME_HEAD_SIZE <= e->captured && next < TRACE_CAPTURE_MAX - TRACE_FRAME_HEAD_SIZE &&
+           is_frame_head(d + next);
+}
+
+/* Passes n bytes of the call. */
+static __always_inline void pass(struct walk *w, __u32 n)
+{
+    w->piece.data += n;
+    w->piece.size -= n;
+    w->left -= n;
+    w->direction.next += n;
+}
+
+/* Makes space for half of an event's data. */
+static __always_inline _Bool make_space(struct trace_event *e)
+{
+    if (e->captured <= TRACE_CAPTURE_MAX / 2)
+        return 1;
+    _Bool done = put(e, e->captured);
+    e->captured = 0;
+    e->http2 = TRACE_FRAMES;
+    return done;
+}
+
+static __always_inline _Bool begin_frame(struct walk *w, struct trace_event *e)
+{
+    struct http2_direction *d = &w->direction;
+    __u8 type = d->head[3];
+    d->head_size = 0;
+    d->left = read_length(d->head);
+    d->captures = type == TRACE_FRAME_HEADERS || type == TRACE_FRAME_PUSH || type == TRACE_FRAME_CONTINUATION ||
+                  type == TRACE_FRAME_RESET;
+    /* Extensions define types above CONTINUATION. After a gap, they are too uncertain. */
+    _Bool valid = is_frame_head(d->head) || (d->is_known && type > TRACE_FRAME_CONTINUATION);
+    if (!valid || (d->captures && d->left > TRACE_HEADERS_MAX) || !make_space(e))
+        return 0;
+    d->is_known = 1;
+    __u64 captured = e->captured;
+    asm volatile("" : "+r"(captured));
+    if (captured > TRACE_CAPTURE_MAX / 2)
+        return 0;
+    struct trace_frame *frame = (struct trace_frame *)(e->data + captured);
+    __builtin_memcpy(frame->head, d->head, sizeof frame->head);
+    frame->sequence = d->next - TRACE_FRAME_HEAD_SIZE;
+    e->captured = captured + sizeof *frame;
+    return 1;
+}
+
+static __always_inline _Bool walk_head(struct walk *w, struct trace_event *e, __u32 available)
+{
+    struct http2_direction *d = &w->direction;
+    __u64 size = d->head_size, n = TRACE_FRAME_HEAD_SIZE - size;
+    if (n > available)
+        n = available;
+    asm volatile("" : "+r"(size), "+r"(n));
+    if (size >= TRACE_FRAME_HEAD_SIZE || n > TRACE_FRAME_HEAD_SIZE ||
+        bpf_probe_read_user(d->head + size, n, w->piece.data) != 0)
+        return 0;
+    d->head_size = size + n;
+    pass(w, n);
+    return d->head_size < TRACE_FRAME_HEAD_SIZE || begin_frame(w, e);
+}
+
+static __always_inline _Bool walk_payload(struct walk *w, struct trace_event *e, __u32 available)
+{
+    struct http2_direction *d = &w->direction;
+    __u64 n = d->left < available ? d->left : available;
+    if (d->captures) {
+        if (!make_space(e))
+            return 0;
+        __u64 captured = e->captured;
+        if (n > TRACE_CAPTURE_MAX / 2)
+            n = TRACE_CAPTURE_MAX / 2;
+        asm volatile("" : "+r"(captured), "+r"(n));
+        if (captured > TRACE_CAPTURE_MAX / 2 || n > TRACE_CAPTURE_MAX / 2 ||
+            bpf_probe_read_user(e->data + captured, n, w->piece.data) != 0)
+            return 0;
+        e->captured = captured + n;
+    }
+    d->left -= n;
+    pass(w, n);
+    return 1;
+}
+
+/* Passes the next bytes of a call. Returns 1 to end the loop. */
+static long walk_step(__u32 step, void *user)
+{
+    __u32 zero = 0;
+    struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+    struct trace_event *e = bpf_map_lookup_elem(&scratch, &zero);
+    (void)step, (void)user;
+    if (!w || !e || w->left == 0)
+        return 1;
+    if (w->piece.size == 0) {
+        if (w->index >= w->count)
+            return 1;
+        w->piece = read_vector(w->vectors, w->count, w->index++);
+        return 0;
+    }
+    __u32 available = w->piece.size < w->left ? w->piece.size : w->left;
+    _Bool done = w->direction.left == 0 ? walk_head(w, e, available) : walk_payload(w, e, available);
+    w->failed = !done;
+    return !done;
+}
+
+static __always_inline void find_pieces(struct walk *w, long call, const struct pt_regs *regs)
+{
+    w->piece = (struct piece){0};
+    w->vectors = 0;
+    w->count = w->index = 0;
+    if (call == __NR_readv || call == __NR_writev) {
+        w->vectors = (const struct piece *)regs->si;
+        w->count = regs->dx;
+    } else if (call == __NR_sendmsg || call == __NR_recvmsg) {
+        struct message m = read_message((const void *)regs->si);
+        w->vectors = m.vectors;
+        w->count = m.count;
+    } else if (call != __NR_sendfile) {
+        w->piece = (struct piece){(const char *)regs->si, ~0ULL};
+    }
+}
+
+/*
+ * Reports the frames of a call. The position of the frames becomes unknown if bytes are missing, for example because
+ * another process has sent them or because the ring has no space. The program finds the frames again if a later call
+ * begins with a frame.
+ */
+static __noinline int report_frames(struct trace_event *e, const struct pt_regs *regs)
+{
+    enum { STEPS_MAX = 65536 };
+    __u32 zero = 0, direction = e->kind == TRACE_SEND ? TRACE_SEND : TRACE_RECEIVE;
+    __u64 key = e->socket;
+    struct http2_socket *socket = bpf_map_lookup_elem(&http2_sockets, &key);
+    struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+    if (!socket || !w)
+        return 0;
+    struct http2_direction *d = &w->direction;
+    *d = socket->directions[direction];
+    find_pieces(w, regs->orig_ax, regs);
+    w->left = e->size;
+    w->failed = 0;
+    if (!d->is_known || d->next != e->sequence) {
+        d->is_known = 0;
+        d->has_gap = 1;
+        d->next = e->sequence;
+        d->left = d->head_size = 0;
+    }
+    e->role = socket->role != TRACE_ROLE_UNKNOWN ? socket->role : e->role;
+    e->http2 = d->has_gap ? TRACE_FRAMES_AFTER_GAP : TRACE_FRAMES;
+    e->captured = 0;
+    if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+        bpf_loop(STEPS_MAX, walk_step, 0, 0);
+    if (w->left > 0 && !w->failed && d->left >= w->left && !d->captures) { /* sendfile sends a payload */
+        d->left -= w->left;
+        d->next += w->left;
+        w->left = 0;
+    }
+    if (w->failed || w->left > 0)
+        d->is_known = 0;
+    /* A gap is reported with the first frame after it, so that no earlier frame seems to follow it. */
+    d->has_gap = !put(e, e->captured) || !d->is_known;
+    if (d->has_gap)
+        d->is_known = 0;
+    socket->directions[direction] = *d;
+    return 1;
+}
+
+/* Recognizes HTTP/2 in an event with data. Returns whether the event's connection uses HTTP/2. */
+static __noinline int recognize_http2(struct trace_event *e)
+{
+    _Bool preface = has_preface(e);
+    if (!preface && !begins_with_headers(e))
+        return 0;
+    struct http2_socket socket = {0};
+    __u64 key = e->socket;
+    __u32 direction = e->kind == TRACE_SEND ? TRACE_SEND : TRACE_RECEIVE;
+    if (preface) { /* the connection begins, so both directions are known */
+        socket.role = e->kind == TRACE_SEND ? TRACE_ROLE_CLIENT : TRACE_ROLE_SERVER;
+        socket.directions[0].is_known = socket.directions[1].is_known = 1;
+        socket.directions[direction].next = e->sequence;
+        socket.directions[direction].left = PREFACE_SIZE;
+        socket.directions[!direction].next = e->other;
+    }
+    has_http2 = 1;
+    return bpf_map_update_elem(&http2_sockets, &key, &socket, BPF_ANY) == 0;
+}
+
 /* ---- calls ---- */
 
 static __always_inline void report(_Bool cast, long call, const struct pt_regs *regs, __u8 kind, __u32 size)
@@ -574,10 +877,20 @@ static __always_inline void report(_Bool cast, long call, const struct pt_regs *
     e->other = kind == TRACE_SEND ? received : sent;
     __u32 captured = 0;
     if (kind != TRACE_CONNECT && size != 0) {
-        struct piece p = find_piece(call, regs, 0), next = {0};
-        if (p.size < TRACE_JOIN_SIZE)
-            next = find_piece(call, regs, 1);
-        captured = capture(e, p, next);
+        __u64 key = (__u64)sk;
+        _Bool http2 = has_http2 && bpf_map_lookup_elem(&http2_sockets, &key);
+        if (!http2) {
+            struct piece p = find_piece(call, regs, 0), next = {0};
+            if (p.size < TRACE_JOIN_SIZE)
+                next = find_piece(call, regs, 1);
+            captured = capture(e, p, next);
+            http2 = recognize_http2(e);
+        }
+        if (http2) {
+            e->other = find_begin(cast, tp, kind);
+            report_frames(e, regs);
+            return;
+        }
     }
     put(e, captured);
 }
@@ -615,6 +928,7 @@ int BPF_PROG(on_enter, struct pt_regs *regs, long call)
 static __always_inline int end_call(_Bool cast, const struct pt_regs *regs, long result)
 {
     long call = regs->orig_ax;
+    __u8 kind = TRACE_RECEIVE;
     switch (call) {
     case __NR_write:
     case __NR_writev:
@@ -622,50 +936,54 @@ static __always_inline int end_call(_Bool cast, const struct pt_regs *regs, long
     case __NR_sendmsg:
     case __NR_sendmmsg:
     case __NR_sendfile:
-        if (result > 0)
-            report(cast, call, regs, TRACE_SEND, result);
+        if (result == 0)
+            return 0;
+        kind = TRACE_SEND;
         break;
     case __NR_recvfrom:
-        if (result >= 0 && !(regs->r10 & PEEK))
-            report(cast, call, regs, TRACE_RECEIVE, result);
+        if (regs->r10 & PEEK)
+            return 0;
         break;
     case __NR_recvmsg:
-        if (result >= 0 && !(regs->dx & PEEK))
-            report(cast, call, regs, TRACE_RECEIVE, result);
+        if (regs->dx & PEEK)
+            return 0;
         break;
     case __NR_read:
     case __NR_readv:
-        if (result >= 0)
-            report(cast, call, regs, TRACE_RECEIVE, result);
         break;
     case __NR_connect:
-        if (result == 0 || result == -IN_PROGRESS)
-            report(cast, call, regs, TRACE_CONNECT, 0);
+        if (result == -IN_PROGRESS)
+            result = 0;
+        kind = TRACE_CONNECT;
         break;
 #ifdef __NR_epoll_wait /* newer architectures do not have these three calls */
     case __NR_epoll_wait:
         count_wait((int)regs->r10 == 0, 1);
-        break;
+        return 0;
     case __NR_poll:
         count_wait((int)regs->dx == 0, regs->si > 1);
-        break;
+        return 0;
     case __NR_select:
         count_wait(is_zero_time(regs->r8), 1);
-        break;
+        return 0;
 #endif
     case __NR_epoll_pwait:
         count_wait((int)regs->r10 == 0, 1);
-        break;
+        return 0;
     case __NR_epoll_pwait2:
         count_wait(is_zero_time(regs->r10), 1);
-        break;
+        return 0;
     case __NR_ppoll:
         count_wait(is_zero_time(regs->dx), regs->si > 1);
-        break;
+        return 0;
     case __NR_pselect6:
         count_wait(is_zero_time(regs->r8), 1);
-        break;
+        return 0;
+    default:
+        return 0;
     }
+    if (result >= 0)
+        report(cast, call, regs, kind, result);
     return 0;
 }
 
@@ -688,10 +1006,13 @@ int BPF_PROG(on_state, struct sock *sk, int before, int now)
 {
     if ((before != ESTABLISHED && before != CLOSE_WAIT) || now == CLOSE_WAIT || sk->sk_protocol != TCP)
         return 0;
+    __u64 key = (__u64)sk;
+    if (has_http2)
+        bpf_map_delete_elem(&http2_sockets, &key);
     struct trace_event *e = reserve(TRACE_CLOSE);
     if (!e)
         return 0;
-    e->socket = (__u64)sk;
+    e->socket = key;
     e->local_port = sk->__sk_common.skc_num;
     e->peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
     bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);

@@ -14,8 +14,41 @@ enum {
     TRACE_PROCESSES_MAX = 65536,
     TRACE_FILTER_SIZE = 65536, /* a power of 2 */
     TRACE_PORTS_MAX = 1024,
-    TRACE_PROGRAMS_MAX = 1024
+    TRACE_PROGRAMS_MAX = 1024,
+    TRACE_HTTP2_MAX = 65536,   /* number of HTTP/2 connections whose frames are found */
+    TRACE_HEADERS_MAX = 65536, /* length of a frame with headers, in bytes; a longer frame counts as a gap */
+    TRACE_FRAME_HEAD_SIZE = 9
 };
+
+/* Types of HTTP/2 frames (RFC 9113). */
+enum trace_frame_type {
+    TRACE_FRAME_DATA,
+    TRACE_FRAME_HEADERS,
+    TRACE_FRAME_PRIORITY,
+    TRACE_FRAME_RESET,
+    TRACE_FRAME_SETTINGS,
+    TRACE_FRAME_PUSH,
+    TRACE_FRAME_PING,
+    TRACE_FRAME_GOAWAY,
+    TRACE_FRAME_WINDOW,
+    TRACE_FRAME_CONTINUATION,
+};
+
+/* The data of a call on an HTTP/2 connection. */
+enum trace_http2 {
+    TRACE_NOT_HTTP2,
+    TRACE_FRAMES,          /* the data continues the data of the previous event of this direction */
+    TRACE_FRAMES_AFTER_GAP /* frames are missing before the data, which begins with a trace_frame or is empty */
+};
+
+/*
+ * The beginning of an HTTP/2 frame in an event's data. The payload of a frame HEADERS, PUSH_PROMISE, CONTINUATION or
+ * RST_STREAM follows, and may continue in the next event. No payload of another frame is captured.
+ */
+struct trace_frame {
+    __u32 sequence; /* TCP sequence number of the frame's first byte */
+    __u8 head[TRACE_FRAME_HEAD_SIZE];
+} __attribute__((packed));
 
 #define TRACE_RING_SIZE (64 << 20)
 
@@ -40,15 +73,17 @@ struct trace_event {
                    */
     __u32 pid, tid;
     __u32 sequence; /* TCP sequence number of the first byte */
-    __u32 other;    /* sequence number of the next byte in the other direction; TRACE_WAKE: ID of the woken thread */
-    __u32 size;     /* bytes that were sent or received */
-    __u32 idles;    /* number of waits for events with a timeout other than 0, by the thread so far */
-    __u32 polls;    /* number of queries for events with a timeout of 0, by the thread so far */
-    __u32 loops;    /* number of waits and queries for several descriptors, by the thread so far */
+    __u32 other; /* sequence number of the next byte in the other direction; HTTP/2: of the first byte of the connection
+                    in the other direction; TRACE_WAKE: ID of the woken thread */
+    __u32 size;  /* bytes that were sent or received */
+    __u32 idles; /* number of waits for events with a timeout other than 0, by the thread so far */
+    __u32 polls; /* number of queries for events with a timeout of 0, by the thread so far */
+    __u32 loops; /* number of waits and queries for several descriptors, by the thread so far */
     __u16 local_port, peer_port;
     __u16 captured; /* number of bytes in data */
     __u8 kind, role, family;
     __u8 is_datagram;             /* a DNS message over UDP: sequence and other are 0, and the local address may be 0 */
+    __u8 http2;                   /* an enum trace_http2; a call may have several events if it is not 0 */
     __u8 tail_size;               /* number of bytes in tail */
     __u8 local[16], peer[16];     /* addresses; an IPv4 address has only 4 bytes */
     __u8 tail[TRACE_TAIL_SIZE];   /* the last bytes of the call's data, if data does not contain them */

@@ -28,8 +28,9 @@ typedef struct thread_group {
 typedef struct trace_thread {
     uint32_t tid;
     thread_group *process;
-    GPtrArray *open; /* span: references to requests that are not answered */
-    uint64_t order;  /* number of times that the thread has received data */
+    GPtrArray *open;      /* span: references to requests that are not answered */
+    uint64_t order;       /* number of calls with which the thread has received data */
+    uint64_t received_ns; /* end of the latest of these calls */
     int64_t seen_ns;
 
     GPtrArray *job; /* span: references to undecided calls; NULL: none */
@@ -146,18 +147,26 @@ static void give_request(trace_thread *t, span *request)
     t->process->open++;
 }
 
+/* Counts a call with which a thread has received data. One call may receive data for several requests. */
+static void count_call(trace_thread *t, const struct trace_event *event)
+{
+    t->order += event->end_ns != t->received_ns;
+    t->received_ns = event->end_ns;
+}
+
 void causes_receive(causes *c, span *request, const struct trace_event *event)
 {
     trace_thread *t = find_thread(c, event);
     give_request(t, request);
-    request->order = ++t->order;
+    count_call(t, event);
+    request->order = t->order;
     request->idles = event->idles;
     request->polls = event->polls;
 }
 
 void causes_receive_other(causes *c, const struct trace_event *event)
 {
-    find_thread(c, event)->order++;
+    count_call(find_thread(c, event), event);
 }
 
 /* Returns whether a request other than `except` may make the thread send a call. */
@@ -172,23 +181,26 @@ static bool has_runnable(const trace_thread *t, const span *except)
 }
 
 /* Returns whether the thread handles data of the request `latest`, for which it received data last (causes.h). `fresh`
- * is the number of requests for which the thread has received data since the thread last waited. */
-static bool handles(const trace_thread *t, const span *latest, uint32_t fresh, const struct trace_event *event)
+ * is the number of requests for which the thread has received data since the thread last waited. `last` is the number
+ * of requests for which it received data with the latest call. */
+static bool handles(const trace_thread *t, const span *latest, uint32_t fresh, uint32_t last,
+                    const struct trace_event *event)
 {
     if (latest->idles != event->idles || has_runnable(t, latest))
         return false;
-    return fresh == 1 || (latest->order == t->order && latest->polls == event->polls);
+    return fresh == 1 || (last == 1 && latest->order == t->order && latest->polls == event->polls);
 }
 
 span *causes_find(causes *c, const struct trace_event *event, span_cause *cause, uint32_t *candidates)
 {
     const trace_thread *t = find_thread(c, event);
     span *latest = NULL;
-    uint32_t fresh = 0;
+    uint32_t fresh = 0, last = 0;
     *candidates = t->open->len;
     for (guint i = 0; i < t->open->len; i++) {
         span *s = g_ptr_array_index(t->open, i);
         fresh += s->idles == event->idles;
+        last += s->order == t->order;
         if (latest == NULL || s->order > latest->order)
             latest = s;
     }
@@ -197,7 +209,7 @@ span *causes_find(causes *c, const struct trace_event *event, span_cause *cause,
     else if (t->open->len == 1)
         *cause = SPAN_CAUSE_THREAD;
     else
-        *cause = handles(t, latest, fresh, event) ? SPAN_CAUSE_HANDLER : SPAN_CAUSE_AMBIGUOUS;
+        *cause = handles(t, latest, fresh, last, event) ? SPAN_CAUSE_HANDLER : SPAN_CAUSE_AMBIGUOUS;
     return *cause == SPAN_CAUSE_AMBIGUOUS ? NULL : latest;
 }
 
@@ -351,11 +363,13 @@ void causes_reply(causes *c, span *request, const struct trace_event *event)
         return;
     }
     if (t->job != NULL) {
-        bool valid = may_cause_job(request, t) && !t->several && t->loops == event->loops;
+        bool valid = may_cause_job(request, t) && !t->several && t->loops == event->loops &&
+                     (!request->is_multiplexed || t->process->open == 1);
         end_job(c, t, valid ? request : NULL, valid ? SPAN_CAUSE_REPLY : SPAN_CAUSE_AMBIGUOUS);
     }
     give_request(t, request);
     request->order = ++t->order;
+    t->received_ns = 0;
     request->idles = event->idles;
     request->polls = event->polls;
 }

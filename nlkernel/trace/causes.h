@@ -25,6 +25,8 @@
  *   - The thread has received the replies to its calls.
  *   - The thread did not wait for events of several descriptors.
  *   - The thread sent no call after it had signalled another thread.
+ *   - If the connection carries several requests at the same time, the request is the process's only one: the thread
+ * may send the replies of other threads on this connection.
  * - If the thread that received the request sends the reply, the job may also belong to the answered request. All of
  *   the following must be true:
  *   - The request has been the only request of the process since the thread with the job sent its first call.

@@ -5,10 +5,12 @@
 #include "base/hash_bytes.h"
 #include "requests/hash64.h"
 #include "trace/causes.h"
+#include "trace/frames.h"
 
 #include <glib.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -26,6 +28,9 @@
 #define SWEEP_NS ((int64_t)500 * 1000000)
 
 enum { EARLY_MAX = 4 };
+
+/* Maximum number of unfinished requests of a connection. Servers allow 100 to 250. */
+enum { STREAMS_MAX = 4096 };
 
 enum { HEAD_SIZE = 8, REPLY_HEAD_SIZE = 64 };
 
@@ -45,10 +50,13 @@ typedef struct connection_end {
     bool reads_heads;                 /* this program reads a length first */
     char reply_head[REPLY_HEAD_SIZE]; /* data of the first calls of a reply, if short: see read_reply */
     uint32_t reply_head_size;
-    uint32_t next[2]; /* expected sequence number of the next event, for each direction: TRACE_SEND, TRACE_RECEIVE */
-    uint32_t sent;    /* position after the last byte that this end has sent according to the events */
-    GQueue early;     /* struct trace_event: see is_early */
-    bool has_next[2]; /* whether `next` is known, for each direction */
+    uint32_t next[2];    /* expected sequence number of the next event, for each direction: TRACE_SEND, TRACE_RECEIVE */
+    uint32_t sent;       /* position after the last byte that this end has sent according to the events */
+    GQueue early;        /* struct trace_event: see is_early */
+    bool has_next[2];    /* whether `next` is known, for each direction */
+    frames *frames;      /* of HTTP/2; NULL: another protocol */
+    GHashTable *streams; /* span by stream: references to the requests of HTTP/2 that are not finished */
+    uint32_t last_stream; /* the largest stream with a request so far */
     int64_t seen_ns;
 } connection_end;
 
@@ -65,8 +73,9 @@ struct exchanges {
     GHashTable *processes; /* known_process by process ID */
     GHashTable *waiting;   /* span by its keys: requests of which only one end is known so far */
     span *first_message,
-        *last_message; /* references to spans that may be in `waiting`, in the order of waits_since_ns */
-    GQueue finished;   /* span: references, in the order in which they were finished */
+        *last_message;   /* references to spans that may be in `waiting`, in the order of waits_since_ns */
+    GQueue finished;     /* span: references, in the order in which they were finished */
+    size_t stream_count; /* number of unfinished requests of HTTP/2 */
     causes *causes;
     int64_t swept_ns;
     exchange_counts counts;
@@ -86,6 +95,9 @@ static void end_free(gpointer data)
     g_queue_clear_full(&end->early, g_free);
     span_release(end->current);
     forget_opener(end);
+    frames_free(end->frames);
+    if (end->streams != NULL)
+        g_hash_table_destroy(end->streams);
     g_free(end);
 }
 
@@ -199,6 +211,7 @@ static void hand_out(exchanges *x, span *s)
     x->counts.spans++;
     x->counts.requests += s->parent == NULL;
     x->counts.unanswered += !s->replied;
+    x->counts.unnamed += s->has_unknown;
     x->counts.causes[s->cause]++;
     x->take(x->user, s);
     if (s->is_server)
@@ -540,6 +553,183 @@ static void take_bytes(exchanges *x, connection_end *end, const struct trace_eve
     take_early(x, end, false);
 }
 
+/* ---- HTTP/2 ---- */
+
+static void release_span(gpointer s)
+{
+    span_release(s);
+}
+
+/* Prepares an end whose connection turns out to use HTTP/2. Frames that were read as a request of an unknown protocol
+ * are no request. */
+static void begin_frames(exchanges *x, connection_end *end, const struct trace_event *event)
+{
+    span *s = end->current;
+    take_early(x, end, true);
+    if (s != NULL && s->protocol == NULL && !s->finished) {
+        end_waiting(s);
+        causes_answer(x->causes, s);
+        forget_message(x, s);
+        span_release(s);
+        end->current = NULL;
+    }
+    finish_current(x, end, (int64_t)event->end_ns);
+    end->frames = frames_new();
+    end->streams = g_hash_table_new_full(NULL, NULL, NULL, release_span);
+}
+
+static void finish_stream_span(exchanges *x, span *s, int64_t now_ns)
+{
+    if (!s->replied)
+        s->end_ns = MAX(s->end_ns, now_ns);
+    finish_span(x, s, now_ns);
+}
+
+/* Ends the requests of all streams, whose replies are missing or will not arrive. `status` is the status of requests
+ * whose replies may be missing; or NULL. */
+static void finish_streams(exchanges *x, connection_end *end, const char *status, int64_t now_ns)
+{
+    GHashTableIter i;
+    gpointer value;
+    if (end->streams == NULL)
+        return;
+    g_hash_table_iter_init(&i, end->streams);
+    while (g_hash_table_iter_next(&i, NULL, &value)) {
+        span *s = value;
+        if (status != NULL && !s->replied) {
+            g_strlcpy(s->reply.status, status, sizeof s->reply.status);
+            s->end_ns = MAX(s->end_ns, now_ns);
+            s->replied = true;
+        }
+        finish_stream_span(x, s, now_ns);
+    }
+    x->stream_count -= g_hash_table_size(end->streams);
+    g_hash_table_remove_all(end->streams);
+}
+
+/* Begins the request of a stream if the frame can begin a request. Returns NULL otherwise. */
+static span *begin_stream(exchanges *x, connection_end *end, const struct trace_event *event, const stream_frame *frame)
+{
+    const hpack_headers *headers = &frame->headers;
+    bool is_new = frame->has_headers && (frame->stream & 1) != 0 && frame->stream > end->last_stream;
+    if (!is_new || (*headers->request.verb == '\0' && !headers->has_unknown))
+        return NULL;
+    end->last_stream = frame->stream;
+    if (g_hash_table_size(end->streams) >= STREAMS_MAX || x->stream_count >= EXCHANGES_STREAMS_MAX) {
+        x->counts.refused++;
+        return NULL;
+    }
+    struct trace_event copy;
+    memcpy(&copy, event, offsetof(struct trace_event, data));
+    copy.sequence = frame->sequence;
+    begin_span(x, end, &copy, &protocol_http2, &headers->request);
+    span *s = end->current;
+    end->current = NULL;
+    s->is_multiplexed = true;
+    s->has_unknown = headers->has_unknown && (*s->request.verb == '\0' || *s->request.object == '\0');
+    x->stream_count++;
+    g_hash_table_insert(end->streams, GUINT_TO_POINTER(frame->stream), s);
+    return s;
+}
+
+/* Handles headers of a reply, which are followed by other headers if the status begins with 1. */
+static void take_reply_headers(span *s, const hpack_headers *headers, bool ends_stream)
+{
+    /* The statuses of gRPC that mean a failure of the server: UNKNOWN, DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL,
+     * UNAVAILABLE and DATA_LOSS. */
+    enum { SERVER_FAILURES = 1 << 2 | 1 << 4 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 15, STATUSES = 32 };
+    protocol_reply *reply = &s->reply;
+    if (*reply->status == '\0')
+        g_strlcpy(reply->status, headers->status, sizeof reply->status);
+    if (ends_stream)
+        g_strlcpy(reply->grpc_status, headers->grpc_status, sizeof reply->grpc_status);
+    unsigned long grpc_status = strtoul(reply->grpc_status, NULL, 10);
+    reply->failed = *reply->status == '5' || (grpc_status < STATUSES && (SERVER_FAILURES >> grpc_status & 1) != 0);
+    s->has_unknown |= headers->has_unknown && (*reply->status == '\0' || (ends_stream && *reply->grpc_status == '\0'));
+}
+
+static void take_stream_reply(exchanges *x, span *s, const struct trace_event *event, const stream_frame *frame)
+{
+    if (!s->is_server && s->parent != NULL && !s->parent->finished)
+        causes_receive(x->causes, s->parent, event);
+    if (s->undecided)
+        causes_receive_deferred(x->causes, s, event);
+    if (s->is_server && !s->finished)
+        causes_reply(x->causes, s, event);
+    if (frame->has_headers && *frame->headers.status == '1' && !frame->ends_stream)
+        return;
+    if (frame->has_headers)
+        take_reply_headers(s, &frame->headers, frame->ends_stream);
+    if (!frame->resets) {
+        s->replied = true;
+        s->end_ns = MAX(s->begin_ns, (int64_t)event->begin_ns);
+    }
+}
+
+/* Handles a frame that ends a stream early. A server may also send it after a whole reply. */
+static void take_reset(span *s, const struct trace_event *event, const stream_frame *frame)
+{
+    enum { NO_ERROR = 0 };
+    if (frame->error == NO_ERROR && s->replied)
+        return;
+    g_strlcpy(s->reply.status, "reset", sizeof s->reply.status);
+    s->reply.failed = true;
+    s->replied = true;
+    s->end_ns = MAX(s->begin_ns, (int64_t)event->end_ns);
+}
+
+/* What take_stream needs. */
+typedef struct stream_context {
+    exchanges *x;
+    connection_end *end;
+    const struct trace_event *event;
+} stream_context;
+
+static void take_stream(void *user, const stream_frame *frame)
+{
+    const stream_context *c = user;
+    connection_end *end = c->end;
+    const struct trace_event *event = c->event;
+    bool sends = event->kind == TRACE_SEND, begins = *frame->headers.request.verb != '\0';
+    if (end->role == TRACE_ROLE_UNKNOWN && (begins || *frame->headers.status != '\0'))
+        end->role = sends == begins ? TRACE_ROLE_CLIENT : TRACE_ROLE_SERVER;
+    if (end->role == TRACE_ROLE_UNKNOWN)
+        return;
+    bool is_request = (end->role == TRACE_ROLE_CLIENT) == sends;
+    span *s = g_hash_table_lookup(end->streams, GUINT_TO_POINTER(frame->stream));
+    if (s == NULL && is_request)
+        s = begin_stream(c->x, end, event, frame);
+    if (s == NULL)
+        return;
+    if (!is_request)
+        take_stream_reply(c->x, s, event, frame);
+    else if (s->is_server && !s->finished)
+        causes_receive(c->x->causes, s, event);
+    if (frame->resets)
+        take_reset(s, event, frame);
+    if (frame->resets || (frame->ends_stream && !is_request)) {
+        finish_stream_span(c->x, s, (int64_t)event->end_ns);
+        c->x->stream_count--;
+        g_hash_table_remove(end->streams, GUINT_TO_POINTER(frame->stream));
+    }
+}
+
+static void take_frames(exchanges *x, connection_end *end, const struct trace_event *event)
+{
+    stream_context context = {.x = x, .end = end, .event = event};
+    if (end->frames == NULL)
+        begin_frames(x, end, event);
+    if (event->kind == TRACE_RECEIVE)
+        causes_receive_other(x->causes, event);
+    if (end->role == TRACE_ROLE_UNKNOWN)
+        end->role = event->role;
+    if (frames_miss(end->frames, event)) {
+        x->counts.gaps++;
+        finish_streams(x, end, "unknown", (int64_t)event->end_ns);
+    }
+    frames_read(end->frames, event, take_stream, &context);
+}
+
 /* ---- connections ---- */
 
 static span_address make_address(const struct trace_event *event, const __u8 *bytes, uint16_t port)
@@ -564,6 +754,7 @@ static void close_end(exchanges *x, connection_end *end, int64_t now_ns)
 {
     take_early(x, end, true);
     finish_current(x, end, now_ns);
+    finish_streams(x, end, NULL, now_ns);
     g_hash_table_remove(x->ends, &end->socket);
 }
 
@@ -694,7 +885,9 @@ void exchanges_put(exchanges *x, const struct trace_event *event)
             break;
         }
         end = find_end(x, event);
-        if (end != NULL && event->size == 0)
+        if (end != NULL && event->http2 != TRACE_NOT_HTTP2)
+            take_frames(x, end, event);
+        else if (end != NULL && event->size == 0)
             take_end(x, end, event);
         else if (end != NULL)
             take_bytes(x, end, event);
@@ -719,6 +912,7 @@ static void sweep(exchanges *x, int64_t now_ns)
             finish_span(x, end->current, now_ns);
         if (end->seen_ns < (end->is_datagram ? now_ns - DATAGRAM_NS : idle_ns)) {
             finish_current(x, end, now_ns);
+            finish_streams(x, end, NULL, now_ns);
             g_hash_table_iter_remove(&i);
         }
     }
@@ -744,6 +938,7 @@ void exchanges_finish(exchanges *x, int64_t now_ns)
     while (g_hash_table_iter_next(&i, NULL, &value)) {
         take_early(x, value, true);
         finish_current(x, value, now_ns);
+        finish_streams(x, value, NULL, now_ns);
     }
     causes_finish(x->causes);
     for (span *s; (s = g_queue_pop_head(&x->finished)) != NULL;)

@@ -10,10 +10,15 @@
  * sequence number. Both ends compute the same second key, unless a router translates addresses. The module hands out a
  * finished span after EXCHANGES_HOLD_NS, when events that the kernel wrote on other CPUs have arrived.
  *
+ * An HTTP/2 connection has several requests at the same time, and frames.h assigns its bytes to streams. Each stream
+ * has a request. The keys contain the sequence numbers of the request's first frame and of the connection's first byte
+ * in the other direction. When frames are missing, the requests end, because their replies may be missing.
+ *
  * DNS messages in datagrams have no connection. The module joins their ends by the ports, the ID and the question.
  *
- * The memory grows with three numbers: the ends of connections (at most EXCHANGES_ENDS_MAX), the running processes that
- * have sent or received data, and the spans in the hold time. Not thread-safe.
+ * The memory grows with four numbers: the ends of connections (at most EXCHANGES_ENDS_MAX), the unfinished requests of
+ * HTTP/2 (at most EXCHANGES_STREAMS_MAX), the running processes that have sent or received data, and the spans in the
+ * hold time. Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_EXCHANGES_H
 #define NLKERNEL_TRACE_EXCHANGES_H
@@ -24,7 +29,7 @@
 
 #define EXCHANGES_HOLD_NS ((int64_t)500 * 1000000)
 
-enum { EXCHANGES_ENDS_MAX = 100000 };
+enum { EXCHANGES_ENDS_MAX = 100000, EXCHANGES_STREAMS_MAX = 100000 };
 
 typedef struct exchanges exchanges;
 
@@ -32,8 +37,9 @@ typedef struct exchange_counts {
     uint64_t spans, requests; /* number of spans that were handed out; number of these spans that have no parent */
     uint64_t causes[SPAN_CAUSE_COUNT]; /* number of spans with each span_cause */
     uint64_t unanswered;               /* number of spans without a reply */
-    uint64_t refused;                  /* number of events of connections beyond EXCHANGES_ENDS_MAX */
-    uint64_t gaps;                     /* number of times that bytes were missing between two events of a connection */
+    uint64_t refused; /* number of events of connections beyond EXCHANGES_ENDS_MAX, and of streams beyond the limits */
+    uint64_t unnamed; /* number of spans with unknown headers of HTTP/2 */
+    uint64_t gaps;    /* number of times that bytes were missing between two events of a connection */
 } exchange_counts;
 
 /* Receives a finished span, which is valid only during the call. */

@@ -44,6 +44,7 @@ typedef enum protocol_progress {
 /* Initially all zero. */
 typedef struct protocol_reply {
     char status[PROTOCOL_STATUS_SIZE];
+    char grpc_status[3]; /* from the trailers of HTTP/2; or "" */
     bool failed;
     uint64_t left; /* if `counted`, number of bytes of the reply that are still missing */
     bool begun, counted, chunked;
@@ -79,6 +80,18 @@ extern const protocol protocol_dns_datagram;
 /* Returns the protocol that recognizes the bytes as a request, and fills in *request. Returns NULL if no protocol
  * recognizes them. */
 const protocol *protocol_find(const protocol_bytes *bytes, protocol_request *request);
+
+/* HTTP/2. The module frames.h reads its requests and replies, and the functions are NULL. */
+extern const protocol protocol_http2;
+
+/*
+ * Copies the path of an HTTP target to request->object, without the query, the fragment and parameters after a
+ * semicolon, which may contain a session ID. Copies nothing if the target has no path.
+ */
+void protocol_copy_path(protocol_request *request, const char *target, size_t length);
+
+/* Copies the IDs of the header traceparent. Ignores an invalid header. */
+void protocol_read_traceparent(protocol_request *request, const char *value, size_t length);
 
 /*
  * Reads the head of a DNS message in a datagram: its ID, a hash of the ID and the question, and whether it is a reply.

@@ -28,12 +28,11 @@ static size_t find_method(const protocol_bytes *bytes)
     return 0;
 }
 
-/*
- * Copies only the path of a target. The query, the fragment and parameters after a semicolon may contain a session ID,
- * and the part before the path may contain a password.
- */
-static void copy_path(protocol_request *request, const char *target, size_t length)
+void protocol_copy_path(protocol_request *request, const char *target, size_t length)
 {
+    if (length == 0)
+        return;
+    /* The part before the path may contain a password. */
     const char *scheme = memmem(target, length, "://", 3);
     if (*target != '/' && scheme != NULL) {
         const char *host = scheme + 3, *end = target + length;
@@ -62,13 +61,13 @@ static const char *match_header(const char *line, const char *end, const char *n
     return line;
 }
 
-static void read_trace_parent(protocol_request *request, const char *value, const char *end)
+void protocol_read_traceparent(protocol_request *request, const char *value, size_t length)
 {
     enum { TRACE = 3, PARENT = 36 };
     nl_context context;
-    while (value < end && isspace((unsigned char)end[-1]))
-        end--;
-    if (nl_traceparent_parse(value, (size_t)(end - value), &context) != NL_OK)
+    while (length > 0 && isspace((unsigned char)value[length - 1]))
+        length--;
+    if (nl_traceparent_parse(value, length, &context) != NL_OK)
         return;
     memcpy(request->trace_id, value + TRACE, sizeof request->trace_id - 1);
     memcpy(request->parent_id, value + PARENT, sizeof request->parent_id - 1);
@@ -87,14 +86,14 @@ static bool read_http_request(const protocol_bytes *bytes, protocol_request *req
     if (target == target_end || (target_end < end && (end - target_end < 6 || memcmp(target_end, " HTTP/", 6) != 0)))
         return false;
     protocol_copy_name(request->verb, sizeof request->verb, bytes->data, method);
-    copy_path(request, target, (size_t)(target_end - target));
+    protocol_copy_path(request, target, (size_t)(target_end - target));
     while (line_end != NULL) {
         const char *line = line_end + 1, *value;
         line_end = find_line_end(line, end);
         if (line < end && (*line == '\r' || *line == '\n'))
             break;
         if (line_end != NULL && (value = match_header(line, line_end, "traceparent")) != NULL)
-            read_trace_parent(request, value, line_end);
+            protocol_read_traceparent(request, value, (size_t)(line_end - value));
     }
     return true;
 }
@@ -169,3 +168,5 @@ static protocol_progress read_http_reply(const protocol_bytes *bytes, const prot
 }
 
 const protocol protocol_http = {"http", "PATH", false, read_http_request, read_http_reply, NULL};
+
+const protocol protocol_http2 = {"http2", "PATH", false, NULL, NULL, NULL};

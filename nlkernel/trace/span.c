@@ -198,6 +198,9 @@ void span_make_record(span *s, int64_t end_ns, const char *host, nl_record *reco
     if (s->protocol != NULL)
         add_text(record, s->protocol->object_field, s->request.object);
     add_text(record, "STATUS", s->replied ? s->reply.status : "unanswered");
+    add_text(record, "GRPC.STATUS", s->reply.grpc_status);
+    if (s->has_unknown)
+        add_text(record, "HEADERS", "unknown");
     add_address(record, "LOCAL", &s->local);
     add_address(record, "PEER", &s->peer);
 }

@@ -40,6 +40,7 @@ typedef struct span span;
 struct span {
     unsigned references;
     bool is_server, replied, finished, written;
+    bool has_unknown;         /* HTTP/2: the method, the path or a status is unknown */
     const protocol *protocol; /* NULL: unknown */
     protocol_request request;
     protocol_reply reply;
@@ -60,6 +61,7 @@ struct span {
     int64_t waits_since_ns; /* time since which the span may be in `waiting`; 0: it is not */
     bool awaited;           /* this is a call, and its parent waits for the reply */
     bool undecided;         /* a call whose parent may be found later */
+    bool is_multiplexed;    /* the connection carries several requests at the same time */
 
     /* State of causes.c, for a request in a server. */
     uint32_t waiting;            /* number of calls of the request whose replies have not arrived */

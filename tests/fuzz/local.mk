@@ -6,7 +6,7 @@ fuzz_import_ldadd = $(fuzz_ldadd)
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/logfmt.dict %D%/binary.dict %D%/format_arguments.dict \
 	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/value_index.dict %D%/request.dict %D%/otlp_session.dict %D%/otlp_grpc_session.dict \
-	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/import_audit.dict %D%/import_pairs.dict %D%/import_syslog.dict %D%/syslog_stream.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict %D%/trace_protocols.dict %D%/stamp.dict
+	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/import_audit.dict %D%/import_pairs.dict %D%/import_syslog.dict %D%/syslog_stream.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict %D%/trace_protocols.dict %D%/stamp.dict %D%/trace_frames.dict
 
 fuzz_replays += %D%/url.replay
 tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/replay.c %D%/fuzz.h
@@ -186,6 +186,13 @@ tests_fuzz_trace_protocols_replay_SOURCES = %D%/trace_protocols.c %D%/replay.c %
 tests_fuzz_trace_protocols_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nlkernel -DFUZZ_TARGET='"trace_protocols"'
 tests_fuzz_trace_protocols_replay_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 tests_fuzz_trace_protocols_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/trace_frames.replay
+tests_fuzz_trace_frames_replay_SOURCES = %D%/trace_frames.c %D%/replay.c %D%/fuzz.h nlkernel/trace/exchanges.c nlkernel/trace/frames.c nlkernel/trace/hpack.c \
+	nlkernel/trace/causes.c nlkernel/trace/span.c $(nlkernel_protocols)
+tests_fuzz_trace_frames_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nlkernel -DFUZZ_TARGET='"trace_frames"'
+tests_fuzz_trace_frames_replay_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(NGHTTP2_CFLAGS)
+tests_fuzz_trace_frames_replay_LDADD = $(fuzz_ldadd) $(NGHTTP2_LIBS)
 
 check_PROGRAMS += $(fuzz_replays)
 TESTS += $(fuzz_replays)

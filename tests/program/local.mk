@@ -95,6 +95,7 @@ program_tests += \
 	tests/program/test_nlkernel_functions.py \
 	tests/program/test_nlkernel_rules.py \
 	tests/program/test_nlkernel_pools.py \
+	tests/program/test_nlkernel_http2.py \
 	tests/program/test_nlkernel_protocols.py \
 	tests/program/test_nlkernel_trace.py \
 	tests/program/test_nlrecover.py \

@@ -14,8 +14,8 @@ enum { THREAD = 10, OTHER_THREAD = 11, SPANS_MAX = 16 };
 
 /* A copy of each span that was handed out, by its path or verb. */
 typedef struct found_span {
-    char name[40], parent[40], trace[33], program[16];
-    bool is_server, replied;
+    char name[40], parent[40], trace[33], program[16], status[40];
+    bool is_server, replied, failed, has_unknown;
     span_cause cause;
     int64_t begin_ns, end_ns;
 } found_span;
@@ -28,6 +28,8 @@ typedef struct world {
     uint32_t idles, polls;
     uint32_t process;          /* of all threads; 0: each thread is a process */
     uint32_t other[3];         /* by role: position in the other direction */
+    __u8 http2;                /* of the next frames */
+    bool is_one_call;          /* the next frames arrive with one call */
     uint16_t port_translation; /* added to the client's port, as the server sees it */
 } world;
 
@@ -47,6 +49,9 @@ static void keep(void *user, span *s)
     g_strlcpy(f->parent, s->parent != NULL ? name_of(s->parent) : "", sizeof f->parent);
     g_strlcpy(f->trace, s->trace_id, sizeof f->trace);
     g_strlcpy(f->program, s->program, sizeof f->program);
+    g_snprintf(f->status, sizeof f->status, "%s %s", s->reply.status, s->reply.grpc_status);
+    f->failed = s->reply.failed;
+    f->has_unknown = s->has_unknown;
     f->is_server = s->is_server;
     f->replied = s->replied;
     f->cause = s->cause;
@@ -505,9 +510,236 @@ static void test_late_reply(void **state)
     assert_true(find(&w, "/b", true)->replied);
 }
 
+/* ---- HTTP/2 ---- */
+
+/* Puts one frame with a header block on a connection. `sequence` is the frame's position. */
+static void put_frame(world *w, enum trace_role role, bool sends, int connection, int thread, int type, int flags,
+                      int stream, const char *payload)
+{
+    struct trace_event e = {.kind = sends ? TRACE_SEND : TRACE_RECEIVE,
+                            .role = (__u8)role,
+                            .family = 2,
+                            .http2 = w->http2,
+                            .socket = (__u64)connection * 2 + role,
+                            .pid = w->process != 0 ? w->process : (__u32)thread,
+                            .tid = (__u32)thread,
+                            .other = (__u32)connection,
+                            .size = 1,
+                            .idles = w->idles,
+                            .begin_ns = (__u64)w->now_ns};
+    bool is_captured = type != TRACE_FRAME_DATA;
+    struct trace_frame frame = {
+        .sequence = (__u32)(connection * 1000 + stream),
+        .head = {[2] = (__u8)strlen(payload), [3] = (__u8)type, [4] = (__u8)flags, [8] = (__u8)stream}};
+    e.local_port = role == TRACE_ROLE_CLIENT ? (__u16)connection : 80;
+    e.peer_port = role == TRACE_ROLE_CLIENT ? 80 : (__u16)connection;
+    e.captured = (__u16)(sizeof frame + (is_captured ? strlen(payload) : 0));
+    memcpy(e.data, &frame, sizeof frame);
+    memcpy(e.data + sizeof frame, payload, e.captured - sizeof frame);
+    e.end_ns = w->is_one_call ? e.begin_ns : (__u64)(w->now_ns += 1000);
+    exchanges_put(w->exchanges, &e);
+}
+
+enum { END_STREAM = 1, END_HEADERS = 4, WHOLE = END_STREAM | END_HEADERS };
+
+static void arrive_stream(world *w, int connection, int thread, int stream, const char *headers)
+{
+    put_frame(w, TRACE_ROLE_SERVER, false, connection, thread, TRACE_FRAME_HEADERS, WHOLE, stream, headers);
+}
+
+static void call_stream(world *w, int connection, int thread, int stream, const char *headers)
+{
+    put_frame(w, TRACE_ROLE_CLIENT, true, connection, thread, TRACE_FRAME_HEADERS, WHOLE, stream, headers);
+}
+
+static void answer_stream(world *w, int connection, int thread, int stream, const char *headers)
+{
+    put_frame(w, TRACE_ROLE_SERVER, true, connection, thread, TRACE_FRAME_HEADERS, WHOLE, stream, headers);
+}
+
+static void return_stream(world *w, int connection, int thread, int stream, const char *headers)
+{
+    put_frame(w, TRACE_ROLE_CLIENT, false, connection, thread, TRACE_FRAME_HEADERS, WHOLE, stream, headers);
+}
+
+/* Streams of one connection, whose replies arrive in another order; a call on a stream of another connection. */
+static void test_streams(void **state)
+{
+    (void)state;
+    world w = new_world();
+    w.http2 = TRACE_FRAMES;
+    begin(&w);
+    arrive_stream(&w, 1, THREAD, 1, "\x82\x04\x02/a");
+    call_stream(&w, 3, THREAD, 1, "\x82\x04\x02/x");
+    arrive_stream(&w, 3, 20, 1, "\x82\x04\x02/x");
+    w.idles++;
+    arrive_stream(&w, 1, THREAD, 3, "\x82\x04\x02/b");
+    call_stream(&w, 3, THREAD, 3, "\x82\x04\x02/y");
+    arrive_stream(&w, 3, 20, 3, "\x82\x04\x02/y");
+    answer_stream(&w, 3, 20, 3, "\x88");
+    return_stream(&w, 3, THREAD, 3, "\x88");
+    answer_stream(&w, 1, THREAD, 3, "\x88");
+    put_frame(&w, TRACE_ROLE_SERVER, true, 3, 20, TRACE_FRAME_HEADERS, END_HEADERS, 1,
+              "\x48\x03"
+              "103");
+    put_frame(&w, TRACE_ROLE_SERVER, true, 3, 20, TRACE_FRAME_HEADERS, END_HEADERS, 1, "\x88");
+    put_frame(&w, TRACE_ROLE_SERVER, true, 3, 20, TRACE_FRAME_DATA, 0, 1, "data");
+    answer_stream(&w, 3, 20, 1,
+                  "\x40\x0bgrpc-status\x02"
+                  "14");
+    put_frame(&w, TRACE_ROLE_CLIENT, false, 3, THREAD, TRACE_FRAME_HEADERS, END_HEADERS, 1, "\x88");
+    return_stream(&w, 3, THREAD, 1,
+                  "\x40\x0bgrpc-status\x02"
+                  "14");
+    answer_stream(&w, 1, THREAD, 1, "\x8e");
+    end(&w);
+    assert_int_equal(w.count, 6);
+    expect_cause(&w, "/x", false, "/a", SPAN_CAUSE_THREAD);
+    expect_cause(&w, "/y", false, "/b", SPAN_CAUSE_HANDLER);
+    expect_cause(&w, "/x", true, "/x", SPAN_CAUSE_MESSAGE);
+    expect_cause(&w, "/y", true, "/y", SPAN_CAUSE_MESSAGE);
+    assert_string_equal(find(&w, "/x", true)->status, "200 14");
+    assert_string_equal(find(&w, "/y", false)->status, "200 ");
+    assert_string_equal(find(&w, "/a", true)->status, "500 ");
+    assert_true(find(&w, "/x", true)->failed);
+    assert_false(find(&w, "/b", true)->failed);
+    assert_true(find(&w, "/x", true)->end_ns > find(&w, "/y", true)->end_ns);
+}
+
+/* One call receives two requests. The module does not know which of them the next call is for. */
+static void test_streams_of_one_call(void **state)
+{
+    (void)state;
+    world w = new_world();
+    w.http2 = TRACE_FRAMES;
+    begin(&w);
+    w.is_one_call = true;
+    arrive_stream(&w, 1, THREAD, 1, "\x82\x04\x02/a");
+    arrive_stream(&w, 1, THREAD, 3, "\x82\x04\x02/b");
+    w.is_one_call = false;
+    call_stream(&w, 3, THREAD, 1, "\x82\x04\x02/x");
+    end(&w);
+    expect_cause(&w, "/x", false, "", SPAN_CAUSE_AMBIGUOUS);
+}
+
+/* Two requests wait for calls, and one call receives the beginnings of both replies. Either may be the cause of the
+ * next call. */
+static void test_replies_of_one_call(void **state)
+{
+    (void)state;
+    world w = new_world();
+    w.http2 = TRACE_FRAMES;
+    begin(&w);
+    arrive_stream(&w, 1, THREAD, 1, "\x82\x04\x02/a");
+    call_stream(&w, 3, THREAD, 1, "\x82\x04\x02/x");
+    w.idles++;
+    arrive_stream(&w, 1, THREAD, 3, "\x82\x04\x02/b");
+    call_stream(&w, 3, THREAD, 3, "\x82\x04\x02/y");
+    w.idles++;
+    w.is_one_call = true;
+    put_frame(&w, TRACE_ROLE_CLIENT, false, 3, THREAD, TRACE_FRAME_HEADERS, END_HEADERS, 1, "\x88");
+    put_frame(&w, TRACE_ROLE_CLIENT, false, 3, THREAD, TRACE_FRAME_HEADERS, END_HEADERS, 3, "\x88");
+    w.is_one_call = false;
+    call_stream(&w, 3, THREAD, 5, "\x82\x04\x02/z");
+    end(&w);
+    expect_cause(&w, "/y", false, "/b", SPAN_CAUSE_HANDLER);
+    expect_cause(&w, "/z", false, "", SPAN_CAUSE_AMBIGUOUS);
+}
+
+/* A thread of a pool writes the replies of other threads to a connection with several requests. */
+static void test_pool_of_streams(void **state)
+{
+    (void)state;
+    world w = new_world();
+    w.http2 = TRACE_FRAMES;
+    w.process = 5;
+    begin(&w);
+    arrive_stream(&w, 1, THREAD, 1, "\x82\x04\x02/a");
+    call(&w, 3, WORKER, "c");
+    return_reply(&w, 3, WORKER);
+    answer_stream(&w, 1, WORKER, 1, "\x88");
+    arrive_stream(&w, 1, THREAD, 3, "\x82\x04\x02/b");
+    arrive_stream(&w, 1, THREAD, 5, "\x82\x04\x02/d");
+    call(&w, 4, WORKER, "e");
+    return_reply(&w, 4, WORKER);
+    answer_stream(&w, 1, WORKER, 3, "\x88");
+    end(&w);
+    expect_cause(&w, "/c", false, "/a", SPAN_CAUSE_REPLY);
+    expect_cause(&w, "/e", false, "", SPAN_CAUSE_AMBIGUOUS);
+}
+
+/* A connection that began before the trace, and later missing frames: names are unknown, and requests end. */
+static void test_missing_frames(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    put(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 1, THREAD, 0, "no request"); /* a frame before HTTP/2 was recognized */
+    w.http2 = TRACE_FRAMES_AFTER_GAP;
+    arrive_stream(&w, 1, THREAD, 7, "\x83\xbe");
+    put_frame(&w, TRACE_ROLE_SERVER, true, 1, THREAD, TRACE_FRAME_HEADERS, END_HEADERS, 7, "\x88");
+    w.http2 = TRACE_FRAMES;
+    arrive_stream(&w, 1, THREAD, 9, "\x83\x44\x02/a");
+    arrive_stream(&w, 1, THREAD, 11, "\x82\xbe");
+    w.http2 = TRACE_FRAMES_AFTER_GAP;
+    arrive_stream(&w, 1, THREAD, 13, "\x82\xbe");
+    assert_int_equal(exchanges_counts(w.exchanges)->gaps, 1);
+    exchanges_advance(w.exchanges, w.now_ns + NL_NS_PER_SECOND);
+    assert_int_equal(w.count, 3);
+    assert_string_equal(find(&w, "POST", true)->status, "200 ");
+    assert_true(find(&w, "POST", true)->has_unknown);
+    assert_false(find(&w, "/a", true)->has_unknown);
+    assert_string_equal(find(&w, "/a", true)->status, "unknown ");
+    end(&w);
+    assert_int_equal(w.count, 4);
+    assert_int_equal(exchanges_counts(w.exchanges)->unnamed, 2);
+    assert_true(find(&w, "GET", true)->has_unknown);
+    assert_false(find(&w, "GET", true)->replied);
+}
+
+static void test_reset(void **state)
+{
+    (void)state;
+    world w = new_world();
+    w.http2 = TRACE_FRAMES;
+    begin(&w);
+    arrive_stream(&w, 1, THREAD, 1, "\x82\x04\x02/a");
+    put_frame(&w, TRACE_ROLE_SERVER, false, 1, THREAD, TRACE_FRAME_RESET, 0, 1, "\x08\x08\x08\x08");
+    answer_stream(&w, 1, THREAD, 1, "\x88");           /* crosses the reset */
+    arrive_stream(&w, 1, THREAD, 1, "\x82\x04\x02/b"); /* a stream does not begin again */
+    arrive_stream(&w, 1, THREAD, 2, "\x82\x04\x02/b"); /* clients begin streams with odd numbers */
+    end(&w);
+    assert_int_equal(w.count, 1);
+    assert_string_equal(find(&w, "/a", true)->status, "reset ");
+    assert_true(find(&w, "/a", true)->failed);
+}
+
+/* A peer that begins streams without end. */
+static void test_many_streams(void **state)
+{
+    enum { STREAMS = 127 * 2 };
+    (void)state;
+    world w = new_world();
+    w.http2 = TRACE_FRAMES;
+    begin(&w);
+    for (int connection = 1; exchanges_counts(w.exchanges)->refused == 0; connection++) {
+        assert_true(connection * STREAMS / 2 <= EXCHANGES_STREAMS_MAX + STREAMS);
+        for (int stream = 1; stream < STREAMS; stream += 2)
+            arrive_stream(&w, connection, THREAD, stream, "\x82\x84");
+    }
+    exchanges_free(w.exchanges);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_streams_of_one_call),
+        cmocka_unit_test(test_replies_of_one_call),
+        cmocka_unit_test(test_pool_of_streams),
+        cmocka_unit_test(test_missing_frames),
+        cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_many_streams),
         cmocka_unit_test(test_pool_replies),
         cmocka_unit_test(test_overlapping_calls),
         cmocka_unit_test(test_earlier_call),

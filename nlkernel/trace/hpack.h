@@ -1,0 +1,41 @@
+/*
+ * Decodes header blocks of HTTP/2 (HPACK, RFC 7541), for nlkernel trace. A block may refer to fields of earlier blocks
+ * of the same direction of the connection.
+ *
+ * The module decodes and keeps only the fields of hpack_headers. It skips the values of all other fields, which may be
+ * secrets. An index counts back from the latest field that was added to the dynamic table, and a sender refers only to
+ * fields that are still in the table. So an index that is not larger than the number of fields added since a gap is
+ * correct, whatever was added before the gap and whatever size the table has. All larger indexes are unknown, and the
+ * module never replaces an unknown field by another one.
+ *
+ * The module keeps HPACK_FIELDS_MAX fields. Blocks may contain any bytes. Not thread-safe.
+ */
+#ifndef NLKERNEL_TRACE_HPACK_H
+#define NLKERNEL_TRACE_HPACK_H
+
+#include "trace/protocol.h"
+
+enum { HPACK_FIELDS_MAX = 128 }; /* maximum number of fields in a table of the default size */
+
+typedef struct hpack hpack;
+
+typedef struct hpack_headers {
+    protocol_request request; /* the method, the path without its query, and the IDs from traceparent */
+    char status[4];           /* of HTTP; or "" */
+    char grpc_status[3];      /* or "" */
+    bool has_unknown;         /* other fields are unknown, which may be any of the above */
+} hpack_headers;
+
+hpack *hpack_new(void);
+void hpack_free(hpack *h); /* NULL is allowed */
+
+/* Notes that header blocks are missing: forgets the fields of earlier blocks. */
+void hpack_forget(hpack *h);
+
+/*
+ * Decodes the next block of the direction, which is NULL if its size is 0. Returns the headers in *headers. If the
+ * block is malformed, forgets all fields and returns headers that are unknown.
+ */
+void hpack_read(hpack *h, const uint8_t *block, size_t size, hpack_headers *headers);
+
+#endif
