@@ -203,7 +203,8 @@ class Receivers(Sender):
             for piece in range(6):
                 records = []
                 for number in range(sent, sent + 50):
-                    records += [{"timeUnixNano": str(number + 1), "eventName": "Low", "attributes": otlp.attributes(N=number)}, self.side(number, "start")]
+                    records += [{"timeUnixNano": str(number + 1), "eventName": "Low", "attributes": otlp.attributes(N=number)}, self.side(number, "start"),
+                                {**self.side(number, "start"), "eventName": "Step"}]
                     open_spans.append(number)
                 choice.shuffle(open_spans)
                 while len(open_spans) > 40:
@@ -226,6 +227,7 @@ class Receivers(Sender):
         support.wait_until(complete, what="all records arrive")
         for _, item in self.items()[0]:
             self.assertEqual(int(item["endTimeUnixNano"]) - int(item["startTimeUnixNano"]), 7)
+            self.assertEqual([e["name"] for e in item["events"]], ["Step"])
         self.assertEqual([r for _, r in self.items()[1] if r["eventName"] != "Low"], [])
         self.stop(process)
 
