@@ -61,7 +61,10 @@ const real = {
       };
     }
     server.addService(service, handlers);
-    server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), () => console.log("listening"));
+    server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), () => {
+      server.start();
+      console.log("listening");
+    });
   },
 };
 
