@@ -23,6 +23,7 @@
 enum {
     REPORTED_MAX = 256,
     TEXT_SIZE = 512,
+    MESSAGE_SIZE = 2048,
     NS_PER_MS = 1000000,
     MS_PER_S = 1000,
 };
@@ -32,7 +33,7 @@ typedef struct report {
     int process;
     nl_status status;
     uint64_t records;
-    char prog[TEXT_SIZE], url[TEXT_SIZE], message[TEXT_SIZE];
+    char prog[TEXT_SIZE], url[TEXT_SIZE], message[MESSAGE_SIZE];
 } report;
 
 struct recovery {
@@ -46,25 +47,30 @@ struct recovery {
 
 /* ---- the recovering process ---- */
 
-static int reported[REPORTED_MAX]; /* IDs of processes whose recovery failed */
+/* A process whose recovery failed, and the destination of its log or its damaged file. */
+static struct failure {
+    int process;
+    char url[TEXT_SIZE];
+} reported[REPORTED_MAX];
 static size_t next_reported;
 
 /*
- * Returns whether the failure to recover a process was already reported. If not, stores the process. If the list is
- * full, replaces the oldest entry.
+ * Returns whether this failure was already reported. If not, stores it. If the list is full, replaces the oldest entry.
  */
-static bool was_reported(int process)
+static bool was_reported(const report *r)
 {
     for (size_t i = 0; i < REPORTED_MAX; i++)
-        if (reported[i] == process)
+        if (reported[i].process == r->process && strcmp(reported[i].url, r->url) == 0)
             return true;
-    reported[next_reported++ % REPORTED_MAX] = process;
+    struct failure *failure = &reported[next_reported++ % REPORTED_MAX];
+    failure->process = r->process;
+    memcpy(failure->url, r->url, sizeof failure->url);
     return false;
 }
 
-static void recovery_copy(char to[TEXT_SIZE], const char *from)
+static void recovery_copy(char *to, size_t size, const char *from)
 {
-    snprintf(to, TEXT_SIZE, "%s", from != NULL ? from : "");
+    snprintf(to, size, "%s", from != NULL ? from : "");
 }
 
 static void send_to_netlogd(int fd, const report *r)
@@ -79,13 +85,14 @@ static void send_report(void *user, const nl_recovered *what)
      * Do not report empty logs. While the recovery of a process fails, its empty logs remain, and would be reported
      * each time.
      */
-    bool nothing = what->status == NL_OK && what->records == 0;
-    if (nothing || (what->status != NL_OK && was_reported(what->process)))
+    if (what->status == NL_OK && what->records == 0)
         return;
     report r = {.process = what->process, .status = what->status, .records = what->records};
-    recovery_copy(r.prog, what->prog);
-    recovery_copy(r.url, what->url);
-    recovery_copy(r.message, what->message);
+    recovery_copy(r.prog, sizeof r.prog, what->prog);
+    recovery_copy(r.url, sizeof r.url, what->url);
+    recovery_copy(r.message, sizeof r.message, what->message);
+    if (r.status != NL_OK && was_reported(&r))
+        return;
     send_to_netlogd(*(const int *)user, &r);
 }
 

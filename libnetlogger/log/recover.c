@@ -288,6 +288,29 @@ static void report_unreadable(recovery *r)
                                   .message = recover_describe_failure(r, text)});
 }
 
+/* Reports a damaged file, which stays in the directory. Its name is the URL in the report. */
+static void recover_on_damaged(void *user, const char *name)
+{
+    recovery *r = user;
+    unsigned owner;
+    int process = 0;
+    char file[MESSAGE_SIZE], text[MESSAGE_SIZE];
+    sscanf(r->directory, "netlogger-%u-%d-", &owner, &process);
+    snprintf(file, sizeof file, "%s/%s/%s", nl_session_parent(), r->directory, name);
+    snprintf(text, sizeof text, "%s; the events in this file cannot be read; to discard them, remove the file",
+             nl_error_message());
+    report_log(r, &(nl_recovered){.process = process, .prog = "?", .url = file, .status = NL_FAILED, .message = text});
+}
+
+/* Returns whether the log has no events and no losses. */
+static bool is_log_empty(const nl_remains_log *log, uint64_t records)
+{
+    bool empty = records == 0;
+    for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
+        empty &= !nl_ring_has_lost(ring);
+    return empty;
+}
+
 /*
  * Recovers a log. Returns true if nothing is left to recover. If list_only is set, only reports the log and returns
  * false.
@@ -301,7 +324,9 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
         return false;
     }
     if (nl_format_get_info((nl_format)shared->format) == NULL) /* the log has no description yet, so it has no events */
-        return records == 0;
+        return records == 0 && !log->damaged;
+    if (log->damaged && is_log_empty(log, records)) /* an earlier recovery has delivered the other rings */
+        return false;
     nl_status status = open_outbox(r, remains, log);
     if (status == NL_OK)
         status = send_all(remains, log, &records);
@@ -316,7 +341,7 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
     nl_buffer_free(&log->outbox.spooled);
     nl_buffer_free(&log->outbox.losses);
     nl_url_free(log->outbox.url);
-    return status == NL_OK;
+    return status == NL_OK && !log->damaged;
 }
 
 /* ---- directories ---- */
@@ -359,6 +384,8 @@ static void recover_directory(recovery *r, int parent, const char *name)
         report_unreadable(r);
     if (status != NL_OK)
         return;
+    remains.on_damaged = recover_on_damaged;
+    remains.user = r;
     nl_remains_log log;
     unsigned count;
     bool whole = nl_remains_count_logs(&remains, &count) == NL_OK;
@@ -372,6 +399,8 @@ static void recover_directory(recovery *r, int parent, const char *name)
             nl_remains_close_log(&log);
         } else if (status == NL_FAILED) {
             report_unreadable(r);
+            whole = false;
+        } else if (status == NL_MALFORMED) {
             whole = false;
         }
     }

@@ -23,9 +23,26 @@ enum { LOGS_MAX = 1000000 };
  * against the files and numbers against their ranges, and truncates texts at the end of their field.
  */
 
-static bool is_head(const nl_shared_head *head)
+/*
+ * Checks the head of a file. Returns NL_OK; NL_END if the process was killed before it wrote the head, so that the file
+ * has no events; NL_MALFORMED with the reason if the file is damaged or has another layout.
+ */
+static nl_status check_head(const char *memory)
 {
-    return memcmp(head->magic, NL_SHARED_MAGIC, sizeof head->magic) == 0 && head->version == NL_SHARED_VERSION;
+    const nl_shared_head *head = (const nl_shared_head *)(const void *)memory;
+    if (memcmp(head->magic, NL_SHARED_MAGIC, sizeof head->magic) == 0 && head->version == NL_SHARED_VERSION)
+        return NL_OK;
+    size_t zeros = 0;
+    while (zeros < NL_SHARED_HEADER && memory[zeros] == 0)
+        zeros++;
+    if (zeros == NL_SHARED_HEADER)
+        return NL_END;
+    if (memcmp(head->magic, NL_SHARED_MAGIC, sizeof head->magic) == 0)
+        nl_error_set(NL_ERROR_UNSUPPORTED, "layout %u, not %u; use the nlrecover of the version that wrote this file",
+                     head->version, NL_SHARED_VERSION);
+    else
+        nl_error_set(NL_ERROR_INVALID, "damaged head");
+    return NL_MALFORMED;
 }
 
 /*
@@ -55,8 +72,9 @@ static char *copy_file(int fd, size_t size, size_t repeat)
 
 /*
  * Maps or copies a file of the directory. If repeat > 0, the part from the offset `repeat` on appears a second time at
- * the end. Returns NL_OK. Returns NL_END if the file does not exist or is invalid. Returns NL_FAILED with the reason if
- * the file cannot be read; the caller must then remove nothing in the directory.
+ * the end. Returns NL_OK. Returns NL_END if the file does not exist or has no events, because the process was killed
+ * while it created the file. Returns NL_MALFORMED with the reason if the file is damaged. Returns NL_FAILED with the
+ * reason if the file cannot be read. After the last two, the caller must not remove the file.
  */
 static nl_status map_file(const nl_remains *remains, const char *name, size_t size_min, size_t size_max, size_t repeat,
                           nl_mapping *mapping)
@@ -68,8 +86,11 @@ static nl_status map_file(const nl_remains *remains, const char *name, size_t si
     if (fstat(mapping->fd, &status) != 0)
         goto failed;
     size_t size = (size_t)status.st_size;
-    if (!S_ISREG(status.st_mode) || size < size_min || size > size_max)
+    nl_status head = size == 0 && S_ISREG(status.st_mode) ? NL_END : NL_MALFORMED;
+    if (!S_ISREG(status.st_mode) || size < size_min || size > size_max) {
+        nl_error_set(NL_ERROR_INVALID, "invalid size");
         goto invalid;
+    }
     mapping->size = repeat > 0 ? 2 * size - repeat : size;
     mapping->memory =
         remains->copied ? copy_file(mapping->fd, size, repeat) : nl_mapping_map(mapping->fd, size, repeat);
@@ -80,11 +101,12 @@ static nl_status map_file(const nl_remains *remains, const char *name, size_t si
         close(mapping->fd);
         mapping->fd = -1;
     }
-    if (is_head((const nl_shared_head *)(void *)mapping->memory))
+    head = check_head(mapping->memory);
+    if (head == NL_OK)
         return NL_OK;
 invalid:
     nl_mapping_leave(mapping);
-    return NL_END;
+    return head;
 failed:
     nl_error_set_errno("read %s", name);
     nl_mapping_leave(mapping);
@@ -148,9 +170,9 @@ nl_status nl_remains_open(nl_remains *remains, int parent, const char *name)
         remains->copied = status.st_uid != geteuid();
         nl_status sites = map_file(remains, "sites", NL_SHARED_SITES_SIZE, NL_SHARED_SITES_SIZE, 0, &remains->sites);
         close_file(&remains->sites);
-        if (sites != NL_FAILED)
+        if (sites == NL_OK || sites == NL_END)
             return NL_OK;
-        mapped = nl_error_prepend("recover %s", name);
+        mapped = nl_error_prepend("recover %s: sites", name);
     }
     nl_remains_close(remains);
     return mapped == NL_OK ? NL_AGAIN : mapped;
@@ -167,24 +189,42 @@ void nl_remains_close(nl_remains *remains)
 
 /* ---- rings ---- */
 
-static bool is_sound(const nl_ring *ring)
+/* Returns whether the head of a ring is valid, also after finish_commit. */
+static bool is_sound(const nl_ring *ring, const nl_shared_log *log)
 {
     const nl_shared_ring *shared = ring->shared;
-    uint64_t tail = shared->tail & ~NL_TAIL_PINNED;
+    const bool commits = log->commit != log->applied && shared->next_commit == log->commit;
+    uint64_t tail = (commits ? shared->next_tail : shared->tail) & ~NL_TAIL_PINNED;
     return shared->size == ring->mask + 1 && shared->published >= tail && shared->published - tail <= shared->size;
 }
 
+/* Returns whether the process was killed while it created the ring. */
+static bool is_unfinished(const nl_shared_ring *shared)
+{
+    return shared->size == 0 && shared->published == 0 && shared->tail == 0;
+}
+
+static void report_damaged(const nl_remains *remains, const char *name)
+{
+    if (remains->on_damaged != NULL)
+        remains->on_damaged(remains->user, name);
+}
+
 /*
- * Opens a ring and adds it to the log; ignores an invalid ring. Returns NL_OK, or NL_FAILED if the ring may have events
- * that cannot be read now.
+ * Opens a ring and adds it to the log, unless the ring is damaged. Returns NL_OK, or NL_FAILED if the ring may have
+ * events that cannot be read now.
  */
 static nl_status open_ring(const nl_remains *remains, const char *name, nl_remains_log *log)
 {
     nl_mapping mapping;
     nl_status status =
         map_file(remains, name, NL_SHARED_HEADER + 4096, NL_SHARED_HEADER + (1u << 30), NL_SHARED_HEADER, &mapping);
+    if (status == NL_MALFORMED) {
+        log->damaged = true;
+        report_damaged(remains, name);
+    }
     if (status != NL_OK)
-        return status == NL_END ? NL_OK : status;
+        return status == NL_FAILED ? NL_FAILED : NL_OK;
     close_file(&mapping);
     uint64_t size = (mapping.size - NL_SHARED_HEADER) / 2;
     nl_ring *ring = nl_memory_check(nl_ring_over(&mapping, size));
@@ -192,7 +232,12 @@ static nl_status open_ring(const nl_remains *remains, const char *name, nl_remai
         nl_mapping_leave(&mapping);
         return NL_FAILED;
     }
-    if ((size & (size - 1)) != 0 || !is_sound(ring)) {
+    if ((size & (size - 1)) != 0 || !is_sound(ring, log->outbox.shared)) {
+        if (!is_unfinished(ring->shared)) {
+            nl_error_set(NL_ERROR_INVALID, "damaged head");
+            log->damaged = true;
+            report_damaged(remains, name);
+        }
         nl_ring_remove(ring);
         return NL_OK;
     }
@@ -291,6 +336,8 @@ nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_rem
     snprintf(name, sizeof name, "log-%u", number);
     size_t size = NL_SHARED_HEADER + NL_SHARED_BATCH_SIZE;
     nl_status status = map_file(remains, name, size, size, 0, &log->outbox.mapping);
+    if (status == NL_MALFORMED)
+        report_damaged(remains, name);
     if (status != NL_OK)
         return status;
     nl_shared_log *shared = (nl_shared_log *)(void *)log->outbox.mapping.memory;
@@ -299,16 +346,20 @@ nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_rem
     end_text(shared->url, sizeof shared->url);
     end_text(shared->prog, sizeof shared->prog);
     end_text(shared->host, sizeof shared->host);
+    const uint64_t batch_size = shared->commit != shared->applied ? shared->next_size : shared->batch_size;
+    if (batch_size > NL_SHARED_BATCH_SIZE || (batch_size > 0 && shared->batch_start > batch_size)) {
+        nl_error_set(NL_ERROR_INVALID, "damaged head");
+        report_damaged(remains, name);
+        nl_remains_close_log(log);
+        return NL_MALFORMED;
+    }
     if (open_rings(remains, number, log) != NL_OK) { /* a ring may be missing, so nothing is changed */
         nl_remains_close_log(log);
         return NL_FAILED;
     }
     finish_commit(log);
-    if (shared->batch_size > NL_SHARED_BATCH_SIZE || shared->batch_start > shared->batch_size)
-        shared->batch_size = shared->batch_start = shared->batch_records = 0;
-    for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
-        if (!is_sound(ring))
-            ring->shared->tail = ring->shared->published;
+    if (shared->batch_size == 0) /* the process may have been killed while it emptied the batch */
+        shared->batch_start = shared->batch_records = 0;
     return NL_OK;
 }
 

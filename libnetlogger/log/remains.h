@@ -15,6 +15,9 @@ typedef struct nl_remains {
     uid_t owner;
     bool copied; /* another user owns the files and may truncate them, so they are copied, not mapped */
     nl_mapping sites;
+    void (*on_damaged)(void *user, const char *name); /* called for each damaged file, with its problem as the thread's
+                                                       * error; or NULL */
+    void *user;
 } nl_remains;
 
 /* A log in the directory, with its rings. */
@@ -22,6 +25,7 @@ typedef struct nl_remains_log {
     nl_outbox outbox;
     nl_log_options options; /* options of its URL */
     nl_ring *rings;
+    bool damaged; /* a ring is damaged and not in `rings` */
 } nl_remains_log;
 
 /*
@@ -40,9 +44,10 @@ void nl_remains_close(nl_remains *remains);
 nl_status nl_remains_count_logs(const nl_remains *remains, unsigned *count);
 
 /*
- * Opens the file log-NUMBER and its rings, and completes interrupted changes in them. Ignores invalid rings. Returns
- * NL_OK, or NL_END if the log does not exist or its file is invalid. Returns NL_FAILED, without changes, if a file
- * cannot be opened now, for example because memory or descriptors run out.
+ * Opens the file log-NUMBER and its rings, and completes interrupted changes in them. Calls remains->on_damaged for
+ * each file with an invalid head, and does not change these files. Returns NL_OK, or NL_END if the log does not exist.
+ * Returns NL_MALFORMED if the file log-NUMBER is damaged. Returns NL_FAILED, without changes, if a file cannot be
+ * opened now, for example because memory or descriptors run out.
  */
 nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_remains_log *log);
 void nl_remains_close_log(nl_remains_log *log);

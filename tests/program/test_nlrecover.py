@@ -131,6 +131,31 @@ class Nlrecover(support.Case):
         self.assertEqual((again.returncode, again.stderr), (0, "nothing to recover\n"))
         self.assertEqual(list(self.shm.iterdir()), [])
 
+    def test_a_damaged_ring(self):
+        """nlrecover and netlogd keep a ring with a damaged head, and report how to discard it."""
+        self.be_killed("file:a.log")
+        ring, = self.shm.glob("netlogger-*/ring-*")
+        with open(ring, "r+b") as file:
+            file.write(b"?")
+        problem = rf"\? \(process \d+\), 0 events for {ring}: damaged head; .*; to discard them, remove the file\n"
+        for _ in range(2):
+            result = self.recover()
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stderr, problem)
+            self.assertTrue(ring.exists())
+        messages = self.scratch / "messages"
+        with open(messages, "w") as out:
+            netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--listen",
+                                 f"x-netlog://127.0.0.1:{support.free_port()}", "--output", self.scratch / "b.log",
+                                 "--recover", "1", env=self.environment, stderr=out)
+        support.wait_until(lambda: "Netlogd.RecoverFailed" in messages.read_text(), what="netlogd reports the ring")
+        netlogd.terminate()
+        netlogd.wait()
+        self.assertRegex(messages.read_text(), rf" URL={ring} REASON=\"damaged head; .*; to discard them, remove the file\"")
+        ring.unlink()
+        self.assertEqual(self.recover().returncode, 0)
+        self.assertEqual(list(self.shm.iterdir()), [])
+
     def test_processes_that_end_while_threads_log(self):
         """Every accepted event is in the log, and no shared memory remains."""
         processes, threads = 100, 3

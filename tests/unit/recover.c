@@ -498,6 +498,44 @@ static void test_damaged_memory(void **state)
     unlink(path);
 }
 
+static void note_failure(void *user, const nl_recovered *what)
+{
+    if (what->status == NL_OK)
+        return;
+    assert_non_null(strstr(what->message, "remove the file"));
+    snprintf(user, 512, "%s", what->url);
+}
+
+/* A file with a damaged head stays as it is. The first byte of each file is part of its head's magic. */
+static void test_files_with_damaged_heads_are_kept(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"ring-0-", "log-0"};
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+        char command[256], name[512], failed[512] = "", byte;
+        kill_at_work();
+        snprintf(command, sizeof command, "ls -d %s/netlogger-*/%s*", folder, kinds[kind]);
+        FILE *files = popen(command, "r");
+        assert_non_null(fgets(name, sizeof name, files));
+        pclose(files);
+        name[strcspn(name, "\n")] = '\0';
+        int fd = open(name, O_RDWR);
+        assert_int_equal(pread(fd, &byte, 1, 0), 1);
+        assert_int_equal(pwrite(fd, "?", 1, 0), 1);
+        for (int i = 0; i < 2; i++) { /* the second recovery reports the file again */
+            *failed = '\0';
+            assert_int_equal(nl_recover(NULL, note_failure, failed), NL_FAILED);
+            assert_string_equal(failed, name);
+        }
+        assert_int_equal(pwrite(fd, &byte, 1, 0), 1);
+        close(fd);
+        assert_int_equal(nl_recover(NULL, expect_sent, NULL), NL_OK);
+        expect_all();
+        assert_int_equal(count_log_folders(folder), 0);
+    }
+    unlink(path);
+}
+
 static void expect_nothing(void *user, const nl_recovered *what)
 {
     (void)user;
@@ -990,6 +1028,7 @@ int main(void)
         cmocka_unit_test(test_to_another_destination),
         cmocka_unit_test(test_a_destination_that_is_away_can_be_tried_again),
         cmocka_unit_test(test_damaged_memory),
+        cmocka_unit_test(test_files_with_damaged_heads_are_kept),
         cmocka_unit_test(test_empty_folders),
         cmocka_unit_test(test_no_signal_reaches_the_program),
         cmocka_unit_test(test_a_stranger_names_no_file_of_ours),

@@ -30,7 +30,7 @@ typedef struct nl_recover_options {
 typedef struct nl_recovered {
     int process; /* process ID */
     const char *prog;
-    const char *url;     /* destination of the log */
+    const char *url;     /* destination of the log, or the path of a damaged file, which stays */
     uint64_t records;    /* number of recovered records or, with list_only, of waiting records */
     nl_status status;    /* NL_OK if the records are delivered, or with list_only; NL_FAILED if the records are still in
                           * shared memory or in the spool */
