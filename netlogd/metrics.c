@@ -41,7 +41,7 @@ static void print_label(struct evbuffer *out, const char *text)
     }
 }
 
-enum { OUTPUT_METRICS = 9 };
+enum { OUTPUT_METRICS = 10 };
 
 static void read_output(output *out, uint64_t values[OUTPUT_METRICS])
 {
@@ -57,6 +57,7 @@ static void read_output(output *out, uint64_t values[OUTPUT_METRICS])
     values[6] = state.rejected;
     values[7] = counts->deleted;
     values[8] = counts->deleted_bytes;
+    values[9] = state.missing;
 }
 
 static void print_outputs(struct evbuffer *out)
@@ -71,6 +72,7 @@ static void print_outputs(struct evbuffer *out)
         {"netlogd_output_rejected_total", "counter", "Records that the output's destination rejected.", 0},
         {"netlogd_output_deleted_files_total", "counter", "Old files that each output deleted.", 0},
         {"netlogd_output_deleted_bytes_total", "counter", "Size of the old files that each output deleted.", 0},
+        {"netlogd_output_missing_files_total", "counter", "Files removed from each output's spool before delivery.", 0},
     };
     for (size_t m = 0; m < OUTPUT_METRICS; m++) {
         evbuffer_add_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help, metrics[m].name,

@@ -243,6 +243,34 @@ delivery *delivery_open(const output_options *options)
 
 /* ---- the thread ---- */
 
+/* Returns the number of undelivered bytes, which is the size of all files from the position to `end`. */
+static uint64_t count_waiting(const delivery *d, output_place end)
+{
+    uint64_t sum = 0;
+    for (uint64_t number = d->at.number; number <= end.number; number++) {
+        struct stat status;
+        char *name = output_file_name(d->options, number);
+        if (stat(name, &status) == 0)
+            sum += (uint64_t)status.st_size;
+        free(name);
+    }
+    return sum > d->at.offset ? sum - d->at.offset : 0;
+}
+
+/* Advances to the next file, because the file at the position does not exist. Reports the file if it had records. */
+static void skip_missing(delivery *d, output_place end, const char *name)
+{
+    const bool had_records = d->at.number < end.number || d->at.offset < end.offset;
+    d->at = (output_place){d->at.number + 1, 0};
+    if (!had_records)
+        return;
+    pthread_mutex_lock(&d->mutex);
+    d->state.missing++;
+    d->state.waiting = count_waiting(d, d->end);
+    nl_write(d->log, NL_WARNING, "Netlogd.SpoolMissing", "OUTPUT=%s FILE=%s", d->options->target, name);
+    pthread_mutex_unlock(&d->mutex);
+}
+
 /*
  * Opens the file at the position, unless it is open. Skips missing files. Returns NL_END if no file up to `end` exists.
  */
@@ -256,9 +284,9 @@ static nl_status open_file(delivery *d, output_place end)
             free(name);
             return NL_FAILED;
         }
-        free(name);
         if (d->file < 0)
-            d->at = (output_place){d->at.number + 1, 0};
+            skip_missing(d, end, name);
+        free(name);
     }
     return d->file >= 0 ? NL_OK : NL_END;
 }
@@ -477,20 +505,6 @@ static void *delivery_run(void *user)
 }
 
 /* ---- the server's side ---- */
-
-/* Returns the number of undelivered bytes, which is the size of all files from the position to `end`. */
-static uint64_t count_waiting(const delivery *d, output_place end)
-{
-    uint64_t sum = 0;
-    for (uint64_t number = d->at.number; number <= end.number; number++) {
-        struct stat status;
-        char *name = output_file_name(d->options, number);
-        if (stat(name, &status) == 0)
-            sum += (uint64_t)status.st_size;
-        free(name);
-    }
-    return sum > d->at.offset ? sum - d->at.offset : 0;
-}
 
 /* Corrects a position that is unknown or outside the files of the spool. */
 static void find_first(delivery *d, output_place end)

@@ -20,6 +20,7 @@ typedef struct delivery_state {
     uint64_t delivered; /* number of bytes delivered since netlogd was started */
     uint64_t failures;  /* number of failed deliveries since netlogd was started */
     uint64_t rejected;  /* number of records that the destination did not accept since netlogd was started */
+    uint64_t missing;   /* number of spool files that were removed before netlogd delivered them, since the start */
     char reason[256];   /* reason for the current failure; "" if there is no failure */
 } delivery_state;
 

@@ -688,6 +688,26 @@ class Routing(support.Case):
         self.assertLess(len(away), 3)
         self.assertEqual(len(re.findall(rf"Netlogd.OutputBack OUTPUT={top.url} SECONDS=\d", own)), 1)
 
+    def test_a_removed_file_of_a_spool_is_reported(self):
+        top = self.collector("top", "top.log")
+        c = self.collector("c", f"{top.url}?spool=spool&spool_size=1m&zstd=0").start()
+        for i in range(0, 20000, 1000):
+            c.send(b"".join(line(n) for n in range(i, i + 1000)))
+        support.wait_until(lambda: "AWAY" in c.output(top.url), what="that it is away")
+        files = sorted((c.folder / "spool").glob("*/spool-*"))
+        self.assertGreater(len(files), 2)
+        removed = self.text(files[1]).count(" NL.EVNT=E ")
+        self.assertGreater(removed, 0)
+        files[1].unlink()
+        top.start()
+        c.waits_for_nothing()
+        self.assertEqual(c.output(top.url)["MISSING"], 1)
+        c.stop()
+        top.stop()
+        self.assertEqual(c.own.read_text().count(f" LVL=Warning NL.EVNT=Netlogd.SpoolMissing OUTPUT={top.url} FILE="), 1)
+        self.assertIn(f"{files[1].name}\n", c.own.read_text())
+        self.assertEqual(len((top.folder / "top.log").read_text().splitlines()), 20000 - removed)
+
     def test_reloads_and_kills_lose_nothing(self):
         self.program = self.compile_client(PROGRAM)
         self.config = self.scratch / "netlogd.conf"
