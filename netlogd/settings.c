@@ -289,8 +289,8 @@ const nl_option settings_rows[] = {
      .initial = "decimal",
      .on_reload = true,
      NL_OPTION_MEMBER(settings, fraction),
-     .help = "Rule for reading fractional seconds of fewer than six digits: decimal reads .2102 as 0.2102 s, "
-             "microseconds as 2102 microseconds"},
+     .help = "Meaning of fractional seconds with fewer than six digits, such as .2102: 0.2102 s (decimal), or 2102 "
+             "microseconds (microseconds)"},
     {.name = "max-record-size",
      .type = NL_OPTION_SIZE,
      .initial = "1m",
@@ -463,8 +463,8 @@ const nl_option settings_command_rows[] = {
     {.name = "repair",
      .type = NL_OPTION_FLAG,
      .set = set_repair,
-     .help = "Like --verify; also move damaged parts of FILE to FILE.damaged, and rebuild FILE.index and FILE.values "
-             "if FILE.index is invalid"},
+     .help = "Check files as --verify does, move damaged parts of FILE to FILE.damaged, and rebuild FILE.index and "
+             "FILE.values if FILE.index is invalid"},
     {.name = "seal-key",
      .value = "FILE",
      NL_OPTION_MEMBER(settings, seal_key),

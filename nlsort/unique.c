@@ -212,7 +212,7 @@ void unique_put(unique *u, const char *text, size_t size, const nl_scanned_line 
     for (size_t next; i < count; i = next) {
         next = end_of_group(lines, i, count);
         if (next == i + 1 && next < count)
-            continue; /* a group of one line is written together with its neighbours */
+            continue; /* a group of one line is written together with its neighbors */
         size_t start = nl_line_offset(lines[i]), end = next < count ? nl_line_offset(lines[next]) : size;
         put_text(u, text + from, start - from);
         if (next < count)

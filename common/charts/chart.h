@@ -25,7 +25,7 @@ typedef const char *chart_write(double value, char out[UNITS_SIZE]);
 void chart_color(cairo_t *cr, unsigned rgb, double alpha);
 
 /*
- * Draws text of `size` pixels at the point x, y. The text begins at this point if `align` is 0, is centred there if
+ * Draws text of `size` pixels at the point x, y. The text begins at this point if `align` is 0, is centered there if
  * `align` is 0.5, and ends there if `align` is 1.
  */
 void chart_text(cairo_t *cr, double x, double y, double align, double size, const char *text);

@@ -75,7 +75,7 @@ typedef struct connection_result {
     connection_ends ends;
     connection_origin origin;
     double streams;  /* number of parallel connections of a transfer; 0 for sockets */
-    double returned; /* bytes in the other direction */
+    double returned; /* number of bytes in the other direction */
     GArray *slices;  /* connection_slice, in order of time; NULL without slices */
     uint64_t intervals;
     double wall_ns, cause_ns[CAUSE_COUNT]; /* cause_ns adds up to wall_ns */

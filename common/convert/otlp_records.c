@@ -846,7 +846,7 @@ otlp_outcome otlp_records_read(otlp_records *r, otlp_signal signal, bool json, n
         otlp_each(&r->in, &m[i].value, take_resource, &q);
     }
     if (good && !found && signal == OTLP_SIGNAL_COUNT)
-        otlp_fail(&r->in, "found neither resourceLogs nor resourceSpans nor resourceMetrics");
+        otlp_fail(&r->in, "contains no resourceLogs, resourceSpans or resourceMetrics");
     if (other && !found)
         otlp_fail(&r->in, "the path of the request is for another kind of data");
     if (r->in.error != NULL)

@@ -460,7 +460,7 @@ bool syslog_read(syslog_reader *r, nl_string message, const syslog_about *about,
 {
     builder *b = &r->builder;
     int priority = about->priority;
-    builder_begin(b, 8 * message.size + 256); /* enough for names that are seven times as long as their parameters */
+    builder_begin(b, 8 * message.size + 256); /* the names of fields may be seven times as long as in the message */
     b->record->event = (nl_string){"syslog", 6};
     bool prioritized = take_priority(&message, &priority);
     add_priority(b, priority);

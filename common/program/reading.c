@@ -52,21 +52,21 @@ const nl_option program_reading_options[] = {
     {.name = "base",
      .value = "TIME",
      .set = reading_set_base,
-     .help = "Date or time to add to times without a date: the day (YYYY-MM-DD) for strace -tt, or the time at "
-             "which perf's clock was 0"},
+     .help =
+         "Date that strace -tt omits from its times (YYYY-MM-DD), or time at which the clock of perf, ftrace or CTF "
+         "was 0"},
     {.name = "fraction",
      .type = NL_OPTION_CHOICE,
      .choices = "decimal|microseconds",
      .initial = "decimal",
      NL_OPTION_MEMBER(program_reading, fraction),
-     .help = "Rule for reading fractional seconds of fewer than six digits: decimal reads .2102 as 0.2102 s; "
-             "microseconds, for the logs of old GridFTP servers, reads .2102 as 2102 microseconds"},
+     .help = "Meaning of fractional seconds with fewer than six digits, such as .2102: 0.2102 s (decimal), or 2102 "
+             "microseconds (microseconds), as in the logs of old GridFTP servers"},
     {.name = "time-field",
      .value = "NAME",
      .initial = "(time, timestamp or @timestamp)",
      NL_OPTION_MEMBER(program_reading, time_field),
-     .help = "Field with the time of a record in JSON and CSV, and in NAME=value lines that are read with "
-             "--from-format pairs"},
+     .help = "Field that contains the time of a record in JSON, in CSV, and in NAME=value lines (--from-format pairs)"},
     {.name = "reject",
      .value = "FILE",
      NL_OPTION_MEMBER(program_reading, reject_path),

@@ -92,7 +92,7 @@ static char word_case(const char *text, const char *word, size_t size)
 
 /*
  * Returns whether the side word at `offset` is at the start or end of the name, and separate from the rest. A separator
- * always separates it. A capitalized word is also separate if the case of the neighbouring letter shows a new word.
+ * always separates it. A capitalized word is also separate if the case of the neighboring letter shows a new word.
  */
 static bool is_whole_word(const char *name, size_t size, size_t offset, size_t word_size, char word_case)
 {

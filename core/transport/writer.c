@@ -46,9 +46,9 @@ const nl_option nl_writer_rows[] = {
      .list_choices = nl_format_choices,
      .initial = "(nlb to collectors, or by the file's suffix, such as .nlb; otherwise ulm)",
      NL_OPTION_MEMBER(nl_writer_options, format),
-     .help = "Format of the records. A collector acknowledges only the binary format, nlb. Without "
-             "acknowledgements, a failure of the collector or the connection can lose text (ulm, bp, logfmt), and the "
-             "losses are not counted. This option does not set the format of the collector's log"},
+     .help = "Format of the records. A collector acknowledges only the binary format, nlb. If the "
+             "collector or the connection fails, records in a text format (ulm, bp, logfmt) can be lost, and NetLogger "
+             "does not count them. This option does not set the format of the collector's log"},
     {.name = "zstd",
      .type = NL_OPTION_COUNT,
      .maximum = 19,

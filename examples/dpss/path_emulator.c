@@ -1,6 +1,6 @@
 /*
  * path_emulator emulates a network path between network namespaces, for kernels without netem. It creates a TUN device
- * in each given namespace and moves packets between them through modelled paths (path.h), one per receiving device. The
+ * in each given namespace and moves packets between them through modeled paths (path.h), one per receiving device. The
  * program needs root. When the program ends, it prints the number of packets, and the kernel removes the devices.
  */
 #define _GNU_SOURCE 1

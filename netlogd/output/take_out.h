@@ -17,7 +17,7 @@ typedef struct regions {
 } regions;
 
 /*
- * Adds a region, which must begin after all regions except the latest. Joins the region with the latest region if they
+ * Adds a region. Only the latest region may extend beyond `from`. Joins the region with the latest region if they
  * overlap.
  */
 void regions_add(regions *r, uint64_t from, uint64_t to, bool line);

@@ -172,7 +172,7 @@ static bool parse_frame(description *d, rules_line *l)
         return fail_line(l, "line, or length");
     d->is_line = strcmp(text, "line") == 0;
     if (d->is_line)
-        return is_end(l) || fail_line(l, "line alone");
+        return is_end(l) || fail_line(l, "line, and nothing after it");
     if (strcmp(text, "length") != 0 || !next_keyword(l, "at") || !next_number(l, AT_MAX, &at) ||
         !next_keyword(l, "size") || !next_number(l, 8, &size) || size == 0 || !next_text(l, text) ||
         (strcmp(text, "big") != 0 && strcmp(text, "little") != 0) || !next_keyword(l, "add") ||

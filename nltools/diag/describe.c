@@ -94,7 +94,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                              c->values - 1, c->values > 2 ? "s" : "")
                            : g_strdup_printf("%s=%s", c->column->name, value != NULL ? value : "?");
         f->answer = g_strdup_printf("%s of the requests' time: %s is slow for %s", part, where, values);
-        f->advice = "look at what the program does differently for this value";
+        f->advice = "find out what the program does differently for this value";
         char *which = g_strdup_printf("have %s", c->values > 1 ? "one of these values" : values);
         finding_evidence(f, "a visit takes %s with %s, and %s with other values", slow,
                          c->values > 1 ? "these values" : values, other);

@@ -257,7 +257,7 @@ static const limit kinds[LIMITS] = {
     [DISK] = {"disk", "a disk at its limit on",
               "read less, use larger requests, spread the data over more disks, or find other users of the disk",
               FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
-    [SOFTIRQ] = {"softirq", "a processor that only receives packets on",
+    [SOFTIRQ] = {"softirq", "a processor fully occupied with receiving packets on",
                  "spread the work of receiving packets: use RSS or RPS, larger segments (GRO), or move interrupts to "
                  "other processors",
                  FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL},

@@ -77,7 +77,7 @@ typedef struct station {
     const family *family;
     const char *program, *host; /* the program's visits, in the order in which they begin */
     GArray *times;              /* int64_t: times at which visits of the program begin and end */
-    GArray *active;             /* the program's visits, in order of their begins */
+    GArray *active;             /* the program's visits, in order of their start times */
     survival *lasting;          /* indexed by place; shared by all stations */
     GArray *gaps;               /* elements are active, with from_ns and to_ns */
 } station;
@@ -374,8 +374,8 @@ static size_t add_repeats(station *s, uint32_t index, keyed *times)
 
 /*
  * Adds the times between arrivals of requests at the station, if at least a quarter of the requests arrive while
- * another request is in progress. `begins` contains the spans whose parents are at other stations, in order of their
- * begins.
+ * another request is in progress. `begins` contains the spans whose parents are at other stations, in the order
+ * in which they begin.
  */
 static void add_arrivals(station *s, const keyed *begins, size_t count)
 {

@@ -130,14 +130,13 @@ void time_zones_describe(const time_zones *z, GPtrArray *sentences)
     for (unsigned i = 0; i < z->kind_count; i++) {
         const zone_kind *k = &z->kinds[i];
         if (counts[i] > 0)
-            g_ptr_array_add(
-                sentences,
-                g_strdup_printf(
-                    "%zu time%s of %s%s%s %s %.4g h too %s and corrected, because the durations of these spans show "
-                    "another time zone. nlv computed the ends of these spans from their durations.",
-                    counts[i], counts[i] == 1 ? "" : "s", k->event, *k->host != '\0' ? " on " : "", k->host,
-                    counts[i] == 1 ? "is" : "are", fabs((double)k->zone_ns) / 3600e9,
-                    k->zone_ns > 0 ? "early" : "late"));
+            g_ptr_array_add(sentences,
+                            g_strdup_printf("%zu time%s of %s%s%s %s %.4g h too %s: the durations of these spans show "
+                                            "another time zone. nlv corrected "
+                                            "the times, and computed the ends of these spans from their durations.",
+                                            counts[i], counts[i] == 1 ? "" : "s", k->event,
+                                            *k->host != '\0' ? " on " : "", k->host, counts[i] == 1 ? "was" : "were",
+                                            fabs((double)k->zone_ns) / 3600e9, k->zone_ns > 0 ? "early" : "late"));
     }
     if (z->is_cut)
         g_ptr_array_add(

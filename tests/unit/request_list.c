@@ -516,7 +516,7 @@ static void test_spans_that_begin_in_another_zone(void **unused)
     for (uint32_t i = 0; i < l->count; i++)
         check_step(m, request_list_at(l, i), "job.end");
     assert_true(model_has_right_zones(m));
-    assert_int_equal(count_notices(m, "108 times of job.start on w are 8 h too early and corrected"), 1);
+    assert_int_equal(count_notices(m, "108 times of job.start on w were 8 h too early: the durations"), 1);
     model_load(m); /* nothing new: the correction stays, and nlv reports it once */
     assert_int_equal(count_right_jobs(m), JOBS);
     assert_int_equal(count_notices(m, "corrected"), 0);
