@@ -105,7 +105,8 @@ static void *watch_other_end(void *user)
     _exit(0);
 }
 
-/* Closes the standard streams, so that their readers do not wait for this process. Problems are sent as reports. */
+/* Closes the standard streams, so that their readers do not wait for this process. Later problems are
+ * reported with send_report. */
 static void close_streams(void)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -252,7 +252,7 @@ static bool links_events(const tie *t, uint64_t requests_min)
     return t->requests >= requests_min && (double)t->links >= LINKS_MIN * (double)t->records;
 }
 
-/* Returns the field that links the most events, or TRACE_NONE. Sets *best to its tie. */
+/* Returns the field that links the most events, or TRACE_NONE. Sets *best to the counts of this field. */
 static uint32_t best_field(inference *in, tie *best)
 {
     tie *ties = in->ties != NULL ? g_steal_pointer(&in->ties) : tie_fields(in);

@@ -74,8 +74,8 @@ typedef struct following {
     bool json;
     watch *watch;
     nl_log *log;               /* the log of --dest; NULL: no log */
-    visits_reader *readers[2]; /* NULL before the first record; the range of the second reader begins later */
-    int64_t bounds[4]; /* the first reader covers bounds[0] to bounds[2], the second reader bounds[1] to bounds[3] */
+    visits_reader *readers[2]; /* NULL before the first record */
+    int64_t bounds[4]; /* times; the first reader covers bounds[0] to bounds[2], the second bounds[1] to bounds[3] */
     int64_t latest_ns, pane_ns;
     GHashTable *usual;    /* maps the name of a cause that a healthy pane shows to the cause's share, a double */
     unsigned until_usual; /* number of panes until the next search for usual causes */
