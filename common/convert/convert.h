@@ -4,8 +4,8 @@
  *   bytes -> importer -> record -> sink (--where) -> exporter -> bytes
  *
  * A format has an importer (a row in importers.c), an exporter (a row in exporters.c), or both. Importers and exporters
- * share only the state that the functions `head` and `share` make. Therefore, several threads can convert pieces of an
- * input at the same time, each with its own importer and exporter (nltools/pipeline). If a kind has in_order, one
+ * share only the state that their functions `head` and `share` create. Therefore, several threads can convert pieces of
+ * an input at the same time, each with its own importer and exporter (nltools/pipeline). If a kind has in_order, one
  * thread converts all records. doc/formats.md describes the conversion of each format's fields.
  */
 #ifndef NETLOGGER_CONVERT_CONVERT_H

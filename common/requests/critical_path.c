@@ -475,7 +475,7 @@ static void search_strand(const edge_search *e, uint32_t number, uint32_t until,
 {
     const critical_path *p = e->p;
     uint32_t covered =
-        0; /* nodes up to this index need no edge: they precede the fork of a child whose end has an edge */
+        0; /* nodes up to this index need no edge, because a child that began after them already has an edge */
     bool has_joined = false;
     for (;;) {
         uint32_t first = p->strands[number].first;

@@ -73,7 +73,7 @@ struct precedence {
     uint16_t caller[PRECEDENCE_ROLES_MAX];
     uint16_t former[PRECEDENCE_ROLES_MAX]; /* the former role (see choose_former_roles), or NONE */
     float certain[PRECEDENCE_EVENTS_MAX]
-                 [PRECEDENCE_EVENTS_MAX]; /* certainty that the first event causes the second; 0: it does not */
+                 [PRECEDENCE_EVENTS_MAX]; /* how certain it is that the first event causes the second; 0: it does not */
     bool expects[PRECEDENCE_EVENTS_MAX]
                 [PRECEDENCE_EVENTS_MAX]; /* a request with the first event has lost a record if it lacks the second */
     bool has_losses;                     /* some element of `expects` is true */

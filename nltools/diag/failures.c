@@ -44,8 +44,8 @@ static bool is_repaired(const visits *v, const request *q, const visit *failed)
     return false;
 }
 
-/* Returns whether a request has failed. The span that stands for the request reports it. Without such a span, the last
- * failure counts unless a later attempt succeeds. */
+/* Returns whether a request has failed. If a span stands for the request, the status of this span decides. Otherwise,
+ * the last failure counts, unless a later attempt succeeds. */
 static bool has_failed(const visits *v, const request *q)
 {
     const visit *root = root_of(v, q), *last = NULL;

@@ -24,8 +24,9 @@ typedef struct mechanism {
     uint32_t count;   /* number of pauses, of clusters, of visits that timed out, or of a queue's visits */
     int hosts; /* for pauses on all hosts of a program at the same time: the number of these hosts; otherwise 0 */
     double length_ns; /* mean length of a pause; batch: mean number of visits; calls: usual visits per caller */
-    double share;  /* share of visits that wait; queue: number of visits on `host`, divided by the mean of all hosts */
-    bool constant; /* for a timer: every visit takes the same time */
+    double
+        share; /* share of visits that wait; queue: number of visits on `host`, divided by the mean number per host */
+    bool constant;        /* for a timer: every visit takes the same time */
     bool acknowledgement; /* for a timer: the visits wait for TCP's delayed acknowledgements */
     bool is_retry;        /* for a time-out: the visits fail, and their callers try again */
     bool is_host_fast;    /* for a queue: without their waits, the visits on `host` take no longer than the others */

@@ -36,7 +36,7 @@ typedef struct spec_order {
     uint64_t received[DRAWING_ORDERED_MAX]; /* the rows on another host that receive the message of this row */
     int begin_of[DRAWING_ORDERED_MAX]; /* the row that begins the span that this row ends; -1: this row ends no span */
     uint64_t begins;                   /* rows that begin a span */
-    uint64_t first, last; /* first: rows with later but no earlier rows; last: rows with earlier but no later rows */
+    uint64_t first, last; /* first: rows that only precede other rows; last: rows that only follow other rows */
 } spec_order;
 
 typedef struct spec_lifeline {
