@@ -55,7 +55,7 @@ struct connection {
     nl_channel channel;
     struct event *readable;
     nl_decoder *decoder;
-    syslog_input *syslog;  /* reads the client's bytes instead of the decoder; NULL: not a client of syslog */
+    syslog_input *syslog;  /* replaces the decoder for a client that sends syslog messages; otherwise NULL */
     uint64_t good_at;      /* number of bytes received when the latest record was complete */
     uint64_t acknowledged; /* number of acknowledged blocks, including clock queries */
     uint64_t questions;    /* number of clock queries */

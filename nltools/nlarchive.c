@@ -243,7 +243,7 @@ static bool ask_archive(arguments *a)
 int main(int argc, char **argv)
 {
     program_start("nlarchive");
-    signal(SIGXFSZ, SIG_IGN); /* writing a file at its size limit then fails with an error, like on a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit then returns an error, as on a full disk */
     arguments a = {0};
     nlarchive_read_arguments(&a, argc, argv);
     bool good = a.is_load ? load(&a) : ask_archive(&a);

@@ -138,8 +138,8 @@ const char *connection_ends_name(connection_ends ends);
  * Returns the confidence in the share of a cause. It is "high" for a handshake whose exact duration is known. It is
  * "low" for CAUSE_UNKNOWN, if there are fewer than 10 intervals, and if the sender's records are missing. In all other
  * cases, it is "high" if at least 90 % of the share was measured, and otherwise "medium". The kernel's clocks measure
- * the causes before CAUSE_SLOW_START. A limit of the window is measured only with the receiver's records, which decide
- * between its program and its buffer.
+ * the causes before CAUSE_SLOW_START. A limit of the window counts as measured only if the log contains the
+ * receiver's records, which show whether the receiving program or its buffer is the cause.
  */
 const char *connection_confidence(const connection_result *r, connection_cause cause);
 

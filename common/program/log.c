@@ -17,7 +17,7 @@ struct program_log {
     char *name;        /* name of the current or latest file; NULL before the first file */
     nl_reader *reader; /* NULL between files */
     bool follow, nonblocking;
-    bool polled; /* this module waits for records instead of the reader, so that signals and new files end the wait */
+    bool polled;    /* this module, not the reader, waits for records, so that signals and new files end the wait */
     bool overtaken; /* a followed archive has a newer file, so this file will not grow */
     bool sought;    /* log_skip was called for this file */
     bool failed;
