@@ -69,7 +69,7 @@ void sink_flush(sink *s);
 /*
  * Writes the records that the rules still hold, and closes the sink. If the destination is a text file, converts the
  * records to text. Returns false and sets the error if writing, converting or closing failed. The records in `refused`
- * are no failure. If the conversion fails, the binary file remains, and the error names it.
+ * are not failures. If the conversion fails, the binary file remains, and the error names it.
  */
 bool sink_close(sink *s);
 

@@ -9,7 +9,7 @@
 !> Writing. An event has a name, optionally a level, and up to 16 fields with a name and a value: an integer or real of any
 !> kind, a logical, a character, or nl_exact(character). Trailing blanks of a character are removed, except with nl_exact. Values
 !> of other types become the text "(unknown type)". Any number of threads may use a log, and a child continues to use it after
-!> fork. Writing never fails: the log counts and reports lost events. A collector that is not running is no error: the library
+!> fork. Writing never fails: the log counts and reports lost events. A collector that is not running is not an error: the library
 !> keeps the events, prints one line on standard error, and tries again.
 !>
 !> open, flush, close and the reader's procedures have the optional arguments stat, which is 0 on success, and errmsg, the

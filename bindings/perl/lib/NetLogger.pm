@@ -160,7 +160,7 @@ NetLogger - timestamped events from all parts of a distributed program
 =head1 DESCRIPTION
 
 A call copies the event to memory; a thread of the library sends it. A call waits only if this memory is full because the
-destination is slow. A collector that is not running is no error: the library keeps the events, prints one line on standard
+destination is slow. It is not an error if the collector is not running: the library keeps the events, prints one line on standard
 error (unless C<NETLOGGER_QUIET> is 1), and tries again. Logging and closing never die because of the destination; other
 failures die with the library's message. The log reports lost events.
 
@@ -204,11 +204,11 @@ Logs an event of level Usage. Returns true if it was logged, false if it is off 
 
 =item $log->emergency, alert, error, warning, auth, security, usage, system, important, debug
 
-The same with this level.
+Logs an event with the level that the method's name states.
 
 =item $log->log($level, $name, FIELD => $value, ...)
 
-The same; C<$level> is a name, or a number from 1 (Emergency) to 10 (Debug).
+Logs an event. C<$level> is a name, or a number from 1 (Emergency) to 10 (Debug).
 
 =item $log->write($name, $format, @values)
 
@@ -255,15 +255,15 @@ fields. The levels are C<$FATAL>, C<$ERROR>, C<$WARN>, C<$INFO> and C<$DEBUG>.
 =item NetLogger->read($url, where => $expression, follow => 1)
 
 Opens a source: a path, C<->, C<memory:NAME>, or a collector. C<where> selects records. With C<follow>, the reader waits at
-the end of a file for more.
+the end of a file for more records.
 
 =item $reader->next, $reader->next($seconds)
 
-Returns the next record; C<undef> at the end, or after the time without a record.
+Returns the next record. The result is C<undef> at the end of the source, or if no record arrives within C<$seconds>.
 
 =item $reader->stats, $reader->close
 
-Returns a hash list of counts: records, malformed, unterminated, lost, repeated.
+C<stats> returns a list of names and counts: records, malformed, unterminated, lost, repeated. C<close> closes the reader.
 
 =item $record->time_ns, time, level, host, prog, event
 

@@ -12,7 +12,7 @@
 A call copies the event to memory; a thread of the library sends it. A call waits only if this memory is full because the
 destination is slow. Such calls, open, flush, close and readers release the interpreter lock.
 
-A collector that is not running is no error: the library keeps the events, prints one line on standard error, and tries
+A collector that is not running is not an error: the library keeps the events, prints one line on standard error, and tries
 again. Logging and closing never raise exceptions because of the destination or of values. NETLOGGER_QUIET=1 suppresses
 the line.
 

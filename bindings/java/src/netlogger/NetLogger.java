@@ -6,7 +6,7 @@ import java.util.function.Consumer;
  * A log: a stream of events from this program to one destination.
  *
  * <p>Logging never throws, and waits only if the log's policy requires that when its ring is full. The log counts and
- * reports lost events. A collector that is not running is no error: the library keeps the events, prints one line on standard
+ * reports lost events. A collector that is not running is not an error: the library keeps the events, prints one line on standard
  * error, and tries again. Invalid destinations, and events that flush() cannot send, cause a {@link NetLoggerException}. Any
  * number of threads may use a log. A log that is not open accepts all calls and writes nothing.
  */
