@@ -60,13 +60,13 @@ const nl_option program_reading_options[] = {
      .choices = "decimal|microseconds",
      .initial = "decimal",
      NL_OPTION_MEMBER(program_reading, fraction),
-     .help = "Meaning of fractional seconds with fewer than six digits, such as .2102: 0.2102 s (decimal), or 2102 "
-             "microseconds (microseconds), as in the logs of old GridFTP servers"},
+     .help = "How to read fractional seconds with fewer than six digits. With decimal, .2102 means 0.2102 s; with "
+             "microseconds, it means 2102 microseconds, as in the logs of old GridFTP servers"},
     {.name = "time-field",
      .value = "NAME",
      .initial = "(time, timestamp or @timestamp)",
      NL_OPTION_MEMBER(program_reading, time_field),
-     .help = "Field that contains the time of a record in JSON, in CSV, and in NAME=value lines (--from-format pairs)"},
+     .help = "Field that contains the time of a record in the formats json, csv and pairs"},
     {.name = "reject",
      .value = "FILE",
      NL_OPTION_MEMBER(program_reading, reject_path),
