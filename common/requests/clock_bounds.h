@@ -10,7 +10,8 @@
 
 #include <netlogger.h>
 
-/* Hosts with higher numbers have unknown clocks, because the next number stands for all further hosts. */
+/* Maximum number of hosts whose clocks are distinguished. All further hosts share one number, so their clocks count as
+ * unknown. */
 enum { CLOCK_BOUNDS_HOSTS_MAX = 1 << 16 };
 
 #define CLOCK_BOUND_UNKNOWN INT64_MAX

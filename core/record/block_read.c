@@ -243,8 +243,8 @@ static nl_status check_claims(const nl_block_header *h)
     return NL_OK;
 }
 
-/* Returns NL_FAILED if memory has run out since nl_memory_failures was `failures`; otherwise, the block is malformed.
- */
+/* Returns NL_FAILED if memory has run out since nl_memory_failures had the value `failures`. Otherwise, reports that
+ * the block is malformed. */
 static nl_status block_reader_fail(unsigned failures, const char *reason)
 {
     return nl_memory_failures == failures ? malformed(reason) : NL_FAILED;

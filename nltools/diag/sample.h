@@ -28,10 +28,10 @@ typedef struct sample {
 
 /* The quality with which bins explain the visits' times. */
 typedef struct explanation {
-    double p;                 /* probability of at least this effect by chance */
-    double explained;         /* part of the absolute deviation that the medians of the other half remove */
-    double claim_ns;          /* excess of the slow bins over the other bins, on critical paths */
-    uint64_t slow;            /* bit mask of the slow bins */
+    double p;         /* probability of at least this effect by chance */
+    double explained; /* share of the deviation that the bins explain, measured with the other half of the visits */
+    double claim_ns;  /* excess of the slow bins over the other bins, on critical paths */
+    uint64_t slow;    /* bit mask of the slow bins */
     double slow_ns, other_ns; /* mean times */
     uint32_t slow_count;
     float *excess; /* for each visit of the sample; the caller frees it with g_free */

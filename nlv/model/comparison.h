@@ -71,7 +71,7 @@ typedef struct comparison {
 comparison *comparison_new(const char *const names[COMPARED_SIDES]);
 void comparison_free(comparison *c); /* NULL is allowed */
 
-/* Maps the numbers of names in one reader to rows. Each reader of each side has its own map. */
+/* Maps the numbers that a reader gives to names to rows of the comparison. Each reader of each side has its own map. */
 typedef GHashTable comparison_map;
 comparison_map *comparison_map_new(void);
 
