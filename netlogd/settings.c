@@ -289,7 +289,7 @@ const nl_option settings_rows[] = {
      .initial = "decimal",
      .on_reload = true,
      NL_OPTION_MEMBER(settings, fraction),
-     .help = "How to read fractional seconds with fewer than six digits. With decimal, .2102 means 0.2102 s; with "
+     .help = "Rule for reading fractional seconds of fewer than six digits. With decimal, .2102 means 0.2102 s; with "
              "microseconds, it means 2102 microseconds, as in the logs of old GridFTP servers"},
     {.name = "max-record-size",
      .type = NL_OPTION_SIZE,

@@ -60,7 +60,7 @@ const nl_option program_reading_options[] = {
      .choices = "decimal|microseconds",
      .initial = "decimal",
      NL_OPTION_MEMBER(program_reading, fraction),
-     .help = "How to read fractional seconds with fewer than six digits. With decimal, .2102 means 0.2102 s; with "
+     .help = "Rule for reading fractional seconds of fewer than six digits. With decimal, .2102 means 0.2102 s; with "
              "microseconds, it means 2102 microseconds, as in the logs of old GridFTP servers"},
     {.name = "time-field",
      .value = "NAME",
