@@ -512,45 +512,31 @@ static void try_load(search *s, const sample *x)
 
 /* ---- sensors ---- */
 
-static bool same_series(const sensor_series *a, const sensor_series *b)
-{
-    return strcmp(a->event, b->event) == 0 && strcmp(a->field, b->field) == 0 && strcmp(a->instance, b->instance) == 0;
-}
-
 /*
  * For each visit, gets the value of the sensor on the visit's host when the visit begins. A later value may be an
  * effect of the visit. Moves the sensor's times by `shift`, a share of the log's length. Returns the number of known
  * values.
  */
-static uint32_t sensor_values(const visits *v, const sample *x, const GPtrArray *all, guint first, double shift,
-                              float *values)
+static uint32_t sensor_values(const visits *v, const sample *x, const sensor_series *first, double shift, float *values)
 {
-    const sensor_series *of = g_ptr_array_index(all, first);
     GHashTable *by_host = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint i = first; i < all->len; i++) {
-        const sensor_series *other = g_ptr_array_index(all, i);
-        if (same_series(of, other))
-            g_hash_table_insert(by_host, other->host, (gpointer)other);
-    }
+    for (const sensor_series *of = first; of != NULL; of = of->next)
+        g_hash_table_insert(by_host, of->host, (gpointer)of);
+    const sensor_series **of_site = g_new(const sensor_series *, v->sites->len + 1);
+    for (uint32_t n = 0; n < v->sites->len; n++)
+        of_site[n] = g_hash_table_lookup(by_host, site_at(v, n)->host);
+    g_hash_table_destroy(by_host);
     int64_t length = v->to_ns - v->from_ns;
     uint32_t known = 0;
     for (uint32_t i = 0; i < x->count; i++) {
         const visit *y = visit_at(v, x->index[i]);
-        const sensor_series *own = g_hash_table_lookup(by_host, site_at(v, y->site)->host);
+        const sensor_series *own = of_site[y->site];
         int64_t at = y->from_ns - v->from_ns + (int64_t)(shift * (double)length);
         values[i] = own != NULL ? (float)series_at(own, v->from_ns + (length > 0 ? at % length : 0)) : NAN;
         known += isfinite(values[i]);
     }
-    g_hash_table_destroy(by_host);
+    g_free(of_site);
     return known;
-}
-
-static bool is_first_of_kind(const GPtrArray *all, guint i)
-{
-    for (guint k = 0; k < i; k++)
-        if (same_series(g_ptr_array_index(all, k), g_ptr_array_index(all, i)))
-            return false;
-    return true;
 }
 
 /*
@@ -656,27 +642,26 @@ static bool explain_sensor(const sample *x, const float *values, bool by_thresho
  * Tries a sensor as a cause. Increases *chance to the part of the variation that the sensor, moved in time, explains.
  * Moved values explain the visits only by chance, but change as slowly as the true values.
  */
-static candidate try_sensor(search *s, const sample *x, const GPtrArray *all, guint number, bool by_threshold,
-                            double *chance)
+static candidate try_sensor(search *s, const sample *x, const sensor_series *first, bool by_threshold, double *chance)
 {
     float *values = g_new(float, x->count + 1);
     candidate c = {.place = x->place};
     explanation e, other;
-    uint32_t known = sensor_values(s->v, x, all, number, 0, values);
+    uint32_t known = sensor_values(s->v, x, first, 0, values);
     if (known * 3 > x->count && explain_sensor(x, values, by_threshold, &e)) {
         s->f->tests++;
         bool falls = (e.slow & 1) != 0;
         c = candidate_of(x, "resource", &e, RESOURCE_PREFERENCE);
         c.p *= by_threshold ? 2 * THRESHOLDS : 2; /* half of the level for each way to divide the visits */
         c.falls = falls;
-        c.sensor = g_ptr_array_index(all, number);
+        c.sensor = first;
         c.host = host_of_claim(x, c.cut);
         if (falls && !low_can_slow(c.sensor)) {
             candidate_clear(&c);
             c = (candidate){.place = x->place};
         }
         for (int k = 1; k <= SHIFTS && c.p < PROMISING && c.explained > RESOURCE_MIN; k++) {
-            sensor_values(s->v, x, all, number, k / (SHIFTS + 1.0), values);
+            sensor_values(s->v, x, first, k / (SHIFTS + 1.0), values);
             if (!explain_sensor(x, values, by_threshold, &other))
                 continue;
             g_free(other.excess);
@@ -694,10 +679,11 @@ static void try_sensors(search *s, const sample *x)
     candidate best = {.place = x->place};
     double chance = RESOURCE_MIN;
     for (guint i = 0; i < all->len; i++) {
-        if (!is_first_of_kind(all, i))
+        const sensor_series *first = g_ptr_array_index(all, i);
+        if (!first->is_first)
             continue;
         for (int by_threshold = 0; by_threshold < 2; by_threshold++) {
-            candidate c = try_sensor(s, x, all, i, by_threshold, &chance);
+            candidate c = try_sensor(s, x, first, by_threshold, &chance);
             if (c.cause != NULL && c.p < PROMISING && c.explained > best.explained) {
                 candidate_clear(&best);
                 best = c;

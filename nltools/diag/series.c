@@ -157,10 +157,18 @@ static int by_sample_time(const void *a, const void *b)
 
 void series_finish(series_set *s)
 {
+    GHashTable *last = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL); /* last series of each kind */
     for (guint i = 0; i < s->all->len; i++) {
         sensor_series *of = g_ptr_array_index(s->all, i);
         qsort(of->samples->data, of->samples->len, sizeof(series_sample), by_sample_time);
+        char *kind = g_strjoin("\n", of->event, of->field, of->instance, NULL);
+        sensor_series *before = g_hash_table_lookup(last, kind);
+        of->is_first = before == NULL;
+        if (before != NULL)
+            before->next = of;
+        g_hash_table_replace(last, kind, of);
     }
+    g_hash_table_destroy(last);
 }
 
 const GPtrArray *series_all(const series_set *s)

@@ -8,6 +8,7 @@
 
 #include <glib.h>
 #include <netlogger.h>
+#include <stdbool.h>
 
 enum { SERIES_MAX = 4096, SERIES_SAMPLES_MAX = 1024, INSTANCE_SIZE_MAX = 200 };
 
@@ -21,6 +22,8 @@ typedef struct sensor_series {
     GArray *samples;                       /* elements are series_sample; sorted by time after series_finish */
     guint joined, waiting;
     double sum;
+    bool is_first;              /* first series with its event, field and instance; set by series_finish */
+    struct sensor_series *next; /* next series with the same event, field and instance, which is of another host */
 } sensor_series;
 
 typedef struct series_set series_set;
