@@ -45,16 +45,17 @@ def number(text, kind):
 
 
 class Options(support.Case):
+    described = []  # of all tests
+
     def programs(self):
-        """Yields (command, its description of itself) of each program that is built."""
-        built = 0
-        for name, folder in PROGRAMS.items():
-            path = support.BUILD / folder / name
-            if path.exists():
-                built += 1
-                for command in COMMANDS if name == "nlkernel" else [[]]:
-                    yield [path, *command], self.describe([path, *command])
-        self.assertGreater(built, 3)
+        """Returns (command, its description of itself) of each program that is built."""
+        if not self.described:
+            paths = [support.BUILD / folder / name for name, folder in PROGRAMS.items()]
+            built = [path for path in paths if path.exists()]
+            self.assertGreater(len(built), 3)
+            self.described += [([path, *command], self.describe([path, *command]))
+                               for path in built for command in (COMMANDS if path.name == "nlkernel" else [[]])]
+        return self.described
 
     def run_command(self, command, *arguments, **environment):
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("NETLOG", "NLAGENT", "TMPDIR"))}
@@ -115,18 +116,29 @@ class Options(support.Case):
 
     # ---- the command line ----
 
+    def rounds(self, options):
+        """Yields lists of (option, a good value of it), in which each option occurs at most once, until all values have occurred. A run of
+        a program can then check many values."""
+        values = [(option, self.good_values(option)) for option in options]
+        for i in range(max((len(good) for _, good in values), default=0)):
+            yield [(option, good[i]) for option, good in values if i < len(good)]
+
     def test_what_is_set_is_read_back(self):
         count = 0
         for command, about in self.programs():
-            for option in self.settable(about):
-                name = option["name"]
-                if option["type"] == "flag":
-                    self.assertEqual(self.value(self.describe(command, f"--{name}"), name), "yes", (command, name))
-                for value in self.good_values(option):
-                    count += 1
-                    self.assert_same(self.value(self.describe(command, f"--{name}={value}"), name), value, option, command)
-                    if "letter" in option:
-                        self.assert_same(self.value(self.describe(command, f"-{option['letter']}{value}"), name), value, option, command)
+            options = self.settable(about)
+            flags = [option["name"] for option in options if option["type"] == "flag"]
+            found = self.describe(command, *(f"--{name}" for name in flags))
+            self.assertEqual({name: self.value(found, name) for name in flags}, dict.fromkeys(flags, "yes"), command)
+            for given in self.rounds(options):
+                count += len(given)
+                by_name = self.describe(command, *(f"--{option['name']}={value}" for option, value in given))
+                with_letter = [(option, value) for option, value in given if "letter" in option]
+                by_letter = self.describe(command, *(f"-{option['letter']}{value}" for option, value in with_letter)) if with_letter else None
+                for option, value in given:
+                    self.assert_same(self.value(by_name, option["name"]), value, option, command)
+                for option, value in with_letter:
+                    self.assert_same(self.value(by_letter, option["name"]), value, option, command)
         self.assertGreater(count, 100)
 
     def test_defaults_are_true(self):
@@ -186,12 +198,14 @@ class Options(support.Case):
         path = self.scratch / "file.conf"
         for command, about in self.programs():
             name = command[0].name
+            for given in self.rounds(option for option in self.settable(about) if option.get("file")):
+                path.write_text("# a comment\n\n" + "".join(f"{option['name']}   {value} # another\n" for option, value in given))
+                found = self.describe(command, "--config", path)
+                for option, value in given:
+                    self.assert_same(self.value(found, option["name"]), value, option, command)
             for option in self.settable(about):
                 if not option.get("file"):
                     continue
-                for value in self.good_values(option):
-                    path.write_text(f"# a comment\n\n{option['name']}   {value} # another\n")
-                    self.assert_same(self.value(self.describe(command, "--config", path), option["name"]), value, option, command)
                 for value, words in self.bad_values(option):
                     path.write_text(f"\n{option['name']} {value}\n")
                     result = self.run_command(command, "--config", path)
@@ -213,8 +227,9 @@ class Options(support.Case):
         for value in self.good_values(option):
             self.assert_same(read(value), value, option, "url")
         for value, words in self.bad_values(option):
-            self.assertIn(f"option {option['name']}: ", reject(value), (option["name"], value))
-            self.assertIn(words, reject(value), (option["name"], value))
+            message = reject(value)
+            self.assertIn(f"option {option['name']}: ", message, (option["name"], value))
+            self.assertIn(words, message, (option["name"], value))
 
     def test_options_of_log_urls(self):
         nlwrite, count = support.program("nltools/nlwrite"), 0
