@@ -266,25 +266,9 @@ static int by_time(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Returns the time at which an event begins: for a whole span, its start. */
-static int64_t begin_of(const request_event *e)
-{
-    return e->time_ns - (e->role == REQUEST_WHOLE ? e->duration_ns : 0);
-}
-
-/* Returns how an event changes the number of open spans: 1, -1 or 0. */
-static int nesting_of(const assembler *a, const request_event *e)
-{
-    uint32_t span;
-    event_side side = event_names_side(request_reader_names(a->reader), e->name, &span);
-    bool begins = e->role == REQUEST_BEGIN || (e->role == REQUEST_POINT && side == EVENT_SIDE_BEGIN);
-    bool ends = e->role == REQUEST_END || (e->role == REQUEST_POINT && side == EVENT_SIDE_END);
-    return begins - ends;
-}
-
 /* The state of a thread after an event. */
 typedef struct thread_state {
-    int64_t begin_ns; /* the earliest start (begin_of) of this event and all later events */
+    int64_t begin_ns; /* the earliest start (request_event_begin) of this event and all later events */
     uint32_t open;    /* number of spans that are open after the event */
     uint32_t low;     /* the minimum of `open` for this event and all later events */
 } thread_state;
@@ -298,13 +282,13 @@ static thread_state *find_states(const assembler *a, const open_request *r)
     thread_state *states = g_new(thread_state, r->count + 1);
     uint32_t open = 0;
     for (uint32_t i = 0; i < r->count; i++) {
-        int nesting = nesting_of(a, &r->events[i]);
+        int nesting = request_event_nesting(&r->events[i], request_reader_names(a->reader));
         open = nesting > 0 ? open + 1 : open - (nesting < 0 && open > 0);
         states[i].open = open;
     }
     states[r->count] = (thread_state){INT64_MAX, 0, UINT32_MAX};
     for (uint32_t i = r->count; i-- > 0;) {
-        states[i].begin_ns = MIN(states[i + 1].begin_ns, begin_of(&r->events[i]));
+        states[i].begin_ns = MIN(states[i + 1].begin_ns, request_event_begin(&r->events[i]));
         states[i].low = MIN(states[i + 1].low, states[i].open);
     }
     return states;

@@ -86,6 +86,12 @@ typedef struct drawing {
                              not stored in files */
 } drawing;
 
+/*
+ * Describes the requests of a log whose drawing has no lifelines: each outermost span of a thread is a request, and so
+ * is each record with a duration that names no thread. It has no name, no events and no IDs.
+ */
+extern const drawing_lifeline drawing_threads;
+
 drawing *drawing_new(void);
 void drawing_free(drawing *d);
 

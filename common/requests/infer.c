@@ -574,8 +574,8 @@ static bool is_varying(const series *s)
 /* Returns whether a record has the duration of a span. */
 static bool is_span(const inference *in, const trace_record *record)
 {
-    static const char *const names[] = {"dur",   "duration",   "durms", "durationms",
-                                        "durus", "durationus", "durns", "durationns"};
+    static const char *const names[] = {"dur",        "duration", "durms",      "durationms", "durus",
+                                        "durationus", "durns",    "durationns", "requesttime"};
     enum { TIME_SIZE_MIN = 14 };
     const trace_field *fields = trace_fields(in->t, record);
     for (uint32_t f = 0; f < record->field_count; f++) {

@@ -62,6 +62,15 @@ typedef struct graph {
 
 #define EVENT(g, index) (&(g)->public.events[index])
 
+int request_event_nesting(const request_event *e, const event_names *names)
+{
+    uint32_t span;
+    const event_side side = event_names_side(names, e->name, &span);
+    const bool begins = e->role == REQUEST_BEGIN || (e->role == REQUEST_POINT && side == EVENT_SIDE_BEGIN),
+               ends = e->role == REQUEST_END || (e->role == REQUEST_POINT && side == EVENT_SIDE_END);
+    return begins - ends;
+}
+
 request_graph *request_graph_new(const event_names *names)
 {
     graph *g = g_new0(graph, 1);
@@ -443,10 +452,12 @@ static bool lasts_until(const request_span *outer, int64_t time_ns, uint32_t eve
     return event < outer->end;
 }
 
+/* If each span is described by one record, the order of these records does not show which span ended first. */
 static bool encloses(const request_span *outer, const request_span *inner)
 {
+    const bool are_whole = outer->begin == REQUEST_NONE && inner->begin == REQUEST_NONE;
     return outer->begin_ns <= inner->begin_ns && lasts_until(outer, inner->begin_ns, inner->begin) &&
-           lasts_until(outer, inner->end_ns, inner->end);
+           lasts_until(outer, inner->end_ns, are_whole ? REQUEST_NONE : inner->end);
 }
 
 /* Returns whether a span encloses a point. The span must not begin later than the point. */

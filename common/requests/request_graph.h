@@ -64,6 +64,15 @@ static inline uint64_t request_event_kind(const request_event *e)
     return (uint64_t)e->program << 32 | e->name;
 }
 
+/* Returns the time at which an event begins: for a whole span, its start. */
+static inline int64_t request_event_begin(const request_event *e)
+{
+    return e->time_ns - (e->role == REQUEST_WHOLE ? e->duration_ns : 0);
+}
+
+/* Returns how an event changes the number of open spans of its thread: 1, -1 or 0. `names` has the event's name. */
+int request_event_nesting(const request_event *e, const event_names *names);
+
 /* Returns the maximum error of a whole span's start in nanoseconds, due to the rounding of its time and duration. */
 static inline int64_t request_event_rounding(const request_event *e)
 {

@@ -46,18 +46,31 @@ static const struct {
     field_use use;
     double unit_ns;
 } uses[] = {
-    {"traceid", USE_TRACE, 0},    {"spanid", USE_SPAN, 0},
-    {"parentid", USE_PARENT, 0},  {"parentspanid", USE_PARENT, 0},
-    {"dur", USE_DURATION, 1e9},   {"duration", USE_DURATION, 1e9},
-    {"durms", USE_DURATION, 1e6}, {"durationms", USE_DURATION, 1e6},
-    {"durus", USE_DURATION, 1e3}, {"durationus", USE_DURATION, 1e3},
-    {"durns", USE_DURATION, 1},   {"durationns", USE_DURATION, 1},
-    {"start", USE_START, 0},      {"ph", USE_PHASE, 0},
-    {"tid", USE_THREAD, 0},       {"thread", USE_THREAD, 0},
-    {"threadid", USE_THREAD, 0},  {"vtid", USE_THREAD, 0},
-    {"pid", USE_PROCESS, 0},      {"vpid", USE_PROCESS, 0},
-    {"status", USE_STATUS, 0},    {"statuscode", USE_STATUS, 0},
-    {"nbytes", USE_BYTES, 0},     {"bytes", USE_BYTES, 0},
+    {"traceid", USE_TRACE, 0},
+    {"spanid", USE_SPAN, 0},
+    {"parentid", USE_PARENT, 0},
+    {"parentspanid", USE_PARENT, 0},
+    {"dur", USE_DURATION, 1e9},
+    {"duration", USE_DURATION, 1e9},
+    {"durms", USE_DURATION, 1e6},
+    {"durationms", USE_DURATION, 1e6},
+    {"durus", USE_DURATION, 1e3},
+    {"durationus", USE_DURATION, 1e3},
+    {"durns", USE_DURATION, 1},
+    {"durationns", USE_DURATION, 1},
+    {"requesttime", USE_DURATION, 1e9},
+    {"start", USE_START, 0},
+    {"ph", USE_PHASE, 0},
+    {"tid", USE_THREAD, 0},
+    {"thread", USE_THREAD, 0},
+    {"threadid", USE_THREAD, 0},
+    {"vtid", USE_THREAD, 0},
+    {"pid", USE_PROCESS, 0},
+    {"vpid", USE_PROCESS, 0},
+    {"status", USE_STATUS, 0},
+    {"statuscode", USE_STATUS, 0},
+    {"nbytes", USE_BYTES, 0},
+    {"bytes", USE_BYTES, 0},
     {"file", USE_FILE, 0},
 };
 
@@ -384,11 +397,15 @@ static int64_t duration_of(nl_fraction fraction, const found_fields *f, unsigned
 /* Returns whether a field with this name may be a duration, a start or a phase. */
 static inline bool may_be_duration(nl_string name)
 {
-    enum { SECOND = 1 << ('u' & 31) | 1 << ('t' & 31) | 1 << ('h' & 31) }; /* the second letters, as bits */
+    enum {
+        SECOND = 1 << ('u' & 31) | 1 << ('t' & 31) | 1 << ('h' & 31) | 1 << ('e' & 31), /* second letters, as bits */
+        REQUEST_TIME_SIZE = sizeof "requesttime" - 1,
+    };
     if (name.size < 2 || !(SECOND >> (name.data[1] & 31) & 1))
         return false;
     int first = name.data[0] | 32, second = name.data[1] | 32; /* in lower case */
-    return (first == 'd' && second == 'u') || (first == 's' && second == 't') || (first == 'p' && second == 'h');
+    return (first == 'd' && second == 'u') || (first == 's' && second == 't') || (first == 'p' && second == 'h') ||
+           (first == 'r' && second == 'e' && name.size >= REQUEST_TIME_SIZE && name.size <= REQUEST_TIME_SIZE + 1);
 }
 
 /* Like request_duration, for a record whose fields before the index `first` are not durations. */

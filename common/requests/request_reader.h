@@ -5,11 +5,11 @@
  * The trace ID names the request. If a record has no trace ID, the values of the ID fields name the request. If there
  * are no ID fields, the thread or process of the record names the request. The reader uses the following fields, whose
  * names may have any case and any separators. TRACE.ID, SPAN.ID and PARENT.ID (or PARENT.SPAN.ID) are identifiers. DUR
- * or DURATION is the duration in seconds; DUR.MS, DURATION.NS and so on are in the named unit. If the record has the
- * field ph of Chrome's traces, the duration is in microseconds. START is the start of a span whose record has the time
- * of its end. TID, THREAD or THREAD.ID is the thread, PID is the process, and STATUS shows failures. Records of sensors
- * belong to no request. Times farther from 1970 than REQUEST_TIME_MAX are limited to that value. Only one thread at a
- * time may use a reader.
+ * or DURATION, and nginx's request_time, is the duration in seconds; DUR.MS, DURATION.NS and so on are in the named
+ * unit. If the record has the field ph of Chrome's traces, the duration is in microseconds. START is the start of a
+ * span whose record has the time of its end. TID, THREAD or THREAD.ID is the thread, PID is the process, and STATUS
+ * shows failures. Records of sensors belong to no request. Times farther from 1970 than REQUEST_TIME_MAX are limited to
+ * that value. Only one thread at a time may use a reader.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_READER_H
 #define NETLOGGER_REQUESTS_REQUEST_READER_H

@@ -546,13 +546,10 @@ static bool is_sensor(const nl_record *record)
 static void begin_kinds(void *user, const drawing *d)
 {
     visits_reader *r = user;
-    /* Without ID fields, the outermost spans of threads are requests. */
-    static char *no_ids[] = {NULL};
-    static const drawing_lifeline of_threads = {.ids = no_ids};
     bool threads = d->lifelines->len == 0 && !r->has_ids;
     GPtrArray *lifelines = threads ? g_ptr_array_new() : drawing_find_requests(d, r->configured);
     if (threads)
-        g_ptr_array_add(lifelines, (void *)&of_threads);
+        g_ptr_array_add(lifelines, (void *)&drawing_threads);
     r->kind_count = lifelines->len;
     r->kinds = g_new0(kind, r->kind_count + 1);
     for (uint32_t i = 0; i < r->kind_count; i++) {

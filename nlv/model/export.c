@@ -6,6 +6,7 @@
 #include "base/replacement.h"
 #include "base/write_some.h"
 #include "convert/convert.h"
+#include "model/request_lines.h"
 
 #include <glib.h>
 #include <unistd.h>
@@ -49,6 +50,19 @@ GArray *export_places_of_object(const model *m, size_t lifeline, uint32_t object
         uint64_t place = store_place(s, record);
         g_array_prepend_val(places, place);
     }
+    return places;
+}
+
+GArray *export_places_of_span(const model *m, uint32_t record)
+{
+    GArray *places = g_array_new(FALSE, FALSE, sizeof(uint64_t)),
+           *steps = request_lines_steps(m, REQUEST_NO_LIFELINE, record);
+    for (guint i = 0; steps != NULL && i < steps->len; i++) {
+        const uint64_t place = store_place(model_store(m), g_array_index(steps, uint32_t, i));
+        g_array_append_val(places, place);
+    }
+    if (steps != NULL)
+        g_array_free(steps, TRUE);
     return places;
 }
 

@@ -17,11 +17,13 @@ const char *export_format(size_t i);
 const char *export_format_what(size_t i);
 
 /*
- * Return the places (uint64_t) of the records of a time range or an object, in order of time. The caller holds the
+ * Return the places (uint64_t) of the records of a time range, of an object, or of a request that belongs to no object
+ * (request_lines.h), in order of time. The caller holds the
  * model's lock, and frees the array with g_array_free.
  */
 GArray *export_places_of_range(const model *m, int64_t from_ns, int64_t to_ns);
 GArray *export_places_of_object(const model *m, size_t lifeline, uint32_t object);
+GArray *export_places_of_span(const model *m, uint32_t record);
 
 /*
  * Writes the records to a temporary file, and renames the file to `path` when it is complete. Call it in a separate

@@ -144,16 +144,11 @@ static bool has_filter(const loader *l)
     return model_current_filters(l->model) != NULL;
 }
 
-/* Returns whether the filter selects requests, and the log has requests. */
+/* Returns whether the filter selects requests. In a log without lifelines, filters on records select records. */
 static bool selects_requests(const loader *l)
 {
     const filters *f = model_current_filters(l->model);
-    if (f == NULL || f->requests == NULL)
-        return false;
-    GPtrArray *lifelines = drawing_find_requests(model_drawing(l->model), false);
-    const bool has_requests = lifelines->len > 0;
-    g_ptr_array_free(lifelines, TRUE);
-    return has_requests;
+    return f != NULL && f->requests != NULL && (f->direct == NULL || model_drawing(l->model)->lifelines->len > 0);
 }
 
 static void loader_changed(loader *l)
@@ -314,7 +309,7 @@ static extractor *new_extractor(const loader *l, const source *s)
     x->fraction = s->reading->fraction;
     const filters *f = model_current_filters(l->model);
     const bool selects = selects_requests(l);
-    x->keeps_none = selects || (f != NULL && f->requests != NULL && f->direct == NULL);
+    x->keeps_none = selects;
     x->filter = f == NULL ? NULL : selects ? f->shown : f->direct;
     x->clocks = model_clocks(l->model);
     x->zones = model_zones(l->model);

@@ -568,6 +568,12 @@ request_lines *model_request_lines(const model *m)
     return m->lines;
 }
 
+const drawing_lifeline *model_lifeline(const model *m, size_t lifeline)
+{
+    const GPtrArray *lifelines = model_drawing(m)->lifelines;
+    return lifeline < lifelines->len ? g_ptr_array_index(lifelines, lifeline) : &drawing_threads;
+}
+
 const drawing *model_drawing(const model *m)
 {
     return m->drawing;

@@ -109,6 +109,9 @@ const store *model_store(const model *m);
 const drawing *model_drawing(const model *m);
 request_lines *model_request_lines(const model *m);
 
+/* Returns a lifeline of the drawing, or drawing_threads if the index is REQUEST_NO_LIFELINE or too large. */
+const drawing_lifeline *model_lifeline(const model *m, size_t lifeline);
+
 /*
  * Returns the requests of all records, including records that a filter hides. Returns NULL if the requests were not
  * read yet.

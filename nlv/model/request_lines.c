@@ -3,6 +3,8 @@
 #include "model/request_lines.h"
 
 #include "model/edges.h"
+#include "model/log_file.h"
+#include "model/model_loading.h"
 #include "requests/precedence.h"
 #include "requests/request_reader.h"
 
@@ -11,6 +13,8 @@ enum {
     LEARNED_MAX = 300,         /* number of requests in the sample */
     LEARNED_STEPS_MAX = 20000, /* the sample ends after this number of records */
     LEARNED_GROUPS = 3,        /* the sample consists of groups of consecutive requests */
+    SPAN_LOOKED_MAX = 1 << 16, /* maximum number of records among which the module searches for the records of a span */
+    SPAN_READ_MAX = 4000,      /* maximum number of these records that it reads */
 };
 
 /* What the module has learned about the requests of a lifeline, and the graph of the last request. */
@@ -28,7 +32,8 @@ typedef struct lookup {
 struct request_lines {
     GHashTable *drawn; /* maps a lifeline and an object to a request_drawn */
     uint32_t first;    /* store.first at the time of these lookups */
-    lookup *lookups;   /* indexed by lifeline; an element is unused while its reader is NULL */
+    lookup *lookups; /* indexed by lifeline, and at last for REQUEST_NO_LIFELINE; an element is unused while its reader
+                        is NULL */
     size_t lookup_count;
 };
 
@@ -84,13 +89,23 @@ void request_lines_free(request_lines *r)
 typedef struct event_reading {
     request_reader *reader;
     request_event event;
-    bool is_event;
+    uint64_t request; /* hash of the request's name; 0: the record belongs to no request */
 } event_reading;
 
 static void take_event(void *user, const nl_record *record)
 {
     event_reading *e = user;
-    e->is_event = request_reader_take(e->reader, record, &e->event) != 0;
+    e->request = request_reader_take(e->reader, record, &e->event);
+}
+
+static void reverse(GArray *records)
+{
+    for (guint i = 0; 2 * i + 1 < records->len; i++) {
+        uint32_t *early = &g_array_index(records, uint32_t, i),
+                 *late = &g_array_index(records, uint32_t, records->len - 1 - i), swap = *early;
+        *early = *late;
+        *late = swap;
+    }
 }
 
 /* Returns the latest records (uint32_t) of an object, at most REQUEST_LINES_STEPS_MAX + 1, in order of time. */
@@ -101,12 +116,7 @@ static GArray *find_steps(const store *s, unsigned layer, uint32_t object)
     for (; record < s->count && record >= s->first && steps->len <= REQUEST_LINES_STEPS_MAX;
          record = store_previous(s, record, layer))
         g_array_append_val(steps, record);
-    for (guint i = 0; 2 * i + 1 < steps->len; i++) {
-        uint32_t *early = &g_array_index(steps, uint32_t, i),
-                 *late = &g_array_index(steps, uint32_t, steps->len - 1 - i), swap = *early;
-        *early = *late;
-        *late = swap;
-    }
+    reverse(steps);
     return steps;
 }
 
@@ -116,7 +126,7 @@ static GArray *read_events(const model *m, request_reader *reader, const GArray 
     GArray *events = g_array_new(FALSE, TRUE, sizeof(request_event));
     for (guint i = 0; i < steps->len; i++) {
         event_reading e = {.reader = reader};
-        if (!model_record(m, g_array_index(steps, uint32_t, i), take_event, &e) || !e.is_event)
+        if (!model_record(m, g_array_index(steps, uint32_t, i), take_event, &e) || e.request == 0)
             continue;
         e.event.payload = i;
         g_array_append_val(events, e.event);
@@ -130,10 +140,138 @@ static bool is_of_lifeline(const store *s, uint32_t last, unsigned layer, size_t
            spec_step_of(s->spec, store_event(s, last), layer).lifeline == lifeline;
 }
 
+/* ---- the records of a span that belongs to no object ---- */
+
+/* A search for the records of an outermost span. */
+typedef struct span_search {
+    const model *m;
+    const store *s;
+    request_reader *reader;
+    uint32_t record;     /* the record that describes or ends the span */
+    event_reading outer; /* the event of this record */
+    GArray *steps;       /* uint32_t: the records that were found */
+    GArray *events;      /* request_event: the events of these records */
+    unsigned read_count;
+} span_search;
+
+/* Adds a record if it is an event of the same thread or trace as the outer span. */
+static void add_if_same(span_search *f, uint32_t record)
+{
+    event_reading e = {.reader = f->reader};
+    const bool may_be_same = f->outer.event.traced || (store_host(f->s, record) == store_host(f->s, f->record) &&
+                                                       store_prog(f->s, record) == store_prog(f->s, f->record));
+    if (!may_be_same || f->read_count++ >= SPAN_READ_MAX || !model_record(f->m, record, take_event, &e) ||
+        e.request != f->outer.request)
+        return;
+    g_array_append_val(f->steps, record);
+    g_array_append_val(f->events, e.event);
+}
+
+/* Removes the records after the first `count`, and sorts the others by time. */
+static void end_span(const span_search *f, guint count, bool is_backwards)
+{
+    g_array_set_size(f->steps, count);
+    if (is_backwards)
+        reverse(f->steps);
+}
+
+/* Finds the records in a span that one record describes. If the span begins at this record's time, the other records
+ * are later. Otherwise, they are earlier. */
+static void find_in_whole_span(span_search *f, double duration_ns)
+{
+    const store *s = f->s;
+    const bool is_backwards = duration_ns > 0;
+    const int64_t end_ns = store_time(s, f->record) - (int64_t)duration_ns,
+                  begin_ns = request_event_begin(&f->outer.event);
+    guint kept = 1;
+    for (uint32_t i = 1; i < SPAN_LOOKED_MAX; i++) {
+        const uint32_t record = is_backwards ? f->record - i : f->record + i;
+        if (record >= s->count || record < s->first ||
+            (is_backwards ? store_time(s, record) < end_ns : store_time(s, record) > end_ns))
+            break;
+        add_if_same(f, record);
+    }
+    for (guint i = 1; i < f->events->len; i++) {
+        const request_event *e = &g_array_index(f->events, request_event, i);
+        if (request_event_begin(e) >= begin_ns && e->time_ns <= f->outer.event.time_ns)
+            g_array_index(f->steps, uint32_t, kept++) = g_array_index(f->steps, uint32_t, i);
+    }
+    end_span(f, kept, is_backwards);
+}
+
+/* Finds the records from the begin of the span that the record ends. Without such a begin, keeps only the record. */
+static void find_since_begin(span_search *f)
+{
+    const event_names *names = request_reader_names(f->reader);
+    int open = 0;
+    for (uint32_t i = 1; i < SPAN_LOOKED_MAX && i <= f->record - f->s->first; i++)
+        add_if_same(f, f->record - i);
+    for (guint i = 0; i < f->events->len; i++) { /* all names are known now */
+        open -= request_event_nesting(&g_array_index(f->events, request_event, i), names);
+        if (open > 0)
+            continue;
+        end_span(f, i + 1, true);
+        return;
+    }
+    end_span(f, 1, true);
+}
+
+/* Returns the records (uint32_t) of the outermost span that a record describes or ends. */
+static GArray *find_span_steps(const model *m, request_reader *reader, uint32_t record)
+{
+    span_search f = {.m = m,
+                     .s = model_store(m),
+                     .reader = reader,
+                     .record = record,
+                     .outer = {.reader = reader},
+                     .steps = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
+                     .events = g_array_new(FALSE, FALSE, sizeof(request_event))};
+    g_array_append_val(f.steps, record);
+    if (model_record(m, record, take_event, &f.outer) && f.outer.request != 0) {
+        const request_event *outer = &f.outer.event;
+        const double duration_ns = store_duration(f.s, record);
+        g_array_append_val(f.events, *outer);
+        if (outer->role == REQUEST_WHOLE && duration_ns != 0 && (outer->thread != 0 || outer->traced))
+            find_in_whole_span(&f, duration_ns);
+        else if (outer->role != REQUEST_WHOLE)
+            find_since_begin(&f);
+    }
+    g_array_free(f.events, TRUE);
+    return f.steps;
+}
+
+/* ---- the sample ---- */
+
+/* Like each_of_sample, for requests without a lifeline: calls `take` with the events of single records that have
+ * durations. */
+static guint each_sampled_span(const model *m, lookup *l, void (*take)(lookup *l, GArray *events))
+{
+    const store *s = model_store(m);
+    const loadline_lists *durations = &s->loadlines[s->spec->drawn_loadlines + SPEC_DURATION];
+    const size_t share = durations->count > 0 ? MAX(LEARNED_MAX / durations->count, 3) : 0;
+    guint read = 0;
+    for (size_t i = 0; i < durations->count && read < LEARNED_MAX; i++) {
+        const list *own = durations->hosts[i].list;
+        const size_t count = own->count - own->start, taken = MIN(count, share);
+        for (size_t k = 0; k < taken; k++, read++) {
+            const uint32_t record = list_at(own, own->start + k * count / taken);
+            GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+            g_array_append_val(steps, record);
+            GArray *events = read_events(m, l->reader, steps);
+            take(l, events);
+            g_array_free(events, TRUE);
+            g_array_free(steps, TRUE);
+        }
+    }
+    return read;
+}
+
 /* Calls `take` with the events (request_event) of each request of the sample. Returns the number of records read. */
 static guint each_of_sample(const model *m, lookup *l, size_t lifeline, void (*take)(lookup *l, GArray *events))
 {
     const store *s = model_store(m);
+    if (lifeline >= s->spec->lifeline_count)
+        return each_sampled_span(m, l, take);
     unsigned layer = s->spec->lifelines[lifeline].layer;
     uint32_t count = s->objects[layer].count, group = LEARNED_MAX / LEARNED_GROUPS;
     guint steps_read = 0;
@@ -164,6 +302,8 @@ static void learn(const model *m, lookup *l, size_t lifeline)
 {
     const store *s = model_store(m);
     l->learned_count = s->count;
+    if (lifeline >= s->spec->lifeline_count)
+        return; /* the events of a thread are in program order */
     const guint steps_read = each_of_sample(m, l, lifeline, learn_order);
     l->is_sample_full =
         s->objects[s->spec->lifelines[lifeline].layer].count >= LEARNED_MAX || steps_read >= LEARNED_STEPS_MAX;
@@ -175,17 +315,19 @@ static lookup *find_lookup(const model *m, size_t lifeline)
     request_lines *r = model_request_lines(m);
     const store *s = model_store(m);
     if (r->lookups == NULL) {
-        r->lookup_count = s->spec->lifeline_count;
+        r->lookup_count = s->spec->lifeline_count + 1;
         r->lookups = g_new0(lookup, r->lookup_count);
     }
-    lookup *l = &r->lookups[lifeline];
+    lookup *l = &r->lookups[MIN(lifeline, s->spec->lifeline_count)];
     if (l->reader != NULL && !l->is_sample_full && s->count / 2 >= l->learned_count) {
         clear_lookup(l); /* the log was still being read */
         g_hash_table_remove_all(r->drawn);
     }
     if (l->reader == NULL) {
-        const drawing_lifeline *definition = g_ptr_array_index(model_drawing(m)->lifelines, lifeline);
-        l->reader = request_reader_new((const char *const *)definition->ids, NL_FRACTION_DECIMAL);
+        const GPtrArray *files = model_files(m);
+        l->reader = request_reader_new((const char *const *)model_lifeline(m, lifeline)->ids,
+                                       files->len > 0 ? ((const log_file *)g_ptr_array_index(files, 0))->fraction
+                                                      : NL_FRACTION_DECIMAL);
         l->edges = precedence_new(request_reader_names(l->reader));
         l->graph = request_graph_new(request_reader_names(l->reader));
         learn(m, l, lifeline);
@@ -324,8 +466,10 @@ static void keep_request_of_log(const store *s, uint32_t record, GArray *steps)
 GArray *request_lines_steps(const model *m, size_t lifeline, uint32_t record)
 {
     const store *s = model_store(m);
-    const unsigned layer = s->spec->lifelines[lifeline].layer;
-    GArray *steps = find_steps(s, layer, store_object(s, record, layer));
+    const unsigned layer = lifeline < s->spec->lifeline_count ? s->spec->lifelines[lifeline].layer : SPEC_LAYERS;
+    const uint32_t object = layer < SPEC_LAYERS ? store_object(s, record, layer) : (uint32_t)STORE_NONE;
+    GArray *steps = object != STORE_NONE ? find_steps(s, layer, object)
+                                         : find_span_steps(m, find_lookup(m, lifeline)->reader, record);
     if (steps->len <= REQUEST_LINES_STEPS_MAX) {
         keep_request_of_log(s, record, steps);
         return steps;

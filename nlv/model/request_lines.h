@@ -7,6 +7,10 @@
  * module keeps the lines of the latest requests. At the first lookup in a lifeline, the module learns from a sample of
  * the lifeline's requests which events cause which other events. If the sample was small, the module learns again when
  * the log has twice as many records. The model owns a request_lines and locks it.
+ *
+ * A request is identified by its lifeline and one of its records. If the record belongs to no object of the lifeline,
+ * or the lifeline is REQUEST_NO_LIFELINE (request_list.h), the request is the outermost span that the record describes
+ * or ends, and the spans in it.
  */
 #ifndef NLV_REQUEST_LINES_H
 #define NLV_REQUEST_LINES_H
@@ -45,8 +49,8 @@ struct request_span;
 struct request_reader;
 
 /*
- * Returns the records (uint32_t) of the request to which a record of a lifeline belongs, by time, or NULL if there are
- * more than REQUEST_LINES_STEPS_MAX. If several logs have the first event of the object, the logs have equal IDs, and
+ * Returns the records (uint32_t) of the request of a record, by time, or NULL if there are more than
+ * REQUEST_LINES_STEPS_MAX. If several logs have the first event of the object, the logs have equal IDs, and
  * each log has its own request. The caller frees the array with g_array_free.
  */
 GArray *request_lines_steps(const model *m, size_t lifeline, uint32_t record);

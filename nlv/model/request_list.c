@@ -100,6 +100,34 @@ uint32_t request_name_hash(const char *name)
     return (uint32_t)hash_bytes(0, name, strlen(name));
 }
 
+const char *request_errors_text(uint8_t errors)
+{
+    static const char *const texts[] = {"", "failed", "incomplete", "failed, incomplete"};
+    return texts[errors & (REQUEST_FAILED | REQUEST_INCOMPLETE)];
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+uint8_t request_list_find_errors(const request_list *l, uint8_t lifeline, const GArray *places, bool *is_listed)
+{
+    const uint64_t *all = (const uint64_t *)(const void *)places->data;
+    uint8_t errors = 0;
+    *is_listed = false;
+    for (uint32_t i = 0; i < l->count && places->len > 0; i++) {
+        const request_summary *r = request_list_at(l, i);
+        if (r->lifeline != lifeline || r->step_place < all[0] || r->step_place > all[places->len - 1] ||
+            bsearch(&r->step_place, all, places->len, sizeof *all, compare_places) == NULL)
+            continue;
+        errors |= r->errors;
+        *is_listed = true;
+    }
+    return errors;
+}
+
 /* ---- choosing and sorting ---- */
 
 /*

@@ -18,7 +18,8 @@
 enum {
     REQUEST_LIST_MAX = 1 << 21,
     REQUEST_LIST_CHUNK = 1 << 14,
-    REQUEST_LOGS_MAX = 4, /* maximum number of logs that the list counts separately */
+    REQUEST_LOGS_MAX = 4,            /* maximum number of logs that the list counts separately */
+    REQUEST_NO_LIFELINE = UINT8_MAX, /* request_summary.lifeline of the requests of drawing_threads */
 };
 
 /* The reasons why a request counts as an error. A request may have several reasons. */
@@ -29,7 +30,8 @@ enum {
 
 typedef struct request_summary {
     int64_t start_ns, duration_ns;
-    /* The time and the place (batch.h) of one of the request's records that the drawing shows as a step. */
+    /* The time and the place (batch.h) of the request's latest record that the drawing shows as a step. Without a
+     * lifeline, the latest record. */
     int64_t step_ns;
     uint64_t step_place;
     uint32_t name_hash; /* hash of the values of its ID fields (request_name_hash) */
@@ -38,7 +40,7 @@ typedef struct request_summary {
     uint16_t host_count;
     uint8_t share;    /* share of this span or edge on the critical path, in percent */
     uint8_t position; /* start of the longest part of this span or edge, in percent of the request's duration */
-    uint8_t lifeline; /* index of the drawing's lifeline */
+    uint8_t lifeline; /* index of the drawing's lifeline, or REQUEST_NO_LIFELINE */
     uint8_t errors;   /* sum of the reasons above; 0: no error */
 } request_summary;
 
@@ -82,6 +84,15 @@ static inline const request_summary *request_list_at(const request_list *l, uint
  * separated by blanks.
  */
 uint32_t request_name_hash(const char *name);
+
+/* Returns the reasons of request_summary.errors as text, or "". */
+const char *request_errors_text(uint8_t errors);
+
+/*
+ * Returns the reasons of request_summary.errors of the requests of a lifeline whose step is at one of the places
+ * (uint64_t, sorted). Sets *is_listed to whether the list has such a request.
+ */
+uint8_t request_list_find_errors(const request_list *l, uint8_t lifeline, const GArray *places, bool *is_listed);
 
 typedef enum request_column {
     REQUEST_BY_START,

@@ -6,9 +6,10 @@
 #include "model/model.h"
 
 /*
- * Returns the name of the request to which the record at a place (batch.h) belongs, without control characters. The
- * caller frees it with g_free.
+ * Returns the name of the request of a lifeline to which the record at a place (batch.h) belongs, without control
+ * characters. If the lifeline has no ID fields, as REQUEST_NO_LIFELINE, returns the values of the record's fields that
+ * are neither numbers nor single characters. The caller frees the result with g_free.
  */
-char *request_name_at(const model *m, const drawing_lifeline *definition, uint64_t place);
+char *request_name_at(const model *m, size_t lifeline, uint64_t place);
 
 #endif

@@ -32,7 +32,7 @@ typedef struct request_kind {
     assembler *assembler;
     uint8_t lifeline;
     comparison_map *rows;
-    GHashTable *steps;   /* the names of the events that the drawing shows as steps */
+    GHashTable *steps;   /* the names of the events that the drawing shows as steps; NULL: all events */
     GArray *shown;       /* step_state (uint8_t), by number of the event's name */
     request_graph *part; /* a request of one log, see take_by_log; NULL until needed */
     key_map part_names;  /* maps spans and edges (key_of_part) to numbers of names in the list */
@@ -185,10 +185,12 @@ static bool get_record(const request_graph *g, size_t event, step_record *step)
     return true;
 }
 
-/* Like get_record, but returns false if the drawing does not show the event. */
+/* Like get_record, but returns false if the drawing has a lifeline for the request that does not show the event. */
 static bool get_step(const request_kind *kind, const request_graph *g, size_t event, step_record *step)
 {
     const uint32_t name = g->events[event].name;
+    if (kind->steps == NULL)
+        return get_record(g, event, step);
     if (name >= kind->shown->len)
         g_array_set_size(kind->shown, name + 1);
     uint8_t *state = &g_array_index(kind->shown, uint8_t, name);
@@ -198,13 +200,24 @@ static bool get_step(const request_kind *kind, const request_graph *g, size_t ev
     return *state == STEP_SHOWN && get_record(g, event, step);
 }
 
+/* Returns the index after the latest event. Of several whole spans that end last, the longest is the latest event,
+ * because it contains the others. */
+static size_t end_of_events(const request_graph *g)
+{
+    size_t latest = g->event_count - 1;
+    for (size_t i = latest; i-- > 0 && g->events[i].time_ns == g->events[latest].time_ns;)
+        if (g->events[i].role == REQUEST_WHOLE && g->events[i].duration_ns > g->events[latest].duration_ns)
+            latest = i;
+    return latest + 1;
+}
+
 /* Sets step_ns and step_place of the summary to the request's latest step. Returns false if the drawing shows no event
  * of the request. */
 static bool find_step(const request_kind *kind, const request_graph *g, request_summary *summary)
 {
     const time_zones *zones = model_zones(kind->reading->model);
     step_record step;
-    size_t i = g->event_count;
+    size_t i = end_of_events(g);
     while (i > 0 && !get_step(kind, g, i - 1, &step))
         i--;
     if (i == 0)
@@ -412,7 +425,8 @@ static void request_reading_end(request_reading *r)
 {
     for (guint i = 0; i < r->kind_count; i++) {
         assembler_free(r->kinds[i].assembler);
-        g_hash_table_destroy(r->kinds[i].steps);
+        if (r->kinds[i].steps != NULL)
+            g_hash_table_destroy(r->kinds[i].steps);
         g_array_free(r->kinds[i].shown, TRUE);
         request_graph_free(r->kinds[i].part);
         key_map_free(&r->kinds[i].part_names);
@@ -527,14 +541,14 @@ static void add_kind(request_reading *r, const GPtrArray *lifelines, guint i)
 {
     const drawing_lifeline *l = g_ptr_array_index(lifelines, i), *first = g_ptr_array_index(lifelines, 0);
     request_kind *kind = &r->kinds[i];
-    guint lifeline = 0;
-    g_ptr_array_find(r->drawing->lifelines, l, &lifeline);
+    guint lifeline = REQUEST_NO_LIFELINE;
+    const bool is_drawn = g_ptr_array_find(r->drawing->lifelines, l, &lifeline);
     *kind = (request_kind){.reading = r,
-                           .lifeline = (uint8_t)MIN(lifeline, UINT8_MAX),
+                           .lifeline = (uint8_t)MIN(lifeline, REQUEST_NO_LIFELINE),
                            .rows = comparison_map_new(),
-                           .steps = g_hash_table_new(g_str_hash, g_str_equal),
+                           .steps = is_drawn ? g_hash_table_new(g_str_hash, g_str_equal) : NULL,
                            .shown = g_array_new(FALSE, TRUE, sizeof(uint8_t))};
-    for (char **event = l->events; *event != NULL; event++)
+    for (char **event = l->events; is_drawn && *event != NULL; event++)
         g_hash_table_add(kind->steps, *event);
     kind->assembler =
         assembler_new(&(assembler_options){.ids = (const char *const *)l->ids,
@@ -554,6 +568,8 @@ static void request_reading_begin(request_reading *r, const GPtrArray *sources)
     request_reading_end(r);
     r->drawing = drawing_copy(model_drawing(r->model));
     GPtrArray *lifelines = drawing_find_requests(r->drawing, false);
+    if (lifelines->len == 0)
+        g_ptr_array_add(lifelines, (void *)&drawing_threads);
     r->kinds = g_new0(request_kind, lifelines->len + 1);
     r->kind_count = lifelines->len;
     for (guint i = 0; i < lifelines->len; i++)
@@ -676,8 +692,6 @@ bool request_reading_step(request_reading *r, const GPtrArray *sources, bool is_
         return false;
     if (r->drawing == NULL || r->walks->len != sources->len || (r->is_finished && request_reading_bytes(r) < SMALL_LOG))
         request_reading_begin(r, sources);
-    if (r->kind_count == 0)
-        return false;
     r->is_finished = false;
     bool more = true;
     for (unsigned i = 0; more && !request_reading_is_full(r) &&

@@ -283,6 +283,13 @@ const list *store_durations(const store *s, uint16_t event)
     return l != NULL && l->count > l->start ? l : NULL;
 }
 
+double store_duration(const store *s, uint32_t record)
+{
+    const list *l = store_durations(s, store_event(s, record));
+    const size_t at = l != NULL ? list_find(l, record, l->start) : 0;
+    return l != NULL && at < l->count && list_at(l, at) == record ? list_value(l, at) : 0;
+}
+
 static const list *machine_list(const store *s, uint16_t host)
 {
     const list *l = found_loadline_list(s, s->spec->drawn_loadlines + SPEC_MACHINE, host);

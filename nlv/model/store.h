@@ -152,6 +152,11 @@ static inline uint16_t store_loadline_owner(const store *s, size_t loadline, uin
  */
 const list *store_durations(const store *s, uint16_t event);
 
+/* Returns the duration of a record in nanoseconds as in the list of store_durations, or 0 if the record has no
+ * duration.
+ */
+double store_duration(const store *s, uint32_t record);
+
 /* Returns the first record at or after a time, or count if all records are earlier. */
 uint32_t store_find_time(const store *s, int64_t time_ns);
 

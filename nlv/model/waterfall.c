@@ -166,11 +166,10 @@ static void add_field_texts(void *user, const nl_record *record)
 static void copy_records(waterfall *w, const model *m, size_t lifeline, const GArray *steps)
 {
     const store *s = model_store(m);
-    const drawing_lifeline *definition = g_ptr_array_index(model_drawing(m)->lifelines, lifeline);
     w->more = steps->len > WATERFALL_RECORDS_MAX ? steps->len - WATERFALL_RECORDS_MAX : 0;
     for (guint i = 0; i < steps->len - w->more; i++) {
         const uint32_t record = g_array_index(steps, uint32_t, i);
-        field_texts texts = {g_string_new(NULL), definition->ids};
+        field_texts texts = {g_string_new(NULL), model_lifeline(m, lifeline)->ids};
         model_record(m, record, add_field_texts, &texts);
         waterfall_record r = {
             .time_ns = store_time(s, record) - store_time(s, g_array_index(steps, uint32_t, 0)),
@@ -192,9 +191,7 @@ waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record)
     w->records = g_array_new(FALSE, FALSE, sizeof(waterfall_record));
     g_array_set_clear_func(w->spans, clear_span);
     g_array_set_clear_func(w->records, clear_record);
-    const store *s = model_store(m);
-    if (record == STORE_NONE || lifeline >= s->spec->lifeline_count ||
-        store_object(s, record, s->spec->lifelines[lifeline].layer) == STORE_NONE) {
+    if (record == STORE_NONE) {
         w->reason = "A filter hides the records of this request, or they are no longer in memory.";
         return w;
     }

@@ -47,8 +47,8 @@ typedef struct waterfall {
 } waterfall;
 
 /*
- * Returns the waterfall of the request to which a record of a lifeline belongs. `record` is STORE_NONE if the record is
- * no longer in memory. The caller locks the model, and frees the result.
+ * Returns the waterfall of the request of a record (request_lines.h). `record` is STORE_NONE if the record is no longer
+ * in memory. The caller locks the model, and frees the result.
  */
 waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record);
 void waterfall_free(waterfall *w); /* NULL is allowed */

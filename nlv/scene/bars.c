@@ -9,6 +9,7 @@
 
 #include "model/edges.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum {
@@ -32,6 +33,8 @@ typedef struct bars {
     bool is_lifeline;
     bar all[BARS_MAX + 2 * BEYOND_MAX];
     size_t count;
+    size_t ended;              /* number of spans that end in the view */
+    double top, pitch, height; /* top of the first lane, distance between lanes, and height of a bar */
 } bars;
 
 static color bar_color(const bars *b, uint32_t record)
@@ -115,21 +118,23 @@ static unsigned place_in_lanes(bars *b, unsigned lanes_max)
     return lanes;
 }
 
-static void draw_bar(const bars *b, const bar *one, double y, double height)
+static void draw_bar(const bars *b, const bar *one)
 {
     const layer_context *c = b->c;
     double left = MAX(layout_x(c->layout, c->view, one->begin_ns), c->layout->left - 2),
            right = MIN(layout_x(c->layout, c->view, one->end_ns), c->layout->right + 2);
     palette_set(c->cr, bar_color(b, one->record), b->is_lifeline ? 0.4 : 0.75);
-    cairo_rectangle(c->cr, left, y, MAX(right - left, 1), height);
+    cairo_rectangle(c->cr, left, b->top + one->lane * b->pitch, MAX(right - left, 1), b->height);
     cairo_fill(c->cr);
 }
 
-size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t event)
+/* Returns the bars of an event's spans in a row, or NULL if the event has no spans. The caller frees them with g_free.
+ */
+static bars *bars_place(const layer_context *c, const pane *p, unsigned row, uint16_t event)
 {
     const list *durations = store_durations(c->store, event);
     if (durations == NULL)
-        return 0;
+        return NULL;
     bars *b = g_new(bars, 1);
     b->c = c;
     b->p = p;
@@ -138,17 +143,61 @@ size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t e
     b->is_lifeline = p->kind == PANE_LIFELINES;
     b->layer = b->is_lifeline ? c->store->spec->lifelines[p->index].layer : 0;
     b->count = 0;
-    size_t ended = find_bars(b);
+    b->ended = find_bars(b);
     double space = (p->bottom - p->top) / p->rows * 0.8;
-    double height = CLAMP(space, 2, 14);
     unsigned lanes = 1;
+    b->pitch = CLAMP(space, 2, 14);
     if (!b->is_lifeline) {
         lanes = place_in_lanes(b, (unsigned)CLAMP(space / LANE_HEIGHT_MIN, 1, LANES_MAX));
-        height = MIN(space / lanes, 14);
+        b->pitch = MIN(space / lanes, 14);
     }
-    double top = layout_row_y(p, row) - lanes * height / 2;
+    b->top = layout_row_y(p, row) - lanes * b->pitch / 2;
+    b->height = lanes > 1 ? b->pitch - 1 : b->pitch;
+    return b;
+}
+
+/* Draws an outline around the bar of the emphasized request. */
+static void outline_single(const bars *b)
+{
+    const layer_context *c = b->c;
+    for (size_t i = 0; c->view->has_single && i < b->count; i++) {
+        const bar *one = &b->all[i];
+        if (store_time(c->store, one->record) != c->view->single_ns ||
+            store_place(c->store, one->record) != c->view->single_place)
+            continue;
+        const double left = MAX(layout_x(c->layout, c->view, one->begin_ns), c->layout->left - 2),
+                     right = MIN(layout_x(c->layout, c->view, one->end_ns), c->layout->right + 2);
+        palette_set(c->cr, palette_text(c->view->dark), 1);
+        cairo_set_line_width(c->cr, 2);
+        cairo_rectangle(c->cr, left - 2, b->top + one->lane * b->pitch - 2, MAX(right - left, 1) + 4, b->height + 4);
+        cairo_stroke(c->cr);
+    }
+}
+
+size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t event)
+{
+    bars *b = bars_place(c, p, row, event);
+    if (b == NULL)
+        return 0;
     for (size_t i = 0; i < b->count; i++)
-        draw_bar(b, &b->all[i], top + b->all[i].lane * height, lanes > 1 ? height - 1 : height);
+        draw_bar(b, &b->all[i]);
+    outline_single(b);
+    const size_t ended = b->ended;
     g_free(b);
     return ended;
+}
+
+void bars_find(const layer_context *c, const pane *p, unsigned row, uint16_t event, double x, double y,
+               scene_found *found)
+{
+    bars *b = bars_place(c, p, row, event);
+    for (size_t i = 0; b != NULL && i < b->count; i++) {
+        const bar *one = &b->all[i];
+        const double left = layout_x(c->layout, c->view, one->begin_ns),
+                     right = layout_x(c->layout, c->view, one->end_ns), top = b->top + one->lane * b->pitch,
+                     dx = MAX(MAX(left - x, x - right), 0), dy = MAX(MAX(top - y, y - top - b->height), 0);
+        if (hypot(dx, dy) < found->distance)
+            *found = (scene_found){hypot(dx, dy), one->record, -1, 0};
+    }
+    g_free(b);
 }

@@ -43,6 +43,10 @@ void loadlines_layer_axis(const layer_context *c, const pane *p, double low, dou
  */
 size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t event);
 
+/* Finds the nearest of these bars, like points_layer_find. The result belongs to no object. */
+void bars_find(const layer_context *c, const pane *p, unsigned row, uint16_t event, double x, double y,
+               scene_found *found);
+
 /*
  * legend_layer_draw draws the meanings of the colors. legend_layer_find returns an expression that selects the records
  * with the meaning at a position, or NULL if there is no such meaning. The caller frees the expression with g_free.

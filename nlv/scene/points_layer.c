@@ -152,7 +152,10 @@ void points_layer_find(const layer_context *c, const pane *p, double x, double y
     for (unsigned row = 0; row < p->rows && row < c->store->point_count; row++) {
         const list *l = &c->store->points[row];
         double dy = fabs(layout_row_y(p, row) - y);
-        if (dy >= found->distance || l->count == l->start)
+        if (l->count == l->start)
+            continue;
+        bars_find(c, p, row, store_event(c->store, list_at(l, l->count - 1)), x, y, found);
+        if (dy >= found->distance)
             continue;
         for (size_t i = list_find(l, store_find_time(c->store, from_ns), l->start); i < l->count; i++) {
             double dx = layer_x(c, list_at(l, i)) - x;

@@ -49,6 +49,36 @@ scene_view scene_first(const model *m, double width, double height)
     return view;
 }
 
+void scene_select(scene_view *view, const store *s, uint32_t record)
+{
+    view->selected = -1;
+    view->has_single = record < s->count;
+    for (unsigned layer = 0; view->has_single && layer < s->spec->layers; layer++) {
+        const spec_step step = spec_step_of(s->spec, store_event(s, record), layer);
+        const uint32_t object = store_object(s, record, layer);
+        if (step.lifeline == SPEC_NONE || object == STORE_NONE)
+            continue;
+        view->selected = object;
+        view->selected_lifeline = step.lifeline;
+        view->has_single = false;
+    }
+    if (view->has_single) {
+        view->single_ns = store_time(s, record);
+        view->single_place = store_place(s, record);
+    }
+}
+
+bool scene_find_selected(const scene_view *view, const store *s, size_t *lifeline, uint32_t *record)
+{
+    *record = STORE_NONE;
+    *lifeline = view->selected >= 0 ? view->selected_lifeline : REQUEST_NO_LIFELINE;
+    if (view->selected >= 0 && view->selected_lifeline < s->spec->lifeline_count)
+        *record = store_last_step(s, (uint32_t)view->selected, s->spec->lifelines[view->selected_lifeline].layer);
+    else if (view->has_single)
+        *record = store_find_place(s, view->single_ns, view->single_place);
+    return *record < s->count;
+}
+
 double layer_x(const layer_context *c, uint32_t record)
 {
     return layout_x(c->layout, c->view, store_time(c->store, record));
@@ -290,8 +320,7 @@ bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, d
     layout l;
     layer_context c = scene_begin(m, view, cr, &l);
     *found = (scene_found){.distance = find_distance, .object = -1};
-    c.from = store_find_time(c.store, view->from_ns);
-    c.to = view->to_ns == INT64_MAX ? c.store->count : store_find_time(c.store, view->to_ns + 1);
+    find_columns(&c);
     for (unsigned i = 0; i < l.pane_count && c.store->count > c.store->first; i++) {
         const pane *p = &l.panes[i];
         if (y < p->top || y > p->bottom)
@@ -303,6 +332,7 @@ bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, d
         else
             loadlines_layer_find(&c, p, x, y, found);
     }
+    g_free(c.columns);
     return found->distance < find_distance;
 }
 

@@ -24,9 +24,13 @@ typedef struct scene_view {
     bool dark;
     int64_t selected;         /* the emphasized object, or -1 */
     size_t selected_lifeline; /* the lifeline definition of the emphasized object */
-    const char *title;        /* replaces the drawing's title; NULL: use the drawing's title */
-    bool has_range;  /* mark the time range between range_from_ns and range_to_ns, which may be in either order */
-    bool is_zooming; /* the marked range is the target of a zoom */
+    bool has_single; /* a request that belongs to no object is emphasized; its record has the time single_ns and
+                        the place single_place (batch.h) */
+    int64_t single_ns;
+    uint64_t single_place;
+    const char *title; /* replaces the drawing's title; NULL: use the drawing's title */
+    bool has_range;    /* mark the time range between range_from_ns and range_to_ns, which may be in either order */
+    bool is_zooming;   /* the marked range is the target of a zoom */
     int64_t range_from_ns, range_to_ns;
     bool has_mark; /* mark mark_ns as the match of a search */
     int64_t mark_ns;
@@ -52,6 +56,14 @@ scene_view scene_fit(const model *m, double width, double height);
  * much longer time. These requests include the request with the longest line of the slowest kind (slow.h).
  */
 scene_view scene_first(const model *m, double width, double height);
+
+/* Emphasizes the object of a record. If the record belongs to no object, emphasizes the request that the record
+ * describes or ends. If the number is too large for a record, emphasizes nothing. */
+void scene_select(scene_view *view, const store *s, uint32_t record);
+
+/* Sets *record to a record of the emphasized request, and *lifeline to the index of its lifeline or
+ * REQUEST_NO_LIFELINE. Returns false if no request is emphasized, or its records are not in the store. */
+bool scene_find_selected(const scene_view *view, const store *s, size_t *lifeline, uint32_t *record);
 
 void scene_draw(const model *m, const scene_view *view, cairo_t *cr);
 

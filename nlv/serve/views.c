@@ -71,20 +71,6 @@ static void set_document(answer *a, json_object *o)
 
 /* ---- the view ---- */
 
-/* Selects the object of a record, as a click on the record does. The model is locked. */
-static void select_record(scene_view *view, const store *s, uint32_t record)
-{
-    for (unsigned layer = 0; record < s->count && layer < s->spec->layers; layer++) {
-        const spec_step step = spec_step_of(s->spec, store_event(s, record), layer);
-        const uint32_t object = store_object(s, record, layer);
-        if (step.lifeline == SPEC_NONE || object == STORE_NONE)
-            continue;
-        view->selected = object;
-        view->selected_lifeline = step.lifeline;
-        return;
-    }
-}
-
 /*
  * Returns the view that a query describes. If the query has no time range, returns the first view. The model is locked.
  */
@@ -106,7 +92,7 @@ static scene_view view_of(const views *v, const query *q)
     view.is_coarse = q->is_coarse;
     view.overview = view.histogram = true;
     if (q->has_step)
-        select_record(&view, model_store(v->model), store_find_place(model_store(v->model), q->step_ns, q->place));
+        scene_select(&view, model_store(v->model), store_find_place(model_store(v->model), q->step_ns, q->place));
     return view;
 }
 
@@ -161,9 +147,8 @@ static waterfall *read_waterfall(const task *t)
     model *m = t->views->model;
     model_lock(m);
     const store *s = model_store(m);
-    waterfall *w = t->q->lifeline < s->spec->lifeline_count
-                       ? waterfall_read(m, t->q->lifeline, store_find_place(s, t->q->step_ns, t->q->place))
-                       : NULL;
+    waterfall *w =
+        t->q->has_step ? waterfall_read(m, t->q->lifeline, store_find_place(s, t->q->step_ns, t->q->place)) : NULL;
     model_unlock(m);
     return w;
 }
@@ -224,8 +209,8 @@ static void find_record(task *t)
         g_free(text);
         add_ns(o, "step", store_time(s, found.record));
         add_ns(o, "place", (int64_t)store_place(s, found.record));
-        if (found.object >= 0)
-            json_add_int(o, "lifeline", (int64_t)found.lifeline);
+        if (found.object >= 0 || store_duration(s, found.record) != 0)
+            json_add_int(o, "lifeline", found.object >= 0 ? (int64_t)found.lifeline : REQUEST_NO_LIFELINE);
     }
     model_unlock(m);
     cairo_destroy(cr);
@@ -234,17 +219,10 @@ static void find_record(task *t)
 
 /* ---- requests ---- */
 
-static const char *name_errors(uint8_t errors)
-{
-    static const char *const texts[] = {"", "failed", "incomplete", "failed, incomplete"};
-    return texts[errors & 3];
-}
-
 /* Returns a JSON object about the request with an index in the list. The model is locked. */
 static json_object *describe_request(const model *m, const request_list *l, uint32_t index)
 {
     const request_summary *r = request_list_at(l, index);
-    const GPtrArray *lifelines = model_drawing(m)->lifelines;
     json_object *o = json_object_new_object();
     char took[32], begun[NL_TIME_TEXT_SIZE];
     axis_span_label((double)r->duration_ns, took);
@@ -254,16 +232,14 @@ static json_object *describe_request(const model *m, const request_list *l, uint
     json_add_text(o, "durationText", took);
     json_add_text(o, "startText", begun);
     add_cut(o, "slowest", names_text(l->names, r->slowest), NAME_MAX_SIZE);
-    json_add_text(o, "error", name_errors(r->errors));
+    json_add_text(o, "error", request_errors_text(r->errors));
     json_add_int(o, "share", r->share);
     json_add_int(o, "position", r->position);
     json_add_int(o, "hosts", r->host_count);
     add_ns(o, "step", r->step_ns);
     add_ns(o, "place", (int64_t)r->step_place);
     json_add_int(o, "lifeline", r->lifeline);
-    char *name = r->lifeline < lifelines->len
-                     ? request_name_at(m, g_ptr_array_index(lifelines, r->lifeline), r->step_place)
-                     : g_strdup("");
+    char *name = request_name_at(m, r->lifeline, r->step_place);
     add_cut(o, "name", name, NAME_MAX_SIZE);
     g_free(name);
     return o;

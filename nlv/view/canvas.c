@@ -449,11 +449,16 @@ static void click(canvas *c, double x, double y)
     }
     cairo_t *cr = measuring_context();
     model_lock(c->model);
-    scene_find(c->model, &c->view, cr, x, y, &found);
+    const store *s = model_store(c->model);
+    const bool is_found = scene_find(c->model, &c->view, cr, x, y, &found),
+               is_span = is_found && found.object < 0 && store_duration(s, found.record) != 0;
+    scene_select(&c->view, s, is_span ? found.record : STORE_NONE);
+    if (is_found && found.object >= 0) {
+        c->view.selected = found.object;
+        c->view.selected_lifeline = found.lifeline;
+    }
     model_unlock(c->model);
     cairo_destroy(cr);
-    c->view.selected = found.object;
-    c->view.selected_lifeline = found.lifeline;
     c->callbacks.chosen(c->callbacks.user);
     canvas_redraw(c);
 }
@@ -651,6 +656,7 @@ void canvas_clear(canvas *c)
 {
     c->view.has_range = c->view.has_mark = false;
     c->view.selected = -1;
+    c->view.has_single = false;
     c->callbacks.chosen(c->callbacks.user);
     canvas_redraw(c);
 }

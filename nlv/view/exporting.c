@@ -180,7 +180,12 @@ static GArray *places_of(exporting *e, int which)
     const scene_view *view = canvas_view(e->canvas);
     model_lock(e->model);
     GArray *places;
-    if (which == OF_CHOSEN)
+    size_t lifeline;
+    uint32_t record;
+    if (which == OF_CHOSEN && view->selected < 0 &&
+        scene_find_selected(view, model_store(e->model), &lifeline, &record))
+        places = export_places_of_span(e->model, record);
+    else if (which == OF_CHOSEN)
         places = export_places_of_object(e->model, view->selected_lifeline, (uint32_t)view->selected);
     else if (which == OF_MARKED)
         places = export_places_of_range(e->model, MIN(view->range_from_ns, view->range_to_ns),
@@ -236,13 +241,14 @@ static GtkWidget *format_box(void)
 static GtkWidget *which_box(const scene_view *view)
 {
     GtkWidget *box = gtk_combo_box_text_new();
-    if (view->selected >= 0)
-        gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "0", "the chosen lifeline");
+    const bool is_chosen = view->selected >= 0 || view->has_single;
+    if (is_chosen)
+        gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "0", "the chosen request");
     if (view->has_range)
         gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "1", "the marked time");
     gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "2", "the visible time");
     gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "3", "all");
-    gtk_combo_box_set_active_id(GTK_COMBO_BOX(box), view->has_range ? "1" : view->selected >= 0 ? "0" : "2");
+    gtk_combo_box_set_active_id(GTK_COMBO_BOX(box), view->has_range ? "1" : is_chosen ? "0" : "2");
     return box;
 }
 

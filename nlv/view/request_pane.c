@@ -72,24 +72,15 @@ struct request_pane {
 
 /* ---- cells ---- */
 
-static const char *error_text(uint8_t errors)
-{
-    static const char *const texts[] = {"", "failed", "incomplete", "failed, incomplete"};
-    return texts[errors & 3];
-}
-
 /* Returns the ID of a row's request. Reads its record when the row is visible for the first time. */
 static const char *name_of_row(const request_pane *p, pane_row *row)
 {
     if (row->name != NULL)
         return row->name;
     model_lock(p->model);
-    const GPtrArray *lifelines = model_drawing(p->model)->lifelines;
-    if (row->summary.lifeline < lifelines->len)
-        row->name =
-            request_name_at(p->model, g_ptr_array_index(lifelines, row->summary.lifeline), row->summary.step_place);
+    row->name = request_name_at(p->model, row->summary.lifeline, row->summary.step_place);
     model_unlock(p->model);
-    return row->name != NULL ? row->name : "";
+    return row->name;
 }
 
 static void describe_cell(const pane_row *row, unsigned column, char text[NL_TIME_TEXT_SIZE + 16])
@@ -128,7 +119,7 @@ static void render_cell(GtkTreeViewColumn *column, GtkCellRenderer *cell, GtkTre
     while (p->columns[number] != column)
         number++;
     const char *shown = number == 1   ? row->slowest
-                        : number == 2 ? error_text(row->summary.errors)
+                        : number == 2 ? request_errors_text(row->summary.errors)
                         : number == 7 ? name_of_row(p, row)
                                       : text;
     if (shown == text)
@@ -152,7 +143,7 @@ static void show_count(request_pane *p, size_t found, uint64_t total, uint64_t d
     if (total == 0)
         g_string_append(text, is_reading || model_progress(p->model) < 1 || !model_is_settled(p->model)
                                   ? "nlv is still reading the requests"
-                                  : "No requests, because no field identifies them");
+                                  : "No requests, because no field identifies them, and no record has a duration");
     else
         g_string_append_printf(text, "%'zu of %'" G_GUINT64_FORMAT " request%s%s", found, total, nl_plural(total),
                                p->chosen != NULL ? p->chosen : "");
@@ -196,7 +187,7 @@ static void fill(request_pane *p)
     } else {
         g_array_set_size(p->rows, 0);
     }
-    const bool is_reading = total == 0 && model_drawing(p->model)->lifelines->len > 0;
+    const bool is_reading = total == 0 && model_requests_progress(p->model) < 1;
     model_unlock(p->model);
     p->shown_count = total;
     p->shown_us = g_get_monotonic_time();

@@ -7,9 +7,13 @@
 #include "model/request_name.h"
 
 #include "model/statistics.h"
+#include "requests/request_reader.h"
 #include "scene/axis.h"
+#include "scene/palette.h"
 #include "view/table.h"
 #include "base/time_internal.h"
+
+#include <math.h>
 
 enum {
     STEPS_MAX = 200,
@@ -20,9 +24,16 @@ enum {
 
 struct side_panel {
     model *model;
+    bool dark;
     GtkWidget *widget;
     GtkWidget *content;
 };
+
+static gint compare_places(gconstpointer a, gconstpointer b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
 
 static void side_panel_begin(side_panel *p)
 {
@@ -52,7 +63,16 @@ static void show(side_panel *p)
     gtk_widget_show_all(p->content);
 }
 
-/* ---- the chosen lifeline ---- */
+/* ---- the chosen request ---- */
+
+/* The chosen request. */
+typedef struct chosen_request {
+    size_t lifeline;  /* or REQUEST_NO_LIFELINE */
+    int64_t object;   /* -1: the records belong to no object */
+    GArray *steps;    /* uint32_t: its records, by time; if there are more than STEPS_MAX, only the latest */
+    bool *has_failed; /* for each step, whether the record reports a failure */
+    bool fails;       /* at least one of these records reports a failure */
+} chosen_request;
 
 /* Returns the indices of an object's records, in order of time. If there are more than STEPS_MAX records, returns only
  * the latest. */
@@ -65,20 +85,102 @@ static GArray *steps_of(const store *s, uint32_t object, unsigned layer)
     return steps;
 }
 
-static void add_segments(side_panel *p, const store *s, const request_drawn *request, const GArray *steps,
-                         const char *title)
+/* Returns the records of a request that belongs to no object. If there are too many, returns only `record`. */
+static GArray *steps_of_span(const model *m, uint32_t record)
+{
+    GArray *steps = request_lines_steps(m, REQUEST_NO_LIFELINE, record);
+    if (steps == NULL) {
+        steps = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+        g_array_append_val(steps, record);
+    }
+    if (steps->len > STEPS_MAX)
+        g_array_remove_range(steps, 0, steps->len - STEPS_MAX);
+    return steps;
+}
+
+static void find_failures(const model *m, chosen_request *r)
+{
+    request_reader *reader;
+    const request_graph *g = request_lines_graph(m, r->lifeline, r->steps, &reader);
+    r->has_failed = g_new0(bool, r->steps->len + 1);
+    for (size_t i = 0; g != NULL && i < g->event_count; i++) {
+        r->has_failed[g->events[i].payload] = g->events[i].failed;
+        r->fails = r->fails || g->events[i].failed;
+    }
+}
+
+/* Returns the reasons why the request counts as an error (request_summary.errors): those of the table of requests, so
+ * that both agree. If the table does not have the request yet, uses the request's records. */
+static uint8_t errors_of(const model *m, const chosen_request *r)
+{
+    const request_list *l = model_requests(m);
+    const store *s = model_store(m);
+    GArray *places = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    for (guint i = 0; i < r->steps->len; i++) {
+        const uint64_t place = store_place(s, g_array_index(r->steps, uint32_t, i));
+        g_array_append_val(places, place);
+    }
+    g_array_sort(places, compare_places);
+    bool is_listed = false;
+    uint8_t errors = l != NULL ? request_list_find_errors(l, (uint8_t)r->lifeline, places, &is_listed) : 0;
+    g_array_free(places, TRUE);
+    return is_listed ? errors : r->fails ? REQUEST_FAILED : 0;
+}
+
+/* Appends a record to markup. */
+static void add_record(const side_panel *p, GString *markup, uint32_t record)
+{
+    char *line = model_describe(p->model, record), *escaped = g_markup_escape_text(line, -1);
+    g_string_append_printf(markup, "\n<small>%s</small>", escaped);
+    g_free(escaped);
+    g_free(line);
+}
+
+/* Shows why the request counts as an error, and the records that report the failure. */
+static void add_errors(side_panel *p, const chosen_request *r)
+{
+    const uint8_t errors = errors_of(p->model, r);
+    if (errors == 0)
+        return;
+    GString *text = g_string_new(NULL);
+    g_string_printf(text, "<span foreground=\"#%06x\">", palette_pixel(palette_error(p->dark)) & 0xffffff);
+    if (errors & REQUEST_FAILED)
+        g_string_append(text, "<b>Failed</b>");
+    for (guint i = 0; i < r->steps->len && (errors & REQUEST_FAILED); i++)
+        if (r->has_failed[i])
+            add_record(p, text, g_array_index(r->steps, uint32_t, i));
+    if (errors & REQUEST_INCOMPLETE)
+        g_string_append_printf(text,
+                               "%s<b>Incomplete</b>\n<small>The start, the end, or an event that similar requests have "
+                               "is missing.</small>",
+                               errors & REQUEST_FAILED ? "\n" : "");
+    g_string_append(text, "</span>");
+    side_panel_add_text(p, text->str);
+    g_string_free(text, TRUE);
+}
+
+/* Describes in `took` the time from the cause of a record to the record, or the duration of the record's span. */
+static void describe_took(const store *s, const request_drawn *drawn, uint32_t record, char took[32])
+{
+    const uint32_t cause = drawn != NULL ? request_lines_cause(drawn, record) : (uint32_t)STORE_NONE;
+    const double duration_ns = fabs(store_duration(s, record));
+    if (cause != STORE_NONE)
+        axis_span_label((double)(store_time(s, record) - store_time(s, cause)), took);
+    else if (duration_ns > 0)
+        axis_span_label(duration_ns, took);
+}
+
+static void add_segments(side_panel *p, const store *s, const chosen_request *r, const char *title)
 {
     static const char *const columns[] = {"Event", "Host", "#after", "#took", NULL};
+    const request_drawn *drawn = r->object >= 0 ? request_lines_find(p->model, r->lifeline, (uint32_t)r->object) : NULL;
     GtkWidget *table = table_new(title, columns);
-    int64_t first_ns = steps->len > 0 ? store_time(s, g_array_index(steps, uint32_t, 0)) : 0;
-    for (guint i = 0; i < steps->len; i++) {
-        uint32_t record = g_array_index(steps, uint32_t, i);
-        int64_t time_ns = store_time(s, record);
+    int64_t first_ns = r->steps->len > 0 ? store_time(s, g_array_index(r->steps, uint32_t, 0)) : 0;
+    for (guint i = 0; i < r->steps->len; i++) {
+        uint32_t record = g_array_index(r->steps, uint32_t, i);
         char after[32], took[32] = "";
-        axis_span_label((double)(time_ns - first_ns), after);
-        uint32_t cause = request_lines_cause(request, record);
-        if (cause != STORE_NONE)
-            axis_span_label((double)(time_ns - store_time(s, cause)), took);
+        axis_span_label((double)(store_time(s, record) - first_ns), after);
+        describe_took(s, drawn, record, took);
         const char *texts[] = {names_text(s->names.events, store_event(s, record)),
                                names_text(s->names.hosts, store_host(s, record)), after, took};
         table_add(table, texts);
@@ -89,38 +191,50 @@ static void add_segments(side_panel *p, const store *s, const request_drawn *req
 static void add_records(side_panel *p, const GArray *steps)
 {
     GString *text = g_string_new("<b>Records</b>");
-    for (guint i = 0; i < steps->len; i++) {
-        char *line = model_describe(p->model, g_array_index(steps, uint32_t, i));
-        char *escaped = g_markup_escape_text(line, -1);
-        g_string_append_printf(text, "\n<small>%s</small>", escaped);
-        g_free(escaped);
-        g_free(line);
-    }
+    for (guint i = 0; i < steps->len; i++)
+        add_record(p, text, g_array_index(steps, uint32_t, i));
     side_panel_add_text(p, text->str);
     g_string_free(text, TRUE);
 }
 
-void side_panel_show_lifeline(side_panel *p, size_t lifeline, uint32_t object)
+/* Returns the title of a request: its lifeline and its ID or, without a lifeline, the name of its last record's event.
+ * The caller frees it with g_free. */
+static char *title_of(const model *m, const chosen_request *r, uint32_t record)
 {
-    side_panel_begin(p);
+    const store *s = model_store(m);
+    const drawing_lifeline *definition = model_lifeline(m, r->lifeline);
+    if (definition->name == NULL)
+        return g_strdup(names_text(s->names.events, store_event(s, record)));
+    char *name = request_name_at(m, r->lifeline, store_place(s, record)),
+         *title = g_strdup_printf("%s %s", definition->name, name);
+    g_free(name);
+    return title;
+}
+
+bool side_panel_show_request(side_panel *p, const scene_view *view)
+{
+    chosen_request r = {.object = view->selected};
+    uint32_t record;
     model_lock(p->model);
     const store *s = model_store(p->model);
-    if (lifeline < s->spec->lifeline_count) {
-        const drawing_lifeline *definition = g_ptr_array_index(model_drawing(p->model)->lifelines, lifeline);
-        GArray *steps = steps_of(s, object, s->spec->lifelines[lifeline].layer);
-        char *name = steps->len > 0
-                         ? request_name_at(p->model, definition,
-                                           store_place(model_store(p->model), g_array_index(steps, uint32_t, 0)))
-                         : g_strdup("");
-        char *title = g_strdup_printf("%s %s", definition->name, name);
-        add_segments(p, s, request_lines_find(p->model, lifeline, object), steps, title);
-        add_records(p, steps);
-        g_array_free(steps, TRUE);
+    const bool is_chosen = scene_find_selected(view, s, &r.lifeline, &record);
+    if (is_chosen) {
+        side_panel_begin(p);
+        r.steps = r.object >= 0 ? steps_of(s, (uint32_t)r.object, s->spec->lifelines[r.lifeline].layer)
+                                : steps_of_span(p->model, record);
+        find_failures(p->model, &r);
+        char *title = title_of(p->model, &r, record);
+        add_errors(p, &r);
+        add_segments(p, s, &r, title);
+        add_records(p, r.steps);
+        g_array_free(r.steps, TRUE);
+        g_free(r.has_failed);
         g_free(title);
-        g_free(name);
     }
     model_unlock(p->model);
-    show(p);
+    if (is_chosen)
+        show(p);
+    return is_chosen;
 }
 
 /* ---- the marked time range ---- */
@@ -222,6 +336,11 @@ void side_panel_appear(side_panel *p)
     if (!was_placed && width > WIDTH_MIN) /* otherwise, the paned has no size yet */
         gtk_paned_set_position(GTK_PANED(paned), MAX(width - WIDTH, width / 2));
     gtk_widget_show(p->widget);
+}
+
+void side_panel_set_dark(side_panel *p, bool dark)
+{
+    p->dark = dark;
 }
 
 void side_panel_show_hint(side_panel *p)

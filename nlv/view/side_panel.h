@@ -1,11 +1,11 @@
 /*
- * The side panel shows the events and records of the chosen lifeline with the duration of each segment, or the
- * statistics of the marked time range.
+ * The side panel shows the events and records of the chosen request with the duration of each segment, and why the
+ * request counts as an error, or the statistics of the marked time range.
  */
 #ifndef NLV_SIDE_PANEL_H
 #define NLV_SIDE_PANEL_H
 
-#include "model/model.h"
+#include "scene/scene.h"
 
 #include <gtk/gtk.h>
 
@@ -18,8 +18,12 @@ GtkWidget *side_panel_widget(side_panel *p);
 /* Makes the panel visible. The panel gets at most half of the width of the paned that contains it. */
 void side_panel_appear(side_panel *p);
 
-void side_panel_show_lifeline(side_panel *p, size_t lifeline, uint32_t object);
+/* Shows the emphasized request of a view. If there is no such request, or its records are not in memory, returns false
+ * and changes nothing. */
+bool side_panel_show_request(side_panel *p, const scene_view *view);
 void side_panel_show_range(side_panel *p, int64_t from_ns, int64_t to_ns);
+
+void side_panel_set_dark(side_panel *p, bool dark);
 
 /* Shows a hint about the objects that the user can choose. */
 void side_panel_show_hint(side_panel *p);

@@ -242,12 +242,10 @@ static void show_counts(window *w)
 static void show_chosen(void *user)
 {
     window *w = user;
-    const scene_view *view = canvas_view(w->canvas);
-    if (view->selected < 0) {
+    if (!side_panel_show_request(w->panel, canvas_view(w->canvas))) {
         side_panel_show_hint(w->panel);
         return;
     }
-    side_panel_show_lifeline(w->panel, view->selected_lifeline, (uint32_t)view->selected);
     side_panel_appear(w->panel);
 }
 
@@ -274,11 +272,13 @@ static void choose_waiting(window *w)
     model_lock(w->model);
     const store *from = model_store(w->model);
     const uint32_t record = store_find_place(from, s->choice_ns, s->choice_place);
-    bool found = record != STORE_NONE && s->choice_lifeline < from->spec->lifeline_count;
-    if (found) {
+    const bool found = record != STORE_NONE;
+    if (found && s->choice_lifeline < from->spec->lifeline_count) {
         uint32_t object = store_object(from, record, from->spec->lifelines[s->choice_lifeline].layer);
         view->selected = object != STORE_NONE ? (int64_t)object : -1;
         view->selected_lifeline = s->choice_lifeline;
+    } else if (found) {
+        scene_select(view, from, record);
     }
     model_unlock(w->model);
     w->choice_waits = !found;
@@ -570,20 +570,6 @@ static int64_t on_where(void *user, bool backwards)
     return marked_time(w, backwards ? view->to_ns : view->from_ns);
 }
 
-/* Chooses the lifeline of a record if the record belongs to a lifeline. The model is locked. */
-static void choose_record(scene_view *view, const store *s, uint32_t record)
-{
-    view->selected = -1;
-    for (unsigned layer = 0; record < s->count && layer < s->spec->layers && view->selected < 0; layer++) {
-        spec_step step = spec_step_of(s->spec, store_event(s, record), layer);
-        uint32_t object = store_object(s, record, layer);
-        if (step.lifeline == SPEC_NONE || object == STORE_NONE)
-            continue;
-        view->selected = object;
-        view->selected_lifeline = step.lifeline;
-    }
-}
-
 static void on_found(void *user, int64_t time_ns, uint32_t record)
 {
     window *w = user;
@@ -594,7 +580,7 @@ static void on_found(void *user, int64_t time_ns, uint32_t record)
         show_time(w, time_ns);
     model_lock(w->model);
     const store *s = model_store(w->model);
-    choose_record(view, s, record);
+    scene_select(view, s, record);
     char *text = record < s->count ? model_describe(w->model, record) : g_strdup("");
     model_unlock(w->model);
     show_chosen(w);
@@ -614,11 +600,11 @@ static void show_request(void *user, const request_summary *request)
     canvas_show(w->canvas, request->start_ns - margin_ns, request->start_ns + request->duration_ns + margin_ns);
     view->has_mark = view->has_range = false;
     model_lock(w->model);
-    choose_record(view, model_store(w->model),
-                  store_find_place(model_store(w->model), request->step_ns, request->step_place));
+    scene_select(view, model_store(w->model),
+                 store_find_place(model_store(w->model), request->step_ns, request->step_place));
     model_unlock(w->model);
     show_chosen(w);
-    if (view->selected < 0)
+    if (view->selected < 0 && !view->has_single)
         show_status(w, "A filter hides the records of this request, or they are no longer in memory");
     canvas_redraw(w->canvas);
 }
@@ -765,15 +751,13 @@ static void note_choice(window *w, session *s)
     s->has_choice = false;
     model_lock(w->model);
     const store *from = model_store(w->model);
-    if (view->selected >= 0 && view->selected_lifeline < from->spec->lifeline_count) {
-        unsigned layer = from->spec->lifelines[view->selected_lifeline].layer;
-        uint32_t record = store_last_step(from, (uint32_t)view->selected, layer);
-        s->has_choice = record < from->count && record >= from->first;
-        if (s->has_choice) {
-            s->choice_ns = store_time(from, record);
-            s->choice_place = store_place(from, record);
-            s->choice_lifeline = view->selected_lifeline;
-        }
+    size_t lifeline;
+    uint32_t record;
+    if (scene_find_selected(view, from, &lifeline, &record)) {
+        s->has_choice = true;
+        s->choice_ns = store_time(from, record);
+        s->choice_place = store_place(from, record);
+        s->choice_lifeline = lifeline;
     }
     model_unlock(w->model);
 }
@@ -850,6 +834,7 @@ static void on_apply_session(void *user, const session *before, const session *s
     }
     view->marks = s->marks;
     view->selected = -1;
+    view->has_single = false;
     w->choice_waits = s->has_choice;
     if (!s->has_choice)
         show_chosen(w);
@@ -991,6 +976,9 @@ static void toggle_dark(window *w)
     canvas_view(w->canvas)->dark = dark;
     g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", dark, NULL);
     request_pane_set_dark(w->requests, dark);
+    side_panel_set_dark(w->panel, dark);
+    if (gtk_widget_get_visible(side_panel_widget(w->panel)))
+        show_range(w); /* its text has the colours of the theme */
     canvas_redraw(w->canvas);
 }
 
@@ -1320,6 +1308,7 @@ static void build(window *w, const window_options *look)
     g_signal_connect(w->top, "key-release-event", G_CALLBACK(on_key_release), w);
     g_signal_connect(w->top, "destroy", G_CALLBACK(window_on_destroy), w);
     request_pane_set_dark(w->requests, look->dark);
+    side_panel_set_dark(w->panel, look->dark);
     if (look->dark)
         g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", TRUE, NULL);
 }

@@ -43,7 +43,9 @@ class Requests(nlv_window.WindowCase):
         slowest = [self.begin_of(i) for i in self.SLOW]
         self.assertTrue(any(0 < at - begin < 0.05 for at in slowest), (begin, slowest))
         self.assertTrue(0.25 < length < 0.35, length)
-        self.assertTrue(any("r1234" in text or "r2345" in text for text in self.texts()), "it is selected")
+        texts = self.texts()
+        self.assertTrue(any("r1234" in text or "r2345" in text for text in texts), "it is selected")
+        self.assertFalse(any(text.startswith("Failed") for text in texts), "no record of it reports a failure")
 
     def test_failed_request_in_two_keys(self):
         _, whole = self.open_table("e")
@@ -52,7 +54,10 @@ class Requests(nlv_window.WindowCase):
         begin, length = self.shown()
         self.assertTrue(0 <= self.begin_of(1999) - begin < 0.01, begin)
         self.assertLess(length, 0.05)
-        self.assertTrue(any("r1999" in text for text in self.texts()), "it is selected")
+        texts = self.texts()
+        self.assertTrue(any("r1999" in text for text in texts), "it is selected")
+        self.assertTrue(any(text.startswith("Failed\n") and "Serve.end" in text and "STATUS=500" in text for text in texts),
+                        "the side panel shows the record that reports the failure")
 
     def test_search_sort_and_leave(self):
         _, whole = self.open_table("r")

@@ -87,6 +87,53 @@ class Server(ServeCase):
         text = self.get_document(f"/span?step={row['step']}&place={row['place']}&lifeline=0&y=60")["text"]
         self.assertIn("on the critical path", text)
 
+    def ask_for(self, row, path):
+        return f"/{path}?step={row['step']}&place={row['place']}&lifeline={row['lifeline']}&width=600&height=200"
+
+    def test_single_records_with_durations_are_requests(self):
+        """A web server's access log: no field identifies requests, but each record has a duration."""
+        log = self.scratch / "access.json"
+        durations = {40: 2.5, 170: 1.25}
+        log.write_text("".join(json.dumps({
+            "time": f"2026-01-01T12:{i // 60:02}:{i % 60:02}.500Z", "host": "web1", "event": "request", "method": "GET",
+            "uri": f"/page/{i}", "status": 502 if i == 99 else 200, "request_time": durations.get(i, 0.01 + i % 7 / 1000)}) + "\n"
+            for i in range(300)))
+        self.serve(log)
+        support.wait_until(lambda: self.get_document("/state")["requests"] == 300, what="all requests")
+        slow = self.get_document("/requests?sort=duration&descending=yes&rows=2")["rows"]
+        self.assertEqual([(row["name"], row["durationText"], row["slowest"], row["error"]) for row in slow],
+                         [("GET /page/40", "2.5 s", "request", ""), ("GET /page/170", "1.25 s", "request", "")])
+        self.assertEqual(slow[0]["startText"], "2026-01-01T12:00:38.000000Z")
+        failed = self.get_document("/requests?errors=yes")["rows"]
+        self.assertEqual([(row["name"], row["error"]) for row in failed], [("GET /page/99", "failed")])
+        self.assertTrue(json.loads(self.get("/picture?width=1600&height=900")[0].headers["X-Place"])["heat"])
+        self.assertIn("request, web1: 2.5 s", self.get_document(self.ask_for(slow[0], "span") + "&y=30")["text"])
+        at = f"/find?width=1000&height=600&from={slow[0]['start']}&to={int(slow[0]['start']) + 2500000000}"
+        found = [self.get_document(f"{at}&x=500&y={y}") for y in range(0, 600, 4)]
+        self.assertIn(slow[0]["step"], [place.get("step") for place in found if place.get("lifeline") == slow[0]["lifeline"]],
+                      "a click on the bar selects the request")
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(10)
+        self.serve("--where", "request.duration > 1s", log)
+        support.wait_until(lambda: self.get_document("/state")["records"] == 2, what="the records of the filter")
+
+    def test_spans_of_threads_are_requests(self):
+        """In a trace of Chrome, spans of a thread are nested; spans of another thread are not part of the request."""
+        log, events = self.scratch / "trace.json", []
+        for i in range(20):
+            length = 90000 if i == 11 else 1000
+            for name, thread, begin, end in [("Frame", 1, 0, length), ("Layout", 1, length // 10, length // 2),
+                                             ("Paint", 1, length // 2, length), ("Io", 2, length // 10, length // 3)]:
+                events.append({"name": name, "ph": "X", "ts": i * 100000 + begin, "dur": end - begin, "pid": 1, "tid": thread})
+        log.write_text(json.dumps({"traceEvents": events}) + "\n")
+        self.serve(log)
+        support.wait_until(lambda: self.get_document("/state")["requests"] == 40, what="the frames and the I/O")
+        row = self.get_document("/requests?sort=duration&descending=yes&rows=1")["rows"][0]
+        self.assertEqual((row["durationText"], row["slowest"]), ("90 ms", "Paint"))
+        spans = [self.get_document(self.ask_for(row, "span") + f"&y={y}")["text"] for y in range(0, 140, 4)]
+        self.assertEqual([name for name in ["Frame", "Layout", "Paint", "Io"] if any(text.startswith(name + ",") for text in spans)],
+                         ["Frame", "Layout", "Paint"])
+
     def test_hostile_parameters_are_rejected(self):
         self.serve(self.log)
         for query in ["width=100000", "width=-1", "width=nan", "width=", "width=1e9", "width=8192&height=8192",
