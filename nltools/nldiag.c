@@ -105,10 +105,10 @@ static int diagnose(arguments *a)
         program_error("write %s: %s", a->html, nl_error_message());
         ok = false;
     }
-    int status = !ok                ? PROGRAM_PROBLEM
-                 : f->list->len > 0 ? STATUS_FINDING
-                 : f->healthy       ? PROGRAM_DONE
-                                    : STATUS_CANNOT_TELL;
+    int status = !ok                      ? PROGRAM_PROBLEM
+                 : findings_have_fault(f) ? STATUS_FINDING
+                 : f->healthy             ? PROGRAM_DONE
+                                          : STATUS_CANNOT_TELL;
     findings_free(f);
     visits_free(v);
     host_clocks_free(clocks);

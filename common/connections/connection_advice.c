@@ -172,7 +172,7 @@ char *connection_advice(const connection_result *r)
         return g_strdup_printf(
             "%s of %s segments were sent again (%.2g %%), and the round-trip time is near its minimum "
             "of %s: the path loses segments although it is not full; check its links",
-            units_quantity(r->retransmitted, a), units_quantity(r->segments, b),
+            units_quantity(round(r->retransmitted), a), units_quantity(round(r->segments), b),
             r->segments > 0 ? 100 * r->retransmitted / r->segments : 0, units_time(r->rtt_min_ns, c));
     case CAUSE_PATH_QUEUE:
         return describe_path(r,

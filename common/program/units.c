@@ -33,12 +33,10 @@ const char *units_quantity(double value, char out[UNITS_SIZE])
     size_t i = 0;
     for (; (value >= 9999.5 || value <= -9999.5) && i + 2 < sizeof prefixes; i++)
         value /= 1000;
-    if (i == 0 && value == (double)(long)value)
-        snprintf(out, UNITS_SIZE, "%.0f", value);
-    else
+    if (i > 0)
         snprintf(out, UNITS_SIZE, "%.1f %c", value, prefixes[i]);
-    if (out[strlen(out) - 1] == ' ')
-        out[strlen(out) - 1] = '\0';
+    else
+        snprintf(out, UNITS_SIZE, value == (double)(long)value ? "%.0f" : "%.1f", value);
     return out;
 }
 

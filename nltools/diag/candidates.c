@@ -152,7 +152,8 @@ static bool is_excluded(const search *s, const candidate *c)
 {
     for (guint i = 0; i < s->excluded->len; i++) {
         const exclusion *e = &g_array_index(s->excluded, exclusion, i);
-        if (e->place == c->place && strcmp(e->cause, c->cause) == 0 && (!e->has_host || e->host == c->host))
+        if (e->place == c->place && strcmp(e->cause, c->cause) == 0 && (!e->has_host || e->host == c->host) &&
+            (e->column == NULL || e->column == c->column))
             return true;
     }
     return false;

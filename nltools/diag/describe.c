@@ -99,15 +99,23 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f, "a visit takes %s with %s, and %s with other values", slow,
                          c->values > 1 ? "these values" : values, other);
         describe_slow_visits(f, c, p, which);
+        if (c->is_ordinary)
+            finding_evidence(f, "their part is similar on all hosts and at all times");
         g_free(which);
         g_free(values);
     } else if (strcmp(c->cause, "size") == 0) {
-        f->answer = g_strdup_printf("%s of the requests' time: %s takes longer when %s is larger", part, where,
-                                    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): this cause has a column */
-                                    c->column->name);
-        f->advice = "reduce the amount of work, or make the cost grow more slowly with the amount";
-        finding_evidence(f, "a visit takes %s on average, and %s in the eighth of the visits with the smallest %s",
-                         slow, other, c->column->name);
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): this cause has a column */
+        const char *name = c->column->name;
+        f->answer = g_strdup_printf("%s of the requests' time: %s takes longer when %s is %s", part, where, name,
+                                    c->falls ? "smaller" : "larger");
+        f->advice = c->is_ordinary ? "to save this time, request less work, or do the work faster"
+                                   : "find out why the cost grows faster than the amount of work";
+        finding_evidence(f, "a visit takes %s on average, and %s for the %s values of %s", slow, other,
+                         c->falls ? "largest" : "smallest", name);
+        if (c->is_ordinary)
+            finding_evidence(f, "the time grows at most in proportion to %s, as usual for the amount of work", name);
+        else if (!c->falls)
+            finding_evidence(f, "the time grows like %s to the power of %.1f", name, c->power);
     } else if (strcmp(c->cause, "load") == 0) {
         f->answer = g_strdup_printf(
             "%s of the requests' time: %s takes longer when more requests are in progress (at most %.0f)", part, where,

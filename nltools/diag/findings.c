@@ -85,6 +85,19 @@ void finding_add_rival(finding *x, finding *rival)
     g_ptr_array_add(x->rivals, rival);
 }
 
+bool finding_is_fault(const finding *x)
+{
+    return !x->is_ordinary && x->rival_of == NULL;
+}
+
+bool findings_have_fault(const findings *f)
+{
+    for (guint i = 0; i < f->list->len; i++)
+        if (finding_is_fault(g_ptr_array_index(f->list, i)))
+            return true;
+    return false;
+}
+
 static void drop_rivals(search *s, uint32_t place)
 {
     for (guint i = s->rivals->len; i-- > 0;)
@@ -242,6 +255,7 @@ static finding *finding_of(const visits *v, const candidate *c)
     f->margin = 1;
     f->from_ns = c->from_ns;
     f->to_ns = c->to_ns;
+    f->is_ordinary = c->is_ordinary;
     return f;
 }
 
@@ -335,10 +349,11 @@ static void mark_places(search *s, const float *cut)
             s->dirty[place_of_visit(s->v, visit_at(s->v, i))] = true;
 }
 
-/* Returns whether other effects at the places of a finding may be its consequences. A pause only adds its length. */
+/* Returns whether other effects at the places of a finding may be its consequences. A pause only adds its length, and
+ * ordinary work only adds its time. */
 static bool is_consequential(const finding *f)
 {
-    return strcmp(f->cause, "pause") != 0;
+    return strcmp(f->cause, "pause") != 0 && !f->is_ordinary;
 }
 
 /* Makes a finding from the candidate with the largest claim. Returns false if no cause claims at least 3 % of the time.
@@ -381,8 +396,8 @@ static bool take_best(search *s)
             g_array_append_val(f->others, i);
         s->dirty[i] = true;
         s->has_finding[i] = s->has_finding[i] || is_consequential(f);
-        if (!is_consequential(f)) { /* the rest of a pause's claim is not another pause */
-            const exclusion e = {.place = i, .cause = f->cause, .has_host = true, .host = c->host};
+        if (!is_consequential(f)) { /* the rest of a claim is not another cause of this kind */
+            const exclusion e = {.place = i, .cause = f->cause, .has_host = true, .host = c->host, .column = c->column};
             g_array_append_val(s->excluded, e);
         }
         if (c->is_tree)
@@ -571,10 +586,11 @@ static void search_places(findings *f)
                 g_new0(bool, v->places->len + 1),
                 search_count_tests(v)};
     memset(s.dirty, true, v->places->len);
-    for (int round = 0; round < ROUNDS_MAX; round++) {
+    for (int faults = 0, ordinary = 0; faults < ROUNDS_MAX && ordinary < ROUNDS_MAX;) {
         examine_changed(&s);
         if (!take_best(&s))
             break;
+        *(((const finding *)g_ptr_array_index(f->list, f->list->len - 1))->is_ordinary ? &ordinary : &faults) += 1;
     }
     join_pauses(f);
     search_again(&s);

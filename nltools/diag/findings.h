@@ -42,6 +42,11 @@ typedef struct finding {
     bool confirmed;      /* sensors confirm the cause */
     bool of_connections; /* the cause is a limit of the connections on which the visits waited */
     /*
+     * The time goes with the amount or the kind of the requested work, as in a system without faults. The search
+     * removes this time before it looks for other causes. Such a finding is no fault.
+     */
+    bool is_ordinary;
+    /*
      * Other explanations of the same place, the best first (elements are finding).
      * findings_judge moves them to the list. They claim no time: share and gain are 0.
      */
@@ -61,6 +66,12 @@ typedef struct findings {
 } findings;
 
 findings *findings_find(const visits *v);
+
+/* Returns whether a finding is a fault: neither ordinary, nor a rival of another finding. */
+bool finding_is_fault(const finding *x);
+
+/* Returns whether the list contains a fault. */
+bool findings_have_fault(const findings *f);
 void findings_free(findings *f);
 
 /*

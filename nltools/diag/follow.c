@@ -136,7 +136,7 @@ static const finding *find_cause(const following *w, const findings *f, const wa
     bool failures = strcmp(a->place, WATCH_FAILURES) == 0;
     for (guint i = 0; i < f->list->len; i++) {
         const finding *x = g_ptr_array_index(f->list, i);
-        if (x->rival_of != NULL || strcmp(x->cause, "changed") == 0 || strcmp(x->cause, "cold") == 0 ||
+        if (!finding_is_fault(x) || strcmp(x->cause, "changed") == 0 || strcmp(x->cause, "cold") == 0 ||
             is_usual(w, x, f->visits))
             continue;
         if (failures ? strcmp(x->cause, "failures") == 0 : finding_is_at(x, f->visits, a->place))

@@ -19,13 +19,22 @@ static double worth_of(const finding *x)
     return of != NULL ? fmin(worth_of(of), x->possible * x->sure) : (x->gain > 0 ? x->gain : x->share) * x->sure;
 }
 
-/* Orders findings by descending expected gain. Wrong clocks come first, because all times depend on them. */
+/* Returns whether a finding, or the finding that a rival would replace, is ordinary. */
+static bool is_ordinary(const finding *x)
+{
+    return x->rival_of != NULL ? is_ordinary(x->rival_of) : x->is_ordinary;
+}
+
+/* Orders findings by descending expected gain. Wrong clocks come first, because all times depend on them. Ordinary
+ * findings come last. */
 static int by_worth(gconstpointer a, gconstpointer b)
 {
     const finding *x = *(finding *const *)a, *y = *(finding *const *)b;
     bool first = strcmp(x->cause, "clock") == 0, second = strcmp(y->cause, "clock") == 0;
     if (first != second)
         return second - first;
+    if (is_ordinary(x) != is_ordinary(y))
+        return is_ordinary(x) - is_ordinary(y);
     int order = (worth_of(x) < worth_of(y)) - (worth_of(x) > worth_of(y));
     return order != 0 ? order : (x->rival_of != NULL) - (y->rival_of != NULL);
 }
@@ -186,7 +195,7 @@ void findings_judge(findings *f, const char *no_requests)
     list_rivals(f);
     g_ptr_array_sort(f->list, by_worth);
     f->cannot_tell = NULL;
-    if (f->list->len > 0)
+    if (findings_have_fault(f))
         return;
     if (reason != NULL)
         ;

@@ -438,6 +438,7 @@ static void name_finding(const findings *f, finding *x, const limit *l)
     g_free(x->answer);
     x->cause = l->cause;
     x->confirmed = true;
+    x->is_ordinary = false;
     x->of_connections = l->parts != NULL;
     x->host = host;
     x->answer = g_strdup_printf("%s of the requests' time: %s %s (%s)", part, l->what, hosts, where);
@@ -655,7 +656,7 @@ void find_limits(findings *f)
     }
     name_losses(f);
     findings_drop_small(f);
-    if (f->list->len == 0 && g_hash_table_size(all[STREAMS].hosts) > 0 && is_path_constant(v))
+    if (!findings_have_fault(f) && g_hash_table_size(all[STREAMS].hosts) > 0 && is_path_constant(v))
         limit_find(f, &all[STREAMS]);
     if (joins != NULL)
         connection_limits_add_evidence(f, joins);

@@ -18,16 +18,17 @@ enum { PLACES_SHOWN = 6 };
 
 static const char *verdict_of(const findings *f)
 {
-    return f->list->len > 0 ? "finding" : f->healthy ? "healthy" : "cannot tell";
+    return findings_have_fault(f) ? "finding" : f->healthy ? "healthy" : "cannot tell";
 }
 
 char *report_answer(const findings *f)
 {
-    if (f->list->len > 0)
+    if (findings_have_fault(f))
         return g_strdup(((const finding *)g_ptr_array_index(f->list, 0))->answer);
     if (!f->healthy)
         return g_strdup_printf("cannot tell: %s", f->cannot_tell);
-    return g_strdup("healthy: found no cause that takes 8 % or more of the requests' time");
+    return g_strconcat("healthy: found no cause that takes 8 % or more of the requests' time",
+                       f->list->len > 0 ? ", apart from the requested work" : "", NULL);
 }
 
 char *report_limits(const visits *v)
@@ -233,15 +234,18 @@ void report_text(const findings *f, const report_sources *sources, bool explain)
 {
     const visits *v = f->visits;
     char *answer = report_answer(f), *limits = report_limits(v);
-    if (f->list->len == 0)
-        printable_print("%s\n", answer);
+    bool has_fault = findings_have_fault(f);
+    if (!has_fault)
+        printable_print("%s\n%s", answer, f->list->len > 0 ? "\n" : "");
     g_free(answer);
     for (guint i = 0, number = 0; i < f->list->len; i++) {
         const finding *x = g_ptr_array_index(f->list, i);
         if (!explain && x->rival_of != NULL)
             continue;
         if (++number > 1)
-            printable_print("\n%u. ", number);
+            printable_print("\n");
+        if (number > 1 || !has_fault)
+            printable_print("%u. ", number);
         if (x->rival_of != NULL)
             printable_print("Or, instead of %u: ", report_number(f, x->rival_of));
         report_finding(f, x, sources, explain);
@@ -287,6 +291,7 @@ struct json_object *report_finding_object(const findings *f, const finding *x, c
     json_object *object = json_object_new_object(), *evidence = json_object_new_array();
     json_add_text(object, "cause", x->cause);
     json_add_text(object, "title", x->answer);
+    json_object_object_add(object, "ordinary", json_object_new_boolean(x->is_ordinary));
     if (x->rival_of != NULL)
         json_add_int(object, "instead_of", report_number(f, x->rival_of));
     json_add_double(object, "share", x->share);

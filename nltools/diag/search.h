@@ -17,9 +17,11 @@ typedef struct candidate {
     double value;
     uint32_t values; /* for a field: the number of its slow values; `value` is one of them */
     const sensor_series *sensor;
-    bool falls;  /* visits are slow while the sensor's value is low */
-    mechanism m; /* the mechanism, without its waits */
-    double p;    /* probability of at least this effect by chance */
+    bool falls;       /* visits are slow while the sensor's or the column's value is low */
+    bool is_ordinary; /* see finding */
+    double power;     /* for "size": visits take about the size to this power */
+    mechanism m;      /* the mechanism, without its waits */
+    double p;         /* probability of at least this effect by chance */
     double explained, score, claim_ns;
     double slow_ns, other_ns;
     uint32_t slow_count, count;
@@ -41,6 +43,7 @@ typedef struct exclusion {
     const char *cause;
     bool has_host; /* only the cause with this host, which may be NULL, is excluded */
     const char *host;
+    const column *column; /* only the cause with this column is excluded; NULL: any column */
 } exclusion;
 
 typedef struct search {

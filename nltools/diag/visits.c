@@ -513,7 +513,7 @@ static void take_graph(void *user, const request_graph *g, const char *name, uin
     bool has_sites = v->sites->len < SITES_MAX || sites_are_known(k, g),
          keep = (r->number++ & r->keep_mask) == 0 && has_sites;
     v->sites_dropped += !has_sites;
-    if (keep && g->event_count > 1) {
+    if (keep && (g->event_count > 1 || g->span_count > 0)) {
         g_array_set_size(r->event_begin, (guint)g->event_count);
         g_array_set_size(r->event_end, (guint)g->event_count);
         memset(r->event_begin->data, 0xff, g->event_count * sizeof(uint32_t));

@@ -95,7 +95,7 @@ def report(results, kinds=tuple(simulate.KINDS), others=(simulate.HEALTHY, *simu
     print(f"Top-1: {share(sum(r['right'][:1] == [True] for r in faults), len(faults))}")
     print(f"Top-3: {share(sum(any(r['right']) for r in faults), len(faults))}")
     print(f"Place alone, first: {share(sum(r['placed'][:1] == [True] for r in faults), len(faults))}")
-    print(f"False alarms on healthy runs: {share(sum(bool(r['causes']) for r in healthy), len(healthy))}")
+    print(f"False alarms on healthy runs: {share(sum(r['verdict'] == 'finding' for r in healthy), len(healthy))}")
     if loose:
         print(f"Findings on logs without structure: {share(sum(bool(r['causes']) for r in loose), len(loose))}")
     print(f"\n{'kind':16} {'runs':>5} {'top-1':>6} {'top-3':>6} {'place':>6}  first causes")
