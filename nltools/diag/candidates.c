@@ -44,7 +44,7 @@ enum {
 bool place_is_examined(const visits *v, uint32_t place)
 {
     const struct place *p = place_at(v, place);
-    return p->path_ns * EXAMINED_SHARE >= v->total_ns && p->kind != PLACE_UNKNOWN && p->count >= EXAMINED_COUNT;
+    return p->path_ns * EXAMINED_SHARE >= v->total_ns && p->kind != PLACE_UNKNOWN && p->work_count >= EXAMINED_COUNT;
 }
 
 test_counts search_count_tests(const visits *v)
@@ -271,8 +271,8 @@ static double left_of(const visits *v, uint32_t index, const float *claimed)
 static bool limit_cut(candidate *c, const visits *v, const place *p, const float *claimed)
 {
     uint32_t next = 0, outside = 0;
-    for (uint32_t i = p->first; i < p->first + p->count; i++) {
-        uint32_t index = v->by_place[i];
+    for (uint32_t i = p->first; i < p->first + p->work_count; i++) {
+        uint32_t index = v->by_work[i];
         bool sampled = next < sample_size(p) && i == sample_position(p, next);
         next += sampled;
         double more = (double)c->cut[index] - left_of(v, index, claimed);
@@ -282,7 +282,7 @@ static bool limit_cut(candidate *c, const visits *v, const place *p, const float
         }
         outside += !sampled && c->cut[index] > 0;
     }
-    return p->count > sample_size(p) && outside == 0;
+    return p->work_count > sample_size(p) && outside == 0;
 }
 
 /*
@@ -294,7 +294,7 @@ static void extend_cut(const visits *v, const place *p, const float *claimed, fl
     site_sums all = {0};
     uint32_t next = 0;
     for (uint32_t i = 0; i < sample_size(p); i++) {
-        uint32_t index = v->by_place[sample_position(p, i)];
+        uint32_t index = v->by_work[sample_position(p, i)];
         gpointer key = GUINT_TO_POINTER(visit_at(v, index)->site);
         site_sums *of = g_hash_table_lookup(of_sites, key);
         if (of == NULL) {
@@ -306,8 +306,8 @@ static void extend_cut(const visits *v, const place *p, const float *claimed, fl
         all.cut += (double)cut[index];
         all.left += left_of(v, index, claimed);
     }
-    for (uint32_t i = p->first; i < p->first + p->count; i++) {
-        uint32_t index = v->by_place[i];
+    for (uint32_t i = p->first; i < p->first + p->work_count; i++) {
+        uint32_t index = v->by_work[i];
         const site_sums *of = g_hash_table_lookup(of_sites, GUINT_TO_POINTER(visit_at(v, index)->site));
         if (next < sample_size(p) && i == sample_position(p, next)) {
             next++;
@@ -325,8 +325,8 @@ static double sum_cut(const visits *v, const place *p, const float *claimed, con
 {
     double sum = 0;
     *rest = 0;
-    for (uint32_t i = p->first; i < p->first + p->count; i++) {
-        uint32_t index = v->by_place[i];
+    for (uint32_t i = p->first; i < p->first + p->work_count; i++) {
+        uint32_t index = v->by_work[i];
         double weight = path_weight(visit_at(v, index));
         sum += (double)cut[index] * weight;
         *rest += cut[index] > 0 ? (left_of(v, index, claimed) - (double)cut[index]) * weight : 0;
@@ -351,7 +351,7 @@ double candidate_settle(candidate *c, const visits *v, const float *claimed)
         return settle_tree(c, v, claimed);
     const place *p = place_at(v, c->place);
     bool sampled = limit_cut(c, v, p, claimed);
-    double gain = replay_gain(v, c->cut, sampled ? (double)p->count / sample_size(p) : 1), rest;
+    double gain = replay_gain(v, c->cut, sampled ? (double)p->work_count / sample_size(p) : 1), rest;
     if (sampled)
         extend_cut(v, p, claimed, c->cut);
     double sum = sum_cut(v, p, claimed, c->cut, &rest);
@@ -360,8 +360,8 @@ double candidate_settle(candidate *c, const visits *v, const float *claimed)
      * time.
      */
     double more = sum < c->claim_ns && rest > 0 ? MIN(1, (c->claim_ns - sum) / rest) : 0;
-    for (uint32_t i = p->first; more > 0 && i < p->first + p->count; i++) {
-        uint32_t index = v->by_place[i];
+    for (uint32_t i = p->first; more > 0 && i < p->first + p->work_count; i++) {
+        uint32_t index = v->by_work[i];
         if (c->cut[index] > 0)
             c->cut[index] += (float)(more * (left_of(v, index, claimed) - (double)c->cut[index]));
     }

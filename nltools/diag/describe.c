@@ -22,11 +22,11 @@ static bool is_measured(const candidate *c)
  * a verb phrase, such as "are on HOST". */
 static void describe_slow_visits(finding *f, const candidate *c, const place *p, const char *which)
 {
-    if (c->count == p->count)
+    if (c->count == p->work_count)
         finding_evidence(f, "%u of the %u visits %s", c->slow_count, c->count, which);
     else
         finding_evidence(f, "%.0f %% of the %u visits %s, according to a sample of %u",
-                         100.0 * c->slow_count / c->count, p->count, which, c->count);
+                         100.0 * c->slow_count / c->count, p->work_count, which, c->count);
 }
 
 /* Adds the mean wait of a queue's visits to the evidence, if the finding claims these waits. */

@@ -210,7 +210,7 @@ static candidate *server_of_queue(search *s, candidate *largest, float **saved)
     if (next == VISIT_NONE || !is_fault_of_server(&s->best[next]))
         return largest;
     float *waits = g_new0(float, s->v->all->len + 1);
-    double saved_ns = queue_find_savings(s->v, largest->place, largest->m.servers, s->best[next].cut, waits);
+    double saved_ns = queue_find_savings(s->v, largest->place, &largest->m, s->best[next].cut, waits);
     if (saved_ns < 0.5 * largest->claim_ns) {
         g_free(waits);
         return largest;

@@ -29,13 +29,16 @@ typedef struct mechanism {
     bool constant;        /* for a timer: every visit takes the same time */
     bool acknowledgement; /* for a timer: the visits wait for TCP's delayed acknowledgements */
     bool is_retry;        /* for a time-out: the visits fail, and their callers try again */
-    bool is_host_fast;    /* for a queue: without their waits, the visits on `host` take no longer than the others */
+    bool of_program;   /* for a queue at an edge: a server is busy until its program has ended all work of the request,
+                          not only the next span */
+    bool is_host_fast; /* for a queue: without their waits, the visits on `host` take no longer than the others */
 } mechanism;
 
 /*
  * Finds a queue with k servers: the service of a visit begins when fewer than k other visits are in service. Compares
  * this model with independent times, by the likelihood of the remaining times. Tests each half of the visits with the
- * distribution of the other half.
+ * distribution of the other half. At an edge, a server executes the next span, or all work of its program for the
+ * request.
  */
 mechanism find_queue(const visits *v, uint32_t place);
 
@@ -43,11 +46,11 @@ mechanism find_queue(const visits *v, uint32_t place);
 uint32_t next_span(const visits *v, uint32_t edge);
 
 /*
- * The visits of an edge wait for one of `servers` servers, which execute the spans after the edge. Computes how much
- * less each visit would wait if each span were shorter by its element of `cut`. Sets `saved`. Both arrays are indexed
- * by visit. Returns the total time saved on critical paths, in nanoseconds.
+ * The visits of an edge wait for one of the servers of `queue`, which execute the spans after the edge. Computes how
+ * much less each visit would wait if each span were shorter by its element of `cut`. Sets `saved`. Both arrays are
+ * indexed by visit. Returns the total time saved on critical paths, in nanoseconds.
  */
-double queue_find_savings(const visits *v, uint32_t edge, int servers, const float *cut, float *saved);
+double queue_find_savings(const visits *v, uint32_t edge, const mechanism *queue, const float *cut, float *saved);
 
 /* Finds pauses of all visits of a program on a host. Returns the programs that pause most (elements are pause_result).
  */

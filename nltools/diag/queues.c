@@ -150,17 +150,36 @@ uint32_t next_span(const visits *v, uint32_t edge)
     return VISIT_NONE;
 }
 
-/*
- * Returns the time at which the service of a visit ends. For an edge that leads to a span, this is the end of the span.
- */
-static int64_t end_of_service(const visits *v, const visit *x)
+/* Returns the end of the last visit of a request to the program and host at which an edge ends. */
+static int64_t end_at_program(const visits *v, const visit *x)
 {
+    const request *q = request_at(v, x->request);
+    const place *edge = place_at(v, place_of_visit(v, x));
+    int64_t end_ns = x->to_ns;
+    for (uint32_t i = 0; i < q->count; i++) {
+        const visit *y = visit_at(v, q->first + i);
+        if (y->from_ns >= x->to_ns && place_at(v, place_of_visit(v, y))->program == edge->program &&
+            site_at(v, y->site)->host == site_at(v, x->site)->host)
+            end_ns = MAX(end_ns, y->to_ns);
+    }
+    return end_ns;
+}
+
+/*
+ * Returns the time at which the service of a visit ends. For an edge that leads to a span, this is the end of the span,
+ * or of all work of the span's program for the request.
+ */
+static int64_t end_of_service(const visits *v, const visit *x, bool of_program)
+{
+    if (of_program)
+        return end_at_program(v, x);
     uint32_t span = span_after(v, x);
     return span != VISIT_NONE ? visit_at(v, span)->to_ns : x->to_ns;
 }
 
-/* Gathers the visits of a place, grouped by host and sorted by end. Adds the hosts to `hosts`, by number. */
-static size_t gather_holdings(const visits *v, uint32_t number, holding *held, GPtrArray *hosts)
+/* Gathers the visits of a place, grouped by host and sorted by end (see end_of_service). Adds the hosts to `hosts`, by
+ * number. */
+static size_t gather_holdings(const visits *v, uint32_t number, bool of_program, holding *held, GPtrArray *hosts)
 {
     const place *p = place_at(v, number);
     GHashTable *numbers = g_hash_table_new(NULL, NULL); /* maps a host to its number + 1 */
@@ -176,7 +195,7 @@ static size_t gather_holdings(const visits *v, uint32_t number, holding *held, G
             g_hash_table_insert(numbers, (gpointer)host, GUINT_TO_POINTER(known));
         }
         if (x->to_ns > x->from_ns)
-            held[count++] = (holding){x->from_ns, end_of_service(v, x), index, known - 1};
+            held[count++] = (holding){x->from_ns, end_of_service(v, x, of_program), index, known - 1};
     }
     g_hash_table_destroy(numbers);
     qsort(held, count, sizeof *held, by_end);
@@ -646,13 +665,14 @@ static void try_serial(const visits *v, const holding *held, size_t count, GPtrA
     *m = serial;
 }
 
-mechanism find_queue(const visits *v, uint32_t number)
+/* Finds a queue. `of_program` is a parameter of end_of_service. */
+static mechanism find_queue_for(const visits *v, uint32_t number, bool of_program)
 {
-    mechanism m = {0};
+    mechanism m = {.of_program = of_program};
     const place *p = place_at(v, number);
     holding *held = g_new(holding, p->count + 1);
     GPtrArray *hosts = g_ptr_array_new();
-    size_t all = gather_holdings(v, number, held, hosts);
+    size_t all = gather_holdings(v, number, of_program, held, hosts);
     double largest_ns = 0;
     m.waits = g_new0(float, v->all->len + 1);
     for (size_t from = 0, to = 0; from < all; from = to) {
@@ -677,7 +697,8 @@ mechanism find_queue(const visits *v, uint32_t number)
     require_most_on_host(&m, largest_ns);
     if (m.claim_ns <= 0 && hosts->len > 1 && all >= VISITS_MIN && all <= CHOOSING_MAX)
         find_on_all_hosts(v, held, all, hosts, &m);
-    try_serial(v, held, all, hosts, &m);
+    if (!of_program)
+        try_serial(v, held, all, hosts, &m);
     g_ptr_array_free(hosts, TRUE);
     g_free(held);
     if (m.claim_ns <= 0) {
@@ -685,6 +706,22 @@ mechanism find_queue(const visits *v, uint32_t number)
         m.waits = NULL;
     }
     return m;
+}
+
+mechanism find_queue(const visits *v, uint32_t number)
+{
+    mechanism of_span = find_queue_for(v, number, false), of_program = {0};
+    if (place_at(v, number)->kind != PLACE_EDGE)
+        return of_span;
+    of_program = find_queue_for(v, number, true);
+    of_span.p *= 2; /* two tests */
+    of_program.p *= 2;
+    if (of_span.waits == NULL || (of_program.waits != NULL && of_program.claim_ns > of_span.claim_ns)) {
+        g_free(of_span.waits);
+        return of_program;
+    }
+    g_free(of_program.waits);
+    return of_span;
 }
 
 static void add_savings(const visits *v, const queue_work *w, int servers, const float *cut, float *saved)
@@ -708,19 +745,19 @@ static void add_savings(const visits *v, const queue_work *w, int servers, const
     }
 }
 
-double queue_find_savings(const visits *v, uint32_t edge, int servers, const float *cut, float *saved)
+double queue_find_savings(const visits *v, uint32_t edge, const mechanism *queue, const float *cut, float *saved)
 {
     const place *p = place_at(v, edge);
     holding *held = g_new(holding, p->count + 1);
     GPtrArray *hosts = g_ptr_array_new();
-    size_t all = gather_holdings(v, edge, held, hosts);
+    size_t all = gather_holdings(v, edge, queue->of_program, held, hosts);
     for (size_t from = 0, to = 0; from < all; from = to) {
         queue_work w;
         while (to < all && held[to].host == held[from].host)
             to++;
         queue_work_init(&w, held + from, to - from);
-        serve_in_order(w.held, w.arrivals, w.count, servers, w.served);
-        add_savings(v, &w, servers, cut, saved);
+        serve_in_order(w.held, w.arrivals, w.count, queue->servers, w.served);
+        add_savings(v, &w, queue->servers, cut, saved);
         queue_work_clear(&w);
     }
     g_ptr_array_free(hosts, TRUE);

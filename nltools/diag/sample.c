@@ -120,13 +120,13 @@ sample *sample_new(const visits *v, uint32_t number, const float *claimed)
     s->visits = v;
     s->place = number;
     s->count = sample_size(p);
-    s->scale = s->count > 0 ? (double)p->count / s->count : 1;
+    s->scale = s->count > 0 ? (double)p->work_count / s->count : 1;
     s->index = g_new(uint32_t, s->count + 1);
     s->y = g_new(double, s->count + 1);
     s->weight = g_new(double, s->count + 1);
     s->rank = g_new(double, s->count + 1);
     for (uint32_t i = 0; i < s->count; i++) {
-        s->index[i] = v->by_place[sample_position(p, i)];
+        s->index[i] = v->by_work[sample_position(p, i)];
         const visit *x = visit_at(v, s->index[i]);
         s->y[i] = MAX(0.0, (double)x->own_ns - (double)claimed[s->index[i]]);
         s->reduced = s->reduced || claimed[s->index[i]] > 0;

@@ -40,13 +40,13 @@ typedef struct explanation {
 /* Returns the number of visits in the sample of a place. */
 static inline uint32_t sample_size(const place *p)
 {
-    return MIN(p->count, SAMPLE_MAX);
+    return MIN(p->work_count, SAMPLE_MAX);
 }
 
-/* Returns the position in by_place of the i-th visit in the sample of a place. */
+/* Returns the position in by_work of the i-th visit in the sample of a place. */
 static inline uint32_t sample_position(const place *p, uint32_t i)
 {
-    return p->first + (uint32_t)((uint64_t)i * p->count / sample_size(p));
+    return p->first + (uint32_t)((uint64_t)i * p->work_count / sample_size(p));
 }
 
 /* Returns a sample of a place's visits. `claimed` is the time of each visit that findings have claimed. */

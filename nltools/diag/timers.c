@@ -15,6 +15,9 @@ enum {
     BETWEEN_MAX = 3 /* maximum number of visits whose times are between the usual times and a time-out */
 };
 
+/* Minimum part of the slow visits that follow a slow visit if all visits are slow for a time. */
+#define FOLLOW_MIN 0.9
+
 /* The module ignores times and differences below this share of a time-out. */
 #define NOTHING 0.01
 
@@ -451,6 +454,26 @@ static double chance_of_split(const double *y, uint32_t count, uint32_t split, u
     return fmin(1, (double)count * count / 2 * (BETWEEN_MAX + 1) * least);
 }
 
+/*
+ * Returns whether nearly all visits are slow during a part of the log: most slow visits follow a slow visit of the same
+ * site, although other visits are not slow. `from` is the duration from which a visit is slow.
+ */
+static bool is_slow_for_a_time(const sample *s, double from)
+{
+    bool *was_slow = g_new0(bool, s->visits->sites->len + 1);
+    uint32_t slow = 0, after_slow = 0;
+    for (uint32_t i = 0; i < s->count; i++) { /* visits are in order of time */
+        bool *was = &was_slow[visit_at(s->visits, s->index[i])->site];
+        if (s->y[i] >= from) {
+            slow++;
+            after_slow += *was;
+        }
+        *was = s->y[i] >= from;
+    }
+    g_free(was_slow);
+    return after_slow > FOLLOW_MIN * slow && slow < FOLLOW_MIN * FOLLOW_MIN * s->count;
+}
+
 /* Judges whether the visits from y[split] on have waited for a time-out. `y` contains the times in ascending order. If
  * not, the waits of the returned mechanism are NULL. */
 static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
@@ -465,7 +488,8 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
            ratio = middle / MAX(base, NOTHING * middle);
     /* If the cause is a time-out, the slow times have the distribution of the other times, shifted but not stretched.
      */
-    if (end - split < TIMED_OUT_MIN || ratio < 2 || upper_spread >= sqrt(ratio) * base_spread)
+    if (end - split < TIMED_OUT_MIN || ratio < 2 || upper_spread >= sqrt(ratio) * base_spread ||
+        is_slow_for_a_time(s, y[split]))
         return m;
     m.period_ns = middle - base;
     m.count = n - split;

@@ -80,7 +80,9 @@ static void sort_by_begin(const visits *v, uint32_t *indices, uint32_t count)
 void visits_index_places(visits *v)
 {
     g_free(v->by_place);
+    g_free(v->by_work);
     v->by_place = g_new(uint32_t, v->all->len + 1);
+    v->by_work = g_new(uint32_t, v->all->len + 1);
     for (guint i = 0; i < v->sites->len; i++) {
         site_at(v, i)->count = 0;
         site_at(v, i)->path_ns = 0;
@@ -108,9 +110,13 @@ void visits_index_places(visits *v)
         v->by_place[p->first + p->count++] = i;
     }
     for (guint i = 0; i < v->places->len; i++) {
-        const place *p = place_at(v, i);
+        place *p = place_at(v, i);
         if (!is_sorted(v, v->by_place + p->first, p->count))
             sort_by_begin(v, v->by_place + p->first, p->count);
+        p->work_count = 0;
+        for (uint32_t n = p->first; n < p->first + p->count; n++)
+            if (!p->has_children || p->kind != PLACE_SPAN || visit_at(v, v->by_place[n])->own_ns > 0)
+                v->by_work[p->first + p->work_count++] = v->by_place[n];
     }
 }
 
@@ -172,6 +178,7 @@ void visits_free(visits *v)
     g_array_free(v->bounds, TRUE);
     g_ptr_array_free(v->ids, TRUE);
     g_free(v->by_place);
+    g_free(v->by_work);
     columns_free(v->columns);
     series_free(v->series);
     g_ptr_array_unref(v->connection_results);

@@ -49,6 +49,7 @@ typedef struct place {
     const char *program, *from_program;
     double path_ns;
     uint32_t first, count;       /* range in by_place */
+    uint32_t work_count;         /* number of the place's visits in by_work, which begin at `first` */
     uint32_t repeats;            /* number of elements of `repeats` that belong to the place's visits */
     bool has_children, inferred; /* inferred: an edge that no record names */
     GArray *sites;               /* uint32_t */
@@ -88,6 +89,12 @@ typedef struct visits {
     GArray *places;         /* elements are place */
     GArray *repeats;        /* elements are repeat_end, sorted by visit and then by time */
     uint32_t *by_place;     /* indices of visits, sorted by place and then by time */
+    /*
+     * Like by_place, without the spans that contain others and have no time of their own on a critical path: such a
+     * span is not a fast visit, because the requests waited elsewhere. Places have the same first positions as in
+     * by_place.
+     */
+    uint32_t *by_work;
     columns *columns;
     series_set *series;
     connection_table *connections;

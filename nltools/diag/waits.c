@@ -486,16 +486,18 @@ void try_mechanisms(search *s, const sample *x)
     }
     mechanism m = find_acknowledgement(x);
     offer_mechanism(s, x, "timer", &m, 1);
-    if (!elsewhere)
-        offer_queue(s, x);
+    /* Queues, timers and time-outs do not depend on the difference of clocks. */
     if (!elsewhere || crosses_hosts(s->v, x->place)) {
-        m = find_timer(x); /* does not depend on the difference of clocks */
+        offer_queue(s, x);
+        m = find_timer(x);
         offer_mechanism(s, x, "timer", &m, 1);
     }
-    if (elsewhere)
+    if (!elsewhere) {
+        m = find_batch(x);
+        offer_mechanism(s, x, "batch", &m, 0.95);
+    }
+    if (elsewhere && !crosses_hosts(s->v, x->place))
         return;
-    m = find_batch(x);
-    offer_mechanism(s, x, "batch", &m, 0.95);
     if (s->best[x->place].cause == NULL || s->best[x->place].explained < 0.5) {
         m = find_timeout(x);
         offer_mechanism(s, x, "timeout", &m, 1);
