@@ -16,8 +16,8 @@ enum { CALLS_MIN = 20 };
 typedef struct wrong_clock {
     const char *host, *reference;
     double ahead_ns, error_ns;
-    uint64_t evidence, all; /* numbers of impossible calls and of all calls, or of measurements */
-    bool measured;
+    uint64_t evidence, all;  /* numbers of impossible calls and of all calls, or of measurements */
+    bool measured, by_order; /* by_order: the evidence is the order of events */
 } wrong_clock;
 
 struct host_clocks {
@@ -88,7 +88,8 @@ static void take_measurements(host_clocks *c)
                                h.error_ns,
                                h.measurements,
                                h.measurements,
-                               true};
+                               true,
+                               false};
         g_array_append_val(c->wrong, w);
     }
 }
@@ -168,16 +169,42 @@ static void take_calls(host_clocks *c, const visits *v)
                                fabs(b->high_ns - b->low_ns) / 2,
                                b->early,
                                b->forward,
+                               false,
                                false};
         if (!is_known(c, w.host))
             g_array_append_val(c->wrong, w);
     }
 }
 
+static bool is_measured(const host_clocks *c, const char *host)
+{
+    for (size_t i = 0; i < correction_host_count(c->correction); i++) {
+        correction_host h = correction_get_host(c->correction, i);
+        if (h.is_known && strcmp(h.name, host) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Finds the wrong clocks from orders of events that differ from those of a program's other hosts. */
+static void take_orders(host_clocks *c, const visits *v)
+{
+    GArray *found = host_orders_find(v->orders);
+    for (guint i = 0; i < found->len; i++) {
+        const host_order *o = &g_array_index(found, host_order, i);
+        const wrong_clock w = {o->host,     o->program,  o->ahead_ns, 2 * o->error_ns,
+                               o->reversed, o->requests, false,       true};
+        if (fabs(w.ahead_ns) - w.error_ns >= WRONG_MIN_NS && !is_known(c, w.host) && !is_measured(c, w.host))
+            g_array_append_val(c->wrong, w);
+    }
+    g_array_free(found, TRUE);
+}
+
 bool host_clocks_decide(host_clocks *c, const visits *v)
 {
     take_measurements(c);
     take_calls(c, v);
+    take_orders(c, v);
     c->decided = true;
     return c->wrong->len > 0;
 }
@@ -209,18 +236,23 @@ void host_clocks_report(const host_clocks *c, findings *f, bool corrected)
         x->sure = 0.95;
         x->explained = 1;
         x->advice = "synchronize the clock with chrony or ntpd, and log ClockOffset records (doc/clocks.md)";
-        if (w->measured) {
-            x->answer = g_strdup_printf("the clock of %s is %s %s", w->host, off, direction);
+        x->answer = w->measured ? g_strdup_printf("the clock of %s is %s %s", w->host, off, direction)
+                                : g_strdup_printf("the clock of %s is %s to %s %s", w->host, low, high, direction);
+        if (w->measured)
             finding_evidence(
                 x, "measured %" G_GUINT64_FORMAT " times against the clock of %s, with an error of at most %s",
                 w->evidence, w->reference, error);
-        } else {
-            x->answer = g_strdup_printf("the clock of %s is %s to %s %s", w->host, low, high, direction);
+        else if (w->by_order)
+            finding_evidence(
+                x,
+                "in %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                " requests, events of this host and of %s do not have the order of the other hosts' events",
+                w->evidence, w->all, w->reference);
+        else
             finding_evidence(x,
                              "with equal clocks, %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
                              " calls between %s and %s would begin before their callers",
                              w->evidence, w->all, w->host, w->reference);
-        }
         finding_evidence(
             x, corrected ? "all other results use corrected times"
                          : "the times of this host are not corrected, because nldiag cannot read the input twice");

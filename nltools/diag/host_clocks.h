@@ -1,7 +1,8 @@
 /*
  * Finds hosts with wrong clocks, and corrects their times. The module uses only evidence that concurrency cannot
- * explain: measured offsets (ClockOffset records), and calls between hosts, with explicit parents, in which an effect
- * comes before its cause. Processes on one host share its clock. Not thread-safe.
+ * explain: measured offsets (ClockOffset records), calls between hosts, with explicit parents, in which an effect comes
+ * before its cause, and events of one host whose order differs from that of the other hosts. Processes on one host
+ * share its clock. Not thread-safe.
  */
 #ifndef NLDIAG_HOST_CLOCKS_H
 #define NLDIAG_HOST_CLOCKS_H

@@ -176,6 +176,7 @@ void visits_free(visits *v)
         g_free(g_array_index(v->bounds, clock_bound, i).ends_ns);
     }
     g_array_free(v->bounds, TRUE);
+    host_orders_free(v->orders);
     g_ptr_array_free(v->ids, TRUE);
     g_free(v->by_place);
     g_free(v->by_work);

@@ -510,6 +510,7 @@ static void take_graph(void *user, const request_graph *g, const char *name, uin
     v->problems.cycles += g->problems.cycles;
     v->problems.violations += g->problems.violations;
     learn_bounds(k, g);
+    host_orders_learn(v->orders, g, assembler_reader(k->assembler));
     bool has_sites = v->sites->len < SITES_MAX || sites_are_known(k, g),
          keep = (r->number++ & r->keep_mask) == 0 && has_sites;
     v->sites_dropped += !has_sites;
@@ -604,6 +605,7 @@ visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, 
     v->places = g_array_new(FALSE, FALSE, sizeof(place));
     v->repeats = g_array_new(FALSE, FALSE, sizeof(repeat_end));
     v->bounds = g_array_new(FALSE, FALSE, sizeof(clock_bound));
+    v->orders = host_orders_new();
     v->ids = g_ptr_array_new_with_free_func(g_free);
     v->columns = columns_new();
     v->series = series_new();

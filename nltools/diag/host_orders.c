@@ -1,0 +1,193 @@
+#include "config.h"
+
+#include "diag/host_orders.h"
+
+#include <math.h>
+
+enum {
+    EVENTS_MAX = 64, /* maximum number of events of a request from which the module learns */
+    UPDATES_MAX = 1000000,
+    REQUESTS_MIN = 20 /* minimum number of requests of a host, and of the other hosts */
+};
+
+/* An order is a rule if at most this part of the requests has the opposite order. */
+#define EXCEPTIONS_MAX 0.01
+
+/* A host has the opposite order if at least this part of its requests has it. */
+#define REVERSED_MIN 0.9
+
+/* The gaps from event `a` to event `b`, which is on another host. `host` is the host of `b` if `of_second` is true, or
+ * otherwise of `a`. */
+typedef struct order {
+    uint64_t a, b; /* kinds of events; a < b */
+    bool of_second;
+    const char *host, *program; /* interned; the program of the other event */
+    uint32_t count, reversed;   /* numbers of requests, and of requests in which `b` comes first */
+    double sum, square;         /* of the gaps, in nanoseconds */
+} order;
+
+struct host_orders {
+    GHashTable *orders; /* a set of order */
+    uint32_t updates;
+};
+
+static guint order_hash(gconstpointer data)
+{
+    const order *o = data;
+    uint64_t mixed = (o->a * UINT64_C(0x9e3779b97f4a7c15)) ^ (o->b * UINT64_C(0xc2b2ae3d27d4eb4f));
+    return (guint)(mixed >> 32) ^ g_direct_hash(o->host) ^ (guint)o->of_second;
+}
+
+static gboolean order_equal(gconstpointer a, gconstpointer b)
+{
+    const order *x = a, *y = b;
+    return x->a == y->a && x->b == y->b && x->of_second == y->of_second && x->host == y->host;
+}
+
+host_orders *host_orders_new(void)
+{
+    host_orders *o = g_new0(host_orders, 1);
+    o->orders = g_hash_table_new_full(order_hash, order_equal, g_free, NULL);
+    return o;
+}
+
+void host_orders_free(host_orders *o)
+{
+    g_hash_table_destroy(o->orders);
+    g_free(o);
+}
+
+static void add_gap(host_orders *o, const order *key, double gap_ns)
+{
+    order *of = g_hash_table_lookup(o->orders, key);
+    if (of == NULL) {
+        of = g_memdup2(key, sizeof *key);
+        g_hash_table_add(o->orders, of);
+    }
+    of->count++;
+    of->reversed += gap_ns < 0;
+    of->sum += gap_ns;
+    of->square += gap_ns * gap_ns;
+}
+
+/* Returns whether a request has no other event of the same kind. */
+static bool is_single(const request_graph *g, uint32_t i)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < g->event_count; k++)
+        count += request_event_kind(&g->events[k]) == request_event_kind(&g->events[i]);
+    return count == 1;
+}
+
+void host_orders_learn(host_orders *o, const request_graph *g, const request_reader *names)
+{
+    const char *hosts[EVENTS_MAX], *programs[EVENTS_MAX];
+    bool single[EVENTS_MAX];
+    if (o->updates >= UPDATES_MAX || g->event_count > EVENTS_MAX)
+        return;
+    for (uint32_t i = 0; i < g->event_count; i++) {
+        hosts[i] = g_intern_string(request_reader_host(names, g->events[i].host));
+        programs[i] = g_intern_string(request_reader_program(names, g->events[i].program));
+        single[i] = is_single(g, i);
+    }
+    for (uint32_t i = 0; i < g->event_count; i++)
+        for (uint32_t k = 0; k < g->event_count; k++) {
+            const request_event *x = &g->events[i], *y = &g->events[k];
+            uint64_t a = request_event_kind(x), b = request_event_kind(y);
+            if (a >= b || !single[i] || !single[k] || hosts[i] == hosts[k] || *hosts[i] == '\0' || *hosts[k] == '\0')
+                continue;
+            double gap_ns = (double)(y->time_ns - x->time_ns);
+            o->updates++;
+            add_gap(o, &(order){.a = a, .b = b, .host = hosts[i], .program = programs[k]}, gap_ns);
+            add_gap(o, &(order){.a = a, .b = b, .of_second = true, .host = hosts[k], .program = programs[i]}, gap_ns);
+        }
+}
+
+/* The sum of the orders of all hosts for the same events and the same side. */
+typedef struct order_total {
+    order sum;
+    uint32_t hosts;
+} order_total;
+
+static double mean_of(const order *o)
+{
+    return o->sum / o->count;
+}
+
+static double deviation_of(const order *o)
+{
+    return sqrt(fmax(0, o->square / o->count - mean_of(o) * mean_of(o)));
+}
+
+/*
+ * Returns whether nearly all requests of a host have an order that the requests of the other hosts do not have. With a
+ * single other host, one of the two clocks is wrong. The events are then farther apart on the host with the wrong
+ * clock.
+ */
+static bool is_reversed(const order *of, const order *others, uint32_t other_hosts)
+{
+    if (of->count < REQUESTS_MIN || others->count < REQUESTS_MIN)
+        return false;
+    double here = (double)of->reversed / of->count, there = (double)others->reversed / others->count;
+    bool differs =
+        (there <= EXCEPTIONS_MAX && here >= REVERSED_MIN) || (there >= 1 - EXCEPTIONS_MAX && here <= 1 - REVERSED_MIN);
+    return differs && (other_hosts > 1 || fabs(mean_of(of)) > fabs(mean_of(others)));
+}
+
+/* Adds the evidence of an order to the hosts that were found. Prefers the evidence with the most constant gaps. */
+static void add_evidence(GArray *found, const order *of, const order *others)
+{
+    double shift = mean_of(of) - mean_of(others);
+    const host_order e = {.host = of->host,
+                          .ahead_ns = of->of_second ? shift : -shift,
+                          .error_ns =
+                              sqrt(pow(deviation_of(of), 2) / of->count + pow(deviation_of(others), 2) / others->count),
+                          .reversed = mean_of(others) >= 0 ? of->reversed : of->count - of->reversed,
+                          .requests = of->count,
+                          .program = of->program};
+    for (guint i = 0; i < found->len; i++) {
+        host_order *known = &g_array_index(found, host_order, i);
+        if (known->host != e.host)
+            continue;
+        if (e.error_ns < known->error_ns)
+            *known = e;
+        return;
+    }
+    g_array_append_val(found, e);
+}
+
+GArray *host_orders_find(const host_orders *o)
+{
+    GArray *found = g_array_new(FALSE, FALSE, sizeof(host_order));
+    GHashTable *totals = g_hash_table_new_full(order_hash, order_equal, g_free, NULL); /* a set of order_total */
+    GHashTableIter i;
+    gpointer key;
+    g_hash_table_iter_init(&i, o->orders);
+    while (g_hash_table_iter_next(&i, &key, NULL)) {
+        const order *of = key, any = {.a = of->a, .b = of->b, .of_second = of->of_second};
+        order_total *t = g_hash_table_lookup(totals, &any);
+        if (t == NULL) {
+            t = g_new0(order_total, 1);
+            t->sum = any;
+            g_hash_table_add(totals, t);
+        }
+        t->hosts++;
+        t->sum.count += of->count;
+        t->sum.reversed += of->reversed;
+        t->sum.sum += of->sum;
+        t->sum.square += of->square;
+    }
+    g_hash_table_iter_init(&i, o->orders);
+    while (g_hash_table_iter_next(&i, &key, NULL)) {
+        const order *of = key, any = {.a = of->a, .b = of->b, .of_second = of->of_second};
+        const order_total *t = g_hash_table_lookup(totals, &any);
+        const order others = {.count = t->sum.count - of->count,
+                              .reversed = t->sum.reversed - of->reversed,
+                              .sum = t->sum.sum - of->sum,
+                              .square = t->sum.square - of->square};
+        if (is_reversed(of, &others, t->hosts - 1))
+            add_evidence(found, of, &others);
+    }
+    g_hash_table_destroy(totals);
+    return found;
+}

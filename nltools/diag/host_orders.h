@@ -1,0 +1,35 @@
+/*
+ * The order of events on different hosts, as evidence of a wrong clock. Requests of one kind have the same order of
+ * events on all hosts of a program. If two events have the opposite order in nearly all requests of one host, the clock
+ * of this host is wrong. This evidence needs no explicit parents, but a program that runs on several hosts. Not
+ * thread-safe.
+ *
+ * The module learns from the first requests of a log, because it only needs a few requests of each host.
+ */
+#ifndef NLDIAG_HOST_ORDERS_H
+#define NLDIAG_HOST_ORDERS_H
+
+#include "requests/request_graph.h"
+#include "requests/request_reader.h"
+
+typedef struct host_orders host_orders;
+
+/* A host whose events have another order than the events of the other hosts. */
+typedef struct host_order {
+    const char *host;            /* interned */
+    double ahead_ns, error_ns;   /* the time by which the clock is ahead, and the standard error of this time */
+    uint32_t reversed, requests; /* number of requests with the opposite order, of all requests of this host */
+    const char *program;         /* interned: the program of the other events */
+} host_order;
+
+host_orders *host_orders_new(void);
+void host_orders_free(host_orders *o);
+
+/* Learns from the logged times of a request's events. `names` knows the numbers of the events' names, programs and
+ * hosts. */
+void host_orders_learn(host_orders *o, const request_graph *g, const request_reader *names);
+
+/* Returns the hosts with another order, at most one element for each host. The caller frees the array of host_order. */
+GArray *host_orders_find(const host_orders *o);
+
+#endif
