@@ -5,7 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { FAILED_MIN = 5 };
+enum { FAILED_MIN = 5, PARTIAL_MIN = 20 };
+
+/* Minimum parts of the requests that fail, and that contain a failure but succeed; minimum part of the visits that fail
+ * in the latter case. */
+#define SHARE_MIN 0.02
+#define PARTIAL_SHARE_MIN 0.05
+#define PARTIAL_HERE_MIN 0.5
 
 /* Minimum length of the span that stands for a request, as a part of the request's time. */
 #define ROOT_MIN 0.9
@@ -71,52 +77,111 @@ static const visit *origin_of(const visits *v, const request *q)
     return origin;
 }
 
+/* Returns the first visit of a successful request that failed without a later successful attempt, or NULL. */
+static const visit *partial_failure_of(const visits *v, const request *q)
+{
+    const visit *origin = q->failed ? origin_of(v, q) : NULL;
+    return origin != NULL && !is_repaired(v, q, origin) ? origin : NULL;
+}
+
+/* The failures of one kind, by the place where they began. */
+typedef struct failure_counts {
+    uint32_t *by_site, *by_place;
+    uint32_t failed, most; /* number of requests with a failure; the place where most failures began */
+} failure_counts;
+
+static failure_counts failure_counts_new(const visits *v)
+{
+    return (failure_counts){.by_site = g_new0(uint32_t, v->sites->len + 1),
+                            .by_place = g_new0(uint32_t, v->places->len + 1)};
+}
+
+static void failure_counts_free(failure_counts *c)
+{
+    g_free(c->by_site);
+    g_free(c->by_place);
+}
+
+static void count_failure(failure_counts *c, const visits *v, const visit *x)
+{
+    uint32_t place = place_of_visit(v, x);
+    c->failed++;
+    c->by_site[x->site]++;
+    c->by_place[place]++;
+    c->most = c->by_place[place] > c->by_place[c->most] ? place : c->most;
+}
+
+/* The host with most failures at the place with most failures. */
+typedef struct failing_host {
+    const char *name; /* NULL: other hosts fail nearly as often */
+    double here;      /* part of the host's visits that failed */
+    bool is_only;     /* the place has no other hosts */
+} failing_host;
+
+static failing_host find_host(const failure_counts *c, const visits *v)
+{
+    const place *p = place_at(v, c->most);
+    uint32_t site = g_array_index(p->sites, uint32_t, 0), visited = 0;
+    for (guint i = 0; i < p->sites->len; i++) {
+        uint32_t n = g_array_index(p->sites, uint32_t, i);
+        site = c->by_site[n] > c->by_site[site] ? n : site;
+        visited += site_at(v, n)->count;
+    }
+    const struct site *at = site_at(v, site);
+    double here = (double)c->by_site[site] / MAX(at->count, 1),
+           others = (c->by_place[c->most] - c->by_site[site] + 0.5) / MAX((double)(visited - at->count), 0.5);
+    bool is_only = p->sites->len == 1;
+    return (failing_host){!is_only && here > 3 * others ? at->host : NULL, here, is_only};
+}
+
+/* Adds a finding. `partial` is true if the requests succeed. */
+static void add_finding(findings *f, const failure_counts *c, const failing_host *host, bool partial)
+{
+    const visits *v = f->visits;
+    finding *x = findings_add(f, "failures");
+    x->host = host->name;
+    x->place = c->most;
+    x->share = (double)c->failed / v->requests->len;
+    x->sure = 0.95;
+    x->explained = (double)c->by_place[c->most] / c->failed;
+    char *where = text_place(v, c->most, x->host), *part = text_share(x->share);
+    x->answer = partial
+                    ? g_strdup_printf("%s of the requests succeed although a part of them fails, most of them in %s",
+                                      part, where)
+                    : g_strdup_printf("%s of the requests fail, most of them in %s", part, where);
+    x->advice = "look at the messages of the failed requests: nlstat --slowest, or nlv";
+    finding_evidence(x,
+                     partial ? "%u of %u requests contain a failure; in %u of them, this place failed first"
+                             : "%u of %u requests failed; in %u of them, this place failed first",
+                     c->failed, v->requests->len, c->by_place[c->most]);
+    finding_evidence(x, "%.1f %% of the visits to this place failed%s", 100 * host->here,
+                     x->host != NULL ? " on this host" : "");
+    g_free(where);
+    g_free(part);
+}
+
 void find_failures(findings *f)
 {
     const visits *v = f->visits;
-    uint32_t *by_site = g_new0(uint32_t, v->sites->len + 1), *by_place = g_new0(uint32_t, v->places->len + 1),
-             failed = 0, most = 0;
+    failure_counts whole = failure_counts_new(v), partial = failure_counts_new(v);
     for (guint i = 0; i < v->requests->len; i++) {
         const request *q = request_at(v, i);
-        const visit *x = has_failed(v, q) ? origin_of(v, q) : NULL;
-        failed += x != NULL;
-        if (x == NULL)
-            continue;
-        by_site[x->site]++;
-        uint32_t place = place_of_visit(v, x);
-        by_place[place]++;
-        most = by_place[place] > by_place[most] ? place : most;
+        bool failed = has_failed(v, q);
+        const visit *x = failed ? origin_of(v, q) : partial_failure_of(v, q);
+        if (x != NULL)
+            count_failure(failed ? &whole : &partial, v, x);
     }
-    double share = (double)failed / v->requests->len;
-    if (failed >= FAILED_MIN && share >= 0.02) {
-        finding *x = findings_add(f, "failures");
-        const place *p = place_at(v, most);
-        uint32_t site = g_array_index(p->sites, uint32_t, 0), visited = 0;
-        for (guint i = 0; i < p->sites->len; i++) {
-            uint32_t n = g_array_index(p->sites, uint32_t, i);
-            site = by_site[n] > by_site[site] ? n : site;
-            visited += site_at(v, n)->count;
-        }
-        /* Name the host if it fails much more often than all other hosts together. */
-        const struct site *at = site_at(v, site);
-        double here = (double)by_site[site] / MAX(at->count, 1),
-               others = (by_place[most] - by_site[site] + 0.5) / MAX((double)(visited - at->count), 0.5);
-        if (p->sites->len > 1 && here > 3 * others)
-            x->host = at->host;
-        x->place = most;
-        x->share = share;
-        x->sure = 0.95;
-        x->explained = (double)by_place[most] / failed;
-        char *where = text_place(v, most, x->host), *part = text_share(share);
-        x->answer = g_strdup_printf("%s of the requests fail, most of them in %s", part, where);
-        x->advice = "look at the messages of the failed requests: nlstat --slowest, or nlv";
-        finding_evidence(x, "%u of %u requests failed; in %u of them, this place failed first", failed,
-                         v->requests->len, by_place[most]);
-        finding_evidence(x, "%.1f %% of the visits to this place failed%s", 100 * here,
-                         x->host != NULL ? " on this host" : "");
-        g_free(where);
-        g_free(part);
+    if (whole.failed >= FAILED_MIN && whole.failed >= SHARE_MIN * v->requests->len) {
+        failing_host host = find_host(&whole, v);
+        add_finding(f, &whole, &host, false);
     }
-    g_free(by_site);
-    g_free(by_place);
+    /* Programs often expect that a step fails. It is a fault if only one of several hosts fails, or nearly each visit.
+     */
+    if (partial.failed >= PARTIAL_MIN && partial.failed >= PARTIAL_SHARE_MIN * v->requests->len) {
+        failing_host host = find_host(&partial, v);
+        if (host.name != NULL || (host.is_only && host.here >= PARTIAL_HERE_MIN))
+            add_finding(f, &partial, &host, true);
+    }
+    failure_counts_free(&whole);
+    failure_counts_free(&partial);
 }
