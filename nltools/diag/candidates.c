@@ -36,7 +36,8 @@
 enum {
     FAMILIES = 3,
     OTHER_DIVISIONS = 4, /* peers at both ends, the time, and the load */
-    MECHANISMS = 9, /* pause, acknowledgement, queue, lock after other work, timer, batch, timeout, retries, calls */
+    /* pause, acknowledgement, queue, lock after other work, timer, batch, timeout, given up, retries, calls */
+    MECHANISMS = 10,
     EXAMINED_SHARE = 50, /* the search examines places with at least 1/EXAMINED_SHARE of the time */
     EXAMINED_COUNT = 20
 };

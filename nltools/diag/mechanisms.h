@@ -28,6 +28,7 @@ typedef struct mechanism {
         share; /* share of visits that wait; queue: number of visits on `host`, divided by the mean number per host */
     bool constant;        /* for a timer: every visit takes the same time */
     bool acknowledgement; /* for a timer: the visits wait for TCP's delayed acknowledgements */
+    bool given_up;        /* for a time-out: the visits end at the time-out, and none takes longer */
     bool is_retry;        /* for a time-out: the visits fail, and their callers try again */
     bool of_program;   /* for a queue at an edge: a server is busy until its program has ended all work of the request,
                           not only the next span */
@@ -76,6 +77,13 @@ mechanism find_batch(const sample *s);
 
 /* Finds visits that take longer than the other visits by a constant time, with no durations in between. */
 mechanism find_timeout(const sample *s);
+
+/*
+ * Finds attempts that are given up after a fixed time: many visits take nearly the same, long time, and few visits take
+ * a little less or more. Compares the number of visits in a narrow range with the ranges of the same relative width
+ * below and above.
+ */
+mechanism find_given_up(const sample *s);
 
 static inline double path_weight(const visit *x)
 {

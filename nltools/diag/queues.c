@@ -32,7 +32,8 @@ enum {
     CHOOSING_MAX = 8192,
     SHUFFLES = 20,
     BUSY_MIN = 20,
-    ALONE_MIN = 8
+    ALONE_MIN = 8,
+    HOSTS_TOGETHER = 2 /* besides each host, all hosts together are tried, with servers of their own or in common */
 };
 
 /* The time for which a visit holds a server or waits for a server: from its arrival to its end. */
@@ -516,7 +517,7 @@ static void find_on_all_hosts(const visits *v, const holding *held, size_t count
     double z = 0, largest_ns = 0;
     m->claim_ns = find_servers(v, held, count, m, &z);
     m->count = (uint32_t)count;
-    m->p = normal_tail(z) * CHOICES * (hosts->len + 1);
+    m->p = normal_tail(z) * CHOICES * (hosts->len + HOSTS_TOGETHER);
     m->peak = peak_of(held, count);
     for (size_t from = 0, to; from < count; from = to) {
         double claim_ns = 0;
@@ -665,6 +666,20 @@ static void try_serial(const visits *v, const holding *held, size_t count, GPtrA
     *m = serial;
 }
 
+/* Examines all hosts as one host, because they may share servers, such as a lock in a database. Changes the hosts in
+ * `held`. */
+static void find_shared(const visits *v, holding *held, size_t count, const GPtrArray *hosts, mechanism *m)
+{
+    double z = 0;
+    for (size_t i = 0; i < count; i++)
+        held[i].host = 0;
+    qsort(held, count, sizeof *held, by_end);
+    m->claim_ns = find_servers(v, held, count, m, &z);
+    m->count = (uint32_t)count;
+    m->p = normal_tail(z) * CHOICES * (hosts->len + HOSTS_TOGETHER);
+    m->peak = peak_of(held, count);
+}
+
 /* Finds a queue. `of_program` is a parameter of end_of_service. */
 static mechanism find_queue_for(const visits *v, uint32_t number, bool of_program)
 {
@@ -690,7 +705,7 @@ static mechanism find_queue_for(const visits *v, uint32_t number, bool of_progra
             m.servers = here.servers;
             m.other_servers = here.other_servers;
             m.other_gain = here.other_gain;
-            m.p = normal_tail(z) * CHOICES * (hosts->len + 1); /* each host and all hosts together are tried */
+            m.p = normal_tail(z) * CHOICES * (hosts->len + HOSTS_TOGETHER);
             m.peak = peak_of(held + from, count);
         }
     }
@@ -699,6 +714,8 @@ static mechanism find_queue_for(const visits *v, uint32_t number, bool of_progra
         find_on_all_hosts(v, held, all, hosts, &m);
     if (!of_program)
         try_serial(v, held, all, hosts, &m);
+    if (m.claim_ns <= 0 && hosts->len > 1 && all >= VISITS_MIN)
+        find_shared(v, held, all, hosts, &m);
     g_ptr_array_free(hosts, TRUE);
     g_free(held);
     if (m.claim_ns <= 0) {

@@ -12,8 +12,15 @@ enum {
     GAPS_MIN = 10,
     VISITS_MIN = 60,
     TIMED_OUT_MIN = 5,
-    BETWEEN_MAX = 3 /* maximum number of visits whose times are between the usual times and a time-out */
+    EQUAL_ONE_OF = 10,
+    GIVEN_UP_PERCENT = 3, /* minimum part of the visits that are given up */
+    GIVEN_UP_DENSITY = 5, /* minimum ratio of these visits to the visits with similar times */
+    BETWEEN_MAX = 3       /* maximum number of visits whose times are between the usual times and a time-out */
 };
+
+/* Ratio of the longest to the shortest time of visits that are given up; minimum ratio of this time to the median. */
+#define NARROW 1.02
+#define GIVEN_UP_FACTOR 1.5
 
 /* Minimum part of the slow visits that follow a slow visit if all visits are slow for a time. */
 #define FOLLOW_MIN 0.9
@@ -509,6 +516,15 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
     return m;
 }
 
+/* Returns the number of values that are equal to the value before them. The values are in ascending order. */
+static uint32_t count_equal(const double *y, uint32_t count)
+{
+    uint32_t equal = 0;
+    for (uint32_t i = 1; i < count; i++)
+        equal += y[i] == y[i - 1];
+    return equal;
+}
+
 mechanism find_timeout(const sample *s)
 {
     enum { GAPS = 3 }; /* a few other long visits may be below the time-out, and form a wider gap */
@@ -534,6 +550,58 @@ mechanism find_timeout(const sample *s)
     for (int k = 0; k < GAPS && m.waits == NULL; k++)
         if (split[k] > 0 && width[k] >= log(1.35))
             m = judge_timeout(s, y, split[k]);
+    g_free(y);
+    return m;
+}
+
+mechanism find_given_up(const sample *s)
+{
+    mechanism m = {0};
+    if (s->count < VISITS_MIN)
+        return m;
+    double *y = g_memdup2(s->y, s->count * sizeof(double));
+    qsort(y, s->count, sizeof *y, compare_double);
+    uint32_t n = s->count, best = 0, best_end = 0;
+    bool is_coarse = count_equal(y, n) * EQUAL_ONE_OF > n; /* many times are equal, because they have few digits */
+    for (uint32_t i = is_coarse ? n : n / 2, below = 0, end = 0, above = 0; i < n; i++) {
+        while (y[below] * NARROW < y[i])
+            below++;
+        end = MAX(end, i);
+        while (end < n && y[end] <= y[i] * NARROW)
+            end++;
+        above = MAX(above, end);
+        while (above < n && y[above] <= y[i] * NARROW * NARROW)
+            above++;
+        uint32_t inside = end - i, beside = i - below + above - end;
+        if (inside <= MAX(best_end - best, TIMED_OUT_MIN + n * GIVEN_UP_PERCENT / 100) ||
+            y[i] < GIVEN_UP_FACTOR * y[n / 2] || inside < GIVEN_UP_DENSITY * (beside + 1))
+            continue;
+        double p = n * binomial_tail(beside, inside + beside, 2.0 / 3);
+        if (p > m.p && m.count > 0)
+            continue;
+        m.p = p;
+        m.count = inside;
+        best = i;
+        best_end = end;
+    }
+    if (m.count == 0) {
+        g_free(y);
+        return m;
+    }
+    double base = y[best / 2];
+    m.period_ns = y[(best + best_end) / 2];
+    m.given_up = true;
+    m.share = (double)m.count / n;
+    m.waits = g_new0(float, s->visits->all->len + 1);
+    m.host = host_of_most(s, y[best]);
+    float *waits = g_new0(float, n);
+    for (uint32_t i = 0; i < n; i++) {
+        double wait = s->y[i] >= y[best] && s->y[i] <= y[best_end - 1] ? s->y[i] - base : 0;
+        m.waits[s->index[i]] = waits[i] = (float)wait;
+        m.claim_ns += wait * s->weight[i] * s->scale;
+    }
+    m.explained = sample_explained_by_waits(s, waits);
+    g_free(waits);
     g_free(y);
     return m;
 }

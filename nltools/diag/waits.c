@@ -501,5 +501,7 @@ void try_mechanisms(search *s, const sample *x)
     if (s->best[x->place].cause == NULL || s->best[x->place].explained < 0.5) {
         m = find_timeout(x);
         offer_mechanism(s, x, "timeout", &m, 1);
+        m = find_given_up(x);
+        offer_mechanism(s, x, "timeout", &m, 1);
     }
 }
