@@ -16,6 +16,14 @@ enum {
 /* A host has the opposite order if at least this part of its requests has it. */
 #define REVERSED_MIN 0.9
 
+/*
+ * All gaps differ by the same time if they agree to within this part, plus this number of standard errors, in at least
+ * this part of the orders.
+ */
+#define SAME_SHIFT 0.2
+#define SAME_ERRORS 4
+#define CONSISTENT_MIN 0.9
+
 /* The gaps from event `a` to event `b`, which is on another host. `host` is the host of `b` if `of_second` is true, or
  * otherwise of `a`. */
 typedef struct order {
@@ -134,14 +142,25 @@ static bool is_reversed(const order *of, const order *others, uint32_t other_hos
     return differs && (other_hosts > 1 || fabs(mean_of(of)) > fabs(mean_of(others)));
 }
 
+/* Returns the time by which the clock of a host is ahead if the mean gap of its requests is that of the other hosts. */
+static double ahead_of(const order *of, const order *others)
+{
+    double shift = mean_of(of) - mean_of(others);
+    return of->of_second ? shift : -shift;
+}
+
+/* Returns the standard error of ahead_of. */
+static double error_of(const order *of, const order *others)
+{
+    return sqrt(pow(deviation_of(of), 2) / of->count + pow(deviation_of(others), 2) / others->count);
+}
+
 /* Adds the evidence of an order to the hosts that were found. Prefers the evidence with the most constant gaps. */
 static void add_evidence(GArray *found, const order *of, const order *others)
 {
-    double shift = mean_of(of) - mean_of(others);
     const host_order e = {.host = of->host,
-                          .ahead_ns = of->of_second ? shift : -shift,
-                          .error_ns =
-                              sqrt(pow(deviation_of(of), 2) / of->count + pow(deviation_of(others), 2) / others->count),
+                          .ahead_ns = ahead_of(of, others),
+                          .error_ns = error_of(of, others),
                           .reversed = mean_of(others) >= 0 ? of->reversed : of->count - of->reversed,
                           .requests = of->count,
                           .program = of->program};
@@ -154,6 +173,39 @@ static void add_evidence(GArray *found, const order *of, const order *others)
         return;
     }
     g_array_append_val(found, e);
+}
+
+/* Returns the orders of the other hosts for the same events as `of`. */
+static order others_of(GHashTable *totals, const order *of, uint32_t *other_hosts)
+{
+    const order any = {.a = of->a, .b = of->b, .of_second = of->of_second};
+    const order_total *t = g_hash_table_lookup(totals, &any);
+    *other_hosts = t->hosts - 1;
+    return (order){.count = t->sum.count - of->count,
+                   .reversed = t->sum.reversed - of->reversed,
+                   .sum = t->sum.sum - of->sum,
+                   .square = t->sum.square - of->square};
+}
+
+/*
+ * Returns whether all gaps to and from a host's events differ from those of the other hosts by the same time, as they
+ * do if the host's clock is wrong. If the host only works longer, or if its callers do not wait, only some gaps differ.
+ */
+static bool is_consistent(const host_orders *o, GHashTable *totals, const host_order *e)
+{
+    uint32_t all = 0, same = 0, other_hosts;
+    GHashTableIter i;
+    gpointer key;
+    g_hash_table_iter_init(&i, o->orders);
+    while (g_hash_table_iter_next(&i, &key, NULL)) {
+        const order *of = key, others = others_of(totals, of, &other_hosts);
+        if (of->host != e->host || of->count < REQUESTS_MIN || others.count < REQUESTS_MIN)
+            continue;
+        all++;
+        same += fabs(ahead_of(of, &others) - e->ahead_ns) <=
+                SAME_SHIFT * fabs(e->ahead_ns) + SAME_ERRORS * (error_of(of, &others) + e->error_ns);
+    }
+    return same >= CONSISTENT_MIN * all;
 }
 
 GArray *host_orders_find(const host_orders *o)
@@ -179,15 +231,14 @@ GArray *host_orders_find(const host_orders *o)
     }
     g_hash_table_iter_init(&i, o->orders);
     while (g_hash_table_iter_next(&i, &key, NULL)) {
-        const order *of = key, any = {.a = of->a, .b = of->b, .of_second = of->of_second};
-        const order_total *t = g_hash_table_lookup(totals, &any);
-        const order others = {.count = t->sum.count - of->count,
-                              .reversed = t->sum.reversed - of->reversed,
-                              .sum = t->sum.sum - of->sum,
-                              .square = t->sum.square - of->square};
-        if (is_reversed(of, &others, t->hosts - 1))
+        uint32_t other_hosts;
+        const order *of = key, others = others_of(totals, of, &other_hosts);
+        if (is_reversed(of, &others, other_hosts))
             add_evidence(found, of, &others);
     }
+    for (guint n = found->len; n-- > 0;)
+        if (!is_consistent(o, totals, &g_array_index(found, host_order, n)))
+            g_array_remove_index(found, n);
     g_hash_table_destroy(totals);
     return found;
 }

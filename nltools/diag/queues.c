@@ -20,6 +20,11 @@
  * other. */
 #define SERIAL_PART 0.5
 
+/* A visit begins too early if it begins at least this part of its duration before a server is free; maximum part of
+ * such visits. */
+#define EARLY_PART 0.05
+#define EARLY_MAX 0.05
+
 /* A host is named if at least this part of the claim belongs to it. */
 #define MOST 0.75
 
@@ -465,6 +470,19 @@ static void choose_servers(const holding *held, size_t count, bool *any_order, d
     *best_z = z_of[several];
 }
 
+/* Returns whether the work of many visits begins long before a server is free. The servers then do not limit this work.
+ */
+static bool begins_too_early(const visits *v, const queue_work *w)
+{
+    size_t early = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        const holding *h = &w->held[i];
+        double before = (double)(w->served[i] - visit_at(v, h->visit)->to_ns);
+        early += before > EARLY_PART * (double)(h->to_ns - h->from_ns);
+    }
+    return early > EARLY_MAX * w->count;
+}
+
 /*
  * Finds the number of servers of a place, on one host or on each of several hosts, and adds the waits. Returns the
  * claimed time.
@@ -480,6 +498,10 @@ static double find_servers(const visits *v, const holding *held, size_t count, m
     queue_work w;
     queue_work_init(&w, held, count);
     serve(&w, any_order, m->servers);
+    if (m->of_program && begins_too_early(v, &w)) {
+        queue_work_clear(&w);
+        return 0;
+    }
     for (size_t i = 0; i < count; i++) {
         const visit *x = visit_at(v, held[i].visit);
         double wait = CLAMP((double)(w.served[i] - held[i].from_ns), 0, (double)x->own_ns);
@@ -694,7 +716,7 @@ static mechanism find_queue_for(const visits *v, uint32_t number, bool of_progra
         while (to < all && held[to].host == held[from].host)
             to++;
         size_t count = to - from;
-        mechanism here = {.waits = m.waits};
+        mechanism here = {.waits = m.waits, .of_program = of_program};
         double z = 0, claim_ns = count >= VISITS_MIN ? find_servers(v, held + from, count, &here, &z) : 0;
         if (claim_ns <= 0)
             continue;
