@@ -13,7 +13,7 @@ compare_sources = %D%/compare/compare.c %D%/compare/compare.h %D%/compare/compar
 nltools_nlstat_SOURCES = %D%/nlstat.c \
 	%D%/stat/series.c %D%/stat/series.h %D%/stat/connections.c %D%/stat/connections.h %D%/stat/connection_records.c %D%/stat/connection_records.h %D%/stat/connection_rows.c %D%/stat/connection_rows.h \
 	%D%/stat/tally.c %D%/stat/tally.h %D%/stat/transfers.c %D%/stat/transfers.h %D%/stat/throughput.c %D%/stat/throughput.h \
-	$(compare_sources) %D%/diag/visits.c %D%/diag/visit_tables.c %D%/diag/keyed_sort.c %D%/diag/columns.c %D%/diag/series.c %D%/diag/texts.c \
+	$(compare_sources) %D%/diag/visits.c %D%/diag/visit_tables.c %D%/diag/host_orders.c %D%/diag/keyed_sort.c %D%/diag/columns.c %D%/diag/series.c %D%/diag/texts.c \
 	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h %D%/stat/report.c %D%/stat/report_json.c %D%/stat/report.h %D%/stat/plot.c %D%/stat/plot.h
 nltools_nlstat_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nlstat_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
