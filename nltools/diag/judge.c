@@ -150,12 +150,24 @@ static char *reason_zone(const visits *v)
     return reason;
 }
 
-/* Returns the reason why the log may hide a cause, or NULL. */
-static char *reason_unobserved(const visits *v)
+/* Returns the time of a place, in nanoseconds, that no ordinary finding explains. */
+static double unexplained_time(const findings *f, const place *p)
 {
+    double sum = p->path_ns;
+    for (uint32_t i = p->first; i < p->first + p->count; i++) {
+        uint32_t index = f->visits->by_place[i];
+        sum -= (double)f->claimed[index] * path_weight(visit_at(f->visits, index));
+    }
+    return sum;
+}
+
+/* Returns the reason why the log may hide a cause, or NULL. */
+static char *reason_unobserved(const findings *f)
+{
+    const visits *v = f->visits;
     uint32_t largest = largest_place(v);
     const place *p = place_at(v, largest);
-    if (p->path_ns <= UNEXPLAINED_MAX * v->total_ns || !is_unobserved(v, p))
+    if (unexplained_time(f, p) <= UNEXPLAINED_MAX * v->total_ns || !is_unobserved(v, p))
         return NULL;
     char *zone = reason_zone(v);
     if (zone != NULL)
@@ -214,7 +226,7 @@ void findings_judge(findings *f, const char *no_requests)
         reason = "all events of a request have the same time; log times with more digits";
     f->cannot_tell = reason != NULL ? g_strdup(reason) : reason_mixture(v);
     if (f->cannot_tell == NULL)
-        f->cannot_tell = reason_unobserved(v);
+        f->cannot_tell = reason_unobserved(f);
     if (f->cannot_tell == NULL)
         f->cannot_tell = reason_no_power(f);
     f->healthy = f->cannot_tell == NULL;
