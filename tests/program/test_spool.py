@@ -249,9 +249,11 @@ class Spool(support.Case):
         _, messages = client.communicate(timeout=60)
         self.stop(netlogd)
         numbers = self.numbers()
-        lost = sum(int(n) for n in re.findall(r" NL.EVNT=NetLogger.Lost COUNT=(\d+) ", self.output.read_text()))
+        # On a busy machine, the program ends before the log is empty. Its message then counts all events that are absent.
+        absent = re.search(r"(\d+) events not delivered", messages)
+        lost = re.findall(r" NL.EVNT=NetLogger.Lost COUNT=(\d+) ", self.output.read_text())
         self.assertEqual(numbers, sorted(set(numbers)))
-        self.assertEqual(len(numbers) + lost, 300000, messages)
+        self.assertEqual(len(numbers) + (int(absent[1]) if absent else sum(map(int, lost))), 300000, messages)
 
     def test_a_full_spool_keeps_the_newest_or_the_oldest(self):
         port = support.free_port()
