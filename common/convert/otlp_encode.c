@@ -379,9 +379,13 @@ static bool take_link_member(const nl_field *field, link_members *m)
     const struct {
         const char *name;
         nl_string *value;
-    } texts[] = {{"LINK.TRACE", &m->trace}, {"LINK.SPAN", &m->span}, {"LINK.STATE", &m->state}};
+        size_t digits; /* number of digits of an identifier, or 0 */
+    } texts[] = {{"LINK.TRACE", &m->trace, OTLP_TRACE_DIGITS},
+                 {"LINK.SPAN", &m->span, OTLP_SPAN_DIGITS},
+                 {"LINK.STATE", &m->state, 0}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (texts[i].value->size == 0 && field->type == NL_TYPE_STRING && is_named(field, texts[i].name)) {
+        if (texts[i].value->size == 0 && field->type == NL_TYPE_STRING && is_named(field, texts[i].name) &&
+            (texts[i].digits == 0 || otlp_is_id(field->string, texts[i].digits))) {
             *texts[i].value = field->string;
             return true;
         }

@@ -687,12 +687,16 @@ void nl_outbox_after_fork(nl_outbox *outbox)
 nl_status nl_outbox_close_destination(nl_outbox *outbox)
 {
     nl_destination *destination = outbox->destination;
+    const bool sends = outbox->sender != NULL && nl_sender_is_running(outbox->sender);
     outbox->destination = NULL;
-    if (!nl_sender_free(outbox->sender)) /* the sender closes the destination */
-        destination = NULL;
-    outbox->sender = NULL;
     outbox->sending = NL_SENDING_NOTHING;
-    return destination != NULL ? nl_destination_close(destination, true) : NL_OK;
+    if (outbox->sender != NULL && !sends)
+        nl_sender_cancel(outbox->sender);
+    /* The destination passes commands to the sender, so it is closed first. A sender with a job closes it itself. */
+    nl_status status = destination != NULL && !sends ? nl_destination_close(destination, true) : NL_OK;
+    nl_sender_free(outbox->sender);
+    outbox->sender = NULL;
+    return status;
 }
 
 void nl_outbox_close(nl_outbox *outbox)

@@ -24,7 +24,7 @@ struct nl_sender {
     pthread_mutex_t mutex; /* protects the members below */
     pthread_cond_t changed;
     bool running;    /* the thread has the job */
-    bool free;       /* nl_sender_free was called; atomic, because a destination reads it without the mutex */
+    bool free;       /* the thread ends after its job; atomic, because a destination reads it without the mutex */
     nl_buffer heard; /* commands of the collector: for each frame, its size and its bytes */
 };
 
@@ -133,18 +133,19 @@ static void *sender_run(void *user)
         pthread_mutex_unlock(&sender->mutex);
         do_job(sender);
         pthread_mutex_lock(&sender->mutex);
-        if (sender->free) { /* nl_sender_free has left the rest to this thread */
-            pthread_mutex_unlock(&sender->mutex);
-            if (sender->job.destination != NULL)
-                nl_destination_close(sender->job.destination, true);
-            free_all(sender);
-            return NULL;
-        }
+        if (sender->free)
+            break;
         sender->running = false;
         sender->wake(sender->user);
         pthread_cond_broadcast(&sender->changed);
     }
+    const bool running = sender->running; /* nl_sender_free has left the rest to this thread */
     pthread_mutex_unlock(&sender->mutex);
+    if (running) {
+        if (sender->job.destination != NULL)
+            nl_destination_close(sender->job.destination, true);
+        free_all(sender);
+    }
     return NULL;
 }
 
@@ -213,6 +214,14 @@ void nl_sender_after_fork(nl_sender *sender)
     sender->job = (nl_job){0};
     sender->url = NULL;
     sender->heard = (nl_buffer){0};
+}
+
+void nl_sender_cancel(nl_sender *sender)
+{
+    pthread_mutex_lock(&sender->mutex);
+    __atomic_store_n(&sender->free, true, __ATOMIC_RELEASE);
+    pthread_cond_broadcast(&sender->changed);
+    pthread_mutex_unlock(&sender->mutex);
 }
 
 bool nl_sender_free(nl_sender *sender)

@@ -46,7 +46,7 @@ nl_sender *nl_sender_new(void (*wake)(void *user), void *user);
 
 /*
  * Changes the options of a destination that is for the sender: its control commands wait for nl_sender_hear, and it
- * does not connect after nl_sender_free.
+ * does not connect after nl_sender_cancel or nl_sender_free.
  */
 void nl_sender_adapt(nl_sender *sender, nl_destination_options *options);
 
@@ -73,6 +73,9 @@ void nl_sender_hear(nl_sender *sender, void (*on_control)(void *user, const char
 
 /* Call this function in the child after fork. The child has no sender thread, and forgets the parent's job. */
 void nl_sender_after_fork(nl_sender *sender);
+
+/* Ends the sender's thread. No job may be running. The destination, which uses the sender, can then be closed. */
+void nl_sender_cancel(nl_sender *sender);
 
 /*
  * Frees the sender. If a job is running, the thread closes the job's destination and frees the sender later; returns

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 enum {
+    RETRY_S = 1, /* wait after a failed accept */
     FAMILIES = 2,
     PACKETS_PER_TURN = 64, /* then nlagentd serves its other clients first */
     READ_PER_TURN = 1 << 20,
@@ -38,6 +39,7 @@ typedef struct sink {
 struct reflector {
     int probes[FAMILIES], listeners[FAMILIES]; /* for IPv4 and IPv6; -1 if this host lacks the family */
     struct event *events[2 * FAMILIES];
+    struct event *retry; /* accepts transfers again */
     struct event_base *base;
     const network_list *networks;
     reflector_limits limits;
@@ -213,6 +215,24 @@ static void on_data(evutil_socket_t fd, short what, void *user)
         sink_free(k);
 }
 
+/* Accepts no transfers for a time, because no descriptor is free. Otherwise, the loop would spin. */
+static void pause_listeners(reflector *r)
+{
+    for (int i = 0; i < FAMILIES; i++)
+        if (r->listeners[i] >= 0)
+            event_del(r->events[2 * i + 1]);
+    event_add(r->retry, &(struct timeval){.tv_sec = RETRY_S});
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    reflector *r = user;
+    for (int i = 0; i < FAMILIES; i++)
+        if (r->listeners[i] >= 0)
+            event_add(r->events[2 * i + 1], NULL);
+}
+
 static void on_transfer(evutil_socket_t listener, short what, void *user)
 {
     (void)what;
@@ -220,8 +240,11 @@ static void on_transfer(evutil_socket_t listener, short what, void *user)
     struct sockaddr_storage from;
     socklen_t size = sizeof from;
     int fd = accept4(listener, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+            pause_listeners(r);
         return;
+    }
     int64_t now_ns = nl_monotonic_ns();
     if (!network_list_contains(r->networks, (struct sockaddr *)&from) ||
         !reflector_limits_transfer(&r->limits, (struct sockaddr *)&from, now_ns)) {
@@ -241,6 +264,7 @@ void reflector_serve(reflector *r, struct event_base *base, const network_list *
 {
     r->base = base;
     r->networks = networks;
+    r->retry = nl_memory_check(event_new(base, -1, 0, on_retry, r));
     for (int i = 0; i < FAMILIES; i++) {
         const int fds[] = {r->probes[i], r->listeners[i]};
         for (int kind = 0; kind < 2; kind++) {
@@ -269,6 +293,8 @@ void reflector_free(reflector *r)
     for (int i = 0; i < 2 * FAMILIES; i++)
         if (r->events[i] != NULL)
             event_free(r->events[i]);
+    if (r->retry != NULL)
+        event_free(r->retry);
     for (int i = 0; i < FAMILIES; i++) {
         if (r->probes[i] >= 0)
             close(r->probes[i]);

@@ -637,7 +637,7 @@ static void take_reply_headers(span *s, const hpack_headers *headers, bool ends_
 {
     /* The statuses of gRPC that mean a failure of the server: UNKNOWN, DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL,
      * UNAVAILABLE and DATA_LOSS. */
-    enum { SERVER_FAILURES = 1 << 2 | 1 << 4 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 15, STATUSES = 32 };
+    enum { SERVER_FAILURES = 1 << 2 | 1 << 4 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 15, STATUSES = 17 };
     protocol_reply *reply = &s->reply;
     if (*reply->status == '\0')
         g_strlcpy(reply->status, headers->status, sizeof reply->status);

@@ -690,11 +690,12 @@ static void test_missing_frames(void **state)
     assert_true(find(&w, "POST", true)->has_unknown);
     assert_false(find(&w, "/a", true)->has_unknown);
     assert_string_equal(find(&w, "/a", true)->status, "unknown ");
-    end(&w);
+    exchanges_finish(w.exchanges, w.now_ns);
     assert_int_equal(w.count, 4);
     assert_int_equal(exchanges_counts(w.exchanges)->unnamed, 2);
     assert_true(find(&w, "GET", true)->has_unknown);
     assert_false(find(&w, "GET", true)->replied);
+    exchanges_free(w.exchanges);
 }
 
 static void test_reset(void **state)
