@@ -369,6 +369,40 @@ static unsigned rounding_of(const nl_field *field, double unit_ns)
 }
 
 /*
+ * Returns the duration of a text with units, such as "12.3ms" or "1m2.5s", which Go's programs write, in nanoseconds.
+ * Sets *unit_ns to the last unit. Returns -1 if the text has another form.
+ */
+static double read_units(nl_string text, double *unit_ns)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"ns", 1},   {"us", 1e3}, {"\xc2\xb5s", 1e3}, {"\xce\xbcs", 1e3},
+                 {"ms", 1e6}, {"s", 1e9},  {"m", 60e9},        {"h", 3600e9}};
+    double sum = 0;
+    for (size_t at = 0; at < text.size;) {
+        char number[32];
+        size_t size = 0, i = 0;
+        while (at < text.size && size + 1 < sizeof number &&
+               (isdigit((unsigned char)text.data[at]) || text.data[at] == '.'))
+            number[size++] = text.data[at++];
+        number[size] = '\0';
+        for (; i < G_N_ELEMENTS(units); i++) {
+            size_t length = strlen(units[i].name), end = at + length;
+            if (end <= text.size && memcmp(text.data + at, units[i].name, length) == 0 &&
+                (end == text.size || isdigit((unsigned char)text.data[end])))
+                break;
+        }
+        if (size == 0 || i == G_N_ELEMENTS(units))
+            return -1;
+        at += strlen(units[i].name);
+        *unit_ns = units[i].ns;
+        sum += g_ascii_strtod(number, NULL) * units[i].ns;
+    }
+    return text.size > 0 ? sum : -1;
+}
+
+/*
  * Returns the duration of a record in nanoseconds, and sets *rounding (see request_event). Returns -1 if the record has
  * no duration.
  */
@@ -380,8 +414,13 @@ static int64_t duration_of(nl_fraction fraction, const found_fields *f, unsigned
                    *phase = field_of(f, USE_PHASE);
     if (phase != NULL && phase_of(f) != 'X')
         return -1;
-    if (duration != NULL && nl_field_double(duration, &value)) {
-        double unit_ns = phase != NULL ? 1e3 : f->layout->unit_ns, ns = value * unit_ns;
+    double unit_ns = phase != NULL ? 1e3 : f->layout->unit_ns, ns = -1;
+    bool is_number = duration != NULL && nl_field_double(duration, &value);
+    if (is_number)
+        ns = value * unit_ns;
+    else if (duration != NULL && duration->type == NL_TYPE_STRING)
+        ns = read_units(duration->string, &unit_ns);
+    if (is_number || ns >= 0) {
         *rounding = rounding_of(duration, unit_ns);
         return ns >= 0 && ns < 9e18 ? (int64_t)(ns + 0.5) : -1;
     }
@@ -593,6 +632,7 @@ void request_reader_learn(request_reader *r, const nl_record *record)
 
 uint64_t request_reader_take(request_reader *r, const nl_record *record, request_event *event)
 {
+    static const nl_string unnamed = {"request", sizeof "request" - 1};
     const found_fields *f = &r->found;
     bool traced;
     find_fields(r, record);
@@ -604,9 +644,10 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
     unsigned rounding = 0;
     int64_t duration_ns = duration_of(r->fraction, f, &rounding);
     uint16_t process = process_of(r, f);
+    bool is_unnamed = duration_ns >= 0 && record->event.size == 0; /* as in access logs */
     *event = (request_event){
         .time_ns = record->time_ns,
-        .name = number_of_event(r, record->event),
+        .name = number_of_event(r, is_unnamed ? unnamed : record->event),
         .host = place->host,
         .program = place->program,
         .place = place->place,

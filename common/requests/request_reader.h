@@ -6,10 +6,11 @@
  * are no ID fields, the thread or process of the record names the request. The reader uses the following fields, whose
  * names may have any case and any separators. TRACE.ID, SPAN.ID and PARENT.ID (or PARENT.SPAN.ID) are identifiers. DUR
  * or DURATION, and nginx's request_time, is the duration in seconds; DUR.MS, DURATION.NS and so on are in the named
- * unit. If the record has the field ph of Chrome's traces, the duration is in microseconds. START is the start of a
- * span whose record has the time of its end. TID, THREAD or THREAD.ID is the thread, PID is the process, and STATUS
- * shows failures. Records of sensors belong to no request. Times farther from 1970 than REQUEST_TIME_MAX are limited to
- * that value. Only one thread at a time may use a reader.
+ * unit. A value with units, such as "12.3ms", has these units. A record with a duration but without an event has the
+ * name "request". If the record has the field ph of Chrome's traces, the duration is in microseconds. START is the
+ * start of a span whose record has the time of its end. TID, THREAD or THREAD.ID is the thread, PID is the process, and
+ * STATUS shows failures. Records of sensors belong to no request. Times farther from 1970 than REQUEST_TIME_MAX are
+ * limited to that value. Only one thread at a time may use a reader.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_READER_H
 #define NETLOGGER_REQUESTS_REQUEST_READER_H

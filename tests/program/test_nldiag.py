@@ -495,6 +495,24 @@ class Nldiag(support.Case):
         for within in 0.0005, 0.03:
             self.assertEqual(self.diagnosed(self.model(measured_within=within))["causes"], [])
 
+    def test_access_logs(self):
+        """Each record with a duration is a request, whatever the form of the duration, and without an event or an ID."""
+        forms = {"duration={:.3f}ms": 1e3, "DUR={:.6f}": 1, "duration_us={:.1f}": 1e6, "duration=0m{:.4f}s": 1, "dur={:.0f}µs": 1e6}
+        for form, scale in forms.items():
+            with self.subTest(form=form):
+                lines, chance, at = [], random.Random(7), 1.8e9
+                for _ in range(400):
+                    at += chance.expovariate(20)
+                    edge = chance.randrange(4)
+                    taken = 0.02 * chance.lognormvariate(0, 0.3) * (3 if edge == 2 else 1)
+                    lines.append(f"time={datetime.datetime.fromtimestamp(at, datetime.timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ} level=info host=edge{edge} prog=proxy "
+                                 f"path=/ status=200 {form.format(taken * scale)}\n")
+                path = self.scratch / "access.log"
+                path.write_text("".join(lines))
+                found = self.diagnosed(path, status=FINDING)
+                self.assertEqual(found["requests"], 400)
+                self.assertEqual([(c["cause"], c["host"], c["span"]) for c in found["causes"]], [("peer", "edge2", "request")])
+
     def test_clock_that_reverses_the_order(self):
         """Without measurements and parents, the order of events shows the wrong clock of one of four servers."""
         found = self.diagnosed(self.model("clock"))
