@@ -286,7 +286,7 @@ static void find_ordinary(candidate *c, const sample *x, const float *values, co
     if (strcmp(c->cause, "size") == 0) {
         c->falls = !(slow >> (count - 1) & 1);
         c->power = power_of_growth(x, values, bins, count);
-        c->is_ordinary = !c->falls && c->power <= PROPORTIONAL_MAX;
+        c->is_ordinary = !c->falls && c->power > 0 && c->power <= PROPORTIONAL_MAX;
     } else if (c->column->has_text && !isnan(c->value)) {
         char *text = column_text(c->column, (float)c->value);
         c->is_ordinary = is_cache_result(c->column, text) && !is_part_uneven(x, bins, slow);

@@ -5,9 +5,9 @@
 #include <math.h>
 
 enum {
-    EVENTS_MAX = 64, /* maximum number of events of a request from which the module learns */
-    UPDATES_MAX = 1000000,
-    REQUESTS_MIN = 20 /* minimum number of requests of a host, and of the other hosts */
+    EVENTS_MAX = 64,     /* maximum number of events of a request from which the module learns */
+    PAIRS_MAX = 8000000, /* maximum number of pairs of events at which the module looks */
+    REQUESTS_MIN = 20    /* minimum number of requests of a host, and of the other hosts */
 };
 
 /* An order is a rule if at most this part of the requests has the opposite order. */
@@ -36,7 +36,7 @@ typedef struct order {
 
 struct host_orders {
     GHashTable *orders; /* a set of order */
-    uint32_t updates;
+    uint32_t pairs;
 };
 
 static guint order_hash(gconstpointer data)
@@ -91,8 +91,9 @@ void host_orders_learn(host_orders *o, const request_graph *g, const request_rea
 {
     const char *hosts[EVENTS_MAX], *programs[EVENTS_MAX];
     bool single[EVENTS_MAX];
-    if (o->updates >= UPDATES_MAX || g->event_count > EVENTS_MAX)
+    if (o->pairs >= PAIRS_MAX || g->event_count > EVENTS_MAX)
         return;
+    o->pairs += (uint32_t)(g->event_count * g->event_count);
     for (uint32_t i = 0; i < g->event_count; i++) {
         hosts[i] = g_intern_string(request_reader_host(names, g->events[i].host));
         programs[i] = g_intern_string(request_reader_program(names, g->events[i].program));
@@ -105,7 +106,6 @@ void host_orders_learn(host_orders *o, const request_graph *g, const request_rea
             if (a >= b || !single[i] || !single[k] || hosts[i] == hosts[k] || *hosts[i] == '\0' || *hosts[k] == '\0')
                 continue;
             double gap_ns = (double)(y->time_ns - x->time_ns);
-            o->updates++;
             add_gap(o, &(order){.a = a, .b = b, .host = hosts[i], .program = programs[k]}, gap_ns);
             add_gap(o, &(order){.a = a, .b = b, .of_second = true, .host = hosts[k], .program = programs[i]}, gap_ns);
         }

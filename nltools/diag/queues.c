@@ -159,10 +159,11 @@ uint32_t next_span(const visits *v, uint32_t edge)
 /* Returns the end of the last visit of a request to the program and host at which an edge ends. */
 static int64_t end_at_program(const visits *v, const visit *x)
 {
+    enum { LOOKED_THROUGH_MAX = 512 }; /* in larger requests, each of many visits would look through all visits */
     const request *q = request_at(v, x->request);
     const place *edge = place_at(v, place_of_visit(v, x));
     int64_t end_ns = x->to_ns;
-    for (uint32_t i = 0; i < q->count; i++) {
+    for (uint32_t i = 0; i < q->count && q->count <= LOOKED_THROUGH_MAX; i++) {
         const visit *y = visit_at(v, q->first + i);
         if (y->from_ns >= x->to_ns && place_at(v, place_of_visit(v, y))->program == edge->program &&
             site_at(v, y->site)->host == site_at(v, x->site)->host)
