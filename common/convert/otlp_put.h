@@ -264,9 +264,8 @@ static inline void encode_fixed(otlp_encoder *e, unsigned field, uint64_t value)
 
 static inline void encode_flags(otlp_encoder *e, const char *name, unsigned field, uint32_t value)
 {
-    char text[NUMBER_SIZE];
     if (e->json) {
-        encode_word(e, name, text, nl_number_format_uint(value, text), false);
+        encode_small(e, name, field, value);
     } else {
         encode_key(e, field, WIRE_I32);
         value = htole32(value);

@@ -43,7 +43,7 @@ typedef struct finding {
     bool of_connections; /* the cause is a limit of the connections on which the visits waited */
     /*
      * The time goes with the amount or the kind of the requested work, as in a system without faults. The search
-     * removes this time before it looks for other causes. Such a finding is no fault.
+     * removes this time before it looks for other causes. Such a finding is no fault, and its rivals are ordinary, too.
      */
     bool is_ordinary;
     /*

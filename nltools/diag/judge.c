@@ -19,12 +19,6 @@ static double worth_of(const finding *x)
     return of != NULL ? fmin(worth_of(of), x->possible * x->sure) : (x->gain > 0 ? x->gain : x->share) * x->sure;
 }
 
-/* Returns whether a finding, or the finding that a rival would replace, is ordinary. */
-static bool is_ordinary(const finding *x)
-{
-    return x->rival_of != NULL ? is_ordinary(x->rival_of) : x->is_ordinary;
-}
-
 /* Orders findings by descending expected gain. Wrong clocks come first, because all times depend on them. Ordinary
  * findings come last. */
 static int by_worth(gconstpointer a, gconstpointer b)
@@ -33,8 +27,8 @@ static int by_worth(gconstpointer a, gconstpointer b)
     bool first = strcmp(x->cause, "clock") == 0, second = strcmp(y->cause, "clock") == 0;
     if (first != second)
         return second - first;
-    if (is_ordinary(x) != is_ordinary(y))
-        return is_ordinary(x) - is_ordinary(y);
+    if (x->is_ordinary != y->is_ordinary)
+        return x->is_ordinary - y->is_ordinary;
     int order = (worth_of(x) < worth_of(y)) - (worth_of(x) > worth_of(y));
     return order != 0 ? order : (x->rival_of != NULL) - (y->rival_of != NULL);
 }
@@ -50,6 +44,7 @@ static void list_rivals(findings *f)
         while (x->rivals->len > 0) {
             finding *rival = g_ptr_array_steal_index(x->rivals, x->rivals->len - 1);
             rival->sure = RIVAL_RIGHT * (1 - x->sure);
+            rival->is_ordinary = x->is_ordinary;
             g_ptr_array_add(f->list, rival);
         }
     }

@@ -28,7 +28,7 @@ typedef struct mechanism {
         share; /* share of visits that wait; queue: number of visits on `host`, divided by the mean number per host */
     bool constant;        /* for a timer: every visit takes the same time */
     bool acknowledgement; /* for a timer: the visits wait for TCP's delayed acknowledgements */
-    bool given_up;        /* for a time-out: the visits end at the time-out, and none takes longer */
+    bool given_up;        /* for a time-out: the visits end at the time-out, and few take longer */
     bool is_retry;        /* for a time-out: the visits fail, and their callers try again */
     bool of_program;   /* for a queue at an edge: a server is busy until its program has ended all work of the request,
                           not only the next span */

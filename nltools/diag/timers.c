@@ -14,6 +14,7 @@ enum {
     TIMED_OUT_MIN = 5,
     EQUAL_ONE_OF = 10,
     GIVEN_UP_PERCENT = 3, /* minimum part of the visits that are given up */
+    GIVEN_UP_LONGER = 10, /* at most one longer visit for this number of visits that are given up */
     GIVEN_UP_DENSITY = 5, /* minimum ratio of these visits to the visits with similar times */
     BETWEEN_MAX = 3       /* maximum number of visits whose times are between the usual times and a time-out */
 };
@@ -405,7 +406,7 @@ static double spread(const double *sorted, size_t count)
 
 /* Returns the host of nearly all visits that last at least `from` nanoseconds. Returns NULL if there is no such host,
  * or if all visits are on one host. */
-static const char *host_of_most(const sample *s, double from)
+static const char *host_of_nearly_all(const sample *s, double from)
 {
     const char *host = NULL;
     uint32_t votes = 0, same = 0, all = 0;
@@ -502,7 +503,7 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
     m.count = n - split;
     m.share = (double)(n - split) / n;
     m.waits = g_new0(float, s->visits->all->len + 1);
-    m.host = host_of_most(s, y[split]);
+    m.host = host_of_nearly_all(s, y[split]);
     float *waits = g_new(float, n);
     for (uint32_t i = 0; i < n; i++) {
         double times = s->y[i] >= y[split] ? MAX(1, round((s->y[i] - base) / m.period_ns)) : 0;
@@ -574,7 +575,8 @@ mechanism find_given_up(const sample *s)
             above++;
         uint32_t inside = end - i, beside = i - below + above - end;
         if (inside <= MAX(best_end - best, TIMED_OUT_MIN + n * GIVEN_UP_PERCENT / 100) ||
-            y[i] < GIVEN_UP_FACTOR * y[n / 2] || inside < GIVEN_UP_DENSITY * (beside + 1))
+            y[i] < GIVEN_UP_FACTOR * y[n / 2] || inside < GIVEN_UP_DENSITY * (beside + 1) ||
+            (n - end) * GIVEN_UP_LONGER > inside)
             continue;
         double p = n * binomial_tail(beside, inside + beside, 2.0 / 3);
         if (p > m.p && m.count > 0)
@@ -593,7 +595,7 @@ mechanism find_given_up(const sample *s)
     m.given_up = true;
     m.share = (double)m.count / n;
     m.waits = g_new0(float, s->visits->all->len + 1);
-    m.host = host_of_most(s, y[best]);
+    m.host = host_of_nearly_all(s, y[best]);
     float *waits = g_new0(float, n);
     for (uint32_t i = 0; i < n; i++) {
         double wait = s->y[i] >= y[best] && s->y[i] <= y[best_end - 1] ? s->y[i] - base : 0;

@@ -126,7 +126,7 @@ class Http2(Tracing):
 
     def need(self, program):
         path = shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin")
-        if path is None:
+        if not path:
             self.skipTest(f"no {program} here")
         return path
 

@@ -111,7 +111,7 @@ class Path(support.Case):
             line = sensor.stdout.readline()
             self.assertTrue(line, text)
             text += line
-            if counts is None and "PATH.MTU" in text and sum(map(int, re.findall(r"PATH.REPLIES=(\d+)", text))) > 200:
+            if not counts and "PATH.MTU" in text and sum(map(int, re.findall(r"PATH.REPLIES=(\d+)", text))) > 200:
                 counts = self.run_program(*world.run_in(world.b, "sh", "-c", "iptables -I FORWARD -j ACCEPT && iptables -vnxL FORWARD")).stdout
             left -= counts is not None and "NL.EVNT=PathDelay" in line  # the losses are decided after 2 s
         sensor.terminate()
