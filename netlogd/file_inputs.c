@@ -144,8 +144,8 @@ static bool is_inode(const followed *f, const struct stat *status)
 }
 
 /*
- * Writes the state of a file to the log. Reports a failure once. Callers may ignore the failure, because netlogd also
- * reads no pieces until it can write to the log.
+ * Writes the state of a file to the log. Reports a failure once. Callers may ignore the failure, because netlogd reads
+ * no further pieces until it can write to the log.
  */
 static bool note_file(const followed *f)
 {

@@ -344,8 +344,8 @@ static void solve_host(correction *c, uint32_t number)
 }
 
 /*
- * Returns the priority with which a host is solved next: first by measurements against solved hosts, and then by
- * messages in both directions.
+ * Returns the priority with which the module determines the clock of a host next: first by the number of measurements
+ * against hosts whose clocks are known, and then by the number of messages in both directions.
  */
 static uint64_t tie_of(const host *h)
 {

@@ -167,9 +167,9 @@ static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
 /* ---- selecting bounds ---- */
 
 /*
- * Keeps the tightest of many bounds: in each stretch of time, the highest low bound and the lowest high bound, relative
- * to a line through all bounds. Omitting bounds makes the result less precise, but not wrong. Returns the number of
- * remaining bounds.
+ * Keeps the tightest of many bounds: in each part of the time, the highest low bound and the lowest high bound,
+ * relative to a line through all bounds. Omitting bounds makes the result less precise, but not wrong. Returns the
+ * number of remaining bounds.
  */
 static size_t thin(fit_bound *bounds, size_t count)
 {

@@ -35,8 +35,8 @@
 #define FILLED 0.4
 
 /*
- * If the log has the used memory, which includes overhead, a send buffer counts as full if this share of it is used.
- * The kernel wakes a writer when 2/3 or less is in use (sk_stream_min_wspace).
+ * If the log states how much memory a send buffer uses (including overhead), the buffer counts as full above this
+ * share. The kernel wakes a writer when 2/3 or less is in use (sk_stream_min_wspace).
  */
 #define MEMORY_FILLED 0.6
 
@@ -58,10 +58,10 @@
 /* A program waits for its host if it waits for a processor in more than this share of the time. */
 #define WAITED 0.5
 
-/* An interval that spans more slices is added only to its last slice. */
+/* If an interval spans more slices than this, the table adds it only to its last slice. */
 enum { SLICES_MAX = 64 };
 
-/* When the table limits the number of slices, it doubles only slices that are shorter than this. */
+/* To limit the number of slices, the table doubles the length of its slices, up to this length. */
 #define SLICE_NS_MAX (3600 * NL_NS_PER_SECOND)
 
 /* The kernel's clocks count in ticks of at most this length. */

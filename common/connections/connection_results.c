@@ -68,8 +68,8 @@ static connection_entry *find_translated(const connection_table *t, const connec
 }
 
 /*
- * Counts as start-up the receiver-limited time before the peer enlarged its window, unless the peer's program did not
- * read.
+ * Counts the receiver-limited time before the peer enlarged its window as start-up, if the peer's program read its
+ * data.
  */
 static void divide_start(connection_entry *e, const connection_entry *peer)
 {

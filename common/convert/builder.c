@@ -237,8 +237,8 @@ static bool take_time(builder *b, const char *name, size_t size)
 }
 
 /*
- * Sets the record's time from the field that the user named. If the record also has a standard time, that becomes the
- * field ts. Returns false and sets the error if the field is missing or is not a time.
+ * Sets the record's time from the field that the user named. If the record also has a standard time, the standard time
+ * becomes the field ts. Returns false and sets the error if the field is missing or is not a time.
  */
 static bool take_named_time(builder *b, const char *name)
 {

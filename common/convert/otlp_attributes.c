@@ -1,6 +1,6 @@
 /*
  * Encodes values and attributes. In records, a map is a field for each of its members, and an array is JSON text. The
- * field OTLP_KINDS names the maps and arrays, so that they can be encoded as such again.
+ * field OTLP_KINDS names the maps and arrays, so that the encoder can write them as maps and arrays again.
  */
 #include "config.h"
 
@@ -156,8 +156,8 @@ static bool encode_json_array(otlp_encoder *e, json_scan *j, unsigned depth)
 }
 
 /*
- * Encodes {"$bytes": BASE64} or {"$double": NUMBER}, the forms in which json_put_value writes values that JSON does not
- * have. Returns false, and encodes and reads nothing, if the object has another form.
+ * Encodes {"$bytes": BASE64} or {"$double": NUMBER}, in which json_put_value writes values that JSON cannot represent.
+ * Returns false, and encodes and reads nothing, if the object has another form.
  */
 static bool encode_json_special(otlp_encoder *e, json_scan *j)
 {
@@ -224,7 +224,10 @@ static bool encode_json_number(otlp_encoder *e, json_scan *j)
     return true;
 }
 
-/* Encodes the content of an AnyValue from JSON. Returns false, with a part of it encoded, if the JSON is invalid. */
+/*
+ * Encodes the content of an AnyValue from JSON. If the JSON is invalid, returns false; a part of the content may then
+ * be encoded.
+ */
 static bool encode_json(otlp_encoder *e, json_scan *j, unsigned depth)
 {
     nl_field field = {.type = NL_TYPE_BOOL};
@@ -262,7 +265,7 @@ static bool encode_array(otlp_encoder *e, nl_string text, unsigned depth)
     unsigned messages = e->depth;
     bool comma = e->comma;
     e->text.size = 0;
-    nl_buffer_reserve(&e->text, 2 * text.size); /* for the strings, and for the bytes that some of them encode */
+    nl_buffer_reserve(&e->text, 2 * text.size); /* for the strings, and for their decoded bytes */
     json_scan j = {.at = text.data, .end = text.data + text.size, .allocate = allocate_text, .user = &e->text};
     if (json_peek(&j) == '[' && encode_json(e, &j, depth) && json_peek(&j) == '\0')
         return true;
@@ -319,8 +322,8 @@ static bool is_member_of(nl_string field, nl_string map)
 }
 
 /*
- * Returns the name of the outermost map that contains a field, of those whose names have at least `prefix` bytes.
- * Returns an empty text if the field is not in such a map.
+ * Considers the maps that contain a field and whose names have at least `prefix` bytes. Returns the name of the
+ * outermost of these maps. Returns an empty text if there is no such map.
  */
 static nl_string find_map(nl_string kinds, nl_string field, size_t prefix)
 {

@@ -38,7 +38,7 @@ static record_parts record_parts_of(const nl_record *record)
     return (record_parts){scope, i < count && is_named(&fields[i], OTLP_KINDS) ? i + 1 : i};
 }
 
-/* Adds a field to those that become attributes, or notes their kinds. */
+/* Adds a field to those that become attributes. If the field is OTLP_KINDS, stores its value in f->kinds instead. */
 static void choose_field(otlp_fields *f, const nl_field *field)
 {
     if (!is_named(field, OTLP_KINDS))
@@ -47,7 +47,7 @@ static void choose_field(otlp_fields *f, const nl_field *field)
         f->kinds = field->string;
 }
 
-/* Chooses the fields with these indexes. */
+/* Chooses the fields [begin, end) of a record, and forgets the previous choice. */
 static void choose_fields(otlp_fields *f, const nl_record *record, size_t begin, size_t end)
 {
     otlp_fields_clear(f);

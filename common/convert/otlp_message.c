@@ -431,8 +431,8 @@ static bool is_large_unsigned(const otlp_input *in, nl_string text, uint64_t *nu
 }
 
 /*
- * Notes the kind of a value whose field does not show it. `key` is that of the field. The kinds beyond OTLP_KINDS_MAX
- * are not noted.
+ * Adds the kind of a value to in->kinds, because the value's field does not show the kind. `key` is the key of the
+ * value. Omits kinds beyond OTLP_KINDS_MAX bytes.
  */
 static void note_kind(otlp_input *in, nl_string key, const char *kind)
 {

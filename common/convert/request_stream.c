@@ -15,7 +15,7 @@ enum {
     BRIEF_MEMBER_SIZE = 8 << 10,
     BRIEF_FIELDS_SIZE = 24 << 10,
     BRIEF_FIELDS_MAX = 256,
-    FIELD_EXTRA_SIZE = 16, /* bound of the size of a packed field without its name and its text */
+    FIELD_EXTRA_SIZE = 16, /* maximum size of a packed field, not counting its name and its text */
 };
 
 /* Collects the requests of one lifeline. */

@@ -126,8 +126,8 @@ typedef struct program_reading {
 extern const nl_option program_reading_options[], program_strict_options[];
 
 /*
- * A program that reads logs reports a source that cannot be read, or has no records, with exactly one message, and
- * prints no result without records. The program calls
+ * If a source cannot be read or has no records, a program prints exactly one message. Without records, a program prints
+ * no result. The program calls
  * - program_has_records after reading everything and before printing a result
  * - program_count_records if the program reads with its own decoder
  * - program_input_failed if the program opens sources without program_log_open

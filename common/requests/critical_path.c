@@ -272,7 +272,7 @@ static uint32_t find_fork(const critical_path *p, uint32_t span)
 }
 
 /*
- * Returns the latest event since since_ns that causes `event` and belongs to another program. Examines the
+ * Returns the latest event, at or after since_ns, that causes `event` and belongs to another program. Examines the
  * CAUSE_SCAN_MAX events before `event`. Returns REQUEST_NONE if there is no cause.
  */
 static uint32_t find_cause(const critical_path *p, uint32_t event, int64_t since_ns)

@@ -705,7 +705,7 @@ static const char *find_unit(const char *field, const series *s)
     bool is_state = false;
     for (size_t i = 0; i < G_N_ELEMENTS(states) && !is_state; i++)
         is_state = g_ascii_strcasecmp(word, states[i]) == 0;
-    /* A share of 1 would also fit, so require values above 1. */
+    /* Shares are at most 1. Larger values are percentages. */
     bool is_percentage = s->least >= 0 && s->most > 1 && s->most <= 100.5;
     return is_state && is_percentage && g_ascii_strncasecmp(field, "cpu", 3) == 0 ? "%" : "";
 }

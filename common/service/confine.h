@@ -2,8 +2,8 @@
  * Confines a daemon to the rights that its configuration needs.
  *
  * seccomp (confine_calls.h) denies system calls that the daemon does not need. Landlock denies access to files and TCP
- * ports that the configuration does not name. Both are irrevocable. The seccomp filter of confine() applies to all
- * threads. Landlock applies to the calling thread and to the threads that it starts later.
+ * ports that the configuration does not name. A process cannot undo either of them. The seccomp filter of confine()
+ * applies to all threads. Landlock applies to the calling thread and to the threads that it starts later.
  *
  * Before confine(), the functions confine_keep_... record the rights that the configuration needs. After confine(),
  * these functions check whether the process has the rights, because a new configuration cannot extend them. They return

@@ -27,7 +27,7 @@ struct nl_reader {
     nl_error failure;  /* the error, if outcome is NL_FAILED; stored because decoding may replace the thread's error */
     bool nonblocking;
 
-    bool seeking; /* the indexes were opened: */
+    bool seeking; /* the indexes were opened */
     nl_pieces pieces;
     bool searched; /* the first part of the file is chosen */
 };

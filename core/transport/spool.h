@@ -56,8 +56,8 @@ bool nl_spool_is_empty(const nl_spool *spool);
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 
 /*
- * Marks the first size bytes in the spool as delivered. They are the bytes of nl_spool_peek if nl_spool_get_front
- * returns the same as then.
+ * Marks the first size bytes in the spool as delivered. These are the bytes that nl_spool_peek returned, unless the
+ * result of nl_spool_get_front has changed since that call.
  */
 void nl_spool_delivered(nl_spool *spool, size_t size);
 

@@ -14,7 +14,7 @@ enum {
     STEP_PART = 1000,     /* a time daemon slews by at most 1/STEP_PART of the elapsed time */
 };
 
-#define SANE_NS (INT64_C(1) << 62) /* until the year 2116 */
+#define SANE_NS (INT64_C(1) << 62) /* about 146 years, so times up to the year 2116 are valid */
 
 uint64_t nl_private_slow_ticks(void)
 {

@@ -14,8 +14,9 @@ enum {
     FIRST_PAUSE_NS = 100 * 1000000,
     RESERVE_STEP = 256 << 10,
     SPOOL_PIECE = 64 << 10,
-    BATCH_LIMIT = 512 << 10,  /* size at which a batch that the sender cannot send goes to the spool, in bytes */
-    PROMPT_NS = 20 * 1000000, /* time in which a collector usually replies */
+    BATCH_LIMIT =
+        512 << 10, /* the batch goes to the spool when it reaches this size, in bytes, and the sender cannot send it */
+    PROMPT_NS = 20 * 1000000,         /* time in which a collector usually replies */
     EXCHANGE_WAIT_NS = 600 * 1000000, /* more than nl_destination_exchange waits */
 };
 #define LONGEST_PAUSE_NS (INT64_C(10) * NL_NS_PER_SECOND)
@@ -204,8 +205,8 @@ static void shrink_batch(nl_outbox *outbox, size_t size)
 }
 
 /*
- * Removes the first `written` bytes of a part from the spool and the batch. If the spool has dropped the part
- * meanwhile, the drop remains counted.
+ * Removes the first `written` bytes of a part from the spool and the batch. If the spool has dropped the part in the
+ * meantime, the spool still reports the loss of the part.
  */
 static void remove_part(nl_outbox *outbox, const nl_part *part, size_t written)
 {
@@ -331,8 +332,8 @@ static size_t sending_from_batch(const nl_outbox *outbox)
 
 /*
  * Returns the number of bytes to move to the spool next: whole records of at most SPOOL_PIECE bytes together, or one
- * larger record. These bytes do not include both bytes that the sender is sending and other bytes, because bytes that
- * are put together are delivered together.
+ * larger record. The spool delivers bytes together that were put into it together. Therefore, the sender is sending
+ * either all of these bytes or none of them.
  */
 static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size)
 {
@@ -345,7 +346,7 @@ static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size
     return piece > 0 ? piece : nl_records_first(outbox->how.format, data, size);
 }
 
-/* Records that the first `size` bytes of the batch are now in the spool, also if the sender is sending them. */
+/* Records that the first `size` bytes of the batch are now in the spool, even if the sender is still sending them. */
 static void note_spooled(nl_outbox *outbox, size_t size)
 {
     nl_part *part = &outbox->part;
@@ -537,7 +538,7 @@ nl_status nl_outbox_open_destination(nl_outbox *outbox)
     if (has_sender(outbox)) {
         start_job(outbox, NL_SENDING_GREETING, NL_JOB_OPEN);
         nl_sender_wait(outbox->sender, OPEN_WAIT_NS);
-        if (nl_sender_is_running(outbox->sender)) { /* until then, records go to the spool */
+        if (nl_sender_is_running(outbox->sender)) { /* until the sender is done, records go to the spool */
             outbox->away = true;
             return NL_OK;
         }
@@ -614,7 +615,8 @@ bool nl_outbox_is_flushing(nl_outbox *outbox)
         flush->counted = true;
     }
     const bool waits = flush->left > 0 || nl_outbox_is_spooled(outbox);
-    if (outbox->sending != NL_SENDING_NOTHING) /* if the time is over, the sender resolves a host name */
+    if (outbox->sending !=
+        NL_SENDING_NOTHING) /* after the end of the flush, the sender may still be resolving a host name */
         return waits && nl_monotonic_ns() < flush->end_ns + timeout_ns(outbox);
     return waits && !flush->failed && !is_flush_late(outbox);
 }

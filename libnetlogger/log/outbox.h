@@ -139,8 +139,8 @@ void nl_outbox_begin_flush(nl_outbox *outbox, bool flush);
 
 /*
  * Returns whether the flush must wait for the sender. Call this function after nl_outbox_send, and when all events that
- * the flush needs are in the batch. A flush ends when everything is delivered, or when an attempt has failed, or after
- * the timeout of the destination; in the last two cases, the records are in the spool.
+ * the flush needs are in the batch. A flush ends when everything is delivered. It also ends when an attempt has failed,
+ * or after the timeout of the destination; the records are then in the spool.
  */
 bool nl_outbox_is_flushing(nl_outbox *outbox);
 

@@ -189,7 +189,7 @@ void nl_remains_close(nl_remains *remains)
 
 /* ---- rings ---- */
 
-/* Returns whether the head of a ring is valid, also after finish_commit. */
+/* Returns whether the head of a ring is valid, and will still be valid after finish_commit. */
 static bool is_sound(const nl_ring *ring, const nl_shared_log *log)
 {
     const nl_shared_ring *shared = ring->shared;

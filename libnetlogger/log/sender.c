@@ -59,7 +59,7 @@ static void free_all(nl_sender *sender)
     free(sender);
 }
 
-/* Keeps a frame of commands. If memory runs out, the frame is lost, as in nl_activation_hear. */
+/* Keeps a frame of commands. If memory runs out, the frame is lost. */
 static void keep_commands(void *user, const char *commands, size_t size)
 {
     nl_sender *sender = user;
@@ -139,7 +139,7 @@ static void *sender_run(void *user)
         sender->wake(sender->user);
         pthread_cond_broadcast(&sender->changed);
     }
-    const bool running = sender->running; /* nl_sender_free has left the rest to this thread */
+    const bool running = sender->running; /* if nl_sender_free was called meanwhile, this thread frees the sender */
     pthread_mutex_unlock(&sender->mutex);
     if (running) {
         if (sender->job.destination != NULL)
@@ -172,7 +172,7 @@ void nl_sender_start(nl_sender *sender, const nl_url *url, const nl_destination_
         nl_url_free(sender->url);
         sender->url = nl_url_parse(url->text);
         sender->options = *options;
-        sender->options.ident = NULL; /* only syslog needs it, and it may not live as long as the job */
+        sender->options.ident = NULL; /* only syslog needs the identity, which may be freed before the job ends */
     }
     if (!sender->has_thread && !start_thread(sender)) {
         do_job(sender);

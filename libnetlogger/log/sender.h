@@ -3,11 +3,12 @@
  * the network waits. A log has a sender if it has a spool and no backup.
  *
  * The writer thread and the sender exchange one job at a time. nl_sender_start gives the job, and the destination in
- * it, to the sender. While nl_sender_is_running returns true, only the sender's thread uses them. The job has its own
- * copy of the records, because the writer thread may move the records from the batch to the spool meanwhile.
+ * it, to the sender. While nl_sender_is_running returns true, only the sender's thread uses the job and the
+ * destination. The job has its own copy of the records, because the writer thread may move the records from the batch
+ * to the spool meanwhile.
  *
- * Resolving a host name cannot be interrupted. Therefore, nl_sender_free does not wait for the thread: the thread then
- * frees the sender itself, and sends no more records.
+ * Resolving a host name cannot be interrupted. Therefore, nl_sender_free does not wait for a thread with a job. This
+ * thread sends no more records, and then frees the sender itself.
  *
  * Only the owner of the outbox (outbox.h) may call these functions.
  */
@@ -51,14 +52,14 @@ nl_sender *nl_sender_new(void (*wake)(void *user), void *user);
 void nl_sender_adapt(nl_sender *sender, nl_destination_options *options);
 
 /*
- * Returns the job, to fill it in or to read its result. No job may be running. The buffer `bytes` keeps its memory
- * between jobs.
+ * Returns the job, to fill it in or to read its result. Call it only if no job is running. The buffer `bytes` keeps its
+ * memory between jobs.
  */
 nl_job *nl_sender_job(nl_sender *sender);
 
 /*
- * Starts the job. `url` and `options` are for opening the destination; they are copied. If no thread can be created,
- * the calling thread does the job.
+ * Starts the job. The function copies `url` and `options`, which the job needs to open the destination. If no thread
+ * can be created, the calling thread does the job.
  */
 void nl_sender_start(nl_sender *sender, const nl_url *url, const nl_destination_options *options);
 
@@ -74,7 +75,10 @@ void nl_sender_hear(nl_sender *sender, void (*on_control)(void *user, const char
 /* Call this function in the child after fork. The child has no sender thread, and forgets the parent's job. */
 void nl_sender_after_fork(nl_sender *sender);
 
-/* Ends the sender's thread. No job may be running. The destination, which uses the sender, can then be closed. */
+/*
+ * Ends the sender's thread. Call it only if no job is running, and before you close the destination, which uses the
+ * sender.
+ */
 void nl_sender_cancel(nl_sender *sender);
 
 /*

@@ -149,8 +149,8 @@ static bool find_ids(const nl_record *record, record_ids *ids)
 }
 
 /*
- * Encodes the records between a span's start and its end. A record from another host or program, which a span's event
- * cannot name, becomes a log record.
+ * Encodes the records between a span's start and its end. An event of a span cannot name a host or program. Therefore,
+ * a record from another host or program becomes a log record.
  */
 static nl_status put_points(otlp_peer *p, nl_string name, nl_string records)
 {

@@ -15,14 +15,14 @@
 #include <unistd.h>
 
 enum {
-    RETRY_S = 1, /* wait after a failed accept */
+    RETRY_S = 1, /* seconds to wait after accept has failed */
     FAMILIES = 2,
-    PACKETS_PER_TURN = 64, /* then nlagentd serves its other clients first */
+    PACKETS_PER_TURN = 64, /* after this number, nlagentd serves its other clients */
     READ_PER_TURN = 1 << 20,
     BACKLOG = 8,
 };
 
-/* Bounds of a transfer. The path sensor ends it earlier. */
+/* Maximum size and duration of a transfer. The path sensor usually ends a transfer earlier. */
 #define TRANSFER_BYTES_MAX UINT64_C(2000000000)
 #define TRANSFER_S_MAX 15
 
@@ -163,7 +163,7 @@ static bool reflect_one(reflector *r, int fd)
                              .msg_controllen = sizeof control};
     ssize_t got = recvmsg(fd, &message, 0);
     if (got < 0)
-        return errno != EAGAIN; /* another error belongs to an earlier reply */
+        return errno != EAGAIN; /* errors other than EAGAIN concern an earlier reply, so another packet may follow */
     stamp_probe probe;
     stamp_reply reply = {0};
     if (!network_list_contains(r->networks, (struct sockaddr *)&from) ||
@@ -176,7 +176,7 @@ static bool reflect_one(reflector *r, int fd)
     part = (struct iovec){packet, sizeof packet};
     reply.replied_ns = nl_time_now_ns();
     stamp_write_reply(bytes, &reply, packet);
-    if (sendmsg(fd, &message, 0) < 0) /* the client sees a loss */
+    if (sendmsg(fd, &message, 0) < 0) /* a lost reply; the client counts it as a loss */
         return true;
     return true;
 }

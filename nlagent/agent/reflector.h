@@ -1,7 +1,7 @@
 /*
  * Replies to the probes of path sensors (sensors/stamp.h), and accepts and discards the data of their transfers. It
- * listens on all addresses, but serves only the networks of --reflect. The rates are bounded (reflector_limits.h). A
- * reply is never larger than the probe, and the reflector sends no data to a client that transfers data.
+ * listens on all addresses, but serves only the networks of --reflect. reflector_limits.h limits the rates. A reply is
+ * never larger than the probe, and the reflector sends no data to a client that transfers data.
  *
  * It runs in libevent's loop and belongs to its thread.
  */

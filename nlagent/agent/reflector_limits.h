@@ -1,6 +1,6 @@
 /*
- * Decides which probes and transfers a reflector accepts: bounds the rates, and numbers the replies of each session. A
- * session is the probes from one address and port. The module has no clock and no socket. Not thread-safe.
+ * Decides which probes and transfers a reflector accepts. Limits the rates, and numbers the replies of each session. A
+ * session consists of the probes from one address and port. The module has no clock and no socket. Not thread-safe.
  */
 #ifndef NLAGENT_REFLECTOR_LIMITS_H
 #define NLAGENT_REFLECTOR_LIMITS_H

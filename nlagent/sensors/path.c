@@ -2,10 +2,10 @@
  * Measures the network path to a host whose agent reflects probes (nlagentd --reflect): delay, loss and reordering in
  * each direction, the MTU, the routers and the rate of a short TCP transfer.
  *
- * A thread sends the probes and performs the other measurements, so a measurement of the sensor never waits. What the
- * sensor sends is bounded: at most RATE_MAX small packets per second, or one per second to a peer that does not reply;
- * one packet at a time to find the MTU and the routers; and one transfer per check of limited size and duration. Only a
- * peer that replies receives more than small packets.
+ * A thread sends the probes and performs the other measurements, so a measurement of the sensor never waits. The sensor
+ * limits the data that it sends. It sends at most RATE_MAX small packets per second, or one per second to a peer that
+ * does not reply. To find the MTU and the routers, it sends one packet at a time. Each check has one transfer of
+ * limited size and duration. A peer that does not reply receives only small packets.
  */
 #include "config.h"
 
@@ -26,7 +26,7 @@ enum { RATE_DEFAULT = 10, RATE_MAX = 100, CHECK_DEFAULT_S = 60, CHECK_MIN_S = 30
 #define BYTES_PER_MB UINT64_C(1000000)
 #define TRANSFER_NS (5 * NL_NS_PER_SECOND)
 
-/* How long the thread waits for replies before it tries again whether the peer replies. */
+/* Interval at which the thread checks whether the peer replies again. */
 #define ANSWER_POLL_NS (NL_NS_PER_SECOND / 10)
 
 typedef struct path_state {

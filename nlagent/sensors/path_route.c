@@ -40,7 +40,7 @@ typedef enum answer_kind {
 
 typedef struct answer {
     answer_kind kind;
-    bool local;    /* this host reports the error, and has sent no packet */
+    bool local;    /* this host has reported the error without sending a packet */
     unsigned mtu;  /* for ANSWER_TOO_LARGE; 0 if unknown */
     int64_t at_ns; /* time of arrival, since 1970 */
     char address[INET6_ADDRSTRLEN];

@@ -14,15 +14,16 @@ void path_tally_begin(path_tally *t, uint16_t session, uint32_t first_sequence)
     memset(t, 0, sizeof *t);
     t->session = session;
     t->first = t->next = t->decided = first_sequence > 0 ? first_sequence : 1;
-    t->known_reply = UINT32_MAX; /* the first number is 0 */
+    t->known_reply = UINT32_MAX; /* so that the next expected number, which is known_reply + 1, is 0 */
     t->report.peer_error_ns = STAMP_ERROR_UNKNOWN;
 }
 
 /* Adds the lost probes before a probe with a reply to the counts of each direction. */
 static void count_gap(path_tally *t, uint32_t sequence, uint32_t reply_sequence)
 {
-    uint64_t passed = (uint32_t)(reply_sequence - t->known_reply - 1); /* replies of the reflector in the gap */
-    bool copies = reply_sequence == sequence;                          /* a stateless reflector copies the numbers */
+    uint64_t passed =
+        (uint32_t)(reply_sequence - t->known_reply - 1); /* number of replies that the reflector sent in the gap */
+    bool copies = reply_sequence == sequence;            /* a stateless reflector copies the numbers */
     if (t->gap > 0 && !copies && passed < PATH_PENDING_MAX) {
         uint64_t back = passed < t->gap ? passed : t->gap;
         t->report.lost_back += back;

@@ -27,13 +27,14 @@ typedef struct path_delays {
 
 /* The results since the previous report. */
 typedef struct path_report {
-    uint64_t replies, lost; /* lost: the sum of the probes lost in the next two counts and of unknown losses */
+    uint64_t replies, lost; /* lost: the probes in lost_out and lost_back, and the losses whose direction is unknown */
     uint64_t lost_out, lost_back;
     uint64_t duplicates, reordered;
-    path_delays out, back, round_trip; /* out, back: by two clocks. round_trip: without the time in the reflector */
-    int64_t peer_error_ns;             /* the error of the reflector's clock in its last reply */
-    unsigned ttl_out, ttl_back;        /* TTL with which the last probe and reply arrived; 0 if unknown */
-    bool knows_direction;              /* lost_out and lost_back are known */
+    path_delays out, back,
+        round_trip; /* out and back: measured with two clocks; round_trip: not counting the time in the reflector */
+    int64_t peer_error_ns;      /* the error of the reflector's clock in its last reply */
+    unsigned ttl_out, ttl_back; /* TTL with which the last probe and reply arrived; 0 if unknown */
+    bool knows_direction;       /* lost_out and lost_back are known */
 } path_report;
 
 typedef enum path_fate { PATH_WAITING, PATH_REPLIED, PATH_LOST } path_fate;
@@ -49,7 +50,7 @@ typedef struct path_tally {
     path_pending pending[PATH_PENDING_MAX]; /* indexed by the sequence number modulo PATH_PENDING_MAX */
     uint16_t session;
     uint32_t first, next; /* sequence numbers of the first and of the next probe */
-    uint32_t decided;     /* the first probe whose fate is unknown, or was not counted yet */
+    uint32_t decided;     /* the first probe that the module has not yet counted as replied or lost */
     uint32_t highest;     /* highest number of a probe that has a reply */
     bool has_highest;
     uint32_t known_reply; /* number of the last counted reply */

@@ -1,6 +1,6 @@
 /*
  * Measures the rate of a TCP connection to a reflector, which discards the data. The transfer is bounded in bytes and
- * time. Call this function only if path_probes_answered.
+ * time. Call this function only if path_probes_answered returns true.
  */
 #ifndef NLAGENT_PATH_TRANSFER_H
 #define NLAGENT_PATH_TRANSFER_H

@@ -2,7 +2,7 @@
  * Measures round-trip times to a host with ICMP echo requests, and counts losses. A measurement reads the replies that
  * have arrived since the last measurement, and sends new requests. A measurement never waits. The time of a reply is
  * the time at which the kernel received it. A request without a reply after two intervals counts as lost. The sensor
- * uses ICMP sockets (net.ipv4.ping_group_range), or raw sockets if the user has the right.
+ * uses ICMP sockets (net.ipv4.ping_group_range), or raw sockets if the user is allowed to open them.
  */
 #include "config.h"
 

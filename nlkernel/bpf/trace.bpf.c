@@ -607,8 +607,7 @@ static __always_inline _Bool is_frame_head(const __u8 *head)
         LENGTH_MAX = 1 << 20,
         HAS_STREAM = 0x22f,
         HAS_NO_STREAM = 0x0d0
-    }; /* one bit per type; WINDOW_UPDATE has
-        both kinds */
+    }; /* one bit per type; WINDOW_UPDATE may occur with and without a stream */
     __u32 length = read_length(head), type = head[3], stream = head[5] << 24 | head[6] << 16 | head[7] << 8 | head[8];
     if (type > TRACE_FRAME_CONTINUATION || length > LENGTH_MAX || stream >> 31 != 0)
         return 0;
@@ -653,12 +652,12 @@ static __always_inline _Bool begins_with_headers(const struct trace_event *e)
     __u64 next = read_length(d) + TRACE_FRAME_HEAD_SIZE;
     if (next == e->size)
         return 1;
-    asm volatile("" : "+r"(next)); /* keeps the check of the limit where the verifier sees it */
+    asm volatile("" : "+r"(next)); /* so that the verifier sees the check of the limit */
     return next + TRACE_FRAME_HEAD_SIZE <= e->captured && next < TRACE_CAPTURE_MAX - TRACE_FRAME_HEAD_SIZE &&
            is_frame_head(d + next);
 }
 
-/* Passes n bytes of the call. */
+/* Skips n bytes of the call. */
 static __always_inline void pass(struct walk *w, __u32 n)
 {
     w->piece.data += n;
@@ -686,7 +685,7 @@ static __always_inline _Bool begin_frame(struct walk *w, struct trace_event *e)
     d->left = read_length(d->head);
     d->captures = type == TRACE_FRAME_HEADERS || type == TRACE_FRAME_PUSH || type == TRACE_FRAME_CONTINUATION ||
                   type == TRACE_FRAME_RESET;
-    /* Extensions define types above CONTINUATION. After a gap, they are too uncertain. */
+    /* Extensions define types above CONTINUATION. After a gap, such a type is not sufficient to recognize a frame. */
     _Bool valid = is_frame_head(d->head) || (d->is_known && type > TRACE_FRAME_CONTINUATION);
     if (!valid || (d->captures && d->left > TRACE_HEADERS_MAX) || !make_space(e))
         return 0;
@@ -806,14 +805,15 @@ static __noinline int report_frames(struct trace_event *e, const struct pt_regs 
     e->captured = 0;
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
         bpf_loop(STEPS_MAX, walk_step, 0, 0);
-    if (w->left > 0 && !w->failed && d->left >= w->left && !d->captures) { /* sendfile sends a payload */
+    if (w->left > 0 && !w->failed && d->left >= w->left &&
+        !d->captures) { /* sendfile sends a payload, whose bytes the program cannot read */
         d->left -= w->left;
         d->next += w->left;
         w->left = 0;
     }
     if (w->failed || w->left > 0)
         d->is_known = 0;
-    /* A gap is reported with the first frame after it, so that no earlier frame seems to follow it. */
+    /* The first frame after a gap reports the gap. Otherwise, an earlier frame would seem to follow the gap. */
     d->has_gap = !put(e, e->captured) || !d->is_known;
     if (d->has_gap)
         d->is_known = 0;

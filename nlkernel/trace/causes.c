@@ -272,7 +272,7 @@ void causes_answer(causes *c, span *request)
         return;
     thread_group *p = request->thread->process;
     remove_request(request);
-    /* A later request cannot be the cause of a finished job. */
+    /* A later request cannot be the cause of a job that has finished its calls. */
     for (guint i = p->open == 0 ? p->working->len : 0; i-- > 0;) {
         trace_thread *t = g_ptr_array_index(p->working, i);
         if (is_finished_job(t))

@@ -560,8 +560,10 @@ static void release_span(gpointer s)
     span_release(s);
 }
 
-/* Prepares an end whose connection turns out to use HTTP/2. Frames that were read as a request of an unknown protocol
- * are no request. */
+/*
+ * Prepares an end whose connection turns out to use HTTP/2. Discards the request that the module made of its first
+ * frames.
+ */
 static void begin_frames(exchanges *x, connection_end *end, const struct trace_event *event)
 {
     span *s = end->current;
@@ -585,8 +587,10 @@ static void finish_stream_span(exchanges *x, span *s, int64_t now_ns)
     finish_span(x, s, now_ns);
 }
 
-/* Ends the requests of all streams, whose replies are missing or will not arrive. `status` is the status of requests
- * whose replies may be missing; or NULL. */
+/*
+ * Ends the requests of all streams, because their replies are missing or will not arrive. `status` is the status of a
+ * request without a reply, or NULL.
+ */
 static void finish_streams(exchanges *x, connection_end *end, const char *status, int64_t now_ns)
 {
     GHashTableIter i;

@@ -80,7 +80,7 @@ static bool read_integer(rest *r, unsigned bits, size_t *value)
     return false;
 }
 
-/* Passes a string. Returns its encoded form, including its length, in *string. */
+/* Skips a string. Returns its encoded form, including its length, in *string. */
 static bool skip_string(rest *r, rest *string)
 {
     size_t length;
@@ -92,9 +92,9 @@ static bool skip_string(rest *r, rest *string)
 }
 
 /*
- * Decodes a string, which may have a Huffman code. libnghttp2 decodes whole header fields, so the function passes it a
- * field that is not added to its table, and has the string as its name or value. Returns NULL if the string is
- * malformed. The caller frees the result, which has *length bytes and a NUL.
+ * Decodes a string, which may have a Huffman code. libnghttp2 decodes only whole header fields. Therefore, the function
+ * passes it a field whose name or value is the string, and which is not added to the table of libnghttp2. Returns NULL
+ * if the string is malformed. The caller frees the result, which has *length bytes and a NUL.
  */
 static char *decode_string(rest string, bool is_name, size_t *length)
 {
@@ -130,7 +130,7 @@ static char *decode_string(rest string, bool is_name, size_t *length)
         text = g_malloc0(*length + 1);
         memcpy(text, is_name ? found.name : found.value, *length);
         nghttp2_hd_inflate_end_headers(inflater);
-    } else { /* the inflater refuses further fields after an error */
+    } else { /* after an error, the inflater accepts no more fields */
         nghttp2_hd_inflate_del(inflater);
         inflater = NULL;
     }

@@ -40,7 +40,7 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
 /* Factor of a sensor's score. The search prefers a sensor to a range of time, because the sensor names a resource. */
 #define RESOURCE_PREFERENCE 1.1
 
-/* The part of a claim that belongs to one host if the host's sensor is the cause. */
+/* If a host's sensor is the cause, at least this part of the claim belongs to the host. */
 #define MOST 0.9
 
 /*
@@ -49,11 +49,16 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
  */
 #define RESOURCE_MIN 0.12
 
-/* Maximum power of growth of ordinary work. Random differences between visits change the power a little. */
+/*
+ * The time of ordinary work grows at most with this power of its amount. Random differences between visits change the
+ * power a little.
+ */
 #define PROPORTIONAL_MAX 1.3
 
-/* An uneven part of slow visits: minimum ratio of the largest part to the part of all visits, and maximum probability
- * by chance. */
+/*
+ * The parts of slow visits on different hosts are uneven if the largest part exceeds the part of all visits by
+ * UNEVEN_MIN, and if the probability by chance is at most UNEVEN_CHANCE.
+ */
 #define UNEVEN_MIN 1.5
 #define UNEVEN_CHANCE 1e-4
 

@@ -7,8 +7,10 @@
 
 enum { FAILED_MIN = 5, PARTIAL_MIN = 20 };
 
-/* Minimum parts of the requests that fail, and that contain a failure but succeed; minimum part of the visits that fail
- * in the latter case. */
+/*
+ * Minimum part of the requests that fail; minimum part of the requests that contain a failure but succeed; in the
+ * latter case, minimum part of the visits that fail.
+ */
 #define SHARE_MIN 0.02
 #define PARTIAL_SHARE_MIN 0.05
 #define PARTIAL_HERE_MIN 0.5
@@ -16,7 +18,10 @@ enum { FAILED_MIN = 5, PARTIAL_MIN = 20 };
 /* Minimum length of the span that stands for a request, as a part of the request's time. */
 #define ROOT_MIN 0.9
 
-/* Returns the span that stands for a request, or NULL: a span without a parent that lasts nearly as long. */
+/*
+ * Returns the span that stands for a request, which is a span without a parent that lasts nearly as long as the
+ * request. Returns NULL if there is no such span.
+ */
 static const visit *root_of(const visits *v, const request *q)
 {
     for (uint32_t i = 0; i < q->count; i++) {
@@ -77,7 +82,10 @@ static const visit *origin_of(const visits *v, const request *q)
     return origin;
 }
 
-/* Returns the first visit of a successful request that failed without a later successful attempt, or NULL. */
+/*
+ * Returns the first visit of a successful request that failed and was not followed by a successful attempt. Returns
+ * NULL if there is no such visit.
+ */
 static const visit *partial_failure_of(const visits *v, const request *q)
 {
     const visit *origin = q->failed ? origin_of(v, q) : NULL;
@@ -175,7 +183,9 @@ void find_failures(findings *f)
         failing_host host = find_host(&whole, v);
         add_finding(f, &whole, &host, false);
     }
-    /* Programs often expect that a step fails. It is a fault if only one of several hosts fails, or nearly each visit.
+    /*
+     * Programs often expect that a step fails. A failed step is a fault only if it fails on one of several hosts, or if
+     * nearly every visit of the only host fails.
      */
     if (partial.failed >= PARTIAL_MIN && partial.failed >= PARTIAL_SHARE_MIN * v->requests->len) {
         failing_host host = find_host(&partial, v);

@@ -356,7 +356,8 @@ static bool is_consequential(const finding *f)
     return strcmp(f->cause, "pause") != 0 && !f->is_ordinary;
 }
 
-/* Makes a finding from the candidate with the largest claim. Returns false if no cause claims at least 3 % of the time.
+/*
+ * Makes a finding of the candidate with the largest claim. Returns false if no cause claims at least 3 % of the time.
  */
 static bool take_best(search *s)
 {
@@ -396,7 +397,7 @@ static bool take_best(search *s)
             g_array_append_val(f->others, i);
         s->dirty[i] = true;
         s->has_finding[i] = s->has_finding[i] || is_consequential(f);
-        if (!is_consequential(f)) { /* the rest of a claim is not another cause of this kind */
+        if (!is_consequential(f)) { /* what is left of a claim is not another cause of this kind */
             const exclusion e = {.place = i, .cause = f->cause, .has_host = true, .host = c->host, .column = c->column};
             g_array_append_val(s->excluded, e);
         }
@@ -405,7 +406,7 @@ static bool take_best(search *s)
         candidate_clear(c);
     }
     if (strcmp(f->cause, "balance") == 0 &&
-        first.m.is_host_fast) { /* the host with more requests is slower than its peers for this reason */
+        first.m.is_host_fast) { /* the host is slower than its peers because it receives more requests */
         const exclusion e = {.place = main, .cause = "peer"};
         g_array_append_val(s->excluded, e);
     }

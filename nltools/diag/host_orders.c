@@ -17,8 +17,8 @@ enum {
 #define REVERSED_MIN 0.9
 
 /*
- * All gaps differ by the same time if they agree to within this part, plus this number of standard errors, in at least
- * this part of the orders.
+ * Two gaps agree if they differ by at most SAME_SHIFT of the time plus SAME_ERRORS standard errors. All gaps differ by
+ * the same time if at least CONSISTENT_MIN of the orders agree.
  */
 #define SAME_SHIFT 0.2
 #define SAME_ERRORS 4

@@ -1,7 +1,7 @@
 /*
  * The order of events on different hosts, as evidence of a wrong clock. Requests of one kind have the same order of
  * events on all hosts of a program. If two events have the opposite order in nearly all requests of one host, the clock
- * of this host is wrong. This evidence needs no explicit parents, but a program that runs on several hosts. Not
+ * of this host is wrong. This evidence requires a program that runs on several hosts, but no explicit parents. Not
  * thread-safe.
  *
  * The module learns from the first requests of a log, because it only needs a few requests of each host.

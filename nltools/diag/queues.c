@@ -11,21 +11,25 @@
 #define SHORT_GAP 0.25
 
 /*
- * A pool counts as a lock if the ends of its visits are so far apart that the probability by chance is at most this
+ * A pool counts as a lock if the ends of its visits are far apart: the probability of this by chance is at most this
  * value.
  */
 #define SERIAL_CHANCE 0.01
 
-/* Behind a lock, the share of short gaps is at most this part of the share for durations that do not depend on each
- * other. */
+/*
+ * With a lock, the share of short gaps is at most this part of the share for durations that do not depend on each
+ * other.
+ */
 #define SERIAL_PART 0.5
 
-/* A visit begins too early if it begins at least this part of its duration before a server is free; maximum part of
- * such visits. */
+/*
+ * A visit begins too early if it begins more than EARLY_PART of its duration before a server is free. At most EARLY_MAX
+ * of the visits may begin too early.
+ */
 #define EARLY_PART 0.05
 #define EARLY_MAX 0.05
 
-/* A host is named if at least this part of the claim belongs to it. */
+/* The result names a host if at least this part of the claim belongs to the host. */
 #define MOST 0.75
 
 enum {
@@ -38,7 +42,8 @@ enum {
     SHUFFLES = 20,
     BUSY_MIN = 20,
     ALONE_MIN = 8,
-    HOSTS_TOGETHER = 2 /* besides each host, all hosts together are tried, with servers of their own or in common */
+    HOSTS_TOGETHER =
+        2 /* besides each host alone, the search tries all hosts together, with separate or shared servers */
 };
 
 /* The time for which a visit holds a server or waits for a server: from its arrival to its end. */
@@ -159,7 +164,9 @@ uint32_t next_span(const visits *v, uint32_t edge)
 /* Returns the end of the last visit of a request to the program and host at which an edge ends. */
 static int64_t end_at_program(const visits *v, const visit *x)
 {
-    enum { LOOKED_THROUGH_MAX = 512 }; /* in larger requests, each of many visits would look through all visits */
+    enum {
+        LOOKED_THROUGH_MAX = 512
+    }; /* in larger requests, looking at all visits for each visit would take too long */
     const request *q = request_at(v, x->request);
     const place *edge = place_at(v, place_of_visit(v, x));
     int64_t end_ns = x->to_ns;

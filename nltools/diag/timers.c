@@ -19,7 +19,10 @@ enum {
     BETWEEN_MAX = 3       /* maximum number of visits whose times are between the usual times and a time-out */
 };
 
-/* Ratio of the longest to the shortest time of visits that are given up; minimum ratio of this time to the median. */
+/*
+ * Of visits that are given up: maximum ratio of the longest to the shortest time, and minimum ratio of this time to the
+ * median.
+ */
 #define NARROW 1.02
 #define GIVEN_UP_FACTOR 1.5
 

@@ -99,7 +99,8 @@ static void add_begin(edge_search *e)
 /*
  * Stores the causes of the record in `found`, and returns their number. A candidate is no cause if it precedes another
  * candidate. A candidate of another program is no cause if the record's program has a candidate in the same row. If
- * `begins` is true, the record begins a span or its program's part of the request, and has only the latest cause.
+ * `begins` is true, the record begins a span, or it is the first record of its program in the request. Such a record
+ * has only the latest cause.
  */
 static size_t take_candidates(const edge_search *e, bool begins, uint32_t found[EDGES_MAX])
 {

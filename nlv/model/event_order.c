@@ -253,7 +253,8 @@ static void find_order(const order_learning *o, uint64_t after[ROWS])
         for (guint row = 0; row < o->rows && (o->is_seen >> middle & 1); row++)
             if (after[row] >> middle & 1)
                 after[row] |= after[middle];
-    for (guint row = 0; row < o->rows; row++) /* no event precedes itself; of two opposite orders, keep the list's */
+    for (guint row = 0; row < o->rows;
+         row++) /* no event precedes itself; if two orders are opposite, the order in the list is kept */
         for (guint other = 0; other < o->rows; other++)
             if (row == other || ((after[row] >> other & 1) && (after[other] >> row & 1) && other > row))
                 after[row] &= ~(UINT64_C(1) << other);

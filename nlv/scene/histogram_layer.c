@@ -49,7 +49,7 @@ static void draw_counts(const layer_context *c, const count_scale *s)
         cairo_stroke(c->cr);
         write_count(count, label);
         const double width = text_width(c->cr, label, TEXT_SMALL);
-        /* omit 1, where the bar of an outlier may be, and all labels if they would overlap the bars */
+        /* omits the label 1, because the bar of an outlier may be there, and all labels that would overlap the bars */
         if (count == 1 || x - width - 2 < free || !heat_scale_has_counts(l))
             continue;
         text_draw(c->cr, label, TEXT_SMALL, palette_muted(c->view->dark), TEXT_RIGHT, x - 2,
@@ -78,7 +78,7 @@ static void draw_rows_of(const layer_context *c, const heat_scale *durations, co
     const request_list *l = model_requests(c->model);
     const heat_map *h = &l->heat;
     const bool dark = c->view->dark;
-    /* the outlines of logs have the colors of the series */
+    /* the outlines of logs already have the colors of the series */
     const color ink = request_list_has_logs(l) ? palette_grid(dark) : palette_series(0, dark);
     for (unsigned row = durations->low; row < durations->high; row++) {
         const double top = floor(heat_scale_y(durations, row + 1)), bottom = floor(heat_scale_y(durations, row));

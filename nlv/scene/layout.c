@@ -61,16 +61,18 @@ static double label_width(const model *m, const scene_view *view, cairo_t *cr)
     return MIN(max, view->width * 0.3);
 }
 
-/* Returns the distance between two panes, in which the numbers of two axes must fit. `height` is the height of all
- * panes. */
+/*
+ * Returns the distance between two panes, which must have space for the numbers of both axes. `height` is the total
+ * height of all panes.
+ */
 static double pane_gap(double height)
 {
     return CLAMP(height / 30, 10, 18);
 }
 
 /*
- * Returns the relative height of a pane. `height` is the height of all panes. In a low picture, the other panes get
- * less of it than the lifelines, whose rows would be too low.
+ * Returns the relative height of a pane. `height` is the total height of all panes. In a low picture, the share of the
+ * other panes is smaller, because the rows of the lifelines would otherwise be too low.
  */
 static double weight(const pane *p, double height)
 {
@@ -80,7 +82,7 @@ static double weight(const pane *p, double height)
         return 60 + 34.0 * p->rows;
     case PANE_POINTS:
         return others * (12 + 20.0 * p->rows);
-    default: /* a strip for each host, or curves */
+    default: /* strips for hosts, or curves */
         return others * (64 + (p->rows > 1 ? 6.0 * MIN(p->rows, STRIPS_TALL) : 0));
     }
 }

@@ -978,7 +978,7 @@ static void toggle_dark(window *w)
     request_pane_set_dark(w->requests, dark);
     side_panel_set_dark(w->panel, dark);
     if (gtk_widget_get_visible(side_panel_widget(w->panel)))
-        show_range(w); /* its text has the colours of the theme */
+        show_range(w); /* the text of the notices has the colors of the theme */
     canvas_redraw(w->canvas);
 }
 

@@ -198,7 +198,7 @@ class Files(Case):
         self.assertNotIn("begins like", self.said())
 
     def test_a_file_that_begins_like_another(self):
-        """It has other lines, or another name. netlogd reads it, and reports that it may be a copy."""
+        """A new file begins like a followed file. netlogd reads the new file, and reports that it may be a copy."""
         for name, more in (("app.log.new", [ulm(200)]), ("other.log", [])):
             for path in (*self.logs.iterdir(), *self.scratch.glob("all.log*")):
                 path.unlink()
@@ -213,7 +213,7 @@ class Files(Case):
             self.assertIn("Netlogd.InputCopy", self.said())
 
     def test_a_growing_file_is_read_although_a_removed_file_began_like_it(self):
-        """The removed file was empty, or had the same header. The new file never stays unchanged for long."""
+        """A removed file was empty, or had the same header. A new file at its path never stays unchanged for long."""
         header = "DATE,HOST,PROG,LVL,NL.EVNT,N," + ",".join(f"UNUSED{n}" for n in range(40)) + "\n"
 
         def row(number):
@@ -238,7 +238,7 @@ class Files(Case):
         self.stop(process)
 
     def test_a_growing_file_is_read_although_another_file_is_its_beginning(self):
-        """For example, another process wrote the same first line and ended. The new file never stays unchanged for long."""
+        """Another process wrote the same first line and ended. The new file never stays unchanged for long."""
         process = self.follow(self.logs / "*")
         self.append(ulm(0))
         self.until(1)

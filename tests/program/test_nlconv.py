@@ -331,7 +331,7 @@ class Nlconv(support.Case):
                                   for s in spans}, {("outer", 400000, None), ("work", 200000, "outer"), ("step", 100000, "work")})
 
     def test_large_records_of_requests(self):
-        """A record of more than 64 KiB keeps its event, host, program and small fields. Fields that are left out are reported."""
+        """A record of more than 64 KiB keeps its event, host, program and small fields. nlconv reports the omitted fields."""
         if "otlp-spans" not in self.run_program(self.nlconv, "--formats").stdout:
             self.skipTest("spans are not built here")
         log = "".join(f"DATE=20260101000000.{us:06} HOST=h PROG=p NL.EVNT=Work.{side} TRACE.ID={'ab' * 16} SPAN.ID={'cd' * 8} {rest}\n"

@@ -859,7 +859,7 @@ class Nldiag(support.Case):
                 self.assertEqual((first["cause"], first["host"], first["span"]), ("lock", None, "Work"))
 
     def test_short_logs(self):
-        """60 to 90 requests are enough if the effect is large."""
+        """nldiag needs only 60 to 90 requests if the effect is large."""
         slow = set(random.Random(2).sample(range(62), 6))
         kind = lambda n: "report" if n in slow else ("page", "list", "item")[n % 3]
         size = lambda n: random.Random(n).uniform(1, 100)
@@ -906,7 +906,7 @@ class Nldiag(support.Case):
         self.assertRegex(first["title"], "a timer of 4[01][0-9] ms")
 
     def test_hours_of_few_requests(self):
-        """The same hours are slow on each of five days, with 18 requests a day. Before, each hour needed 16 visits."""
+        """The same hours are slow on each of five days. A day has only 18 requests."""
         records = self.requests(lambda c, at, n, h: 0.05 * (8 <= at / 3600 % 24 < 13), count=90, rate=90 / 432000)
         first = self.first_of(records)
         self.assertEqual((first["cause"], first["span"]), ("hour", "Work"))
@@ -982,7 +982,7 @@ class Nldiag(support.Case):
         self.assertGreater(found[0]["share"], 0.8)
 
     def test_size_of_a_reply(self):
-        """The reply's size is in the record of the call's end. The time on the way back depends on it, and each request makes two calls."""
+        """The time on the way back depends on the reply's size, which is in the record of the call's end. Each request makes two calls."""
         def calls(n, chance):
             sizes = [chance.randrange(1000000, 6000000) if chance.random() < 0.2 else chance.randrange(500, 4000) for _ in range(2)]
             return [self.call(chance, back=0.0005 * chance.lognormvariate(0, 0.3) + size / 1e8, more=f" BYTES={size}") for size in sizes]
@@ -1038,7 +1038,7 @@ class Nldiag(support.Case):
         self.assertNotIn("pause", [c["cause"] for c in found])
 
     def test_pause_is_claimed_once(self):
-        """A program on one host stops for 150 ms now and then. Its work takes about as long. The pauses are not on several hosts."""
+        """A program on one of several hosts stops for 150 ms now and then. A piece of its work takes about as long."""
         chance, lines, at, stops = random.Random(4), [], 0.0, [0.0]
         while stops[-1] < 20:
             stops.append(stops[-1] + chance.uniform(0.4, 1.0))
@@ -1061,7 +1061,7 @@ class Nldiag(support.Case):
             self.assertNotIn("hosts", cause["title"])
 
     def test_backlog_of_a_slow_start(self):
-        """Four workers begin late. The requests of this time wait, and later requests do not."""
+        """Four workers begin late. The requests that arrive before that wait, and later requests do not."""
         chance, lines, at, free = random.Random(12), [], 0.0, 4 * [1.0]
         for n in range(1200):
             at += chance.expovariate(60)

@@ -211,7 +211,7 @@ class Http2(Tracing):
         self.check_servers()
 
     def test_clients(self):
-        """curl, and h2load with many streams and replies of many frames."""
+        """nlkernel traces curl, and h2load with many streams and replies of many frames."""
         curl, h2load = self.need("curl"), self.need("h2load")
         port = self.start_nginx(1)
         (self.scratch / "small").write_text("small")

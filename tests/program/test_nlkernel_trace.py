@@ -430,7 +430,7 @@ class Command(Tracing):
             server.kill()
 
     def test_command(self):
-        """A program that nlkernel starts, and a protocol that it does not know. The program's main thread ends before the requests."""
+        """nlkernel starts a program that uses an unknown protocol. The program's main thread ends before the requests."""
         if os.geteuid() != 0:
             self.skipTest("tracing needs root")
         program = ("import ctypes, os, socket, threading\n"

@@ -122,13 +122,13 @@ class Render(support.Case):
             self.assertEqual(len(colors) > 1, has_legend, hosts)
 
     def legend_colors(self, name):
-        """The colours of the series in the row of the legend."""
+        """Returns the colors of the series in the row of the legend."""
         _, _, rows = read_png(self.scratch / name)
         found = {pixel for row in rows[38:54] for pixel in row}
         return [color for color in [(0, 0x72, 0xb2), (0xd5, 0x5e, 0), (0, 0x9e, 0x73)] if color in found]
 
     def test_heat_map_separates_logs_of_two_runs(self):
-        """The percentile curves in the strip at the bottom have the colours of the logs."""
+        """The percentile curves in the strip at the bottom have the colors of the logs."""
         logs = []
         for name, took_us in ("fast.log", 2000), ("slow.log", 5000):
             logs.append(self.scratch / name)

@@ -119,7 +119,7 @@ class Requests(nlv_window.WindowCase):
         support.wait_until(is_shown, what=what)
 
     def test_numbers_in_the_legend_list_their_requests(self):
-        """A click on "2 slow" or "1 failed", and the keys for them."""
+        """A click on "2 slow" or "1 failed", or a key, lists these requests."""
         self.open(self.log)
         support.wait_until(lambda: self.marks((0xe6, 0x61, 0)), what="the heat map")
         for color, key, count, words in [((0xe6, 0x61, 0), "shift+r", 2, "(slow)"),

@@ -252,7 +252,7 @@ class Accessible(nlv_window.WindowCase):
         orange = (0xd5, 0x5e, 0)
 
         def sample():
-            """Returns the position of the second colour in the legend."""
+            """Returns the position of the second color in the legend."""
             rows = self.picture()
             return next(((x + 5, y) for y in range(60, 140) for x in range(60, 500) if rows[y][x : x + 12] == 12 * [orange]), None)
 

@@ -28,7 +28,7 @@ def parse_records(text):
 
 
 class Path(support.Case):
-    """On an emulated path."""
+    """Tests of the sensor on an emulated path."""
 
     def set_up_path(self, name, *options):
         world = paths.World(self, paths.Scenario(name, list(options)))
@@ -98,7 +98,7 @@ class Path(support.Case):
             self.assertAlmostEqual(float(last["PATH.RTT.MIN"]), minimum_ms * 1000, delta=1000)
 
     def test_losses_in_each_direction_and_a_router_without_reports(self):
-        """B drops every tenth probe, and every eighth reply. It does not report packets that are too large, so the search has to find the MTU."""
+        """B drops every tenth probe, and every eighth reply. It does not report packets that are too large, so the sensor must search for the MTU."""
         world = self.set_up_path("l", "--delay", "5ms")
         drop = "iptables -A FORWARD -p udp --{}port {} -m length --length 72 -m statistic --mode nth --every {} --packet 3 -j DROP"
         rules = " && ".join(drop.format(side, PORT, every) for side, every in (("d", 10), ("s", 8)))
@@ -129,7 +129,7 @@ class Path(support.Case):
 
 
 class Reflector(nlagents.Agent):
-    """nlagentd's reflector on loopback."""
+    """Tests of nlagentd's reflector on loopback."""
 
     def start_reflector(self, *options):
         self.port = support.free_port()

@@ -367,7 +367,7 @@ class Subscribe(support.Case):
         self.stop(process)
 
     def check_joined(self, lines, taken, is_meant):
-        """Each meant record arrives once, in order, or is in the count of a Netlogd.Missed in its place. A busy machine causes such reports."""
+        """Each matching record arrives once, in order, or a Netlogd.Missed in its place counts it. A busy machine causes such reports."""
         numbers = {line: number for number, line in enumerate(taken)}
         expected, missed = 0, 0
         for line in lines:

@@ -106,7 +106,7 @@ class ValueIndex(collector.Case):
         self.assertEqual(found, sorted(numbers), (where, sources, result.stderr))
 
     def test_finds_every_value(self):
-        """Records of each trace, also those at the edges of pieces, are found in each kind of file."""
+        """The records of each trace are found in each kind of file, even at the edges of pieces."""
         for path in self.every():
             self.assertEqual(segments(path)[-1][2] + segments(path)[-1][3], (len(pathlib.Path(f"{path}.index").read_bytes()) - 16) // 40, path)
             for i in list(range(0, COUNT, 2311)) + [COUNT - 1]:
@@ -257,7 +257,7 @@ class ValueIndex(collector.Case):
             yield f"bit at {at}", good[:at] + bytes([good[at] ^ 4]) + good[at + 1:]
 
     def test_bad_indexes(self):
-        """Whatever the index is, the same records are found. --verify reports damage, and --repair makes the index again."""
+        """With any index, the same records are found. --verify reports damage, and --repair makes the index again."""
         path = self.make("a.log", b"".join(lines(0, COUNT)))[0]
         values, good = pathlib.Path(f"{path}.values"), pathlib.Path(f"{path}.values").read_bytes()
         folder, self.folder = self.folder, self.scratch / "other"
@@ -396,7 +396,7 @@ class ValueIndex(collector.Case):
         self.assertGreater(compared, 40)
 
     def test_border_of_segments(self):
-        """Values are found in the first piece of a second segment, also those that the first piece of the first segment has."""
+        """A value in the first piece of the second segment is found, even if the first piece of the first segment also has it."""
         line = lambda i, value, size: f"DATE=20260101{i // 3600:02d}{i // 60 % 60:02d}{i % 60:02d} HOST=h PROG=p LVL=Usage NL.EVNT=E N={i} TRACE.ID={value} X={'x' * size}\n".encode()
         text = [line(i, f"v{i}", 60) for i in range(90)]
         text += [line(i, "other", 60000) for i in range(90, 1050)]
@@ -423,7 +423,7 @@ class ValueIndex(collector.Case):
         self.assertEqual(sorted(map(int, re.findall(r" N=(\d+) ", result.stdout))), [k for k in range(COUNT) if trace(k) == trace(9000)])
 
     def test_nothing_to_search(self):
-        """An empty log, a log without an index, and an index without a log."""
+        """Searches work in an empty log, in a log without an index, and beside an index without a log."""
         (self.folder / "a.log").touch()
         (self.folder / "a.log.values").write_bytes(b"NLV1")
         self.assertEqual(self.find("TRACE.ID == 1", self.folder / "a.log")[0], [])

@@ -378,7 +378,7 @@ static void test_growing_log(void **unused)
 
 /* ---- the picture ---- */
 
-/* Returns the number of places with 2x2 pixels of a colour, above the legend in the last lines. */
+/* Returns the number of places with 2x2 pixels of a color, above the legend in the last lines. */
 static unsigned count_pixels(cairo_surface_t *surface, uint32_t color)
 {
     const unsigned char *data = cairo_image_surface_get_data(surface);

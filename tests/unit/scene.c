@@ -270,7 +270,7 @@ static void test_shortest_request_does_not_stretch_the_heat_map(void **unused)
     assert_true(after.low <= before.low);
     request_choice lowest = heat_scale_area(&h, &l, 100, 490, 110, 499);
     assert_true(lowest.shortest_ns <= (double)shortest_ns);
-    /* two of twenty are not a few */
+    /* two of twenty requests are too many to omit their rows */
     heat_map_clear(&h);
     heat_map_init(&h);
     for (int i = 0; i < 20; i++)

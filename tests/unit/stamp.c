@@ -163,7 +163,7 @@ static void test_delays(void **state)
     free(w);
 }
 
-/* Every probe has one of these fates. */
+/* Each probe in `fates` is lost on the way out, is lost on the way back, or gets a reply. */
 static void test_losses_in_each_direction(void **state)
 {
     static const char fates[] = "o.bb.oob...b"; /* o: lost on the way out, b: on the way back */
@@ -183,7 +183,8 @@ static void test_losses_in_each_direction(void **state)
     r = report_after(w, PATH_LATE_NS);
     assert_int_equal(r.lost, 7);
     assert_int_equal(r.lost_out, 3);
-    assert_int_equal(r.lost_back, 3); /* no reply has arrived after the last loss, whose direction is unknown */
+    assert_int_equal(r.lost_back,
+                     3); /* the direction of the last loss is unknown, because no reply has arrived after it */
     assert_true(r.knows_direction);
     take_reply(w, reflect(w, send_probe(w)));
     r = report_after(w, 0);

@@ -562,7 +562,10 @@ static void return_stream(world *w, int connection, int thread, int stream, cons
     put_frame(w, TRACE_ROLE_CLIENT, false, connection, thread, TRACE_FRAME_HEADERS, WHOLE, stream, headers);
 }
 
-/* Streams of one connection, whose replies arrive in another order; a call on a stream of another connection. */
+/*
+ * The replies of the streams of one connection arrive in another order. A server calls another server on a stream of
+ * another connection.
+ */
 static void test_streams(void **state)
 {
     (void)state;
@@ -668,7 +671,7 @@ static void test_pool_of_streams(void **state)
     expect_cause(&w, "/e", false, "", SPAN_CAUSE_AMBIGUOUS);
 }
 
-/* A connection that began before the trace, and later missing frames: names are unknown, and requests end. */
+/* A connection began before the trace, and frames are missing later. Names are then unknown, and requests end. */
 static void test_missing_frames(void **state)
 {
     (void)state;
@@ -715,7 +718,7 @@ static void test_reset(void **state)
     assert_true(find(&w, "/a", true)->failed);
 }
 
-/* A peer that begins streams without end. */
+/* A peer begins streams without end. */
 static void test_many_streams(void **state)
 {
     enum { STREAMS = 127 * 2 };

@@ -22,7 +22,7 @@ static hpack_headers read_block(hpack *h, const uint8_t *block, size_t size)
     return headers;
 }
 
-/* Fields with Huffman codes, with and without the tables. */
+/* Fields with and without Huffman codes, with and without the tables. */
 static void test_fields(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void test_gap(void **state)
     hpack_free(h);
 }
 
-/* A malformed block makes the table unknown. */
+/* After a malformed block, all fields are unknown. */
 static void test_malformed(void **state)
 {
     static const char *const blocks[] = {"\x80",
@@ -121,7 +121,7 @@ static void test_malformed(void **state)
     }
 }
 
-/* More fields than the module keeps. */
+/* The blocks add more fields than the module keeps. */
 static void test_many_fields(void **state)
 {
     (void)state;
@@ -310,7 +310,7 @@ static void test_frames_after_gap(void **state)
     free_reader(&r);
 }
 
-/* Frames that the protocol forbids make the table unknown. */
+/* After a frame that the protocol forbids, all fields are unknown. */
 static void test_invalid_frames(void **state)
 {
     (void)state;
@@ -329,7 +329,7 @@ static void test_invalid_frames(void **state)
     free_reader(&r);
 }
 
-/* A client that continues a header block without end. */
+/* A client continues a header block without end. */
 static void test_flood(void **state)
 {
     enum { FRAMES = 2000, SIZE = 100 };
@@ -341,7 +341,7 @@ static void test_flood(void **state)
     for (int i = 0; i < FRAMES; i++)
         add_frame(&r, TRACE_FRAME_CONTINUATION, i + 1 == FRAMES ? END_HEADERS : 0, 1, payload, sizeof payload);
     add_frame(&r, TRACE_FRAME_HEADERS, END_HEADERS, 3, PAYLOAD("\x83\x44\x02/a"));
-    /* Each event has whole frames, like those of the kernel's program. */
+    /* Each event has whole frames, like the events of the kernel's program. */
     assert_string_equal(read_parts(&r, sizeof(struct trace_frame) + SIZE), "1 ?\n3 POST/a\n");
     free_reader(&r);
 }

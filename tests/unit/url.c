@@ -175,7 +175,7 @@ static void addresses_without_a_scheme_are_rejected(void **state)
         assert_int_equal(url->scheme, NL_SCHEME_FILE);
         nl_url_free(url);
     }
-    nl_log *log = nl_open("p", "./localhost"); /* then the name is that of a file */
+    nl_log *log = nl_open("p", "./localhost"); /* without "./", nl_open would reject the name of this host */
     assert_non_null(log);
     assert_int_equal(nl_close(log), NL_OK);
     nl_url *url = nl_url_parse("localhost");
