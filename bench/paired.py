@@ -5,8 +5,8 @@ A program under bench/ imports this module with
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
     import paired
 
-It runs its sides round by round in the order of in_turn, and passes its results to note, which does nothing unless bench/run has
-started the program.
+The program runs its sides round by round in the order of in_turn, and passes its results to note. If bench/run has not started
+the program, note does nothing.
 """
 import json
 import os

@@ -186,7 +186,7 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/convert/xml_read.c \
 	%D%/convert/xml_write.c \
 	%D%/convert/ctf.c
-# Programs load libxml2, except those that send or answer requests of agents, and libbabeltrace2 when they first need them.
+# Programs load libbabeltrace2 and libxml2 when they first need them. Programs that send or answer requests of agents are linked with libxml2.
 common_libs = %D%/libcommon.a $(producer_libs) $(JSON_LIBS) $(XML_LIBS) $(GLIB_LIBS) $(CAIRO_LIBS) $(ZLIB_LIBS) -lm
 if BUILD_DAEMONS
 # Confinement of netlogd and nlagentd.
@@ -216,7 +216,7 @@ endif
 %C%_libcommon_a_CPPFLAGS = $(AM_CPPFLAGS) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'
 %C%_libcommon_a_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS) $(XML_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) $(BABELTRACE_CFLAGS)
 
-# The names of this machine's system calls, from its headers.
+# The names of the system calls, from the headers of the machine.
 nodist_%C%_libcommon_a_SOURCES = common/synthesis/syscall_names.c
 common/synthesis/syscall_names.c: Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \

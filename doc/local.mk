@@ -16,7 +16,7 @@ dist_man_MANS += %D%/man/nlagentd.8 %D%/man/nlagent.1
 endif
 EXTRA_DIST += %D%/man_options.py %D%/dpss.png %D%/tuning-dpss.png %D%/tuning-curl.png %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/synthesis.md %D%/formats.md %D%/expressions.md %D%/archive.md %D%/sensors.md %D%/agents.md
 
-# One static site of all of it: make site, then doc/site/html/index.html in the build folder. Its pictures are made by the programs.
+# "make site" makes a static website; open doc/site/html/index.html in the build directory. The programs make its pictures.
 site: all
 	$(MKDIR_P) doc/site
 	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) $(srcdir)/doc/site/make_site.py --source $(srcdir) --build . --output doc/site/html --version $(PACKAGE_VERSION)
@@ -25,7 +25,7 @@ clean-local: clean-site
 clean-site:
 	rm -rf doc/site/html
 
-# A line each, so that additions do not meet.
+# Each file has its own line, so that two additions do not conflict.
 EXTRA_DIST += \
 	%D%/api-examples/buffers.c \
 	%D%/api-examples/classic.c \
@@ -70,5 +70,5 @@ EXTRA_DIST += \
 	%D%/tutorial.md \
 	%D%/wire-protocol.md
 
-# Recipes for those who add to it.
+# Instructions for adding to this directory.
 EXTRA_DIST += %D%/site/README.md

@@ -113,7 +113,7 @@ def rewrite(text, build):
 
 
 def pages(source, build):
-    """(path, the text that it has, the text that it ought to have) of each page with a list."""
+    """Yields (path, current text, correct text) for each page with a list."""
     for path in sorted((pathlib.Path(source) / "doc" / "man").iterdir()):
         text = path.read_text()
         if REGION.search(text):

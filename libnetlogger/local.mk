@@ -14,7 +14,7 @@ nlclassicinclude_HEADERS = %D%/include/netlogger/classic/logging.h
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/netlogger.pc
 
-# The code for logging. The shared library consists of it, and programs that log link with its hidden symbols.
+# The code for logging. The shared library consists of this code. Programs that log are linked with it, because they need hidden symbols.
 noinst_LTLIBRARIES += %D%/libproducer.la
 %C%_libproducer_la_SOURCES = \
 	%D%/log/log.c %D%/log/log_internal.h %D%/log/write.c %D%/log/producer.c %D%/log/writer_thread.c \

@@ -1,5 +1,5 @@
 # Unit tests (tests/unit/*.c, cmocka), whole-program tests (tests/program/*.py, unittest) and the corpora of the fuzz targets
-# (tests/fuzz/); all speak TAP.
+# (tests/fuzz/). All of them print TAP.
 TEST_EXTENSIONS = .py .unit .replay
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 UNIT_LOG_DRIVER = $(LOG_DRIVER)
@@ -20,8 +20,8 @@ EXTRA_DIST += %D%/full %D%/architecture %D%/hardened %D%/cppcheck.suppressions %
 EXTRA_DIST += %D%/documented.py %D%/coverage %D%/tidy %D%/diagnosis/README.md %D%/diagnosis/result.md %D%/diagnosis/simulate.py %D%/diagnosis/score.py %D%/diagnosis/calibrate.py %D%/diagnosis/power.py %D%/diagnosis/compare_trials.py %D%/diagnosis/follow_load.py %D%/diagnosis/follow_trials.py %D%/diagnosis/simulate_connections.py \
 	%D%/connections/score.py %D%/connections/result.md %D%/diagnosis/load.py %D%/diagnosis/pipeline.py %D%/diagnosis/real.py %D%/diagnosis/real_faults.py %D%/diagnosis/real_programs.py
 
-# A unit test NAME is tests/unit/NAME.c and is listed in unit_tests in the folder's own local.mk below.
-# config.h says how large a file may be, and so what the library's structs look like with 32 bits.
+# The source of a unit test NAME is tests/unit/NAME.c. unit/local.mk lists the unit tests in unit_tests.
+# Unit tests include config.h, because it determines the layout of the library's structs on 32-bit processors (large files).
 unit_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/libnetlogger -include config.h $(CMOCKA_CFLAGS)
 unit_ldadd = $(common_libs) $(CMOCKA_LIBS)
 
@@ -29,5 +29,5 @@ include tests/program/local.mk
 include tests/unit/local.mk
 include tests/fuzz/local.mk
 
-# Recipes for those who add to it.
+# Instructions for adding to this directory.
 EXTRA_DIST += %D%/README.md

@@ -1,4 +1,4 @@
-"""Pages of the C interface: one page for each public header, with what Doxygen finds in it and an example of each function."""
+"""Makes a page for each public header, with the declarations that Doxygen finds, and an example of each function."""
 import html
 import pathlib
 import re
@@ -26,26 +26,26 @@ class Header:
 
     @property
     def about(self):
-        """The essay's first paragraph."""
+        """The first paragraph of the header's first comment."""
         return " ".join(self.essay.strip().split("\n\n")[0].split())
 
 
 def headers(source):
-    """The public headers, in the order in which netlogger.h includes them; the classic one last."""
+    """Returns the public headers in the order in which netlogger.h includes them. The classic header is last."""
     folder = source / "libnetlogger" / "include"
     umbrella = (folder / "netlogger.h").read_text()
     return [folder / name for name in re.findall(r"^#include <(netlogger/\w+\.h)>", umbrella, re.M)] + [folder / "NetLogger.h"]
 
 
 def words_of(element):
-    """The comment that Doxygen found for something, as it stands in the header."""
+    """Returns the comment that Doxygen found for an element, as it is in the header."""
     found = element.find("detaileddescription")
     lines = "".join(found.itertext()).strip("\n").splitlines() if found is not None else []
     return "\n".join(re.sub(r"^ ?\*( |$)", "", line) for line in lines).strip()
 
 
 def extent(header_lines, location):
-    """First and last line of a declaration, from where Doxygen says it is."""
+    """Returns the first and the last line of a declaration whose location Doxygen has found."""
     first = int(location.get("declline") or location.get("line"))
     while header_lines[first - 1].startswith((" ", "\t")):
         first -= 1
@@ -58,7 +58,7 @@ def extent(header_lines, location):
 
 
 def read(source, scratch):
-    """Runs Doxygen over the headers; a list of Header. Its warnings end it: SystemExit."""
+    """Runs Doxygen on the headers. Returns a list of Header. Raises SystemExit if Doxygen prints a warning."""
     scratch.mkdir(parents=True, exist_ok=True)
     paths = headers(source)
     (scratch / "Doxyfile").write_text(
@@ -92,12 +92,12 @@ def header(path, compound, xml):
     ordered = sorted(members.values(), key=lambda member: member.line)
     for before, member in zip(ordered, ordered[1:]):
         if not member.words and member.line == before.end + 1:
-            member.words = None  # what is said of the one above is said of both
+            member.words = None  # the comment above the previous member describes both members
     return Header(path, words_of(compound), ordered)
 
 
 def undocumented(parsed):
-    """Functions and macros that look like functions of which no comment says anything."""
+    """Returns the functions and function-like macros that have no comment."""
     names = []
     for part in parsed:
         said = False
@@ -109,7 +109,7 @@ def undocumented(parsed):
 
 
 def examples(folder):
-    """Where each name is used: name -> [(file, the function around it)]."""
+    """Returns the uses of each name: name -> [(file, enclosing function)]."""
     found = {}
     for path in sorted(folder.glob("*.c")):
         content = path.read_text()
@@ -120,14 +120,14 @@ def examples(folder):
 
 
 def with_comment(content, part):
-    """A function with the comment that it stands below."""
+    """Returns a function with the comment above it."""
     at = content.index(part)
     above = re.search(r"(?:\A|\n)(/\*(?:(?!\*/).)*\*/)\n\Z", content[:at], re.S)
     return (above.group(1) + "\n" if above else "") + part.rstrip()
 
 
 class Pages:
-    """The pages of the C interface; names in them are linked."""
+    """The pages of the C interface, in which names of the interface are links."""
 
     def __init__(self, parsed, used):
         self.headers, self.used = parsed, used
@@ -146,14 +146,14 @@ class Pages:
         return self.link(html.escape(text, quote=False))
 
     def remarks(self, part):
-        """Comments that stand by themselves: line -> text."""
+        """Yields (line, text) for each comment above an empty line."""
         lines = "\n".join(part.lines)
         for found in re.finditer(r"\n/\*(?! -| clang)((?:(?!\*/).)*)\*/\n\n", lines[len(part.essay):], re.S):
             line = lines.count("\n", 0, found.start() + len(part.essay)) + 2
             yield line, "\n".join(re.sub(r"^ ?\*( |$)", "", text) for text in found.group(1).strip(" \n").splitlines())
 
     def example(self, names, about):
-        """A use of each name, if there is one in the example that is called like the header from there."""
+        """Returns an example of each name. Prefers the example whose name resembles the name of the header."""
         shown, parts = set(), []
         for name in names:
             uses = self.used.get(name, [(None, None)])

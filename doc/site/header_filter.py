@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Doxygen's input filter: makes the headers' comments Doxygen's, line by line, and their text verbatim.
+"""Doxygen's input filter: converts the plain comments of headers to comments of Doxygen with verbatim text.
 
-The headers are written to be read as they are, in plain comments. A comment above a declaration becomes its
-documentation, one behind a member that member's, the first one the file's; one with an empty line below it belongs to
-nothing, and stays as it is (api.py shows it where it stands). Lines keep their numbers.
+The first comment becomes the documentation of the file. A comment above a declaration becomes the documentation of the
+declaration, and a comment after a member becomes that of the member. A comment above an empty line stays unchanged;
+api.py shows this comment between the declarations. The numbers of lines do not change.
 """
 import re
 import sys

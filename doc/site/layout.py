@@ -1,4 +1,4 @@
-"""What every page of the site has around its text."""
+"""The frame of every page of the site: the title, the contents, the search field and the footer."""
 import html
 import os
 
@@ -33,7 +33,7 @@ PAGE = """<!DOCTYPE html>
 
 
 def relative(target, page):
-    """The way from a page of the site to a target in it, both from the site's folder."""
+    """Returns the relative path from a page to a target. Both are paths in the site's directory."""
     return os.path.relpath(target, os.path.dirname(page) or ".")
 
 
@@ -46,7 +46,7 @@ def navigation(sections, page):
             links.append(f'<li><a href="{relative(target, page)}"{here}>{html.escape(name, quote=False)}</a></li>')
         inside = any(target == page for target, _ in entries)
         items = "<ul>" + "".join(links) + "</ul>"
-        if len(entries) > 14:  # long ones are folded where one is not
+        if len(entries) > 14:  # a long section is closed on the pages of other sections
             parts.append(f'<details class="long"{" open" if inside else ""}><summary>{title}</summary>{items}</details>')
         else:
             parts.append(f"<h2>{title}</h2>{items}")

@@ -1,4 +1,4 @@
-"""Looks for links of a folder of HTML pages that lead nowhere: pages, places in them, pictures, styles."""
+"""Finds broken links in a directory of HTML pages: to pages, to anchors, to pictures and to style sheets."""
 import html.parser
 import os
 import pathlib
@@ -19,7 +19,7 @@ class Page(html.parser.HTMLParser):
 
 
 def broken(folder):
-    """What is wrong, a line each."""
+    """Returns a line for each problem."""
     folder = pathlib.Path(folder).resolve()
     pages = {path: Page(path.read_text()) for path in folder.rglob("*.html")}
     found = []

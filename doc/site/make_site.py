@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the site of doc/: make_site.py --source TREE --build FOLDER --output SITE [--version V]
+"""Makes the site of doc/: make_site.py --source TREE --build DIRECTORY --output SITE [--version V]
 
-Pages are the tree's Markdown (by cmark-gfm), the manual pages (by mandoc), and the public headers (by Doxygen), in the
-order of the file contents. The pictures of a page that are not files of the tree are made by its own commands, which are
-run with the programs as built (pages.py). Every link is checked; SITE is put in place only when all is well. It opens
-from the file system: nothing in it wants a server.
+The pages are the tree's Markdown files (converted with cmark-gfm), the manual pages (mandoc) and the public headers (Doxygen),
+in the order of the file `contents`. If a page shows a picture that is not in the tree, the commands of the page make the picture
+with the programs in the build directory (pages.py). SITE replaces an earlier site only if all links are valid. A browser can
+open SITE from the file system, without a server.
 """
 import argparse
 import html
@@ -28,7 +28,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Site:
-    """The pages, and what of the tree they show."""
+    """The pages of the site, and the files of the tree that they show."""
 
     def __init__(self, source, build, output, scratch):
         self.source, self.build, self.output, self.scratch = source, build, output, scratch
@@ -61,7 +61,7 @@ class Site:
     # ---- Markdown ----
 
     def target(self, link, file, place):
-        """Where a link of a file of the tree leads in the site."""
+        """Returns the target in the site of a link in a file of the tree."""
         path, _, fragment = link.partition("#")
         if re.match(r"[a-z]+:", link) or not path:
             return link
@@ -101,7 +101,7 @@ class Site:
         return f"pictures/{target.name}"
 
     def run_page(self, file):
-        """Runs a page's commands when it shows pictures that these make."""
+        """Runs the commands of a page if they make pictures that the page shows."""
         path = self.source / file
         pictures = re.findall(r"!\[[^]]*\]\((\w[\w-]*\.\w+)\)", path.read_text())
         if any(not (path.parent / picture).exists() for picture in pictures):
@@ -130,7 +130,7 @@ class Site:
 
     @staticmethod
     def with_overview(body):
-        """Behind the title of a long page, what is on it."""
+        """Adds a list of the headings after the title of a long page."""
         parts = re.findall(r'<h2 id="([^"]*)">(.*?)(?: <a class="here".*?)?</h2>', body)
         if len(parts) < 5:
             return body
@@ -162,7 +162,7 @@ class Site:
             self.bodies[f"examples/{path.name}.html"] = (path.name, f'<h1>{path.name}</h1>\n<pre class="file">{content}</pre>')
 
     def tree_pages(self):
-        """Files of the tree that pages refer to; of folders what is in them."""
+        """Makes a page for each file of the tree to which pages refer, and a list of files for each such directory."""
         done = set()
         while self.shown - done:
             file = min(self.shown - done)
@@ -208,7 +208,7 @@ class Site:
 
 
 def unique(name, used):
-    """The name, with a number where it is taken."""
+    """Returns the name, with a number if the name is already used."""
     number, found = 1, name
     while found in used:
         number += 1

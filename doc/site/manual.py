@@ -1,10 +1,10 @@
-"""Manual pages, by mandoc."""
+"""Converts manual pages to HTML with mandoc."""
 import re
 import subprocess
 
 
 def page(path, names):
-    """A manual page as HTML. names: what pages there are, "nlsort.1" and so on; references to others are only text."""
+    """Returns a manual page as HTML. References to the pages in `names`, such as "nlsort.1", become links."""
     result = subprocess.run(["mandoc", "-T", "html", "-O", "fragment,toc,man=%N.%S.html", str(path)], capture_output=True, text=True, check=True)
     body = re.sub(r'<table class="(head|foot)">.*?</table>', "", result.stdout, flags=re.S)
 
@@ -13,7 +13,7 @@ def page(path, names):
 
     body = re.sub(r'<a class="Xr" href="([\w.]+)\.html">(.*?)</a>', reference, body)
 
-    def named(found):  # what the older macros leave as text: <b>nlsort</b>(1)
+    def named(found):  # a reference that the older macros leave as text: <b>nlsort</b>(1)
         name = f"{found.group(1)}.{found.group(2)}"
         return f'<a href="{name}.html">{found.group(1)}({found.group(2)})</a>' if name in names else found.group(0)
 
@@ -22,7 +22,7 @@ def page(path, names):
 
 
 def about(path):
-    """The words behind the name."""
+    """Returns the description in the section NAME."""
     text = path.read_text()
     found = re.search(r"^\.Nd (.*)$", text, re.M) or re.search(r"^\.S[Hh] NAME\n.*? \\?- (.*)$", text, re.M)
     return found.group(1)

@@ -1,19 +1,18 @@
-"""What pages of doc/ have in fenced blocks: commands and files, taken out and run as a reader would.
+"""Runs the commands in the fenced blocks of pages of doc/, as a reader would.
 
-A block's first line says what it is (the rest of that line is no part of what a reader sees):
+The first line of a block has the language and attributes. The site does not show the attributes:
 
-    ```sh                       commands, all of a page in one shell, one after another; they must not fail
-    ```sh not-run="REASON"      commands that want what a test has not: a kernel's tracefs, other hosts
-    ```c file=server.c          a file that is to be there before the commands behind it; of any language
-    ```text printed             what the commands before it print: each of its lines is found there, in which a number
-                                stands for any other number, and the sign … for any text
-    ```ulm record=NAME          records as they are written, and in another block the same in the other format (bp): each converts into the
-                                other. ulm read, ulm written: what is read of the first is written as the second (fraction=microseconds is
-                                how). ulm malformed, text why: none of these lines is read, for these reasons
-    ```                         anything else is only shown
+    ```sh                       commands. All commands of a page run in one shell, in order; none may fail
+    ```sh not-run="REASON"      commands that a test cannot run, for example because they need other hosts
+    ```c file=server.c          a file, in any language, that the following commands use
+    ```text printed             lines that the preceding commands print. A number matches any number, and … matches any text
+    ```ulm record=NAME          records in ULM. The bp block with the same NAME has the same records in BP
+    ```ulm read                 lines that nlconv reads. It writes them as in the following block, "ulm written"; fraction=microseconds
+                                selects this option
+    ```ulm malformed            lines that nlconv rejects, for the reasons in the following block, "text why"
+    ```                         other blocks are only shown
 
-Commands find the programs in the build folder, a library to compile with (pkg-config), the drawings that come with nlv, and a shared
-memory of their own.
+The commands find the programs in the build directory, the library (with pkg-config) and nlv's drawings. They have their own shared memory.
 """
 import dataclasses
 import os
@@ -29,7 +28,7 @@ PROGRAM_FOLDERS = ("netlogd", "nlsort", "nltools", "nlv", "nlagent", "nlkernel",
 
 @dataclasses.dataclass
 class Block:
-    """One fenced block: its language, what else its first line says, its text, and the line where it begins."""
+    """A fenced block: its language, its attributes, its text, and the number of its first line."""
     language: str
     words: dict
     text: str
@@ -37,7 +36,7 @@ class Block:
 
 
 def blocks(text):
-    """The fenced blocks of a page, in order."""
+    """Yields the fenced blocks of a page, in order."""
     for found in FENCE.finditer(text):
         language, _, rest = found.group(1).partition(" ")
         words = dict(word.partition("=")[::2] for word in shlex.split(rest))
@@ -45,7 +44,7 @@ def blocks(text):
 
 
 def plain(text):
-    """The page without what its blocks' first lines say besides the language."""
+    """Returns the page without the attributes of its blocks."""
     return FENCE.sub(lambda found: "```" + found.group(1).partition(" ")[0] + "\n" + found.group(2) + "```", text)
 
 
@@ -54,7 +53,7 @@ def is_command(block):
 
 
 def environment(build, source, folder):
-    """What commands of a page find around them. folder is for what is not the reader's: pkg-config's file, rings."""
+    """Returns the environment of a page's commands. `folder` is for files that a reader would not see, such as rings."""
     library = build / "libnetlogger" / ".libs"
     (folder / "rings").mkdir(parents=True, exist_ok=True)
     (folder / "netlogger.pc").write_text(
@@ -72,7 +71,7 @@ def environment(build, source, folder):
 
 
 def script(page, scratch):
-    """A bash script of the page's commands; what each block prints goes into a file of its number in scratch/printed."""
+    """Returns a bash script of the page's commands. The script writes the output of block N to scratch/printed/N."""
     lines = ["set -eu", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"]
     for number, block in enumerate(page):
         if "file" in block.words:
@@ -87,19 +86,19 @@ def script(page, scratch):
 
 
 def pattern(line):
-    """What a line of a printed block matches: numbers are any numbers, runs of blanks any, … is anything."""
+    """Returns a pattern for a line of a printed block. Numbers match any numbers, blanks any blanks, and … any text."""
     words = (re.sub(r"\d+(?:\\\.\d+)*", lambda _: r"[\d.]+", re.escape(word)).replace("…", ".*") for word in line.split())
     return re.compile(r"\s+".join(words))
 
 
 class Failed(Exception):
-    """A page's commands do not do what the page says; str() says where and how."""
+    """A page's command failed, or printed other text than the page shows. str() returns the place and the reason."""
 
 
 def run(path, scratch, build, source, timeout=300):
-    """Runs a page's commands in the folder scratch/work, which is then the reader's; Failed says what went wrong.
+    """Runs a page's commands in the directory scratch/work. Raises Failed if a command fails or prints other text.
 
-    In namespaces of its own where there may be some: so the ports that a reader uses are free, and nothing runs on afterwards.
+    If possible, runs the commands in new namespaces, so that all ports are free, and no process remains afterwards.
     """
     page = list(blocks(path.read_text()))
     for folder in "work", "printed", "surroundings":

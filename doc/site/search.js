@@ -1,4 +1,4 @@
-// Finds words in the site's pages, without a server: search-index.js is fetched at the first letter.
+// Finds words in the site's pages without a server. Loads search-index.js when the user types the first letter.
 "use strict";
 (function () {
     const form = document.getElementById("search");
@@ -8,7 +8,7 @@
     const most = 15;
     let loading = false;
 
-    // A phone has no room for the contents above each page.
+    // On a narrow screen, close the contents above the page.
     if (window.matchMedia("(max-width: 56rem)").matches)
         document.querySelector("details.contents").open = false;
 
@@ -22,7 +22,7 @@
         document.head.appendChild(script);
     }
 
-    // Entries are [page's title, heading, link, text]. Every word has to be there; in headings it counts more.
+    // Entries are [page's title, heading, link, text]. An entry must contain every word. Words in headings count more.
     function weight(entry, words) {
         const heading = (entry[1] || entry[0]).toLowerCase();
         const all = (entry[0] + " " + entry[1] + " " + entry[3]).toLowerCase();

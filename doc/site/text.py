@@ -1,4 +1,4 @@
-"""Text as it stands in comments and source files, into HTML."""
+"""Converts the text of comments and source files to HTML."""
 import html
 import re
 
@@ -10,7 +10,7 @@ def slug(words):
 
 
 def comment_html(text, link):
-    """Paragraphs of a comment; what is indented keeps its lines. link(escaped text) adds links."""
+    """Returns the paragraphs of a comment. Indented text keeps its lines. link(escaped text) adds links."""
     parts = []
     for paragraph in re.split(r"\n\s*\n", text.strip("\n")):
         shown = None
@@ -20,7 +20,7 @@ def comment_html(text, link):
                 parts.append(("pre" if indented else "p", []))
                 shown = indented
             parts[-1][1].append(line[2:] if indented else line)
-    # Indented paragraphs that follow one another are one.
+    # Join consecutive indented paragraphs.
     joined = []
     for kind, lines in parts:
         if kind == "pre" and joined and joined[-1][0] == "pre":
@@ -31,5 +31,5 @@ def comment_html(text, link):
 
 
 def file_html(text):
-    """A file of the tree as a page shows it."""
+    """Returns the content of a file as HTML."""
     return f'<pre class="file">{html.escape(text, quote=False)}</pre>'

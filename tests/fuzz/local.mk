@@ -1,4 +1,4 @@
-# Fuzz targets. Here each is only run over its corpus, which needs no fuzzer; tests/fuzz/run is what fuzzes.
+# Fuzz targets. "make check" runs each target only on its corpus, without a fuzzer. tests/fuzz/run fuzzes.
 fuzz_replays =
 fuzz_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/libnetlogger
 fuzz_ldadd = $(common_libs)
@@ -88,7 +88,7 @@ tests_fuzz_stamp_replay_SOURCES = %D%/stamp.c %D%/replay.c %D%/fuzz.h nlagent/se
 tests_fuzz_stamp_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nlagent -DFUZZ_TARGET='"stamp"'
 tests_fuzz_stamp_replay_LDADD = $(fuzz_ldadd)
 
-# It includes the source of netlogd's that it tries, which is no library's.
+# This target includes the source file of netlogd that it tests, because no library contains this file.
 fuzz_replays += %D%/request.replay
 tests_fuzz_request_replay_SOURCES = %D%/request.c %D%/replay.c %D%/fuzz.h
 tests_fuzz_request_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/netlogd -DFUZZ_TARGET='"request"'

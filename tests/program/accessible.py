@@ -1,6 +1,6 @@
 """Shows a window as a screen reader sees it, and operates it: accessible.py PROGRAM COMMAND..., through AT-SPI on the session bus.
 
-tree: prints every visible widget as a line of JSON: role, name, focusable, actions, text. Of a table it prints the first CELLS_MAX cells.
+tree: prints every visible widget as a line of JSON: role, name, focusable, actions, text. Prints only the first CELLS_MAX cells of a table.
 press ROLE NAME: does the widget's first action. type NAME TEXT: enters text in a field.
 choose ROLE NAME: chooses a row of a list, or a page. value NAME NUMBER: moves a slider. combo NAME INDEX: chooses an entry of a combo box.
 """

@@ -1,4 +1,4 @@
-"""Attacks on netlogd. Each is a function that runs in its own process until it is killed.
+"""Attacks on netlogd. Each attack is a function, which runs in its own process until the process is killed.
 
 bench/attack/run measures the delay of honest clients during the attacks; test_attack.py checks that their events arrive.
 """

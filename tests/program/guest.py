@@ -1,10 +1,11 @@
-"""Another kernel to record on: Debian's (package linux-image-amd64) in qemu, emulated, with an initramfs of our own.
+"""A guest with another kernel: qemu emulates a machine with Debian's kernel (package linux-image-amd64) and an initramfs that
+this file makes.
 
     guest = Guest(self)                      # skips the test, with a reason, if a component is missing
     guest.add(program)                       # adds /bin/NAME and its libraries to the guest
     files = guest.run([["/bin/nlkernel", ...], ...], ["/k.nlb"])
 
-Programs in the guest have /proc, /sys, tracefs at /sys/kernel/tracing, and lo. Files leave the guest through virtio-serial.
+Programs in the guest have /proc, /sys, tracefs at /sys/kernel/tracing, and lo. The guest sends files to the test through virtio-serial.
 """
 import os
 import pathlib

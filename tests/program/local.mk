@@ -1,4 +1,4 @@
-# A line each, so that additions do not meet.
+# Each file has its own line, so that two additions do not conflict.
 EXTRA_DIST += \
 	tests/program/accessible.py \
 	tests/program/attacks.py \
@@ -117,8 +117,7 @@ if HAVE_PROGRAM_TESTS
 TESTS += $(program_tests)
 endif
 
-# These tests compare durations on emulated paths and of requests, so they run after the other tests, when the machine is less
-# busy, and one after the other.
+# These tests compare durations. Therefore, they run one after the other, and after all other tests, when the machine is less busy.
 tests/program/test_connections.log: $(filter-out tests/program/test_connections.log,$(TEST_LOGS))
 tests/program/test_http_example.log: $(filter-out tests/program/test_connections.log tests/program/test_http_example.log,$(TEST_LOGS))
 tests/program/test_nlkernel_trace.log: $(filter-out tests/program/test_connections.log tests/program/test_http_example.log \

@@ -1,6 +1,6 @@
 """A decoder of the binary format, written only from doc/binary-format.md. It is slow, strict and independent of the library.
 
-Times are in nanoseconds; records are Record; anything that the page does not allow raises AssertionError.
+Times are in nanoseconds; records are Record; input that violates the page raises AssertionError.
 """
 import dataclasses
 import struct

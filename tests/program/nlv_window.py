@@ -55,7 +55,8 @@ class WindowCase(support.Case):
             if shutil.which(tool) is None:
                 self.skipTest(f"no {tool} here")
         read_end, write_end = os.pipe()
-        # Without this option, Xvfb would restart when its last client (also xdotool) leaves, and reject clients meanwhile.
+        # Without this option, Xvfb would restart when its last client (such as xdotool) disconnects, and would reject clients
+        # during the restart.
         self.start("Xvfb", "-noreset", "-displayfd", str(write_end), "-screen", "0", "1280x900x24", "-nolisten", "tcp",
                    pass_fds=[write_end], stderr=subprocess.DEVNULL)
         os.close(write_end)
@@ -68,7 +69,7 @@ class WindowCase(support.Case):
         self.log.write_text(requests())
 
     def start_bus(self):
-        """A bus for accessible(), which shows the window as a screen reader sees it."""
+        """Starts a bus for accessible(), which shows the window as a screen reader sees it."""
         for tool in ["/usr/bin/python3", "dbus-daemon"]:
             if shutil.which(tool) is None:
                 self.skipTest(f"no {tool} here")

@@ -12,8 +12,8 @@ import sys
 
 import support
 
-# The sender waits in its pauses until the kernel has sent all data (SIOCOUTQNSD), and prints the time that was left of them.
-# With warm_up, it first sends as much, and measures only the second part.
+# In its pauses, the sender waits until the kernel has sent all data (SIOCOUTQNSD). It prints the rest of these pauses. With
+# warm_up, it first sends this number of bytes without measuring.
 SENDER = """
 import fcntl, json, socket, struct, sys, time
 buffer, chunk, pause, total, seconds, warm_up, algorithm = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6]), sys.argv[7]
@@ -84,7 +84,7 @@ for thread in threads:
     thread.join()
 """
 
-# Requests for blocks on one connection. Both programs log their events. The server sends, as the sender of a transfer does.
+# A client requests blocks on one connection. Both programs log their events. The server sends like the sender of a transfer.
 SERVER = """
 import socket, sys, time
 size, log = int(sys.argv[1]), open(sys.argv[2], "w")
@@ -170,7 +170,8 @@ class World:
                 self.case.skipTest(f"cannot set up the path here: {setup.stderr.strip()[:100]}")
 
     def end(self):
-        """Removes the path. Returns whether it was the path of the scenario: at most 2 % of its packets were late. More are late on a busy machine."""
+        """Removes the path. Returns whether the emulation was good enough: at most 2 % of the packets were late. On a busy
+        machine, more packets are late."""
         self.path.terminate()
         counts = re.findall(r"packets=(\d+) .* late=(\d+)", self.path.stdout.read())
         self.path.wait(60)

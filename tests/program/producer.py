@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 }
 """
 
-# Kills the process at the KILL_ATth call that changes a file: before it, after it, or in the middle of a write.
+# Kills the process at the KILL_ATth call that changes a file: before the call, after the call, or in the middle of a write.
 KILLER = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

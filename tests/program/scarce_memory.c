@@ -154,7 +154,7 @@ static void log_kinds(nl_log *log)
     nl_event_kind_free(kind);
 }
 
-/* One end for spans of several names needs memory for each name. */
+/* A single nl_span_end for spans of several names needs memory for each name. */
 static void log_spans(nl_log *log)
 {
     nl_field fields[30];

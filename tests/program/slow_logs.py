@@ -1,6 +1,7 @@
 """Logs of a simulated program that is slow for a known reason: a client fetches blocks from four servers.
 
-A small discrete-event simulation. Each stream requests one block at a time from its server. The threads of a server share a
+The module is a small discrete-event simulation. Each stream requests one block at a time from its server. The threads of a server
+share a
 disk (first come, first served) and processors, and all servers share one path. Sensors report the load of these resources as
 nlsensor does. fault names the fault; "" is a healthy run.
 """
@@ -116,7 +117,7 @@ class Run:
         self.cpu[host].give()
 
     def serve(self, host, number):
-        """The server's work from the request to the sending of the block."""
+        """Does the work of the server from the request to the sending of the block."""
         self.log(host, "BlockRequestRecv", BLOCK_ID=number)
         yield from self.compute(host, 0.003)
         if self.fault == "lock":
@@ -133,7 +134,8 @@ class Run:
         self.log(host, "BlockSendStart", BLOCK_ID=number)
 
     def travel(self, host, number):
-        """The transfer of a block: the path's bottleneck, then half a round trip. Windows and losses add round trips."""
+        """Transfers a block: the bottleneck of the path takes some time, then half a round trip passes. Windows and losses add
+        round trips."""
         if self.fault == "window":
             yield self.about(self.rtt) * (self.block / 65536 - 1)
         if self.fault == "loss":

@@ -172,7 +172,7 @@ class Case(unittest.TestCase):
         return subprocess.run([str(c) for c in command], capture_output=True, **options)
 
     def run_compiler(self, *command, **options):
-        """The same for a compiler, which may be slow on a busy machine: at most 10 minutes."""
+        """Like run_program, for a compiler, which may be slow on a busy machine: waits at most 10 minutes."""
         return self.run_program(*command, **{"timeout": 600, **options})
 
     def compile_client(self, source, *options):

@@ -1,4 +1,4 @@
-"""Attacks on netlogd, one after another and several together, while honest clients send.
+"""netlogd withstands attacks, one after another and several together, while honest clients send.
 
 Each honest client sends numbered events and records the acknowledgements. At the end, the output must contain each acknowledged event
 once, and each other event at most once. netlogd's memory must stay within --max-memory plus 64 MB. A client's turn must not
@@ -142,7 +142,7 @@ class Attack(collector.Case):
         self.check_events()
 
     def test_mixtures(self):
-        """Without limits per address."""
+        """The honest clients also succeed without limits per address."""
         self.begin("--max-per-address", 0)
         for _ in range(3):
             names = self.mixture()

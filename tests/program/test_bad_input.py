@@ -209,7 +209,7 @@ class BadInput(support.Case):
                          (1, text(10), f"nlsort: {self.scratch}/none.log: No such file or directory\n"))
 
     def test_each_bad_input_has_one_message(self):
-        """Several inputs that all cannot be read."""
+        """If none of several inputs can be read, the program prints one message for each."""
         missing, bad = self.scratch / "none.log", self.put("bad.log", "hello\nworld\n")
         result = self.run_program(support.program("nlsort/nlsort"), "-o", self.scratch / "out.log", missing, bad)
         self.assertEqual((result.returncode, result.stdout), (1, ""))
@@ -217,7 +217,7 @@ class BadInput(support.Case):
         self.assertFalse((self.scratch / "out.log").exists())
 
     def test_unwritable_output(self):
-        """One message with the name of the file that the user gave."""
+        """The program prints one message with the name of the file that the user gave."""
         environment = ()
         if os.geteuid() == 0:
             support.skip_where_others_may_not_enter(self)

@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 }
 """
 
-# From the papers and manuals of that time, in the C of that time. FORMAT( stands for the arguments before the format.
+# Examples from the papers and manuals of that time, in the C of that time. FORMAT( stands for the arguments before the format.
 PAPER = r"""
 #include "NetLogger.h"
 #include <stdlib.h>
@@ -118,7 +118,7 @@ main(argc, argv)
 }
 """
 
-# In the style of a memory server of that time: a log for each record.
+# A program in the style of a memory server of that time: it opens a log for each record.
 JANUARY_2001 = r"""
 #include <stdlib.h>
 #include <string.h>
@@ -418,7 +418,7 @@ int main(int argc, char **argv)
             self.assertTrue(all(" WHERE=here WHO=" in line for line in mine))
 
 
-# In the style of a pipeline's manager of 2006: logs by name, to one file, with constant fields.
+# A program in the style of a pipeline's manager of 2006: its logs have names and constant fields, and write to one file.
 MODULES = r"""
 #include <signal.h>
 #include <stdlib.h>
@@ -455,7 +455,7 @@ int main(int argc, char **argv)
 }
 """
 
-# In the style of a transfer driver of 2008.
+# A program in the style of a transfer driver of 2008.
 TRANSFERS = r"""
 #include <stdlib.h>
 #include <string.h>

@@ -106,7 +106,7 @@ class Chrony(support.Case):
 
 
 class Measured(support.Case):
-    """Against collectors that answer as these tests want: their clock is ahead by a known time."""
+    """Tests with collectors whose clock is ahead by a known time."""
 
     def setUp(self):
         super().setUp()

@@ -127,7 +127,7 @@ class Guests(collector.Case):
         return [int(n) for n in self.run_program(self.scratch / "counter").stdout.split()]
 
     def test_ping_pong(self):
-        """Clocks 5 s fast and 3 s slow, which drift by 100 ppm in opposite directions."""
+        """The clock of one guest is 5 s fast, and that of the other 3 s slow. They drift by 100 ppm in opposite directions."""
         self.compile("counter", COUNTER)
         before, server = self.counter(), self.listen()
         url = f"x-netlog://{HOST}:14830?clock=1"

@@ -1,4 +1,4 @@
-"""netlogd and nlagentd confine themselves when started by hand with every feature on; forbidden actions fail."""
+"""netlogd and nlagentd confine themselves, even if a user starts them with every feature. Forbidden actions fail."""
 import ctypes
 import errno
 import os

@@ -103,7 +103,8 @@ class Connections(support.Case):
         self.assertAlmostEqual(gain / before["gain_of_doubling"], 1, delta=0.25, msg=(before, after))
 
     def test_advice_is_the_bandwidth_delay_product(self):
-        """A window of 200 KiB at 80 ms beside a connection of the same hosts that reached 940 Mbit/s."""
+        """A connection has a window of 200 KiB and a round-trip time of 80 ms. Another connection of the same hosts reached 940
+        Mbit/s."""
         rate = 204800 / 0.08
         slow = dict(TCP_RTT=80000, TCP_RTT_MIN=80000, TCP_WINDOW=204800, TCP_RATE=int(rate), TCP_COOKIE=1)
         fast = dict(slow, local="10.0.0.1:6", TCP_RATE=117500000, TCP_COOKIE=2)
@@ -167,7 +168,7 @@ class Connections(support.Case):
         self.assertEqual(self.run_program(self.nlstat, "--connections", bad).returncode, 1)
 
     def spans(self, names, durations, count=50, **fields):
-        """Records of the starts and ends of spans, one after the other, with pauses of 1 ms."""
+        """Returns records of the starts and ends of spans, one after the other, with pauses of 1 ms."""
         at, lines = 0, []
         more = "".join(f" {k.replace('_', '.')}={v}" for k, v in fields.items())
         for _ in range(count):
@@ -218,7 +219,7 @@ class Connections(support.Case):
         self.assertTrue(found["2"]["advice"].startswith("the path carries 24.0 Mbit/s; "))
 
     def test_real_connections_share_a_path(self):
-        """Four transfers at the same time over a path of 20 Mbit/s."""
+        """Four transfers share a path of 20 Mbit/s."""
         world = paths.World(self, Scenario("share", ["--rate", "20mbit", "--delay", "10ms", "--buffer", "100k"]))
         log = self.scratch / "log"
         sensors = world.start_sensors(log, "0.05", True)
@@ -412,7 +413,7 @@ class Connections(support.Case):
         self.assertEqual(connection["first"], "sending host", connection)
 
     def test_window_that_grows_is_part_of_the_start(self):
-        """The receiver enlarges its window: the time before counts as start-up, unless the window grows late."""
+        """The receiver enlarges its window. The time before this counts as start-up, unless the window grows late."""
         for grows_us, cause in ((60000, "slow start"), (1900000, "receive buffer")):
             lines = [sample(at, TCP_BYTES_ACKED=at, TCP_BUSY=at, TCP_LIMITED_RECEIVER=min(at, grows_us), TCP_SSTHRESH=0x7fffffff, TCP_UNACKED=0, TCP_UNSENT=0,
                             TCP_WINDOW=60000 if at < grows_us else 120000).replace(f"120000.{at:06d}", f"12000{at // 1000000}.{at % 1000000:06d}")
@@ -445,7 +446,8 @@ class Connections(support.Case):
         self.assertRegex(text, r"Rate of 10.0.0.1:0 > 10.0.0.2:80 over time:\n  2026-01-01T12:00:00.000000Z +800.0 kbit/s  path rate 100 %\n")
 
     def test_losses_at_the_same_window_are_a_limit_of_the_path(self):
-        """The window at each loss is the same or not, and the round-trip time rises before a loss or not."""
+        """The cause depends on whether the windows at the losses are similar, and on whether the round-trip time rises before a
+        loss."""
         for thresholds, rtt, cause in (([20, 21, 19, 20, 21, 20], 40000, "policed rate"), ([20, 21, 19, 20, 21, 20], 60000, "path rate"),
                                        ([40, 12, 25, 7, 30, 9], 40000, "loss")):
             lines = []
@@ -490,7 +492,7 @@ class Connections(support.Case):
             self.assertEqual(self.report(self.written(*lines))[0]["first"], cause)
 
     def test_derived_records(self):
-        """0.2 s in which the window is the limit, then 0.1 s of the path."""
+        """Returns records of 0.2 s in which the window is the limit, and of 0.1 s in which the path is the limit."""
         lines = [sample(at, TCP_BYTES_ACKED=at // 10, TCP_BUSY=at, TCP_LIMITED_RECEIVER=min(at, 200000)) for at in range(0, 300001, 50000)]
         derived = self.scratch / "limits.log"
         self.report(self.written(*lines), "--derived", derived)
@@ -518,7 +520,8 @@ class Connections(support.Case):
         self.assertEqual([own["first"], own["records"], foreign["records"]], ["receive buffer", "sender", "receiver"])
 
     def test_hostile_records(self):
-        """Missing fields, and numbers and times beyond every range, end neither the program nor the sums of shares."""
+        """With missing fields, and with numbers and times out of range, the program does not crash, and the shares still add up
+        to 1."""
         begin, end = sample(0), sample(5000, TCP_BYTES_ACKED=5000, TCP_BUSY=5000, TCP_LIMITED_RECEIVER=5000)
         bare = BEGIN.format(0, "a", "10.0.0.1:5", "10.0.0.2:80")
         huge = " ".join(f"TCP.{f}=1e308" for f in ("BYTES.ACKED", "BYTES.SENT", "RTT", "RTT.MIN", "WINDOW", "BUSY", "LIMITED.RECEIVER", "LIMITED.BUFFER", "RATE"))
@@ -582,7 +585,8 @@ class Connections(support.Case):
             self.assertEqual(self.run_program(self.nlstat, *option, self.written(sample(0))).returncode, 2)
 
     def translated(self, **peer):
-        """Records of a sender, and of a receiver that sees the address of a translator. Both count the same numbers."""
+        """The sender has an address that a router translates, so the receiver sees another address. Both sides have the same
+        sequence numbers."""
         sequence = dict(TCP_SEQUENCE_OUT=2**32 - 1, TCP_SEQUENCE_IN=1000)
         other = dict(dict(TCP_SEQUENCE_OUT=1000, TCP_SEQUENCE_IN=0), **peer)
         sender = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, TCP_LIMITED_RECEIVER=i * 10000, **sequence) for i in range(20)]
@@ -601,7 +605,7 @@ class Connections(support.Case):
             self.assertEqual(len(self.translated(**peer)), 2)
 
     def test_masquerade(self):
-        """A real connection from a private network, whose router replaces the client's address and port."""
+        """The router of a private network replaces the address and the port of a real connection."""
         if os.geteuid() != 0 or not (shutil.which("iptables") and shutil.which("ip")):
             self.skipTest("a router needs root, ip and iptables")
         names = client, router, server = [f"nln{os.getpid()}{end}" for end in "crs"]
@@ -689,7 +693,7 @@ class Requests(support.Case):
         self.assertRegex(loss["advice"], r"segments were sent again \([0-9.]+ %\), and the round-trip time is near its minimum")
 
     def events(self, *, slow_us, begin_us=0, count=100, period_us=100000):
-        """Requests of host b, each of which waits slow_us for a block from host a."""
+        """Yields requests of host b, each of which waits slow_us for a block from host a."""
         for i in range(count):
             at = begin_us + i * period_us
             for who, event, after in ("b PROG=get", "Ask", 0), ("a PROG=put", "Asked", 500), ("a PROG=put", "Sent", 1000), ("b PROG=get", "Got", slow_us):
@@ -703,14 +707,14 @@ class Requests(support.Case):
         return log
 
     def connections(self, *, busy_us, limited_us, port=5, host="a", count=200, period_us=50000, peer="10.0.0.2:80", **fields):
-        """The records of one connection, which has data to send for busy_us in each period, and is limited for limited_us."""
+        """Yields the records of a connection that has data to send for busy_us in each period, and is limited for limited_us."""
         for i in range(count):
             line = sample(0, host, f"10.0.0.1:{port}", peer, TCP_COOKIE=port, TCP_BYTES_ACKED=i * 50000, TCP_BYTES_SENT=i * 50000, TCP_BUSY=i * busy_us,
                           TCP_LIMITED_RECEIVER=i * limited_us, TCP_BYTES_RECEIVED=0, **fields)
             yield i * period_us, line.split(" ", 1)[1].strip()
 
     def address_of_b(self, host="b"):
-        """A record of another connection of host b, which shows its address."""
+        """Yields a record of another connection of host b, which shows the address of the host."""
         yield 1, sample(0, host, "10.0.0.2:22", "10.0.0.9:9").split(" ", 1)[1].strip()
 
     def test_one_limited_connection_among_others(self):

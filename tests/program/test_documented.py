@@ -1,4 +1,4 @@
-"""Everything public is documented, and nothing that does not exist: tests/documented.py, which must be able to fail."""
+"""tests/documented.py reports each public item that is not documented, and each documented item that does not exist."""
 import re
 import shutil
 import sys

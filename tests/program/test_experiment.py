@@ -316,7 +316,8 @@ class Experiment(support.Case):
 
     @support.long
     def test_leaves_nothing(self):
-        """An interrupted experiment cleans up. The programs of a killed one end, and the next experiment cleans up, also beside another one."""
+        """An interrupted experiment cleans up. If an experiment is killed, its programs end, and the next experiment cleans up,
+        even while another experiment runs."""
         interrupted = self.begin("--seconds", "10")
         interrupted.send_signal(signal.SIGINT)
         self.assertEqual(interrupted.wait(60), 130)
@@ -345,7 +346,7 @@ class Experiment(support.Case):
 
 @unittest.skipUnless(CAN, "only root with /dev/net/tun may make network namespaces and TUN devices")
 class Tuning(support.Case):
-    """Tuning by the verdicts of nlstat, on an emulated path."""
+    """Tests of the experiment that tunes a connection on an emulated path according to the verdicts of nlstat."""
 
     def setUp(self):
         super().setUp()

@@ -198,7 +198,7 @@ class Synthetic(support.Case):
 
 
 class Faked(collector.Case):
-    """Two programs with clocks that libfaketime makes wrong, and a netlogd with a correct clock."""
+    """libfaketime makes the clocks of two programs wrong. netlogd has a correct clock."""
 
     def test_ping_pong(self):
         if not FAKETIME.exists():

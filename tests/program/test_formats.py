@@ -217,7 +217,7 @@ class Formats(collector.Case):
             self.assertGreaterEqual(len(self.says(self.nlsort, "--format", "ulm", path)[1].splitlines()), 50)
 
     def test_every_program_can_be_told_the_format(self):
-        """A strace output whose first line looks like ULM, and whose times have no date."""
+        """The first line of strace's output looks like ULM, and its times have no date."""
         log, blocks = self.scratch / "text" / "calls", self.scratch / "blocks" / "calls"
         log.parent.mkdir()
         blocks.parent.mkdir()
@@ -339,7 +339,8 @@ class Formats(collector.Case):
         self.assertEqual(out.read_text(), lines)
 
     def test_netlogd_receives_and_writes_every_format(self):
-        """Over TCP, the content of a file; files of each format, whose names have the format's suffix."""
+        """netlogd accepts each format over TCP, and writes files of each format. The names of the files have the format's
+        suffix."""
         suffixes = {"ulm": ".log", "bp": ".bp", "logfmt": ".logfmt", "nlb": ".nlb"}
         for sent in OWN:
             data = self.make(sent).read_bytes()

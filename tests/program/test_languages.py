@@ -53,7 +53,7 @@ def java(case, name):
 
 
 def compiled_java(case, name):
-    """The same, but java(1) compiles a source file whenever it runs it, so this is for programs that run often."""
+    """Like java, but compiles the source file only once. java(1) would compile the file each time that it runs the program."""
     *command, _, path, source = java(case, name)
     result = case.run_compiler("javac", "-cp", path, "-d", case.scratch, source)
     case.assertEqual(result.returncode, 0, result.stderr)
@@ -223,7 +223,7 @@ class Unreachable(collector.Case):
                          2 * ["Usage NL.EVNT=WriteData SEND.SZ=49332"])
 
     def check_wrong_peers(self, command):
-        """One message at the begin and one at the end, and no event is lost, in both formats."""
+        """In both formats, the program prints one message at its start and one at its end, and loses no event."""
         memory = self.scratch / "shm"
         memory.mkdir()
         environment = {**os.environ, "NETLOGGER_SHM": str(memory)}

@@ -200,7 +200,7 @@ class Marker(support.Case):
         self.begin(f"activation={self.scratch}/activation")
         at = self.wait_for("Detail")
         self.assertNotIn("disk_read", self.log.read_text())
-        # It appears.
+        # The file appears.
         self.replace("marker disk_read log System\nmarker disk_* count\n")
         at = self.wait_for(" LVL=System NL.EVNT=disk_read BLOCK.ID=", at)
         # The file is replaced: probes in both versions stay.
@@ -218,7 +218,7 @@ class Marker(support.Case):
         # Invalid lines are reported; the valid lines count.
         self.write_over("marker disk_write count\nfly\nlevel Loud\n")
         at = self.wait_for("NL.EVNT=NetLogger.Activation.Error", at)
-        # It goes.
+        # The file is removed.
         self.file.unlink()
         at = self.wait_for("DONE=0 UNDONE=1", at)
         log = self.finish()

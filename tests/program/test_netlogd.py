@@ -600,7 +600,8 @@ class Netlogd(collector.Case):
         self.assertEqual(others, [record(newcomer, 7) for newcomer in range(1, 4)])
 
     def test_a_record_is_written_though_others_never_pause(self):
-        """The same if the output has a filter that no record of the other clients matches, so that netlogd has little to write."""
+        """Like the previous test, but the output has a filter that no record of the other clients matches, so that netlogd has
+        little to write."""
         process = self.serve(output=f"file:{self.output}?where=LVL <= Error")
         flood, ends = b"".join(record(1, n) for n in range(20000)), threading.Event()
 

@@ -261,7 +261,7 @@ class Files(Case):
         self.assertLess(int(counts["rchar"]), 4 * path.stat().st_size)
 
     def test_a_new_compressed_file_that_grows_slowly(self):
-        """netlogd reads it once, when it is complete."""
+        """netlogd reads a compressed file once, when the file is complete."""
         process = self.follow(self.logs / "*")
         packed, path = gzip.compress("".join(ulm(n) for n in range(100)).encode()), self.logs / "new.gz"
         for part in (packed[:10], packed[10:len(packed) // 2], packed[len(packed) // 2:]):

@@ -363,7 +363,7 @@ class Hostile(collector.Case):
     def test_blocks(self):
         for where in self.streams:
             for what, (data, malformed, records) in damaged_blocks().items():
-                # After damage, text continues at the begin of a line.
+                # After damage, text continues at the start of a line.
                 self.play(where, what, data + b"\n", malformed, 0 if where != "tcp" and what in TAKEN_ONCE else records)
         self.lives()
 
@@ -579,7 +579,7 @@ class Hostile(collector.Case):
         return outgoing.read()
 
     def test_slow(self):
-        """Slow clients, which send a byte now and then or nothing: each is closed after its time limit."""
+        """netlogd closes slow clients, which send a byte now and then or nothing, after their time limits."""
         rows = [(where, begin) for where in self.streams for begin in (b"D", b"DATE=20260101000000 X=", GOOD_BLOCK[:50])]
         rows += [(where, b"NETLOGGER/1 sub") for where in (*self.streams, "control")] + [("control", b"")]
         rows += [("tls handshake", b""), ("tls handshake", self.hello()[:20]), ("metrics", b""),
@@ -732,7 +732,7 @@ class Networks(collector.Case):
 
 
 class Bombs(collector.Case):
-    """Blocks of few bytes whose records are very many or very large as text."""
+    """Tests with small blocks whose records are very many, or very large as text."""
 
     def acknowledged(self, s):
         frame = b""
@@ -764,7 +764,7 @@ class Bombs(collector.Case):
                 pass
 
     def test_many_gaps_are_filled(self):
-        """Every second block comes first, as after as many outages with a backup destination. The others come after a kill."""
+        """Every second block arrives first, as after many outages with a backup destination. The others arrive after a kill."""
         for gaps in (20, 1000):
             with self.subTest(gaps=gaps):
                 self.output = self.scratch / f"{gaps}.log"
@@ -862,7 +862,7 @@ class Bombs(collector.Case):
 
 
 class Work(collector.Case):
-    """Blocks that cost much work for few bytes. netlogd counts the work, so no test depends on a time."""
+    """Tests with small blocks that cost much work. netlogd counts the work, so no test depends on a time."""
 
     def serve_counting(self, **options):
         self.control = self.scratch / "control"

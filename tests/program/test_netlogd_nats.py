@@ -191,7 +191,7 @@ class Nats(Case):
                 for i in range(self.CLIENTS)]
 
     def let_each_have_a_share(self, port, *names):
-        """The shard of a program's stream is random: other programs log an event each until every reader has some."""
+        """The shard of a program's stream is random. Therefore, other programs log one event each until every reader has some."""
         for i in range(100):
             client = self.start(self.program, f"x-netlog://127.0.0.1:{port}", f"more{i}", "1", "0")
             self.assertEqual(client.wait(60), 0)
@@ -285,7 +285,7 @@ class Nats(Case):
         self.stop(reader)
 
     def test_nobody_waits_for_what_libnats_waits_for(self):
-        """While libnats reconnects, its calls take long: here, the calls by which a reader acknowledges."""
+        """While libnats reconnects, its calls take long, such as the calls by which a reader acknowledges."""
         self.cluster(1)
         source, held, gate = self.scratch / "hold.c", self.scratch / "held", self.scratch / "gate"
         source.write_text(HOLD)

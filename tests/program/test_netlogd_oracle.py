@@ -275,7 +275,7 @@ class Storm(support.Case):
         return (self.scratch / "messages").read_bytes()[self.said_at:].decode(errors="replace")
 
     def listens(self):
-        """Waits until it is in its loop, unless it has ended."""
+        """Waits until netlogd is in its loop, unless netlogd has ended."""
         def ready():
             self.assertIn(self.server.poll(), (None, -signal.SIGKILL), self.said())
             return "listening on" in self.said()

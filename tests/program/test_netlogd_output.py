@@ -88,7 +88,8 @@ class Output(support.Case):
         return [int(n) for n in re.findall(rf" PROG={name} LVL=Usage NL.EVNT=Step I=(\d+) ", text)]
 
     def rotate(self, output, suffix):
-        """Several clients, small files: every record is in the output once, and every file is valid and about as large as requested."""
+        """With several clients and small files, every record is in the output once. Every file is valid, and about as large as
+        requested."""
         self.program = self.compile_client(PROGRAM)
         netlogd = self.serve(output)
         clients = [self.client(f"c{i}", 20000, 100) for i in range(3)]
@@ -145,7 +146,8 @@ class Output(support.Case):
                 path.unlink()
 
     def test_blocks_at_full_speed_end_files_where_they_should(self):
-        """Blocks unchanged, encoded again for a filter, and as text: in files of several outputs, each with its own size."""
+        """One output stores blocks unchanged, another encodes them again because of a filter, and another writes text. Each has
+        its own size of files."""
         limit = 100 << 10
         self.program = self.compile_client(PROGRAM)
         netlogd = self.serve(f"file:{self.folder}/a-{{N}}.nlb?rotate_size={limit}&zstd=0", "--output",
@@ -259,7 +261,7 @@ class Output(support.Case):
             self.assertEqual(sorted(self.numbers(f"c{i}", text)), list(range(count)))
 
     def kills_at_calls(self, output, kills, seed):
-        """The same with kills before, in and after the calls that change files."""
+        """Like the previous test, with kills before, in and after the calls that change files."""
         self.program = self.compile_client(PROGRAM)
         killer = self.scratch / "killer.so"
         (self.scratch / "killer.c").write_text(KILLER)

@@ -369,7 +369,8 @@ class NetlogdTls(collector.Case):
         self.stop(process)
 
     def test_peers_by_name(self):
-        """By the common name, and by names of each kind in subjectAltName; a wildcard matches one label."""
+        """peers= accepts clients by the common name, and by names of each kind in subjectAltName. A wildcard matches one
+        label."""
         a = self.authority
         certificates = {
             "common": a.certify("producer.example", "DNS:other.example"), "dns": a.certify("x1", "DNS:web7.Lab.Example"),

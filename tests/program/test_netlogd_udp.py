@@ -61,8 +61,8 @@ class NetlogdUdp(collector.Case):
         self.stop(process)
 
     def test_who_sends_more_than_the_rate(self):
-        """netlogd drops, counts and reports the excess datagrams of a sender. It accepts datagrams of other senders,
-        and of this sender again when its allowance has grown."""
+        """netlogd drops, counts and reports the excess datagrams of a sender. netlogd accepts datagrams of other senders. When
+        the allowance of this sender has grown, netlogd accepts its datagrams again."""
         process = self.serve("--max-rate", "10", listen="x-netlog+udp://127.0.0.1:0")
         other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.addCleanup(other.close)

@@ -179,7 +179,7 @@ class Hostile(nlagents.Agent):
         self.assertEqual(self.call(agent, "List")[0], 200)
 
     def test_slow_requests_have_a_deadline(self):
-        """Half of the header, half of the body, and connections without TLS or a request."""
+        """Clients send half of a header or half of a body, or open connections without TLS or a request."""
         agent = self.start_agent()
         halves = [b"", b"GET /nlagent.wsdl HTTP/1.1\r\nHost: loc", b"POST /soap HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\n"
                   b"Content-Length: 1000\r\n\r\nxxx"]
@@ -224,7 +224,7 @@ class Hostile(nlagents.Agent):
                 support.wait_until(lambda: len(os.listdir(f"/proc/{agent.pid}/fd")) < 30, what="closed connections")
 
     def test_expressions_that_cost_too_much(self):
-        """nlagentd ends the subscription with the reason as its last record, and serves other clients meanwhile."""
+        """nlagentd ends the subscription with the reason as its last record. Until then, it serves other clients."""
         go = self.scratch / "go"
         agent = self.start_agent("--sensor", f"long=while [ ! -e {go} ]; do echo; sleep 0.1; done; s=$(head -c 60000 /dev/zero | tr '\\0' a); "
                                  "i=0; while :; do i=$((i+1)); echo \"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=L N=$i S=$s\"; "

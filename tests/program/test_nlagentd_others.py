@@ -35,7 +35,7 @@ class Directory(nlagents.Agent):
         self.assertIn("refused", self.log_text(agent))
 
     def test_directory_that_hangs_does_not_keep_the_agent_from_ending(self):
-        """A server that begins a response and never ends it: an agent waits for more than a minute, except at its own end."""
+        """A server begins a response and never ends it. An agent waits for more than a minute, unless the agent itself ends."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             agent = self.start_agent("--register", f"http://127.0.0.1:{listener.getsockname()[1]}")
             self.call(agent, "Start", [("sensor", "load")])
@@ -96,7 +96,7 @@ class Directory(nlagents.Agent):
         self.assertEqual(self.call(directory, "Release", [("collection", name)])[0], 200)
         support.wait_until(lambda: self.children(agent) == {}, what="sensors that nobody looks at")
         self.assertIn("NotFound", self.call(directory, "Release", [("collection", name)])[1])
-        # The same with one command and one file.
+        # Like the previous test, with one command and one file.
         both = self.scratch / "both.log"
         command = self.start(self.nlagent, "--directory", directory.url, "collect", "load", "--hosts", "host=dpss*", "-i", "0.1",
                              "--with", f"x-netlog://127.0.0.1:{port}", "-o", both)
@@ -207,7 +207,7 @@ class NoDirectory(nlagents.Agent):
 
 
 class Others(nlagents.Agent):
-    """Clients that others wrote."""
+    """Tests with clients of other projects."""
 
     def test_zeep(self):
         if self.run_program("/usr/bin/python3", "-c", "import zeep").returncode != 0:

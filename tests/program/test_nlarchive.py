@@ -39,7 +39,7 @@ def line(number, event="E", rest=""):
 
 
 class Archive(support.Case):
-    """What both kinds of database do."""
+    """Functions that the tests of both kinds of database share."""
 
     def setUp(self):
         super().setUp()
@@ -219,7 +219,8 @@ class OnEach:
         self.assertEqual((load.returncode, "2001 records loaded" in said), (0, True), said)
 
     def test_follows_what_cannot_be_read_yet(self):
-        """nlarchive reports a missing or damaged source once, goes on with the others, and loads the source when it is readable."""
+        """nlarchive reports a missing or damaged source once, and loads the other sources. It loads the source when it is
+        readable."""
         late, packed, folder = self.scratch / "late.log", self.scratch / "packed.log", self.scratch / "folder"
         whole = subprocess.run(["zstd", "-c"], input=line(50).encode(), capture_output=True, check=True).stdout
         packed.write_bytes(whole[:5] + b"\xff" + whole[6:])

@@ -319,7 +319,8 @@ class Nlconv(support.Case):
         self.assertEqual(sorted(back.splitlines()), sorted(BRANCHING.replace(".5 ", ".500000 ").splitlines()))
 
     def test_pairs_without_identifiers_are_spans(self):
-        """In the spellings of the request model, and as records with a duration; nesting within a thread gives the parents."""
+        """nlconv recognizes spans in all spellings of the request model, and records with a duration. Nesting within a thread
+        determines the parents."""
         for first, last in ("Work.start", "Work.end"), ("START_Work", "STOP_Work"), ("WorkBegin", "WorkEnd"), ("WORK_START", "WORK_END"):
             with self.subTest(first):
                 log = "".join(f"DATE=20260101000000.{us:06} HOST=h PROG=p NL.EVNT={event} TID=7\n" for us, event in
@@ -583,7 +584,7 @@ class Nlconv(support.Case):
         self.assertIn(b"checksum does not match", result.stderr)
 
     def test_memory_for_blocks_that_expand(self):
-        """Blocks whose output is a thousand times larger: nlconv writes while it reads."""
+        """The output of these blocks is a thousand times larger. nlconv writes while it reads."""
         block, count = hostile.Work.dense()
         log = self.scratch / "log.nlb"
         log.write_bytes(block * 100)

@@ -584,7 +584,7 @@ class Ctf(ImportCase):
         self.assertEqual([r["n"] for r in records[99000:]], list(range(1000)))
 
     def test_nlstat_nests_spans_by_thread(self):
-        """Two threads of each of two processes, which overlap: 100 us in frame, of which 30 us in query and 7 us in it."""
+        """Two threads of each of two processes overlap. A frame takes 100 us, of which a query takes 30 us."""
         events = ("app:frame_start", "app:query_start", "app:query_end", "app:frame_end")
         folder = self.make()
         (folder / "metadata").write_text(CTF_METADATA.replace("int32 _vpid;", "int32 _vpid; int32 _vtid;") + "".join(

@@ -425,7 +425,7 @@ class Nldiag(support.Case):
         return first["cause"], first["host"]
 
     def test_requests_wait_before_a_server_with_a_slow_disk(self):
-        """Most of the time is before the server, which reads blocks one by one."""
+        """Most of the time passes before the server, which reads one block at a time."""
         self.assertEqual(self.far_away("disk", 5, lambda server: 0.06 if server == 3 else 0.001, lambda server, i: [
             f"NL.EVNT=DiskDevice DISK.NAME=sda DISK.BUSY={95 if server == 3 else 3} DISK.READ.MS={60 if server == 3 else 1}"]), ("disk", "server3"))
 
@@ -441,7 +441,7 @@ class Nldiag(support.Case):
         self.assertEqual((first["cause"], first["host"], first["evidence"][0]), ("loss", "b", "TCP retransmitted 66.67 %"))
 
     def test_time_outs_of_lost_messages(self):
-        """Retransmissions on the connections of the visits explain time-outs. Those of other connections do not."""
+        """Retransmissions explain time-outs only if they are on the connections of the visits."""
         for own, cause in (True, "loss"), (False, "timeout"):
             chance, at, records, lost = random.Random(1), 0.0, [], []
             for number in range(600):
@@ -1542,7 +1542,7 @@ class Nldiag(support.Case):
         return [json.loads(line) for line in result.stdout.splitlines()]
 
     def test_follow(self):
-        """A fault causes one alert with its begin and end; a run without a fault causes no alert."""
+        """A fault causes one alert with the start and end of the fault. A run without a fault causes no alert."""
         begin, end = self.watched(fault=150, end=220)
         self.assertEqual([(a["alert"], a["number"], a["place"]) for a in (begin, end)], [("begin", 1, "Query of db"), ("end", 1, "Query of db")])
         self.assertRegex(begin["since"], "T00:02:(2[5-9]|3[0-5])")

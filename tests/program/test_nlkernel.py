@@ -44,7 +44,7 @@ def fields(line):
 
 
 class Kernel(support.Case):
-    """A recorder, a program to be recorded, and a look at tracefs of the test's own."""
+    """Starts recorders and the programs that they record, and examines tracefs independently of nlkernel."""
 
     def setUp(self):
         super().setUp()

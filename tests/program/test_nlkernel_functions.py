@@ -1,4 +1,5 @@
-"""The kernel's functions: their callers, recorded in a guest, read from other programs' files, reported and drawn."""
+"""nlkernel records calls of the kernel's functions, reads them from other programs' files, and reports and draws their
+callers."""
 import datetime
 import json
 import os
@@ -77,7 +78,7 @@ class Functions(support.Case):
         return result.stderr
 
     def dot(self, *arguments):
-        """({function: colour}, {(caller, function): calls}) as drawn."""
+        """Returns ({function: color}, {(caller, function): calls}) as drawn."""
         path = self.scratch / "calls.dot"
         self.graph("-o", path, *arguments)
         text = path.read_text()
@@ -400,7 +401,7 @@ class Recording(Functions):
 
     @support.long
     def test_in_a_guest(self):
-        """Debian's kernel in qemu, with nlkernel in its initramfs: recorded in the guest, drawn here."""
+        """nlkernel records in a guest with Debian's kernel, and draws the result on this host."""
         machine = guest.Guest(self)
         machine.add(self.nlkernel)
         record = ["/bin/nlkernel", "record", "--functions"]

@@ -163,7 +163,7 @@ class Http2(Tracing):
         for numbers, port, calls in zip(logged, self.ports[1:], (1, 2)):
             expected = collections.Counter({f"/shop.Store/Get{n}": calls for n in range(count)})
             self.assertEqual(collections.Counter(f"/shop.Store/Get{n}" for n in numbers), expected)
-            # What the servers logged is what nlkernel found, with the right status of each.
+            # nlkernel has found the requests that the servers logged, each with the right status.
             found = [r for r in records if r["NL.EVNT"] == "http2.POST" and r["LOCAL"] == f"127.0.0.1:{port}"]
             self.assertEqual(collections.Counter(r["PATH"] for r in found), expected)
             self.assertEqual({r["EDGE"] for r in found}, {"message"})

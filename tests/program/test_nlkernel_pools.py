@@ -1,4 +1,5 @@
-"""nlkernel trace in servers whose threads hand requests over: the truth comes from the request numbers that the servers log."""
+"""nlkernel traces servers whose threads pass requests to each other. The servers log the numbers of the requests, which show the
+true parents."""
 import http.client
 import os
 import shutil

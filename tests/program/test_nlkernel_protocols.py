@@ -86,7 +86,7 @@ class Protocols(Tracing):
         ids = {r["SPAN.ID"] for r in records if r["NL.EVNT"].endswith(".call")}
         servers = [r for r in records if r["NL.EVNT"].startswith("mysql.") and not r["NL.EVNT"].endswith(".call")]
         self.assertEqual([r for r in servers if r.get("PARENT.ID") not in ids or r["EDGE"] != "message"], [])
-        # A client that reads the head of each packet first.
+        # The client reads the head of each packet before the rest of the packet.
         tracer = self.trace("--port", str(port), log="heads.log")
         client = self.run_program("/usr/bin/python3", "-c", MYSQL_CLIENT.replace("CREATE TABLE", "CREATE OR REPLACE TABLE"), str(port), "unbuffered", timeout=60)
         self.assertEqual(client.returncode, 0, client.stderr)
@@ -95,7 +95,7 @@ class Protocols(Tracing):
         by_name = {r["NL.EVNT"]: r for r in records}
         self.assertEqual((by_name["mysql.SELECT.missing.call"]["STATUS"], by_name["mysql.SELECT.missing.call"]["LVL"]), ("1146", "Error"))
         self.assertNotIn("STATUS", by_name["mysql.INSERT.orders.call"])
-        # Hostile bytes instead of a login: the server rejects them, and the tracer goes on.
+        # A client sends hostile bytes instead of a login. The server rejects the bytes, and nlkernel continues.
         tracer = self.trace("--port", str(port), log="hostile.log")
         for text in b"\xff\xff\xff\x00\x03SELECT", b"\x00" * 2000, b"\x01\x00\x00\x00\x0e" * 400, os.urandom(1500):
             with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:

@@ -89,7 +89,7 @@ class Reports(Case):
                                                                      self.scheduler_log(), status=1))
 
     def test_all_rows_are_in_the_picture(self):
-        """A bar for each row, and one bar for the rows that do not fit."""
+        """The chart has a bar for each row, and one bar for all rows that do not fit."""
         def texts(rows):
             events = [(1, "raw_syscalls.sys_enter", "TID=1 CPU=0 ID=1", "x")]
             events = [(i, f"exceptions.page_fault_user", "TID=1 CPU=0 ADDRESS=1 IP=1 ERROR.CODE=6", f"prog{n}") for n in range(rows) for i in range(n + 1)]
@@ -108,7 +108,7 @@ class Reports(Case):
         self.assertIn("PROG=b LVL=System NL.EVNT=RunQueue TID=20 CPU=0 WAKER=p FROM=20260101000000.000100 DUR.NS=50000", "\n".join(lines))
 
     def test_lanes_of_processors(self):
-        """The lanes of nlv: threads switched in and out, under each processor's name."""
+        """nlv draws a lane for each processor, with the threads that the kernel switched in and out."""
         switch = "CPU=%d PREV.COMM=%s PREV.PID=%d PREV.STATE=1 NEXT.COMM=%s NEXT.PID=%d"
         log = self.lines([(1, "sched.sched_switch", switch % (1, "swapper/1", 0, "a", 10), "swapper/1"),
                           (5, "sched.sched_switch", switch % (1, "a", 10, "b", 20), "a"), (9, "sched.sched_switch", switch % (0, "c", 30, "swapper/0", 0), "c")])
@@ -171,7 +171,7 @@ class Reports(Case):
         self.assertEqual({row["by"]["LOCK"] for row in found["Locks"]}, {hex(18446612682090000000)})
 
     def test_shares_are_of_the_recording_that_a_row_is_about(self):
-        """Several recordings in one report, of 1 ms and of 4 ms: each wait is a share of its own recording's time."""
+        """A report covers recordings of 1 ms and of 4 ms. Each wait is a share of the time of its recording."""
         events = []
         for n, length, wait in ((1, 0.001, 100), (8, 0.004, 800)):
             events += [(n * 10000, "NetLogger.Record.Begin", f"CPUS=2 N={n}", "nlkernel"),
@@ -228,7 +228,7 @@ class Reports(Case):
         self.assertEqual(found["Kinds"][0]["by"], {"KIND": "wrote a missing page"})
 
     def test_application(self):
-        """The cause of a thread's wait in read(2) is known when the wait is over."""
+        """Only the end of a thread's wait in read(2) shows its cause."""
         switch = "PREV.COMM=%s PREV.PID=%d PREV.STATE=%d NEXT.COMM=%s NEXT.PID=%d CPU=0"
         events = [(0, "Begin", "ID=7 TID=5", "app"), (100, "sched.sched_switch", switch % ("app", 5, 1, "swapper/0", 0), "app"),
                   (400, "sched.sched_wakeup", "EV.PID=5 COMM=app CPU=0", "swapper/0"), (450, "sched.sched_switch", switch % ("swapper/0", 0, 0, "app", 5), "x"),
@@ -356,7 +356,8 @@ class OnThisKernel(Case):
         return {r["report"]: r["rows"] for r in found["reports"]}
 
     def need_switches_from_idle(self):
-        """After a day of tests, a kernel traced all switches of a processor except those from its idle thread."""
+        """Checks a defect of some kernels: after many recordings, a kernel no longer traced the switches from the idle thread of
+        a processor."""
         folder = pathlib.Path(f"/sys/kernel/tracing/instances/netlogger-test-{os.getpid()}")
         try:
             folder.mkdir()
@@ -440,7 +441,7 @@ class OnThisKernel(Case):
         self.assertEqual(found["Stopwatch"][0]["count"], 100)
 
     def test_tcp(self):
-        """Readable addresses of this host's own connections."""
+        """The report prints readable addresses of this host's connections."""
         if "tcp:tcp_probe" not in self.events:
             self.skipTest("this kernel has no event tcp:tcp_probe")
         program = ("import socket; l = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(l.getsockname()); s, _ = l.accept()\n"

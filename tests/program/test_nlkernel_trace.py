@@ -77,7 +77,7 @@ class Servers(Tracing):
         cls.next = 1
 
     def requests(self, count, concurrency, host="web", hosts=({*PROGRAMS, "client"},)):
-        """Traces requests, each set of programs with an nlkernel of its own. Returns the records, and the application's lines
+        """Traces requests. Each set of programs has its own nlkernel. Returns the records, and the application's lines
         about these requests."""
         before = self.stack.truth.read_text().splitlines() if self.stack.truth.exists() else []
         done = {}
@@ -133,7 +133,7 @@ class Servers(Tracing):
         self.assertEqual(trace_stack.score(records, truth)[1], {})
 
     def test_several_hosts(self):
-        """Each nlkernel traces some of the programs only, as on hosts of their own; no nlkernel traces the client."""
+        """Each nlkernel traces only some of the programs, as if each were on its own host. No nlkernel traces the client."""
         parts = {"nginx"}, {"gunicorn"}, {"postgres", "redis-server"}
         records, truth = self.requests(100, 10, hosts=parts)
         self.assertEqual(trace_stack.score(records, truth, trace_stack.SPANS - 1)[0], [])
@@ -274,7 +274,7 @@ class EventLoop(Tracing):
         self.assertEqual(self.run_requests(1), (400, 0, 0))
 
     def test_many_clients(self):
-        """nlkernel does not guess."""
+        """With many clients, nlkernel names no parent rather than a wrong parent."""
         if os.geteuid() != 0:
             self.skipTest("tracing needs root")
         right, wrong, without = self.run_requests(20)
@@ -398,7 +398,7 @@ class Command(Tracing):
             process.communicate(timeout=30)
             self.assertEqual(process.returncode, -signal.SIGKILL if i % 3 == 2 else 0)
             log.unlink(missing_ok=True)
-        # The kernel frees them after a grace period. Other programs may have ended meanwhile.
+        # The kernel frees the BPF objects after a grace period. Programs of other processes may also have ended since the count.
         for kind, command in kinds.items():
             support.wait_until(lambda: count_bpf(command) <= before[kind], what=f"the kernel to free all {kind}")
         self.assertEqual([path.name for path in self.scratch.iterdir()], [])
@@ -411,7 +411,7 @@ class Command(Tracing):
         self.assertRegex(result.stderr, r"\Anlkernel: --comm, --pid, --cgroup and COMMAND do not work in a container, [^\n]*\n\Z")
 
     def test_port(self):
-        """Every process on a port; those on other ports are not traced."""
+        """nlkernel traces every process on a port, and no process on other ports."""
         if os.geteuid() != 0:
             self.skipTest("tracing needs root")
         ports = support.free_port(), support.free_port()

@@ -173,7 +173,8 @@ class Nlrecover(support.Case):
         self.assertIn("the program is ending; events that its threads still log are lost", result.stderr)
 
     def test_control_characters_of_a_name_are_not_printed(self):
-        """The shared memory is another user's: its names may hold what a terminal obeys, or what looks like another line."""
+        """The shared memory belongs to another user. Its names may contain control sequences for terminals, or text that looks
+        like another line."""
         folder = self.scratch / "folder"
         folder.mkdir()
         result = self.run_program(self.program, "file:folder/a.log", "10", "k\x1b]2;x\x07\nd\t", env=self.environment, cwd=self.scratch)
@@ -357,7 +358,8 @@ class Nlrecover(support.Case):
         self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
 
     def test_users_without_entries(self):
-        """Users without a database entry, in an unknown group, and with a second group: each has exactly the right permissions."""
+        """Each user has exactly the right permissions: a user without a database entry, one in an unknown group, and one with a
+        second group."""
         unknown, no_group, known = 61001, 61002, 61003
         shared, _, homes = self.prepare_users(unknown, no_group, known)
         (shared / "passwd").write_text("root:x:0:0::/root:/bin/sh\n"
@@ -382,7 +384,8 @@ class Nlrecover(support.Case):
             self.assertEqual((status.st_uid, status.st_gid), (user, group))
 
     def test_all_users(self):
-        """Each user's events go only where that user may write, whatever a URL names. netlogd needs only the right to change the user."""
+        """nlrecover writes the events of a user only where this user may write, even if a URL names another place. nlrecover
+        needs only the right to change its user."""
         users = (61001, 61002)
         shared, shm, homes = self.prepare_users(*users)
 

@@ -141,7 +141,7 @@ class Nlsort(support.Case):
                          sorted(set(lines), key=lambda l: (-int(l[13:19]), l + "\n")))
 
     def test_unique_among_many_merged_files(self):
-        """More files than nlsort merges as text at once."""
+        """nlsort merges more files than it can merge as text at once."""
         lines = [line(time, N=n) for time in range(3) for n in (3, 1, 2)]
         files = [self.write(f"part{i}", lines) for i in range(70)]
         result = self.sort("-m", "-u", *files)
@@ -270,13 +270,13 @@ class Nlsort(support.Case):
         self.assertEqual(self.sort("-r", path).stdout.splitlines(), sorted(lines, key=lambda l: l[:21], reverse=True))
 
     def gnu_sorted(self, path):
-        """GNU sort, stable, by the first field: a peer that does not parse times."""
+        """Runs GNU sort by the first field, with a stable order. GNU sort does not parse times."""
         result = self.run_program("sort", "-s", "-k1,1", path, env={**os.environ, "LC_ALL": "C"})
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
 
     def nearly_ordered(self, count=150000, lateness=3000, seed=7):
-        """Some lines of each second, which keep their order."""
+        """Several lines have the same second, and keep their order."""
         rng = random.Random(seed)
         order = sorted(range(count), key=lambda i: i + rng.randrange(lateness))
         return [line(i * 80000 // count, N=n) for n, i in enumerate(order)]
@@ -350,7 +350,8 @@ class Nlsort(support.Case):
         self.assertEqual((self.scratch / "out").stat().st_size, path.stat().st_size)
 
     def test_unique_lines_of_one_time_stay_within_the_memory_bound(self):
-        """60 MB of lines with one time, each line twice: short lines, and lines of which only few fit in memory.
+        """Sorts 60 MB of lines with equal times, each line twice. Some lines are short, and of the others only a few fit in
+        memory.
 
         The 8 MB in addition to -S are for the program itself and for buffers of several long lines.
         """
@@ -386,7 +387,7 @@ class Nlsort(support.Case):
         return self.write(name, [line(rng.randrange(80000), FILE=name, N=i, W=rng.choice(words)) for i in range(count)])
 
     def test_text_that_is_left_in_its_files(self):
-        """Few lines for a large -S: nlsort writes nothing to disk except the result, which is the same."""
+        """The lines fit in the memory that -S allows. nlsort writes only the result to disk, and the result is the same."""
         first, second = self.long_lines("a", 30000, 1), self.long_lines("b", 12000, 2)
         odd = self.scratch / "odd"
         far = "DATE=20260101070000 NL.EVNT=LONG W=" + "y" * (9 << 20) + "\n"

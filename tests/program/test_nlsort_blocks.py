@@ -136,7 +136,7 @@ class NlsortBlocks(support.Case):
         self.assertIn(f"{turned}: record 2 is out of order", result.stderr)
 
     def test_larger_than_memory(self):
-        """The same block many times is larger than the memory, so that runs on disk are merged."""
+        """A file with many copies of a block is larger than the memory, so nlsort merges runs on disk."""
         rng = random.Random(3)
         shape = Shape(rng, b"E")
         shape.fields = [(b"N", 2), (b"S", 1)]

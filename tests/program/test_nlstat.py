@@ -246,7 +246,8 @@ class Nlstat(support.Case):
         self.assertIn("10 times of inv.start on host w1 corrected by 8:00:00 h", shown)
 
     def test_ids_that_occur_again(self):
-        """As bbcp's streams: the spans of a stream repeat, and each round is a request; START_x and STOP_x form pairs."""
+        """The records resemble bbcp's streams. The spans of a stream repeat, and each round is a request. START_x and STOP_x form
+        pairs."""
         text, at = "", 0
         for block in range(300):
             for event, us in [("START_READ", 0), ("STOP_READ", 200), ("START_NET", 210), ("END_NET", 900)]:
@@ -257,7 +258,7 @@ class Nlstat(support.Case):
         self.assertEqual((found["without_first"], found["without_last"], found["spans_without_end"]), (0, 0, 0))
 
     def test_each_request_counts_once(self):
-        """Many names of events, and two kinds of request."""
+        """The log has many names of events, and two kinds of request."""
         many = "".join(line(i * 200 + us, f"S{i % 100}.{end}", f"r{i}") for i in range(1000) for end, us in (("start", 0), ("end", 90)))
         traced = "".join(line(i * 200 + us, f"Job.{end}", "", **{"TRACE.ID": f"{i + 1:032x}", "SPAN.ID": f"{i + 1:016x}"}).replace(" REQ.ID=", "", 1)
                          for i in range(60) for end, us in (("start", 0), ("end", 90)))
@@ -417,7 +418,8 @@ class Nlstat(support.Case):
         self.assertEqual((found["id"], found["requests"]), (["thread"], 120))
         self.assertEqual({n: r["self_ns"] // 60000 for n, r in self.rows(found, "span").items()},
                          {"main": 60000, "parse": 20000, "worker": 15000, "decode": 5000})
-        # With an ID: the pool's work is part of the backend's span in its own process, and the frontend waits for that span.
+        # If the records have an ID, the pool's work is part of the backend's span in its own process, and the frontend waits for
+        # that span.
         (found,) = self.found(trace("b.json", ("frontend", 0, 80000, first, 1, True), ("backend", 10000, 20000, second, 1, True),
                                     ("pool", 12000, 10000, second, 7, True), ("render", 40000, 30000, first, 9, True)))
         self.assertEqual((found["id"], found["requests"]), (["req"], 60))
@@ -478,7 +480,7 @@ class Nlstat(support.Case):
         self.assertGreater(picture.stat().st_size, 1000)
 
     def test_comparison(self):
-        """The engine of nldiag --compare, which test_nldiag tests."""
+        """nlstat uses the same comparison as nldiag --compare, which test_nldiag tests."""
         before, after = self.log(requests(), "before.log"), self.log(requests(stretch=2), "after.log")
         result = self.run_program(self.nlstat, "--compare", before, "--with", after)
         self.assertEqual((result.returncode, result.stderr), (3, ""))
@@ -628,7 +630,8 @@ class Nlstat(support.Case):
         self.assertEqual(segment["max_ns"], times[-1] * 1000)
 
     def test_memory_is_bounded(self):
-        """nlstat first removes complete requests. If memory is short, it measures others early, and loses none of their records."""
+        """nlstat first removes complete requests. If memory is short, it measures other requests early, and loses no record of
+        them."""
         long = [line(0, "Client.Send", "long"), line(40000 * 10000, "Client.Recv", "long")]
         (found,) = self.found("--memory", "1M", self.log(long[0] + requests(40000) + long[1]))
         self.assertEqual((found["requests"], found["without_first"], found["without_last"]), (40001, 0, 0))
@@ -641,7 +644,7 @@ class Nlstat(support.Case):
         self.assertEqual(2 * found["requests"] - found["without_first"] - found["without_last"], 40000)
 
     def test_hostile_requests(self):
-        """IDs of any bytes, parents in a cycle or elsewhere, ends before begins, and a request that never ends."""
+        """nlstat accepts IDs of any bytes, cyclic and missing parents, ends before starts, and a request that never ends."""
         ids = ['"\\x00"', '"\\xff\\xfe"', '"a=b \\"c\\""', "x" * 5000, "\u00e9", '"\\n"']
         text = ""
         for i, name in enumerate(ids):
@@ -698,7 +701,7 @@ class Nlstat(support.Case):
         self.assertIn("--strict", strict.stderr)
 
     def test_control_characters_are_not_printed(self):
-        """Also controls of ISO 6429: U+009B begins terminal sequences, too."""
+        """nlstat also escapes the control characters of ISO 6429, because U+009B begins a terminal sequence."""
         path = self.scratch / "hostile.log"
         path.write_text("".join(line(i * 1000 + at, event, i) for i in range(12)
                                 for at, event in enumerate(("x\033[31mred", "w", "z\u009b31m")[i % 4 == 0:3 - (i % 4 == 1)][::-1 if i % 4 == 2 else 1])))

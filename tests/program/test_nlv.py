@@ -144,8 +144,8 @@ class Render(support.Case):
         self.assertEqual(len(self.legend_colors("two.png")), 2)
 
     def test_logs_of_two_runs_have_different_colors(self):
-        """Two logs with equal IDs: each has its own colour. The logs of a client and a server have equal IDs, too, but their
-        records belong together."""
+        """Each of two logs with equal IDs has its own color. Logs of a client and a server also have equal IDs, but their records
+        belong together."""
         two = self.scratch / "b" / "a.log"
         two.parent.mkdir()
         drawing = self.scratch / "d.nlv"
@@ -161,8 +161,8 @@ class Render(support.Case):
                 self.assertEqual(len(self.legend_colors("two.png")), 3, "two logs, and the host of the load")
 
     def test_measurements_of_many_hosts_are_strips(self):
-        """Twenty hosts: each has its own strip, and the busy host has a darker one. nlv names the measurement that it does not
-        draw."""
+        """Each of twenty hosts has its own strip, and the strip of the busy host is darker. nlv names the measurement that it
+        does not draw."""
         self.log.write_text("".join(
             f"DATE=2026010112{t // 60:02d}{t % 60:02d}.{h:02d} HOST=h{h:02d} PROG=p LVL=Usage NL.EVNT=Cpu CPU.USER={90 + t % 3 if h == 7 else 5 + t % 3} "
             f"CPU.SYS={t % 5} CPU.IDLE={100 - t % 7}\n" for t in range(300) for h in range(20)))
@@ -385,7 +385,8 @@ class Render(support.Case):
         self.assertEqual((len(bars), apart), (5, {2.0}))
 
     def test_what_begins_anew(self):
-        """Threads that are woken repeatedly: one object for each wake-up, although the events have the value in different fields."""
+        """If threads are woken repeatedly, nlv draws an object for each wake-up, although the events have the value in different
+        fields."""
         lines = []
         for i in range(10):
             lines.append(f"DATE=2026010112000{i}.1 HOST=h CPU=0 NL.EVNT=sched.sched_wakeup EV.PID=7 COMM=a")

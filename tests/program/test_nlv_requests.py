@@ -79,8 +79,8 @@ class Requests(nlv_window.WindowCase):
         support.wait_until(lambda: not any("of 3" in text and "requests" in text for text in self.texts()), what="the table is closed")
 
     def marks(self, color):
-        """Returns the places of the pixels of a colour in the heat map. The legend below and the histogram at the right have the same
-        colours."""
+        """Returns the places of the pixels of a color in the heat map. The legend below and the histogram at the right have the
+        same colors."""
         places = [(x, y) for y, row in enumerate(self.picture()) for x, pixel in enumerate(row) if pixel == color]
         legend = max((y for _, y in places), default=0)
         return [(x, y) for x, y in places if y < legend - 12 and x < self.HISTOGRAM - 10]
@@ -188,7 +188,7 @@ class Requests(nlv_window.WindowCase):
         begin, length = self.shown()
         self.assertTrue(begin <= self.begin_of(min(self.SLOW)) <= begin + length, (begin, length))
         self.xdotool("key", "ctrl+a")
-        self.type_expression("BackSpace", "request.duration > 3ms")  # the selected request has the colour of its host
+        self.type_expression("BackSpace", "request.duration > 3ms")  # the selected request has the color of its host
         support.wait_until(lambda: marked() > before + 50, what="the found requests have their own colour")
         self.xdotool("key", "Escape")
         support.wait_until(lambda: marked() <= before, what="the colours return")

@@ -1,4 +1,4 @@
-"""nlv's sensor pane: the user selects hosts and sensors of a directory; agents run, die and send wrong data."""
+"""Tests nlv's sensor pane. The user selects hosts and sensors of a directory. Agents run, are killed, and send wrong data."""
 import http.server
 import os
 import re

@@ -1,5 +1,5 @@
-"""Options of every program, from the program itself (--help=json): values are read back from the command line, the file and
-the environment, and invalid values are rejected in one clear line. Also vocabulary and completion."""
+"""Tests the options that each program lists (--help=json). A program keeps the values from the command line, the file and the
+environment, and rejects an invalid value with one line. Also tests the vocabulary and completion."""
 import json
 import os
 import pty
@@ -274,7 +274,8 @@ class Options(support.Case):
         self.assertEqual(process.wait(30), 0)
 
     def test_settings_of_netlogd(self):
-        """Every setting and every option of an output at its minimum, maximum and default: netlogctl settings reads it back, also after SIGHUP."""
+        """Sets every setting and every option of an output to its minimum, maximum and default. netlogctl settings prints the
+        same values, even after SIGHUP."""
         netlogd, netlogctl = support.program("netlogd/netlogd"), support.program("netlogd/netlogctl")
         about, path, control = self.describe([netlogd]), self.scratch / "netlogd.conf", self.scratch / "control"
         path.write_text("")

@@ -114,7 +114,7 @@ class Packaging(support.Case):
             try:
                 self.serve(active + [(name, value) for name, value in commented if not value.startswith("inherited:")])
             except AssertionError as why:
-                # Another process may have taken one of these ports meanwhile.
+                # Another process may use one of these ports now.
                 if "Address already in use" not in str(why) or attempt == 4:
                     raise
             else:

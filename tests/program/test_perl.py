@@ -256,7 +256,7 @@ class Perl(support.Case):
         self.assertEqual(sorted(self.lines()), sorted(f"E T={t} N={n}" for t in range(1, 5) for n in range(1, 2001)))
 
     def test_closing_in_threads(self):
-        """One thread's close is its own; what others log meanwhile is there, too."""
+        """If one thread closes its log, the other threads can still log."""
         if not self.has("threads"):
             self.skipTest("this perl has no threads")
         self.perl("""

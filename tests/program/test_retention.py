@@ -1,5 +1,5 @@
-"""Deletion of old files by netlogd: keep= and keep_size= delete whole files, oldest first, with their side files, and nothing
-that is still to be read, whenever netlogd is killed."""
+"""keep= and keep_size= delete whole files with their side files, oldest first, even if netlogd is killed at any moment. They
+delete no file that is still to be read."""
 import contextlib
 import fcntl
 import os

@@ -47,7 +47,8 @@ class ScarceMemory(collector.Case):
         return int(some.group(1)) if some else 0 if "nlrecover delivers" in told.group(3) else int(told.group(1))
 
     def run_once(self, arguments, name, logs, destinations, lasting=None, end=None):
-        """Performs one run. name names the failure. The files of logs are empty at the begin, those of lasting are kept; end delivers waiting events."""
+        """Performs one run. `name` names the failure. The files of `logs` are empty at the start, and those of `lasting` are
+        kept. `end` delivers waiting events."""
         before = self.count([lasting]) if lasting else (0, 0)
         if self.shm.exists():
             subprocess.run(["rm", "-rf", self.shm], check=True)
@@ -88,7 +89,7 @@ class ScarceMemory(collector.Case):
         logs = [self.scratch / f"log{suffix}", self.scratch / "classic.log"]
         return logs, [f"file:{logs[0]}", f"file:{logs[1]}"]
 
-    # The quick part: text, and not every allocation.
+    # The quick tests use only text, and do not fail every allocation.
 
     def test_some_allocations_fail(self):
         self.fail_each(7, *self.to_files())

@@ -476,8 +476,8 @@ class Honest(Archive):
         return sorted(int(n) for n in re.findall(rf" PROG={name} LVL=Usage NL.EVNT=Step I=(\d+) ", result.stdout))
 
     def test_killed_at_50_moments(self):
-        """A kill at any call that changes a file, also within a write, never looks like tampering: neither before netlogd
-        starts again nor after that. Every record is in the archive once."""
+        """A kill at any call that changes a file, even within a write, does not look like tampering, before and after the restart
+        of netlogd. Every record is in the archive once."""
         self.program = self.compile_client(PROGRAM)
         killer = self.compile_library(KILLER)
         output = self.url("a-{N}.nlb", "&rotate_size=24k&zstd=0", after="1s")

@@ -86,7 +86,7 @@ END
 
 
 class Values(support.Case):
-    """What sensors say beside what others say."""
+    """Compares the values of sensors with those of other programs."""
 
     def setUp(self):
         super().setUp()
@@ -355,7 +355,8 @@ class Values(support.Case):
         self.assertIn("SAMPLES=3 SERVER.STATUS=200\n", out)
 
     def test_collectd(self):
-        """A real source in this directory, whose values come once each, with their times; and an absent source."""
+        """The sensor logs each value of a real collectd once, with its time. If collectd does not run, the sensor reports
+        this."""
         program = next((p for p in ("/usr/sbin/collectd", "/usr/local/sbin/collectd") if os.path.exists(p)), None)
         if program is None:
             self.skipTest("no collectd here")
@@ -388,7 +389,7 @@ class Values(support.Case):
         stopped.kill()
 
     def test_collectd_that_is_none(self):
-        """For any response, the sensor reports the problem, and neither hangs nor grows."""
+        """For any invalid response, the sensor reports the problem. The sensor does not hang, and its memory does not grow."""
         for answer in b"hello\n", b"99999999 Values found\n", b"x" * 100000, b"", b"3 Values found\n1 a\n\n/\n", b"-1 no\n":
             path = self.scratch / "socket"
             with socket.socket(socket.AF_UNIX) as listener:

@@ -303,7 +303,7 @@ class Spool(support.Case):
         self.assertEqual(len(numbers) + lost[0], 600001)
         self.assertEqual(numbers, list(range(lost[0], 600001)))
         self.assertLess(text.index("NetLogger.Lost"), text.index("NL.EVNT=Step"), "in place of what is missing")
-        # The numbers of the dropped blocks are announced: the collector counts them as dropped, and has no gap.
+        # The program announces the numbers of the dropped blocks. The collector counts the records as dropped, and has no gap.
         messages = netlogd.stderr.read()
         dropped = re.findall(r"NL.EVNT=Netlogd.Lost PEER=\S+ COUNT=(\d+) DROPPED=(\d+) ", messages)
         self.assertEqual(dropped, [(str(lost[0]), str(lost[0]))], messages)

@@ -115,7 +115,8 @@ class Subscribe(support.Case):
             self.assertEqual(s.recv(1), b"")
 
     def test_the_end_waits_for_who_reads(self):
-        """At its end, netlogd lets a slow subscriber read what it was sent, but waits only briefly for a subscriber that reads nothing."""
+        """At its end, netlogd lets a slow subscriber read its remaining records, but waits only briefly for a subscriber that
+        reads nothing."""
         process = self.serve("--subscriber-queue", "16M", "--stop-timeout", "120")
         slow, never = self.welcome(start=False), self.welcome(start=False)
         for s in slow, never:
@@ -287,7 +288,7 @@ class Subscribe(support.Case):
         self.stop(process)
 
     def test_who_catches_up_delays_nobody(self):
-        """A client with another request does not wait for the subscribers that read the past."""
+        """A client with another request does not wait for the subscribers that read stored records."""
         line = record(1, padding=" PAD=" + "x" * 200)
         for much in 400, 800, 1600:  # if it was read before this test's next turn
             with open(self.output, "wb") as output:
@@ -397,7 +398,7 @@ class Subscribe(support.Case):
         self.stop(process)
 
     def test_that_the_past_cannot_be_read_is_said(self):
-        """Whether the past was unavailable, or was begun and broke off: the end must not look complete."""
+        """If netlogd cannot read the stored records, or not all of them, the end of the stream reports this."""
         folder, away = self.scratch / "archive", self.scratch / "away"
         folder.mkdir()
         process = self.serve("--subscriber-queue", "4k", output=f"file:{folder}/a-{{N}}.log")
@@ -418,7 +419,8 @@ class Subscribe(support.Case):
         self.stop(process)
 
     def reload_while_one_catches_up(self, before, after):
-        """A subscriber reads the past slowly while the outputs change: netlogd reports exactly the records that it did not get."""
+        """A subscriber slowly reads stored records while the outputs change. netlogd reports exactly the records that the
+        subscriber missed."""
         config, control = self.scratch / "netlogd.conf", self.scratch / "control"
         config.write_text(f"output {before}\n")
         with open(self.scratch / "messages", "wb") as messages:
@@ -519,7 +521,7 @@ class Subscribe(support.Case):
     COSTLY = "T =~ 'a[ab]{124}c'"
 
     def test_who_costs_too_much_for_a_record_is_disconnected(self):
-        """Live or in the past; the other subscribers get all records."""
+        """netlogd disconnects the subscriber in the live stream and in stored records. The other subscribers get all records."""
         process = self.serve()
         other, costly = self.welcome(), self.welcome(f' WHERE="{self.COSTLY}"')
         long = record(1, padding=" T=" + "ab" * 100000)
@@ -538,7 +540,8 @@ class Subscribe(support.Case):
         self.stop(process)
 
     def test_who_costs_too_much_on_average_is_disconnected(self):
-        """With more records than netlogd can match with its expression. A subscriber with a simple expression misses none."""
+        """One subscriber has an expression that is too slow for the number of records. Another subscriber with a simple
+        expression misses no record."""
         process = self.serve("--subscriber-queue", "512M", "--max-memory", "2G")
         cheap = self.welcome(' WHERE="PROG == p && N >= 0"')
         costly = [self.welcome(f' WHERE="{self.COSTLY} || N == -{i}"') for i in range(1, 20)]

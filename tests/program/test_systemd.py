@@ -1,7 +1,7 @@
 """The units, run by a separate systemd, the first process of its own namespaces.
 
-It has the units under test and a few targets of the installed units, and its own /etc, /run, /var/lib, /dev, network, and
-a part of the control groups. It may only read the parts that belong to the whole machine (/proc/sys, /sys).
+This systemd has the units under test and a few targets of the installed units. It has its own /etc, /run, /var/lib, /dev and
+network, and a part of the control groups. It may only read the parts that belong to the whole machine (/proc/sys, /sys).
 """
 import os
 import pathlib
@@ -77,7 +77,8 @@ class Systemd(support.Case):
     # ---- preparation ----
 
     def place_files(self):
-        """Units, programs and configuration as they are installed, but for where the programs are."""
+        """Makes the units, programs and configuration as they are installed, except that the programs are in the build
+        directory."""
         self.files = self.scratch / "netlogger"
         (self.files / "units").mkdir(parents=True)
         for program in ("netlogd", "netlogctl"):
@@ -145,7 +146,7 @@ class Systemd(support.Case):
             self.skipTest(f"systemd cannot run here: {self.console()}")
 
     def find_first(self):
-        """Returns its process ID outside of the namespace; 0 if it could not start."""
+        """Returns the process ID of systemd outside of the namespace; 0 if systemd could not start."""
         children = pathlib.Path(f"/proc/{self.outer.pid}/task/{self.outer.pid}/children")
         try:
             for child in children.read_text().split():
@@ -193,7 +194,7 @@ class Systemd(support.Case):
         self.assertEqual(result.returncode, 0, result.stderr + self.said() + self.console())
 
     def service(self):
-        """Returns its process ID outside of the namespace."""
+        """Returns the process ID of netlogd outside of the namespace."""
         inside = int(self.show("MainPID"))
         for status in pathlib.Path("/proc").glob("[0-9]*/status"):
             try:

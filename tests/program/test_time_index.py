@@ -1,5 +1,5 @@
-"""Indexes by time: netlogd writes correct indexes, a search by time reads only the necessary parts, and a missing, cut, damaged,
-foreign, older or newer index does not change the records that are found."""
+"""netlogd writes correct time indexes, and a search by time reads only the necessary parts. If the index is missing, truncated,
+damaged, older or newer, or belongs to another file, the same records are found."""
 import datetime
 import os
 import pathlib
@@ -237,7 +237,8 @@ class TimeIndex(collector.Case):
         return pathlib.Path(f"{made[0]}.index").read_bytes()
 
     def test_a_file_that_is_not_as_it_was(self):
-        """A file that is shorter than its index says, longer, changed in the middle, or replaced by one with the same begin."""
+        """A file is shorter or longer than its index describes, is changed in the middle, or is replaced by a file with the same
+        beginning."""
         path = self.make("a.log")[0]
         data = path.read_bytes()
         cut = data[:data.index(b"\n", len(data) * 2 // 3) + 1]
@@ -270,7 +271,7 @@ class TimeIndex(collector.Case):
             path.write_bytes(b"".join(lines(0, COUNT)))
 
     def test_a_file_is_gone_on_with(self):
-        """With its index, with an older index, and without an index; and after the log was moved."""
+        """netlogd continues a log with its index, with an older index, without an index, and after the log was moved."""
         path, index = self.folder / "a.log", self.folder / "a.log.index"
         parts = [b"".join(lines(i, i + 6000)) for i in range(0, COUNT, 6000)]
         for change in (lambda: None, lambda: index.write_bytes(index.read_bytes()[:16 + 40]), index.unlink, lambda: index.write_bytes(b"no"),

@@ -1,5 +1,5 @@
-"""Indexes by value: netlogd writes them, a search for a value reads only the necessary parts, and a missing, torn, damaged, foreign,
-older or newer index does not change the records that are found."""
+"""netlogd writes value indexes, and a search for a value reads only the necessary parts. If the index is missing, truncated,
+damaged, older or newer, or belongs to another file, the same records are found."""
 import functools
 import os
 import pathlib
@@ -140,7 +140,7 @@ class ValueIndex(collector.Case):
             self.assertGreater(min(map(len, indexed[:5])), 19)
 
     def test_other_parts_are_not_read(self):
-        """Garbage in pieces without the value is not read with the index, and is read without it."""
+        """With the index, a search does not read garbage in pieces without the value. Without the index, it reads the garbage."""
         path = self.make("a.log", b"".join(lines(0, COUNT)))[0]
         data, index = bytearray(path.read_bytes()), pathlib.Path(f"{path}.index").read_bytes()
         ends = [struct.unpack_from("<Q", index, i)[0] for i in range(16, len(index), 40)]
@@ -196,7 +196,8 @@ class ValueIndex(collector.Case):
 
     def test_many_different_values(self):
         """
-        Files in which each record has another value have an index of at most 2 %, too. It excludes most parts of a file that is not compressed.
+        If each record has another value, the index also has at most 2 % of the file's size. It excludes most parts of a file that
+        is not compressed.
         In a compressed file, 2 % are less than 2 bits for each value, which exclude some parts.
         """
         text = [b"DATE=20260101000000.%06d HOST=h PROG=p LVL=Usage NL.EVNT=E N=%d TRACE.ID=%016x\n"

@@ -1,4 +1,5 @@
-"""Senders and readers whose peer is not netlogd, or uses TLS differently: one message that names the remedy."""
+"""If the peer of a sender or a reader is not netlogd, or if only one side uses TLS, the program prints one message with the
+remedy."""
 import os
 import re
 import shutil
@@ -210,7 +211,7 @@ class WrongPeers(Peers):
 
 
 class Certificates(Peers):
-    """Failed verification: the messages name the remedy, and the names in the certificate."""
+    """After a failed verification, the message names the remedy and the names in the certificate."""
 
     def setUp(self):
         super().setUp()

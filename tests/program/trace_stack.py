@@ -164,7 +164,7 @@ class Stack:
             "dir": self.directory, "app": self.address["app"], "keepalive": "keepalive 16;" if self.keepalive else ""})
         self.connect("db", 5432)
         self.connect("cache", 6379)
-        # PostgreSQL accepts connections, and rejects them, before it has started.
+        # Before PostgreSQL has started, it accepts connections and then rejects them.
         deadline = time.monotonic() + 20
         while self.start("db", binaries / "psql", "-h", self.address["db"], "-U", "tester", "postgres", "-c",
                          "CREATE TABLE IF NOT EXISTS items AS SELECT 'item' AS name").wait(30) != 0:
@@ -288,7 +288,7 @@ def score(records, truth, spans=SPANS):
     """Returns the numbers of the requests whose spans are all in the request's trace and nowhere else, and the numbers of the
     others with what is wrong. `records` are dictionaries, in the order of the log."""
     def nth(event, program, port):
-        """Spans of a server by the client's port, in order."""
+        """Returns the spans of a server by the client's port, in order."""
         found = {}
         for r in sorted((r for r in records if r["NL.EVNT"] == event and r["PROG"] == program), key=lambda r: r["DATE"]):
             found.setdefault(int(r["PEER"].rsplit(":", 1)[1]), []).append(r["TRACE.ID"])

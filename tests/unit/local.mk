@@ -1,5 +1,5 @@
-# One line a test in unit_tests, and its _SOURCES, _CPPFLAGS, _LDADD. The long ones begin first, so that none is left running
-# alone.
+# Each test has a line in unit_tests, and the variables _SOURCES, _CPPFLAGS and _LDADD. The long tests begin first, so that no long
+# test runs alone at the end.
 unit_tests = %D%/recover.unit %D%/requests.unit %D%/synthesis.unit %D%/marker.unit %D%/block.unit
 EXTRA_DIST += %D%/text_support.h %D%/decoding.h %D%/log_folders.h %D%/thread_sanitizer.h %D%/under_valgrind.h %D%/valgrind.supp
 
