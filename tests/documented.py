@@ -306,7 +306,8 @@ class Tree:
         code = {path: stripped(path.read_text(), strings=True) for folder in FOLDERS for path in sorted((self.source / folder).rglob("*.[ch]"))}
         macros = dict(re.findall(r'^#define (NL_\w+) ("[^"]*") *$', "\n".join(code.values()), re.M))
         code = {path: re.sub(r"\bNL_\w+", lambda word: macros.get(word[0], word[0]), text) for path, text in code.items()}
-        # The functions that log an event: (the file that defines it, its name, the index of the event's parameter). Or NL_EVENT.
+        # NL_EVENT, and the functions that log an event: (the file that defines the function, its name, the index of the event's
+        # parameter).
         loggers = [("", "NL_EVENT", 2)]
         for path, text in code.items():
             for static, name, parameters in re.findall(r"^(static )?[\w *]*?(\w+)\(([^()]*\bconst char \*event\b[^()]*)\)", text, re.M):

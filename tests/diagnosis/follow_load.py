@@ -37,7 +37,7 @@ def day_load(at):
 
 
 class Query:
-    """How long visits to Query take, and how they end, while there is a fault."""
+    """The durations and results of visits to Query during a fault."""
 
     def __init__(self, kind, rate, seed):
         self.kind, self.rate, self.free, self.chance = kind, rate, 0.0, random.Random(f"fault {seed}")

@@ -64,7 +64,7 @@ def describe(result):
 
 
 def print_confusion(results):
-    """Rows: the true kinds; columns: the first cause, or the verdict."""
+    """The rows are the true kinds, and the columns are the first cause or the verdict."""
     cells, columns = collections.Counter(), collections.Counter()
     for r in results:
         said = r["causes"][0]["cause"] if r["causes"] else str(r["verdict"]).split(":")[0]

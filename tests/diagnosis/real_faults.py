@@ -39,7 +39,7 @@ class Case(Plan):
 
 
 def after(seconds, action):
-    """An action at a time of the run."""
+    """Performs an action during the run."""
 
     def during(world, programs):
         yield seconds

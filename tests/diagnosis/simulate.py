@@ -299,7 +299,7 @@ class Run:
         self.lines.append((self.world.now, at, f"HOST={host} PROG={service.name} LVL=Usage NL.EVNT={event}{named}"))
 
     def span(self, service, host, name, request, parent, **fields):
-        """Logs the begin of a span. Returns a function that logs its end."""
+        """Logs the start of a span. Returns a function that logs its end."""
         self.spans_logged += 1
         span_id = f"{self.spans_logged:x}"
         ids = {"TRACE_ID": f"t{request['number']}", "SPAN_ID": span_id} if self.explicit else {"REQ_ID": request["number"]}

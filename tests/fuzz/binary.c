@@ -1,6 +1,6 @@
 /*
- * A log in the binary format, in pieces. Works like the target `decoder`, but first corrects the checksum of every
- * block. Otherwise, decoders would reject nearly all mutated blocks at once.
+ * Decodes a log in the binary format in pieces, like the target `decoder`. First corrects the checksum of every block.
+ * Otherwise, decoders would reject nearly all mutated blocks at once.
  */
 #include "decoding.h"
 
@@ -44,7 +44,7 @@ static size_t mend_block(uint8_t *log, size_t size)
     return block;
 }
 
-/* A check of a block without decoding gives the same result as a check with decoding. */
+/* Checks that a check of a block without decoding has the same result as a check with decoding. */
 static void check_block(const uint8_t *block, size_t size)
 {
     nl_block_header header;

@@ -1,4 +1,4 @@
-/* One line of BP: each record that is read can be written and read again. */
+/* Reads one line of BP. Each record that is read can be written and read again. */
 #include "text_round_trip.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,4 +1,4 @@
-/* A log of any format, in pieces of any size. decoding.h describes how an input begins. */
+/* Decodes a log of any format in pieces of any size. decoding.h describes how an input begins. */
 #include "decoding.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
 /*
- * Events in rings in shared memory. A killed or faulty process may leave any bytes there. An input begins with struct
- * choices (integers are little-endian); the sites and then the bytes of the rings follow.
+ * Reads events in rings in shared memory. A killed or faulty process may leave any bytes there. An input begins with
+ * struct choices (integers are little-endian); the sites and then the bytes of the rings follow.
  */
 #include "fuzz.h"
 

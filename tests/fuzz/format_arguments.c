@@ -67,7 +67,7 @@ static nl_status format_arguments_take(nl_record *record, const nl_plan *plan, .
     return status;
 }
 
-/* Twice with the same plan: the second call must not depend on the first. */
+/* Reads the arguments twice with the same plan: the second call must not depend on the first. */
 static nl_status add_fields(nl_record *record, const char *format)
 {
     nl_plan plan;

@@ -1,6 +1,6 @@
 /*
- * The gRPC session of OTLP: the frames after the preface may contain anything. However they are divided, a request is
- * never larger than its limit, memory is in proportion to the bytes, and nothing is sent after the end.
+ * The gRPC session of OTLP. The frames after the preface may contain anything, and may be divided in any way. A request
+ * is never larger than its limit, memory is in proportion to the bytes, and the session sends nothing after its end.
  */
 #include "otlp_grpc.c" /* NOLINT: the fuzz target includes the module */
 

@@ -1,6 +1,6 @@
 /*
- * The HTTP/1.1 session of OTLP: bytes give the same requests and responses however they are divided, and a request is
- * never larger than its limit.
+ * The HTTP/1.1 session of OTLP. A session makes the same requests and responses from bytes however the bytes are
+ * divided. A request is never larger than its limit.
  */
 #include "otlp_http1.c" /* NOLINT: the fuzz target includes the module */
 

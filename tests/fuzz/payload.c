@@ -1,4 +1,4 @@
-/* A whole record as in a ring. A killed process may leave any bytes there. */
+/* Reads a whole record as in a ring. A killed process may leave any bytes there. */
 #include "text_round_trip.h"
 
 #include "log/payload.h"
@@ -27,7 +27,7 @@ static void check_put(const nl_record *record, size_t size)
     free(payload);
 }
 
-/* The record is written as a line that can be read, whatever its values are. */
+/* Checks that a line for the record can be read again, for any values of the record. */
 static void check_line(const nl_record *record, nl_format format)
 {
     nl_buffer line = fuzz_encode(record, format);

@@ -1,9 +1,9 @@
 /*
  * Runs a fuzz target over its corpus without a fuzzer, so that fixed defects stay fixed with every compiler.
  *
- * It is linked to one target (FUZZ_TARGET is the target's name). It prints TAP, with one test per target. It prints the
- * name of each file before it processes the file, so that a crash belongs to the last name. Arguments replace the
- * corpus.
+ * The program is linked to one target (FUZZ_TARGET is the target's name). It prints TAP, with one test per target. It
+ * prints the name of each file before it processes the file, so the last name is that of a file that crashes the
+ * target. Arguments replace the corpus.
  */
 #include "fuzz.h"
 

@@ -1,4 +1,7 @@
-/* The line of a request to netlogd: valid requests are read, and errors give a message that can be sent. */
+/*
+ * Parses the line of a request to netlogd. netlogd reads a valid request, and an error has a message that netlogd can
+ * send.
+ */
 #include "fuzz.h"
 
 #include "request_line.c" /* NOLINT: the fuzz target includes the module */

@@ -1,5 +1,7 @@
-/* Messages to nlagentd: each is read, or rejected with a message. The content of a message that is read can be written
- * and read again. */
+/*
+ * Parses messages to nlagentd. nlagentd reads a message, or rejects it with a reason. The content of a message that was
+ * read can be written and read again.
+ */
 #include "config.h"
 
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 /*
  * Packets of path probes. The input is a series of packets, each with the size of a reply. Each packet arrives at a
- * reflector, and at the sender of some probes. In a packet that begins with 0, the second byte selects a probe, and the
- * packet becomes a reply to it, so that the counts of replies are reached.
+ * reflector, and at the sender of some probes. If a packet begins with 0, its second byte selects a probe, and the
+ * packet becomes a reply to this probe. Therefore, the fuzzer also reaches the code that counts replies.
  */
 #include "fuzz.h"
 #include "sensors/path_tally.h"

@@ -1,6 +1,6 @@
 /*
- * The messages of a syslog connection to netlogd: bytes give the same records and reports however they are divided, and
- * the memory for an incomplete message is bounded.
+ * The messages of a syslog connection to netlogd. Bytes give the same records and reports however they are divided. The
+ * memory for an incomplete message is bounded.
  */
 #include "fuzz.h"
 

@@ -103,8 +103,8 @@ static inline nl_buffer fuzz_decoded(nl_status status, const nl_record *record, 
 }
 
 /*
- * The decoder's fast path gives the same result as the slow path: for a new line and for a line with known names, at
- * the end of the readable memory and before other bytes.
+ * Checks that the decoder's fast path has the same result as its slow path: for a new line and for a line with known
+ * names, at the end of the readable memory and before other bytes.
  */
 static inline void fuzz_check_short_way(nl_format format, nl_fraction fraction, const char *line, size_t size)
 {

@@ -1,4 +1,4 @@
-/* A trace.dat file from trace-cmd: the numbers of calls add up for any bytes. */
+/* Reads a trace.dat file of trace-cmd. For any bytes, the numbers of calls add up. */
 #include "fuzz.h"
 
 #include "trace_dat.h"

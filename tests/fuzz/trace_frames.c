@@ -1,7 +1,7 @@
 /*
- * HTTP/2 connections, whose frames any program may send, as nlkernel trace finds requests in them. Input: events. The
- * first byte of an event has the direction (1: receive), the role of the process (2: client, 4: server), a gap before
- * the event (8) and the connection (16). The second and third bytes are the size of the data, which follow.
+ * nlkernel trace finds requests in HTTP/2 connections, whose frames any program may send. The input is a series of
+ * events. The first byte of an event has the direction (1: receive), the role of the process (2: client, 4: server), a
+ * gap before the event (8) and the connection (16). The second and third bytes are the size of the data, which follow.
  */
 #include "config.h"
 

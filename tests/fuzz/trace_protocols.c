@@ -1,6 +1,6 @@
 /*
- * The protocols that nlkernel trace recognizes, in bytes that any program may send. Input: the number of bytes that a
- * call has beyond those that are captured; then a request up to a line of "%%%", and the reply.
+ * nlkernel trace reads messages of several protocols, which any program may send. The input consists of the number of
+ * bytes that a call has beyond those that are captured; then a request up to a line of "%%%", and the reply.
  */
 #include "config.h"
 
@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t reply_size = mark != NULL ? size - 1 - request_size - 3 : 0;
     char *request_bytes = fuzz_copy(all, request_size),
          *reply_bytes = fuzz_copy(mark != NULL ? mark + 3 : all, reply_size);
-    /* Each protocol reads the bytes, also those that another protocol claims in protocol_find. */
+    /* Each protocol reads the bytes, even if protocol_find chooses another protocol. */
     const protocol *const protocols[] = {&protocol_dns,   &protocol_dns_datagram, &protocol_http,  &protocol_memcached,
                                          &protocol_mysql, &protocol_postgresql,   &protocol_redis, &protocol_tls};
     protocol_bytes bytes = {.data = request_bytes, .captured = request_size, .size = request_size + data[0]},

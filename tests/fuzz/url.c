@@ -1,4 +1,4 @@
-/* A URL: the parts of a valid URL agree, and its options are found. */
+/* Parses a URL. The parts of a valid URL agree, and its options are found. */
 #include "fuzz.h"
 #include "transport/url.h"
 

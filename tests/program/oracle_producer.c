@@ -125,7 +125,8 @@ static size_t print_line(uint64_t i, char *line, size_t capacity)
     return (size_t)head + size + (size_t)sprintf(line + (size_t)head + size, ".END\n");
 }
 
-/* A connection over TCP begins with a newline, so that a collector detects a line that the previous connection cut off. */
+/* A connection over TCP begins with a newline, so that a collector detects a line that the previous connection cut off.
+ */
 static int oracle_producer_connect_to(const char *where, int type)
 {
     static const char hello[] = "DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Hello\n";

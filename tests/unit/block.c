@@ -1,4 +1,4 @@
-/* The binary format: its numbers, its checksum, round trips of blocks, and malformed blocks. */
+/* Tests the binary format: numbers, the checksum, round trips of blocks, and malformed blocks. */
 #include "text_support.h"
 
 #include "record/block_read.h"
@@ -322,7 +322,7 @@ static nl_string view(const char *text)
     return (nl_string){text, strlen(text)};
 }
 
-/* Encodes as a log does in its loop, with times before the first time. */
+/* Encodes records in the same way as a log's loop, with times before the first time. */
 static void records_may_be_appended_directly(void **state)
 {
     (void)state;

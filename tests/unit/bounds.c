@@ -32,7 +32,7 @@
 #include <cmocka.h>
 
 enum { CONNECTIONS = 32, MOST_SECONDS = 6 };
-#define TIMEOUT "timeout=0.5" /* twice this duration is promised */
+#define TIMEOUT "timeout=0.5" /* the library promises half of this duration */
 
 static char folder[] = "/tmp/netlogger-XXXXXX";
 
@@ -134,7 +134,7 @@ static nl_log *open_to(const peer *p, const char *format)
     return nl_open("p", url);
 }
 
-/* More than the sockets buffer for a reader that does not read. */
+/* Logs more than the sockets buffer for a reader that does not read. */
 static void log_much(nl_log *log)
 {
     static char text[4000];
@@ -183,7 +183,7 @@ static void who_talks_and_never_acknowledges(void **state)
     flush_and_close(TALKS, "nlb");
 }
 
-/* The limit is for all logs together. */
+/* All logs together have one limit. */
 static void a_program_that_ends(void **state)
 {
     (void)state;
@@ -298,7 +298,7 @@ static void *join_and_close(void *user)
     return NULL;
 }
 
-/* The event has the time of its call, not the time at which its wait ended. */
+/* An event that waits for space has the time of its call, not the time at which the wait ends. */
 static void an_event_has_the_time_of_its_call(void **state)
 {
     (void)state;

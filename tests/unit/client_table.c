@@ -63,7 +63,10 @@ static void test_limits(void **state)
     /* A client of an address that holds less displaces a client, even a busy one, of the address that holds most. */
     assert_int_equal(admit(t, "10.0.0.2", 0), CLIENT_DISPLACES);
     assert_ptr_equal(displaced, &e[0]);
-    /* Within an address, the client that has been silent longest leaves; clients without a valid record leave first. */
+    /*
+     * Within an address, the table first displaces clients without a valid record, and then the client that has been
+     * silent longest.
+     */
     client_table_heard(t, &e[0], 0);
     assert_int_equal(admit(t, "10.0.0.1", 2 * SECOND_NS), CLIENT_DISPLACES);
     assert_ptr_equal(displaced, &e[1]);
@@ -100,7 +103,9 @@ static void test_addresses(void **state)
     unit_client_table_add(t, &e[2], "unix", 0);
     assert_int_equal(admit(t, "unix", 0), CLIENT_ADMITTED); /* has no limit itself */
     client_table_set_limits(t, 3, 1);
-    /* Equal holdings: a client of the address that has been silent longest leaves. */
+    /*
+     * If addresses have equally many clients, the table displaces a client of the address that has been silent longest.
+     */
     client_table_heard(t, &e[0], 1);
     assert_int_equal(admit(t, "10.0.0.1", 2 * SECOND_NS), CLIENT_DISPLACES);
     assert_ptr_equal(displaced, &e[1]);

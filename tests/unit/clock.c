@@ -1,6 +1,6 @@
 /*
- * A machine without a time-stamp counter whose real-time clock is set while programs log: the nl_clock_has_counter and
- * clock_gettime of this file simulate it.
+ * Simulates a machine without a time-stamp counter, whose real-time clock is set while programs log. The
+ * nl_clock_has_counter and clock_gettime of this file replace those of the library and of libc.
  */
 #include <netlogger.h>
 
@@ -45,7 +45,7 @@ static void set_clock(int64_t by_ns)
     __atomic_add_fetch(&set_by_ns, by_ns, __ATOMIC_ACQ_REL);
 }
 
-/* Within a minute: only the hour matters. */
+/* Accepts a difference of a minute, because only the hour matters. */
 static void expect_about(int64_t time_ns, int64_t wanted_ns)
 {
     assert_in_range(time_ns, wanted_ns - MINUTE_NS, wanted_ns + MINUTE_NS);
@@ -96,7 +96,7 @@ static void test_a_restored_clock(void **state)
     expect_about(nl_clock_time_ns(&restored, last), first_ns);
     set_clock(HOUR_NS);
 
-    /* Shared memory whose ticks are those of the real-time clock, as an older library left it. */
+    /* Makes shared memory of an older library, whose ticks are those of the real-time clock. */
     points[0] = (nl_clock_point){(uint64_t)first_ns, first_ns};
     points[1] = (nl_clock_point){(uint64_t)first_ns + 1000000, first_ns + 1000000};
     nl_clock_restore(&restored, points, true);
@@ -172,8 +172,10 @@ static void test_a_killed_process(void **state)
     nl_reader *reader = nl_reader_open(url, NULL);
     const nl_record *record;
     assert_int_equal(nl_reader_next(reader, &record), NL_OK);
-    /* Whether the kill or the writer thread's next calibration came first: the process's clock is that before the
-     * change, and the event is between the two. */
+    /*
+     * The kill or the next calibration by the writer thread may come first. Either way, the process's clock is the
+     * clock before the change, and the event is between the two times.
+     */
     assert_in_range(record->time_ns, start_ns - HOUR_NS - MINUTE_NS, start_ns + MINUTE_NS);
     nl_reader_close(reader);
     unsetenv("NETLOGGER_SHM");

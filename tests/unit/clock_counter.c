@@ -1,4 +1,7 @@
-/* The time-stamp counter and a real-time clock that a daemon slews and sets: this file's clock_gettime simulates it. */
+/*
+ * Simulates a time-stamp counter, and a real-time clock that a daemon slews and sets. The clock_gettime of this file
+ * replaces that of libc.
+ */
 #include <netlogger.h>
 
 #include "reader/decoder.h"
@@ -18,7 +21,7 @@
 enum { EVENTS = 2000, TOLERANCE_NS = 2000000 };
 #define HOUR_NS (INT64_C(3600) * NL_NS_PER_SECOND)
 
-static int64_t start_ns;                 /* begin of the slewing, by the kernel's clock */
+static int64_t start_ns;                 /* start of the slewing, by the kernel's clock */
 static int64_t set_by_ns, slewed_by_ppm; /* the writer threads read these too */
 static int64_t before_ns[EVENTS], after_ns[EVENTS];
 
@@ -36,7 +39,7 @@ int clock_gettime(clockid_t id, struct timespec *now)
     return result;
 }
 
-/* Logs events between two flushes; the clock is set in the middle. */
+/* Logs events between two flushes, and sets the clock in the middle. */
 static void log_them(const char *url, int64_t set_ns)
 {
     nl_log *log = nl_open("p", url);

@@ -1,4 +1,4 @@
-/* netlogd's table of clocks: which records are clock records, and which hosts leave a full table. */
+/* Tests netlogd's table of clocks: which records are clock records, and which hosts a full table replaces. */
 #include "clocks.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* What a confined process can no longer do. Each test runs in a child. */
+/* Tests what a confined process can no longer do. Each test runs in a child. */
 #include "config.h"
 
 #include "service/confine.h"
@@ -178,7 +178,7 @@ static void keep_inside(void)
     limits_ports = syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 4;
     nl_url *url = nl_url_parse("x-netlog://127.0.0.1:14830");
     confine_keep_directory(inside, CONFINE_WRITE);
-    /* As a collector's URL would, but without the rights for resolving host names. */
+    /* Resolves a URL as for a collector, but without the rights for resolving host names. */
     CHECK(url != NULL && url->port == 14830 && confine_keep_port(url->port));
     nl_url_free(url);
     CHECK(confine());
@@ -279,7 +279,7 @@ static void test_process_that_starts_programs(void **state)
     confine_run(programs_body);
 }
 
-/* libseccomp knows the calls of all its processors. */
+/* libseccomp has the names of the calls of every processor type. */
 static void test_other_processors(void **state)
 {
     (void)state;

@@ -329,7 +329,7 @@ static size_t whole_lines(const char *data, size_t size)
     return size;
 }
 
-/* A chunk in separate memory, so that a sanitizer detects a read beyond its end. */
+/* Reads a chunk in separate memory, so that a sanitizer detects a read beyond its end. */
 static void read_chunk(importer *i, const char *data, size_t size, sink *s)
 {
     char *copy = malloc(size > 0 ? size : 1);

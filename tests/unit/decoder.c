@@ -98,8 +98,8 @@ static void reads_formats_mixed_line_by_line(void **state)
 }
 
 /*
- * Each record is cut at every byte by the next record: the next record is always read; the cut record is always
- * reported and never read as a record.
+ * The next record cuts off each record at each byte. The decoder always reads the next record. It always reports the
+ * truncated record, and never reads it as a record.
  */
 static void finds_the_record_behind_a_cut_one(void **state)
 {
@@ -144,8 +144,10 @@ static void passes_over_records_that_are_too_long(void **state)
     (void)state;
     enum { MAX = 64 };
     char input[1200];
-    /* A line with one byte too many, lines of the maximum size (with and without a carriage return), and a very long
-     * line. */
+    /*
+     * Tests a line that is one byte too long, lines of the maximum size (with and without a carriage return), and a
+     * very long line.
+     */
     int size = snprintf(input, sizeof input, "%s A=%0*d\n%s B=%0*d\n%s B=%0*d\r\n%s A=%0*d\n%s C=1\n%s D=%0*d", DATE,
                         MAX + 1 - 29, 1, DATE, MAX - 29, 2, DATE, MAX - 29, 3, DATE, 500, 4, DATE, DATE, 300, 5);
     for (size_t piece = 0; piece <= (size_t)size; piece++) {

@@ -139,7 +139,7 @@ static void damage_is_passed_over(void **state)
              second);
     assert_decoded(&input, expected);
     input.data[second + 100] ^= 1;
-    /* A wrong size that covers the following bytes. */
+    /* The size is wrong and covers the following bytes. */
     input.data[second + 14] = 1;
     snprintf(expected, sizeof expected,
              EPOCH "0 N=0\n! 0@%zu block is incomplete\n" EPOCH "2 N=2\n" LINE "\n? a 0/1 0-2000\n", second);
@@ -283,7 +283,7 @@ static void missing_records_are_counted(void **state)
     nl_buffer_free(&input);
 }
 
-/* A stream may have any order: missing records are known at the end of the input. */
+/* The records of a stream may have any order, so missing records are known only at the end of the input. */
 static void records_out_of_order_are_not_missing(void **state)
 {
     (void)state;
@@ -301,7 +301,10 @@ static void records_out_of_order_are_not_missing(void **state)
     }
 }
 
-/* A stream's first blocks are damaged: their headers show the missing records if the next block continues them. */
+/*
+ * The first blocks of a stream are damaged. If the next block continues them, their headers show which records are
+ * missing.
+ */
 static void records_of_damaged_beginnings_are_counted(void **state)
 {
     (void)state;
@@ -444,7 +447,7 @@ static void a_beginning_may_come_late(void **state)
     nl_streams_free(streams);
 }
 
-/* Of a block between these blocks, exactly the missing records are accepted. */
+/* The table accepts exactly the missing records of a block that lies between these blocks. */
 static void a_block_gives_just_what_is_missing(void **state)
 {
     (void)state;
@@ -585,7 +588,10 @@ static void gaps_are_bounded(void **state)
     nl_streams_free(streams);
 }
 
-/* A client that exhausts its shared gaps leaves others theirs, and can use them again after its gaps are filled. */
+/*
+ * A client that exhausts its shared gaps leaves those of other clients free. After its gaps are filled, it can use them
+ * again.
+ */
 static void shared_gaps_have_owners(void **state)
 {
     enum { COUNT = NL_OWNER_GAPS_MAX / (NL_STREAM_GAPS_MAX - NL_STREAM_GAPS_OWN) + 2 };
@@ -626,7 +632,7 @@ static void assert_range(const nl_buffer *fresh, uint64_t from, uint64_t to)
     assert_true(range->from == from && range->to == to);
 }
 
-/* Numbers that the producer reports as dropped close their gaps, wherever the block is in the order. */
+/* Numbers that the producer reports as dropped close their gaps, even if the block arrives out of order. */
 static void dropped_numbers_close_gaps(void **state)
 {
     (void)state;
@@ -655,7 +661,7 @@ static void dropped_numbers_close_gaps(void **state)
     nl_buffer_free(&fresh);
 }
 
-/* A stream's gaps stay when it becomes an old stream, and are forgotten with it. */
+/* When a stream becomes an old stream, its gaps stay. The table forgets them with the stream. */
 static void gaps_of_many_streams(void **state)
 {
     (void)state;
@@ -676,7 +682,7 @@ static void gaps_of_many_streams(void **state)
         nl_stream_take(&streams, stream, 5, 10, 0, &fresh);
         assert_range(&fresh, 0, 5);
     }
-    /* The largest possible numbers. */
+    /* Tests the largest possible numbers. */
     nl_stream *stream = nl_streams_find(&streams, id);
     nl_stream_take(&streams, stream, UINT64_MAX - 2, 10, 0, &fresh);
     assert_range(&fresh, 0, 2);
@@ -756,8 +762,10 @@ static void copes_with_anything(void **state)
     }
 }
 
-/* Headers within headers, each with a claimed size of 16 MiB: the work is bounded, and a valid block after them is
- * read. */
+/*
+ * Headers contain further headers, each with a claimed size of 16 MiB. The work is bounded, and the decoder reads a
+ * valid block after them.
+ */
 static void claims_do_not_multiply_the_work(void **state)
 {
     (void)state;
@@ -835,7 +843,10 @@ static void take_block(void *user, const nl_block_view *block)
         nl_encoder_set_stream(t->encoder, block->stream, block->first_sequence + block->repeated);
 }
 
-/* Whole blocks go into an encoder. If a part of a block was seen before, only the rest goes in, with numbers. */
+/*
+ * The decoder passes whole blocks to an encoder. If it has already read a part of a block, it passes only the rest,
+ * with numbers.
+ */
 static void blocks_can_be_taken_whole(void **state)
 {
     (void)state;
@@ -909,7 +920,7 @@ static void strings_that_repeat_are_read_again(void **state)
     free(text);
 }
 
-/* Returns false now and then. */
+/* Returns false for some calls. */
 static bool may_now(void *user)
 {
     int *asked = user;

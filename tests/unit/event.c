@@ -339,7 +339,7 @@ static void test_blocking_is_bounded(void **state)
     int64_t start_ns = nl_time_now_ns();
     for (int i = 0; i < BURST; i++)
         NL_EVENT(s.log, NL_USAGE, "Burst", "I", i, "TEXT", "and some text");
-    /* One wait for the whole blockage, not one for each event, which would take minutes. */
+    /* The program waits once for the whole blockage. A wait for each event would take minutes. */
     assert_true(nl_time_now_ns() - start_ns < 20 * NL_NS_PER_SECOND);
     char *all = unstall(&s);
     assert_int_equal(count(all, "NL.EVNT=Burst") + sum(all, "NL.EVNT=NetLogger.Lost", "COUNT"), BURST);
@@ -374,7 +374,7 @@ static void test_times_are_now_and_in_order(void **state)
         nl_field field;
         assert_true(nl_record_find(record, "BEFORE", &field) && nl_field_int(&field, &told_ns));
         assert_true(record->time_ns >= last_ns);
-        /* The clock was read just before. 100 us allow for a slewed clock, and for rounding. */
+        /* The test read the clock just before. 100 us allow for a slewed clock, and for rounding. */
         assert_true(record->time_ns > told_ns - 100000);
         last_ns = record->time_ns;
         read++;
@@ -530,7 +530,7 @@ static void test_a_handler_does_not_take_the_room(void **state)
     nl_memory_free("room");
 }
 
-/* Logs closed at the same time: the shared state stays until their writer threads have ended. */
+/* Closes logs at the same time. The shared state stays until their writer threads have ended. */
 static void *close_with_others(void *user)
 {
     char url[32];

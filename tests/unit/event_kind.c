@@ -210,7 +210,7 @@ static void test_what_is_off(void **state)
     nl_event_kind_free(kind);
 }
 
-/* More kinds than the process remembers, created and freed repeatedly. */
+/* Creates and frees more kinds than the process remembers. */
 static void test_kinds_without_end(void **state)
 {
     (void)state;

@@ -291,7 +291,7 @@ static void prints_canonical_forms(void **state)
     assert_canonical("A =~ '\\.'", "A =~ \"\\\\.\"");
 }
 
-/* before, then a unit so many times, then after: as expressions from strangers may be. */
+/* Returns `before`, then `unit` several times, then `after`, like an expression from an unknown sender. */
 static char *repeated(const char *before, const char *unit, size_t count, const char *after)
 {
     nl_buffer text = {0};
@@ -424,7 +424,7 @@ static void finds_as_regexec(void **state)
     assert_true(compiled > 20000 && matched > 5000 && matched < compiled);
 }
 
-/* Patterns that make a backtracking matcher take forever. */
+/* A matcher that backtracks would take extremely long for these patterns. */
 static void never_backtracks(void **state)
 {
     (void)state;
@@ -519,7 +519,7 @@ static double processor_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* Expressions made to compile slowly: the bound is far above the cost of each. */
+/* These expressions would compile slowly without limits. The bound is far above the cost of each. */
 static void compiles_in_bounded_time(void **state)
 {
     (void)state;

@@ -1,4 +1,6 @@
-/* When netlogd flushes its outputs: with idle clients, with clients that always have bytes, and after a failure. */
+/*
+ * Tests when netlogd flushes its outputs: with idle clients, with clients that always have bytes, and after a failure.
+ */
 #include "flush.h"
 
 #include "base/error.h"

@@ -20,7 +20,7 @@ static void set_stream(nl_streams *streams, uint64_t next, uint64_t from, uint64
     nl_streams_set(streams, &state);
 }
 
-/* A reported gap of ten records, five of which have arrived since. */
+/* Makes a reported gap of ten records, five of which have arrived since. */
 static void gaps_begin(nl_streams *streams)
 {
     gaps_start(streams, NULL);
@@ -49,7 +49,7 @@ static void test_found(void **state)
     nl_streams_free(streams);
 }
 
-/* A stream that was forgotten and occurs again: no record is found twice. */
+/* A stream is forgotten and occurs again. No record is found twice. */
 static void test_forgotten(void **state)
 {
     (void)state;

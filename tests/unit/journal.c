@@ -98,7 +98,7 @@ static void set_and_touch(journal *j, nl_streams *streams, unsigned name, uint64
     journal_touch(j, state.stream);
 }
 
-/* Writes three entries: a beginning, and two continuations of stream 1. Returns the size before the last entry. */
+/* Writes an entry, and two entries that continue stream 1. Returns the size before the last entry. */
 static long write_three(void)
 {
     nl_streams *streams;

@@ -238,7 +238,7 @@ static void formats_in_memory_used_again(void **state)
     free(text);
 }
 
-/* More than each thread and the process keep. */
+/* Uses more formats than each thread and the process keep. */
 static void many_formats(void **state)
 {
     enum { FORMATS = 6000 };
@@ -488,7 +488,7 @@ static void an_absent_collector_is_reported_once_and_at_close(void **state)
     nl_set_message_handler(NULL, NULL);
 }
 
-/* A collector of one connection: acknowledges the opening question, and reads to the end. */
+/* A collector that serves one connection: it acknowledges the opening question, and reads to the end. */
 typedef struct text_collector {
     pthread_t thread;
     int listener;
@@ -570,7 +570,7 @@ static void messages_can_be_switched_off(void **state)
     nl_set_message_handler(NULL, NULL);
 }
 
-/* These can never work, not even with a spool. */
+/* These destinations can never work, not even with a spool. */
 static void invalid_destinations_fail(void **state)
 {
     (void)state;
@@ -588,7 +588,9 @@ static void invalid_destinations_fail(void **state)
     nl_set_message_handler(NULL, NULL);
 }
 
-/* Standard error gets whole lines; a descriptor that the program put in its place does not. */
+/*
+ * The library prints whole lines on standard error. It does not print them if the program has replaced the descriptor.
+ */
 static void messages_go_to_standard_error(void **state)
 {
     (void)state;
@@ -768,7 +770,7 @@ static int listen_at(const char *path)
     return listener;
 }
 
-/* A flush and the close find a collector that is back, however short its absence was. */
+/* A flush and the close find a collector that is reachable again, even after a short absence. */
 static void collectors_that_are_back(void **state)
 {
     (void)state;

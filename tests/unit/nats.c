@@ -297,7 +297,7 @@ static bool count_cut(void *user, const nats_cut *cut)
     return true;
 }
 
-/* Any bytes that someone may have written into the spool. */
+/* The spool may contain any bytes. */
 static void damage_is_passed_over(void **state)
 {
     (void)state;

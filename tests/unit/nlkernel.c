@@ -15,7 +15,7 @@ static const page_layout layout = {8, 8, 16};
 
 enum { PAGE = 4096 };
 
-/* A page that is filled event by event, in memory of exactly its size. */
+/* A page that the test fills event by event, in memory of exactly its size. */
 typedef struct page {
     char *bytes;
     size_t used;
@@ -122,7 +122,7 @@ static void test_missed(void **state)
     free(p.bytes);
 }
 
-/* Any bytes: the reader touches nothing beyond them, and ends. */
+/* For any bytes, the reader reads nothing beyond them, and ends. */
 static void test_any_bytes(void **state)
 {
     (void)state;

@@ -287,7 +287,7 @@ static void test_stores(void **unused)
     }
 }
 
-/* Two logs of the same time, one after the other: the whole second log is late. */
+/* Two logs cover the same time, and nlv reads one after the other. Therefore, the whole second log is late. */
 static void test_what_is_late(void **unused)
 {
     (void)unused;
@@ -479,7 +479,10 @@ static void test_index_of_a_log_that_changes(void **unused)
     copy_file(index, other_index);
     assert_true(open_again(other));
 
-    /* The log was changed without a trace: near its ends and in its middle; it also has grown since. */
+    /*
+     * The log was changed near its ends and in its middle, and its size and times are the same. It also has grown
+     * since.
+     */
     for (int i = 0; i < 15; i++) {
         assert_true(open_again(path));
         change_quietly(path, i / 15.1);
@@ -1038,8 +1041,10 @@ static void test_filters(void **unused)
 
 enum { REQUESTS = 40, REQUEST_RECORDS = 4 };
 
-/* Appends requests of 4 ms, of which every tenth takes 80 ms, and whose last record has STATUS=500 in request 7; and
- * one record without a request per request. */
+/*
+ * Appends requests of 4 ms. Every tenth request takes 80 ms. The last record of request 7 has STATUS=500. Also appends
+ * one record without a request for each request.
+ */
 static void write_requests(const char *path, int first, int count)
 {
     static const char *const events[REQUEST_RECORDS] = {"Page.start", "Query.start", "Query.end", "Page.end"};
@@ -1145,8 +1150,10 @@ static void test_filter_of_requests_in_a_growing_log(void **unused)
     model_free(m);
 }
 
-/* Appends requests whose query takes 2 ms, and `more_us` longer in version 2, which every second request has. The query
- * of each tenth request varies. */
+/*
+ * Appends requests whose query takes 2 ms. Every second request has version 2, whose query takes `more_us` longer. The
+ * query of each tenth request varies.
+ */
 static void write_versions(const char *path, const char *host, const char *prefix, int count, int more_us)
 {
     FILE *file = fopen(path, "w");
@@ -1171,7 +1178,7 @@ static const compared_row *find_compared(const comparison *c, const char *name)
     return NULL;
 }
 
-/* Two groups, two logs and two times are compared: their durations, and the places where the difference is. */
+/* nlv compares two groups, two logs and two times. It shows their durations, and the places with differences. */
 static void test_comparisons(void **unused)
 {
     (void)unused;
@@ -1735,7 +1742,7 @@ typedef struct order_event {
     const char *program, *event, *span, *parent, *causes;
 } order_event;
 
-/* Two calls with one name run at the same time, and end in either order. */
+/* Two calls with the same name run at the same time, and end in either order. */
 static const order_event order_events[] = {
     {0, "frontend", "Order.start", "1", "", ""},
     {100, "frontend", "Call.start", "2", "1", "Order.start"},
@@ -1797,7 +1804,10 @@ static void test_parallel_calls(void **unused)
     model_free(m);
 }
 
-/* Requests that follow each other at once, of which every tenth is slow, and loads after all requests. */
+/*
+ * Returns a log of requests that follow each other at once. Every tenth request is slow. Records of the load follow all
+ * requests.
+ */
 static model *read_requests(unsigned count, program_reading *reading)
 {
     static const char form[] = "DATE=%s HOST=h PROG=p LVL=Usage NL.EVNT=%s %s=%u\n";
@@ -1853,7 +1863,7 @@ static void test_first_view(void **unused)
     model_free(m);
 }
 
-/* The same IDs again are other requests; also with an index, which keeps the learned order. */
+/* If the IDs repeat, the requests are different. This also holds with an index, which keeps the learned order. */
 static void test_repeated_ids(void **unused)
 {
     (void)unused;
@@ -1874,7 +1884,7 @@ static void test_repeated_ids(void **unused)
     }
 }
 
-/* A log that is older than one with the same IDs, and is read after it. */
+/* nlv reads a log after a newer log with the same IDs. */
 static void test_logs_with_equal_ids(void **unused)
 {
     (void)unused;
@@ -1900,7 +1910,7 @@ static void test_logs_with_equal_ids(void **unused)
     g_free(second);
 }
 
-/* Two logs of the same time with equal IDs: the waterfall of a record has the records of one log. */
+/* Two logs of the same time have equal IDs. The waterfall of a record has only the records of one log. */
 static void test_waterfalls_of_logs_with_equal_ids(void **unused)
 {
     (void)unused;

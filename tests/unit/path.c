@@ -8,7 +8,7 @@
 #define MS INT64_C(1000000)
 
 typedef struct outcome {
-    unsigned arrived, late; /* late: after a packet that was sent later */
+    unsigned arrived, late; /* late: packets that arrive after a packet that was sent later */
     int64_t first_ns, last_ns, least_ns, most_ns;
     uint64_t bytes;
     path_counts counts;
@@ -66,7 +66,7 @@ static void delays(void **state)
 static void carries_its_rate(void **state)
 {
     (void)state;
-    /* Twice the rate of the link: 1250 bytes every 0.5 ms, 10 Mbit/s. */
+    /* The packets have twice the rate of the link: 1250 bytes every 0.5 ms, over 10 Mbit/s. */
     outcome o = send((path_settings){.rate = 10e6, .delay_ns = 30 * MS}, 2000, 1250, MS / 2);
     assert_int_equal(o.arrived, 2000);
     assert_true(o.first_ns == 31 * MS);
@@ -91,7 +91,7 @@ static void loses_by_chance(void **state)
     const double shares[] = {0.0001, 0.01, 0.3};
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
         outcome o = send((path_settings){.loss = shares[i], .seed = 7}, 1000000, 64, 1);
-        /* Four standard deviations of the binomial distribution. */
+        /* The limit is four standard deviations of the binomial distribution. */
         double expected = 1e6 * shares[i], off = (double)o.counts.lost - expected;
         assert_true(off * off <= 16 * expected * (1 - shares[i]));
         outcome again = send((path_settings){.loss = shares[i], .seed = 7}, 1000000, 64, 1);

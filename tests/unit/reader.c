@@ -356,7 +356,7 @@ static void follows_what_is_compressed(void **state)
     nl_buffer_free(&packed);
 }
 
-/* A log of blocks of ten records, a second apart. */
+/* Writes blocks of ten records each. The blocks are a second apart. */
 static void put_blocks(int count)
 {
     nl_encoder *encoder = nl_encoder_new(&(nl_encoder_options){.format = NL_FORMAT_NLB});
@@ -423,8 +423,8 @@ enum { APPENDED = 2000 };
 static atomic_int had; /* records that the reader has returned */
 
 /*
- * Appends records, and sometimes renames the file, as log rotation does. It waits until the reader has opened the new
- * file, because a reader that follows a name cannot see a file that comes and goes meanwhile.
+ * Appends records, and sometimes renames the file, as log rotation does. Waits until the reader has opened the new
+ * file, because a reader does not notice a file that exists only for a moment.
  */
 static void *append_and_rotate(void *unused)
 {

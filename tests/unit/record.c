@@ -304,7 +304,7 @@ static void expect_number(nl_field field, uint64_t value)
     assert_memory_equal(text.data, expected, text.size);
 }
 
-/* Of every length, and at both ends of it. */
+/* Tests integers of every length, with the smallest and the largest of each length. */
 static void writes_integers(void **state)
 {
     (void)state;

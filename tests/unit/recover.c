@@ -82,7 +82,7 @@ static pid_t start_logging_to(const char *url)
     memset(reached, 0, THREADS * sizeof *reached);
     pid_t parent = getpid(), child = fork();
     if (child == 0) {
-        /* A failed test does not kill it: without this limit, it would fill the disk. */
+        /* If the test fails, it does not kill this process. Without this limit, the process would fill the disk. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
             _exit(1);
         log_ = nl_open("killed", url);
@@ -112,8 +112,8 @@ static void kill_after(pid_t child, unsigned microseconds)
 }
 
 /*
- * Kills it when a thread has reached a random number, so that unsent events always exist: sometimes the first events,
- * sometimes many batches.
+ * Kills the process when a thread has reached a random number, so that unsent events always exist: sometimes the first
+ * events, sometimes many batches.
  */
 static void kill_at_random(pid_t child)
 {
@@ -137,8 +137,10 @@ static void recover_on_malformed(void *user, const nl_malformed *what)
     fail_msg("malformed: %s: %.*s", what->reason, (int)what->text.size, what->text.data);
 }
 
-/* Asserts that every number of each thread occurs once, from 0 without a gap to the number that the thread had reached,
- * or one more for the event in progress. */
+/*
+ * Asserts that the numbers of each thread begin at 0, have no gap, and occur once each. The last number is that which
+ * the thread had reached, or the next number.
+ */
 static void expect_all(void)
 {
     nl_reader *reader = nl_reader_open(path, &(nl_reader_options){.on_malformed = recover_on_malformed});
@@ -406,8 +408,8 @@ static void on_recovered(void *user, const nl_recovered *what)
 }
 
 /*
- * Recovery fails at each descriptor in turn, and reports it; no event is lost or duplicated. It needs few descriptors
- * for any number of rings.
+ * For each number of free descriptors, recovery fails and reports the failure, until the number is sufficient. No event
+ * is lost or duplicated. The required number does not depend on the number of rings.
  */
 static void recover_with_few_descriptors(const char *options)
 {
@@ -462,7 +464,7 @@ static void test_a_destination_that_is_away_can_be_tried_again(void **state)
     expect_all();
 }
 
-/* For any bytes that a dying program left in the shared memory: no crash, no endless loop. */
+/* A killed program may leave any bytes in the shared memory. Recovery neither crashes nor loops forever. */
 static void scribble(const char *name)
 {
     FILE *file = fopen(name, "r+");
@@ -578,7 +580,7 @@ static int limited_to(const char *destination)
                : 1;
 }
 
-/* Standard output with a closed peer, while a signal for the program is pending, which must be delivered. */
+/* Standard output has a closed peer while a signal for the program is pending. The program must receive the signal. */
 static int broken_output(const char *destination)
 {
     int ends[2];
@@ -599,7 +601,7 @@ static int broken_output(const char *destination)
                : 3;
 }
 
-/* Closes a log without a writer thread, so that this thread writes, to a pipe without a reader. */
+/* Closes a log that has no writer thread, so that this thread writes to a pipe without a reader. */
 static int close_without_thread(const char *destination)
 {
     int ends[2];
@@ -612,7 +614,7 @@ static int close_without_thread(const char *destination)
     return log != NULL && nl_close(log) == NL_FAILED ? 0 : 2;
 }
 
-/* Runs it in a separate process, which must not end by a signal. */
+/* Runs `work` in a separate process, which must not be ended by a signal. */
 static void expect_no_signal(int (*work)(const char *destination), const char *destination)
 {
     pid_t child = fork();
@@ -743,8 +745,7 @@ static void cut_off(void *user, const nl_recovered *what)
         assert_int_equal(truncate(strangers(*files), 0), 0);
 }
 
-/* A user who truncates his files while root has them open causes no signal in root's process: earlier events are
- * recovered. */
+/* Another user truncates files while root has them open. Root's process gets no signal, and recovers earlier events. */
 static void test_a_stranger_cuts_files_off(void **state)
 {
     (void)state;
@@ -787,7 +788,9 @@ static pid_t start_short_reader(const char *fifo, size_t size)
     return child;
 }
 
-/* Events of another user that were sent before the destination broke are not sent again: they are copied and restored.
+/*
+ * Another user's events that were sent before the destination failed are not sent again, because recovery copies the
+ * files and writes them back.
  */
 static void test_a_strangers_progress_is_kept(void **state)
 {
@@ -1001,7 +1004,7 @@ static void test_a_file_that_another_program_appends_to(void **state)
         recover_parts(&batch, &cuts[i], 1, true);
         recover_parts(&batch, &cuts[i], 1, false);
     }
-    /* A program that was not killed by then continues after the other program's text. */
+    /* If the program has not been killed, it continues after the other program's text. */
     const size_t whole_lines[PARTS_MAX] = {line, batch.size - (batch.size - line) / 2, batch.size};
     size_t parts[PARTS_MAX];
     memcpy(parts, whole_lines, sizeof parts);

@@ -438,7 +438,7 @@ static void test_outliers_are_visible(void **unused)
 
 enum { JOBS = 120, ZONE_H = 8 };
 
-/* The true begin and the measured duration of a job, in milliseconds. */
+/* Returns the true start of a job in milliseconds. */
 static int64_t job_begin_ms(int job)
 {
     return INT64_C(1331762710000) + job * INT64_C(7000);
@@ -472,7 +472,7 @@ static void write_jobs(const char *path, int from, int to, const char *mode)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Checks the time of each record of job.start and job.end. Returns the number of jobs whose begin and end agree. */
+/* Checks the time of each record of job.start and job.end. Returns the number of jobs whose start and end agree. */
 static int count_right_jobs(const model *m)
 {
     const store *s = model_store(m);
@@ -554,7 +554,7 @@ static void test_comparison_after_correction_of_zones(void **unused)
     g_free(path);
 }
 
-/* Starts that are as early, but without a duration that proves it, stay as logged. */
+/* Starts that are equally early, but have no duration that proves this, stay as logged. */
 static void test_zones_without_proof(void **unused)
 {
     (void)unused;
@@ -576,7 +576,7 @@ static void test_zones_without_proof(void **unused)
     g_free(path);
 }
 
-/* Two logs of the same time with equal IDs: each log has its own requests. */
+/* Two logs of the same time have equal IDs. Each log has its own requests. */
 static void test_logs_with_equal_ids(void **unused)
 {
     (void)unused;
@@ -641,7 +641,10 @@ static size_t take_all_selected(request_reading *r, const GPtrArray *sources, si
     return count;
 }
 
-/* The results of a filter and of a search are bounded, and a growing log adds only its new records to them. */
+/*
+ * The memory for the results of a filter and of a search is limited. A growing log adds only its new records to the
+ * results.
+ */
 static void test_results_need_bounded_memory(void **unused)
 {
     (void)unused;

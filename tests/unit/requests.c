@@ -57,7 +57,7 @@ static request_event *add(script *s, int64_t time_ns, const char *name, uint32_t
     return e;
 }
 
-/* The begin or end of an explicit span. */
+/* Adds the start or the end of an explicit span. */
 static void add_side(script *s, int64_t time_ns, const char *name, uint32_t place, uint64_t id, uint64_t parent)
 {
     request_event *e = add(s, time_ns, name, place);
@@ -109,7 +109,7 @@ static void assert_path(const script *s, const char *expected)
 
 /* ---- maps ---- */
 
-/* A map and a GHashTable get the same additions and removals. The keys are few, so that they often collide. */
+/* A map and a GHashTable get the same additions and removals. There are only a few keys, so that they often collide. */
 static void maps_hold_what_was_added(void **state)
 {
     enum { KEYS = 200, STEPS = 20000 };
@@ -256,7 +256,7 @@ static void pairs_of_words(void **state)
     (void)state;
 }
 
-/* Two parallel calls, on other hosts; the parent waits for both. */
+/* A parent makes two parallel calls to other hosts, and waits for both. */
 static void two_parallel_children(void **state)
 {
     script *s = script_new();
@@ -306,7 +306,8 @@ static void a_child_that_outlives_its_parent(void **state)
     (void)state;
 }
 
-/* The consumer of a queue begins after the producer has ended: the wait is part of the request, and no clock is wrong.
+/*
+ * The consumer of a queue begins after the producer has ended. The wait is part of the request, and no clock is wrong.
  */
 static void a_queue_between_hosts(void **state)
 {
@@ -335,7 +336,10 @@ static void a_queue_between_hosts(void **state)
     build(s, NULL);
     assert_int_equal(s->graph->to_ns - s->graph->from_ns, 503000);
     assert_int_equal(s->graph->problems.unknown_clocks, 1);
-    /* The consumer's clock is wrong by a second, as a call to its host proves: it is corrected, and the wait stays. */
+    /*
+     * The consumer's clock is wrong by a second, as a call to its host proves. The graph corrects the clock, and keeps
+     * the wait.
+     */
     add_side(s, 0, "Publish.start", 1, 1, 0);
     add_side(s, 1000, "Call.start", 1, 3, 1);
     add_side(s, 2000 - 1000000000, "Work.start", 2, 4, 3);
@@ -355,8 +359,9 @@ static void a_queue_between_hosts(void **state)
 }
 
 /*
- * A child on another host that ends after its parent is asynchronous, or its clock is wrong. However often this
- * happens, it proves no clock wrong, and nothing is shifted; the request is uncertain if the clocks are unknown.
+ * If a child on another host ends after its parent, the child is asynchronous, or its clock is wrong. Many such
+ * children do not prove that a clock is wrong, so nothing is shifted. If the clocks are unknown, the request is
+ * uncertain.
  */
 static void a_late_child_on_another_host(void **state)
 {
@@ -464,7 +469,7 @@ static void effects_before_causes(void **state)
     (void)state;
 }
 
-/* The begin of a whole span is as precise as its duration. */
+/* The start of a whole span is as precise as its duration. */
 static void rounded_durations(void **state)
 {
     script *s = script_new();
@@ -521,7 +526,7 @@ static void bounds_of_clocks(void **state)
     (void)state;
 }
 
-/* A span that ends before it begins, on one host: both records are kept, and neither time is negative. */
+/* A span ends before it begins, on one host. The graph keeps both records, and neither time is negative. */
 static void ends_before_begins(void **state)
 {
     script *s = script_new();
@@ -558,7 +563,7 @@ static void parents_elsewhere(void **state)
     (void)state;
 }
 
-/* Random events: the path adds up and ends for any events. */
+/* For any events, the path adds up, and the search ends. */
 static void random_events(void **state)
 {
     script *s = script_new();
@@ -626,7 +631,7 @@ static void order_of_spans(void **state)
     (void)state;
 }
 
-/* A million children, or a million levels: time and memory are proportional to the number. */
+/* With a million children or a million levels, time and memory are proportional to the number. */
 static void large_requests(void **state)
 {
     enum { MANY = 1000000 };
@@ -839,7 +844,10 @@ static void log_span(simulation *m, unsigned name, uint32_t host, uint64_t id, u
 static outcome simulate(simulation *m, unsigned depth, uint32_t host, uint64_t parent, int64_t at_ns,
                         const frame *around);
 
-/* Returns when a request that arrives at a host begins: when a worker of its pool is free, or with the next batch. */
+/*
+ * Returns the time at which a request that arrives at a host begins: when a worker of its pool is free, or with the
+ * next batch.
+ */
 static int64_t begin_at(simulation *m, uint32_t host, int64_t arrival_ns, int64_t **worker)
 {
     *worker = &m->free_ns[host][0];
@@ -852,7 +860,10 @@ static int64_t begin_at(simulation *m, uint32_t host, int64_t arrival_ns, int64_
     return **worker > arrival_ns && **worker < arrival_ns + 200000 ? **worker : arrival_ns;
 }
 
-/* A call to another host, which may fail at first and is repeated: both attempts are within the call's span. */
+/*
+ * Simulates a call to another host. The call may fail at first, and is then repeated. Both attempts are within the
+ * call's span.
+ */
 static outcome simulate_call(simulation *m, unsigned depth, uint32_t host, uint64_t parent, int64_t at_ns,
                              const frame *around)
 {
@@ -875,7 +886,7 @@ static outcome simulate_call(simulation *m, unsigned depth, uint32_t host, uint6
     return result;
 }
 
-/* A child that no span waits for, from its begin. path_ns is the path up to it. */
+/* A child that no span waits for, from its start. path_ns is the path up to the child. */
 typedef struct async_child {
     int64_t from_ns, *path_ns; /* NULL: unknown */
 } async_child;
@@ -889,8 +900,8 @@ static async_child begin_async(int64_t at_ns, const frame *around)
 }
 
 /*
- * It ends after its parent, on the parent's host, or behind a short call on another host. The span that ends last is
- * the end of the request.
+ * The child ends after its parent, on the parent's host, or behind a short call on another host. The span that ends
+ * last is the end of the request.
  */
 static void end_async(simulation *m, async_child child, uint32_t host, uint64_t parent, int64_t parent_end_ns)
 {
@@ -919,8 +930,8 @@ static void end_async(simulation *m, async_child child, uint32_t host, uint64_t 
 }
 
 /*
- * A span that works, calls several spans on other hosts in parallel, waits for all of them, and repeats this. Children
- * that no span waits for begin between.
+ * Simulates a span that works, calls several spans on other hosts in parallel, waits for all of them, and repeats this.
+ * Children that no span waits for begin between these steps.
  */
 static outcome simulate(simulation *m, unsigned depth, uint32_t host, uint64_t parent, int64_t at_ns,
                         const frame *around)
@@ -975,7 +986,7 @@ static int64_t *simulate_request(simulation *m)
     return truth_ns;
 }
 
-/* Returns the critical path of the graph: the time by name. An edge belongs to the call whose begin or end it has. */
+/* Returns the critical path of the graph: the time by name. An edge belongs to the call that it begins or ends. */
 static int64_t *found_path_of(const request_graph *g, const event_names *names)
 {
     int64_t *found_ns = path_new();
@@ -1040,7 +1051,7 @@ static void simulated_services(void **state)
     (void)state;
 }
 
-/* With clocks that are up to a second off and drift, the durations of spans are right, up to the drift. */
+/* If the clocks are up to a second off and drift, the durations of spans are right, up to the drift. */
 static void services_with_wrong_clocks(void **state)
 {
     simulation m = {.s = script_new(), .random = 1234567890123u, .next_id = 1};
@@ -1072,7 +1083,7 @@ static void services_with_wrong_clocks(void **state)
     (void)state;
 }
 
-/* Without up to 5 % of the records: missing records are reported, and a request without losses is exact. */
+/* If up to 5 % of the records are lost, the graph reports missing records, and a request without losses is exact. */
 static void services_that_lose_records(void **state)
 {
     simulation m = {.s = script_new(), .random = 424242424242u, .next_id = 1};
@@ -1105,7 +1116,7 @@ static void services_that_lose_records(void **state)
 
 /* ---- precedence ---- */
 
-/* A client and a server; the client reads before the server's send has returned. */
+/* A client calls a server. The client reads before the server's send has returned. */
 static void client_and_server(void **state)
 {
     script *s = script_new();
@@ -1143,7 +1154,7 @@ static void two_backends(void **state)
 {
     script *s = script_new();
     precedence *p = precedence_new(NULL);
-    uint64_t random = 7; /* "Request" and "Reply" are the begin and end of a span */
+    uint64_t random = 7; /* "Request" and "Reply" are the start and the end of a span */
     for (int i = 0; i <= 300; i++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         int64_t a = 40 + (int64_t)(random >> 40) % 20, b = 100 + (int64_t)(random >> 20) % 50;
@@ -1220,7 +1231,7 @@ static void add_call(script *s, int64_t from_ns, int64_t to_ns, const char *name
     }
 }
 
-/* A service that is called twice, on different hosts, calls a service with one host each time. */
+/* A service is called twice, on different hosts. Each time, it calls a service with one host. */
 static void repeated_calls_on_other_hosts(void **state)
 {
     enum { LEARNED_REQUESTS = 300 };
@@ -1436,8 +1447,9 @@ static void is_true(int64_t truth_ns[TRUE_NAMES], simulation *m, const char *nam
 }
 
 /*
- * A front end (place 1) calls back end A (2), which queries a database (4) once or twice, and in parallel back end B
- * (3); then it renders the page. Sets the true times on the critical path. The network's times belong to the calls.
+ * Simulates a front end (place 1) that calls back end A (2) and, in parallel, back end B (3), and then renders the
+ * page. Back end A queries a database (4) once or twice. Sets the true times on the critical path. The network's times
+ * belong to the calls.
  */
 static void simulate_page(simulation *m, int64_t truth_ns[TRUE_NAMES])
 {
@@ -1528,8 +1540,8 @@ static void pages_without_parents(void **state)
 }
 
 /*
- * A block of the worked example in examples/dpss: the client (place 1) requests it from a server (2), which reads it
- * from the disk and sends it; the client reads it in pieces while the server still sends. Sets the true times: the
+ * Simulates a block of examples/dpss. The client (place 1) requests the block from a server (2), which reads it from
+ * the disk and sends it. The client reads the block in pieces while the server still sends. Sets the true times: the
  * network in both directions, the wait for the disk, the disk, and the client's reading.
  */
 static void simulate_block(simulation *m, int64_t truth_ns[TRUE_NAMES])
@@ -1641,10 +1653,11 @@ typedef struct logged {
     nl_record *record;
     assembler *assembler;
     unsigned off;            /* requests of which more than a tenth of the time belongs to another span */
-    unsigned off_silently;   /* those of them that the graph does not call uncertain */
-    unsigned found, doubted; /* requests; and those that the graph calls uncertain */
-    unsigned needless;       /* those of them of which no record was lost */
-    unsigned wrong, silent;  /* requests that are not exact; and those of them that the graph does not call uncertain */
+    unsigned off_silently;   /* the number of these requests that the graph does not call uncertain */
+    unsigned found, doubted; /* number of requests, and of requests that the graph calls uncertain */
+    unsigned needless;       /* number of uncertain requests of which no record was lost */
+    unsigned wrong,
+        silent; /* number of requests that are not exact, and of those that the graph does not call uncertain */
     double wrong_ns, all_ns;
 } logged;
 
@@ -1730,7 +1743,7 @@ static double logged_read(logged *l, const char *id)
     return l->wrong_ns / l->all_ns;
 }
 
-/* Random services on 1 to 50 hosts, with explicit IDs: exact. */
+/* Random services on 1 to 50 hosts log explicit IDs. The results are exact. */
 static void services_through_a_log(void **state)
 {
     logged *l = logged_new(20260131);
@@ -1746,8 +1759,10 @@ static void services_through_a_log(void **state)
     (void)state;
 }
 
-/* With 0 to 5 % of the records lost, and clocks up to a second off that drift: most requests are right, and errors are
- * reported. */
+/*
+ * 0 to 5 % of the records are lost, and clocks are up to a second off and drift. Most requests are right, and the graph
+ * reports errors.
+ */
 static void services_through_a_bad_log(void **state)
 {
     logged *l = logged_new(131313131);
@@ -1777,7 +1792,7 @@ static void services_through_a_bad_log(void **state)
     (void)state;
 }
 
-/* The worked examples without parents: only request IDs, and 0 to 5 % of the records lost. */
+/* The examples log request IDs but no parents, and 0 to 5 % of the records are lost. */
 static void example_through_a_log(bool blocks, unsigned lost_of_1000, uint64_t random)
 {
     logged *l = logged_new(random);

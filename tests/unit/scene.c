@@ -45,7 +45,7 @@ static uint32_t pixel(cairo_surface_t *surface, int x, int y)
                                              (size_t)x * 4);
 }
 
-/* Returns the colour of the series, at the strength of that pixel. */
+/* Returns the color of the series, at the strength of that pixel. */
 static void assert_color(uint32_t pixel, color wanted)
 {
     double alpha = (pixel >> 24) / 255.0;
@@ -55,7 +55,7 @@ static void assert_color(uint32_t pixel, color wanted)
     assert_true(fabs((pixel & 0xff) / 255.0 - wanted.blue * alpha) < 0.01);
 }
 
-/* Vertical lines of two colours and every length at random positions: a pixel has its most frequent colour. */
+/* Vertical lines of two colors and every length are at random positions. A pixel has its most frequent color. */
 static void test_the_majority_has_the_pixel(void **unused)
 {
     (void)unused;
@@ -83,7 +83,7 @@ static void test_the_majority_has_the_pixel(void **unused)
     density_free(d);
 }
 
-/* A line in front of all others keeps its colour for any order of drawing. */
+/* A line in front of all others keeps its color for any order of drawing. */
 static void test_what_is_on_top_stays(void **unused)
 {
     (void)unused;
@@ -127,7 +127,9 @@ static void scene_put(density *d, const line *l)
         density_line(d, l->x0, l->y0, l->x1, l->y1, l->weight, l->color);
 }
 
-/* The same lines, drawn into bands one after the other, give the same picture; most lines are partly outside. */
+/*
+ * The same lines, drawn into bands one after the other, give the same picture. Most lines are partly outside of a band.
+ */
 static void test_bands_are_the_whole(void **unused)
 {
     (void)unused;
@@ -174,7 +176,7 @@ static void do_parts(void *user)
     p->workers--;
 }
 
-/* Each part is done once. On return, no thread works any more, however late the other thread began. */
+/* Each part is done once. On return, no thread works any more, even if the other thread began late. */
 static void test_work_is_shared(void **unused)
 {
     (void)unused;

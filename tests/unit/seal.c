@@ -165,7 +165,7 @@ static void test_key_files(void **state)
     assert_int_equal(stat(key_path, &status), 0);
     assert_int_equal(status.st_mode & 07777, 0600);
 
-    /* The old key is overwritten, also after a kill left a new key. */
+    /* The old key is overwritten, even if a kill has left a new key. */
     seal_run("cp %s %s.new", key_path, key_path);
     snprintf(old, sizeof old, "%s.new", key_path);
     int fd = open(key_path, O_RDONLY), stale = open(old, O_RDONLY);
@@ -253,7 +253,7 @@ static void test_archive(void **state)
     assert_true(verify_seals(archive, &first, 0));
     seal_close(s);
     assert_int_equal(seal_key_load(key_path, &key), NL_OK);
-    assert_int_equal(key.index, 6); /* the begin; 1, its two ranges; 2, its range */
+    assert_int_equal(key.index, 6); /* the first seal, seals that name two files, and seals of three ranges */
 
     /* Another archive cannot use the key, and this archive cannot use an older key. */
     output_options other = options;
@@ -269,7 +269,7 @@ static void test_archive(void **state)
 
 /*
  * A kill leaves the seal file and the key in the state between two steps. The next netlogd continues from each of these
- * states, and neither before nor after that does it look like tampering.
+ * states. The archive never looks as if it was altered.
  */
 static void test_crashes(void **state)
 {
@@ -352,7 +352,7 @@ static void test_full_disk(void **state)
     assert_true(verify_seals(archive, &first, 0));
     seal_close(open_seals());
 
-    /* The same at netlogd's start after a kill, if either the seal or the key did not fit. */
+    /* Like above, but netlogd starts after a kill, and either the seal or the key did not fit on the disk. */
     for (unsigned file = 2; file < 6; file++) {
         s = open_seals();
         write_log(s, file, "three");

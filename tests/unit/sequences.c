@@ -111,7 +111,10 @@ typedef struct piece {
     uint64_t first, count, lost;
 } piece;
 
-/* All numbers are divided into blocks, which arrive shuffled, some twice; in every second round, some never arrive. */
+/*
+ * All numbers are divided into blocks, which arrive in random order, some of them twice. In every second round, some
+ * blocks never arrive.
+ */
 static void any_order_gives_what_a_plain_table_gives(void **state)
 {
     (void)state;
@@ -164,8 +167,9 @@ static uint64_t count_missing(const nl_sequences *s)
     return count;
 }
 
-/* More gaps than are kept: the missing records are a minimum, complete ranges are not missing, and records count as
- * new.
+/*
+ * There are more gaps than the set keeps. The number of missing records is then a minimum, complete ranges are not
+ * missing, and records count as new.
  */
 static void too_many_gaps_are_admitted(void **state)
 {

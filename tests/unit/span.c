@@ -500,7 +500,10 @@ static void test_threads(void **state)
     assert_int_equal(entry_count, 11);
 }
 
-/* Scopes in one log while another thread opens, uses and closes logs, whose rings have the other entries of threads. */
+/*
+ * Enters scopes in one log while another thread opens, uses and closes logs. The rings of these logs have the other
+ * entries of the threads.
+ */
 static void *enter_scopes(void *user)
 {
     const passed *p = user;

@@ -141,7 +141,7 @@ static void what_is_larger_than_all_of_it_is_counted(void **state)
     assert_int_equal(put_line(spool, 2 * LIMIT), NL_OK);
     on_disk(&files);
     assert_true(files <= 3);
-    /* Also by a later process. */
+    /* A later process also delivers the records. */
     nl_spool_close(spool);
     spool = nl_spool_open(folder, url, LIMIT, true);
     assert_non_null(spool);
@@ -246,7 +246,7 @@ static bool is_losses_file(int fd)
     return readlink(link, path, sizeof path - 1) > 0 && strstr(path, ".lost") != NULL;
 }
 
-/* Replaces the C library's function, for the library too. */
+/* This function replaces the C library's function, even in calls of the library. */
 int fdatasync(int fd)
 {
     __atomic_add_fetch(&data_syncs, 1, __ATOMIC_SEQ_CST);
@@ -415,7 +415,7 @@ static void the_losses_file_is_synced(void **state)
 
 static unsigned reads_fail; /* the number of reads to fail */
 
-/* Replaces the C library's function, for the library too. */
+/* This function replaces the C library's function, even in calls of the library. */
 ssize_t pread(int fd, void *data, size_t size, off_t at)
 {
     if (reads_fail == 0)
@@ -447,7 +447,10 @@ static void what_cannot_be_read_is_kept_or_counted(void **state)
         assert_int_equal(lost, 0);
         assert_int_equal(count_files(""), 0);
 
-        /* A truncated file: its records are delivered, the rest is counted, and the file is kept. */
+        /*
+         * A file is truncated. Its whole records are delivered, the other records are counted as lost, and the file is
+         * kept.
+         */
         for (unsigned i = 0; i < 10; i++)
             assert_int_equal(put_line(spool, 100), NL_OK);
         if (adopted) {
@@ -501,7 +504,7 @@ static int fail_full(unsigned *count)
     return -1;
 }
 
-/* These replace the C library's functions, for the library too. */
+/* These functions replace the C library's functions, even in calls of the library. */
 int openat(int fd, const char *name, int flags, ...)
 {
     va_list arguments;

@@ -142,7 +142,10 @@ static void *read_to_the_end(void *user)
     return NULL;
 }
 
-/* Flush and close return, and another process recovers the events that the pipe did not accept. */
+/*
+ * Flush and close return although nobody reads the pipe. Another process recovers the events that the pipe did not
+ * accept.
+ */
 static void a_pipe_that_nobody_reads(void **state)
 {
     (void)state;
@@ -235,7 +238,7 @@ static void *log_one(void *unused)
     return unused;
 }
 
-/* A cancellation takes effect after the library's call, not within it with its locks held. */
+/* A cancellation takes effect after a call of the library, not within the call, which may hold locks. */
 static void threads_that_are_cancelled(void **state)
 {
     (void)state;
@@ -276,7 +279,7 @@ static void *log_and_wait(void *user)
     return NULL;
 }
 
-/* For any number of logging threads. */
+/* A thread needs no descriptor for its rings, so there may be any number of logging threads. */
 static void few_descriptors(void **state)
 {
     (void)state;
@@ -302,7 +305,10 @@ static void few_descriptors(void **state)
 
 enum { OWN = 8 };
 
-/* The start of a daemon with an open log: then all events are written, and none into the daemon's own files. */
+/*
+ * A daemon starts with an open log and closes all descriptors. All events are written, and none into the daemon's own
+ * files.
+ */
 static int close_all(void)
 {
     nl_log *log = surroundings_open_log("append=no");
@@ -361,8 +367,9 @@ static void a_lock_that_is_closed(void **state)
 
 /* ---- memory and rights ---- */
 
-/* This user may no longer write to the directory of the rings: events are logged, with a message that a kill loses
- * them.
+/*
+ * After the process has dropped its privileges, it cannot write to the directory of the rings. Events are logged, and a
+ * message states that a kill loses them.
  */
 static int drop_privileges(void)
 {
@@ -475,7 +482,7 @@ static void write_to_b(int number)
     nl_write(b, NL_USAGE, "Handler", "I=%d", number);
 }
 
-/* An event of log b that is rejected in the middle of an event of log a is b's loss. */
+/* If log b rejects an event in the middle of an event of log a, the loss belongs to b. */
 static void refused_events_are_charged_to_their_log(void **state)
 {
     (void)state;
@@ -506,7 +513,7 @@ static void refused_events_are_charged_to_their_log(void **state)
 
 /* ---- disabled events ---- */
 
-/* Also events without a site. */
+/* Switching off by name also affects events without a site. */
 static void switched_off_without_a_site(void **state)
 {
     (void)state;
@@ -638,8 +645,10 @@ static void names_without_their_folder(void **state)
 
 /* ---- invalid records ---- */
 
-/* Reads and frees a log in memory: *good is the number of events with this name whose I are 1, 2, 3, ...; *lost is the
- * number of lost events. */
+/*
+ * Reads and frees a log in memory. *good is the number of events with this name whose I are 1, 2, 3, ..., and *lost is
+ * the number of lost events.
+ */
 static void read_and_free(const char *name, unsigned *good, unsigned *lost, unsigned *passed_over)
 {
     nl_buffer bytes = {0};
@@ -665,7 +674,7 @@ static void read_and_free(const char *name, unsigned *good, unsigned *lost, unsi
 
 static const char *const in_memory[] = {"memory:bad", "memory:bad?format=nlb"};
 
-/* An event with an invalid name, built by the program itself, loses only itself. */
+/* An event with an invalid name, which the program itself has built, is lost, but no other event. */
 static void a_record_that_is_none(void **state)
 {
     (void)state;
@@ -686,8 +695,10 @@ static void a_record_that_is_none(void **state)
     }
 }
 
-/* Logs an event as NL_EVENT does, part of which the program then overwrites: claim is the stated length of its string,
- * size that of the whole event; 0: unchanged. */
+/*
+ * Logs an event as NL_EVENT does, and then overwrites a part of it. `claim` is the new stated length of its string, and
+ * `size` that of the whole event; 0 leaves a value unchanged.
+ */
 static void put_good(nl_log *log, int i, uint32_t claim, uint32_t size)
 {
     static const char *const names[] = {"I", "S", 0};
@@ -706,7 +717,7 @@ static void put_good(nl_log *log, int i, uint32_t claim, uint32_t size)
     nl_private_commit(ring, SIZE);
 }
 
-/* Overwritten memory loses its events, which are counted, and no others. */
+/* If the program overwrites memory of a ring, only the events in this memory are lost, and the log counts them. */
 static void a_ring_that_is_damaged(void **state)
 {
     (void)state;
@@ -829,7 +840,9 @@ static double bytes_an_event(const char *options)
     return (double)status.st_size / EVENTS;
 }
 
-/* An offset that increases by the written sizes, a few different sizes, a name of 14 bytes: the log of a file server.
+/*
+ * The events are like those of a file server's log: an offset that increases by the written sizes, a few different
+ * sizes, and a name of 14 bytes.
  */
 static void sizes_of_events(void **state)
 {

@@ -31,7 +31,7 @@ static nl_synthesis *rules_of(const char *text)
     return s;
 }
 
-/* Puts an event: its time in microseconds, its name and fields in ULM. */
+/* Puts an event. The arguments are its time in microseconds, and its name and fields in ULM. */
 static void synthesis_put(nl_synthesis *s, int64_t us, const char *event, const char *fields)
 {
     char line[512];
@@ -361,7 +361,7 @@ static void test_late(void **state)
     expect(s, "10 M p\n20 M p\n50 M p\n");
 }
 
-/* The maximum number of open spans: spans that do not fit are counted. */
+/* Opens the maximum number of spans. The module counts the spans that do not fit. */
 static void test_many(void **state)
 {
     (void)state;

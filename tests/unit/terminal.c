@@ -1,4 +1,4 @@
-/* Characters that must not reach a terminal: the rule; the text formats escape all of them and read them back. */
+/* Tests the characters that must not reach a terminal. The text formats escape all of them, and read them back. */
 #include "record/terminal.h"
 #include "record/encoder.h"
 #include "reader/decoder.h"
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* UTF-8 by its definition. */
+/* Encodes a character by the definition of UTF-8. */
 static size_t put_utf8(char *to, unsigned code)
 {
     if (code < 0x80) {

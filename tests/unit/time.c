@@ -163,7 +163,7 @@ static void writes_what_it_reads(void **state)
     }
 }
 
-/* Comparison with the C library's calendar, for each day. */
+/* Compares each day with the C library's calendar. */
 static void agrees_with_the_c_library(void **state)
 {
     (void)state;

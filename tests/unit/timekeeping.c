@@ -51,7 +51,7 @@ static void learn(correction *c, nl_record *r, const char *host, const char *eve
     nl_record_clear(r);
 }
 
-/* An exchange with a collector whose clock is correct, with these delays forth and back. */
+/* Adds an exchange with a collector whose clock is correct. The delays there and back are given. */
 static void timekeeping_measure(correction *c, const wrong *w, int64_t true_ns, int64_t there_ns, int64_t back_ns)
 {
     nl_record *r = nl_record_new();
@@ -208,7 +208,7 @@ static void test_messages_alone(void **state)
     correction_free(c);
 }
 
-/* Messages in one direction only: violations are corrected, and no precision is claimed. */
+/* The log has messages in only one direction. The correction restores the order, and claims no precision. */
 static void test_one_way(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void test_steps(void **state)
     }
 }
 
-/* Drift that changes with temperature: pieces that join. */
+/* A drift that changes with temperature results in several lines, which join. */
 static void test_drift_that_changes(void **state)
 {
     (void)state;
@@ -318,7 +318,7 @@ static void test_hostile(void **state)
     correction_free(c);
 }
 
-/* A name with a NUL that is longer than the text before the NUL: nothing is read beyond the name. */
+/* A name with a NUL is longer than the text before the NUL. The table reads nothing beyond the name. */
 static void test_name_with_nul(void **state)
 {
     (void)state;

@@ -86,7 +86,7 @@ static void test_traceparent(void **state)
     }
 }
 
-/* Every byte at every position: only the digits and the hyphens of the format are valid. */
+/* Tries every byte at every position. Only the digits and the hyphens of the format are valid. */
 static void test_every_byte_of_a_traceparent(void **state)
 {
     (void)state;

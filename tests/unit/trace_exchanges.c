@@ -206,7 +206,7 @@ static void test_keys(void **state)
     expect_cause(&w, "/c", true, "", SPAN_CAUSE_NONE);
 }
 
-/* Like nginx: handles each event at once. */
+/* The thread handles each event at once, as nginx does. */
 static void test_event_loop(void **state)
 {
     (void)state;
@@ -229,7 +229,7 @@ static void test_event_loop(void **state)
     expect_cause(&w, "/y2", false, "/b", SPAN_CAUSE_HANDLER);
 }
 
-/* Opens the connection in one turn of the loop and sends in a later turn. */
+/* The server opens the connection in one turn of the loop, and sends in a later turn. */
 static void test_new_connection(void **state)
 {
     (void)state;
@@ -267,7 +267,7 @@ static void test_pool(void **state)
     expect_cause(&w, "/y", false, "", SPAN_CAUSE_AMBIGUOUS);
 }
 
-/* Like asyncio: receives from all connections, and handles what it has received after a poll. */
+/* The thread receives from all connections, polls, and then handles the received data, as asyncio does. */
 static void test_ambiguous(void **state)
 {
     (void)state;
@@ -287,7 +287,7 @@ static void test_ambiguous(void **state)
     assert_string_not_equal(find(&w, "/x", false)->trace, find(&w, "/a", true)->trace);
 }
 
-/* A connection that was open before the trace began, in the middle of a reply; and bytes that nobody saw. */
+/* A connection was open before the trace began, in the middle of a reply. The trace also lacks some bytes. */
 static void test_lost_bytes(void **state)
 {
     (void)state;
@@ -306,7 +306,7 @@ static void test_lost_bytes(void **state)
     assert_true(find(&w, "/b", true)->replied);
 }
 
-/* A reply in parts, whose end only the close shows; and a peer that closes without a reply. */
+/* The peer sends a reply in parts, and only its close shows the end. Another peer closes without a reply. */
 static void test_close(void **state)
 {
     (void)state;
@@ -380,7 +380,7 @@ static void wake(world *w, enum trace_kind kind, int thread, int wakee, __u64 ch
 
 enum { WORKER = 21, OTHER_WORKER = 22, QUEUE = 0x1001, LOCK = 0x2001, LOOP = 0x3000 };
 
-/* Two workers of a pool reply themselves, in another order than the requests arrived. */
+/* Two workers of a pool send their replies themselves, in another order than the requests arrived. */
 static void test_pool_replies(void **state)
 {
     (void)state;
@@ -451,7 +451,7 @@ static void test_pool_returns(void **state)
     return_reply(&w, 3, WORKER);
     wake(&w, TRACE_WAKE, WORKER, THREAD, LOOP);
     answer(&w, 1, THREAD);
-    /* Two at once: the second worker may have taken the first request. */
+    /* With two requests at once, the second worker may have taken the first request. */
     w.idles++;
     put(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 1, THREAD, 1000 + strlen("GET /a HTTP/1.1\r\n\r\n"),
         "GET /e HTTP/1.1\r\n\r\n");
@@ -472,7 +472,7 @@ static void test_pool_returns(void **state)
     expect_cause(&w, "/h", false, "", SPAN_CAUSE_AMBIGUOUS);
 }
 
-/* A lock wakes threads too, but hands no request over. */
+/* A lock also wakes threads, but passes no request to them. */
 static void test_lock(void **state)
 {
     (void)state;

@@ -185,7 +185,7 @@ static void test_no_client_starves(void **state)
 }
 
 /*
- * Clients that arrive, are served once and leave do not delay the waiting clients. Each of them is new, so it has had
+ * Clients that arrive, are served once and leave do not delay the waiting clients, although each new client has had
  * less work than any other client.
  */
 static void check_visits(void **state, bool at_once)
@@ -227,7 +227,7 @@ static void test_new_clients_that_wait(void **state)
     check_visits(state, false);
 }
 
-/* Clients that always have work get equal shares, whatever the size of their pieces. */
+/* Clients that always have work get equal shares, for any size of their pieces. */
 static void test_equal_shares(void **state)
 {
     world *w = *state;
@@ -271,7 +271,7 @@ static void test_a_modest_client_is_next(void **state)
     assert_true(modest->turn.work >= 5000 * (20000 / 50 - 1));
 }
 
-/* For any number of served clients, turns come after a bounded amount of work. Each read costs units. */
+/* For any number of served clients, a turn comes after a bounded amount of work. Each read costs units. */
 static void test_turns_come_between(void **state)
 {
     world *w = *state;

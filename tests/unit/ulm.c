@@ -169,7 +169,7 @@ static void any_bytes_round_trip(void **state)
     check_round_trips(NL_FORMAT_ULM, 20000330112320, 20000);
 }
 
-/* A line of 1 MiB of each of these must not take longer than other lines. */
+/* A line of 1 MiB of each of these texts must not take longer than other lines. */
 static void takes_linear_time(void **state)
 {
     (void)state;

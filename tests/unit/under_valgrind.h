@@ -1,7 +1,7 @@
 /*
- * Skips tests that valgrind does not support: tests in which a process must not start threads, because valgrind itself
- * needs one; in which a child exits with the memory of its parent's threads, which valgrind reports as leaked; and in
- * which anonymous memory is mapped twice, because valgrind's mremap cannot do this. The tests run everywhere else.
+ * Skips tests that valgrind does not support. There are three kinds of such tests. A process must not start threads,
+ * but valgrind itself needs a thread. A child exits with the memory of its parent's threads, which valgrind reports as
+ * leaked. Or anonymous memory is mapped twice, which valgrind's mremap cannot do. The tests run everywhere else.
  */
 #ifndef NETLOGGER_TESTS_UNDER_VALGRIND_H
 #define NETLOGGER_TESTS_UNDER_VALGRIND_H
@@ -11,8 +11,8 @@
 #endif
 
 /*
- * Returns the number of repetitions for a slow loop: a tenth of times under valgrind, which is about 30 times slower,
- * and a quarter with NL_QUICK=1, which ./check sets without --full.
+ * Returns the number of repetitions for a slow loop. Under valgrind, which is about 30 times slower, this is a tenth of
+ * `times`. With NL_QUICK=1, which ./check sets without --full, it is a quarter.
  */
 static inline unsigned times_here(unsigned times)
 {

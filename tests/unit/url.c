@@ -186,7 +186,7 @@ static void addresses_without_a_scheme_are_rejected(void **state)
     assert_int_equal(rmdir(name), 0);
 }
 
-/* Random bytes: no crash, and the text of an accepted URL is accepted again. */
+/* Random bytes cause no crash, and the text of an accepted URL is accepted again. */
 static void survives_garbage(void **state)
 {
     (void)state;
