@@ -95,12 +95,9 @@ static const char *otlp_skip_blanks(const char *at, const char *end)
 
 static size_t otlp_cut(const char *data, size_t size)
 {
-    const char *end = data + size, *last = data;
-    for (const char *at = data; at != NULL && at < end;) {
-        at = otlp_skip_blanks(at, end);
-        last = at;
-        at = at < end ? otlp_text_end(at, end) : NULL;
-    }
+    const char *end = data + size, *last = otlp_skip_blanks(data, end), *next;
+    while (last < end && (next = otlp_text_end(last, end)) != NULL)
+        last = otlp_skip_blanks(next, end);
     return (size_t)(last - data);
 }
 

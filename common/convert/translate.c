@@ -141,10 +141,12 @@ static void translator_detect(translator *t, nl_status status)
     const nl_buffer *in = &t->cut.in;
     bool has_line = in->size > 0 && memchr(in->data, '\n', in->size) != NULL;
     const importer_kind *kind = t->cut.from == NULL && in->size > 0 ? importer_kind_detect(in->data, in->size) : NULL;
+    /* a document in one line may lack its newline */
+    bool has_record = has_line || (kind != NULL && kind->cut != NULL && kind->cut(in->data, in->size) > 0);
     /* the library's decoder can wait for more bytes, except for the first line of a text */
     bool is_own = kind != NULL && kind->blocks && (has_line || nl_format_detect(in->data, in->size) == NL_FORMAT_NLB);
     bool is_last = status == NL_END || status == NL_FAILED;
-    t->detected = cutter_detect(&t->cut, is_own || is_last || (status == NL_AGAIN && has_line));
+    t->detected = cutter_detect(&t->cut, is_own || is_last || (status == NL_AGAIN && has_record));
     t->in_place = t->detected && (t->cut.from == NULL || t->cut.from->blocks);
 }
 

@@ -124,6 +124,18 @@ class Accessible(nlv_window.WindowCase):
         result = self.run_program(self.nlv, "--render", self.scratch / "a.png", f"x-netlog://127.0.0.1:{support.free_port()}")
         self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
 
+    def test_documents_without_a_last_newline(self):
+        spans = [{"traceId": f"{i + 1:032x}", "spanId": f"{i + 1:016x}", "name": "GET /x",
+                  "startTimeUnixNano": f"{1767268800 + i}000000000", "endTimeUnixNano": f"{1767268800 + i}500000000"} for i in range(20)]
+        events = [{"name": "GET /x", "ph": "X", "ts": (1767268800 + i) * 1000000, "dur": 500000, "pid": 1, "tid": 1} for i in range(20)]
+        for name, document in [("otlp", {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}), ("chrome", {"traceEvents": events})]:
+            log = self.scratch / f"{name}.json"
+            log.write_text(json.dumps(document))
+            viewer = self.open(log)
+            begin, end = (self.seconds(text) for text in self.range())
+            self.assertLessEqual(19, end - begin, name)
+            self.assertEqual(self.quit(viewer), 0)
+
     def test_undo_of_filter_and_view(self):
         self.open(self.log)
         self.focus("^nlv")
