@@ -86,7 +86,7 @@ typedef struct entry {
     int color;               /* number of the color, or a value of special_color */
 } entry;
 
-typedef enum special_color { COLOR_ALARM = -1, COLOR_FOUND = -2 } special_color;
+typedef enum special_color { COLOR_ALARM = -1, COLOR_FOUND = -2, COLOR_TITLE = -3 } special_color;
 
 static void clear_entry(gpointer data)
 {
@@ -97,9 +97,36 @@ static void clear_entry(gpointer data)
 static double add_entry(const layer_context *c, GArray *entries, double left, char *name, double max, int color)
 {
     const double width = MIN(text_width(c->cr, name, TEXT_NORMAL), max);
-    const entry e = {name, left, max, left + NAME_AT + width, color};
+    const entry e = {name, left, max, left + (color == COLOR_TITLE ? 0 : NAME_AT) + width, color};
     g_array_append_val(entries, e);
     return e.right + ENTRY_GAP;
+}
+
+/* Returns the field whose value `text` has a color, DRAWING_COLOR_LOG for a log's name, or NULL. */
+static const char *field_of(const layer_context *c, const char *text)
+{
+    const GPtrArray *lifelines = model_drawing(c->model)->lifelines;
+    const batch_names *names = &c->store->names;
+    for (guint i = 0; i < lifelines->len; i++) {
+        const char *field = ((const drawing_lifeline *)g_ptr_array_index(lifelines, i))->color;
+        struct names *values = strcmp(field, "HOST") == 0   ? names->hosts
+                               : strcmp(field, "PROG") == 0 ? names->progs
+                                                            : names->colors;
+        if (names_find(values, text) != NAMES_NONE)
+            return field;
+    }
+    return names_find(names->hosts, text) != NAMES_NONE ? "HOST" : NULL;
+}
+
+/* Returns the title of the colors: the field that gives every lifeline its color. Returns NULL if the fields differ. */
+static const char *title_of(const layer_context *c)
+{
+    const GPtrArray *lifelines = model_drawing(c->model)->lifelines;
+    const char *field = model_color_count(c->model) > 0 ? field_of(c, model_color_text(c->model, 0)) : NULL;
+    for (guint i = 0; i < lifelines->len && field != NULL; i++)
+        if (strcmp(((const drawing_lifeline *)g_ptr_array_index(lifelines, i))->color, field) != 0)
+            return NULL;
+    return field != NULL && strcmp(field, DRAWING_COLOR_LOG) == 0 ? "Log" : field;
 }
 
 /* Returns the entries that fit. Sets *omitted to the number of the colors that do not fit, and *end to the left edge
@@ -116,6 +143,9 @@ static GArray *place_entries(const layer_context *c, size_t *omitted, double *en
     if (model_found_requests(c->model) != NULL)
         x = add_entry(c, entries, x, g_strdup("found"), WHOLE, COLOR_FOUND);
     const bool has_colors = count != 1 || (*model_color_text(c->model, 0) != '\0' && !is_color_meaningless(c));
+    const char *title = has_colors ? title_of(c) : NULL;
+    if (title != NULL)
+        x = add_entry(c, entries, x, g_strconcat(title, ":", NULL), WHOLE, COLOR_TITLE);
     for (size_t i = 0; i < count && has_colors; i++) {
         char *name = legend_text(c, model_color_text(c->model, i));
         const double space = c->layout->right - x - NAME_AT - (i + 1 < count ? MORE : 0);
@@ -138,11 +168,14 @@ void legend_layer_draw(const layer_context *c)
     GArray *entries = place_entries(c, &omitted, &end);
     for (guint i = 0; i < entries->len; i++) {
         const entry *e = &g_array_index(entries, entry, i);
-        draw_entry(c, e->left,
-                   e->color == COLOR_ALARM   ? palette_alarm()
-                   : e->color == COLOR_FOUND ? palette_accent(dark)
-                                             : palette_series((size_t)e->color, dark),
-                   e->name, e->max);
+        if (e->color == COLOR_TITLE)
+            text_draw(c->cr, e->name, TEXT_NORMAL, palette_muted(dark), TEXT_LEFT, e->left, c->layout->legend_y, 0);
+        else
+            draw_entry(c, e->left,
+                       e->color == COLOR_ALARM   ? palette_alarm()
+                       : e->color == COLOR_FOUND ? palette_accent(dark)
+                                                 : palette_series((size_t)e->color, dark),
+                       e->name, e->max);
     }
     g_array_free(entries, TRUE);
     if (omitted == 0)
@@ -150,22 +183,6 @@ void legend_layer_draw(const layer_context *c)
     char more[32];
     g_snprintf(more, sizeof more, "+ %zu more", omitted);
     text_draw(c->cr, more, TEXT_NORMAL, palette_muted(dark), TEXT_LEFT, end, c->layout->legend_y, 0);
-}
-
-/* Returns the field whose value `text` has a color, or NULL if there is no such field. */
-static const char *field_of(const layer_context *c, const char *text)
-{
-    const GPtrArray *lifelines = model_drawing(c->model)->lifelines;
-    const batch_names *names = &c->store->names;
-    for (guint i = 0; i < lifelines->len; i++) {
-        const char *field = ((const drawing_lifeline *)g_ptr_array_index(lifelines, i))->color;
-        struct names *values = strcmp(field, "HOST") == 0   ? names->hosts
-                               : strcmp(field, "PROG") == 0 ? names->progs
-                                                            : names->colors;
-        if (names_find(values, text) != NAMES_NONE)
-            return strcmp(field, DRAWING_COLOR_LOG) != 0 ? field : NULL;
-    }
-    return names_find(names->hosts, text) != NAMES_NONE ? "HOST" : NULL;
 }
 
 /* Returns an expression that a record matches if its field has a value. The caller frees it with g_free. */
@@ -196,7 +213,7 @@ char *legend_layer_find(const layer_context *c, double x, double y)
             continue;
         const char *value = model_color_text(c->model, (size_t)e->color),
                    *field = *value != '\0' ? field_of(c, value) : NULL;
-        found = field != NULL ? expression_of(field, value) : NULL;
+        found = field != NULL && strcmp(field, DRAWING_COLOR_LOG) != 0 ? expression_of(field, value) : NULL;
     }
     g_array_free(entries, TRUE);
     return found;

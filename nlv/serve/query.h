@@ -13,7 +13,7 @@ enum {
     QUERY_SIDE_MAX = 8192,      /* maximum width and height of a picture in units */
     QUERY_PIXELS_MAX = 9 << 20, /* maximum number of pixels of a picture, a little more than 3840x2160 */
     QUERY_ROWS_MAX = 500,
-    QUERY_TEXT_SIZE = 200,
+    QUERY_TEXT_SIZE = 1000,
     QUERY_COUNT_MAX = 32, /* maximum number of parameters */
 };
 

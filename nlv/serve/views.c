@@ -189,9 +189,10 @@ static void add_choice(json_object *o, const request_choice *choice)
     json_object_object_add(o, "list", parameters);
 }
 
-/* Describes the record, or the entry of the legend, at a position. */
+/* Describes the record, or the entry of a legend, at a position. */
 static void find_record(task *t)
 {
+    char *expression;
     model *m = t->views->model;
     cairo_t *cr = new_measuring_context();
     json_object *o = json_object_new_object();
@@ -201,6 +202,9 @@ static void find_record(task *t)
     const scene_view view = view_of(t->views, t->q);
     if (scene_find_legend(m, &view, cr, t->q->x, t->q->y, &choice)) {
         add_choice(o, &choice);
+    } else if ((expression = scene_find_color(m, &view, cr, t->q->x, t->q->y)) != NULL) {
+        json_add_text(o, "color", expression);
+        g_free(expression);
     } else if (scene_find(m, &view, cr, t->q->x, t->q->y, &found)) {
         const store *s = model_store(m);
         char *text = model_describe(m, found.record);
@@ -302,6 +306,17 @@ static void list_requests(task *t)
     set_document(t->a, o);
 }
 
+/* ---- the filter ---- */
+
+/* Sets the filter, which all pages share because they share the model. An empty text removes it. */
+static void set_filter(task *t)
+{
+    json_object *o = json_object_new_object();
+    if (!model_set_filter(t->views->model, *t->q->text != '\0' ? t->q->text : NULL))
+        add_cut(o, "error", nl_error_message(), TEXT_MAX);
+    set_document(t->a, o);
+}
+
 /* ---- the state ---- */
 
 static void describe_state(task *t)
@@ -347,9 +362,9 @@ typedef struct view_kind {
 } view_kind;
 
 static const view_kind kinds[] = {
-    {"/picture", draw_picture, true},  {"/waterfall", draw_request, true}, {"/span", describe_span, true},
-    {"/find", find_record, true},      {"/area", find_area, true},         {"/requests", list_requests, false},
-    {"/state", describe_state, false},
+    {"/picture", draw_picture, true}, {"/waterfall", draw_request, true}, {"/span", describe_span, true},
+    {"/find", find_record, true},     {"/area", find_area, true},         {"/requests", list_requests, false},
+    {"/filter", set_filter, false},   {"/state", describe_state, false},
 };
 
 static void run_in_drawing_thread(gpointer data, gpointer user)
