@@ -150,7 +150,7 @@ static void group_leave(group *g)
 }
 
 /*
- * Sets *meant to whether a record belongs to the group. Returns NL_FAILED if the evaluation would take more than
+ * Sets *meant to whether the group receives the record. Returns NL_FAILED if the evaluation would take more than
  * NL_FILTER_STEPS_MAX steps.
  */
 static nl_status match(group *g, const nl_record *record, bool *meant)

@@ -49,8 +49,10 @@ static const options_usage usage = {
                                       {"Watching", follow_option_rows, offsetof(arguments, follow)},
                                       SUBJECT_GROUPS(arguments)},
     .operands = "[SOURCE...]",
-    .summary = "Report from a log why a program is slow: first the answer in one sentence, then each cause with its "
-               "share of the requests' time, its evidence, a remedy to try, the expected gain and the confidence.",
+    .summary =
+        "Find out from a log why a program is slow. The report begins with the answer in one sentence. For each cause, "
+        "it prints the share of the requests' time, the evidence, a remedy to try, the expected gain and the "
+        "confidence.",
     .notes = PROGRAM_SOURCES
     ". nldiag can find more causes if the log also contains records of the hosts (nlsensor) and of the kernel "
     "(nlkernel).\n\nExit status: 0 healthy; 1 a source could not be read or has no records; 2 usage error; 3 a cause "

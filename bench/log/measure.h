@@ -245,7 +245,7 @@ static double measure_finish(const char *path, uint64_t total)
 static void measure_calls(uint64_t events, const char *path)
 {
     uint64_t next = 0;
-    measure_many(next++, 1); /* makes sides that start threads late start them now, while they are not pinned */
+    measure_many(next++, 1); /* makes the sides start their threads before this process is bound to a processor */
     measure_pin();
     measure_many(next, events); /* touches each page of each buffer once */
     next += events;

@@ -77,7 +77,7 @@ NL_level_t NL_get_level(NL_log_T log);
 NL_result_t NL_set_const(NL_log_T log, const char *format, ...);
 
 /*
- * Write an event, with the current time or with *time. Return NL_OK, also if the level of the log filters the event.
+ * Write an event, with the current time or with *time. Return NL_OK even if the level of the log filters the event.
  * Return NL_ERROR if log is inactive, event is NULL, the event is lost, or the format is invalid.
  */
 NL_result_t NL_write(NL_log_T log, NL_level_t level, const char *event, const char *format, ...);

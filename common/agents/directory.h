@@ -1,7 +1,7 @@
 /*
  * The directory of nlagentd --serve-directory, which contains agents with their URLs and sensors. An agent registers
- * repeatedly. The directory removes an agent when its time to live is over, by the monotonic clock. Only one thread may
- * use a directory.
+ * repeatedly. The directory removes an agent when the agent's registration expires. The directory measures this time
+ * with the monotonic clock. Only one thread may use a directory.
  */
 #ifndef NLAGENT_DIRECTORY_H
 #define NLAGENT_DIRECTORY_H
@@ -29,7 +29,7 @@ bool directory_register(directory *d, const char *host, const char *url, double 
 /* Removes an agent. */
 void directory_withdraw(directory *d, const char *url);
 
-/* Removes the agents whose time to live is over. */
+/* Removes the agents whose registrations have expired. */
 void directory_expire(directory *d);
 
 size_t directory_size(const directory *d);

@@ -1,7 +1,7 @@
 /*
  * The configuration of programs that query agents, and the search for sensors in a directory, which is an agent or
- * LDAP. The functions block no longer than those of client.h. Any thread may call them, but only one thread at a time
- * may use an agents_options.
+ * LDAP. The functions block at most as long as the functions of client.h. Any thread may call them, but only one thread
+ * at a time may use an agents_options.
  */
 #ifndef NETLOGGER_AGENTS_FIND_H
 #define NETLOGGER_AGENTS_FIND_H

@@ -40,7 +40,7 @@ bool gather_add_collector(gathering *g, const char *url);
 /* Returns whether all streams have ended. If so, sets this thread's error to the reason, which may be NL_ERROR_NONE. */
 bool gather_is_over(gathering *g);
 
-/* Ends all streams, their subscriptions and their connections. */
+/* Ends all streams, and closes their subscriptions and connections. */
 void gather_free(gathering *g);
 
 #endif

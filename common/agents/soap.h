@@ -73,7 +73,9 @@ void soap_put_record(nl_buffer *out, const nl_record *record);
 /* Appends records, which are lines of ULM, in base64, because their bytes may not be valid in XML. */
 void soap_put_lines(nl_buffer *out, const nl_buffer *lines);
 
-/* Appends an agent with its sensors. If ttl_s is 0, omits the time to live. */
+/*
+ * Appends an agent with its sensors. If ttl_s is 0, the message contains no time after which the registration expires.
+ */
 void soap_put_agent(nl_buffer *out, const char *host, const char *url, double ttl_s, const directory_sensor *sensors,
                     size_t count);
 

@@ -58,7 +58,7 @@
 /* A program waits for its host if it waits for a processor in more than this share of the time. */
 #define WAITED 0.5
 
-/* If an interval spans more slices than this, the table adds it only to its last slice. */
+/* If an interval spans more slices than this number, the table adds the interval only to the interval's last slice. */
 enum { SLICES_MAX = 64 };
 
 /* To limit the number of slices, the table doubles the length of its slices, up to this length. */

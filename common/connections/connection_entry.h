@@ -96,7 +96,10 @@ bool connection_is_loopback(const char *address);
 /* Sets the table's key to the addresses of a socket. Each host has its own loopback addresses. */
 void connection_set_ends_key(connection_table *t, const char *host, const char *local, const char *peer);
 
-/* Moves a share of the time of a cause to another cause, also in the slices. The moved time counts as estimated. */
+/*
+ * Moves a share of the time of a cause to another cause, in the total and in each slice. The moved time counts as
+ * estimated.
+ */
 void connection_move(connection_result *r, connection_cause from, connection_cause to, double share);
 
 #endif

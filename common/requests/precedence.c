@@ -71,7 +71,8 @@ struct precedence {
     bool has_crossed;
     /* precedence_settle sets the following members. */
     uint16_t caller[PRECEDENCE_ROLES_MAX];
-    uint16_t former[PRECEDENCE_ROLES_MAX]; /* the former role (see choose_former_roles), or NONE */
+    uint16_t former[PRECEDENCE_ROLES_MAX]; /* the role that the caller calls before this role (see choose_former_roles),
+                                              or NONE */
     float certain[PRECEDENCE_EVENTS_MAX]
                  [PRECEDENCE_EVENTS_MAX]; /* how certain it is that the first event causes the second; 0: it does not */
     bool expects[PRECEDENCE_EVENTS_MAX]

@@ -10,8 +10,8 @@
  * roles of one caller are an exception. The second role waits for the first under two conditions: the first role always
  * ends before the second begins, and the time between them varies less than the time since the caller's last event. If
  * a request visits one role on several hosts, always one after another, each visit waits for the previous visit. Spans
- * of two names run side by side if they often overlap in one thread and neither contains the other. Spans of two such
- * names are never part of each other, even if one span contains the other by chance.
+ * of two names run side by side if, in one thread, spans of these names often overlap without containing each other.
+ * Spans of two such names are never part of each other, even if one span contains the other by chance.
  *
  * Memory is bounded: PRECEDENCE_EVENTS_MAX event names and PRECEDENCE_ROLES_MAX roles; further names and roles have no
  * edges. Only one thread at a time may use a precedence.

@@ -67,7 +67,7 @@ static const char allowed[] =
     "accept accept4 bind connect getpeername getsockname getsockopt listen recv recvfrom recvmmsg recvmmsg_time64 "
     "recvmsg send sendmmsg sendmsg sendto setsockopt shutdown ";
 
-/* More allowed calls, which the oldest supported libseccomp does not know. */
+/* Further allowed calls, whose names the oldest supported libseccomp does not have. */
 static const char allowed_if_known[] = "epoll_pwait2 fchmodat2 futex_waitv map_shadow_stack mseal";
 
 #ifdef HAS_SANITIZER
@@ -258,7 +258,8 @@ static bool is_added(int result)
 }
 
 /*
- * Adds the named calls. A name that libseccomp does not know is an error if all_known is set. Returns false on failure.
+ * Adds the named calls. If all_known is set, a name that libseccomp does not have is an error. Returns false on
+ * failure.
  */
 static bool add_calls(scmp_filter_ctx filter, uint32_t action, const char *names, bool all_known)
 {

@@ -32,7 +32,10 @@ typedef enum nl_error_code {
 
 enum { NL_ERROR_MESSAGE_SIZE = 1020 };
 
-/* A copy of an error, to keep it or pass it to another thread. All zeros mean no error. */
+/*
+ * A copy of an error. A caller makes a copy to keep the error, or to pass the error to another thread. All zeros mean
+ * no error.
+ */
 typedef struct nl_error {
     nl_error_code code;
     char message[NL_ERROR_MESSAGE_SIZE]; /* longer messages are truncated */

@@ -84,8 +84,8 @@ struct nl_option {
 bool nl_duration_parse(const char *text, int64_t *duration_ns);
 
 /*
- * Parses an absolute time, or a time relative to now (-10m). Returns false if text is neither, or consists of eight
- * digits.
+ * Parses an absolute time, or a time relative to now (-10m). Returns false if text is neither a number nor a time, or
+ * if text consists of eight digits.
  */
 bool nl_time_parse_relative(const char *text, int64_t *time_ns);
 

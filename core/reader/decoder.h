@@ -164,8 +164,8 @@ void nl_decoder_finish(nl_decoder *decoder);
 
 /*
  * Returns NL_OK and the next record, valid until the next call; NL_AGAIN if the decoder needs more bytes; NL_END after
- * nl_decoder_finish; NL_FAILED if memory ran out, also in all later calls. Reports malformed input to on_malformed and
- * skips it.
+ * nl_decoder_finish; NL_FAILED if memory ran out in this call or in an earlier call. Reports malformed input to
+ * on_malformed and skips it.
  */
 nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record);
 

@@ -170,7 +170,7 @@ static bool may_need_padding(const nl_line_scanner *s, const char *line, size_t 
 
 /*
  * Returns the entry for the line [line, end). `offset` is its offset in the log, in bytes. If `odd` is true, the line
- * is not plain.
+ * is not plain (line_scanner.h).
  */
 static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const char *end, const char *limit,
                                  uint64_t offset, bool odd)

@@ -341,7 +341,7 @@ static void text_move_window(scan *s, const char *at)
     }
 }
 
-/* Returns the first blank or '='. If the window has neither, returns the window's end or a later position. */
+/* Returns the first blank or '='. If the window has neither of them, returns the window's end or a later position. */
 static inline const char *next_stop(const window *w, const char *at)
 {
     if (at >= w->end)

@@ -14,7 +14,7 @@
  */
 #define POLICIES "|block|newest|oldest|Emergency|Alert|Error|Warning|Auth|Security|Usage|System|Important|Debug"
 
-/* The index of a choice is odd if the option is on. */
+/* The index of a choice is odd if this choice switches the option on. */
 #define SWITCH "no|yes|0|1|off|on|false|true"
 
 enum { CLOCK_DEFAULT_S = 60 };

@@ -74,7 +74,10 @@ static void stop_watching(nl_source *source)
     source->watch_fd = -1;
 }
 
-/* Watches the file, and its directory for a new file with the same name. Returns false if neither can be watched. */
+/*
+ * Watches the file, and its directory for a new file with the same name. Returns false if neither the file nor its
+ * directory can be watched.
+ */
 static bool watch_file(nl_source *source, const char *path)
 {
     char directory[PATH_MAX];

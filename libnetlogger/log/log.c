@@ -327,9 +327,9 @@ static nl_destination_options destination_options(nl_log *log, const nl_writer_o
 }
 
 /*
- * Opens the spool and the destination. Returns NL_OK also if the destination cannot be reached now; the log then tries
- * again later. Returns NL_FAILED if the backup's URL is invalid, the spool cannot be opened, or the destination can
- * never work and the log has no backup.
+ * Opens the spool and the destination. If the destination cannot be reached now, returns NL_OK; the log tries again
+ * later. Returns NL_FAILED if the backup's URL is invalid, the spool cannot be opened, or the destination can never
+ * work and the log has no backup.
  */
 static nl_status open_destination(nl_log *log)
 {

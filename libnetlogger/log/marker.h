@@ -1,6 +1,6 @@
 /*
  * The internal interface to the process's markers and their probes. Threads hold the module's lock only briefly, and
- * take no other lock meanwhile.
+ * take no other lock while they hold it.
  */
 #ifndef NETLOGGER_LOG_MARKER_H
 #define NETLOGGER_LOG_MARKER_H

@@ -111,7 +111,7 @@ void nl_outbox_adapt(nl_outbox *outbox, nl_destination_options *options);
 
 /*
  * Opens the destination for the first time. With a sender, waits at most 1 s; the sender then continues. Returns NL_OK
- * also if the destination cannot be reached now. Returns NL_FAILED if the destination can never work and the log has no
+ * even if the destination cannot be reached now. Returns NL_FAILED if the destination can never work and the log has no
  * backup.
  */
 nl_status nl_outbox_open_destination(nl_outbox *outbox);

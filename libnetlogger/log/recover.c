@@ -425,7 +425,7 @@ static void remove_unfinished(int parent, const char *name)
     close(directory);
 }
 
-/* Returns whether this user may recover the directory, judging by its name and owner. */
+/* Returns whether this user may recover the directory, according to the directory's name and owner. */
 static bool is_ours(const recovery *r, int parent, const char *name)
 {
     unsigned user, process;

@@ -58,7 +58,7 @@ void nl_remains_save_log(const nl_remains *remains, const nl_remains_log *log);
 /*
  * Removes from the batch the records that the destination's file already contains after the offset shared->file_offset.
  * Records of other programs may precede or follow these records. A truncated record at the end of the file is completed
- * by the next write or, if cut_off is true, removed. `fd` is the file, open for writing. Returns NL_OK, also if `fd` is
+ * by the next write or, if cut_off is true, removed. `fd` is the file, open for writing. Returns NL_OK even if `fd` is
  * not a regular file. Returns NL_FAILED, with the batch unchanged, if memory runs out or the file cannot be read or
  * truncated.
  */

@@ -94,7 +94,10 @@ void nl_sender_hear(nl_sender *sender, void (*on_control)(void *user, const char
 
 /* ---- jobs ---- */
 
-/* Opens the job's destination unless it is open. Returns NL_FAILED on failure, or if the sender was freed meanwhile. */
+/*
+ * Opens the job's destination unless it is open. Returns NL_FAILED on failure, or if nl_sender_free was called during
+ * the opening.
+ */
 static nl_status open_for_job(nl_sender *sender)
 {
     nl_job *job = &sender->job;
@@ -139,7 +142,8 @@ static void *sender_run(void *user)
         sender->wake(sender->user);
         pthread_cond_broadcast(&sender->changed);
     }
-    const bool running = sender->running; /* if nl_sender_free was called meanwhile, this thread frees the sender */
+    const bool running =
+        sender->running; /* if nl_sender_free was called during the job, this thread frees the sender */
     pthread_mutex_unlock(&sender->mutex);
     if (running) {
         if (sender->job.destination != NULL)

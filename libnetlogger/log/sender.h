@@ -4,8 +4,8 @@
  *
  * The writer thread and the sender exchange one job at a time. nl_sender_start gives the job, and the destination in
  * it, to the sender. While nl_sender_is_running returns true, only the sender's thread uses the job and the
- * destination. The job has its own copy of the records, because the writer thread may move the records from the batch
- * to the spool meanwhile.
+ * destination. The job has its own copy of the records, because the writer thread may move the records to the spool
+ * while the sender sends them.
  *
  * Resolving a host name cannot be interrupted. Therefore, nl_sender_free does not wait for a thread with a job. This
  * thread sends no more records, and then frees the sender itself.

@@ -1,4 +1,4 @@
-/* nlagentd: runs sensors while clients read their data. This file handles options, start, reload and exit. */
+/* nlagentd: runs sensors while clients read the measurements. This file handles options, start, reload and exit. */
 #include "config.h"
 
 #include "agent/access.h"
@@ -53,8 +53,8 @@ static const options_usage usage = {
     .urls = (const options_group[]){{"Options of listeners with TLS", listening_tls_rows, 0},
                                     {"Options of all listeners", listening_names_rows, 0},
                                     {0}},
-    .summary = "Run this host's sensors while clients read their data. Clients are nlagent, nlv, or any program that "
-               "uses SOAP (nlagent.wsdl).",
+    .summary = "Run sensors of this host while clients read the measurements. Clients are nlagent, nlv, or any program "
+               "that uses SOAP (nlagent.wsdl).",
     .notes = "On SIGHUP, nlagentd reads the configuration, the access file and the certificates again, and applies "
              "them if they are valid. On SIGTERM, nlagentd stops all sensors and exits."};
 

@@ -100,8 +100,8 @@ static void do_withdraw(registrar *r)
 }
 
 /*
- * Waits for a third of the time to live, so that the registration does not expire after a single failure. Returns false
- * if the thread must end.
+ * Waits for a third of the time after which the registration expires, so that a single failed renewal does not end it.
+ * Returns false if the thread must end.
  */
 static bool wait_for_renewal(registrar *r)
 {

@@ -11,7 +11,7 @@ typedef struct http_place {
     bool plain_tcp; /* only connect; send no request */
 } http_place;
 
-/* Parses http://HOST[:PORT][/PATH] or tcp://HOST:PORT. Returns false if the URL is neither. */
+/* Parses http://HOST[:PORT][/PATH] or tcp://HOST:PORT. Returns false if the URL has neither form. */
 bool http_place_read(const char *url, http_place *place);
 
 typedef struct http_reply {

@@ -70,7 +70,7 @@ stamp_probe path_tally_send(path_tally *t, int64_t monotonic_ns, int64_t sent_ns
  */
 bool path_tally_reply(path_tally *t, const stamp_reply *reply, int64_t received_ns, unsigned ttl);
 
-/* Counts the probes whose fate is known. */
+/* Counts the probes that are known to have arrived or to be lost. */
 void path_tally_decide(path_tally *t, int64_t monotonic_ns);
 
 /* Returns the results since the previous call. */

@@ -36,9 +36,10 @@
  *   - No other job of the process is in this state.
  *   If there are several requests, threads may have exchanged their jobs: a thread that was woken for one request may
  *   find another request in the queue.
- * If a thread wakes other threads on a futex, and is itself woken on the same futex, the futex is a lock. Waking a
- * thread on a lock does not hand over a request. A job ends without a cause if the process has answered all requests,
- * or if the thread is idle for JOB_NS. The cause is ambiguous if a thread with a request woke the thread with the job.
+ * If a thread wakes other threads on a futex, and is itself woken on the same futex, the futex is a lock. If a thread
+ * wakes another thread that waits for a lock, it does not hand over its request. A job ends without a cause if the
+ * process has answered all requests, or if the thread is idle for JOB_NS. The cause is ambiguous if a thread with a
+ * request woke the thread with the job.
  *
  * UNDECIDED_MAX calls, and CHANNELS_MAX futexes and files, limit the memory. Not thread-safe.
  */

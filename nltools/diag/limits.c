@@ -43,8 +43,8 @@ typedef struct load {
     double cpu_busy, cpu_waited, disk_busy, io_waited, memory_waited, swapped, major_faults,
         disk_ms;                                /* NAN if unknown */
     double softirq, softirq_busy, softirq_user; /* values in percent for the processor with the most softirqs */
-    double retransmits, felt; /* retransmits: share of segments that were sent again; felt: share of the time in which
-                                 this loss delays data */
+    double retransmits, felt; /* retransmits: share of the segments that were sent again; felt: share of the time in
+                                 which these losses delay data */
     double link, unread;
     tcp tcp;
 } load;
@@ -378,7 +378,7 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
     }
 }
 
-/* ---- where limits are felt ---- */
+/* ---- where limits have an effect ---- */
 
 /*
  * Returns the part of a visit's time in which a limit has an effect, 0 to 1. A visit that waits for data from another

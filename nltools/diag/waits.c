@@ -486,7 +486,10 @@ void try_mechanisms(search *s, const sample *x)
     }
     mechanism m = find_acknowledgement(x);
     offer_mechanism(s, x, "timer", &m, 1);
-    /* Timers and time-outs do not depend on the difference of clocks; a queue depends on it only in its arrivals. */
+    /*
+     * A difference between two hosts' clocks changes no timer and no time-out, and it changes only the arrivals at a
+     * queue.
+     */
     if (!elsewhere || crosses_hosts(s->v, x->place)) {
         offer_queue(s, x);
         m = find_timer(x);

@@ -9,7 +9,7 @@
 enum { COLUMNS = 4 };
 static const char *const headings[COLUMNS] = {"Field", "Type", "Unit", "Description"};
 
-/* Returns text that is escaped for Markdown, also in table cells. The caller frees it with g_free. */
+/* Returns text that is escaped for Markdown and for the cells of its tables. The caller frees it with g_free. */
 static char *markdown(const char *text)
 {
     char *plain = schema_plain(text);

@@ -6,9 +6,9 @@
 
 enum {
     PIECE_SIZE = 1 << 20,
-    STRETCH_SIZE = 64 << 10, /* maximum bytes of a stretch of text; to fetch a record, nlv decodes the record's stretch
-                                from the start */
-    LINE_SLACK = 64,         /* maximum number of bytes of a line besides its record */
+    STRETCH_SIZE =
+        64 << 10, /* maximum size of a part of text in bytes; to fetch a record, nlv decodes its part from the start */
+    LINE_SLACK = 64, /* maximum number of bytes of a line besides its record */
 };
 
 struct block_cutter {
@@ -19,7 +19,7 @@ struct block_cutter {
     uint64_t base;   /* offset of the decoder's first byte */
     uint64_t offset; /* the decoder has all bytes before this offset */
     uint64_t first;  /* position of the next record */
-    log_block text;  /* the stretch of text that is still growing; its size is 0 if there is no such stretch */
+    log_block text;  /* the part of text that is still growing; its size is 0 if there is no such part */
     GArray *found;   /* result of the current call */
     bool finished;
 };

@@ -1,7 +1,6 @@
 /*
- * Finds the blocks of a growing binary log, and the stretches of text between the blocks. The module verifies
- * checksums, follows the streams' sequence numbers, and reports damage and loss. The threads of scan.h later decode the
- * blocks.
+ * Finds the blocks of a growing binary log, and the parts of text between the blocks. The module verifies checksums,
+ * follows the streams' sequence numbers, and reports damage and loss. The threads of scan.h later decode the blocks.
  *
  * Only one thread may use a block_cutter.
  */
@@ -26,7 +25,7 @@ void block_cutter_free(block_cutter *c);
 /* Returns the offset in bytes up to which the file has been read. */
 uint64_t block_cutter_offset(const block_cutter *c);
 
-/* Reads up to `size` more bytes, and appends the complete blocks and stretches of text (log_block) to `found`. */
+/* Reads up to `size` more bytes, and appends the complete blocks and parts of text (log_block) to `found`. */
 void block_cutter_read(block_cutter *c, uint64_t size, GArray *found);
 
 /* Ends the file: appends the last line, even if it does not end with a newline. */

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/types.h>
 
-/* A block of the binary format, or a stretch of text between blocks. */
+/* A block of the binary format, or a part of text between blocks. */
 typedef struct log_block {
     uint64_t offset; /* offset in the file */
     uint64_t first;  /* position of the first record that was not skipped */

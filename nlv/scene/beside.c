@@ -10,8 +10,8 @@ typedef struct task {
     void *user;
     GMutex mutex;
     GCond changed;
-    bool is_taken, is_over; /* is_taken: the second thread has accepted the task; is_over: it has completed the task, or
-                               must not accept it any more */
+    bool is_taken, is_over; /* is_taken: the second thread has accepted the task; is_over: the second thread has
+                               completed the task, or must not accept it */
     int users;
 } task;
 

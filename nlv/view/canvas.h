@@ -64,9 +64,9 @@ bool canvas_show_first(canvas *c);
 void canvas_show(canvas *c, int64_t from_ns, int64_t to_ns);
 
 /*
- * These functions are moves by the user. canvas_zoom multiplies the width of the view by `factor` and keeps its middle.
- * canvas_pan moves the view by a share of its width. canvas_go goes back (-1) or forward (1) through the history of
- * views.
+ * These functions change the view as the user's keys and pointer do. canvas_zoom multiplies the width of the view by
+ * `factor` and keeps its middle. canvas_pan moves the view by a share of its width. canvas_go goes back (-1) or forward
+ * (1) through the history of views.
  */
 void canvas_zoom(canvas *c, double factor);
 void canvas_pan(canvas *c, double share);

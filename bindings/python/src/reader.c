@@ -15,8 +15,8 @@ static PyObject *name_time, *name_level, *name_host, *name_prog, *name_event, *n
 /* ---- conversion of a record to a Record ---- */
 
 /*
- * Sets an attribute to value and releases the reference to value. Returns false with an exception on failure, also if
- * value is NULL.
+ * Sets an attribute to value and releases the reference to value. Returns false with an exception on failure, for
+ * example if value is NULL.
  */
 static bool set(PyObject *object, PyObject *name, PyObject *value)
 {

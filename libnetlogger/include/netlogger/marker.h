@@ -69,7 +69,7 @@ NL_API nl_probe nl_marker_attach_count(const char *pattern);
 /*
  * Measures the time between two passes in the same thread. A measurement begins at a marker whose name matches the
  * pattern `from`, and ends at the next marker whose name matches the pattern `to`. A marker that matches both patterns
- * ends one measurement and begins the next. Returns 0 also if 4096 such probes exist.
+ * ends one measurement and begins the next. Returns 0 if 4096 such probes already exist.
  */
 NL_API nl_probe nl_marker_attach_time(const char *from, const char *to);
 
