@@ -1,5 +1,5 @@
-# Comparisons with peers. Run them with bench/run or bench/NAME/run [BUILD-DIRECTORY]. They compile their programs themselves,
-# not with make, because the peers that they need are optional.
+# Comparisons with peers. Run them with bench/run or bench/NAME/run [BUILD-DIRECTORY]. make does not compile the programs of the
+# comparisons, because the peers are optional.
 EXTRA_DIST += \
 	%D%/README.md \
 	%D%/agent/connections \

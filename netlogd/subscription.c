@@ -35,7 +35,10 @@ enum {
     AT_ONCE_SAVED = 10,    /* maximum allowance for such work, as a multiple of AT_ONCE_NS */
 };
 
-/* Maximum share of the time for work that is done at once: if all groups are cheap, and if not all groups are cheap. */
+/*
+ * Maximum shares of the time for work that is done at once. The first share applies if all groups are cheap, and the
+ * second share otherwise.
+ */
 #define AT_ONCE_SHARE_CHEAP 0.9
 #define AT_ONCE_SHARE (1 / 3.0)
 

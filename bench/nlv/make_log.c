@@ -1,6 +1,7 @@
 /*
  * Writes a log for bench/nlv/run: make_log FILE RECORDS. A client fetches blocks from four servers in eight steps, as
- * in examples/dpss, with about 125 bytes per record, nearly in order of time, like the log of a collector. The log also
+ * in examples/dpss. A record has about 125 bytes. The records are nearly in order of time, as in the log of a
+ * collector. The log also
  * contains the load of each host and some rare events.
  */
 #include <inttypes.h>

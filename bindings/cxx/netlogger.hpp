@@ -82,7 +82,9 @@ template <char... Text> struct event_name {
     static constexpr char text[] = {Text..., '\0'};
 };
 
-/** A field of a call. It has its name and a reference to its value, which must be valid until the call returns. */
+/**
+ * A field of a call. A field has its name and a reference to its value. The value must be valid until the call returns.
+ */
 template <class Name, class Value> struct field {
     /** The value; not owned. */
     const Value &value;
@@ -497,7 +499,7 @@ class log
     }
 
     /**
-     * Writes an event: log.event("WriteData"_e, "SEND.SZ"_f = size). Waits only as the log's policy requires.
+     * Writes an event: log.event("WriteData"_e, "SEND.SZ"_f = size). Waits only if the log's policy requires this.
      *
      * @tparam Level level of the event
      * @param fields at most 16
@@ -623,7 +625,7 @@ class log
             throw error();
     }
 
-    /** Sends all events and waits until they are sent. @throws netlogger::error if some could not be sent */
+    /** Sends all events and waits until they are sent. @throws netlogger::error if some events could not be sent */
     void flush() const
     {
         if (nl_flush(handle) == NL_FAILED)
@@ -920,7 +922,7 @@ class reader
         {
             ++*this;
         }
-        /** Returns whether both iterators are at the end, or neither. */
+        /** Returns true if both iterators are at the end, or if neither iterator is at the end. */
         bool operator==(const iterator &other) const
         {
             return now.has_value() == other.now.has_value();
@@ -1012,7 +1014,7 @@ class probe
     {
         return probe(nl_marker_attach_count(pattern.c_str()));
     }
-    /** Measures the time between two markers. @throws netlogger::error as nl_marker_attach_time fails */
+    /** Measures the time between two markers. @throws netlogger::error if nl_marker_attach_time fails */
     static probe timing(const std::string &from, const std::string &to)
     {
         return probe(nl_marker_attach_time(from.c_str(), to.c_str()));

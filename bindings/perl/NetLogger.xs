@@ -10,7 +10,10 @@
 
 /* ---- objects ---- */
 
-/* Shared by the copies of an object in all interpreter threads. Releasing the last copy closes it. */
+/*
+ * The part of an object that its copies in all interpreter threads share. When the last copy is released, the log or
+ * reader is closed.
+ */
 typedef struct shared {
     unsigned references; /* atomic */
     nl_log *log;
@@ -27,7 +30,7 @@ typedef struct handle {
 } handle;
 
 /*
- * Releases an object. If flushes is true, flushes a log even if other copies stay. Returns the status of nl_flush or
+ * Releases an object. If flushes is true, flushes a log even if other copies exist. Returns the status of nl_flush or
  * nl_close, or NL_OK if neither was called.
  */
 static nl_status let_go(handle *h, bool flushes)
@@ -133,7 +136,7 @@ static handle *open_log_of(pTHX_ SV *object)
     return h;
 }
 
-/* Dies with the library's message and the caller's line. */
+/* Throws an exception (die) with the library's message and the caller's line. */
 static void die_with_message(pTHX_ const char *instead)
 {
     const char *message = nl_error_message();
@@ -252,7 +255,7 @@ static uint64_t hash_bytes(const char *data, size_t size)
     return hash;
 }
 
-/* Returns the kind, and sets *own if the caller must free it. */
+/* Returns the kind of an event. Sets *own if the caller must free the kind. */
 static nl_event_kind *find_kind(nl_level level, nl_string event, const nl_string *names, size_t count, bool *own)
 {
     char all[NAMES_SIZE];
@@ -293,7 +296,7 @@ static bool write_event(pTHX_ handle *h, nl_level level, SV *event, SV **items, 
     const size_t count = (size + 1) / 2;
     nl_string some_names[NL_FIELDS_MAX], *names = some_names;
     nl_field some_values[NL_FIELDS_MAX], *values = some_values;
-    if (count > NL_FIELDS_MAX) { /* freed at the end of the statement, also after die */
+    if (count > NL_FIELDS_MAX) { /* Perl frees it at the end of the statement, even after die */
         names = (nl_string *)(void *)SvPVX(sv_2mortal(newSV(count * sizeof *names)));
         values = (nl_field *)(void *)SvPVX(sv_2mortal(newSV(count * sizeof *values)));
     }

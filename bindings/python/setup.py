@@ -29,7 +29,7 @@ def library_folders(flags):
 
 
 class abi3_wheel(bdist_wheel):
-    """One wheel for every Python from 3.9 on."""
+    """The build makes one wheel for all versions of Python from 3.9 on."""
 
     def get_tag(self):
         python, abi, platform = super().get_tag()

@@ -115,7 +115,7 @@ static int put_entry(LDAP *ldap, const char *dn, const char *const *pairs)
         return error;
     for (size_t i = 1; i < count; i++)
         mods[i].mod_op = LDAP_MOD_REPLACE;
-    /* The object class and the naming attribute stay. */
+    /* Omit the first two modifications, because the object class and the naming attribute do not change. */
     return ldap_modify_ext_s(ldap, dn, list + 2, NULL, NULL);
 }
 

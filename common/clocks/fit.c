@@ -143,7 +143,7 @@ static void find_errors(const stretch *s, fit_piece *p)
     }
 }
 
-/* Returns the line for bounds within which a line exists. */
+/* Returns the best line within bounds. At least one line must fit within these bounds. */
 static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
 {
     stretch s = {bounds, count, bounds[0].time_ns};

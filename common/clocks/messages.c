@@ -197,8 +197,9 @@ static void messages_grow(messages *m)
 }
 
 /*
- * Adds one half. If a message is repeated, the earliest times are kept, because the first received copy cannot have
- * been sent before the first sent copy. A message that several hosts sent or received cannot be used.
+ * Adds the sending or the receipt of a message. If a message is repeated, the earliest times are kept, because the
+ * first received copy cannot have been sent before the first sent copy. A message that several hosts sent or received
+ * cannot be used.
  */
 static void messages_note(half *h, side side, uint32_t host, int64_t time_ns)
 {

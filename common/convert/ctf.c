@@ -290,7 +290,7 @@ static void add_members(ctf_reader *r, nl_string outer, const bt_field *structur
                       bt.field_structure_borrow_member_field_by_index_const(structure, i), depth);
 }
 
-/* Adds the CPU. The rest of the context describes the packet. */
+/* Adds the number of the CPU. Omits the other members of the context, which describe the packet, not the event. */
 static void add_packet(ctf_reader *r, const bt_event *event)
 {
     static const char name[] = "cpu_id";

@@ -500,8 +500,8 @@ static void count_precedence(const inference *in, const candidate *c, const grou
 }
 
 /*
- * Sorts the events by the number of events that usually follow them minus the number of events that usually precede
- * them. Stores their indices in `order`.
+ * Sorts the events by a score: the number of other events that usually follow an event, minus the number that usually
+ * precede it. Stores their indices in `order`.
  */
 static void order_events(const precedence *p, unsigned order[EVENTS_MAX])
 {

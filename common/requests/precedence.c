@@ -58,8 +58,8 @@ struct precedence {
     uint16_t role_of[PRECEDENCE_EVENTS_MAX]; /* NONE: unknown */
     bool unused[PRECEDENCE_ROLES_MAX];       /* the role was joined to another role */
     /*
-     * For each role: the number of visits that follow visits of the same request on other hosts, and the number of
-     * these visits that begin before the other visits have ended.
+     * For each role: `repeated` counts the visits that follow visits of the same request on other hosts. `overlapping`
+     * counts the visits among them that begin before the visits on other hosts have ended.
      */
     uint32_t repeated[PRECEDENCE_ROLES_MAX], overlapping[PRECEDENCE_ROLES_MAX];
     /*

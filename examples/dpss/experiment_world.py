@@ -1,4 +1,5 @@
-"""The experiment's world: hosts (a network namespace and a control group each), the path between them, their disks.
+"""The hosts of the experiment, the path between the hosts, and their disks. Each host has a network namespace and a control
+group.
 
 The name of every object begins with "nlx" and the ID of the process that made it, so that two experiments are
 independent, and sweep() can find and remove the remains of a killed experiment.
@@ -26,7 +27,7 @@ CONTROLLERS = ["cpu", "cpuacct", "memory", "blkio"]
 
 
 class Failure(Exception):
-    """The experiment cannot be set up, or failed; the message is for the user."""
+    """The experiment failed or cannot be set up. The message is for the user."""
 
 
 def run(*command, check=True, statuses=(0,)):
@@ -93,8 +94,7 @@ def unified():
 
 
 class Group:
-    """A control group: of version 2, or, if version 1 exists, one in each hierarchy of version 1 and one in version
-    2."""
+    """A control group of version 2. If version 1 exists, a control group in each hierarchy of version 1, and one of version 2."""
 
     def __init__(self, name):
         root, self.pure = unified()
@@ -141,7 +141,7 @@ class Group:
         return tuple(int(read(account / f"cpuacct.usage_{kind}") or 0) // 1000 for kind in ("user", "sys"))
 
     def memory(self):
-        """Returns its memory.stat, with the swapped memory."""
+        """Returns the numbers in the group's memory.stat, and the swapped memory."""
         if self.pure:
             return {"swap": int(read(self.v2 / "memory.swap.current") or 0), **numbers(read(self.v2 / "memory.stat"))}
         return numbers(read(self.v1["memory"] / "memory.stat"))
@@ -220,7 +220,7 @@ def sweep(gone, kept=None):
 
 
 class Host:
-    """processors: their number, which may be a fraction; cpus: processors of this machine on which the host runs, in
+    """processors: the number of processors, which may be a fraction; cpus: processors of this machine on which the host runs, in
     the form of taskset(1); has_own: the host alone uses its processor, so softirqs there belong to it."""
 
     def __init__(self, world, name, processors=1.0, cpus=None, has_own=False):
@@ -232,7 +232,7 @@ class Host:
         run("ip", "netns", "add", self.space)
         self.ip("link", "set", "lo", "up")
         self.set("net/ipv6/conf/all/disable_ipv6", 1, check=False)
-        # The standard congestion control, whatever this machine's default is.
+        # Use the standard congestion control, because the default of this machine may be another.
         self.set("net/ipv4/tcp_congestion_control", "reno")
         self.set("net/ipv4/tcp_no_metrics_save", 1)
         self.group.make()
@@ -287,7 +287,7 @@ class Views:
         return [found.get("pswpin", 0), found.get("pswpout", 0)]
 
     def put(self, host, name, text):
-        """Writes in place, because the file itself is bound, and with one write."""
+        """Writes the file in place, because the file itself is bound. Writes the whole text with one call."""
         key = host.name, name
         if key not in self.files:
             path = host.view / name
@@ -347,7 +347,7 @@ class World:
         self.wants_kernel = kernel
         self.work = self.shm = None
         cpus = sorted(os.sched_getaffinity(0))
-        # The client has its own processor, the last; a server has a fifth of a processor.
+        # The client has its own processor, which is the last processor. A server has a fifth of a processor.
         self.rest_cpus = ",".join(str(c) for c in cpus[:-1]) or None
         self.client_cpu = str(cpus[-1]) if len(cpus) > 1 else None
 

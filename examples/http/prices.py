@@ -1,6 +1,6 @@
 """A backend of the shop, see shop.c: GET /order?ITEM returns a price after 5 ms, or after 60 ms if the price is not cached.
 
-Prices are cached for ever, except that of the item "rare". The price of the item "engraved" takes 0.6 s. SIGUSR1 switches
+The server caches every price except the price of the item "rare". The price of the item "engraved" takes 0.6 s. SIGUSR1 switches
 the cache off. $SHOP_LISTEN is as for shop.c.
 """
 import hashlib

@@ -63,7 +63,10 @@ void causes_receive_other(causes *c, const struct trace_event *event);
 /* Notes that a request has been answered. */
 void causes_answer(causes *c, span *request);
 
-/* Notes that a thread sends bytes of the reply to a request, which is not answered yet. This decides jobs. */
+/*
+ * Notes that a thread sends bytes of the reply to a request, which is not answered yet. The bytes decide which request
+ * has caused the job of the thread.
+ */
 void causes_reply(causes *c, span *request, const struct trace_event *event);
 
 /* Handles a TRACE_WAKE or TRACE_SIGNAL event. */

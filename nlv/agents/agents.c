@@ -16,7 +16,7 @@ enum {
     GATHER_MS = 700, /* after a new event, time to wait for further events before redrawing */
 };
 
-/* An event that a sensor has logged, and those of its fields that nlv draws. */
+/* An event of a sensor, and the fields of this event that nlv draws. */
 typedef struct event {
     char *name, *sensor;
     char *fields[LOADLINES_PER_EVENT];

@@ -1,4 +1,4 @@
-"""Log, Span, Context, and flushing at the end of child processes."""
+"""The classes Log, Span and Context, and the flush of logs at the end of child processes."""
 from __future__ import annotations
 
 import contextvars
@@ -21,7 +21,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Level(enum.IntEnum):
-    """The level of an event, from the most urgent."""
+    """The levels of events, from the most urgent to the least urgent."""
 
     EMERGENCY = 1
     ALERT = 2
@@ -128,7 +128,7 @@ class Log(_core.Log):
         self.control(f"event {pattern} {'on' if on else 'off'}")
 
     def send_to(self, url: str) -> None:
-        """Changes the destination, also of waiting events."""
+        """Changes the destination of later events, and of the events that wait to be sent."""
         if not url or any(c.isspace() for c in url):
             raise ValueError("a URL must not be empty or contain spaces")
         self.control(f"destination {url}")
@@ -239,12 +239,12 @@ class Span:
         self._more.update(fields or {}, **more)
 
     def event(self, event: str, fields: Optional[Mapping[str, object]] = None, /, **more: object) -> bool:
-        """Logs an event that carries the span's ID, whatever the thread's current context is."""
+        """Logs an event with the span's ID, even if the thread has another current context."""
         with Context._of(self.context._bytes):
             return self._log.log(self._level, event, fields, **more)
 
     def begin(self) -> Span:
-        """Logs NAME.start without making the span the current context; for spans that end elsewhere."""
+        """Logs NAME.start, but does not make the span the current context. For spans that end in another thread or function."""
         parent = self._parent if self._parent is not None else Context.current()
         self._more = {}
         context, self._state = self._log._begin_span(self._level, self._name, self._fields, parent._bytes)
@@ -342,7 +342,7 @@ def _flush_all() -> None:
 
 
 def _flush_at_exit_of_child() -> None:
-    """Makes multiprocessing, if it is in use, flush all logs at the end of this process."""
+    """If the program uses multiprocessing, makes multiprocessing flush all logs at the end of this process."""
     util = sys.modules.get("multiprocessing.util")
     if util is not None and (not _finalizers or _finalizers[0] != os.getpid()):
         _finalizers[:] = [os.getpid(), util.Finalize(None, _flush_all, exitpriority=-1000)]

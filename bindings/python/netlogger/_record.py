@@ -93,11 +93,11 @@ class Reader(_core.Reader):
 
     url is a path, "-", "memory:NAME", or a collector: "x-netlog://HOST?since=-60". The reader detects format and
     compression. where is an expression that selects records ('LVL <= Warning && HOST ~ dpss*'). since, a datetime or
-    seconds since 1970, excludes earlier records. With follow, the reader waits at the end of a file for more. With
+    seconds since 1970, excludes earlier records. With follow, the reader waits for more records at the end of a file. With
     numbers, text that is a number becomes int or float.
 
     Raises Error if the source cannot be opened or read, and ValueError if where is invalid. Malformed lines are skipped
-    and counted (stats). A reader is for one thread at a time. KeyboardInterrupt ends a wait.
+    and counted (stats). Only one thread at a time may use a reader. KeyboardInterrupt ends a wait.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ _Time = Union[str, float, datetime.datetime, None]
 
 
 class Level:
-    """Levels, from the most urgent. A log writes the levels up to its own."""
+    """The levels, from the most urgent to the least urgent. A log writes events up to its own level."""
 
     NOLOG, FATAL, ERROR, WARN, INFO, DEBUG, DEBUG1, DEBUG2, DEBUG3 = range(9)
     WARNING, TRACE, ALL = WARN, DEBUG1, -1
@@ -62,7 +62,7 @@ class Level:
         return level
 
 
-# The levels of the library; Trace and the following ones have no counterpart.
+# The library's numbers of these levels. All levels that are not in this table are written as Debug.
 _OF_LIBRARY = {Level.NOLOG: 0, Level.FATAL: 1, Level.ERROR: 3, Level.WARN: 4, Level.INFO: 7}
 _TO_ESCAPE = re.compile(r'[\s"=\x00-\x1f\x7f]')
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
@@ -78,12 +78,12 @@ def quotestr(v: str) -> str:
 
 
 def getGuid(create: bool = True, env: str = GID_ENV) -> Optional[str]:
-    """Returns the identifier in the environment; a new one if there is none and create is true."""
+    """Returns the identifier in the environment. If there is none and create is true, makes a new identifier."""
     return os.environ.get(env) or (str(uuid.uuid1()) if create else None)
 
 
 def setGuid(id: str, env: str = GID_ENV) -> Optional[str]:
-    """Sets the identifier in the environment. Returns the previous one."""
+    """Sets the identifier in the environment. Returns the previous identifier."""
     before = os.environ.get(env)
     os.environ[env] = id
     return before

@@ -6,8 +6,9 @@ import java.util.Arrays;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * An event under construction: {@link NetLogger#event} begins it, and {@link #write} writes and ends it. It belongs to its
- * thread, which reuses it for other events afterwards, so do not keep it. Code that computes a value may log events.
+ * An event under construction: {@link NetLogger#event} begins it, and {@link #write} writes and ends it. An event belongs to the
+ * thread that began it. After write, the thread reuses the object for other events, so do not keep a reference to the object.
+ * Code that computes the value of a field may log other events.
  *
  * <p>After the first event of a kind (level, name, names of fields) in a thread, events of this kind allocate nothing. This
  * applies to the first 4096 kinds of a process; further kinds cost more.
@@ -56,7 +57,7 @@ public final class Event {
             return true;
         }
 
-        /* Names are usually constants, and thus the same object. */
+        /* Names are usually constants, so equal names are usually the same object. */
         private static boolean same(String a, String b) {
             return a == b || a.equals(b);
         }
@@ -321,9 +322,9 @@ public final class Event {
     }
 
     /**
-     * Writes the event. It must not be used afterwards.
+     * Writes the event. Do not use the event afterwards.
      *
-     * @return false if it is off or lost
+     * @return false if the event is off or lost
      * @throws IllegalStateException if the event is already written
      */
     public boolean write() {
@@ -368,7 +369,10 @@ public final class Event {
         return result > 0;
     }
 
-    /* Returns the shared kind, caching it, or a kind for this event only. */
+    /*
+     * Returns the shared kind of the event, and caches the kind in this thread. If the process shares no further kinds,
+     * returns a kind for this event only.
+     */
     private Kind find(int hash, int place) {
         Kind wanted = new Kind(level, event, Arrays.copyOf(names, count), hash);
         Kind kind = KINDS.get(wanted);

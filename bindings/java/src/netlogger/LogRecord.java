@@ -162,7 +162,7 @@ public final class LogRecord {
     /**
      * Returns all fields.
      *
-     * @return names and values, in their order; if a name repeats, only its first field
+     * @return the names and values, in the order of the record; if a name repeats, only the first field with this name
      */
     public Map<String, String> fields() {
         Map<String, String> all = new LinkedHashMap<>();

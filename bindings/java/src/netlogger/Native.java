@@ -99,7 +99,10 @@ final class Native {
     /** Writes an event with the fields at address, in the layout of {@link Event}. */
     static native int writeEvent(long log, long kind, long address);
 
-    /** Begins a span with fields as those of writeEvent; name ends with 0. Returns its state, or its context if it is off. */
+    /**
+     * Begins a span with fields in the layout of writeEvent. name ends with a byte 0. Returns the state of the span, or only the
+     * context if the span is off.
+     */
     static native byte[] beginSpan(long log, int level, byte[] name, byte[] parent, byte[][] names, long address);
 
     static native void endSpan(long log, byte[] state, byte[] name, int status, byte[][] names, long address);

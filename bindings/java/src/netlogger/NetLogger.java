@@ -62,7 +62,7 @@ public final class NetLogger implements AutoCloseable {
     /**
      * Returns whether the log is open.
      *
-     * @return false also if logging is off
+     * @return true if the log is open; false if it is not open, or if logging is off
      */
     public boolean isOpen() {
         return isOpen;
@@ -84,7 +84,7 @@ public final class NetLogger implements AutoCloseable {
      *
      * @param event the event's name
      * @param fields such as "SEND.SZ=49332 FILE=\"a b\""
-     * @return false if it is off or lost
+     * @return false if the event is off or lost
      */
     public boolean write(String event, String fields) {
         return Native.writeText(handle, Native.bytes(event), Native.bytes(fields)) > 0;
