@@ -506,7 +506,10 @@ static uint64_t budget(const connection *c)
     return c->at_once ? turns_budget_at_once() : TURNS_BUDGET;
 }
 
-/* Sets the amount of work at which the turn ends. Reading bytes is charged, but does not shorten the turn. */
+/*
+ * Sets the amount of work at which the turn ends. Reading bytes counts as work of the client, but does not shorten the
+ * turn.
+ */
 static void set_budget(connection *c)
 {
     c->work_max = nl_decoder_work(c->decoder) + budget(c);

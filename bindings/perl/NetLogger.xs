@@ -312,7 +312,7 @@ static bool write_event(pTHX_ handle *h, nl_level level, SV *event, SV **items, 
     return status == NL_OK || status == NL_MALFORMED;
 }
 
-/* Like write_event, with a time, which is 0 for now. */
+/* Like write_event, with a time; 0 is the current time. */
 static bool write_at(pTHX_ handle *h, nl_level level, SV *event, IV time_ns, SV **items, size_t size)
 {
     nl_record *record = nl_record_new();

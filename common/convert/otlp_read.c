@@ -171,8 +171,8 @@ static nl_string otlp_proto_first(nl_string message, uint32_t number)
 }
 
 /*
- * Returns the signal of a request, which only its first item shows. A span has its start time in field 7. A log record
- * has a time in field 1 or 11.
+ * Returns the signal of a request (spans, logs or metrics). Only the first item of the request shows the signal. A span
+ * has its start time in field 7. A log record has a time in field 1 or 11.
  */
 static otlp_signal otlp_proto_signal(nl_string request)
 {

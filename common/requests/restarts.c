@@ -45,7 +45,7 @@ typedef struct first_event {
 } first_event;
 
 struct restarts {
-    key_map indices; /* maps kind + 1 to index in firsts + 1 */
+    key_map indices; /* maps the number of a kind, plus 1, to an index in `firsts`, plus 1 */
     first_event *firsts[RESTARTS_KINDS_MAX];
 };
 

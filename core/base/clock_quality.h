@@ -28,9 +28,9 @@
 bool nl_quality_add_kernel(nl_record *record, bool *synchronized);
 
 /*
- * Sends the "tracking" command of chrony's protocol, version 6, to the local chronyd, over UDP port 323 or, if
- * own_socket is true, over /run/chrony/chronyd.sock. The caller chooses number, which chronyd repeats in its reply.
- * Returns a non-blocking descriptor that becomes readable when the reply arrives, or -1 if the command cannot be sent.
+ * Sends the command "tracking" of version 6 of chrony's protocol to the local chronyd. Uses UDP port 323, or, if
+ * own_socket is true, /run/chrony/chronyd.sock. The caller chooses number, which chronyd repeats in its reply. Returns
+ * a non-blocking descriptor that becomes readable when the reply arrives, or -1 if the command cannot be sent.
  * nl_chrony_close closes the descriptor.
  */
 int nl_chrony_ask(uint32_t number, bool own_socket);

@@ -16,14 +16,20 @@ enum { NL_GRACE_STRIPES = 16 };
 /* Returns the index of the counters that this thread uses. */
 unsigned nl_grace_stripe(void);
 
-/* Enters. Returns false if this thread has already entered; the caller must then not leave. */
+/*
+ * Begins a protected section. Returns false if this thread is already in such a section; the caller must then not call
+ * nl_grace_leave.
+ */
 bool nl_grace_enter(void);
 void nl_grace_leave(void);
 
-/* Returns whether this thread has entered. */
+/* Returns whether this thread is in a protected section. */
 bool nl_grace_is_inside(void);
 
-/* Waits until all threads that have entered leave. The calling thread must not have entered. */
+/*
+ * Waits until each thread that has called nl_grace_enter has called nl_grace_leave. A thread must not call this
+ * function between its own calls of nl_grace_enter and nl_grace_leave.
+ */
 void nl_grace_wait(void);
 
 /* Call this function after fork in the child, which has only this thread. */

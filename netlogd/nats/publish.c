@@ -352,7 +352,7 @@ static nl_status deliver(void *peer, const char *data, size_t size, output_place
     size_t all = nats_cut_blocks(&cutter, data, size);
     nl_status status = publish_all(p);
     done->taken = stored_bytes(p, all);
-    clear(p); /* ensures that late replies find no messages */
+    clear(p); /* removes the messages, so that late replies have no effect */
     pthread_mutex_unlock(&p->mutex);
     return status;
 }

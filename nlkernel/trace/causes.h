@@ -4,7 +4,7 @@
  * A thread has a request from the time at which it receives the request until the request is answered. The data for a
  * request consists of the request's own bytes and the replies to its calls. A request is suspended if its reply has
  * begun, or if it waits for the reply to a call or for a connection. Other requests may be queued in the process, for
- * example for a connection of a pool. Any event may make them run.
+ * example for a connection of a pool. Any event can make the process continue a queued request.
  *
  * A call of a thread that has requests belongs to one of these requests in three cases. In all other cases, the cause
  * of the call is ambiguous.

@@ -23,7 +23,7 @@ typedef struct hpack_headers {
     protocol_request request; /* the method, the path without its query, and the IDs from traceparent */
     char status[4];           /* of HTTP; or "" */
     char grpc_status[3];      /* or "" */
-    bool has_unknown;         /* other fields are unknown, which may be any of the above */
+    bool has_unknown; /* the headers have fields that could not be decoded, so any member above can be missing */
 } hpack_headers;
 
 hpack *hpack_new(void);

@@ -201,8 +201,8 @@ static bool is_backlog(const visits *v, const candidate *queue, const candidate 
 }
 
 /*
- * Returns whether a candidate explains a place better than the best candidate so far. A pause and another cause add up.
- * Of these two, the cause that claims more time therefore comes first.
+ * Returns whether a candidate explains a place better than the best candidate so far. A place can have both a pause and
+ * another cause, so the cause that claims more time comes first.
  */
 static bool is_better(const visits *v, const candidate *c, const candidate *best)
 {

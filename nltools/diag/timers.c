@@ -280,7 +280,7 @@ mechanism find_acknowledgement(const sample *s)
         uint32_t here = count_between(s, low + 0.97 * d, low + 1.12 * d),
                  before = count_between(s, low + 0.82 * d, low + 0.97 * d),
                  after = count_between(s, low + 1.12 * d, INFINITY), at_once = count_between(s, 0, low + 0.2 * d);
-        /* Most visits wait for no more than the delay, and many of them for exactly that long. */
+        /* Most visits wait for at most the delay, and many visits wait for exactly the delay. */
         if (here * 10 < s->count || here < 3 * before || here < 3 * after || at_once * 10 < s->count ||
             2 * count_at_mixed_sites(s, low + 0.2 * d) < s->count - at_once)
             continue;

@@ -9,7 +9,10 @@
 
 /* ---- parts of a file, according to its indexes ---- */
 
-/* Chooses the first part of a log in the library's formats. Returns false and sets the error on failure. */
+/*
+ * Chooses the first part of a log to read. Only logs in the library's formats have indexes, which define the parts.
+ * Returns false and sets the error on failure.
+ */
 static bool input_begin_parts(pipeline *p)
 {
     const pass *pass = p->pass;

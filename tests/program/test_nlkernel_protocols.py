@@ -212,7 +212,7 @@ class Protocols(Tracing):
         time.sleep(0.1)
         records, _ = self.finish(tracer)
         found = collections.Counter((r["NL.EVNT"], r.get("NAME"), r.get("STATUS")) for r in records)
-        for i in range(10):  # dig, dnsmasq, its call to the other dnsmasq, and that server
+        for i in range(10):  # two calls (of dig and of the first dnsmasq), and two servers (the first and the second dnsmasq)
             self.assertEqual((found["dns.A.call", f"host{i}.known.example", "NOERROR"], found["dns.A", f"host{i}.known.example", "NOERROR"]), (2, 2), found)
         self.assertEqual((found["dns.A.call", "tcp.known.example", "NOERROR"], found["dns.A", "tcp.known.example", "NOERROR"]), (2, 2), found)
         self.assertEqual((found["dns.TXT", "known.example", "REFUSED"], found["dns.A", "nothing.invalid", "REFUSED"]), (2, 2), found)

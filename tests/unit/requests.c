@@ -79,7 +79,10 @@ static void build(script *s, const precedence *edges)
     s->count = 0;
 }
 
-/* Returns the path as text: "Query 30, A>B 5" in order of time; spans by name, edges by their events, ? for unknown. */
+/*
+ * Returns the steps of the path as text, in order of time, such as "Query 30, A>B 5": a span has its name, an edge has
+ * the names of its events, and an unknown step is ?.
+ */
 static char *path_text(const script *s)
 {
     GString *text = g_string_new("");
