@@ -9,12 +9,6 @@
 #include <string.h>
 
 /*
- * Minimum factor by which slow visits take longer than other visits. Smaller differences between kinds of requests or
- * hosts are normal.
- */
-#define EFFECT_MIN 1.5
-
-/*
  * Minimum part of the variation that a second candidate explains in a place that has a finding. A second effect is
  * often a consequence of the finding's cause.
  */
@@ -29,6 +23,13 @@
 
 /* Maximum part of the visits that begin during this start. */
 #define START_MAX 0.25
+
+/*
+ * A field yields to a mechanism that explains at least this part of what the field explains, and claims the same time:
+ * at least this part of the smaller claim is part of the other claim, too.
+ */
+#define YIELD_MIN 0.5
+#define SAME_TIME_MIN 0.5
 
 /* Maximum probability that a log without causes has a significant effect. */
 #define FALSE_ALARMS_MAX 0.02
@@ -138,15 +139,19 @@ static bool may_be_clock(const visits *v, const candidate *c)
     return back[1] / there[1] < 0.5 * back[0] / there[0];
 }
 
-static uint32_t tests_of_family(const search *s, const candidate *c)
+/* Returns whether a candidate is a mechanism: neither a division of the visits nor a sensor. */
+static bool is_mechanism(const candidate *c)
 {
     static const char *const divisions[] = {"peer", "field", "size", "cold", "changed", "hour", "load"};
-    if (c->sensor != NULL)
-        return s->tests.sensors;
-    for (size_t i = 0; c->cause != NULL && i < G_N_ELEMENTS(divisions); i++)
+    for (size_t i = 0; i < G_N_ELEMENTS(divisions); i++)
         if (strcmp(c->cause, divisions[i]) == 0)
-            return s->tests.divisions;
-    return s->tests.mechanisms;
+            return false;
+    return c->sensor == NULL;
+}
+
+static uint32_t tests_of_family(const search *s, const candidate *c)
+{
+    return c->sensor != NULL ? s->tests.sensors : is_mechanism(c) ? s->tests.mechanisms : s->tests.divisions;
 }
 
 static bool is_excluded(const search *s, const candidate *c)
@@ -200,6 +205,38 @@ static bool is_backlog(const visits *v, const candidate *queue, const candidate 
     return before > BACKLOG_MIN * all && count < START_MAX * p->count;
 }
 
+/* Returns whether most of the smaller of two claims is part of the other claim, too. */
+static bool claim_same_time(const visits *v, const candidate *a, const candidate *b)
+{
+    const place *p = place_at(v, a->place);
+    double both = 0, sums[2] = {0};
+    for (uint32_t i = p->first; i < p->first + p->count; i++) {
+        uint32_t index = v->by_place[i];
+        double weight = path_weight(visit_at(v, index));
+        both += (double)fminf(a->cut[index], b->cut[index]) * weight;
+        sums[0] += (double)a->cut[index] * weight;
+        sums[1] += (double)b->cut[index] * weight;
+    }
+    return both >= SAME_TIME_MIN * fmin(sums[0], sums[1]);
+}
+
+/*
+ * Returns whether a field yields to a mechanism that explains the same time: a number of waits, repetitions or failures
+ * is a consequence of the mechanism. So may be any number that is not an amount of work, and ordinary work must not
+ * hide a fault. In these two cases, a distribution of durations that looks like a time-out is no evidence of a
+ * mechanism, because work of two kinds looks alike.
+ */
+static bool yields_to(const visits *v, const candidate *field, const candidate *c)
+{
+    if (field->column == NULL || !is_mechanism(c) || c->explained < YIELD_MIN * field->explained)
+        return false;
+    bool by_duration = c->m.constant || (strcmp(c->cause, "timeout") == 0 && !c->m.is_retry);
+    if (field->meaning == NUMBER_CONTENTION ||
+        (!by_duration && (field->is_ordinary || field->meaning == NUMBER_UNKNOWN)))
+        return claim_same_time(v, field, c);
+    return false;
+}
+
 /*
  * Returns whether a candidate explains a place better than the best candidate so far. A place can have both a pause and
  * another cause, so the cause that claims more time comes first.
@@ -208,6 +245,10 @@ static bool is_better(const visits *v, const candidate *c, const candidate *best
 {
     if (best->cause == NULL)
         return true;
+    if (yields_to(v, best, c))
+        return true;
+    if (yields_to(v, c, best))
+        return false;
     bool is_pause = strcmp(c->cause, "pause") == 0, best_is_pause = strcmp(best->cause, "pause") == 0;
     if (is_pause != best_is_pause)
         return c->claim_ns > best->claim_ns;

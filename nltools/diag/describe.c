@@ -99,8 +99,12 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f, "a visit takes %s with %s, and %s with other values", slow,
                          c->values > 1 ? "these values" : values, other);
         describe_slow_visits(f, c, p, which);
-        if (c->is_ordinary)
-            finding_evidence(f, "their part is similar on all hosts and at all times");
+        if (c->amount != NULL)
+            finding_evidence(f, "their time grows with %s, which is larger for %s", c->amount->name,
+                             c->values > 1 ? "these values" : "this value");
+        if (c->is_ordinary || c->is_uneven)
+            finding_evidence(f, c->is_uneven ? "their part differs much between hosts or times"
+                                             : "their part is similar on all hosts and at all times");
         g_free(which);
         g_free(values);
     } else if (strcmp(c->cause, "size") == 0) {
@@ -109,13 +113,18 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->answer = g_strdup_printf("%s of the requests' time: %s takes longer when %s is %s", part, where, name,
                                     c->falls ? "smaller" : "larger");
         f->advice = c->is_ordinary ? "to save this time, request less work, or do the work faster"
-                                   : "find out why the cost grows faster than the amount of work";
+                    : c->is_uneven ? "find out why the work is uneven between hosts or times"
+                    : c->meaning != NUMBER_WORK || c->falls
+                        ? "find out what this number has to do with the time"
+                        : "find out why the cost grows faster than the amount of work";
         finding_evidence(f, "a visit takes %s on average, and %s for the %s values of %s", slow, other,
                          c->falls ? "largest" : "smallest", name);
-        if (c->is_ordinary)
+        if (c->is_ordinary || c->is_uneven)
             finding_evidence(f, "the time grows at most in proportion to %s, as usual for the amount of work", name);
         else if (!c->falls)
             finding_evidence(f, "the time grows like %s to the power of %.1f", name, c->power);
+        if (c->is_uneven)
+            finding_evidence(f, "the part of large values differs much between hosts or times");
     } else if (strcmp(c->cause, "load") == 0) {
         f->answer = g_strdup_printf(
             "%s of the requests' time: %s takes longer when more requests are in progress (at most %.0f)", part, where,

@@ -49,21 +49,6 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
  */
 #define RESOURCE_MIN 0.12
 
-/*
- * The time of ordinary work grows at most with this power of its amount. Random differences between visits change the
- * power a little.
- */
-#define PROPORTIONAL_MAX 1.3
-
-/*
- * The parts of slow visits on different hosts are uneven if the largest part exceeds the part of all visits by
- * UNEVEN_MIN, and if the probability by chance is at most UNEVEN_CHANCE.
- */
-#define UNEVEN_MIN 1.5
-#define UNEVEN_CHANCE 1e-4
-
-enum { PART_BINS = 16, SLOW_EXPECTED_MIN = 4 };
-
 /* ---- fields and hosts ---- */
 
 /* Returns the value of a column in the record of a span's start, or NAN. */
@@ -88,11 +73,7 @@ static float value_of_edge(const column *c, const visits *v, const visit *x)
                : value;
 }
 
-/*
- * Returns the value of a column for a visit, or NAN. The value comes from the visit's own records, or else from the
- * start of the nearest span around the visit, or else from a record of the request before the visit began.
- */
-static float value_of(const column *c, const visits *v, uint32_t index)
+float column_of_visit(const column *c, const visits *v, uint32_t index)
 {
     enum { SPANS_AROUND_MAX = 32 };
     const visit *x = visit_at(v, index);
@@ -181,122 +162,22 @@ static int count_bits(uint64_t bits)
     return __builtin_popcountll(bits);
 }
 
-/* ---- ordinary work ---- */
-
-/* The mean value and the mean time of the visits in a bin. */
-typedef struct bin_means {
-    double value, ns;
-} bin_means;
-
-static bin_means means_of_bin(const sample *x, const float *values, const uint8_t *bins, int bin)
+/*
+ * Returns whether the visits with the slow values of a field take only a little longer than the others. If ordinary
+ * findings have claimed a part of the times, the ratio of the remaining times is larger than the ratio of the times.
+ */
+static bool is_small_difference(const search *s, const sample *x, const uint8_t *bins, uint64_t slow,
+                                const candidate *c)
 {
-    bin_means sum = {0};
-    double count = 0;
+    double sums[2] = {0}, counts[2] = {0};
+    if (c->is_ordinary || slow == 0 || strcmp(c->cause, "field") != 0)
+        return false;
     for (uint32_t i = 0; i < x->count; i++)
-        if (bins[i] == bin) {
-            sum.value += (double)values[i];
-            sum.ns += x->y[i];
-            count++;
+        if (bins[i] != BIN_NONE) {
+            sums[slow >> bins[i] & 1] += time_before_ordinary(s, x, i);
+            counts[slow >> bins[i] & 1]++;
         }
-    return (bin_means){sum.value / MAX(count, 1), sum.ns / MAX(count, 1)};
-}
-
-/*
- * Returns the power of the value with which the time grows from the middle bin of an ordered column to the last bin: 1
- * if the time is proportional to the value, less if it also contains other work. Returns 0 if the time does not grow,
- * or if a value is not positive.
- */
-static double power_of_growth(const sample *x, const float *values, const uint8_t *bins, int count)
-{
-    bin_means low = means_of_bin(x, values, bins, (count - 1) / 2), high = means_of_bin(x, values, bins, count - 1);
-    if (!(low.value > 0 && high.value > low.value && low.ns > 0 && high.ns > low.ns))
-        return 0;
-    return log(high.ns / low.ns) / log(high.value / low.value);
-}
-
-/* Returns whether a text is the result of a look-up in a cache. */
-static bool is_cache_result(const column *c, const char *text)
-{
-    static const char *const results[] = {"hit", "miss", "stale", "expired", "bypass"};
-    char *name = g_ascii_strdown(c->name, -1);
-    bool found = strstr(name, "cache") != NULL;
-    g_free(name);
-    for (size_t i = 0; i < G_N_ELEMENTS(results) && !found; i++)
-        found = g_ascii_strcasecmp(text, results[i]) == 0;
-    return found;
-}
-
-/* The numbers of all visits and of slow visits of a host or of a range of time. */
-typedef struct slow_part {
-    double all, slow;
-} slow_part;
-
-/* Returns the statistic of a chi-squared test, transformed to a normal deviate as in sample.c, for equal parts of slow
- * visits. Sets *factor to the ratio of the largest part to the part of all visits. */
-static double chi_squared(const slow_part *parts, int count, double *factor)
-{
-    double all = 0, slow = 0, sum = 0, used = -1;
-    *factor = 1;
-    for (int i = 0; i < count; i++) {
-        all += parts[i].all;
-        slow += parts[i].slow;
-    }
-    double share = all > 0 ? slow / all : 0;
-    for (int i = 0; i < count && share > 0 && share < 1; i++) {
-        double expected = parts[i].all * share, difference = parts[i].slow - expected;
-        if (expected * (1 - share) < SLOW_EXPECTED_MIN)
-            continue;
-        sum += difference * difference / (expected * (1 - share));
-        used++;
-        *factor = fmax(*factor, parts[i].slow / expected);
-    }
-    return used < 1 ? 0 : (cbrt(sum / used) - (1 - 2 / (9 * used))) / sqrt(2 / (9 * used));
-}
-
-/*
- * Returns whether some hosts or ranges of time have a much larger part of slow visits than the others. `slow` is the
- * bit mask of the slow bins.
- */
-static bool is_part_uneven(const sample *x, const uint8_t *bins, uint64_t slow)
-{
-    slow_part of_time[PART_BINS] = {{0, 0}}, of_host[PART_BINS] = {{0, 0}};
-    const char *hosts[PART_BINS];
-    int host_count = 0;
-    for (uint32_t i = 0; i < x->count; i++) {
-        const char *host = site_at(x->visits, visit_at(x->visits, x->index[i])->site)->host;
-        int b = 0, when = (int)((uint64_t)i * PART_BINS / x->count);
-        bool is_slow = bins[i] != BIN_NONE && (slow >> bins[i] & 1);
-        while (b < host_count && hosts[b] != host)
-            b++;
-        if (b == host_count && host_count < PART_BINS)
-            hosts[host_count++] = host;
-        of_time[when].all++;
-        of_time[when].slow += is_slow;
-        if (b < PART_BINS) {
-            of_host[b].all++;
-            of_host[b].slow += is_slow;
-        }
-    }
-    double of_times, of_hosts, time_z = chi_squared(of_time, PART_BINS, &of_times),
-                               host_z = chi_squared(of_host, host_count, &of_hosts);
-    return (of_times >= UNEVEN_MIN && normal_tail(time_z) < UNEVEN_CHANCE) ||
-           (of_hosts >= UNEVEN_MIN && normal_tail(host_z) < UNEVEN_CHANCE);
-}
-
-/* Sets whether a candidate for a field is ordinary work: the time grows at most in proportion to a number, or the slow
- * visits miss a cache as often as everywhere else. */
-static void find_ordinary(candidate *c, const sample *x, const float *values, const uint8_t *bins, int count,
-                          uint64_t slow)
-{
-    if (strcmp(c->cause, "size") == 0) {
-        c->falls = !(slow >> (count - 1) & 1);
-        c->power = power_of_growth(x, values, bins, count);
-        c->is_ordinary = !c->falls && c->power > 0 && c->power <= PROPORTIONAL_MAX;
-    } else if (c->column->has_text && !isnan(c->value)) {
-        char *text = column_text(c->column, (float)c->value);
-        c->is_ordinary = is_cache_result(c->column, text) && !is_part_uneven(x, bins, slow);
-        g_free(text);
-    }
+    return sums[1] * counts[0] <= EFFECT_MIN * sums[0] * counts[1];
 }
 
 static void try_column(search *s, const sample *x, const column *c)
@@ -305,8 +186,10 @@ static void try_column(search *s, const sample *x, const column *c)
     uint8_t *bins = g_new(uint8_t, x->count + 1);
     uint32_t known = 0;
     bool ordered = false;
+    for (int b = 0; b < BINS_MAX; b++)
+        of_bin[b] = NAN;
     for (uint32_t i = 0; i < x->count; i++) {
-        values[i] = value_of(c, s->v, x->index[i]);
+        values[i] = column_of_visit(c, s->v, x->index[i]);
         known += isfinite(values[i]);
     }
     int count = known * 2 < x->count || (!c->has_text && is_clock(values, x->count)) ? 0
@@ -323,9 +206,12 @@ static void try_column(search *s, const sample *x, const column *c)
         found.values = (uint32_t)count_bits(slow);
         if (peers && count_bits(slow) == 1)
             found.host = host_of_value(c, (float)found.value);
-        if (!peers)
-            find_ordinary(&found, x, values, bins, count, slow);
-        if (!ordered && (slow == 0 || count_bits(slow) > (peers ? 1 : 6)))
+        if (!peers) {
+            const division d = {values, bins, of_bin, count, ordered, slow};
+            candidate_find_ordinary(s, &found, x, &d);
+        }
+        if (!ordered &&
+            (slow == 0 || count_bits(slow) > (peers ? 1 : 6) || is_small_difference(s, x, bins, slow, &found)))
             candidate_clear(&found);
         else
             candidate_offer(s, &found);

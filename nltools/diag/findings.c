@@ -130,7 +130,7 @@ static bool is_same_cause(const search *s, const finding *f, const candidate *c)
 {
     if (strcmp(f->cause, c->cause) != 0)
         return false;
-    if (f->host != c->host)
+    if (f->host != c->host || f->is_ordinary != c->is_ordinary)
         return false;
     if (strcmp(c->cause, "pause") == 0 && c->host == NULL && program_of(s, f->place) != program_of(s, c->place))
         return false;
@@ -333,7 +333,12 @@ static void add_rivals(search *s, finding *f, const candidate *first)
  * nanoseconds. */
 static double claim_with_same_cause(const search *s, const candidate *c)
 {
-    const finding f = {.cause = c->cause, .place = c->place, .host = c->host, .column = c->column, .value = c->value};
+    const finding f = {.cause = c->cause,
+                       .place = c->place,
+                       .host = c->host,
+                       .column = c->column,
+                       .value = c->value,
+                       .is_ordinary = c->is_ordinary};
     double sum = 0;
     for (guint i = 0; i < s->v->places->len; i++)
         if (s->best[i].cause != NULL && (i == c->place || is_same_cause(s, &f, &s->best[i])))

@@ -8,6 +8,20 @@
 
 #include "diag/findings.h"
 
+/*
+ * Minimum factor by which slow visits take longer than other visits. Smaller differences between kinds of requests or
+ * hosts are normal.
+ */
+#define EFFECT_MIN 1.5
+
+/* What the numbers of a column measure, according to the column's name (ordinary.c). */
+typedef enum number_meaning {
+    NUMBER_NONE,       /* the column contains texts, or there is no column */
+    NUMBER_WORK,       /* an amount of work */
+    NUMBER_CONTENTION, /* waits, repetitions or failures, which are consequences of a fault */
+    NUMBER_UNKNOWN
+} number_meaning;
+
 /* A possible explanation of the times of a place. */
 typedef struct candidate {
     const char *cause;
@@ -17,11 +31,14 @@ typedef struct candidate {
     double value;
     uint32_t values; /* for a field: the number of its slow values; `value` is one of them */
     const sensor_series *sensor;
-    bool falls;       /* visits are slow while the sensor's or the column's value is low */
-    bool is_ordinary; /* see finding */
-    double power;     /* for "size": visits take about the size to this power */
-    mechanism m;      /* the mechanism, without its waits */
-    double p;         /* probability of at least this effect by chance */
+    bool falls;             /* visits are slow while the sensor's or the column's value is low */
+    bool is_ordinary;       /* see finding */
+    bool is_uneven;         /* the candidate is not ordinary only because its slow visits are uneven */
+    number_meaning meaning; /* of the column */
+    const column *amount; /* for an ordinary field: the amount of work that explains the field's slow visits, or NULL */
+    double power;         /* for "size": visits take about the size to this power */
+    mechanism m;          /* the mechanism, without its waits */
+    double p;             /* probability of at least this effect by chance */
     double explained, score, claim_ns;
     double slow_ns, other_ns;
     uint32_t slow_count, count;
@@ -106,6 +123,32 @@ void candidate_offer(search *s, candidate *c);
 
 /* Tries values that divide visits, as causes: fields, hosts, the time and sensors (divisions.c). */
 void try_divisions(search *s, const sample *x);
+
+/*
+ * Returns the value of a column for a visit, or NAN. The value comes from the visit's own records, or else from the
+ * start of the nearest span around the visit, or else from a record of the request before the visit began.
+ */
+float column_of_visit(const column *c, const visits *v, uint32_t index);
+
+/* A division of a sample's visits by the values of a column. */
+typedef struct division {
+    const float *values;
+    const uint8_t *bins;
+    const float *of_bin; /* the value of each bin, unless `ordered` */
+    int count;
+    bool ordered;
+    uint64_t slow; /* bit mask of the slow bins */
+} division;
+
+/*
+ * Decides whether a candidate for a field is ordinary: whether the field describes the requested work, and the time
+ * goes with this work in the same way on all hosts and at all times. Sets the candidate's is_ordinary, is_uneven,
+ * meaning, amount, falls and power (ordinary.c).
+ */
+void candidate_find_ordinary(const search *s, candidate *c, const sample *x, const division *d);
+
+/* Returns the time of a visit in the sample, in nanoseconds, before ordinary findings claimed a part of it. */
+double time_before_ordinary(const search *s, const sample *x, uint32_t i);
 
 /* Try the number of calls, and the mechanisms in mechanisms.h, as causes (waits.c). */
 void try_calls(search *s, uint32_t place);

@@ -501,7 +501,8 @@ void try_mechanisms(search *s, const sample *x)
     }
     if (elsewhere && !crosses_hosts(s->v, x->place))
         return;
-    if (s->best[x->place].cause == NULL || s->best[x->place].explained < 0.5) {
+    const candidate *best = &s->best[x->place];
+    if (best->cause == NULL || best->explained < 0.5 || best->meaning == NUMBER_CONTENTION) {
         m = find_timeout(x);
         offer_mechanism(s, x, "timeout", &m, 1);
         m = find_given_up(x);

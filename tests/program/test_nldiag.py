@@ -1308,6 +1308,108 @@ class Nldiag(support.Case):
         places = self.diagnosed_of(records)["places"]
         self.assertEqual([p["visits"] for p in places if p.get("to_event") == "Item"], [sum(record[2] == "Item" for record in records) - 300])
 
+    # ---- ordinary work ----
+
+    def ordinary(self, cost, fields, status, count=600, **settings):
+        """Diagnoses requests whose cost depends on their number. Returns the first cause."""
+        found = self.diagnosed_of(self.requests(lambda chance, at, number, host: cost(number) * chance.lognormvariate(0, 0.3), count=count, fields=fields, **settings))
+        self.assertEqual(found["verdict"], {HEALTHY: "healthy", FINDING: "finding"}[status], found["answer"])
+        return found["causes"][0] if found["causes"] else None
+
+    def test_amounts_of_work(self):
+        """Time in proportion to a number is ordinary only if the number's name means an amount of work."""
+        amounts = [random.Random(n).randrange(100, 5000) for n in range(600)]
+        for names, status in ((("BYTES", "http.response.body_size", "rowCount", "DOCS.MATCHED", "CONTENT.LENGTH"), HEALTHY),
+                              (("QUEUE.LENGTH", "RETRIES", "waitMs", "POOL.SIZE", "LEVEL", "queuedItems"), FINDING)):
+            for name in names:
+                with self.subTest(name):
+                    first = self.ordinary(lambda n: amounts[n] / 5e4, lambda n: f"{name}={amounts[n]}", status)
+                    self.assertEqual((first["cause"], first["field"], first["ordinary"]), ("size", name, status == HEALTHY))
+
+    def test_few_different_amounts(self):
+        for share, status in (lambda n: n % 7 % 5, HEALTHY), (lambda n: 2 * (n % 7 % 5 == 2), FINDING):
+            first = self.ordinary(lambda n: 0.02 * share(n), lambda n: f"ITEMS={1 + n % 7 % 5}", status)
+            self.assertEqual((first["cause"], first["field"]), ("field", "ITEMS"))
+
+    def test_uneven_amounts_of_work(self):
+        """One of many hosts receives more work, or the amounts grow: time in proportion to the amount is a fault."""
+        hosts = [f"b{i}" for i in range(30)]
+        for name, factor in ("host", lambda n: 4 if n % 30 == 29 else 1), ("time", lambda n: 3 if n > 1400 else 1), ("even", lambda n: 1):
+            with self.subTest(name):
+                turn = iter(range(3000))
+                amounts = [factor(n) * random.Random(n).lognormvariate(5, 0.5) for n in range(1800)]
+                first = self.ordinary(lambda n: amounts[n] / 1e4, lambda n: f"ROWS={amounts[n]:.0f}", HEALTHY if name == "even" else FINDING, 1800,
+                                      host_of=lambda chance: hosts[next(turn) % 30])
+                if name == "even":
+                    self.assertEqual((first["cause"], first["field"]), ("size", "ROWS"))
+
+    def test_number_beside_a_lock(self):
+        """A number that measures the waits for a lock does not hide the lock, and neither does any other number."""
+        for name in "QUEUE.LENGTH", "WAIT.US", "LEVEL", "BYTES":
+            with self.subTest(name):
+                chance, at, free, records, ends = random.Random(3), 0.0, 0.0, [], []
+                for number in range(500):
+                    at += chance.expovariate(60)
+                    ends = [end for end in ends if end > at]
+                    begin = max(at, free)
+                    free = begin + 0.012 * chance.lognormvariate(0, 0.25)
+                    value = len(ends) if name != "WAIT.US" else round(1e6 * (begin - at))
+                    records += [(at, "h", "Work.start", f"ID={number}"), (free, "h", "Work.end", f"ID={number} {name}={value}")]
+                    ends.append(free)
+                first = self.first_of(records)
+                self.assertEqual((first["cause"], first["span"], first["ordinary"]), ("lock", "Work", False))
+
+    def test_number_beside_a_time_out(self):
+        tries = [random.Random(n).choices((0, 1, 2), (20, 2, 1))[0] for n in range(600)]
+        for name in "RETRIES", "ATTEMPT":
+            first = self.first_of(self.requests(lambda c, at, n, h: tries[n] * c.uniform(1, 1.001), count=600, fields=lambda n: f"{name}={tries[n]}"))
+            self.assertEqual((first["cause"], first["span"]), ("timeout", "Work"))
+
+    def test_misses_of_a_cache(self):
+        """Misses are ordinary if they are equally frequent on all hosts and at all times. A column may name a cache, not a result."""
+        missed = lambda n, share: random.Random(n).random() < share
+        hosts = [f"b{i}" for i in range(20)]
+        for name, share, fields, status in (
+                ("even", lambda n: 0.15, {"CACHE": ("HIT", "MISS")}, HEALTHY),
+                ("mostly misses", lambda n: 0.8, {"x-cache": ("Hit from front", "Miss from front")}, HEALTHY),
+                ("truth values", lambda n: 0.15, {"cache_hit": ("true", "false")}, HEALTHY),
+                ("numbers", lambda n: 0.15, {"CACHED": (1, 0)}, HEALTHY),
+                ("slow hits", lambda n: 0.15, {"CACHE": ("MISS", "HIT")}, FINDING),
+                ("name of a server", lambda n: 0.15, {"CACHE": ("cache1", "cache2")}, FINDING),
+                ("drop", lambda n: 0.12 if n < 600 else 0.4, {"CACHE": ("HIT", "MISS")}, FINDING),
+                ("drop to few hits", lambda n: 0.7 if n < 600 else 0.95, {"CACHE": ("HIT", "MISS")}, FINDING),
+                ("last of 20 hosts", lambda n: 0.9 if n % 20 == 19 else 0.15, {"CACHE": ("HIT", "MISS")}, FINDING)):
+            with self.subTest(name):
+                (field, values), = fields.items()
+                turn = iter(range(1200))
+                first = self.ordinary(lambda n: 0.1 * missed(n, share(n)), lambda n: f'{field}="{values[missed(n, share(n))]}"', status, 1200,
+                                      host_of=lambda chance: hosts[next(turn) % 20])
+                self.assertEqual(first["ordinary"], status == HEALTHY)
+                if name not in ("last of 20 hosts", "drop to few hits", "drop"):  # the host or the time may be the first cause
+                    self.assertEqual((first["cause"], first["field"]), ("field", field))
+
+    def test_hit_rate_that_drops_in_a_short_log(self):
+        missed = [random.Random(n).random() < (0.08 if n < 120 else 0.5) for n in range(200)]
+        self.ordinary(lambda n: 0.1 * missed[n], lambda n: f"CACHE={('HIT', 'MISS')[missed[n]]}", FINDING, 200)
+
+    def test_kinds_of_work(self):
+        """A value is a fault only if it is an exception, and if the amount of work does not explain its times."""
+        paths = [random.Random(n).choices(("/img", "/js", "/api", "/video"), (4, 3, 2, 1))[0] for n in range(1500)]
+        sizes = [(500e3 if paths[n] == "/video" else 30e3) * random.Random(n).lognormvariate(0, 0.7) for n in range(1500)]
+        codecs = [random.Random(-n).choice(("h264", "hevc", "vp9", "av1")) for n in range(1500)]
+        both = lambda n: f"PATH={paths[n]} BYTES={sizes[n]:.0f}"
+        near = [(4 if paths[n] == "/video" else 1) * 30e3 * random.Random(n).lognormvariate(0, 0.7) for n in range(1500)]
+        for name, cost, fields, status in (
+                ("larger", lambda n: sizes[n] / 3e7, both, HEALTHY),
+                ("larger, without amounts", lambda n: sizes[n] / 1e7, lambda n: f"PATH={paths[n]}", FINDING),
+                ("slow", lambda n: sizes[n] / 3e7 + 0.05 * (paths[n] == "/video"), both, FINDING),
+                ("slow for each byte", lambda n: near[n] / (3e5 if paths[n] == "/video" else 3e6), lambda n: f"PATH={paths[n]} BYTES={near[n]:.0f}", FINDING),
+                ("most are slow", lambda n: 0.1 * (codecs[n] != "h264"), lambda n: f"CODEC={codecs[n]}", HEALTHY),
+                ("one is slow", lambda n: 0.1 * (codecs[n] == "vp9"), lambda n: f"CODEC={codecs[n]}", FINDING),
+                ("most are slow later", lambda n: 0.1 * (n > 800 and codecs[n] != "h264"), lambda n: f"CODEC={codecs[n]}", FINDING)):
+            with self.subTest(name):
+                self.ordinary(cost, fields, status, 1500)
+
     # ---- comparing ----
 
     def compared(self, before, after, *options, status=None, program=None):

@@ -1,0 +1,483 @@
+/*
+ * Decides which explanations of a place are ordinary: the time goes with the requested work, as in a system without
+ * faults. A field describes the requested work in four cases:
+ * - a number is an amount of work, according to its name, and the time grows at most in proportion to the number
+ * - a text is the result of a look-up in a cache
+ * - the visits with the slow values have larger amounts of work, and the amounts explain their times
+ * - most values of the field are slow: a fault is an exception
+ * In all cases, the slow visits must be as frequent on every host and at every time. Otherwise, the work is distributed
+ * unevenly, or it has changed, and the explanation is a fault. No state.
+ */
+#include "config.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "diag/search.h"
+
+/*
+ * The time of ordinary work grows at most with this power of its amount. Random differences between visits change the
+ * power a little.
+ */
+#define PROPORTIONAL_MAX 1.3
+
+/*
+ * An uneven part of slow visits: minimum ratio of the part on a host or in a range of time to the part elsewhere, and
+ * maximum probability by chance.
+ */
+#define UNEVEN_MIN 1.5
+#define UNEVEN_CHANCE 1e-4
+
+/* Minimum ratio of a slope to its standard error if the time grows with an amount; number of standard errors by which a
+ * slope may differ from another slope. */
+#define GROWS_MIN 3
+#define SLOPE_ERRORS 2
+
+/* Minimum part of the visits with a known amount. */
+#define KNOWN_MIN 0.9
+
+enum { PART_BINS = 16, WORD_SIZE = 24, LARGE_ONE_OF = 4 };
+
+/* ---- names of fields ---- */
+
+/*
+ * Copies the next word of a name to `word`, in lower case, and returns the position after the word. A word ends before
+ * a character that is not a letter, and before an upper-case letter that follows a lower-case letter. At the end of the
+ * name, `word` is empty.
+ */
+static const char *next_word(const char *name, char word[WORD_SIZE])
+{
+    size_t count = 0;
+    while (*name != '\0' && !isalpha((unsigned char)*name))
+        name++;
+    for (const char *begin = name; isalpha((unsigned char)*name); name++) {
+        if (name > begin && isupper((unsigned char)*name) && islower((unsigned char)name[-1]))
+            break;
+        if (count < WORD_SIZE - 1)
+            word[count++] = (char)tolower((unsigned char)*name);
+    }
+    word[count] = '\0';
+    return name;
+}
+
+static bool is_among(const char *word, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(word, words[i]) == 0)
+            return true;
+    return false;
+}
+
+#define IS_AMONG(word, words) is_among(word, words, G_N_ELEMENTS(words))
+
+/* Returns whether a word has a form of a plural, which is the name of a number of things. */
+static bool is_plural(const char *word)
+{
+    size_t length = strlen(word);
+    return length > 3 && word[length - 1] == 's' && strchr("aius", word[length - 2]) == NULL;
+}
+
+/*
+ * Returns what a column's numbers measure. The rule: a name with a word for waits, repetitions, failures or shared
+ * resources means contention. Otherwise, a name with a unit or a word for a size or a count, or with a plural, means an
+ * amount of work. A time, a part, a state or an identification is neither.
+ */
+static number_meaning meaning_of(const column *c)
+{
+    static const char *const contention[] = {
+        "queue",       "queued",       "queues",   "wait",     "waits",      "waited",      "waiting",  "waiters",
+        "blocked",     "backlog",      "pending",  "depth",    "lock",       "locks",       "locked",   "pool",
+        "busy",        "active",       "inflight", "flight",   "concurrent", "concurrency", "running",  "load",
+        "retry",       "retries",      "retried",  "retrans",  "try",        "tries",       "attempt",  "attempts",
+        "redelivered", "redeliveries", "error",    "errors",   "fail",       "failed",      "failures", "fault",
+        "faults",      "drop",         "drops",    "dropped",  "lost",       "loss",        "losses",   "miss",
+        "misses",      "timeout",      "timeouts", "conflict", "conflicts",  "collisions",  "restarts", "rollbacks",
+        "deadlocks",   "evictions",    "stall",    "stalls",   "throttled",  "delay",       "delayed",  "lag",
+        "latency",     "contention",   "waitms",   "sleep",    "paused",     "pauses"};
+    static const char *const other[] = {
+        "id",      "ids",      "key",         "port",     "version", "code",    "priority", "offset",    "address",
+        "ns",      "us",       "ms",          "s",        "sec",     "secs",    "seconds",  "millis",    "micros",
+        "nanos",   "minutes",  "hours",       "days",     "time",    "times",   "age",      "ttl",       "cpu",
+        "cpus",    "cores",    "memory",      "heap",     "gc",      "free",    "used",     "available", "util",
+        "percent", "pct",      "ratio",       "rate",     "speed",   "threads", "workers",  "servers",   "hosts",
+        "nodes",   "replicas", "connections", "sessions", "clients", "users",   "sockets",  "status"};
+    static const char *const work[] = {"byte",   "bit",      "octet", "size", "sz",  "length", "len",   "volume",
+                                       "amount", "quantity", "count", "cnt",  "num", "number", "total", "kb",
+                                       "mb",     "gb",       "tb",    "kib",  "mib", "gib"};
+    number_meaning meaning = NUMBER_UNKNOWN;
+    char word[WORD_SIZE];
+    bool is_other = false;
+    for (const char *rest = next_word(c->name, word); *word != '\0'; rest = next_word(rest, word)) {
+        if (IS_AMONG(word, contention))
+            return NUMBER_CONTENTION;
+        is_other = is_other || IS_AMONG(word, other);
+        if (IS_AMONG(word, work) || is_plural(word))
+            meaning = NUMBER_WORK;
+    }
+    return is_other ? NUMBER_UNKNOWN : meaning;
+}
+
+/* ---- look-ups in a cache ---- */
+
+/* Results of a look-up. A miss includes look-ups whose value must be fetched or checked again. */
+typedef enum cache_result { CACHE_OTHER, CACHE_HIT, CACHE_MISS } cache_result;
+
+/* Returns the result that a text names, such as "HIT", "TCP_MISS" or "RefreshHit". */
+static cache_result result_of_text(const char *text)
+{
+    static const char *const misses[] = {"miss",    "misses",      "missed",   "expired", "stale",   "bypass",
+                                         "refresh", "revalidated", "updating", "dynamic", "uncached"};
+    static const char *const hits[] = {"hit", "hits", "cached"};
+    cache_result result = CACHE_OTHER;
+    char word[WORD_SIZE];
+    for (const char *rest = next_word(text, word); *word != '\0'; rest = next_word(rest, word)) {
+        if (IS_AMONG(word, misses))
+            return CACHE_MISS;
+        if (IS_AMONG(word, hits))
+            result = CACHE_HIT;
+    }
+    return result;
+}
+
+/* Returns the result that a truth value means in a column with this name: whether the cache had the value. */
+static cache_result result_of_truth(const char *name, const char *text)
+{
+    static const char *const truths[] = {"1", "true", "yes", "y"};
+    static const char *const untruths[] = {"0", "false", "no", "n"};
+    char *lower = g_ascii_strdown(text, -1), word[WORD_SIZE];
+    bool is_true = IS_AMONG(lower, truths), is_truth = is_true || IS_AMONG(lower, untruths), is_cache = false,
+         of_misses = false;
+    g_free(lower);
+    for (const char *rest = next_word(name, word); *word != '\0'; rest = next_word(rest, word)) {
+        of_misses = of_misses || result_of_text(word) == CACHE_MISS;
+        is_cache = is_cache || strcmp(word, "cache") == 0 || result_of_text(word) != CACHE_OTHER;
+    }
+    return !is_truth || !is_cache ? CACHE_OTHER : is_true != of_misses ? CACHE_HIT : CACHE_MISS;
+}
+
+static cache_result result_of_value(const column *c, float value)
+{
+    char *text = column_text(c, value);
+    cache_result result = result_of_text(text);
+    if (result == CACHE_OTHER)
+        result = result_of_truth(c->name, text);
+    g_free(text);
+    return result;
+}
+
+/*
+ * Returns whether the slow visits are the misses of a cache: all values of the division are results of a look-up, and
+ * no slow value is a hit.
+ */
+static bool is_of_misses(const column *c, const division *d)
+{
+    uint64_t present = 0;
+    int slow_count = 0;
+    for (guint i = 0; c->has_text && i < c->texts->len; i++)
+        if (result_of_value(c, (float)i) == CACHE_OTHER)
+            return false;
+    for (int b = 0; b < d->count; b++) {
+        if (isnan(d->of_bin[b]))
+            continue;
+        cache_result result = result_of_value(c, d->of_bin[b]);
+        present |= UINT64_C(1) << result;
+        if (result == CACHE_OTHER || ((d->slow >> b & 1) && result == CACHE_HIT))
+            return false;
+        slow_count += d->slow >> b & 1;
+    }
+    return slow_count > 0 && (present >> CACHE_HIT & 1) != 0;
+}
+
+/* ---- evenness ---- */
+
+/* The number of requests in a part of the log, and the sum of their parts of slow visits. */
+typedef struct part_counts {
+    double all, slow;
+} part_counts;
+
+/*
+ * Returns whether a part of the log has a significantly larger part of slow requests than the rest, by a factor of at
+ * least UNEVEN_MIN. `tests` is the number of parts among which this part was chosen. A sum of parts varies less than a
+ * number of slow requests, so that Fisher's exact test applies to both.
+ */
+static bool has_more(part_counts here, part_counts all, double tests)
+{
+    part_counts rest = {all.all - here.all, all.slow - here.slow};
+    if (here.all < 1 || rest.all < 1 || here.slow * rest.all < UNEVEN_MIN * rest.slow * here.all)
+        return false;
+    return tests * hypergeometric_tail(all.all, fmin(all.all, ceil(all.slow)), here.all, floor(here.slow)) <
+           UNEVEN_CHANCE;
+}
+
+/* Returns whether a part of the log has more slow requests than the rest, or more other requests. */
+static bool differs(part_counts here, part_counts all, double tests)
+{
+    const part_counts other_here = {here.all, here.all - here.slow}, other_all = {all.all, all.all - all.slow};
+    return has_more(here, all, tests) || has_more(other_here, other_all, tests);
+}
+
+/* Returns whether the range of time whose part of slow requests differs most from the rest differs significantly. */
+static bool differs_in_time(const part_counts *times, part_counts all)
+{
+    part_counts chosen = {0};
+    double largest = 0;
+    for (int from = 0; from < PART_BINS; from++) {
+        part_counts here = {0};
+        for (int to = from; to < PART_BINS; to++) {
+            here.all += times[to].all;
+            here.slow += times[to].slow;
+            double rest = all.all - here.all, difference = here.slow * all.all - all.slow * here.all,
+                   between = rest > 0 && here.all > 0 ? difference * difference / (here.all * rest) : 0;
+            if (between > largest) {
+                largest = between;
+                chosen = here;
+            }
+        }
+    }
+    const part_counts rest = {all.all - chosen.all, all.slow - chosen.slow};
+    const double ranges = PART_BINS * (PART_BINS + 1) / 2.0;
+    return differs(chosen, all, ranges) || differs(rest, all, ranges);
+}
+
+/* The visits of one request on one host. */
+typedef struct host_visits {
+    guint host; /* index of the host */
+    uint32_t all, slow;
+} host_visits;
+
+/* Adds a visit to its host's visits. */
+static void add_visit(GArray *own, guint host, bool is_slow)
+{
+    guint i = 0;
+    while (i < own->len && g_array_index(own, host_visits, i).host != host)
+        i++;
+    if (i == own->len) {
+        const host_visits none = {host, 0, 0};
+        g_array_append_val(own, none);
+    }
+    g_array_index(own, host_visits, i).all++;
+    g_array_index(own, host_visits, i).slow += is_slow;
+}
+
+/* Adds the visits of a request, which began at bin `when` of the time, to the hosts and to the times. Clears `own`. */
+static void add_request_visits(GArray *own, uint32_t when, GArray *hosts, part_counts *times)
+{
+    double all = 0, slow = 0;
+    for (guint i = 0; i < own->len; i++) {
+        const host_visits *of = &g_array_index(own, host_visits, i);
+        part_counts *host = &g_array_index(hosts, part_counts, of->host);
+        host->all++;
+        host->slow += (double)of->slow / of->all;
+        all += of->all;
+        slow += of->slow;
+    }
+    times[when].all++;
+    times[when].slow += slow / fmax(all, 1);
+    g_array_set_size(own, 0);
+}
+
+/*
+ * Returns whether a host or a range of time has a much larger part of slow visits than the others, or a much larger
+ * part of other visits. `slow` is the bit mask of the slow bins. Visits of one request depend on each other, so a
+ * request counts once for each host, and once for its time.
+ */
+static bool is_part_uneven(const sample *x, const uint8_t *bins, uint64_t slow)
+{
+    const visits *v = x->visits;
+    GHashTable *numbers = g_hash_table_new(NULL, NULL); /* maps a host to its index + 1 */
+    GArray *hosts = g_array_new(FALSE, TRUE, sizeof(part_counts)),
+           *own = g_array_new(FALSE, FALSE, sizeof(host_visits));
+    part_counts times[PART_BINS] = {{0, 0}}, all = {0}, of_hosts = {0};
+    uint32_t first = x->count;
+    for (uint32_t n = 0; n < x->count; n++) {
+        uint32_t i = x->order[n];
+        const visit *y = visit_at(v, x->index[i]);
+        gpointer host = (gpointer)site_at(v, y->site)->host;
+        guint number = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, host));
+        if (number == 0) {
+            number = hosts->len + 1;
+            g_array_set_size(hosts, number);
+            g_hash_table_insert(numbers, host, GUINT_TO_POINTER(number));
+        }
+        add_visit(own, number - 1, bins[i] != BIN_NONE && (slow >> bins[i] & 1));
+        first = MIN(first, i);
+        if (n + 1 < x->count && visit_at(v, x->index[x->order[n + 1]])->request == y->request)
+            continue;
+        add_request_visits(own, (uint32_t)((uint64_t)first * PART_BINS / x->count), hosts, times);
+        first = x->count;
+    }
+    for (int t = 0; t < PART_BINS; t++) {
+        all.all += times[t].all;
+        all.slow += times[t].slow;
+    }
+    for (guint i = 0; i < hosts->len; i++) {
+        of_hosts.all += g_array_index(hosts, part_counts, i).all;
+        of_hosts.slow += g_array_index(hosts, part_counts, i).slow;
+    }
+    bool uneven = differs_in_time(times, all);
+    for (guint i = 0; i < hosts->len && !uneven; i++)
+        uneven = differs(g_array_index(hosts, part_counts, i), of_hosts, hosts->len);
+    g_hash_table_destroy(numbers);
+    g_array_free(hosts, TRUE);
+    g_array_free(own, TRUE);
+    return uneven;
+}
+
+/* ---- growth with an amount of work ---- */
+
+double time_before_ordinary(const search *s, const sample *x, uint32_t i)
+{
+    double sum = x->y[i];
+    for (guint n = 0; n < s->f->list->len; n++) {
+        const finding *f = g_ptr_array_index(s->f->list, n);
+        if (f->is_ordinary && f->cut != NULL)
+            sum += (double)f->cut[x->index[i]];
+    }
+    return sum;
+}
+
+/* The mean value and the mean time of some visits, and the range of their values. */
+typedef struct part_means {
+    double value, ns, low, high;
+} part_means;
+
+static part_means means_of_bins(const sample *x, const division *d, uint64_t bins)
+{
+    part_means sum = {0, 0, INFINITY, -INFINITY};
+    double count = 0;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (d->bins[i] != BIN_NONE && (bins >> d->bins[i] & 1)) {
+            double value = (double)d->values[i];
+            sum.value += value;
+            sum.ns += x->y[i];
+            sum.low = fmin(sum.low, value);
+            sum.high = fmax(sum.high, value);
+            count++;
+        }
+    sum.value /= fmax(count, 1);
+    sum.ns /= fmax(count, 1);
+    return sum;
+}
+
+/*
+ * Returns the power of the value with which the time grows: 1 if the time is proportional to the value, less if it also
+ * contains other work. Compares the middle bin with the last bin if the bins are ordered, and otherwise the slow bins
+ * with the other bins. Returns 0 if the time does not grow with the value, or if a value is not positive.
+ */
+static double power_of_growth(const sample *x, const division *d)
+{
+    uint64_t one = 1, all = d->count == 64 ? UINT64_MAX : (one << d->count) - 1;
+    part_means low = means_of_bins(x, d, d->ordered ? one << (d->count - 1) / 2 : all & ~d->slow),
+               high = means_of_bins(x, d, d->ordered ? one << (d->count - 1) : d->slow);
+    if (!(low.value > 0 && high.value > low.value && high.low >= low.high && low.ns > 0 && high.ns > low.ns))
+        return 0;
+    return log(high.ns / low.ns) / log(high.value / low.value);
+}
+
+/* The line by which time depends on an amount, with the number of visits and their mean amount and time. */
+typedef struct line {
+    double count, amount, ns, slope, error; /* error: the standard error of the slope */
+} line;
+
+/* Returns the line of the slow visits, or of the other visits. Only visits with a known amount count. */
+static line line_of(const search *s, const sample *x, const division *d, const float *amounts, bool of_slow)
+{
+    line l = {0};
+    double squares = 0, products = 0, left = 0;
+    for (int pass = 0; pass < 3; pass++) {
+        for (uint32_t i = 0; i < x->count; i++) {
+            bool is_slow = d->bins[i] != BIN_NONE && (d->slow >> d->bins[i] & 1);
+            if (is_slow != of_slow || !isfinite(amounts[i]))
+                continue;
+            double amount = (double)amounts[i] - l.amount, ns = time_before_ordinary(s, x, i) - l.ns;
+            if (pass == 0) {
+                l.count++;
+                squares += amount;
+                products += ns;
+            } else if (pass == 1) {
+                squares += amount * amount;
+                products += amount * ns;
+            } else {
+                left += (ns - l.slope * amount) * (ns - l.slope * amount);
+            }
+        }
+        if (pass == 0) {
+            l.amount = squares / fmax(l.count, 1);
+            l.ns = products / fmax(l.count, 1);
+            squares = products = 0;
+        } else if (pass == 1) {
+            l.slope = squares > 0 ? products / squares : 0;
+        }
+    }
+    l.error = squares > 0 && l.count > 2 ? sqrt(left / (l.count - 2) / squares) : INFINITY;
+    return l;
+}
+
+/*
+ * Returns whether an amount explains why the slow visits take longer than the others: their time grows with the amount,
+ * not faster than the time of the other visits. With the amount of the other visits, the slow visits would not take
+ * EFFECT_MIN times as long.
+ */
+static bool is_explained_by(const search *s, const sample *x, const division *d, const float *amounts)
+{
+    line slow = line_of(s, x, d, amounts, true), other = line_of(s, x, d, amounts, false);
+    if (slow.count + other.count < KNOWN_MIN * x->count || slow.amount <= other.amount ||
+        !(slow.slope > GROWS_MIN * slow.error))
+        return false;
+    double slope = fmin(slow.slope, other.slope + SLOPE_ERRORS * other.error);
+    return slow.ns - slope * (slow.amount - other.amount) <= EFFECT_MIN * other.ns;
+}
+
+/* Returns a column with amounts of work that explain why some values are slow, or NULL. */
+static const column *find_amount(const search *s, const sample *x, const division *d, const column *own)
+{
+    const column *found = NULL;
+    float *amounts = g_new(float, x->count + 1);
+    for (uint32_t n = 0; n < s->v->columns->count && found == NULL; n++) {
+        const column *c = &s->v->columns->all[n];
+        if (c == own || c->closed || c->has_text || meaning_of(c) != NUMBER_WORK)
+            continue;
+        for (uint32_t i = 0; i < x->count; i++)
+            amounts[i] = column_of_visit(c, s->v, x->index[i]);
+        if (is_explained_by(s, x, d, amounts))
+            found = c;
+    }
+    g_free(amounts);
+    return found;
+}
+
+/* Returns whether more than half of the values of a field are slow. The other values are then the exception. */
+static bool are_most_values_slow(const division *d)
+{
+    int slow = 0, others = 0;
+    for (int b = 0; b < d->count; b++)
+        if (!isnan(d->of_bin[b]))
+            *((d->slow >> b & 1) ? &slow : &others) += 1;
+    return slow > others;
+}
+
+/* Returns the bit mask of the bins with the largest quarter of an ordered column's values. */
+static uint64_t large_bins(int count)
+{
+    uint64_t all = count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1;
+    return all & ~((UINT64_C(1) << (count - MAX(count / LARGE_ONE_OF, 1))) - 1);
+}
+
+void candidate_find_ordinary(const search *s, candidate *c, const sample *x, const division *d)
+{
+    c->meaning = c->column->has_text ? NUMBER_NONE : meaning_of(c->column);
+    if (d->ordered)
+        c->falls = !(d->slow >> (d->count - 1) & 1);
+    if (d->slow == 0 || !effect_counts(c->explained, c->claim_ns / s->v->total_ns, c->slow_ns, c->other_ns))
+        return;
+    c->power = c->meaning == NUMBER_NONE || c->falls ? 0 : power_of_growth(x, d);
+    bool is_work = c->meaning == NUMBER_WORK && c->power > 0 && c->power <= PROPORTIONAL_MAX;
+    if (!d->ordered && c->meaning != NUMBER_CONTENTION && !is_work) {
+        is_work = is_of_misses(c->column, d) || (c->column->has_text && are_most_values_slow(d));
+        c->amount = is_work ? NULL : find_amount(s, x, d, c->column);
+        is_work = is_work || c->amount != NULL;
+    }
+    c->is_uneven = is_work && is_part_uneven(x, d->bins, d->ordered ? large_bins(d->count) : d->slow);
+    c->is_ordinary = is_work && !c->is_uneven;
+}
