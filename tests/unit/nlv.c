@@ -2035,8 +2035,7 @@ static void test_clocks_corrected(void **unused)
     uint16_t b = names_find(s->names.hosts, "b");
     store_clock off = store_clock_at(s, b, 5);
     assert_true(off.is_measured && off.low_ns <= -3e9 && off.high_ns > -3.0001e9 && off.high_ns < -2.9999e9);
-    for (int filtered = 0; filtered < 3;
-         filtered++) { /* first without a filter, then with a filter, and without a filter again */
+    for (int filtered = 0; filtered < 3; filtered++) { /* 0 and 2: without a filter; 1: with a filter */
         assert_true(model_set_filter(m, filtered == 1 ? "REQ.ID == 7 || NL.EVNT == ClockOffset" : NULL));
         model_correct_clocks(m, true);
         model_load(m);
