@@ -78,7 +78,7 @@ def quotestr(v: str) -> str:
 
 
 def getGuid(create: bool = True, env: str = GID_ENV) -> Optional[str]:
-    """Returns the identifier in the environment. If there is none and create is true, makes a new identifier."""
+    """Returns the identifier in the environment. If it is missing and create is true, makes a new identifier."""
     return os.environ.get(env) or (str(uuid.uuid1()) if create else None)
 
 
