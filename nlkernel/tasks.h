@@ -41,8 +41,10 @@ typedef struct tasks {
 void tasks_start(tasks *t, int cpu, size_t event_count, const char *saved_path);
 void tasks_free(tasks *t);
 
-/* Like tasks_find, but always searches. tasks_find calls tasks_look unless the thread is the result of the last search,
- * and looked_ns is less than a second ago. */
+/*
+ * Like tasks_find, but always searches. tasks_find does not search if the last search had the same ID and is less than
+ * a second ago.
+ */
 task *tasks_look(tasks *t, int tid, int64_t now_ns);
 
 /* Returns the thread with an ID at the time now_ns of the trace clock. Never returns NULL. The result is valid until

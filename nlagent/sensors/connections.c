@@ -8,10 +8,11 @@
  * - Reading all connections uses at most 5 % of one processor. The sensor skips a measurement that would exceed this
  *   share.
  *
- * The kernel's tracepoints report the end of each connection (socket_ends.h), also of connections that begin and end
+ * The kernel's tracepoints report the end of each connection (socket_ends.h), even if the connection begins and ends
  * between two measurements. Without the right to use eBPF, the sensor only polls.
  *
- * Memory: without the iterator, at least 48 bytes per connection; and the table of owners (socket_owners.h).
+ * Without the iterator, the sensor needs at least 48 bytes of memory per connection. The table of owners
+ * (socket_owners.h) also needs memory.
  */
 #include "config.h"
 

@@ -26,8 +26,9 @@ typedef struct limit {
     const bool *weak; /* with `parts`: for each visit, whether the visit counts only if the limit has an effect in a
                          large part of all time */
     double alone_min; /* with `parts`: minimum share of all time that makes the limit a finding */
-    bool of_queues;   /* requests share what is limited, and wait in a queue for it: the limit explains only queues (the
-                         causes "load", "lock" and "pool"), and alone_min of their time is enough */
+    bool of_queues; /* requests share the limited resource and wait for it in a queue. The limit therefore explains only
+                       the causes "load", "lock" and "pool", and needs only the share alone_min of the time of these
+                       causes */
 } limit;
 
 /*

@@ -632,10 +632,10 @@ static double claim_serial(const visits *v, const holding *held, size_t count, d
 }
 
 /*
- * Finds a lock that visits take after other work, so that they do not take it in the order of arrival. Such visits end
- * one at a time: the gaps between their ends are at least as long as the lock is held. Compares the number of short
- * gaps on all hosts with the number for durations that do not depend on other visits. Returns a mechanism without waits
- * if the probability by chance is more than `chance`.
+ * Finds a lock that visits take only after other work. Such visits do not take the lock in the order of their arrival.
+ * Such visits end one at a time: the gaps between their ends are at least as long as the lock is held. Compares the
+ * number of short gaps on all hosts with the number for durations that do not depend on other visits. Returns a
+ * mechanism without waits if the probability by chance is more than `chance`.
  */
 static mechanism find_serial(const visits *v, const holding *held, size_t count, GPtrArray *hosts, double chance)
 {

@@ -15,7 +15,7 @@ void record_walk_free(record_walk *w);
 
 /*
  * Returns the next record, or NULL if the loader has read no further record yet. The record is valid until the next
- * call. Sets *place to its place (batch.h).
+ * call. Sets *place to the record's place (batch.h).
  */
 const nl_record *record_walk_next(record_walk *w, uint64_t *place);
 

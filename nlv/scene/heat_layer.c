@@ -346,7 +346,8 @@ static void draw_durations(const layer_context *c, const heat_scale *s)
             draw_duration(c, ns, y);
             above = y - half;
         }
-        if (seconds[i] == 5 && unit_ns < 1e9) { /* only whole seconds continue with minutes */
+        if (seconds[i] == 5 &&
+            unit_ns < 1e9) { /* values above 5 are minutes and hours, so they apply only if the unit is a second */
             unit_ns *= 10;
             i = (size_t)-1;
         }

@@ -72,7 +72,7 @@ class Query:
 
 
 def records(seconds, rate, seed, fault=None, end=1e18, kind="slow"):
-    """Yields (time, text) in the order of time. Text is without DATE."""
+    """Yields (time, text) in the order of time. The text does not contain DATE."""
     chance, pending, at, number = random.Random(seed), [], 0.0, 0
     web, faulty, healthy = "HOST=a PROG=web LVL=Usage", Query(kind, rate, seed), Query(None, rate, seed)
     normal, uniform, exponential, push = chance.gauss, chance.random, chance.expovariate, heapq.heappush

@@ -282,7 +282,7 @@ class Files(Case):
         self.assertIn("cannot find the old content; unread lines are lost", self.said())
 
     def test_content_that_is_found_later(self):
-        """After a kill, the rest of a log is found only after several searches, whether the first lines were stored or not."""
+        """After a kill, netlogd finds the rest of a log only after several searches, with and without stored first lines."""
         for fsync in ("1s", "1h"):
             for path in (*self.logs.iterdir(), *self.scratch.glob("all.log*")):
                 path.unlink()

@@ -275,7 +275,7 @@ class Render(support.Case):
     def test_histogram_has_its_counts_above_the_bars(self):
         self.log.write_text(nlv_window.branching_requests(2000, slow=set(range(0, 2000, 200))))
         rows = self.pixels_of("histogram.png", "--size", "1000x600", self.log)
-        right = 979  # beyond the longest bar
+        right = 979  # x coordinate to the right of the longest bar
         top = next(y for y in range(456, 560) if rows[y][right] == rows[560][right])
         slow = [y for y in range(top, 560) if any(red > 180 and blue < 60 for red, _, blue in rows[y][870:970])]
         self.assertTrue(slow, "the bar of the slow requests")

@@ -242,7 +242,8 @@ int main(int argc, char **argv)
             thread, number = line.split()[5:7]
             seen.add((thread, number))
             now = datetime.datetime.strptime(line[5:26], "%Y%m%d%H%M%S.%f")
-            # netlogd does not wait only for threads that stopped within an event for 100 ms.
+            # Records wait up to 100 ms for a thread that stopped within an event, so a late record precedes a gap of this length
+            # in its thread.
             self.assertGreater(now - late.pop(thread, datetime.datetime.min), datetime.timedelta(seconds=0.09), line)
             if now < last:
                 late[thread] = now

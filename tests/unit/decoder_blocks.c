@@ -764,7 +764,7 @@ static void copes_with_anything(void **state)
 
 /*
  * Headers contain further headers, each with a claimed size of 16 MiB. The work is bounded, and the decoder reads a
- * valid block after them.
+ * valid block after the headers.
  */
 static void claims_do_not_multiply_the_work(void **state)
 {

@@ -206,7 +206,7 @@ static void test_times_are_each_threads_own(void **state)
     assert_false(nl_probe_read(probe, &info));
 }
 
-/* The begin time of a detached probe must not count for the probe that has its place now. */
+/* The begin time of a detached probe must not count for a later probe that has the same place in the table. */
 static void test_a_time_begun_for_another_probe_is_not_taken(void **state)
 {
     (void)state;

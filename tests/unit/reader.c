@@ -339,7 +339,7 @@ static void follows_what_is_compressed(void **state)
     compress(0, 100, &packed);
     size_t first = packed.size;
     compress(100, 200, &packed);
-    reader_put(path, 0, packed.data, 2); /* not even its magic */
+    reader_put(path, 0, packed.data, 2); /* less than the magic number of the frame */
     nl_reader *reader = reader_open_log(path, true, true);
     expect_status(reader, NL_AGAIN);
     reader_put(path, O_APPEND, packed.data + 2, first - 2 + 7);

@@ -249,8 +249,7 @@ static void test_new_connection(void **state)
     expect_cause(&w, "/y", false, "/b", SPAN_CAUSE_CONNECTION);
 }
 
-/* A request that waits in the process for a connection of a pool gets the connection of a request that is done with it.
- */
+/* A request waits in the process for a connection of a pool, and gets the connection that another request has used. */
 static void test_pool(void **state)
 {
     (void)state;
