@@ -329,7 +329,10 @@ static void follow_window(connection_entry *e, const connection_sample *a, const
         bool full = e->rtt_high_us > FILLED_FACTOR * b->rtt_min_us && e->rtt_high_us > b->rtt_min_us + FILLED_US;
         if (!a->recovers)
             add_loss(e, b);
-        /* A recovery empties the queue, so later retransmissions do not show that the queue was not full. */
+        /*
+         * A recovery empties the queue. During the recovery, an empty queue is therefore no sign that the first loss
+         * had another cause.
+         */
         e->queue_lost = full || (a->recovers && e->queue_lost);
         e->rtt_high_us = b->rtt_us;
     }

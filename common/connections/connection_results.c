@@ -203,7 +203,7 @@ static void finish_sent(connection_entry *e, const connection_entry *peer)
     r->peer_buffer = peer->last.buffer_in;
 }
 
-/* Completes the result for the data that a socket received. The sender has no records. */
+/* Completes the result for the data that a socket received, if the log has no records of the sender. */
 static void finish_received(connection_entry *e)
 {
     connection_result *r = &e->received;

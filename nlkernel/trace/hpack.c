@@ -61,7 +61,10 @@ void hpack_free(hpack *h)
 
 /* ---- integers and strings ---- */
 
-/* Reads an integer whose first byte has `bits` bits of it. Returns false if it is cut or too large. */
+/*
+ * Reads an integer. The lower `bits` bits of its first byte belong to the integer. Returns false if the integer is
+ * incomplete or too large.
+ */
 static bool read_integer(rest *r, unsigned bits, size_t *value)
 {
     enum { SHIFT_MAX = 21 };

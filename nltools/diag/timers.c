@@ -531,7 +531,7 @@ static uint32_t count_equal(const double *y, uint32_t count)
 
 mechanism find_timeout(const sample *s)
 {
-    enum { GAPS = 3 }; /* a few other long visits may be below the time-out, and form a wider gap */
+    enum { GAPS = 3 }; /* a few other long visits can be shorter than the time-out, and can cause a wider gap */
     mechanism m = {0};
     if (s->count < VISITS_MIN)
         return m;

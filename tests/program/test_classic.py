@@ -205,7 +205,7 @@ class Classic(support.Case):
         self.log = self.scratch / "a.log"
 
     def events(self):
-        """{event: the rest of its line behind NL.EVNT=}; the times are not looked at."""
+        """Returns a dictionary with the part of each event's line after NL.EVNT=. The times are not compared."""
         found = {}
         for line in self.log.read_text().splitlines():
             head, _, tail = line.partition(" NL.EVNT=")

@@ -73,7 +73,7 @@ class Case(collector.Case):
     # ---- servers ----
 
     def cluster(self, count, extra=""):
-        """Starts servers; self.ports, self.servers. They have a leader when their streams can be made."""
+        """Starts servers, and sets self.ports and self.servers. They have a leader when their streams can be made."""
         self.ports = [support.free_port() for _ in range(count)]
         routes = [support.free_port() for _ in range(count)]
         self.configs = []

@@ -85,7 +85,8 @@ class Collector:
 
 
 class Link:
-    """A proxy to a port. It passes a number of bytes, and then nothing until the test opens it. It can cut its connections."""
+    """A proxy to a port. The proxy passes a number of bytes, and then nothing until the test opens the proxy. The test can cut
+    the proxy's connections."""
 
     def __init__(self, test, port, allowed):
         self.port, self.allowed, self.passed = port, allowed, 0
