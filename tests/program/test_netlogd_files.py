@@ -182,7 +182,7 @@ class Files(Case):
         for part in (content[:1000], content[1000:]):
             with open(copy, "ab") as file:
                 file.write(part)
-            time.sleep(7.5)  # longer than a copy in progress may be silent
+            time.sleep(7.5)  # longer than the maximum pause in the writing of a copy
         os.truncate(self.log, 0)
         self.append(*(ulm(n) for n in range(2000, 2100)))
         self.until(2100)
@@ -267,7 +267,7 @@ class Files(Case):
         for part in (packed[:10], packed[10:len(packed) // 2], packed[len(packed) // 2:]):
             with open(path, "ab") as file:
                 file.write(part)
-            time.sleep(6.5)  # longer than a copy in progress may be silent
+            time.sleep(6.5)  # longer than the maximum pause in the writing of a copy
         self.assertEqual(self.until(100), [ulm(n) for n in range(100)])
         self.stop(process)
 
