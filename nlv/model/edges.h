@@ -45,7 +45,7 @@ uint32_t edges_find_start(const store *s, uint32_t record, unsigned layer, unsig
  * Returns whether a row begins a new request with the same ID as the current request, whose last step is `last`. The
  * row's event must begin requests, and must have occurred in the current request in the same program. In addition, one
  * of these conditions must be true: the current request has ended; it has paused for longer than EDGES_PAUSE_NS; its
- * last step is in a later row.
+ * last step is later than the row's record.
  */
 bool edges_begin_again(const store *s, uint32_t last, unsigned layer, const batch_row *row);
 
