@@ -5,11 +5,11 @@
     sudo tests/connections/score.py --build build/dev --gains --seed N
 
 Each scenario has parameters from the seed and one dominant limit, or phases. The truth does not use tcp_info:
-- The parameters leave a factor of at least 2.5 between the dominant limit and the next. It limits the transfer after the start.
+- The parameters leave a factor of at least 2.5 between the dominant limit and the next. The dominant limit applies
+  to the transfer after the start.
 - The start is the number of round trips in which a window that doubles reaches the limit.
 - The program measures how long it takes to connect, and knows when it had no unsent data (SIOCOUTQNSD).
-A path that nothing but its rate limits is healthy. Seeds from 1000 are for tests, others for
-development.
+A transfer that only the rate of the path limits is healthy. Seeds from 1000 are for tests, others for development.
 """
 import argparse
 import collections

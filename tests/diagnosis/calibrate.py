@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits how sure nldiag's findings are to development runs, by logistic regression.
+"""Computes the coefficients of the confidence of nldiag's findings from development runs, by logistic regression.
 
 tests/diagnosis/calibrate.py DETAILS... # files that score.py and real.py write with --details
 
@@ -17,7 +17,7 @@ import sys
 
 CONNECTIONS = {"window", "loss", "policed", "reverse"}  # all simulated findings with these causes come from connections
 RESEMBLED = {"peer", "timeout", "pool", "field", "changed"}
-OF_LIMITS = {"clock", "failures", "memory", "disk", "softirq", "cpu", "link", "streams"}  # these have their own confidence
+OF_LIMITS = {"clock", "failures", "memory", "disk", "softirq", "cpu", "link", "streams"}  # they have other coefficients
 NAMES = ("distinct", "resembled", "load", "connections", "largest", "log(share)", "explained", "margin")
 FREE = 4  # the intercepts may be negative
 RIDGE = 1e-3

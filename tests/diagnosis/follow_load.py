@@ -21,7 +21,7 @@ KINDS = {
     "slow": "slower",  # all visits take four times as long
     "value": "field",  # visits with KIND=b take eight times as long
     "host": "peer",  # visits on one host take eight times as long
-    "lock": "lock",  # one visit at a time, and 5 % more work than time
+    "lock": "lock",  # only one visit at a time; the visits need 105 % of the time
     "timeout": "timeout",  # one visit of 20 waits for 300 ms
     "pause": "pause",  # the program stops for 200 ms in each 700 ms
     "calls": "calls",  # one request of ten makes 30 calls
@@ -43,7 +43,7 @@ class Query:
         self.kind, self.rate, self.free, self.chance = kind, rate, 0.0, random.Random(f"fault {seed}")
 
     def awake(self, at):
-        """Returns the time at which the program does what it would do at a time without pauses."""
+        """Converts a time of a program without pauses to the time at which the program with pauses does the same."""
         return math.floor(at / 0.7) * 0.7 + 0.2 if self.kind == "pause" and at % 0.7 < 0.2 else at
 
     def took(self, begin, usual, number, host):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures nldiag --follow: follow_trials.py --nldiag PROGRAM (--weeks N | --rate RATE) [--seed SEED]
 
-With --weeks, makes N simulated weeks of healthy load, with 2 requests/s at full load, and counts the alerts. With --rate, makes a log
-for each kind of fault with RATE records/s, and prints the first alert, and how long after the fault it came by the times of the
-records. Also prints nldiag's processor time and its largest memory. A program that needs less processor time than the log lasts can
-follow such a log on one core.
+With --weeks, makes N simulated weeks of healthy load, with 2 requests/s at full load, and counts the alerts. With --rate, makes a
+log for each kind of fault with RATE records/s, and prints the first alert, and the time from the fault to the alert, according to
+the records. Also prints nldiag's processor time and its largest memory. A program that needs less processor time than the log lasts
+can follow such a log on one core.
 """
 import argparse
 import concurrent.futures
@@ -19,8 +19,8 @@ import follow_load
 import score
 
 FAULT, SECONDS, WITHIN = 30, 44, 10  # seconds
-RECORDS = 8 * follow_load.day_load(0)  # records/s at midnight for a rate of 1
-PLACES = {"failures": "failed requests", "pause": "Parse.end of web -> Query.start of db"}  # of the other kinds: Query of db
+RECORDS = 8 * follow_load.day_load(0)  # number of records per second at midnight if the rate is 1
+PLACES = {"failures": "failed requests", "pause": "Parse.end of web -> Query.start of db"}  # other kinds: Query of db
 
 
 def follow(nldiag, **load):
@@ -50,7 +50,7 @@ def fault(task):
 
 
 def delay(alert):
-    """Returns how many seconds after the fault the alert came."""
+    """Returns the time from the fault to the alert in seconds."""
     at = datetime.datetime.fromisoformat(alert["time"].replace("Z", "+00:00")).timestamp()
     return at - follow_load.START - FAULT
 

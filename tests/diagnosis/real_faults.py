@@ -23,7 +23,7 @@ class Case(Plan):
     program: str = ""
     kind: str = HEALTHY
     causes: set = dataclasses.field(default_factory=set)
-    places: list = dataclasses.field(default_factory=list)  # (host or None, program, span or None); any of them is right
+    places: list = dataclasses.field(default_factory=list)  # the right places as (host or None, program, span or None)
     arguments: dict = dataclasses.field(default_factory=dict)  # further arguments of programs, by host
     chance: random.Random = None
 

@@ -40,7 +40,7 @@ KINDS = {
     **{kind: {cause} for kind, cause in simulate_connections.KINDS.items()},
 }
 HEALTHY = "healthy"
-COST_MIN = 0.12  # of the requests' time; below, a fault is not worth a finding
+COST_MIN = 0.12  # minimum share of the requests' time that a fault must cost
 GRADED_COST_MIN = 0.04
 
 
@@ -479,7 +479,7 @@ class Run:
 
 
 def write_lines(path, lines):
-    begins = {}  # of lines, by second
+    begins = {}  # maps a second to its lines
     with open(path, "w", encoding="utf-8") as out:
         for at, text in lines:
             second = math.floor(at)
@@ -502,7 +502,7 @@ def make_run(kind, seed, path, connections=False, graded=False):
     if kind != HEALTHY:
         healthy = Run(HEALTHY, seed, graded=graded).simulate(logs=False)
         truth["cost"] = 1 - healthy.truth["mean"] / truth["mean"] if truth["mean"] > 0 else 0
-        if hasattr(run, "places"):  # The service itself has no fault; the waiting for it has.
+        if hasattr(run, "places"):  # The fault is not in the service, but in the wait for the service.
             truth["cost"] = run.waited / max(sum(run.durations), 1e-9)
         if len(run.durations) < 0.9 * run.requests or (truth["cost"] < (GRADED_COST_MIN if graded else COST_MIN) and kind not in ("failures", "clock")):
             return None

@@ -1,8 +1,8 @@
 """TcpConnection records of simulated runs: connections between the services, and connections that are not a cause.
 
 Each message between two hosts uses a free connection of its pair of hosts, or opens one. A small message needs half a round trip. A
-connection that is limited carries a large reply, at a rate that its limit determines. The sensor at each end logs the counters that the
-kernel would have at the time (tcp_info), if the connection has changed. It may run at one end only.
+connection that is limited carries a large reply, at a rate that its limit determines. The sensor at each end logs the counters that
+the kernel would have at the time (tcp_info), if the connection has changed. In some runs, only one end has a sensor.
 """
 import bisect
 import random

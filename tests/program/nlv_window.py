@@ -64,7 +64,7 @@ class WindowCase(support.Case):
             display = pipe.readline().strip()
         self.environment = {**os.environ, "DISPLAY": f":{display}", "GDK_BACKEND": "x11", "NO_AT_BRIDGE": "1",
                             "HOME": str(self.scratch), "XDG_CACHE_HOME": str(self.scratch / "cache"),
-                            "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"}  # none is begun for a test
+                            "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"}  # a test does not start it
         self.log = self.scratch / "a.log"
         self.log.write_text(requests())
 
@@ -122,7 +122,7 @@ class WindowCase(support.Case):
         return found.groups()[:2] if found and found.group(1).startswith("2") else None
 
     def settled(self, before, what):
-        """Returns the visible range after it has changed and is stable, because several events may be under way."""
+        """Returns the visible range after it has changed and is stable, because several input events can be pending."""
 
         def steady():
             first = self.range()

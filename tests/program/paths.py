@@ -1,7 +1,7 @@
 """Emulated network paths with known limits, for tests of reports on TCP connections. Needs root and network namespaces.
 
-A scenario transfers data from namespace A to namespace B over a path with a rate, a delay and losses, while a sensor in
-each namespace logs the connections. Its truth is known, because only one part of it limits the transfer.
+A scenario transfers data from namespace A to namespace B over a path with a rate, a delay and losses, while a sensor in each
+namespace logs the connections. The true limit is known, because only one part of the scenario limits the transfer.
 """
 import dataclasses
 import json
@@ -12,8 +12,8 @@ import sys
 
 import support
 
-# In its pauses, the sender waits until the kernel has sent all data (SIOCOUTQNSD). It prints the rest of these pauses. With
-# warm_up, it first sends this number of bytes without measuring.
+# In its pauses, the sender waits until the kernel has sent all data (SIOCOUTQNSD). It prints the times that remain of the pauses
+# after this wait. With warm_up, it first sends this number of bytes without measuring.
 SENDER = """
 import fcntl, json, socket, struct, sys, time
 buffer, chunk, pause, total, seconds, warm_up, algorithm = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6]), sys.argv[7]

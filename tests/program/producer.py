@@ -1,4 +1,4 @@
-"""A program that logs numbered records, and a library that kills netlogd while it changes its files."""
+"""A program that logs numbered records, and a library that kills netlogd while netlogd changes its files."""
 
 PROGRAM = r"""
 #include <limits.h>

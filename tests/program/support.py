@@ -53,7 +53,7 @@ _given_ports = []
 
 
 def free_port():
-    """Returns a free port, TCP and UDP, which no other test gets meanwhile. It is below the kernel's range for outgoing
+    """Returns a free port, TCP and UDP, which no other test gets at the same time. It is below the kernel's range for outgoing
     connections; otherwise, a connection could take the port before a program listens there."""
     connections = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
@@ -124,7 +124,8 @@ def skip_where_others_may_not_enter(case):
 
 
 def skip_where_processes_are_not_known(case, errors=None):
-    """Skips the test in a container, in which nlkernel cannot record certain processes (or if errors is given, reports so)."""
+    """Skips the test in a container, in which nlkernel cannot record certain processes. If errors is given, skips the test if the
+    errors report this."""
     words = "in a container, which has numbers of processes of its own"
     if os.readlink("/proc/self/ns/pid") != "pid:[4026531836]" and (errors is None or words in errors):
         case.skipTest("nlkernel knows no processes in a container, which has numbers of its own")

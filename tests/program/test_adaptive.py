@@ -31,7 +31,7 @@ class Adaptive(support.Case):
             self.skipTest(f"{' '.join(map(str, command))}: {result.stderr.strip()}")
 
     def namespaces(self):
-        """Two hosts with a link between."""
+        """Two hosts with a link between them."""
         nlkernel = support.program("nlkernel/nlkernel")
         listed = self.run_program(nlkernel, "list", "tcp:tcp_retransmit_skb")
         if os.geteuid() != 0 or listed.returncode != 0:

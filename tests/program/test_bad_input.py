@@ -171,7 +171,7 @@ class BadInput(support.Case):
                     result, files = self.run_one(program, source)
                     self.assertEqual(result.returncode, status, result.stderr)
                     printed = result.stderr
-                    if (program[0], source.name) == ("nlv/nlv", "date.log"):  # the time that is cut is before the others
+                    if (program[0], source.name) == ("nlv/nlv", "date.log"):  # the truncated time is earlier than the other times
                         unordered = "nlv: 1 of 1502 records were out of order; nlv shows them in time order\n"
                         self.assertIn(unordered, printed)
                         printed = printed.replace(unordered, "")

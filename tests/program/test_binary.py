@@ -1,4 +1,5 @@
-"""The binary format from outside: a decoder written from the format's page reads the programs' output, and the programs read its input."""
+"""Tests the binary format with an independent decoder, which was written from the format's page. The decoder reads the output of
+programs. The programs read blocks that were made without the library."""
 import random
 import re
 import resource

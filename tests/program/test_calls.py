@@ -1,4 +1,4 @@
-"""Side effects of a logging call: no heap use in a signal handler, no privileges."""
+"""Tests that a logging call does not use the heap in a signal handler, and needs no privileges."""
 import os
 import stat
 import subprocess

@@ -80,7 +80,7 @@ class Certificates(support.Case):
         dest = re.search(r"--dest '([^']*)'", printed)[1].replace("127.0.0.1?", f"127.0.0.1:{port}?")
         self.run_with(0, support.program("nltools/nlwrite"), "--dest", dest, "Test.Event")
         support.wait_until(lambda: output.exists() and "Test.Event" in output.read_text(), what="the event")
-        # A program that logs to it prints nothing, and needs no second destination.
+        # A program that logs to this netlogd prints nothing, and needs no second destination.
         client = self.compile_client(CLIENT)
         result = self.run_program(client, f"{dest}&backup={self.scratch}/backup.log", env=dict(os.environ, NETLOGGER_SHM=str(self.scratch)))
         self.assertEqual((result.returncode, result.stderr), (0, ""))

@@ -173,7 +173,7 @@ class Measured(support.Case):
     def test_a_collector_that_knows_no_time(self):
         text = self.talk(self.serve(lambda *_: None))
         self.assertEqual(records(text, "ClockOffset"), [])
-        self.assertEqual(len(self.questions), 1)  # the library does not ask it repeatedly
+        self.assertEqual(len(self.questions), 1)  # the library asks this collector only once
 
     def test_answers_that_are_none(self):
         for frame in (lambda t1, t2, t3, n: b"NLT1" + struct.pack("<I", 3) + b"abc",

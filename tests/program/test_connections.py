@@ -16,7 +16,7 @@ from paths import Scenario
 
 FAST = ["--rate", "100mbit", "--buffer", "2m"]
 SCENARIOS = [
-    # scenario, causes of which any is true, minimum of their share
+    # the scenario, its causes, and the minimum share that the report must give to one of these causes
     (Scenario("path", ["--rate", "20mbit", "--delay", "20ms", "--buffer", "60k"]), ["path rate", "path rate, with a queue"], 0.7),
     (Scenario("queue", ["--rate", "5mbit", "--delay", "10ms", "--buffer", "400k"]), ["path rate, with a queue"], 0.7),
     (Scenario("rbuf", FAST + ["--delay", "20ms"], receive=(32768, 1 << 20, 0)), ["receive buffer"], 0.75),
@@ -433,7 +433,7 @@ class Connections(support.Case):
                       self.run_program(self.nlstat, "--connections", "--sort", "rate", log).stdout)
 
     def test_rate_over_time(self):
-        """Two connections send 30 kB in 0.3 s each, which begin 0.1 s apart; the second is limited by its window."""
+        """Two connections begin 0.1 s apart. Each sends 30 kB in 0.3 s. The window limits the second connection."""
         lines = []
         for cookie, begin in enumerate((0, 100000)):
             for at in range(0, 300001, 50000):

@@ -328,7 +328,7 @@ int main(int argc, char **argv)
 }
 """
 
-# A use, and the compiler's message.
+# A wrong use, and the compiler's message.
 WRONG = [
     ('log.event(""_e);', "an event needs a name"),
     ('log.event("E"_e, "a b"_f = 1);', "a field name may contain only letters"),

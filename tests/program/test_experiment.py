@@ -41,7 +41,7 @@ for i in range(count):
     if not at_once and take():
         least = min(least, last - began)
 s.settimeout(2)
-while answered < count and take():  # all together, or late
+while answered < count and take():  # the client sends all packets together, or late
     pass
 print(answered, least, last - first, sum(a > b for a, b in zip(order, order[1:])))
 """

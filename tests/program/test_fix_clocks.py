@@ -52,7 +52,8 @@ def rounds_of(lines):
 
 
 class Synthetic(support.Case):
-    """Writes a ping-pong of hosts a and b. The clock of a is 5 s fast and that of b 2 s slow; each drifts by 100 ppm."""
+    """Writes a ping-pong of hosts a and b. The clock of a is 5 s fast, and the clock of b is 2 s slow. Each clock drifts by 100
+    ppm."""
 
     CLOCKS = {"a": (5 * 10**9, 100e-6), "b": (-2 * 10**9, -100e-6)}
 
@@ -221,7 +222,8 @@ class Faked(collector.Case):
         errors = dict(re.findall(r"clock of (\S+): .* error at most ([\d.]+) us", result.stderr))
         # On a busy machine, timestamps vary, but within the given bound.
         self.assertLess(worst_disorder_ns(lines), sum(map(float, errors.values())) * 1000 + 2000, result.stderr)
-        for host in "ab":  # TRUE was read a moment before the event's own time; longer before if the program was interrupted
+        # TRUE was read shortly before the event's own time. The difference is larger if the program was interrupted.
+        for host in "ab":
             off = sorted(abs(to_ns(r["DATE"]) - int(r["TRUE"])) for r in map(fields, lines) if r["HOST"] == host)
             self.assertLess(off[len(off) // 2], float(errors[host]) * 1000 + 100_000, result.stderr)
 

@@ -186,7 +186,8 @@ class Marker(support.Case):
             file.write(text.ljust(self.file.stat().st_size, "\n"))
 
     def wait_for(self, text, after=0, absent=False):
-        """Waits until the log has the text after its first bytes (or, with absent, goes on without the text). Returns the log's size."""
+        """Waits until the log has the text after its first bytes (or, if absent is true, has grown without the text). Returns the
+        log's size."""
         def there():
             log = self.log.read_text()[after:] if self.log.exists() else ""
             if absent:

@@ -513,7 +513,7 @@ class Netlogd(collector.Case):
         process.send_signal(signal.SIGHUP)
         support.wait_until(lambda: "Netlogd.Reload " in self.said(), what="the reload")
         data = b"".join(record(1, n) for n in range(2, 200))
-        greedy.sendall(data)  # one piece more, and netlogd would delay it for minutes
+        greedy.sendall(data)  # with another piece, netlogd would delay the client for minutes
         support.wait_until(lambda: record(1, 199) in self.written(), what="its records")
         greedy.sendall(record(1, 1000))
         self.send(record(2, 1))
@@ -716,7 +716,7 @@ class Netlogd(collector.Case):
         pid_file = self.scratch / "pid"
         process = self.serve("--pid-file", pid_file)
         support.wait_until(lambda: pid_file.exists() and pid_file.read_text() == f"{process.pid}\n", what="the pid file")
-        pid_file.write_text("1\n")  # as a netlogd does that starts while this one ends
+        pid_file.write_text("1\n")  # like another netlogd that starts while this netlogd ends
         self.stop(process)
         self.assertEqual(pid_file.read_text(), "1\n")
 

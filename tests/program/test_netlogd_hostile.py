@@ -1,4 +1,4 @@
-"""Input from strangers to each of netlogd's listeners, and netlogd's reaction.
+"""Tests netlogd's reaction to invalid and hostile input at each of its listeners.
 
 Each table has rows (input, result), and the test sends each row to every listener of the table. A result gives the number of
 malformed pieces, the number of accepted records, and whether the connection stays open or is closed. The test sends a valid
@@ -444,7 +444,8 @@ class Hostile(collector.Case):
         self.lives()
 
     def test_invented_clocks(self):
-        """Host names that one address invents do not displace those of others, and do not keep new hosts of others out."""
+        """If one address invents host names, these names do not displace the hosts of other addresses, and netlogd accepts new
+        hosts of other addresses."""
         def say(address, hosts):
             with socket.create_connection(("127.0.0.1", self.port), timeout=30, source_address=(address, 0)) as s:
                 s.sendall(b"".join(b"DATE=20260101000000 HOST=%s PROG=p LVL=Usage NL.EVNT=ClockKernel CLOCK.SYNCHRONIZED=true "
@@ -630,7 +631,7 @@ class Hostile(collector.Case):
         clients = [self.connect("tcp") for _ in range(4)]
         begun = block(b"", 1, stored_size=16 << 20, raw_size=16 << 20) + b"x" * (15 << 20)
         for s in clients:
-            self.send(s, begun)  # this alone may take too long
+            self.send(s, begun)  # this step alone can take too long
         self.served()
         for s in clients:
             self.assertTrue(self.is_closed(s), "it takes too long over one record")
@@ -832,7 +833,7 @@ class Bombs(collector.Case):
     def test_memory_while_the_output_is_blocked(self):
         pipe = self.scratch / "pipe"
         os.mkfifo(pipe)
-        end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # and netlogd does not read it
+        end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # and netlogd does not read from the client
         self.addCleanup(os.close, end)
         control = self.scratch / "control"
         process = self.serve("--control", f"unix:{control}", output=pipe)

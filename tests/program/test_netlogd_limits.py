@@ -1,4 +1,4 @@
-"""netlogd's limits for streams, and the work that it charges to clients."""
+"""netlogd's limits for streams, and the work that netlogd counts for each client."""
 import re
 import socket
 import ssl
@@ -73,7 +73,7 @@ class Limits(collector.Case):
         return acknowledged
 
     def test_the_table_of_streams_is_full(self):
-        """netlogd does not forget streams in use for new streams, but rejects the new streams; its output has every record once."""
+        """If all streams are in use, netlogd forgets none of them, and rejects new streams. The output has every record once."""
         process = self.serve_counting(output=self.scratch / "all.nlb")
         honest = invented(10 ** 6, 1)
         self.assertEqual(self.deliver(honest), 1)
@@ -153,7 +153,8 @@ class Limits(collector.Case):
         self.stop(process)
 
     def test_encoded_text_is_charged(self):
-        """Text from blocks is charged by its bytes. The other output needs decoded records, but accepts none."""
+        """netlogd counts work for each byte of text that it makes from blocks. The other output needs decoded records, but its
+        filter accepts none."""
         works = {}
         for name, options in ("all.log", ""), ("none.log", "?where=PROG==none"):
             process = self.serve_counting(output=f"file:{self.scratch / name}{options}")

@@ -116,7 +116,8 @@ class Proxy:
             threading.Thread(target=self.replay, args=(sent, rng.uniform(0, 0.5)), daemon=True).start()
 
     def forward(self, client, server, most, trouble, rng):
-        """Forwards until either end closes or the maximum number of bytes has passed. Returns the bytes that passed and those held back."""
+        """Forwards until either end closes or the maximum number of bytes has passed. Returns the bytes that passed, and the bytes
+        that the link held back."""
         sent, passed = [], 0
         try:
             while most is None or passed < most:

@@ -175,7 +175,8 @@ class Output(support.Case):
             at += header + stored
 
     def test_lines_that_are_not_decoded(self):
-        """netlogd decodes every record for an output with a filter. Without one, it copies plain lines. Both give the same."""
+        """For an output with a filter, netlogd decodes every record. For an output without a filter, netlogd copies plain lines.
+        Both outputs have the same content."""
         random_ = random.Random(1)
         texts = [lambda n: line(n), lambda n: line(n).replace(b"\n", b"\r\n"), lambda n: line(n).replace(b" N=", b"\tN="),
                  lambda n: line(n).replace(b"PROG=p", b'PROG="p q"'), lambda n: b"prefix: " + line(n),

@@ -126,7 +126,7 @@ class Link:
             s.close()
 
     def broken(self):
-        """Returns how many connections their clients have closed."""
+        """Returns the number of connections that the clients have closed."""
         poll = select.poll()
         for s in self.sockets[::2]:
             poll.register(s, select.POLLRDHUP)
@@ -738,7 +738,7 @@ class Routing(support.Case):
         c.stop()
         top.stop()
         text = self.text(c.folder / "all.nlb")
-        other = self.text(top.folder / "top.nlb", sound=False)  # it lacks the records of the time without forwarding
+        other = self.text(top.folder / "top.nlb", sound=False)  # this output lacks the records from the time without forwarding
         more = self.text(*c.folder.glob("b.log"), *c.folder.glob("some-*.nlb"))
         for i in range(2):
             self.assertEqual(self.numbers(f"c{i}", text), list(range(100000)))

@@ -61,13 +61,13 @@ class NetlogdUdp(collector.Case):
         self.stop(process)
 
     def test_who_sends_more_than_the_rate(self):
-        """netlogd drops, counts and reports the excess datagrams of a sender. netlogd accepts datagrams of other senders. When
-        the allowance of this sender has grown, netlogd accepts its datagrams again."""
+        """netlogd drops, counts and reports the excess datagrams of a sender. netlogd accepts datagrams of other senders. When the
+        allowance of the limited sender has grown, netlogd accepts this sender's datagrams again."""
         process = self.serve("--max-rate", "10", listen="x-netlog+udp://127.0.0.1:0")
         other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.addCleanup(other.close)
         other.bind(("127.0.0.2", 0))
-        self.give(b"".join(record(1, n) for n in range(100)))  # it owes 9 s
+        self.give(b"".join(record(1, n) for n in range(100)))  # the sender must wait for 9 s
         support.wait_until(lambda: record(1, 99) in self.written(), what="what one datagram brings")
         for n in range(100, 120):
             self.give(record(1, n))

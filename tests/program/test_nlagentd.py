@@ -75,7 +75,7 @@ class OnDemand(nlagents.Agent):
             self.assertIn(setting, [(name, value.replace('"a=echo"', "a=echo")) for name, value in settings])
 
     def test_slow_measurement(self):
-        """An agent may need longer for a measurement than nlagent waits for a silent peer."""
+        """An agent can need more time for a measurement than the maximum time that nlagent waits for a silent peer."""
         agent = self.start_agent("--sensor", "late=sleep 7; echo 'DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Late'; sleep 100")
         result = self.ask(agent, "query", "late")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
@@ -232,7 +232,7 @@ class Trouble(nlagents.Agent):
         for sensor in "load", "memory":
             self.assertEqual(self.call(agent, "Start", [("sensor", sensor)])[0], 200)
         self.assertIn("LimitReached", self.call(agent, "Start", [("sensor", "cpu")])[1])
-        for operation in "Summaries", "Stop":  # these start no process
+        for operation in "Summaries", "Stop":  # these requests start no process
             self.assertEqual(self.call(agent, operation, [("sensor", "cpu")])[0], 200, operation)
             self.assertIn("NotFound", self.call(agent, operation, [("sensor", "nosuch")])[1])
         self.assertEqual(self.ask(agent, "query", "load").returncode, 0, "one that runs")
@@ -481,7 +481,7 @@ class Kernel(nlagents.Agent):
         events = {re.search(r"NL.EVNT=(\S+)", line).group(1) for line in lines}
         self.assertEqual({event for event in events if not event.startswith("NetLogger.")},
                          {"sched.sched_switch", "sched.sched_wakeup"}, lines[:5])
-        own = self.instances() - before  # other recordings on this machine may come and go
+        own = self.instances() - before  # other recordings on this machine can begin and end
         self.assertNotEqual(own, set(), "of its own")
         listed = self.ask(agent, "list").stdout
         self.assertIn("kernel?event=sched:sched_switch", listed)

@@ -208,7 +208,7 @@ class Hostile(nlagents.Agent):
         for accepted in "one by one", "all at once":
             with self.subTest(accepted):
                 agent = self.start_agent("--max-connections", "50", "--max-per-address", "40", name=accepted[:3])
-                self.raw(agent, b"GET / HTTP/1.0\r\n\r\n")  # by then, nlagentd has closed the connection of start_agent too
+                self.raw(agent, b"GET / HTTP/1.0\r\n\r\n")  # nlagentd has then also closed the connection of start_agent
                 if accepted == "all at once":
                     agent.send_signal(signal.SIGSTOP)
                 silent = [socket.create_connection(("127.0.0.1", agent.port), source_address=(f"127.0.0.{2 + i % 2}", 0))
@@ -337,7 +337,7 @@ class Access(nlagents.Agent):
                     if operation in allowed.split() or (who == "reader" and operation in "List Status Summaries"):
                         self.assertEqual(status, 200, text)
                     elif who == "reader" and operation in ("Query", "Subscribe"):
-                        pass  # whether it runs is unknown here: the next test checks it
+                        pass  # this test does not check whether the sensor runs; the next test does
                     else:
                         self.assertEqual(status, 500, text)
                         self.assertIn("AccessDenied", text)

@@ -121,7 +121,7 @@ class Manual(nlagents.Agent):
         environment = {**os.environ, "NLAGENT": agent.url, "PATH": f"{support.BUILD / 'nlagent'}:{os.environ['PATH']}"}
         for command in commands:
             result = self.run_program("sh", "-c", command, env=environment, cwd=self.scratch)
-            if command.startswith("nlagent summaries"): # the agent has just begun to make them
+            if command.startswith("nlagent summaries"): # the agent has just begun to make summaries
                 self.assertEqual(result.returncode, 1, command)
                 self.assertRegex(result.stderr, "^nlagent: load: no summaries yet; .*\n$")
             else:

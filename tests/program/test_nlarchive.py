@@ -229,7 +229,7 @@ class OnEach:
                           stderr=subprocess.STDOUT, text=True)
         count = lambda: [int(r[0]) for r in self.sql("SELECT count(*) FROM events")] if self.exists() else [0]
         support.wait_until(lambda: load.poll() is not None or count() == [1], what="what can be read is loaded")
-        for i in range(1, 6):  # repeats until it has checked all of them
+        for i in range(1, 6):  # repeats until nlarchive has checked all records
             with open(self.log, "a") as log:
                 log.write(line(i))
             support.wait_until(lambda: load.poll() is not None or count() == [1 + i], what="what was appended is loaded")

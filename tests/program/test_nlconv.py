@@ -162,7 +162,7 @@ class Nlconv(support.Case):
         self.assertIn(b"1 field name has", result.stderr)
 
     def test_keys_of_the_record_before_do_not_matter(self):
-        """The result for each line is the same alone and after lines with nearly the same keys."""
+        """The result for a line does not depend on earlier lines with nearly the same keys."""
         members = ['"A":1,"B":2', '"B":2,"A":1', '"AB":1,"B":2', '"A":1', '"A" : 1, "B": 2', '"A":1,"B":2',
                    '"\\u0041":1,"B":2', '"A\\"":1', '"A#2":1,"A#2":2', '"A":1,"A":2', '"event":"x","event":"y"', '"event":"x"',
                    '"event#2":"x"', '"event":{"A":1},"A":{"$bytes":"QQ=="}', '"a b":1,"":2', '"A":1,"B"2', '"A":1,',

@@ -131,7 +131,7 @@ class Nldiag(support.Case):
                 self.assertEqual(self.diagnosed(path)["causes"], [])
 
     def test_many_parallel_visits_are_no_pool(self):
-        """Hundreds of visits at a time, which end in any order, are no queue before a few servers."""
+        """If hundreds of visits run at the same time and end in any order, nldiag reports no queue."""
         chance, records = random.Random(1), []
         for i in range(12000):
             begin = i * 0.0002 + chance.uniform(0, 0.0002)
@@ -141,7 +141,7 @@ class Nldiag(support.Case):
         self.assertEqual(self.diagnosed("--id", "ID", path)["causes"], [])
 
     def test_time_of_day_of_a_single_day(self):
-        """A fault of one day does not recur each day."""
+        """If a fault occurs on only one day, nldiag does not report that it recurs each day."""
         path, truth = self.run_of("daily", 91003)
         lines = path.read_text().splitlines(True)
         day = collections.Counter(line[5:13] for line in lines).most_common(1)[0][0]
@@ -534,7 +534,7 @@ class Nldiag(support.Case):
         self.assertIn("are not corrected", result.stdout)
 
     def test_branches_are_no_clock_errors(self):
-        """A caller that does not wait ends before its callee, and parallel calls overlap."""
+        """If a caller does not wait, it ends before its callee. Parallel calls overlap."""
         lines, chance = [], random.Random(1)
         for i in range(300):
             at = i * 0.1
@@ -673,7 +673,7 @@ class Nldiag(support.Case):
                                                 fields=lambda n: f"TYPE={kinds[n % 17 % 4]} SIZE={n}"))
             self.assertEqual((first["cause"], first["field"]), ("field", "TYPE"))
             self.assertIn(f"slow for TYPE={slow}", first["title"])
-        # A request that is the only one of its host is no kind of request.
+        # The only request of a host is not a kind of request.
         first = self.first_of(self.requests(lambda c, at, n, h: 0.1 * (h == "b2") * c.random(), fields=lambda n: f"TYPE={kinds[n % 4]}"))
         self.assertEqual((first["cause"], first["host"]), ("peer", "b2"))
 
@@ -836,7 +836,7 @@ class Nldiag(support.Case):
             self.assertEqual("resource" in [cause["cause"] for cause in found], causes, found)
 
     def test_lock_or_pool(self):
-        """If a lock and a pool predict the visits nearly as well, one of them is named first and the other second."""
+        """If a lock and a pool predict the visits nearly equally well, nldiag names one of them first, and the other second."""
         found = self.diagnosed(self.run_of("head-of-line", 50001)[0])
         causes = [(c["cause"], c.get("instead_of")) for c in found["causes"][:2]]
         self.assertEqual(causes, [("lock", None), ("pool", 1)])
@@ -1077,8 +1077,8 @@ class Nldiag(support.Case):
         self.assertEqual((found[0]["cause"], found[0]["span"]), ("cold", "Queue"))
 
     def test_values_of_the_evidence(self):
-        """Another value is a little slow, so that only one half of the visits shows it. The evidence counts only the visits with the value that
-        it names."""
+        """Another value is a little slow, so that only one half of the visits shows it. The evidence counts only the visits with
+        the named value."""
         for seed in 1, 13, 19:
             with self.subTest(seed=seed):
                 chance, lines, at, kinds = random.Random(seed), [], 0.0, ("report", "item", *("page", "list", "mail", "form", "page") * 2)
@@ -1194,7 +1194,8 @@ class Nldiag(support.Case):
         self.assertNotIn("pause", [cause["cause"] for cause in self.diagnosed_of(records)["causes"]])
 
     def served(self, places, hosts=2):
-        """Want -> Have waits for a place of a pool, until Done; an event is between."""
+        """The time from Want to Have is the wait for a place of a pool. The request keeps the place until Done, and logs another
+        event before Done."""
         model, lines, chance = slow_logs.Model(), [], random.Random(5)
         pool = [slow_logs.Resource(model, places) for _ in range(hosts)]
 
@@ -1454,7 +1455,7 @@ class Nldiag(support.Case):
         self.assertEqual((found["verdict"], found["request_ns"]["changed"]), ("more failures", False))
 
     def test_compare_trials(self):
-        """A few of the trials of tests/diagnosis/compare_trials.py, which measures the rates."""
+        """Runs a few of the trials of tests/diagnosis/compare_trials.py, which measures the rates of errors."""
         for kind in compare_trials.KINDS:
             with self.subTest(kind):
                 self.assertFalse(compare_trials.is_alarm(*compare_trials.trial(self.nldiag, kind, 1, 0)))
@@ -1575,7 +1576,7 @@ class Nldiag(support.Case):
             self.assertEqual((result.returncode, result.stdout.splitlines()[0]), (CANNOT_TELL, found["answer"]))
 
     def test_compare_fields_named_like_pseudo_fields(self):
-        """A field named "kind" or "host" is a field of the log, not nldiag's kind of requests or host of visits."""
+        """nldiag does not confuse a field named "kind" or "host" with its own kinds of requests and hosts of visits."""
         def fields(share):
             def of(chance):
                 kind = "x" if chance.random() < share else "y"

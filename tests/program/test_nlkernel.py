@@ -521,7 +521,8 @@ class Surroundings(Kernel):
         self.assertEqual(self.log.read_text(), "what was there")
 
     def test_a_killed_one_is_cleaned_up_after(self):
-        """The next recorder removes the instance. Another recorder on this machine may have removed it already; then the test repeats."""
+        """The next recorder removes the instance. If another recorder on this machine has already removed the instance, the test
+        repeats."""
         for attempt in range(5):
             process = self.start_recording("-e", "raw_syscalls:*", "--buffer-size", "4m", "-o", self.log)
             self.call(300000)

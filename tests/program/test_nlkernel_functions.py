@@ -444,7 +444,7 @@ class Recording(Functions):
         self.assertEqual(sum("NL.EVNT=raw_syscalls.sys_enter" in line and " ID=45 " in line for line in log), 200)
         if trace_cmd:
             functions = {f["function"]: f["calls"] for f in self.report(self.scratch / "t.dat")["list"]}
-            # Tracing begins while the program already works: maybe between the two ends of a packet.
+            # Tracing begins while the program already works: for example, between the two ends of a packet.
             self.assertGreater(functions["udp_sendmsg"], 0)
             self.assertIn(functions["udp_recvmsg"] - functions["udp_sendmsg"], (0, 1))
         self.assert_graph(*(files.get(path, b"").decode() for path in states), machine.said)

@@ -90,8 +90,8 @@ class Pools(Tracing):
         support.wait_until(lambda: support.can_connect(self.redis_port))
 
     def score(self, server, mode, concurrency):
-        """Sends requests. Returns the share of the calls with the right parent and trace, and the numbers of wrong ones and of calls
-        without a parent."""
+        """Sends requests. Returns the share of the calls with the right parent and trace, the number of calls with a wrong parent,
+        and the number of calls without a parent."""
         process = self.start(*server, str(self.redis_port), str(WORKERS), mode, stdout=subprocess.PIPE, text=True)
         port = int(process.stdout.readline())
         log = f"{mode}{concurrency}.log"
@@ -162,8 +162,8 @@ class Pools(Tracing):
         self.check(self.c_server(), "reply", {1: 1, 10: 0.95, 100: 0.95})
 
     def test_python_pool_returns_requests(self):
-        """Threads of the pool may exchange requests, so that only some of the calls have a certain parent. A thread that still runs when
-        the next request is put into the queue is not woken."""
+        """Threads of the pool may exchange requests, so that only some of the calls have a certain parent. If a thread still runs
+        when the next request is put into the queue, no thread is woken for this request."""
         self.check(self.python_server(), "return", {1: 0, 10: 0, 100: 0})
 
     def test_c_pool_returns_requests(self):

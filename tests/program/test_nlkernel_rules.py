@@ -364,7 +364,7 @@ class OnThisKernel(Case):
             try:
                 enable = folder / "events/sched/sched_switch/enable"
                 enable.write_text("1")
-                for cpu in os.sched_getaffinity(0):  # the thread before and after is idle
+                for cpu in os.sched_getaffinity(0):  # the processor is idle before and after this thread
                     self.run_program("taskset", "-c", cpu, "sleep", "0.3")
                 enable.write_text("0")
                 lines = (folder / "trace").read_text().splitlines()

@@ -196,8 +196,8 @@ class Servers(Tracing):
         self.assertRegex(answer, r"the rate of the path limits the connections from db \(postgresql\.SELECT\.\w+ of postgres -> ")
 
 
-# Receives from all connections first, and handles the requests later, with a pool of connections to a server that is slow and
-# asynchronous itself. Logs the port of the connection that each request used.
+# First receives from all connections, and later handles the requests, with a pool of connections to a slow, asynchronous server.
+# Logs the port of the connection that each request used.
 LOOP = """
 import asyncio, sys
 async def store(reader, writer):
@@ -228,7 +228,7 @@ asyncio.run(main())
 
 class EventLoop(Tracing):
     def run_requests(self, concurrency):
-        """Returns the calls with a parent, with whether it is right, and the number of calls without a parent."""
+        """Returns whether the parent is right for each call with a parent, and the number of calls without a parent."""
         server = self.start("/usr/bin/python3", "-c", LOOP, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         port = int(server.stdout.readline())
         process = self.trace("--pid", server.pid)

@@ -292,7 +292,7 @@ class Nlrecover(support.Case):
         return {int(n) for n in re.findall(r" NL.EVNT=Step I=(\d+) TEXT=", text)}
 
     def test_a_collector_that_ends_while_it_recovers_to_itself(self):
-        """At its end, netlogd stores the events that its own recovery has delivered. The next netlogd continues the rest."""
+        """At its end, netlogd stores the events that its own recovery has delivered. The next netlogd delivers the rest."""
         port, count, slow = support.free_port(), 5000, self.scratch / "slow.so"
         (self.scratch / "slow.c").write_text(SLOW_TO_CONNECT)
         subprocess.run([*shlex.split(support.CC), "-shared", "-fPIC", "-o", slow, self.scratch / "slow.c"], check=True)

@@ -200,7 +200,8 @@ class Nlsort(support.Case):
             self.assertEqual(self.sort(*arguments).returncode, 2, arguments)
 
     def test_hostile_lines_as_the_decoder_reads_them(self):
-        """All implementations give the same result as reading record by record. --where with an expression that matches all records uses this one."""
+        """All implementations give the same result as reading record by record. With an expression that matches all records,
+        --where uses the method that reads record by record."""
         rng = random.Random(4)
         date = lambda: f"DATE=2026010112{rng.randrange(60):02d}{rng.randrange(62):02d}"
         kinds = [

@@ -313,7 +313,8 @@ class Nlstat(support.Case):
         self.assertEqual({(r["by"], r["count"]) for r in found["rows"]}, {("0", 50), ("1", 50)})
 
     def test_measurements_are_no_ids(self):
-        """Equal durations, phases, loads and results connect more events than the ID does; nlstat ignores them and the sensors."""
+        """Equal durations, phases, loads and results connect more events than the ID does. nlstat does not use these fields or the
+        records of sensors as IDs."""
         text = ""
         for i in range(60):
             for k, event in enumerate(("Alpha", "Beta", "Gamma", "Delta")):
@@ -399,7 +400,7 @@ class Nlstat(support.Case):
                     self.assertLess(found["total_ns"], 301 * 5_000_000)
 
     def test_short_spans_that_overlap(self):
-        """Spans of 400 ns overlap: with nanoseconds in the log, half of that is no rounding."""
+        """Spans of 400 ns overlap by half. If the log has nanoseconds, this is not an effect of rounding."""
         text = "".join(f"DATE=20260101120000.{i * 1000 + ns:09} HOST=h PROG=p LVL=Usage NL.EVNT=Page.{side}\n"
                        for i in range(100) for ns, side in ((0, "start"), (200, "start"), (400, "end"), (600, "end")))
         result = self.run_program(self.nlstat, self.log(text))

@@ -239,7 +239,7 @@ class Requests(nlv_window.WindowCase):
                 for event, offset_ms in ("Serve.start", 0), ("Query.start", 1), ("Query.end", took_ms - 1), ("Serve.end", took_ms):
                     log.write(f"DATE=202601011200{second}.{offset_ms:03d} HOST=web PROG=shop LVL=Usage NL.EVNT={event} REQ.ID={request}\n")
                 log.flush()
-        # The screen is read while nlv draws, so a picture may hold the flash in a part of the margin only.
+        # The test reads the screen while nlv draws, so a picture may contain the flash in only a part of the margin.
         flashes = lambda: all(red > blue for red, _, blue in pixels())
         support.wait_until(flashes, what="the whole margin flashes")
         support.wait_until(lambda: pixels() == quiet, what="the flash ends")

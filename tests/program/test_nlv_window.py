@@ -88,7 +88,7 @@ class Accessible(nlv_window.WindowCase):
         self.xdotool("key", "Return")
         time.sleep(0.3)
         self.assertEqual(self.quit(process), 0)
-        for _ in range(2):  # another save loses no event either
+        for _ in range(2):  # a second save also loses no event
             process = self.open(self.log)
             self.focus("^nlv")
             self.xdotool("key", "ctrl+b")

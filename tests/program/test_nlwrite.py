@@ -1,4 +1,4 @@
-"""The sending programs from outside: nlwrite to every destination, and its messages for failures."""
+"""Tests nlwrite with every destination, and its messages for failures."""
 import collections
 import datetime
 import os
@@ -264,7 +264,8 @@ int main(int argc, char **argv)
         self.forks("64k")
 
     def test_collector_that_returns(self):
-        """The collector ends and comes back on the same port: what is logged afterwards arrives there, whole."""
+        """The collector ends, and another collector starts on the same port. All records that are logged afterwards arrive there
+        completely."""
         port = support.free_port()
         listener = socket.create_server(("127.0.0.1", port))
         client = self.start(self.program, "ticks", f"x-netlog://127.0.0.1:{port}?format=ulm", "60", "50000", stderr=subprocess.PIPE)

@@ -60,7 +60,8 @@ class Path(support.Case):
         return events
 
     def test_delays_routers_size_and_rate(self):
-        """The way back is slower: a probe of 72 bytes needs 1.44 ms at 400 kbit/s. A transfer that ends within 5 s reaches most of 20 Mbit/s."""
+        """The path from the peer is slower: a probe of 72 bytes needs 1.44 ms at 400 kbit/s. A transfer that ends within 5 s
+        reaches most of 20 Mbit/s."""
         world = self.set_up_path("d", "--delay", "20ms", "--rate", "20mbit", "--back-rate", "400kbit")
         sensor = self.run_sensor(world, "rate=50&transfer=3", 7)
         ping = route = None
@@ -98,7 +99,8 @@ class Path(support.Case):
             self.assertAlmostEqual(float(last["PATH.RTT.MIN"]), minimum_ms * 1000, delta=1000)
 
     def test_losses_in_each_direction_and_a_router_without_reports(self):
-        """B drops every tenth probe, and every eighth reply. It does not report packets that are too large, so the sensor must search for the MTU."""
+        """B drops every tenth probe, and every eighth reply. B does not report packets that are too large, so the sensor must
+        search for the MTU."""
         world = self.set_up_path("l", "--delay", "5ms")
         drop = "iptables -A FORWARD -p udp --{}port {} -m length --length 72 -m statistic --mode nth --every {} --packet 3 -j DROP"
         rules = " && ".join(drop.format(side, PORT, every) for side, every in (("d", 10), ("s", 8)))

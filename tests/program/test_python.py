@@ -760,7 +760,7 @@ class Readers(Case):
 
 
     def test_what_arrow_is_given(self):
-        """The columns and types that pyarrow is asked for, also where it is not installed."""
+        """The columns and types that the binding requests from pyarrow, even if pyarrow is not installed."""
         arrow = types.ModuleType("pyarrow")
         arrow.timestamp, arrow.string = lambda unit, tz: f"timestamp[{unit}, tz={tz}]", lambda: "string"
         arrow.uint64 = lambda: "uint64"
@@ -781,7 +781,7 @@ class Readers(Case):
 class Installed(Case):
     @support.long
     def test_pip(self):
-        """Into a virtual environment, from the source tree, without a network."""
+        """pip installs the binding from the source tree into a virtual environment, without a network."""
         environment = dict(os.environ, HOME=str(self.scratch), PIP_NO_INDEX="1", PIP_DISABLE_PIP_VERSION_CHECK="1",
                            PIP_NO_CACHE_DIR="1")
         venv = self.scratch / "venv"

@@ -106,7 +106,7 @@ class Retention(collector.Case):
     def size(self):
         size = 0
         for path in self.folder.iterdir():
-            with contextlib.suppress(FileNotFoundError):  # netlogd deletes files meanwhile
+            with contextlib.suppress(FileNotFoundError):  # netlogd deletes files at the same time
                 size += path.stat().st_size if path.name != "a.streams" else 0
         return size
 

@@ -22,7 +22,7 @@ class ScarceMemory(collector.Case):
         self.nlrecover = support.program("nltools/nlrecover")
         self.shm = self.scratch / "shm"
 
-    # Where the events may be: the logs, the shared memory of a closed log, and a spool.
+    # The places that can contain events: the logs, the shared memory of a closed log, and a spool.
 
     def count(self, paths):
         """Returns the events in logs, and the events that the logs report as lost: in records of text, in headers of blocks."""

@@ -1,8 +1,8 @@
 """Sealed archives: --verify detects every kind of tampering, also with the collector's key, and never reports honest operation.
 
-This file computes the format and the keys independently of netlogd, from the description in seal_chain.h. The attacker of
-these tests uses the same functions. The tests also make the attacks with the first key, which a later intruder cannot have.
-These attacks must succeed, which shows that the attacks are correct.
+This file computes the format and the keys independently of netlogd, from the description in seal_chain.h. The attacker of these
+tests uses the same functions. The tests also make the attacks with the first key, which a later intruder cannot have. These attacks
+must succeed, which shows that the attacks of the tests are correct.
 """
 import hashlib
 import hmac
@@ -128,7 +128,7 @@ class Key:
         self.index, self.bytes = int(index), bytes.fromhex(key)
 
     def at(self, index):
-        """The key of that index; what is older than this key stays unknown."""
+        """The key with that index. The attacker does not know older keys."""
         key = self.bytes
         for _ in range(self.index, index):
             key = mac(key, b"key")

@@ -229,7 +229,7 @@ class Spool(support.Case):
                 self.assertLess(time.monotonic() - begin, 20)
                 self.assertIn(f"events remain in the spool {spool}", messages)
                 netlogd = self.collector(port := support.free_port())
-                folder, = spool.iterdir()  # as if netlogd had the address of the peer
+                folder, = spool.iterdir()  # the test pretends that netlogd has the address of the peer
                 folder.rename(spool / f"x-netlog___127.0.0.1_{port}")
                 self.assertEqual(self.run_program(self.program, f"x-netlog://127.0.0.1:{port}?spool={spool}", "1", "0", "50000",
                                                   timeout=60).returncode, 0)

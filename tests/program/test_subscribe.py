@@ -387,7 +387,7 @@ class Subscribe(support.Case):
     def test_since_over_a_rotated_output(self):
         process = self.serve()
         self.send(b"".join(record(n) for n in range(50000)))
-        slow = self.welcome(" SINCE=2026-01-01T00:00:00Z", start=False)  # it is reading the past when ...
+        slow = self.welcome(" SINCE=2026-01-01T00:00:00Z", start=False)  # the subscriber is reading stored records when ...
         self.output.rename(self.scratch / "old.log")
         process.send_signal(signal.SIGHUP)
         support.wait_until(self.output.exists, what="the output is opened anew")

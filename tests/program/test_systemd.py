@@ -122,7 +122,7 @@ class Systemd(support.Case):
             for folder, _, _ in os.walk(self.group, topdown=False):
                 try:
                     os.rmdir(folder)
-                except OSError:  # the last of its processes is still exiting
+                except OSError:  # the last process of the service is still exiting
                     return False
             return True
         support.wait_until(removed, what="the control groups are empty")

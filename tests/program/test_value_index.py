@@ -213,7 +213,7 @@ class ValueIndex(collector.Case):
             self.assertEqual(self.find(f"TRACE.ID == {i * 0x9e3779b97f4a7c15 & (1 << 64) - 1:016x}", path)[0], [i])
             data = bytearray(path.read_bytes())
             ends = [struct.unpack_from("<Q", pathlib.Path(f"{path}.index").read_bytes(), at)[0] for at in range(16, path.with_name(path.name + ".index").stat().st_size, 40)]
-            for end in ends[:-1]: # damage all pieces: most of them are not read
+            for end in ends[:-1]: # damages all pieces; most pieces are not read
                 data[end + 5000:end + 6000] = bytes(1000)
             support.damage(path, data)
             result = self.run_program(support.program("nlsort/nlsort"), "--where", "TRACE.ID == absent", path)
@@ -291,7 +291,7 @@ class ValueIndex(collector.Case):
         return names
 
     def test_repair_keeps_the_fields(self):
-        """--repair indexes the fields of the old index, also if the time index or the file was damaged."""
+        """--repair indexes the fields of the old index, even if the time index or the file was damaged."""
         text = b"".join(lines(0, COUNT))
         for damage in ("values", "time", "file"):
             self.make(f"{damage}.log?index=N", text)

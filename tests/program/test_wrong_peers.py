@@ -49,7 +49,7 @@ class WrongPeers(Peers):
         return self.run_program(support.program("nltools/nlwrite"), "--dest", url, "Hello", "A=1")
 
     def check_senders(self, url, problem):
-        """Every sender fails with one message that has the problem; nothing is lost without a message."""
+        """Every sender fails with one message that states the problem. No record is lost without a message."""
         for form in "nlb", "ulm":
             result = self.nlwrite(f"{url}{'&' if '?' in url else '?'}format={form}")
             self.assertEqual((result.returncode, result.stdout), (1, ""))

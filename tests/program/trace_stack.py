@@ -285,8 +285,8 @@ SPANS = 10  # of a request: client, nginx 2, gunicorn 1, and both ends of three 
 
 
 def score(records, truth, spans=SPANS):
-    """Returns the numbers of the requests whose spans are all in the request's trace and nowhere else, and the numbers of the
-    others with what is wrong. `records` are dictionaries, in the order of the log."""
+    """Returns the numbers of the right requests, whose spans are all in the request's trace and in no other trace. Also returns the
+    numbers of the other requests, with their errors. `records` are dictionaries, in the order of the log."""
     def nth(event, program, port):
         """Returns the spans of a server by the client's port, in order."""
         found = {}
