@@ -17,7 +17,7 @@ import sys
 
 CONNECTIONS = {"window", "loss", "policed", "reverse"}  # all simulated findings with these causes come from connections
 RESEMBLED = {"peer", "timeout", "pool", "field", "changed"}
-OF_LIMITS = {"clock", "failures", "memory", "disk", "softirq", "cpu", "link", "streams"}  # they have other coefficients
+OF_LIMITS = {"clock", "failures", "memory", "disk", "softirq", "cpu", "link", "streams"}  # excluded: the model does not apply
 NAMES = ("distinct", "resembled", "load", "connections", "largest", "log(share)", "explained", "margin")
 FREE = 4  # the intercepts may be negative
 RIDGE = 1e-3

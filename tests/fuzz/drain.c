@@ -11,7 +11,7 @@
 
 typedef struct choices {
     uint8_t how;          /* HOW_... */
-    uint8_t ring_size;    /* the size is 64 << the lower three bits */
+    uint8_t ring_size;    /* the size is 64 bytes, shifted left by the lower three bits */
     uint16_t sites_size;  /* size of the sites after their header, in bytes */
     uint64_t published;   /* number of sites according to the header */
     uint64_t tail, end;   /* number of rings */

@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     nl_error_clear();
     forms f = {.plain = nl_filter_parse(text)};
     if (f.plain == NULL) {
-        /* A limit of the whole expression has no position. */
+        /* The error of a limit of the whole expression contains no position. */
         fuzz_expect(strstr(nl_error_message(), "column ") != NULL || nl_error_get_code() == NL_ERROR_LIMIT,
                     "what is wrong has a place");
         free(text);

@@ -12,7 +12,7 @@ static const request_verb verbs[] = {
     {"tell", " COMMAND PROG ", true, NULL},
 };
 
-/* Calls the functions that subscribe calls with the values. */
+/* Calls the functions that the verb `subscribe` calls with the values. */
 static void use_values(const nl_record *asked)
 {
     nl_field field;

@@ -1,6 +1,6 @@
 /*
- * nlkernel trace reads messages of several protocols, which any program may send. The input consists of the number of
- * bytes that a call has beyond those that are captured; then a request up to a line of "%%%", and the reply.
+ * nlkernel trace reads messages of several protocols, which any program may send. The input begins with the number of
+ * bytes of a call that are not captured. A request follows, then a line of "%%%", and then the reply.
  */
 #include "config.h"
 

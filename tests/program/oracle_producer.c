@@ -1,6 +1,6 @@
 /*
  * A producer of the oracle test (test_netlogd_oracle.py). It logs numbered events until SIGTERM, and records its
- * progress in a file that survives it, so that the killer knows which events the collector's output must contain.
+ * progress in a file. After a kill, the test reads from this file which events the collector's output must contain.
  *
  *   producer blocks NAME RUN URL FILE THREADS PAUSE_US FLUSH_EVERY    through libnetlogger
  *   producer lines NAME RUN HOST:PORT FILE PAUSE_US                   plain text over TCP; a broken link loses lines

@@ -255,7 +255,7 @@ static void many_shapes_go_into_several_blocks(void **state)
     nl_encoder_free(encoder);
 }
 
-/* Blocks that are passed on whole and compressed meanwhile. */
+/* Blocks that are passed on whole, and are compressed on the way. */
 static void repacked_blocks_keep_to_the_limits(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /*
  * The maximum duration of calls if the peer does not answer, and the time of an event that had to wait. The limits here
- * are several times the library's promises, so that a slow machine passes. Calls that check the clock only when they
- * have nothing else to do would take many times longer.
+ * are several times the library's promises, so that a slow machine passes. Calls that check the clock only while no
+ * other work is pending would take many times longer.
  */
 #include "config.h"
 
@@ -112,7 +112,7 @@ static peer start_peer(manner how)
     p.port = ntohs(at.sin_port);
     fflush(NULL);
     if (how != MUTE && (p.process = fork()) == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test does not end it */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test does not end this process */
         serve(p.listens, how);
     }
     return p;

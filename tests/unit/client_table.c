@@ -60,7 +60,10 @@ static void test_limits(void **state)
     assert_int_equal(admit(t, "10.0.0.2", 0), CLIENT_ADMITTED);
     unit_client_table_add(t, &e[3], "10.0.0.2", 0);
     assert_int_equal(client_table_count(t), 4);
-    /* A client of an address that holds less displaces a client, even a busy one, of the address that holds most. */
+    /*
+     * A client of an address with fewer clients displaces a client, even a busy client, of the address with the most
+     * clients.
+     */
     assert_int_equal(admit(t, "10.0.0.2", 0), CLIENT_DISPLACES);
     assert_ptr_equal(displaced, &e[0]);
     /*

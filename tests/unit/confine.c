@@ -233,7 +233,7 @@ static void removed_body(void)
     char gone[200];
     snprintf(gone, sizeof gone, "%s/gone", inside);
     CHECK(mkdir(gone, 0700) == 0 && chdir(gone) == 0);
-    alarm(20); /* does not look for an existing directory forever; afterwards, this call is rejected */
+    alarm(20); /* the search for an existing directory ends; afterwards, this call is rejected */
     keep_inside();
     CHECK(rmdir(gone) == 0);
     CHECK(!confine_keep_file("file", CONFINE_WRITE) && !confine_keep_directory("below/it", CONFINE_READ));

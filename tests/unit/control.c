@@ -304,7 +304,7 @@ static void test_what_a_collector_may_name(void **state)
     nl_memory_free("named");
 }
 
-/* If there are more events than fit in a batch, none is lost, and none delays the others. */
+/* If there are more events than fit in a batch, no event is lost, and no event delays the others. */
 static void test_very_many_of_its_own(void **state)
 {
     (void)state;

@@ -209,7 +209,7 @@ static void damage_is_reported_with_its_own_bytes(void **state)
     }
 }
 
-/* A cut magic number belongs to no line, and ends an overlong line like other bytes. */
+/* A truncated magic number belongs to no line. It ends a line that is too long, like other bytes. */
 static void a_mark_ends_a_line_that_is_too_long(void **state)
 {
     (void)state;
@@ -589,8 +589,8 @@ static void gaps_are_bounded(void **state)
 }
 
 /*
- * A client that exhausts its shared gaps leaves those of other clients free. After its gaps are filled, it can use them
- * again.
+ * If a client exhausts its shared gaps, other clients can still use theirs. After the client's gaps are filled, it can
+ * use shared gaps again.
  */
 static void shared_gaps_have_owners(void **state)
 {

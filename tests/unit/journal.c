@@ -1,4 +1,7 @@
-/* netlogd's journal: its content after a kill, for every state of its end, and its size. */
+/*
+ * Tests the content of netlogd's journal after a kill, for every state of the journal's end, and the size of the
+ * journal.
+ */
 #include "output/journal.h"
 
 #include "reader/streams.h"

@@ -363,7 +363,9 @@ static void write_in_handler(int number)
     refused += nl_write(shared_log, NL_USAGE, "Handler", "N=%d X=%x", (int)handled, 255) != NL_OK;
 }
 
-/* A handler that interrupts nl_write at any place is rejected and counted; elsewhere, it logs. */
+/*
+ * If a handler interrupts nl_write at any place, its event is rejected and counted. At other places, the handler logs.
+ */
 static void handlers_in_the_middle(void **state)
 {
     shared_log = log_open_log(state);
@@ -1039,7 +1041,7 @@ int main(void)
         cmocka_unit_test(what_no_site_can_hold),
         cmocka_unit_test(threads_share_formats),
         cmocka_unit_test(formats_after_fork),
-#ifndef __SANITIZE_ADDRESS__ /* whose allocator may be busy in another thread, too */
+#ifndef __SANITIZE_ADDRESS__ /* another thread can hold the lock of the allocator at the fork */
         cmocka_unit_test(memory_after_fork),
 #endif
         cmocka_unit_test(handlers_in_the_middle),

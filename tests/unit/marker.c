@@ -381,7 +381,7 @@ static void test_a_probe_may_detach_itself_and_attach_others(void **state)
 
 static volatile sig_atomic_t goes_on;
 
-/* The next call comes some time after this call's end, however long it took, so that there is always time between. */
+/* The next call comes some time after the end of this call, even if this call takes long. */
 static void alarm_soon(void)
 {
     struct itimerval soon = {.it_value = {0, 50}};

@@ -237,7 +237,7 @@ static void test_a_day_is_kept(void **state)
     assert_int_equal(summaries_list(s, 10, 0, see, &all), 24 * 6);
     assert_int_equal(summaries_list(s, 60, 0, see, &all), 24);
     assert_non_null(strstr(all.text, "COUNT=60 "));
-    /* The clock is set back, then far ahead: this only closes windows. */
+    /* The clock is set back, and then far ahead. These changes only close windows. */
     unit_nlagent_put(s, "sda", 1, 60 * SECOND);
     unit_nlagent_put(s, "sda", 2, INT64_C(4000000000) * SECOND);
     unit_nlagent_put(s, "sda", 3, INT64_C(4000000060) * SECOND);

@@ -543,7 +543,7 @@ static void compare_records(const model *a, const model *b)
     uint32_t count = model_store(a)->count;
     assert_int_equal(model_store(b)->count, count);
     for (uint32_t i = 0; i < count; i++) {
-        /* Some in no order; such a record takes the time of its whole block. */
+        /* Some records are fetched in random order. Such a fetch takes the time to decode the whole block. */
         uint32_t record = i % 16 == 0 ? (uint32_t)((uint64_t)i * 7919 % count) : i;
         char *first = model_describe(a, record), *second = model_describe(b, record);
         assert_null(strstr(first, "no longer"));

@@ -138,8 +138,8 @@ static void recover_on_malformed(void *user, const nl_malformed *what)
 }
 
 /*
- * Asserts that the numbers of each thread begin at 0, have no gap, and occur once each. The last number is that which
- * the thread had reached, or the next number.
+ * Asserts that the numbers of each thread begin at 0, have no gap, and occur once each. The last number is the number
+ * that the thread had reached, or the next number.
  */
 static void expect_all(void)
 {

@@ -634,7 +634,7 @@ static void order_of_spans(void **state)
     (void)state;
 }
 
-/* With a million children or a million levels, time and memory are proportional to the number. */
+/* With a million children or a million levels, time and memory are proportional to the number of children or levels. */
 static void large_requests(void **state)
 {
     enum { MANY = 1000000 };
@@ -859,7 +859,10 @@ static int64_t begin_at(simulation *m, uint32_t host, int64_t arrival_ns, int64_
             *worker = &m->free_ns[host][i];
     if (draw(m, 10) == 0)
         return (arrival_ns + BATCH_NS - 1) / BATCH_NS * BATCH_NS;
-    /* Calls are not simulated in order of time: a worker that is busy long after this call counts as another worker. */
+    /*
+     * The simulation does not process calls in order of time. Therefore, a worker that is busy long after this call
+     * counts as another worker.
+     */
     return **worker > arrival_ns && **worker < arrival_ns + 200000 ? **worker : arrival_ns;
 }
 

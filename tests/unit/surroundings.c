@@ -369,7 +369,7 @@ static void a_lock_that_is_closed(void **state)
 
 /*
  * After the process has dropped its privileges, it cannot write to the directory of the rings. Events are logged, and a
- * message states that a kill loses them.
+ * message states that these events are lost if the process is killed.
  */
 static int drop_privileges(void)
 {

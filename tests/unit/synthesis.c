@@ -277,7 +277,7 @@ static void test_segments(void **state)
     synthesis_put(s, 32, "unlock", "T=1");
     synthesis_put(s, 33, "switch", "P=1 ST=2 N=2");
     synthesis_put(s, 40, "switch", "P=2 ST=0 N=1");
-    synthesis_put(s, 45, "wake", "W=1"); /* it runs: no change */
+    synthesis_put(s, 45, "wake", "W=1"); /* the thread runs, so its state does not change */
     synthesis_put(s, 50, "app.b", "T=1 ID=7");
     expect(
         s,
@@ -329,13 +329,13 @@ static void test_follow(void **state)
     synthesis_put(s, 1, "queue", "T=1 SKB=100");
     synthesis_put(s, 2, "queue", "T=5 SKB=101"); /* somebody else's */
     synthesis_put(s, 3, "receive", "SKB=100 C=0");
-    synthesis_put(s, 4, "receive", "SKB=100 C=1"); /* it no longer exists */
+    synthesis_put(s, 4, "receive", "SKB=100 C=1"); /* the carrier no longer exists */
     synthesis_put(s, 5, "wake", "C=0 W=2");
     synthesis_put(s, 6, "exit", "C=0");
     synthesis_put(s, 7, "wake", "C=0 W=3");
     synthesis_put(s, 8, "switch", "N=2");
     synthesis_put(s, 9, "answer", "T=2");
-    synthesis_put(s, 10, "answer", "T=1"); /* it is already answered */
+    synthesis_put(s, 10, "answer", "T=1"); /* the request is already answered */
     expect(
         s,
         "0 R.sent p REQUEST=7 SINCE.NS=0\n1 R.queue p REQUEST=7 SINCE.NS=1000\n3 R.received p REQUEST=7 SINCE.NS=3000\n"

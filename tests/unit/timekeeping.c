@@ -158,7 +158,7 @@ static void test_messages_tighten(void **state)
     correction_free(c);
 }
 
-/* A measurement of one second does not predict the following minutes: messages then contradict nothing. */
+/* A measurement of one second does not predict the following minutes, so later messages contradict no measurement. */
 static void test_measured_for_a_moment(void **state)
 {
     (void)state;

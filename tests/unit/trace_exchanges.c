@@ -184,7 +184,10 @@ static void test_either_order(void **state)
     expect_cause(&w, "/c", true, "/c", SPAN_CAUSE_MESSAGE);
 }
 
-/* Either key joins the ends: the addresses differ, or the client has sent a request before it has read a reply. */
+/*
+ * Each of the two keys alone is sufficient to join the ends. In one case, the addresses differ; in the other case, the
+ * client has sent a request before it has read a reply.
+ */
 static void test_keys(void **state)
 {
     (void)state;
@@ -332,7 +335,10 @@ static void report_process(world *w, enum trace_kind kind, int pid, const char *
     exchanges_put(w->exchanges, &e);
 }
 
-/* The module keeps the name of a process that is idle for a day, but not after its end. */
+/*
+ * The module keeps the name of a process that is idle for a day. After the process has ended, the module forgets the
+ * name.
+ */
 static void test_process_name(void **state)
 {
     enum { DAY_S = 86400 };

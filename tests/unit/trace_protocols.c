@@ -244,7 +244,10 @@ static void test_mysql_requests(void **state)
     expect_mysql_request(0, 0x40, "SELECT 1", "", "");
     REQUEST("\5\0\0\0\x19\1\0\0\0\1\0\0\0\x0e", &protocol_mysql, "ping", "");
     REQUEST("\5\0\0\0\x19\1\0\0\0\5\0\0\0\x19\2\0\0\0\1\0\0\0\x0e", &protocol_mysql, "ping", "");
-    /* After the end of a statement: an unknown command, the beginning of a command, and a command without a capture. */
+    /*
+     * These messages follow the end of a statement: an unknown command, the beginning of a command, and a command
+     * without captured bytes.
+     */
     assert_false(REQUEST("\5\0\0\0\x19\1\0\0\0\1\0\0\0\x40", &protocol_mysql, "", "").silent);
     assert_false(REQUEST("\5\0\0\0\x19\1\0\0\0\1\0\0", &protocol_mysql, "", "").silent);
     protocol_request request;

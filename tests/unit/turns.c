@@ -12,7 +12,8 @@
 
 enum {
     CLIENTS_MAX = 1000,
-    PIECE_MAX = 4000000, /* units of a block, which is indivisible: a turn may exceed its budget by this amount */
+    PIECE_MAX =
+        4000000, /* units of a block; a turn ends with a whole block, so it can exceed its budget by this amount */
     SEEDS = 30,
     VISITORS = 50,
     PRIORITIES = 3,

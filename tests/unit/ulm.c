@@ -78,7 +78,7 @@ static void reads_quoted_values(void **state)
     assert_field(record, 1, "B", "\"\\\n\t\rA\n");
     assert_field(record, 2, "C", "\\q\\x4\\xg1"); /* unknown escapes stay */
     assert_field(record, 3, "D", "x=1 DATE=2");
-    assert_field(record, 4, "E", "\""); /* never closed: plain text */
+    assert_field(record, 4, "E", "\""); /* a quote that is never closed is plain text */
     nl_record_free(record);
     /* A quote that is closed too early is also text, and no byte is lost. */
     record = read_line(NL_FORMAT_ULM, DATE " A=\"x\"y B=\"x\" and more C=5\" D=\"a\\\"");
