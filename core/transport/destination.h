@@ -30,9 +30,20 @@ typedef struct nl_destination_options {
     void (*on_control)(void *user, const char *commands, size_t size); /* called for control commands from collectors;
                                                                         * or NULL */
     void *user;
-    const bool *cancelled; /* for collectors: once this is true, the destination does not connect; atomic; or NULL */
-    const char *ident;     /* for syslog: the program name; NULL selects the name of this program */
+    unsigned *interrupt; /* for collectors: the bits of nl_interrupt, with which another thread ends a write; or NULL */
+    const char *ident;   /* for syslog: the program name; NULL selects the name of this program */
 } nl_destination_options;
+
+/*
+ * The bits through which the thread that writes records and another thread agree on what was written. Both set bits
+ * atomically. If the other thread sets NL_INTERRUPT_WANTED while NL_INTERRUPT_WRITES is not set, the destination writes
+ * no more records, and *written of nl_destination_write does not change any more. Otherwise, nl_destination_write soon
+ * returns.
+ */
+typedef enum nl_interrupt {
+    NL_INTERRUPT_WANTED = 1, /* set by the other thread: the destination does not connect, and ends waits and writes */
+    NL_INTERRUPT_WRITES = 2, /* set by the destination while it may write records */
+} nl_interrupt;
 
 /*
  * Opens a URL. Reads only the TLS options of the URL. Returns NULL on failure. nl_destination_close frees the
@@ -72,6 +83,14 @@ nl_status nl_destination_exchange(nl_destination *destination, nl_exchange *exch
 
 /* Closes this process's copies in the child after fork, without affecting the parent's connection. */
 void nl_destination_after_fork(nl_destination *destination);
+
+/*
+ * Protect the list of connections to collectors: call nl_destinations_lock before fork, and nl_destinations_unlock
+ * afterwards in the parent and, with `child` set, in the child. The child then closes its copies of all these
+ * connections, also of destinations that another thread was opening or closing.
+ */
+void nl_destinations_lock(void);
+void nl_destinations_unlock(bool child);
 
 /* Closes and frees the destination. If keep is false, discards an atomic file. Returns NL_FAILED if closing fails. */
 nl_status nl_destination_close(nl_destination *destination, bool keep);

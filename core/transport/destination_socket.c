@@ -28,15 +28,18 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 enum {
     LINGER_MS = 1000,
     EXCHANGE_MS = 500,
-    OPEN_WAIT_MS = 100, /* time for which a log that is being opened waits for the collector's first answer */
+    OPEN_WAIT_MS = 100,          /* time for which a log that is being opened waits for the collector's first answer */
+    INTERRUPT_NS = 20 * 1000000, /* maximum time until a wait notices an interrupt */
     FRAME_MAX = 64 << 10,
     READS_AT_ONCE = 64, /* maximum number of consecutive reads, so that a collector that sends much data does not block
                          * the log */
@@ -44,8 +47,11 @@ enum {
 
 typedef struct socket_destination {
     nl_destination base;
+    struct socket_destination *next,
+        **link; /* in the list of destinations, and the pointer to this destination there */
     nl_channel channel;
     nl_identity identity; /* identity of the descriptor's file */
+    bool connecting;      /* nl_dialer_connect uses the channel, and `identity` is not set yet */
     nl_dialer *dialer;
     int timeout_ms;               /* maximum time for a write */
     int patience_ms;              /* maximum time for the collector's first answer */
@@ -64,8 +70,32 @@ typedef struct socket_destination {
     bool text_lost;               /* a connection was reset after text was sent over it */
     void (*on_control)(void *user, const char *commands, size_t size);
     void *user;
-    const bool *cancelled;
+    unsigned *interrupt; /* bits of nl_interrupt; or NULL */
 } socket_destination;
+
+/* All destinations of this kind, so that a child of fork finds the connections of the parent's threads. */
+static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
+static socket_destination *list;
+
+static void add_to_list(socket_destination *s)
+{
+    pthread_mutex_lock(&list_mutex);
+    s->next = list;
+    s->link = &list;
+    if (list != NULL)
+        list->link = &s->next;
+    list = s;
+    pthread_mutex_unlock(&list_mutex);
+}
+
+static void remove_from_list(const socket_destination *s)
+{
+    pthread_mutex_lock(&list_mutex);
+    *s->link = s->next;
+    if (s->next != NULL)
+        s->next->link = s->link;
+    pthread_mutex_unlock(&list_mutex);
+}
 
 static void disconnect(socket_destination *s)
 {
@@ -83,10 +113,41 @@ static int remaining_ms(int64_t deadline_ns)
     return left_ns > 0 ? (int)(left_ns / 1000000) : 0;
 }
 
-/* Like nl_wait_ready, but also ends at the deadline if the descriptor is always ready. */
+/* ---- interrupts ---- */
+
+static bool is_interrupted(const socket_destination *s)
+{
+    return s->interrupt != NULL && (__atomic_load_n(s->interrupt, __ATOMIC_ACQUIRE) & NL_INTERRUPT_WANTED) != 0;
+}
+
+/* Begins to write records. Returns false if an interrupt came first. */
+static bool begin_writing(const socket_destination *s)
+{
+    return s->interrupt == NULL ||
+           (__atomic_fetch_or(s->interrupt, NL_INTERRUPT_WRITES, __ATOMIC_ACQ_REL) & NL_INTERRUPT_WANTED) == 0;
+}
+
+/* Ends what begin_writing began, also if begin_writing returned false. */
+static void end_writing(const socket_destination *s)
+{
+    if (s->interrupt != NULL)
+        __atomic_fetch_and(s->interrupt, ~(unsigned)NL_INTERRUPT_WRITES, __ATOMIC_ACQ_REL);
+}
+
+/*
+ * Like nl_wait_ready, but also ends at the deadline if the descriptor is always ready. Returns ECANCELED soon after an
+ * interrupt.
+ */
 static int wait_until(const socket_destination *s, short what, int64_t deadline_ns)
 {
-    return nl_monotonic_ns() >= deadline_ns ? ETIMEDOUT : nl_wait_ready(s->channel.fd, what, deadline_ns);
+    int error = ETIMEDOUT;
+    for (int64_t now_ns; error == ETIMEDOUT && (now_ns = nl_monotonic_ns()) < deadline_ns;) {
+        if (is_interrupted(s))
+            return ECANCELED;
+        const bool slices = s->interrupt != NULL && deadline_ns - now_ns > INTERRUPT_NS;
+        error = nl_wait_ready(s->channel.fd, what, slices ? now_ns + INTERRUPT_NS : deadline_ns);
+    }
+    return error;
 }
 
 /* ---- frames from the collector (doc/binary-format.md) ---- */
@@ -266,10 +327,23 @@ static nl_status send_acknowledged(socket_destination *s, const char *data, size
     return status;
 }
 
-static nl_status send_over(socket_destination *s, const char *data, size_t size, int64_t deadline_ns, size_t *taken)
+/* Sends the bytes from *written on, unless an interrupt comes first. Advances *written. Returns NL_FAILED on failure.
+ */
+static nl_status send_more(socket_destination *s, const char *data, size_t size, int64_t deadline_ns, size_t *written)
 {
-    return s->acknowledged ? send_acknowledged(s, data, size, deadline_ns, taken)
-                           : send_all(s, data, size, deadline_ns, taken);
+    nl_status status = NL_FAILED;
+    size_t sent = 0;
+    data += *written;
+    size -= *written;
+    if (!begin_writing(s))
+        nl_error_set(NL_ERROR_UNREACHABLE, "the log was closed");
+    else if (s->acknowledged)
+        status = send_acknowledged(s, data, size, deadline_ns, &sent);
+    else
+        status = send_all(s, data, size, deadline_ns, &sent);
+    *written += sent;
+    end_writing(s);
+    return status;
 }
 
 /* ---- connecting ---- */
@@ -322,14 +396,17 @@ static nl_status greet(socket_destination *s, int64_t deadline_ns, bool later)
 
 static nl_status connect_now(socket_destination *s, int64_t deadline_ns, bool later)
 {
-    if (nl_dialer_connect(s->dialer, remaining_ms(deadline_ns), &s->channel) != NL_OK)
-        return NL_FAILED;
+    nl_status status = NL_FAILED;
+    s->connecting = true;
+    if (!is_interrupted(s))
+        status = nl_dialer_connect(s->dialer, remaining_ms(deadline_ns), &s->channel);
     s->identity = nl_identity_of(s->channel.fd);
-    if (s->cancelled != NULL && __atomic_load_n(s->cancelled, __ATOMIC_ACQUIRE)) {
+    s->connecting = false;
+    if (is_interrupted(s)) {
         disconnect(s);
         return nl_error_set(NL_ERROR_UNREACHABLE, "the log was closed");
     }
-    return greet(s, deadline_ns, later);
+    return status == NL_OK ? greet(s, deadline_ns, later) : status;
 }
 
 /* Forgets a connection whose descriptor the program has closed. */
@@ -362,15 +439,12 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
         return NL_FAILED;
     if (!s->greeted && greet(s, deadline_ns, false) != NL_OK)
         return NL_FAILED;
-    if (send_over(s, data, size, deadline_ns, written) == NL_OK)
+    if (send_more(s, data, size, deadline_ns, written) == NL_OK)
         return NL_OK;
     /* After the connection broke, connects again and sends the remaining records, if there is time. */
     if (fresh || s->channel.fd >= 0 || remaining_ms(deadline_ns) == 0 || connect_now(s, deadline_ns, false) != NL_OK)
         return NL_FAILED;
-    size_t more = 0;
-    nl_status status = send_over(s, data + *written, size - *written, deadline_ns, &more);
-    *written += more;
-    return status;
+    return send_more(s, data, size, deadline_ns, written);
 }
 
 /* ---- time ---- */
@@ -438,6 +512,11 @@ static void socket_poll(nl_destination *destination)
 static void socket_after_fork(nl_destination *destination)
 {
     socket_destination *s = (socket_destination *)destination;
+    if (s->connecting) {
+        if (s->channel.fd >= 0)
+            close(s->channel.fd);
+        s->channel = (nl_channel){.fd = -1}; /* a TLS session leaks: the parent's thread may have been changing it */
+    }
     check_descriptor(s);
     s->received = (nl_buffer){0};   /* the parent's thread may have been changing it */
     nl_channel_forget(&s->channel); /* the parent's connection stays open */
@@ -461,6 +540,7 @@ static nl_status socket_close(nl_destination *destination, bool keep)
     (void)keep;
     socket_destination *s = (socket_destination *)destination;
     nl_status status = NL_OK;
+    s->interrupt = NULL; /* the interrupt was for a write */
     check_descriptor(s);
     if (s->channel.fd >= 0 && !s->acknowledged)
         linger(s);
@@ -471,10 +551,23 @@ static nl_status socket_close(nl_destination *destination, bool keep)
         status = nl_dialer_prepend(s->dialer);
     }
     disconnect(s);
+    remove_from_list(s);
     nl_dialer_free(s->dialer);
     nl_buffer_free(&s->received);
     free(s);
     return status;
+}
+
+void nl_destinations_lock(void)
+{
+    pthread_mutex_lock(&list_mutex);
+}
+
+void nl_destinations_unlock(bool child)
+{
+    for (socket_destination *s = list; child && s != NULL; s = s->next)
+        socket_after_fork(&s->base);
+    pthread_mutex_unlock(&list_mutex);
 }
 
 static const nl_destination_kind socket_kind = {.write = socket_write,
@@ -493,10 +586,11 @@ nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destinati
     s->acknowledged = options->format == NL_FORMAT_NLB;
     s->on_control = options->on_control;
     s->user = options->user;
-    s->cancelled = options->cancelled;
+    s->interrupt = options->interrupt;
     s->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : NL_DESTINATION_TIMEOUT_MS;
     s->patience_ms = s->timeout_ms < NL_PEER_PATIENCE_MS ? s->timeout_ms : NL_PEER_PATIENCE_MS;
     s->dialer = nl_dialer_new(url, "netlogd");
+    add_to_list(s);
     if (s->dialer != NULL &&
         (connect_now(s, nl_deadline_ns(s->timeout_ms), options->connect_later) == NL_OK || options->connect_later))
         return &s->base;

@@ -82,10 +82,14 @@ static nl_status fail_connect(const nl_dialer *d, int error)
 
 /* ---- connecting ---- */
 
-/* Connects a new non-blocking socket. Returns -1 with errno on failure. */
-static int connect_address(int family, const struct sockaddr *address, socklen_t size, int64_t deadline_ns)
+/*
+ * Connects a new non-blocking socket. Sets *made to the socket before it connects, and to -1 before it is closed.
+ * Returns *made; -1 with errno on failure.
+ */
+static int connect_address(int family, const struct sockaddr *address, socklen_t size, int64_t deadline_ns, int *made)
 {
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    __atomic_store_n(made, fd, __ATOMIC_RELEASE);
     if (fd < 0)
         return -1;
     int error = connect(fd, address, size) == 0 ? 0 : errno;
@@ -97,12 +101,14 @@ static int connect_address(int family, const struct sockaddr *address, socklen_t
     }
     if (error == 0)
         return fd;
+    __atomic_store_n(made, -1, __ATOMIC_RELEASE);
     close(fd);
     errno = error;
     return -1;
 }
 
-int nl_tcp_connect(const char *host, const char *port, int64_t deadline_ns)
+/* Like nl_tcp_connect. Sets *made like connect_address. */
+static int connect_host(const char *host, const char *port, int64_t deadline_ns, int *made)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses;
     int result = getaddrinfo(host, port, &hints, &addresses);
@@ -116,7 +122,7 @@ int nl_tcp_connect(const char *host, const char *port, int64_t deadline_ns)
         left++;
     for (struct addrinfo *a = addresses; a != NULL && fd < 0; a = a->ai_next, left--) {
         int64_t now_ns = nl_monotonic_ns(); /* each address gets an equal share of the remaining time */
-        fd = connect_address(a->ai_family, a->ai_addr, a->ai_addrlen, now_ns + (deadline_ns - now_ns) / left);
+        fd = connect_address(a->ai_family, a->ai_addr, a->ai_addrlen, now_ns + (deadline_ns - now_ns) / left, made);
         error = errno;
     }
     freeaddrinfo(addresses);
@@ -126,10 +132,15 @@ int nl_tcp_connect(const char *host, const char *port, int64_t deadline_ns)
     return fd;
 }
 
+int nl_tcp_connect(const char *host, const char *port, int64_t deadline_ns)
+{
+    int made;
+    return connect_host(host, port, deadline_ns, &made);
+}
+
 static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel *channel)
 {
-    channel->fd = nl_tcp_connect(d->host, d->port, deadline_ns);
-    if (channel->fd < 0)
+    if (connect_host(d->host, d->port, deadline_ns, &channel->fd) < 0)
         return errno != 0 ? fail_connect(d, errno) : nl_dialer_prepend(d);
     /*
      * Disables Nagle's algorithm, because records are small and should arrive at once. Callers that need throughput
@@ -143,8 +154,8 @@ static nl_status connect_unix(const nl_dialer *d, int64_t deadline_ns, nl_channe
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, d->path, strlen(d->path));
-    channel->fd = connect_address(AF_UNIX, (struct sockaddr *)&address, sizeof address, deadline_ns);
-    return channel->fd >= 0 ? NL_OK : fail_connect(d, errno);
+    const int fd = connect_address(AF_UNIX, (struct sockaddr *)&address, sizeof address, deadline_ns, &channel->fd);
+    return fd >= 0 ? NL_OK : fail_connect(d, errno);
 }
 
 /* Repeats a step of the TLS handshake until it is complete. Returns 0 or an errno. */

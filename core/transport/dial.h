@@ -32,8 +32,9 @@ typedef struct nl_dialer_options {
 extern const nl_option nl_dialer_rows[];
 
 /*
- * Connects a channel, which is then non-blocking and, with TLS, ready for data. Takes at most timeout_ms. Returns NL_OK
- * or NL_FAILED; the error contains the URL without its options.
+ * Connects a channel, which is then non-blocking and, with TLS, ready for data. Takes at most timeout_ms. Sets
+ * channel->fd to the socket before it connects, so that a child of fork can close it meanwhile. Returns NL_OK or
+ * NL_FAILED; the error contains the URL without its options.
  */
 nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel *channel);
 

@@ -272,11 +272,16 @@ static void remove_first_row(nl_spool *spool)
 
 /* ---- putting ---- */
 
+bool nl_spool_can_hold(const nl_spool *spool, size_t size)
+{
+    return NL_SPOOL_PUT_HEAD + size <= spool->limit;
+}
+
 nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
 {
     if (!check_descriptors(spool))
         return NL_FAILED;
-    bool too_large = NL_SPOOL_PUT_HEAD + size > spool->limit;
+    bool too_large = !nl_spool_can_hold(spool, size);
     if (too_large && !spool->oldest)
         return nl_error_set(NL_ERROR_LIMIT, "the spool %s cannot hold a record of %zu bytes; raise spool_size",
                             spool->directory, size);
@@ -394,8 +399,7 @@ nl_spool_front nl_spool_get_front(const nl_spool *spool)
     if (row == NULL)
         return (nl_spool_front){0};
     return (nl_spool_front){.row = row == spool->adopted ? spool->adopted_number : spool->own_number,
-                            .segment = row->state.first,
-                            .delivered = row->state.delivered};
+                            .passed = row->passed};
 }
 
 uint64_t nl_spool_lost(const nl_spool *spool)
@@ -410,6 +414,7 @@ nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out)
 
 void nl_spool_loss_reported(nl_spool *spool, uint64_t count)
 {
-    if (first_row(spool) != NULL)
-        nl_spool_row_loss_reported(first_row(spool), count);
+    nl_spool_row *row = first_row(spool);
+    if (row != NULL)
+        nl_spool_row_loss_reported(row, count < row->state.lost ? count : row->state.lost);
 }

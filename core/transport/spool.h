@@ -48,6 +48,9 @@ int64_t nl_spool_unsafe_since_ns(const nl_spool *spool);
 /* Returns whether nothing is left to deliver. */
 bool nl_spool_is_empty(const nl_spool *spool);
 
+/* Returns whether the spool can hold a put of `size` bytes when it is otherwise empty. */
+bool nl_spool_can_hold(const nl_spool *spool, size_t size);
+
 /*
  * Sets out to the oldest undelivered bytes, which are the data of whole calls of nl_spool_put. Returns NL_END if the
  * spool is empty. Returns NL_FAILED if the bytes cannot be read; the next call tries again. If it returns NL_OK and out
@@ -56,20 +59,20 @@ bool nl_spool_is_empty(const nl_spool *spool);
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 
 /*
- * Marks the first size bytes in the spool as delivered. These are the bytes that nl_spool_peek returned, unless the
- * result of nl_spool_get_front has changed since that call.
+ * Marks the first size bytes in the spool as delivered. They are the bytes of nl_spool_peek if nl_spool_get_front
+ * returns the same as then. With size 0, only removes a row that has nothing left to deliver or report.
  */
 void nl_spool_delivered(nl_spool *spool, size_t size);
 
-/* Identifies the oldest undelivered bytes. All members are 0 if the spool is empty. */
+/* The position of the oldest undelivered bytes. Both members are 0 if the spool is empty. */
 typedef struct nl_spool_front {
-    uint64_t row; /* numbers the rows that this nl_spool has opened, from 1 */
-    uint64_t segment, delivered;
+    uint64_t row;    /* numbers the rows that this nl_spool has opened, from 1 */
+    uint64_t passed; /* number of bytes of this row that were delivered or dropped */
 } nl_spool_front;
 
 /*
- * Returns the position of the oldest undelivered bytes. The position changes if nl_spool_put drops these bytes, or
- * opens the spool again.
+ * Returns the position of the oldest undelivered bytes. If nl_spool_put drops bytes, `passed` increases by their
+ * number. If nl_spool_put opens the spool again, `row` changes.
  */
 nl_spool_front nl_spool_get_front(const nl_spool *spool);
 
@@ -83,8 +86,8 @@ uint64_t nl_spool_lost(const nl_spool *spool);
 nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out);
 
 /*
- * Records that the destination has received the number and the blocks of dropped records. `count` is the reported
- * number, which is less than nl_spool_lost if nl_spool_put has dropped more records since then. If the process is
+ * Records that the destination has received the number and the blocks of `count` dropped records, or these records
+ * themselves. `count` is less than nl_spool_lost if nl_spool_put has dropped more records since then. If the process is
  * killed before this call, they are reported again.
  *
  * If a process is killed after a put, but before it has removed the records from its shared memory, the records exist

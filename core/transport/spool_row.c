@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,8 @@ enum {
     SEGMENTS_MAX = 1 << 20, /* maximum number of segments in a valid state */
 };
 
-static const char MAGIC[8] = "NLSPOOL2";
+static const char MAGIC[8] = "NLSPOOL3";
+static const char OLD_MAGIC[8] = "NLSPOOL2"; /* the state has no member `part` */
 
 /*
  * The header of a put. The process writes the header after the data. Therefore, a killed process leaves no incomplete
@@ -115,14 +117,20 @@ nl_spool_row *nl_spool_row_make(const char *directory, int directory_fd)
 /* Reads the state of an open file. Returns NL_END if the file has no state. */
 static nl_status read_state(int fd, nl_spool_row_state *state)
 {
+    const size_t old_size = offsetof(nl_spool_row_state, part);
     struct stat status;
     if (fstat(fd, &status) != 0)
         return NL_FAILED;
-    if (!S_ISREG(status.st_mode) || status.st_nlink != 1 || status.st_size < (off_t)sizeof *state)
+    if (!S_ISREG(status.st_mode) || status.st_nlink != 1 || status.st_size < (off_t)old_size)
         return NL_END; /* the file has no state, or another process has delivered and removed the row */
-    if (!nl_read_all_at(fd, state, sizeof *state, 0))
+    *state = (nl_spool_row_state){0};
+    const size_t size = status.st_size < (off_t)sizeof *state ? old_size : sizeof *state;
+    if (!nl_read_all_at(fd, state, size, 0))
         return NL_FAILED;
-    bool valid = memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 && state->first > 0 &&
+    const bool old = size == old_size && memcmp(state->magic, OLD_MAGIC, sizeof OLD_MAGIC) == 0;
+    if (old)
+        memcpy(state->magic, MAGIC, sizeof MAGIC);
+    bool valid = (old || size == sizeof *state) && memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 && state->first > 0 &&
                  state->last >= state->first - 1 && state->last - state->first + 1 < SEGMENTS_MAX &&
                  state->losses_file <= 2;
     return valid ? NL_OK : NL_END;
@@ -273,6 +281,7 @@ nl_status nl_spool_row_put(nl_spool_row *row, const char *data, size_t size, uin
     }
     s->size += sizeof head + size;
     s->records += head.records;
+    s->bytes += size;
     s->unsafe = true;
     row->size += sizeof head + size;
     return NL_OK;
@@ -332,7 +341,7 @@ static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_f
     char file[FILE_NAME_SIZE], new_file[FILE_NAME_SIZE];
     nl_spool_row_state state = row->state;
     uint64_t number = state.first++;
-    state.delivered = 0;
+    state.delivered = state.part = 0;
     state.lost += lost;
     state.losses_file = losses_file;
     if (change_state(row, &state) != NL_OK)
@@ -346,7 +355,6 @@ static nl_status leave_first(nl_spool_row *row, uint64_t lost, uint64_t losses_f
     }
     if (row->segments != NULL && row->segments->number == number)
         pop_segment(row);
-    row->part_delivered = 0;
     row->read_failures = 0;
     return NL_OK;
 }
@@ -400,9 +408,9 @@ nl_status nl_spool_row_peek(nl_spool_row *row, nl_buffer *out, size_t size)
         put_status put = PUT_READ;
         while (out->size < size && put == PUT_READ)
             put = read_put(row, row->segments, &at, out);
-        if (out->size > row->part_delivered) {
-            out->size -= row->part_delivered;
-            memmove(out->data, out->data + row->part_delivered, out->size);
+        if (out->size > row->state.part) {
+            out->size -= row->state.part;
+            memmove(out->data, out->data + row->state.part, out->size);
             return NL_OK;
         }
         if (put == PUT_UNREADABLE && (nl_memory_failures != failures || ++row->read_failures < READ_ATTEMPTS))
@@ -422,19 +430,22 @@ size_t nl_spool_row_delivered(nl_spool_row *row, size_t size)
     put_status put = PUT_END;
     if (s == NULL)
         return 0;
-    size_t left = size + row->part_delivered;
+    size_t left = size + (size_t)state.part;
     while (left > 0 && (put = read_head(s, state.delivered, &head)) == PUT_READ && head.size <= left) {
         left -= head.size;
         s->records -= head.records < s->records ? head.records : s->records;
+        s->bytes -= head.size < s->bytes ? head.size : s->bytes;
         state.delivered += sizeof head + head.size;
     }
-    row->part_delivered = put == PUT_READ ? left : 0;
+    state.part = put == PUT_READ ? left : 0;
     row->read_failures = 0;
     if (change_state(row, &state) != NL_OK)
-        row->state.delivered = state.delivered; /* if the process is killed before this, the put is delivered again */
+        row->state = state; /* if the process is killed before the next change, the records are delivered again */
+    const size_t done = size - (left - (size_t)state.part);
+    row->passed += done;
     if (row->state.delivered >= s->size)
         leave_first(row, 0, row->state.losses_file, NULL);
-    return size - (left - row->part_delivered);
+    return done;
 }
 
 /* ---- dropping ---- */
@@ -515,14 +526,27 @@ static void remove_losses_file(const nl_spool_row *row, uint64_t losses_file)
         unlinkat(row->directory_fd, file, 0);
 }
 
+/* Returns the number of records in the delivered part of the first put; 0 if the put cannot be read. */
+static uint64_t count_delivered(const nl_spool_row *row)
+{
+    nl_buffer bytes = {0};
+    uint64_t at = row->state.delivered;
+    const bool read = row->state.part > 0 && read_put(row, row->segments, &at, &bytes) == PUT_READ;
+    const uint64_t count = read ? count_put(bytes.data, row->state.part) : 0;
+    nl_buffer_free(&bytes);
+    return count;
+}
+
 nl_status nl_spool_row_drop_first(nl_spool_row *row)
 {
     nl_buffer losses = {0};
-    uint64_t before = row->state.losses_file, losses_file;
+    uint64_t before = row->state.losses_file, losses_file, dropped = row->segments->bytes - row->state.part;
     nl_status status = collect_losses(row, NULL, 0, &losses);
     if (status == NL_OK && (status = write_losses_file(row, &losses, &losses_file)) == NL_OK &&
-        (status = leave_first(row, row->segments->records, losses_file, NULL)) == NL_OK)
+        (status = leave_first(row, row->segments->records - count_delivered(row), losses_file, NULL)) == NL_OK) {
         remove_losses_file(row, before);
+        row->passed += dropped;
+    }
     nl_buffer_free(&losses);
     return status;
 }

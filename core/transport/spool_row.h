@@ -27,9 +27,10 @@ enum { NL_SPOOL_NAME_SIZE = 48 };
 typedef struct nl_spool_row_state {
     char magic[8];
     uint64_t first, last; /* numbers of the first and last segment; first > last if there are no segments */
-    uint64_t delivered;   /* number of delivered bytes of the first segment */
+    uint64_t delivered;   /* number of bytes of the first segment that contain delivered puts */
     uint64_t lost;        /* number of dropped records that are not reported yet */
     uint64_t losses_file; /* 1 is NAME-a.lost, 2 is NAME-b.lost, and 0 means that no records were dropped */
+    uint64_t part;        /* number of delivered bytes of the put at `delivered` */
 } nl_spool_row_state;
 
 typedef struct nl_spool_segment {
@@ -39,6 +40,7 @@ typedef struct nl_spool_segment {
     nl_identity identity; /* identity of the file that fd refers to */
     uint64_t size;        /* bytes */
     uint64_t records;     /* number of undelivered records, if this process wrote the segment */
+    uint64_t bytes;       /* number of bytes of these records, including records of which a part was delivered */
     bool unsafe;          /* written since the latest sync */
 } nl_spool_segment;
 
@@ -54,7 +56,7 @@ typedef struct nl_spool_row {
     nl_spool_segment *segments; /* open segments, oldest first */
     nl_spool_segment **last;    /* the NULL pointer at the end of this list */
     uint64_t size;              /* total size of the open segments in bytes */
-    size_t part_delivered;      /* number of delivered bytes of the first undelivered put; not stored in the file */
+    uint64_t passed;            /* number of bytes of records that were delivered or dropped since the row was opened */
     unsigned read_failures;     /* consecutive failures to read the first segment */
 } nl_spool_row;
 
@@ -107,10 +109,7 @@ nl_status nl_spool_row_drop(nl_spool_row *row, const char *data, size_t size);
  */
 nl_status nl_spool_row_peek(nl_spool_row *row, nl_buffer *out, size_t size);
 
-/*
- * Marks the first size bytes as delivered, up to the end of the first segment. Returns their number. If the process
- * ends when a part of a put is delivered, the next process delivers the whole put again.
- */
+/* Marks the first size bytes as delivered, up to the end of the first segment. Returns their number. */
 size_t nl_spool_row_delivered(nl_spool_row *row, size_t size);
 
 /* Appends the blocks that announce dropped numbers. Returns NL_OK or NL_FAILED. */

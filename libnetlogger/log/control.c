@@ -165,6 +165,16 @@ void nl_control_finish(nl_log *log)
     pthread_mutex_unlock(&log->control.mutex);
 }
 
+void nl_control_close_next(nl_log *log)
+{
+    const nl_next_destination next = log->control.next;
+    if (next.url == NULL)
+        return;
+    log->control.next = (nl_next_destination){0};
+    nl_destination_close(next.destination, true);
+    nl_url_free(next.url);
+}
+
 void nl_control_free(nl_log *log)
 {
     nl_log_control *control = &log->control;
@@ -176,10 +186,7 @@ void nl_control_free(nl_log *log)
         free(both[i]->text);
         nl_buffer_free(&both[i]->done);
     }
-    if (control->next.url != NULL) {
-        nl_destination_close(control->next.destination, true);
-        nl_url_free(control->next.url);
-    }
+    nl_control_close_next(log); /* closing the log's destination may have received a command */
     pthread_mutex_destroy(&control->mutex);
 }
 

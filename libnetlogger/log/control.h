@@ -82,6 +82,12 @@ void nl_control_report(nl_log *log);
 
 /* Detaches all probes of a log that is being closed, and reports the last counts. */
 void nl_control_finish(nl_log *log);
+
+/*
+ * Closes a destination to which the log has not changed yet. Call this function after the writer thread has ended, and
+ * before the outbox's sender is freed, because the destination uses the sender.
+ */
+void nl_control_close_next(nl_log *log);
 void nl_control_free(nl_log *log);
 
 /* ---- activation.c ---- */

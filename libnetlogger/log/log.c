@@ -55,6 +55,7 @@ static void before_fork(void)
         pthread_mutex_lock(&log->mutex);
     }
     nl_sites_lock();
+    nl_destinations_lock();
 }
 
 static void unlock_all(void)
@@ -68,6 +69,12 @@ static void unlock_all(void)
     nl_inside--;
 }
 
+static void after_fork_in_parent(void)
+{
+    nl_destinations_unlock(false);
+    unlock_all();
+}
+
 static void forget_parent(nl_log *log)
 {
     for (nl_ring *ring = log->rings, *next; ring != NULL; ring = next) {
@@ -76,7 +83,7 @@ static void forget_parent(nl_log *log)
     }
     log->rings = NULL;
     log->running = false;
-    log->stop = false;
+    log->stop = log->ending = false;
     log->flush_wanted = log->flush_done = 0;
     log->status = log->flush_status = NL_OK;
     log->lost = log->refused = 0;
@@ -96,6 +103,7 @@ static void forget_parent(nl_log *log)
 
 static void after_fork_in_child(void)
 {
+    nl_destinations_unlock(true);
     nl_session_after_fork();
     nl_sites_forget();
     nl_producer_after_fork();
@@ -107,7 +115,7 @@ static void after_fork_in_child(void)
 
 static void watch_forks(void)
 {
-    pthread_atfork(before_fork, unlock_all, after_fork_in_child);
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 static void add_to_registry(nl_log *log)
@@ -628,6 +636,8 @@ nl_status nl_close(nl_log *log)
     nl_registry_unlock();
     remove_from_registry(log);
     nl_writer_thread_stop(log);
+    nl_outbox_stop_sending(&log->outbox);
+    nl_control_close_next(log);
     nl_status status = log->status;
     if (status != NL_OK)
         nl_error_restore(&log->error);
@@ -705,6 +715,19 @@ static void flush_all(void)
     }
 }
 
+/* Ends the sending of logs whose records are not all sent, so that the records that stay were not sent. */
+static void stop_senders(void)
+{
+    for (nl_log *log = logs; log != NULL; log = log->next) {
+        pthread_mutex_lock(&log->mutex);
+        if (log->outbox.sender != NULL && (!log_has_sent_all(log) || nl_outbox_is_spooled(&log->outbox))) {
+            log->ending = true;
+            nl_writer_thread_await(log, nl_writer_thread_ask(log));
+        }
+        pthread_mutex_unlock(&log->mutex);
+    }
+}
+
 /*
  * Rejects later events, and waits until no thread is logging an event; the wait is limited, because a thread may be
  * blocked in an event. Returns whether no thread is logging. The registry is locked, and unlocked during the wait.
@@ -752,6 +775,7 @@ __attribute__((destructor)) static void at_exit(void)
     bool all_sent = finish_producers();
     if (is_flush_worthwhile())
         flush_all();
+    stop_senders();
     for (nl_log *log = logs; log != NULL; log = log->next)
         all_sent &= finish_at_exit(log);
     if (all_sent) { /* if false, the rings stay for nlrecover */

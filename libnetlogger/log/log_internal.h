@@ -45,6 +45,7 @@ struct nl_log {
     unsigned rings_made; /* number of rings created so far, for their names */
     bool running;        /* the writer thread runs */
     bool stop;
+    bool ending;              /* the program is ending, and the sender must send no more records */
     unsigned beginning;       /* number of threads that are logging their first event and have no ring yet */
     uint64_t beginning_ticks; /* reading of the clock when the first of these threads began its event */
     int unnamed;              /* errno that prevented shared memory in files, or 0; without such files, a kill loses

@@ -105,6 +105,23 @@ static void empty_batch(nl_outbox *outbox)
     set_waiting(outbox, 0);
 }
 
+/*
+ * Moves the rest of the batch to the start of its memory, so that the batch does not reach the end of the memory while
+ * records follow each other without a pause. Copies only into memory that the rest does not use. If the process is
+ * killed between the two stores, batch_start is not less than batch_size, and recovery completes the move.
+ */
+static void compact_batch(nl_outbox *outbox)
+{
+    nl_shared_log *shared = outbox->shared;
+    if (shared == NULL || shared->batch_start == 0 || shared->batch_size - shared->batch_start > shared->batch_start)
+        return;
+    const size_t left = shared->batch_size - shared->batch_start;
+    memcpy(outbox->batch, outbox->batch + shared->batch_start, left);
+    shared->batch_records = outbox->waiting;
+    __atomic_store_n(&shared->batch_size, left, __ATOMIC_RELEASE);
+    __atomic_store_n(&shared->batch_start, 0, __ATOMIC_RELEASE);
+}
+
 /* Encodes a report of the `count` records that the full spool dropped. The report belongs to no stream. */
 static nl_status encode_lost(const nl_outbox *outbox, uint64_t count, nl_buffer *bytes)
 {
@@ -205,9 +222,24 @@ static void shrink_batch(nl_outbox *outbox, size_t size)
 }
 
 /*
- * Removes the first `written` bytes of a part from the spool and the batch. If the spool has dropped the part in the
- * meantime, the spool still reports the loss of the part.
+ * Removes from the spool the first `size` bytes of a part. If the spool has dropped some of these bytes meanwhile,
+ * their records do not count as lost, because the destination has received them.
  */
+static void remove_from_spool(nl_outbox *outbox, const nl_part *part, size_t size)
+{
+    const nl_spool_front front = nl_spool_get_front(outbox->spool);
+    if (size == 0 || front.row != part->front.row)
+        return;
+    const uint64_t passed = front.passed - part->front.passed;
+    const size_t dropped = passed < size ? (size_t)passed : size;
+    const uint64_t not_lost = nl_records_count(outbox->how.format, part->data, dropped);
+    outbox->from_spool += nl_records_count(outbox->how.format, part->data, size);
+    if (not_lost > 0)
+        nl_spool_loss_reported(outbox->spool, not_lost);
+    nl_spool_delivered(outbox->spool, size - dropped);
+}
+
+/* Removes the first `written` bytes of a part from the spool and the batch. */
 static void remove_part(nl_outbox *outbox, const nl_part *part, size_t written)
 {
     const nl_spool_front front = outbox->spool != NULL ? nl_spool_get_front(outbox->spool) : (nl_spool_front){0};
@@ -217,10 +249,8 @@ static void remove_part(nl_outbox *outbox, const nl_part *part, size_t written)
         return;
     }
     size_t in_spool = written < part->in_spool ? written : part->in_spool;
-    if (in_spool > 0 && memcmp(&front, &part->front, sizeof front) == 0) {
-        outbox->from_spool += nl_records_count(outbox->how.format, part->data, in_spool);
-        nl_spool_delivered(outbox->spool, in_spool);
-    }
+    if (in_spool > 0)
+        remove_from_spool(outbox, part, in_spool);
     if (written > in_spool)
         shrink_batch(outbox, written - in_spool);
 }
@@ -368,6 +398,8 @@ static nl_status write_spool(nl_outbox *outbox)
     while (has_batch(outbox)) {
         const char *data = outbox->batch + shared->batch_start;
         size_t size = spool_piece(outbox, data, shared->batch_size - shared->batch_start);
+        if (sending_from_batch(outbox) > 0 && !nl_spool_can_hold(outbox->spool, size))
+            return NL_OK; /* the destination may receive this record, so nothing is done before that is known */
         if (nl_spool_put(outbox->spool, data, size) != NL_OK)
             return NL_FAILED;
         outbox->to_spool += nl_records_count(outbox->how.format, data, size);
@@ -469,6 +501,26 @@ void nl_outbox_settle(nl_outbox *outbox)
     nl_outbox_note_failure(outbox);
 }
 
+void nl_outbox_stop_sending(nl_outbox *outbox)
+{
+    if (outbox->sender == NULL)
+        return;
+    nl_job *job = nl_sender_job(outbox->sender);
+    outbox->stopped = true;
+    if (outbox->sending == NL_SENDING_NOTHING)
+        return;
+    const size_t written = nl_sender_stop(outbox->sender);
+    if (outbox->sending == NL_SENDING_RECORDS) {
+        outbox->part.data = job->bytes.data;
+        remove_part(outbox, &outbox->part, written);
+    }
+    outbox->sending = NL_SENDING_GREETING; /* nothing is left to apply but the destination */
+    if (!nl_sender_is_running(outbox->sender)) {
+        outbox->sending = NL_SENDING_NOTHING;
+        outbox->destination = job->destination;
+    }
+}
+
 /* Gives the next part to the sender. Returns NL_OK; NL_END if nothing waits; NL_FAILED with the reason. */
 static nl_status start_sending(nl_outbox *outbox, nl_level level)
 {
@@ -503,7 +555,9 @@ static bool is_attempt_due(const nl_outbox *outbox, bool now)
 static nl_status send_in_background(nl_outbox *outbox, nl_level level)
 {
     nl_outbox_settle(outbox);
-    while (outbox->sending == NL_SENDING_NOTHING && is_attempt_due(outbox, outbox->hurry) && !is_flush_late(outbox)) {
+    compact_batch(outbox);
+    while (outbox->sending == NL_SENDING_NOTHING && !outbox->stopped && is_attempt_due(outbox, outbox->hurry) &&
+           !is_flush_late(outbox)) {
         nl_status status = start_sending(outbox, level);
         if (status == NL_FAILED)
             nl_outbox_note_failure(outbox);
@@ -512,7 +566,8 @@ static nl_status send_in_background(nl_outbox *outbox, nl_level level)
         outbox->hurry = false;
         nl_outbox_settle(outbox); /* the job is already done if there is no thread for it */
     }
-    if (!has_batch(outbox) || (!outbox->away && outbox->shared->batch_size < BATCH_LIMIT && !is_flush_late(outbox)))
+    if (!has_batch(outbox) ||
+        (!outbox->away && !outbox->stopped && part_of_batch(outbox).size < BATCH_LIMIT && !is_flush_late(outbox)))
         return NL_OK;
     nl_status status = write_spool(outbox);
     if (status != NL_OK)
@@ -605,18 +660,17 @@ void nl_outbox_begin_flush(nl_outbox *outbox, bool flush)
         outbox->flush.end_ns = nl_monotonic_ns() + timeout_ns(outbox);
 }
 
-bool nl_outbox_is_flushing(nl_outbox *outbox)
+bool nl_outbox_is_flushing(nl_outbox *outbox, bool stuck)
 {
     nl_outbox_flush *flush = &outbox->flush;
-    if (flush->end_ns == 0 || !has_sender(outbox))
+    if (flush->end_ns == 0 || !has_sender(outbox) || outbox->stopped)
         return false;
-    if (!flush->counted) {
+    if (!stuck && !flush->counted) {
         flush->left = has_batch(outbox) ? part_of_batch(outbox).size : 0;
         flush->counted = true;
     }
-    const bool waits = flush->left > 0 || nl_outbox_is_spooled(outbox);
-    if (outbox->sending !=
-        NL_SENDING_NOTHING) /* after the end of the flush, the sender may still be resolving a host name */
+    const bool waits = nl_outbox_is_spooled(outbox) || (stuck ? has_batch(outbox) : flush->left > 0);
+    if (outbox->sending != NL_SENDING_NOTHING) /* if the time is over, the sender resolves a host name */
         return waits && nl_monotonic_ns() < flush->end_ns + timeout_ns(outbox);
     return waits && !flush->failed && !is_flush_late(outbox);
 }
@@ -674,6 +728,7 @@ void nl_outbox_after_fork(nl_outbox *outbox)
     outbox->spooled = outbox->losses =
         (nl_buffer){0}; /* the memory leaks: the parent's thread may have been changing it */
     outbox->sending = NL_SENDING_NOTHING;
+    outbox->stopped = false;
     outbox->exchanged = false;
     outbox->flush = (nl_outbox_flush){0};
     if (outbox->sender != NULL)
@@ -689,12 +744,14 @@ void nl_outbox_after_fork(nl_outbox *outbox)
 nl_status nl_outbox_close_destination(nl_outbox *outbox)
 {
     nl_destination *destination = outbox->destination;
-    const bool sends = outbox->sender != NULL && nl_sender_is_running(outbox->sender);
+    const bool sends = outbox->sending != NL_SENDING_NOTHING; /* the sender has the destination, and closes it */
     outbox->destination = NULL;
     outbox->sending = NL_SENDING_NOTHING;
-    if (outbox->sender != NULL && !sends)
+    if (outbox->sender != NULL && !sends) {
         nl_sender_cancel(outbox->sender);
-    /* The destination passes commands to the sender, so it is closed first. A sender with a job closes it itself. */
+        nl_sender_job(outbox->sender)->destination = NULL;
+    }
+    /* The destination passes commands to the sender, so it is closed first. */
     nl_status status = destination != NULL && !sends ? nl_destination_close(destination, true) : NL_OK;
     nl_sender_free(outbox->sender);
     outbox->sender = NULL;

@@ -80,6 +80,7 @@ typedef struct nl_outbox {
     bool reports;           /* failures are reported with nl_report, once per error code */
     unsigned reported;      /* bit N is set if error code N was reported */
     bool hurry;             /* a flush has begun, so one attempt is made now, even with a spool or backup */
+    bool stopped;           /* the sender sends no more records */
 } nl_outbox;
 
 /*
@@ -116,6 +117,12 @@ void nl_outbox_adapt(nl_outbox *outbox, nl_destination_options *options);
  */
 nl_status nl_outbox_open_destination(nl_outbox *outbox);
 
+/*
+ * Interrupts the sender, which then sends no more records. Removes the records that it has sent from the batch and the
+ * spool, so that no one sends them again. Call this function after the last flush, if records are left.
+ */
+void nl_outbox_stop_sending(nl_outbox *outbox);
+
 /* Applies the result of the sender's job if the job is done. Executes commands that the collector has sent. */
 void nl_outbox_settle(nl_outbox *outbox);
 
@@ -138,11 +145,13 @@ nl_status nl_outbox_exchange(nl_outbox *outbox, nl_exchange *exchange, bool wait
 void nl_outbox_begin_flush(nl_outbox *outbox, bool flush);
 
 /*
- * Returns whether the flush must wait for the sender. Call this function after nl_outbox_send, and when all events that
- * the flush needs are in the batch. A flush ends when everything is delivered. It also ends when an attempt has failed,
- * or after the timeout of the destination; the records are then in the spool.
+ * Returns whether the flush must wait for the sender. Call this function after nl_outbox_send, if all events that the
+ * flush needs are in the batch, or if `stuck` is true. `stuck` means that the batch cannot accept these events until
+ * the sender makes space in the batch or the spool. A flush ends when everything is delivered, or when an attempt has
+ * failed, or after the timeout of the destination; in the last two cases, the records are in the spool, unless the
+ * spool is full.
  */
-bool nl_outbox_is_flushing(nl_outbox *outbox);
+bool nl_outbox_is_flushing(nl_outbox *outbox, bool stuck);
 
 /*
  * Sends the spool's records and then the batch to the destination. If the destination is unreachable, writes the batch

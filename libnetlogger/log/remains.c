@@ -347,7 +347,8 @@ nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_rem
     end_text(shared->prog, sizeof shared->prog);
     end_text(shared->host, sizeof shared->host);
     const uint64_t batch_size = shared->commit != shared->applied ? shared->next_size : shared->batch_size;
-    if (batch_size > NL_SHARED_BATCH_SIZE || (batch_size > 0 && shared->batch_start > batch_size)) {
+    const bool moves = batch_size > 0 && shared->batch_start >= batch_size; /* nl_outbox_send was moving the batch */
+    if (batch_size > NL_SHARED_BATCH_SIZE || (moves && shared->batch_start > NL_SHARED_BATCH_SIZE - batch_size)) {
         nl_error_set(NL_ERROR_INVALID, "damaged head");
         report_damaged(remains, name);
         nl_remains_close_log(log);
@@ -358,8 +359,10 @@ nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_rem
         return NL_FAILED;
     }
     finish_commit(log);
-    if (shared->batch_size == 0) /* the process may have been killed while it emptied the batch */
-        shared->batch_start = shared->batch_records = 0;
+    if (moves || shared->batch_size == 0) /* the process was killed while it moved the batch, or emptied it */
+        shared->batch_start = 0;
+    if (shared->batch_size == 0)
+        shared->batch_records = 0;
     return NL_OK;
 }
 

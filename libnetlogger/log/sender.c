@@ -19,12 +19,13 @@ struct nl_sender {
     nl_url *url; /* for opening the destination */
     nl_destination_options options;
     pthread_t thread;
-    bool has_thread; /* a thread was created, and this process has it */
+    bool has_thread;    /* a thread was created, and this process has it */
+    unsigned interrupt; /* bits of nl_interrupt; atomic */
 
     pthread_mutex_t mutex; /* protects the members below */
     pthread_cond_t changed;
     bool running;    /* the thread has the job */
-    bool free;       /* the thread ends after its job; atomic, because a destination reads it without the mutex */
+    bool free;       /* the thread ends after its job */
     nl_buffer heard; /* commands of the collector: for each frame, its size and its bytes */
 };
 
@@ -51,6 +52,8 @@ nl_sender *nl_sender_new(void (*wake)(void *user), void *user)
 
 static void free_all(nl_sender *sender)
 {
+    if (sender->job.destination != NULL)
+        nl_destination_close(sender->job.destination, true);
     nl_url_free(sender->url);
     nl_buffer_free(&sender->job.bytes);
     nl_buffer_free(&sender->heard);
@@ -75,7 +78,7 @@ void nl_sender_adapt(nl_sender *sender, nl_destination_options *options)
 {
     options->on_control = keep_commands;
     options->user = sender;
-    options->cancelled = &sender->free;
+    options->interrupt = &sender->interrupt;
 }
 
 void nl_sender_hear(nl_sender *sender, void (*on_control)(void *user, const char *commands, size_t size), void *user)
@@ -94,10 +97,7 @@ void nl_sender_hear(nl_sender *sender, void (*on_control)(void *user, const char
 
 /* ---- jobs ---- */
 
-/*
- * Opens the job's destination unless it is open. Returns NL_FAILED on failure, or if nl_sender_free was called during
- * the opening.
- */
+/* Opens the job's destination unless it is open. Returns NL_FAILED on failure, or after an interrupt. */
 static nl_status open_for_job(nl_sender *sender)
 {
     nl_job *job = &sender->job;
@@ -105,14 +105,14 @@ static nl_status open_for_job(nl_sender *sender)
         return nl_memory_failed();
     if (job->destination == NULL)
         job->destination = nl_destination_open(sender->url, &sender->options);
-    return job->destination != NULL && !__atomic_load_n(&sender->free, __ATOMIC_ACQUIRE) ? NL_OK : NL_FAILED;
+    const bool wanted = (__atomic_load_n(&sender->interrupt, __ATOMIC_ACQUIRE) & NL_INTERRUPT_WANTED) == 0;
+    return job->destination != NULL && wanted ? NL_OK : NL_FAILED;
 }
 
 static void do_job(nl_sender *sender)
 {
     nl_job *job = &sender->job;
     nl_error_clear();
-    job->written = 0;
     job->status = open_for_job(sender);
     if (job->status == NL_OK && job->kind == NL_JOB_WRITE)
         job->status =
@@ -145,11 +145,8 @@ static void *sender_run(void *user)
     const bool running =
         sender->running; /* if nl_sender_free was called during the job, this thread frees the sender */
     pthread_mutex_unlock(&sender->mutex);
-    if (running) {
-        if (sender->job.destination != NULL)
-            nl_destination_close(sender->job.destination, true);
+    if (running)
         free_all(sender);
-    }
     return NULL;
 }
 
@@ -178,6 +175,8 @@ void nl_sender_start(nl_sender *sender, const nl_url *url, const nl_destination_
         sender->options = *options;
         sender->options.ident = NULL; /* only syslog needs the identity, which may be freed before the job ends */
     }
+    sender->job.written = 0;
+    __atomic_fetch_and(&sender->interrupt, ~(unsigned)NL_INTERRUPT_WANTED, __ATOMIC_ACQ_REL); /* of an earlier job */
     if (!sender->has_thread && !start_thread(sender)) {
         do_job(sender);
         return;
@@ -210,10 +209,26 @@ void nl_sender_wait(nl_sender *sender, int64_t wait_ns)
     pthread_mutex_unlock(&sender->mutex);
 }
 
+static unsigned interrupt_job(nl_sender *sender)
+{
+    return __atomic_fetch_or(&sender->interrupt, NL_INTERRUPT_WANTED, __ATOMIC_ACQ_REL);
+}
+
+size_t nl_sender_stop(nl_sender *sender)
+{
+    const bool writes = (interrupt_job(sender) & NL_INTERRUPT_WRITES) != 0;
+    pthread_mutex_lock(&sender->mutex);
+    while (writes && sender->running)
+        pthread_cond_wait(&sender->changed, &sender->mutex);
+    pthread_mutex_unlock(&sender->mutex);
+    return __atomic_load_n(&sender->job.written, __ATOMIC_ACQUIRE);
+}
+
 void nl_sender_after_fork(nl_sender *sender)
 {
     init_locks(sender);
     sender->has_thread = sender->running = false;
+    sender->interrupt = 0;
     /* The memory leaks, because the parent's threads may have been changing it. */
     sender->job = (nl_job){0};
     sender->url = NULL;
@@ -222,27 +237,28 @@ void nl_sender_after_fork(nl_sender *sender)
 
 void nl_sender_cancel(nl_sender *sender)
 {
+    interrupt_job(sender);
     pthread_mutex_lock(&sender->mutex);
-    __atomic_store_n(&sender->free, true, __ATOMIC_RELEASE);
+    sender->free = true;
     pthread_cond_broadcast(&sender->changed);
     pthread_mutex_unlock(&sender->mutex);
 }
 
-bool nl_sender_free(nl_sender *sender)
+void nl_sender_free(nl_sender *sender)
 {
     if (sender == NULL)
-        return true;
+        return;
+    interrupt_job(sender);
     pthread_mutex_lock(&sender->mutex);
     const bool running = sender->running;
     if (running)
         pthread_detach(sender->thread);
-    __atomic_store_n(&sender->free, true, __ATOMIC_RELEASE);
+    sender->free = true;
     pthread_cond_broadcast(&sender->changed);
     pthread_mutex_unlock(&sender->mutex);
     if (running)
-        return false;
+        return;
     if (sender->has_thread)
         pthread_join(sender->thread, NULL);
     free_all(sender);
-    return true;
 }

@@ -7,8 +7,8 @@
  * destination. The job has its own copy of the records, because the writer thread may move the records to the spool
  * while the sender sends them.
  *
- * Resolving a host name cannot be interrupted. Therefore, nl_sender_free does not wait for a thread with a job. This
- * thread sends no more records, and then frees the sender itself.
+ * Resolving a host name cannot be interrupted. Therefore, nl_sender_stop and nl_sender_free do not wait for a thread
+ * that does this: the thread then sends no more records, and frees the sender itself.
  *
  * Only the owner of the outbox (outbox.h) may call these functions.
  */
@@ -47,7 +47,7 @@ nl_sender *nl_sender_new(void (*wake)(void *user), void *user);
 
 /*
  * Changes the options of a destination that is for the sender: its control commands wait for nl_sender_hear, and it
- * does not connect after nl_sender_cancel or nl_sender_free.
+ * neither connects nor writes after nl_sender_stop, nl_sender_cancel or nl_sender_free.
  */
 void nl_sender_adapt(nl_sender *sender, nl_destination_options *options);
 
@@ -69,6 +69,13 @@ bool nl_sender_is_running(nl_sender *sender);
 /* Waits at most wait_ns until the job is done. */
 void nl_sender_wait(nl_sender *sender, int64_t wait_ns);
 
+/*
+ * Interrupts the job, if one is running, so that it writes no more records. Returns the number of bytes that it has
+ * written. Waits for the job only if it is writing; the job then ends soon. Otherwise, the job may still be running
+ * afterwards.
+ */
+size_t nl_sender_stop(nl_sender *sender);
+
 /* Passes the commands that the collector has sent to on_control. */
 void nl_sender_hear(nl_sender *sender, void (*on_control)(void *user, const char *commands, size_t size), void *user);
 
@@ -82,9 +89,9 @@ void nl_sender_after_fork(nl_sender *sender);
 void nl_sender_cancel(nl_sender *sender);
 
 /*
- * Frees the sender. If a job is running, the thread closes the job's destination and frees the sender later; returns
- * false in this case. Freeing NULL has no effect, and returns true.
+ * Frees the sender, and closes the job's destination unless it is NULL. If a job is running, the thread does this
+ * later. Freeing NULL has no effect.
  */
-bool nl_sender_free(nl_sender *sender);
+void nl_sender_free(nl_sender *sender);
 
 #endif

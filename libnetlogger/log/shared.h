@@ -16,6 +16,8 @@
  *     new size of the batch (next_size), then stores nl_shared_log.commit, after which the events belong to the batch.
  *     Then the thread stores tail, batch_size and applied. If commit and applied differ, recovery completes these
  *     stores.
+ *   - The writer thread moves the rest of a batch to offset 0 if both do not overlap. It stores the new batch_size, then
+ *     batch_start. If batch_start is not less than batch_size, recovery sets it to 0.
  *   - The writer thread notes the size of a file before it writes the batch, so that recovery can find the batch there.
  *
  * The layout is for one machine, with its byte order, and for one version: NL_SHARED_VERSION.
@@ -112,12 +114,13 @@ typedef struct nl_shared_log {
     uint64_t file_offset; /* size of the destination file before the batch was written; UINT64_MAX if the batch was not
                              written yet, or the destination is not a file */
     _Alignas(NL_CACHE_LINE) uint64_t batch_size; /* bytes */
-    uint64_t batch_records;                      /* number of records in the batch, including accepted records */
-    uint64_t batch_start;  /* number of bytes of the batch that the destination or the spool has accepted */
-    uint64_t next_size;    /* batch_size after the latest commit */
-    uint64_t next_records; /* batch_records after the latest commit */
-    uint64_t commit;       /* number of commits */
-    uint64_t applied;      /* number of commits whose stores are complete */
+    uint64_t batch_records; /* number of records in the batch, including accepted records until the batch is moved */
+    uint64_t batch_start;   /* number of bytes of the batch that the destination or the spool has accepted; less than
+                               batch_size, unless the batch is empty or is being moved to offset 0 */
+    uint64_t next_size;     /* batch_size after the latest commit */
+    uint64_t next_records;  /* batch_records after the latest commit */
+    uint64_t commit;        /* number of commits */
+    uint64_t applied;       /* number of commits whose stores are complete */
 } nl_shared_log;
 
 /* The top bit of tail. While this bit is set, the reader is active, and the producer must not move tail. */

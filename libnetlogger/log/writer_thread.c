@@ -380,14 +380,21 @@ static nl_status writer_thread_take_retrying(nl_log *log, bool everything)
     return status;
 }
 
-/* Takes and sends events. Returns whether more events may be waiting. */
-static bool writer_thread_look(nl_log *log, bool everything, bool closing)
+/* What a flush does after a cycle. */
+typedef enum next_step {
+    STEP_END,
+    STEP_NEXT_CYCLE,   /* more events may be waiting */
+    STEP_AWAIT_SENDER, /* the sender may deliver events, or make space for more events */
+} next_step;
+
+/* Takes and sends events. */
+static next_step writer_thread_look(nl_log *log, bool everything, bool closing)
 {
     get_ready(log);
     if (log->outbox.shared == NULL || !log->drain_ready) {
         nl_error_set(NL_ERROR_MEMORY, "out of memory");
         note_status(log, NL_FAILED);
-        return false;
+        return STEP_END;
     }
     change_destination(log);
     tidy(log, closing);
@@ -398,9 +405,10 @@ static bool writer_thread_look(nl_log *log, bool everything, bool closing)
     if (nl_outbox_sync(&log->outbox, everything) != NL_OK)
         status = NL_FAILED;
     note_status(log, status);
-    if (everything && !log->left && nl_outbox_is_flushing(&log->outbox))
-        return true;
-    return status == NL_OK && is_more(log, everything);
+    const bool stuck = status != NL_OK;
+    if (everything && (stuck || !log->left) && nl_outbox_is_flushing(&log->outbox, stuck))
+        return STEP_AWAIT_SENDER;
+    return !stuck && is_more(log, everything) ? STEP_NEXT_CYCLE : STEP_END;
 }
 
 /* ---- the thread ---- */
@@ -470,7 +478,10 @@ static void *writer_thread_run(void *user)
         uint64_t wanted = log->flush_wanted;
         bool flush = wanted != log->flush_done;
         stop = log->stop;
+        const bool ending = log->ending;
         pthread_mutex_unlock(&log->mutex);
+        if (ending)
+            nl_outbox_stop_sending(&log->outbox);
         if (!stop) {
             nl_activation_look(log);
             nl_control_report(log);
@@ -481,15 +492,16 @@ static void *writer_thread_run(void *user)
         }
         log->flush_ticks = stop ? UINT64_MAX : 0;
         nl_outbox_begin_flush(&log->outbox, flush || stop);
-        bool more = writer_thread_look(log, flush || stop, stop), woken = false;
-        while ((flush || stop) && more) {
-            if (!log->left) /* the flush waits for the sender */
+        next_step step = writer_thread_look(log, flush || stop, stop);
+        bool woken = false;
+        while ((flush || stop) && step != STEP_END) {
+            if (step == STEP_AWAIT_SENDER)
                 woken |= sleep_until_woken(log, BUSY_PAUSE_NS);
-            more = writer_thread_look(log, true, stop);
+            step = writer_thread_look(log, true, stop);
         }
         if (flush)
             finish_flush(log, wanted);
-        if (more || stop || woken)
+        if (step != STEP_END || stop || woken)
             continue;
         pause_ns = next_pause_ns(log, pause_ns);
         pause_ns = writer_thread_pause(log, pause_ns);

@@ -35,11 +35,13 @@ int main(int argc, char **argv)
 
 
 class Proxy:
-    """Passes bytes between clients and a collector, and cuts the connection after so many bytes each time."""
+    """Passes bytes between clients and a collector, and cuts the connection after so many bytes each time. Pauses for
+    `pause` seconds after each 4 KiB from a client."""
 
-    def __init__(self, port, cuts):
+    def __init__(self, port, cuts, pause=0):
         self.target = port
         self.cuts = cuts
+        self.pause = pause
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.run, daemon=True).start()
@@ -65,6 +67,8 @@ class Proxy:
                 if not data:
                     break
                 to.sendall(data)
+                if len(data) == 4096:
+                    time.sleep(self.pause)
                 most = None if most is None else most - len(data)
         except OSError:
             pass
@@ -87,6 +91,61 @@ int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints
     (void)host, (void)port, (void)hints, (void)addresses;
     sleep(600);
     return EAI_AGAIN;
+}
+"""
+
+
+# Stops the sender once for some seconds while the collector accepts no more bytes, as a busy machine does.
+LATE_SENDER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+    int (*original)(struct pollfd *, nfds_t, int) = (int (*)(struct pollfd *, nfds_t, int))dlsym(RTLD_NEXT, "poll");
+    static int stopped;
+    char name[16] = "";
+    int ready = original(fds, count, timeout);
+    prctl(PR_GET_NAME, name);
+    if (ready == 0 && (fds->events & POLLOUT) != 0 && strcmp(name, "netlogger-send") == 0 && !stopped++)
+        sleep(5);
+    return ready;
+}
+"""
+
+
+# Forks while the log is opening its connection. The child prints how many sockets it has.
+FORKING = r"""
+#include <dirent.h>
+#include <netlogger.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    nl_log *log = nl_open("forking", argv[argc - 1]);
+    if (log == NULL)
+        return fprintf(stderr, "%s\n", nl_error_message()), 1;
+    if (fork() == 0) {
+        int sockets = 0;
+        char name[300], link[100];
+        DIR *all = opendir("/proc/self/fd");
+        for (struct dirent *entry; (entry = readdir(all)) != NULL;) {
+            snprintf(name, sizeof name, "/proc/self/fd/%s", entry->d_name);
+            ssize_t size = readlink(name, link, sizeof link);
+            sockets += size > 6 && memcmp(link, "socket", 6) == 0;
+        }
+        printf("%d\n", sockets);
+        fflush(stdout);
+        _exit(0);
+    }
+    wait(NULL);
+    nl_close(log);
+    return 0;
 }
 """
 
@@ -114,6 +173,12 @@ class Spool(support.Case):
 
     def spooled(self):
         return list(self.spool.rglob("*.spool"))
+
+    def spooled_size(self):
+        try:
+            return sum(path.stat().st_size for path in self.spooled())
+        except FileNotFoundError:  # the program has removed a file meanwhile
+            return 0
 
     def test_connections_that_are_cut(self):
         port = support.free_port()
@@ -181,25 +246,32 @@ class Spool(support.Case):
             self.output.unlink()
 
     def test_a_program_that_ends_while_the_collector_is_stopped(self):
-        """Closing the log ends in time and leaves the events to the next program."""
-        netlogd = self.collector(port := support.free_port())
-        url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&timeout=1"
-        client = self.start(self.program, url, "100000", "1000", stderr=subprocess.PIPE, text=True)
-        self.wait_for_records()
-        netlogd.send_signal(signal.SIGSTOP)
-        begin = time.monotonic()
-        _, messages = client.communicate(timeout=60)
-        self.assertLess(time.monotonic() - begin, 15)
-        self.assertEqual(client.returncode, 0, messages)
-        self.assertEqual(len(re.findall(f"events remain in the spool {self.spool}; the next program", messages)), 1, messages)
-        netlogd.send_signal(signal.SIGCONT)
-        self.assertEqual(self.run_program(self.program, url, "1", "0", "100000", timeout=60).returncode, 0)
-        self.stop(netlogd)
-        self.assertEqual(self.numbers(), list(range(100001)))
-        self.assertEqual(self.spooled(), [])
+        """Closing the log ends in time and leaves the events to the next program. The second and third case send text, of which
+        the kernel accepts a part of a write. In the third case, the system stops the sender for a while."""
+        late = self.scratch / "late.so"
+        self.run_compiler("cc", "-shared", "-fPIC", "-o", late, "-x", "c", "-", input=LATE_SENDER)
+        cases = [("", {}), ("&format=ulm", {}), ("&format=ulm", {"LD_PRELOAD": str(late)})]
+        for options, environment in cases:
+            netlogd = self.collector(port := support.free_port())
+            url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&timeout=1&ring=64m{options}"
+            client = self.start(self.program, url, "100000", "1000", stderr=subprocess.PIPE, text=True, env=os.environ | environment)
+            self.wait_for_records()
+            netlogd.send_signal(signal.SIGSTOP)
+            begin = time.monotonic()
+            _, messages = client.communicate(timeout=60)
+            self.assertLess(time.monotonic() - begin, 20)
+            self.assertEqual(client.returncode, 0, messages)
+            self.assertEqual(len(re.findall(f"events remain in the spool {self.spool}; the next program", messages)), 1, messages)
+            netlogd.send_signal(signal.SIGCONT)
+            self.assertEqual(self.run_program(self.program, url, "1", "0", "100000", timeout=60).returncode, 0)
+            self.stop(netlogd)
+            # The two programs have two connections, so only each program's records are in order.
+            self.assertEqual(sorted(self.numbers()), list(range(100001)))
+            self.assertEqual(self.spooled(), [])
+            self.output.unlink()
 
-    def test_peers_that_hang(self):
-        """A peer that never replies, a full backlog, a TLS handshake and a resolver that hang delay only the delivery."""
+    def hanging_peers(self):
+        """Returns the ports of a peer that never replies and of a peer whose backlog is full."""
         silent = socket.create_server(("127.0.0.1", 0))
         busy = socket.create_server(("127.0.0.1", 0), backlog=0)
         self.addCleanup(silent.close)
@@ -209,11 +281,25 @@ class Spool(support.Case):
             waiting.setblocking(False)
             waiting.connect_ex(busy.getsockname())
             self.addCleanup(waiting.close)
+        return silent.getsockname()[1], busy.getsockname()[1]
+
+    def test_a_fork_while_the_log_connects(self):
+        """The child closes its copy of a connection that the parent is making."""
+        program = self.compile_client(FORKING)
+        silent, busy = self.hanging_peers()
+        for url in [f"x-netlog://127.0.0.1:{silent}", f"x-netlogs://127.0.0.1:{silent}", f"x-netlog://127.0.0.1:{busy}"]:
+            with self.subTest(url):
+                result = self.run_program(program, f"{url}?spool={self.spool}&timeout=3")
+                self.assertEqual((result.returncode, result.stdout), (0, "0\n"), result.stderr)
+
+    def test_peers_that_hang(self):
+        """A peer that never replies, a full backlog, a TLS handshake and a resolver that hang delay only the delivery."""
+        silent, busy = self.hanging_peers()
         resolver = self.scratch / "resolver.so"
         self.run_compiler("cc", "-shared", "-fPIC", "-o", resolver, "-x", "c", "-", input=HANGING_RESOLVER)
-        cases = [(f"x-netlog://127.0.0.1:{silent.getsockname()[1]}", {}),
-                 (f"x-netlogs://127.0.0.1:{silent.getsockname()[1]}", {}),
-                 (f"x-netlog://127.0.0.1:{busy.getsockname()[1]}", {}),
+        cases = [(f"x-netlog://127.0.0.1:{silent}", {}),
+                 (f"x-netlogs://127.0.0.1:{silent}", {}),
+                 (f"x-netlog://127.0.0.1:{busy}", {}),
                  ("x-netlog://localhost:1", {"LD_PRELOAD": str(resolver)})]
         clients = []
         for i, (url, environment) in enumerate(cases):
@@ -243,7 +329,7 @@ class Spool(support.Case):
         client = self.start(self.program, url, "300000", "100", stderr=subprocess.PIPE, text=True)
         self.wait_for_records()
         netlogd.send_signal(signal.SIGSTOP)
-        support.wait_until(lambda: sum(path.stat().st_size for path in self.spooled()) > 900000, what="the spool is full")
+        support.wait_until(lambda: self.spooled_size() > 900000, what="the spool is full")
         time.sleep(0.5)
         netlogd.send_signal(signal.SIGCONT)
         _, messages = client.communicate(timeout=60)
@@ -256,13 +342,49 @@ class Spool(support.Case):
         self.assertEqual(numbers, sorted(set(numbers)))
         self.assertEqual(len(numbers) + (int(told[1]) if told else sum(map(int, lost))), 300000, messages)
 
+    def test_a_log_that_is_closed_while_its_spool_is_full(self):
+        """Closing the log waits for a slow collector, which makes space in the spool, and delivers the events in the rings."""
+        netlogd = self.collector(port := support.free_port())
+        proxy = Proxy(port, [], pause=0.003)
+        self.addCleanup(proxy.close)
+        url = f"x-netlog://127.0.0.1:{proxy.port}?spool={self.spool}&spool_size=1m&timeout=30&ring=64m"
+        result = self.run_program(self.program, url, "600000", "0", timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("is full", result.stderr)
+        self.stop(netlogd)
+        self.assertEqual(self.numbers(), list(range(600000)))
+        self.assertEqual(self.spooled(), [])
+
+    def test_a_full_spool_that_drops_what_is_being_sent(self):
+        """Records that the spool drops while they are being sent count as lost only if the collector does not get them."""
+        for count, options in [(800000, ""), (100000, "&format=ulm")]:
+            netlogd = self.collector(port := support.free_port())
+            url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&spool_size=1m&spool_full=oldest&ring=64m{options}"
+            client = self.start(self.program, url, str(count), "100", stderr=subprocess.PIPE, text=True)
+            self.wait_for_records()
+            netlogd.send_signal(signal.SIGSTOP)
+            support.wait_until(lambda: self.spooled_size() > 900000, what="the spool is full")
+            time.sleep(0.5)
+            netlogd.send_signal(signal.SIGCONT)
+            _, messages = client.communicate(timeout=60)
+            self.assertEqual(client.returncode, 0, messages)
+            self.assertEqual(self.run_program(self.program, url, "1", "0", str(count), timeout=60).returncode, 0)
+            self.stop(netlogd)
+            self.assertEqual(self.spooled(), [])
+            numbers = self.numbers()
+            lost = [int(n) for n in re.findall(r" NL.EVNT=NetLogger.Lost COUNT=(\d+) ", self.output.read_text())]
+            self.assertEqual(numbers, sorted(set(numbers)))
+            self.assertGreater(sum(lost), 0)
+            self.assertEqual(len(numbers) + sum(lost), count + 1, lost)
+            self.output.unlink()
+
     def test_a_full_spool_keeps_the_newest_or_the_oldest(self):
         port = support.free_port()
         for policy in ["oldest", "stop"]:
             url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&spool_size=1m&spool_full={policy}&block=0.1&format=ulm"
             ring = "&ring=16m" if policy == "oldest" else ""  # the ring holds all events, so the last event is never dropped before the spool
             result = self.run_program(self.program, url + ring, "100000", "500", timeout=60)
-            size = sum(path.stat().st_size for path in self.spooled())
+            size = self.spooled_size()
             self.assertLessEqual(size, 1 << 20)
             netlogd = self.collector(port, "--recover", "0")
             self.run_program(self.program, url + "&timeout=30", "1", "0", "100000", timeout=60)
