@@ -338,11 +338,13 @@ static void on_block(void *user, const nl_block_view *block)
 /*
  * Returns whether a last line without a newline is incomplete, because the connection ended while the client was
  * sending the line. If earlier lines ended with newlines, a complete last line would also end with a newline. A single
- * line without a newline, such as the output of echo -n, is complete.
+ * line without a newline, such as the output of echo -n, is complete. A client that asks for the time is the library,
+ * which ends each line with a newline, and sends an incomplete line again.
  */
 static bool was_cut(const connection *c, const nl_record *record)
 {
-    return c->ended && (record->flags & NL_RECORD_UNTERMINATED) != 0 && (c->reset || stats_of(c)->records > 1);
+    return c->ended && (record->flags & NL_RECORD_UNTERMINATED) != 0 &&
+           (c->reset || c->questions > 0 || stats_of(c)->records > 1);
 }
 
 /*

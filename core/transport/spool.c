@@ -117,6 +117,37 @@ static nl_status list_left(nl_spool *spool)
     return NL_OK;
 }
 
+static int is_segment_or_row(const struct dirent *entry)
+{
+    return has_suffix(entry, ".row") || nl_spool_row_name_size(entry->d_name) > 0;
+}
+
+void nl_spool_find_damaged(const nl_spool *spool, void (*on_damaged)(void *user, const char *path), void *user)
+{
+    struct dirent **entries;
+    char name[NL_SPOOL_NAME_SIZE], before[NL_SPOOL_NAME_SIZE] = "";
+    int count = scandir(spool->directory, &entries, is_segment_or_row, compare_names);
+    for (int i = 0; i < count; i++) {
+        const char *file = entries[i]->d_name;
+        const size_t size = nl_spool_row_name_size(file);
+        snprintf(name, sizeof name, "%.*s", (int)(size > 0 ? size : strlen(file) - strlen(".row")), file);
+        /* A row's segments are removed before its state, so a segment without a state is not being removed. */
+        if (strcmp(name, before) != 0 && nl_spool_row_is_damaged(spool->directory_fd, name) &&
+            faccessat(spool->directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+            char *path;
+            if (asprintf(&path, "%s/%s", spool->directory, name) < 0)
+                break;
+            on_damaged(user, path);
+            free(path);
+        }
+        memcpy(before, name, sizeof before);
+    }
+    for (int i = 0; i < count; i++)
+        free(entries[i]);
+    if (count >= 0)
+        free(entries);
+}
+
 /* Opens the next row of another process. Returns NL_END if no row is left. */
 static nl_status adopt_next(nl_spool *spool)
 {

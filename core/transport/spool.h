@@ -23,6 +23,12 @@ typedef struct nl_spool nl_spool;
  */
 nl_spool *nl_spool_open(const char *directory, const nl_url *destination, size_t size, bool oldest);
 
+/*
+ * Calls on_damaged for each row that cannot be delivered, because its state is missing or invalid. `path` is the
+ * beginning of the paths of the row's files.
+ */
+void nl_spool_find_damaged(const nl_spool *spool, void (*on_damaged)(void *user, const char *path), void *user);
+
 /* Closes the spool. Its records stay on disk. Closing NULL has no effect. */
 void nl_spool_close(nl_spool *spool);
 

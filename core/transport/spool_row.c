@@ -57,6 +57,16 @@ static void name_segment(const nl_spool_row *row, uint64_t number, const char *s
     snprintf(file, FILE_NAME_SIZE, "%s-%06" PRIu64 ".%s", row->name, number, suffix);
 }
 
+size_t nl_spool_row_name_size(const char *file)
+{
+    const char *hyphen = strrchr(file, '-');
+    uint64_t number;
+    char rest;
+    const bool is_segment = hyphen != NULL && hyphen - file < NL_SPOOL_NAME_SIZE &&
+                            sscanf(hyphen, "-%" SCNu64 ".spoo%c", &number, &rest) == 2 && rest == 'l';
+    return is_segment ? (size_t)(hyphen - file) : 0;
+}
+
 static void name_losses(const nl_spool_row *row, uint64_t losses_file, char file[FILE_NAME_SIZE])
 {
     snprintf(file, FILE_NAME_SIZE, "%s-%c.lost", row->name, losses_file == 1 ? 'a' : 'b');
@@ -114,15 +124,20 @@ nl_spool_row *nl_spool_row_make(const char *directory, int directory_fd)
     return NULL;
 }
 
-/* Reads the state of an open file. Returns NL_END if the file has no state. */
+/*
+ * Reads the state of an open file. Returns NL_END if another process has removed the file, and NL_MALFORMED if the file
+ * has no valid state.
+ */
 static nl_status read_state(int fd, nl_spool_row_state *state)
 {
     const size_t old_size = offsetof(nl_spool_row_state, part);
     struct stat status;
     if (fstat(fd, &status) != 0)
         return NL_FAILED;
+    if (status.st_nlink == 0)
+        return NL_END;
     if (!S_ISREG(status.st_mode) || status.st_nlink != 1 || status.st_size < (off_t)old_size)
-        return NL_END; /* the file has no state, or another process has delivered and removed the row */
+        return NL_MALFORMED;
     *state = (nl_spool_row_state){0};
     const size_t size = status.st_size < (off_t)sizeof *state ? old_size : sizeof *state;
     if (!nl_read_all_at(fd, state, size, 0))
@@ -133,7 +148,22 @@ static nl_status read_state(int fd, nl_spool_row_state *state)
     bool valid = (old || size == sizeof *state) && memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 && state->first > 0 &&
                  state->last >= state->first - 1 && state->last - state->first + 1 < SEGMENTS_MAX &&
                  state->losses_file <= 2;
-    return valid ? NL_OK : NL_END;
+    return valid ? NL_OK : NL_MALFORMED;
+}
+
+bool nl_spool_row_is_damaged(int directory_fd, const char *name)
+{
+    char file[FILE_NAME_SIZE];
+    nl_spool_row_state state;
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    snprintf(file, sizeof file, "%s.row", name);
+    int fd = openat(directory_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT;
+    const bool free = fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type == F_UNLCK;
+    const bool damaged = free && read_state(fd, &state) == NL_MALFORMED;
+    close(fd);
+    return damaged;
 }
 
 nl_status nl_spool_row_adopt(const char *directory, int directory_fd, const char *name, nl_spool_row **adopted)
@@ -153,7 +183,7 @@ nl_status nl_spool_row_adopt(const char *directory, int directory_fd, const char
         row_failed(row, "read", file);
     if (status != NL_OK) {
         nl_spool_row_close(row);
-        return status;
+        return status == NL_MALFORMED ? NL_END : status;
     }
     /* Remove the files of segments that a killed process had just dropped, or had not yet counted. */
     name_segment(row, row->state.first - 1, "spool", file);
@@ -640,7 +670,7 @@ nl_status nl_spool_row_sync_files(const char *directory, int directory_fd, const
         status = row_failed(&row, "fsync", file);
     close(fd);
     if (status != NL_OK)
-        return status == NL_END ? NL_OK : status;
+        return status == NL_FAILED ? NL_FAILED : NL_OK;
     status = sync_losses(&row);
     for (uint64_t number = row.state.first; number <= row.state.last && status == NL_OK; number++) {
         name_segment(&row, number, "spool", file);

@@ -64,10 +64,16 @@ typedef struct nl_spool_row {
 nl_spool_row *nl_spool_row_make(const char *directory, int directory_fd);
 
 /*
- * Opens the row of another process, to deliver it. Returns NL_END if the row no longer exists or another process has
- * opened it, and NL_FAILED if this cannot be determined.
+ * Opens the row of another process, to deliver it. Returns NL_END if the row no longer exists, has no valid state, or
+ * another process has opened it, and NL_FAILED if this cannot be determined.
  */
 nl_status nl_spool_row_adopt(const char *directory, int directory_fd, const char *name, nl_spool_row **row);
+
+/* Returns the size of the row's name in the name of a segment's file; 0 if this is not the name of such a file. */
+size_t nl_spool_row_name_size(const char *file);
+
+/* Returns whether a row that no process uses has no state, or an invalid state. */
+bool nl_spool_row_is_damaged(int directory_fd, const char *name);
 
 /* Closes the files, which stay on disk. Closing NULL has no effect. */
 void nl_spool_row_close(nl_spool_row *row);

@@ -344,13 +344,28 @@ static void close_backup(nl_outbox *outbox)
         nl_destination_close(backup, true);
 }
 
+static void report_damaged_row(void *user, const char *path)
+{
+    (void)user;
+    nl_report(
+        NL_MESSAGE_CLOSE, NULL,
+        "%s: this row of the spool has no valid state, so its records cannot be delivered; they stay in the files "
+        "%s*, which you can remove",
+        path, path);
+}
+
 nl_status nl_outbox_open_spool(nl_outbox *outbox)
 {
     const nl_log_options *options = outbox->options;
     if (outbox->spool != NULL || options == NULL || options->spool == NULL)
         return NL_OK;
     outbox->spool = nl_spool_open(options->spool, outbox->url, options->spool_size, options->spool_oldest);
-    return outbox->spool != NULL ? NL_OK : NL_FAILED;
+    if (outbox->spool == NULL)
+        return NL_FAILED;
+    if (outbox->reports && !outbox->checked_rows)
+        nl_spool_find_damaged(outbox->spool, report_damaged_row, NULL);
+    outbox->checked_rows = true;
+    return NL_OK;
 }
 
 /* Returns the number of the first bytes in the batch that the sender is sending. */
@@ -484,6 +499,8 @@ void nl_outbox_settle(nl_outbox *outbox)
     const nl_job *job = nl_sender_job(outbox->sender);
     outbox->sending = NL_SENDING_NOTHING;
     outbox->destination = job->destination;
+    if (outbox->stopped) /* the result was applied before */
+        return;
     if (sent == NL_SENDING_EXCHANGE) {
         outbox->exchange_status = job->status;
         outbox->exchanged = true;

@@ -23,20 +23,53 @@ enum { LOGS_MAX = 1000000 };
  * against the files and numbers against their ranges, and truncates texts at the end of their field.
  */
 
-/*
- * Checks the head of a file. Returns NL_OK; NL_END if the process was killed before it wrote the head, so that the file
- * has no events; NL_MALFORMED with the reason if the file is damaged or has another layout.
- */
-static nl_status check_head(const char *memory)
+static bool is_zero(const char *bytes, size_t size)
 {
-    const nl_shared_head *head = (const nl_shared_head *)(const void *)memory;
+    size_t zeros = 0;
+    while (zeros < size && bytes[zeros] == 0)
+        zeros++;
+    return zeros == size;
+}
+
+/*
+ * Looks for bytes other than 0 after the header of a file of `size` bytes. Reads the file instead of its mapping,
+ * because a hole that is read through a mapping takes memory. Returns NL_END if there are no such bytes; NL_MALFORMED
+ * with the reason if there are; NL_FAILED with the reason if the file cannot be read.
+ */
+static nl_status find_data(const nl_mapping *mapping, size_t size)
+{
+    char piece[4096];
+    bool zero = true;
+    off_t at = NL_SHARED_HEADER;
+    if (mapping->fd < 0) /* the memory is a copy */
+        zero = is_zero(mapping->memory + at, size - NL_SHARED_HEADER);
+    while (mapping->fd >= 0 && zero && (at = lseek(mapping->fd, at, SEEK_DATA)) >= 0) {
+        ssize_t got = pread(mapping->fd, piece, sizeof piece, at);
+        if (got < 0 && errno != EINTR)
+            return nl_error_set_errno("read a file of shared memory");
+        zero = got <= 0 || is_zero(piece, (size_t)got);
+        at += got > 0 ? got : 0;
+    }
+    if (at < 0 && errno != ENXIO) /* ENXIO: no data after this offset */
+        return nl_error_set_errno("read a file of shared memory");
+    if (zero)
+        return NL_END;
+    nl_error_set(NL_ERROR_INVALID, "damaged head");
+    return NL_MALFORMED;
+}
+
+/*
+ * Checks the head of a file of `size` bytes. Returns NL_OK; NL_END if the process was killed before it wrote the head,
+ * so that the file has no events; NL_MALFORMED with the reason if the file is damaged or has another layout; NL_FAILED
+ * with the reason if the file cannot be read.
+ */
+static nl_status check_head(const nl_mapping *mapping, size_t size)
+{
+    const nl_shared_head *head = (const nl_shared_head *)(const void *)mapping->memory;
     if (memcmp(head->magic, NL_SHARED_MAGIC, sizeof head->magic) == 0 && head->version == NL_SHARED_VERSION)
         return NL_OK;
-    size_t zeros = 0;
-    while (zeros < NL_SHARED_HEADER && memory[zeros] == 0)
-        zeros++;
-    if (zeros == NL_SHARED_HEADER)
-        return NL_END;
+    if (is_zero(mapping->memory, NL_SHARED_HEADER))
+        return find_data(mapping, size);
     if (memcmp(head->magic, NL_SHARED_MAGIC, sizeof head->magic) == 0)
         nl_error_set(NL_ERROR_UNSUPPORTED, "layout %u, not %u; use the nlrecover of the version that wrote this file",
                      head->version, NL_SHARED_VERSION);
@@ -101,7 +134,7 @@ static nl_status map_file(const nl_remains *remains, const char *name, size_t si
         close(mapping->fd);
         mapping->fd = -1;
     }
-    head = check_head(mapping->memory);
+    head = check_head(mapping, size);
     if (head == NL_OK)
         return NL_OK;
 invalid:
@@ -198,10 +231,23 @@ static bool is_sound(const nl_ring *ring, const nl_shared_log *log)
     return shared->size == ring->mask + 1 && shared->published >= tail && shared->published - tail <= shared->size;
 }
 
-/* Returns whether the process was killed while it created the ring. */
-static bool is_unfinished(const nl_shared_ring *shared)
+/*
+ * Checks a ring whose head is not sound. Returns NL_END if the process was killed while it created the ring, so that
+ * the ring has no events; NL_MALFORMED with the reason if the ring is damaged; NL_FAILED with the reason if it cannot
+ * be read.
+ */
+static nl_status check_unsound(const nl_ring *ring, size_t size)
 {
-    return shared->size == 0 && shared->published == 0 && shared->tail == 0;
+    const nl_shared_ring *shared = ring->shared;
+    if (shared->size == 0 && shared->published == 0 && shared->tail == 0)
+        return find_data(&ring->mapping, NL_SHARED_HEADER + size);
+    nl_error_set(NL_ERROR_INVALID, "damaged head");
+    return NL_MALFORMED;
+}
+
+static nl_status map_ring(const nl_remains *remains, const char *name, nl_mapping *mapping)
+{
+    return map_file(remains, name, NL_SHARED_HEADER + 4096, NL_SHARED_HEADER + (1u << 30), NL_SHARED_HEADER, mapping);
 }
 
 static void report_damaged(const nl_remains *remains, const char *name)
@@ -217,15 +263,13 @@ static void report_damaged(const nl_remains *remains, const char *name)
 static nl_status open_ring(const nl_remains *remains, const char *name, nl_remains_log *log)
 {
     nl_mapping mapping;
-    nl_status status =
-        map_file(remains, name, NL_SHARED_HEADER + 4096, NL_SHARED_HEADER + (1u << 30), NL_SHARED_HEADER, &mapping);
+    nl_status status = map_ring(remains, name, &mapping);
     if (status == NL_MALFORMED) {
         log->damaged = true;
         report_damaged(remains, name);
     }
     if (status != NL_OK)
         return status == NL_FAILED ? NL_FAILED : NL_OK;
-    close_file(&mapping);
     uint64_t size = (mapping.size - NL_SHARED_HEADER) / 2;
     nl_ring *ring = nl_memory_check(nl_ring_over(&mapping, size));
     if (ring == NULL) {
@@ -233,14 +277,15 @@ static nl_status open_ring(const nl_remains *remains, const char *name, nl_remai
         return NL_FAILED;
     }
     if ((size & (size - 1)) != 0 || !is_sound(ring, log->outbox.shared)) {
-        if (!is_unfinished(ring->shared)) {
-            nl_error_set(NL_ERROR_INVALID, "damaged head");
+        status = check_unsound(ring, size);
+        if (status == NL_MALFORMED) {
             log->damaged = true;
             report_damaged(remains, name);
         }
         nl_ring_remove(ring);
-        return NL_OK;
+        return status == NL_FAILED ? NL_FAILED : NL_OK;
     }
+    close_file(&ring->mapping);
     ring->next = log->rings;
     log->rings = ring;
     return NL_OK;
@@ -291,6 +336,32 @@ static nl_status open_rings(const nl_remains *remains, unsigned number, nl_remai
     return list_directory(remains, on_name_of_ring, &search);
 }
 
+static nl_status on_name_of_lone_ring(void *user, const char *name)
+{
+    const ring_search *search = user;
+    nl_mapping mapping;
+    if (strncmp(name, search->prefix, strlen(search->prefix)) != 0)
+        return NL_OK;
+    nl_status status = map_ring(search->remains, name, &mapping);
+    if (status == NL_OK)
+        nl_mapping_leave(&mapping);
+    return status == NL_OK ? NL_MALFORMED : status == NL_END ? NL_OK : status;
+}
+
+/*
+ * Checks a log whose file has no head. Returns NL_END if no ring of the log has a head; NL_MALFORMED with the reason if
+ * a ring has one, because a process writes the head of a log first; NL_FAILED with the reason if this is unknown.
+ */
+static nl_status check_headless(const nl_remains *remains, unsigned number)
+{
+    ring_search search = {.remains = remains};
+    snprintf(search.prefix, sizeof search.prefix, "ring-%u-", number);
+    nl_status status = list_directory(remains, on_name_of_lone_ring, &search);
+    if (status == NL_MALFORMED)
+        nl_error_set(NL_ERROR_INVALID, "damaged head");
+    return status == NL_OK ? NL_END : status;
+}
+
 /* Completes a commit during which the writer thread was killed (see shared.h). */
 static void finish_commit(nl_remains_log *log)
 {
@@ -336,6 +407,8 @@ nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_rem
     snprintf(name, sizeof name, "log-%u", number);
     size_t size = NL_SHARED_HEADER + NL_SHARED_BATCH_SIZE;
     nl_status status = map_file(remains, name, size, size, 0, &log->outbox.mapping);
+    if (status == NL_END && faccessat(remains->directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        status = check_headless(remains, number);
     if (status == NL_MALFORMED)
         report_damaged(remains, name);
     if (status != NL_OK)

@@ -49,6 +49,7 @@ struct delivery {
     pthread_mutex_t mutex; /* protects the following members */
     pthread_cond_t changed;
     output_place end; /* end of the settled part */
+    size_t unsettled; /* number of bytes that were written after this end */
     bool leaving;     /* the thread ends when it has delivered everything, after a failure, or at leave_ms */
     int64_t leave_ms;
     bool stop;             /* the thread must end now */
@@ -243,17 +244,21 @@ delivery *delivery_open(const output_options *options)
 
 /* ---- the thread ---- */
 
-/* Returns the number of undelivered bytes, which is the size of all files from the position to `end`. */
+/*
+ * Returns the number of undelivered bytes up to the end of the settled part. Does not use the size of the last file,
+ * because the other thread may have written more to it without having called delivery_wrote yet.
+ */
 static uint64_t count_waiting(const delivery *d, output_place end)
 {
     uint64_t sum = 0;
-    for (uint64_t number = d->at.number; number <= end.number; number++) {
+    for (uint64_t number = d->at.number; number < end.number; number++) {
         struct stat status;
         char *name = output_file_name(d->options, number);
         if (stat(name, &status) == 0)
             sum += (uint64_t)status.st_size;
         free(name);
     }
+    sum += d->at.number <= end.number ? end.offset : 0;
     return sum > d->at.offset ? sum - d->at.offset : 0;
 }
 
@@ -266,7 +271,7 @@ static void skip_missing(delivery *d, output_place end, const char *name)
         return;
     pthread_mutex_lock(&d->mutex);
     d->state.missing++;
-    d->state.waiting = count_waiting(d, d->end);
+    d->state.waiting = count_waiting(d, d->end) + d->unsettled;
     nl_write(d->log, NL_WARNING, "Netlogd.SpoolMissing", "OUTPUT=%s FILE=%s", d->options->target, name);
     pthread_mutex_unlock(&d->mutex);
 }
@@ -545,6 +550,7 @@ void delivery_wrote(delivery *d, size_t size)
 {
     pthread_mutex_lock(&d->mutex);
     d->state.waiting += size;
+    d->unsettled += size;
     pthread_mutex_unlock(&d->mutex);
 }
 
@@ -559,6 +565,7 @@ bool delivery_has_space(delivery *d, size_t size, uint64_t maximum)
 void delivery_settled(delivery *d, output_place end)
 {
     pthread_mutex_lock(&d->mutex);
+    d->unsettled = 0;
     if (end.number != d->end.number || end.offset != d->end.offset) {
         d->end = end;
         /* If the thread is waiting after a failure, it continues to wait. */

@@ -129,6 +129,24 @@ static bool parse_open_spans(open_spans *o, const char *data, size_t size)
     return at == end;
 }
 
+/*
+ * Renames a file that is malformed or of another version, because the next save would replace it, and reports the new
+ * name. Returns NL_FAILED if the file cannot be renamed.
+ */
+static nl_status keep_unread(const open_spans *o)
+{
+    char *kept = program_format("%s.unread-%" PRId64, o->path, nl_time_now_ns());
+    nl_status status = NL_OK;
+    if (rename(o->path, kept) != 0)
+        status = nl_error_set_errno("%s: malformed or of another version; rename", o->path);
+    else
+        program_error("%s: malformed or of another version; the spans that were open are sent without their starts; "
+                      "their starts stay in %s, which you can remove",
+                      o->path, kept);
+    free(kept);
+    return status;
+}
+
 static nl_status read_open_spans(open_spans *o)
 {
     gchar *data;
@@ -141,15 +159,16 @@ static nl_status read_open_spans(open_spans *o)
         g_error_free(error);
         return NL_FAILED;
     }
+    nl_status status = NL_OK;
     if (!parse_open_spans(o, data, size)) {
-        program_error("%s: malformed; the spans that were open are sent without their starts", o->path);
+        status = keep_unread(o);
         while (o->order.head != NULL)
             open_span_remove(o, o->order.head->data);
         o->place = (output_place){0};
     }
     g_free(data);
     o->changed = false;
-    return NL_OK;
+    return status;
 }
 
 static nl_status write_open_spans(const open_spans *o, int fd, nl_string head, nl_string content, bool sync)

@@ -32,8 +32,8 @@ typedef struct sink {
     reflector *owner;
     int fd;
     uint64_t bytes;
-    int64_t begin_ns;
     struct event *readable;
+    struct event *end; /* the end of the longest transfer */
 } sink;
 
 struct reflector {
@@ -197,22 +197,30 @@ static void sink_free(sink *k)
         at = &(*at)->next;
     *at = k->next;
     event_free(k->readable);
+    event_free(k->end);
     close(k->fd);
     free(k);
 }
 
 static void on_data(evutil_socket_t fd, short what, void *user)
 {
+    (void)what;
     static char discarded[READ_PER_TURN];
     sink *k = user;
+    const uint64_t left = TRANSFER_BYTES_MAX - k->bytes;
     /* With MSG_TRUNC, the kernel discards the data without copying it. */
-    ssize_t got = (what & EV_TIMEOUT) != 0 ? 0 : recv(fd, discarded, sizeof discarded, MSG_TRUNC);
+    ssize_t got = recv(fd, discarded, left < sizeof discarded ? (size_t)left : sizeof discarded, MSG_TRUNC);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     k->bytes += got > 0 ? (uint64_t)got : 0;
-    if (got <= 0 || k->bytes > TRANSFER_BYTES_MAX ||
-        nl_monotonic_ns() - k->begin_ns > TRANSFER_S_MAX * NL_NS_PER_SECOND)
+    if (got <= 0 || k->bytes == TRANSFER_BYTES_MAX)
         sink_free(k);
+}
+
+static void on_transfer_end(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    sink_free(user);
 }
 
 /* Accepts no transfers for a time, because no descriptor is free. Otherwise, the loop would spin. */
@@ -252,10 +260,12 @@ static void on_transfer(evutil_socket_t listener, short what, void *user)
         return;
     }
     sink *k = nl_memory_check(calloc(1, sizeof *k));
-    *k = (sink){.next = r->sinks, .owner = r, .fd = fd, .begin_ns = now_ns};
+    *k = (sink){.next = r->sinks, .owner = r, .fd = fd};
     k->readable = nl_memory_check(event_new(r->base, fd, EV_READ | EV_PERSIST, on_data, k));
+    k->end = nl_memory_check(evtimer_new(r->base, on_transfer_end, k));
     r->sinks = k;
-    event_add(k->readable, &(struct timeval){.tv_sec = TRANSFER_S_MAX});
+    event_add(k->readable, NULL);
+    event_add(k->end, &(struct timeval){.tv_sec = TRANSFER_S_MAX});
 }
 
 /* ---- start and end ---- */

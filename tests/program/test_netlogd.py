@@ -53,6 +53,22 @@ class Netlogd(collector.Case):
         self.assertEqual(reject.read_bytes(), record(1, 234567)[:-3] + b"\n")
         self.assertIn('REASON="incomplete line: the connection ended before the newline"', self.said())
 
+    def test_the_first_line_of_the_library_is_cut(self):
+        """The library sends an incomplete line again, so netlogd does not store the incomplete line, even if it is the first."""
+        received = []
+        port = self.peer(lambda connection: received.append(connection.recv(4096)))
+        self.run_program(support.program("nltools/nlwrite"), "--dest", f"x-netlog://127.0.0.1:{port}?format=ulm", "E")
+        self.assertTrue(received[0].endswith(collector.QUESTION_END), received)
+        process = self.serve()
+        with socket.create_connection(("127.0.0.1", self.port)) as s:
+            s.sendall(received[0] + record(1, 1)[:-1])
+            s.shutdown(socket.SHUT_WR)
+            while s.recv(4096):
+                pass
+        self.stop(process)
+        self.assertEqual(self.written(), b"")
+        self.assertIn('REASON="incomplete line: the connection ended before the newline"', self.said())
+
     def test_an_incomplete_line_before_a_reset_is_reported(self):
         reject = self.scratch / "reject"
         process = self.serve("--reject", reject)

@@ -313,6 +313,24 @@ class Faults(Sender):
         self.assertEqual(self.statuses(), [400, 200, 200])
         self.assertRegex(self.own(), "LVL=Warning NL.EVNT=Netlogd.OutputRejected OUTPUT=\\S+ RECORDS=1 REASON=bad")
 
+    def test_open_spans_of_another_version_are_kept(self):
+        url = f"otlp+http://127.0.0.1:{self.receive()}"
+        process = self.forward(url)
+        self.send((span(0, "start", 10) + log(1)).encode())
+        support.wait_until(lambda: self.requests, what="the log record arrives")
+        path, = self.scratch.rglob("open-spans")
+        self.stop(process)
+        content = path.read_bytes().replace(b"open-spans 2", b"open-spans 1", 1)
+        path.write_bytes(content)
+        process = self.forward(url)
+        self.send(log(2).encode())
+        support.wait_until(lambda: len(self.requests) == 2, what="the second log record arrives")
+        self.stop(process)
+        kept, = path.parent.glob("open-spans.unread-*")
+        self.assertEqual(kept.read_bytes(), content)
+        self.assertIn(f"{path}: malformed or of another version; the spans that were open are sent without their starts; "
+                      f"their starts stay in {kept}, which you can remove\n", self.said())
+
     def test_invalid_urls(self):
         for url, message in (("otlp://127.0.0.1", "missing option spool"), (f"otlp://127.0.0.1?spool={self.scratch}/s&format=ulm", "requires format=nlb"),
                              (f"otlp://127.0.0.1?spool={self.scratch}/s&ca=/nowhere", "/nowhere")):

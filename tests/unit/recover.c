@@ -508,13 +508,18 @@ static void note_failure(void *user, const nl_recovered *what)
     snprintf(user, 512, "%s", what->url);
 }
 
-/* A file with a damaged head stays as it is. The first byte of each file is part of its head's magic. */
+/*
+ * A file with a damaged head stays as it is. The first byte of each file is part of its head's magic. A head of zeros
+ * is damaged if the file or a ring has data.
+ */
 static void test_files_with_damaged_heads_are_kept(void **state)
 {
     (void)state;
     static const char *const kinds[] = {"ring-0-", "log-0"};
-    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
-        char command[256], name[512], failed[512] = "", byte;
+    static const size_t sizes[] = {1, 4096};
+    for (size_t i = 0; i < 4; i++) {
+        const size_t kind = i / 2, size = sizes[i % 2];
+        char command[256], name[512], failed[512] = "", head[4096], damage[4096] = "";
         kill_at_work();
         snprintf(command, sizeof command, "ls -d %s/netlogger-*/%s*", folder, kinds[kind]);
         FILE *files = popen(command, "r");
@@ -522,14 +527,15 @@ static void test_files_with_damaged_heads_are_kept(void **state)
         pclose(files);
         name[strcspn(name, "\n")] = '\0';
         int fd = open(name, O_RDWR);
-        assert_int_equal(pread(fd, &byte, 1, 0), 1);
-        assert_int_equal(pwrite(fd, "?", 1, 0), 1);
-        for (int i = 0; i < 2; i++) { /* the second recovery reports the file again */
+        assert_int_equal(pread(fd, head, size, 0), size);
+        damage[0] = size == 1 ? '?' : '\0';
+        assert_int_equal(pwrite(fd, damage, size, 0), size);
+        for (int k = 0; k < 2; k++) { /* the second recovery reports the file again */
             *failed = '\0';
             assert_int_equal(nl_recover(NULL, note_failure, failed), NL_FAILED);
             assert_string_equal(failed, name);
         }
-        assert_int_equal(pwrite(fd, &byte, 1, 0), 1);
+        assert_int_equal(pwrite(fd, head, size, 0), size);
         close(fd);
         assert_int_equal(nl_recover(NULL, expect_sent, NULL), NL_OK);
         expect_all();

@@ -78,7 +78,8 @@ NL_API nl_log *nl_open(const char *prog, const char *url);
 typedef enum nl_message_kind {
     NL_MESSAGE_OPEN,  /* nl_open failed */
     NL_MESSAGE_RETRY, /* the destination cannot be reached or written; the log tries again */
-    NL_MESSAGE_CLOSE, /* the log is closed or the program exits, and some events are not delivered */
+    NL_MESSAGE_CLOSE, /* some events are not delivered, because the log is closed, the program exits, or a row of the
+                       * spool is damaged */
 } nl_message_kind;
 
 /* Receives a message: one line without a newline, which is valid during the call. user is the argument of
