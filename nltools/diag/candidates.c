@@ -31,11 +31,7 @@
 #define YIELD_MIN 0.5
 #define SAME_TIME_MIN 0.5
 
-/* Maximum probability that a log without causes has a significant effect. */
-#define FALSE_ALARMS_MAX 0.02
-
 enum {
-    FAMILIES = 3,
     OTHER_DIVISIONS = 4, /* peers at both ends, the time, and the load */
     /* pause, acknowledgement, queue, lock after other work, timer, batch, timeout, given up, retries, calls */
     MECHANISMS = 10,

@@ -222,13 +222,13 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         g_free(when);
         g_free(until);
     } else {
+        const char *shared = c->m.is_shared ? " that the hosts share" : "";
         f->answer = c->m.servers == 1
-                        ? g_strdup_printf(
-                              "%s of the requests' time: %s lets one request through at a time (a lock, one thread)",
-                              part, where)
+                        ? g_strdup_printf("%s of the requests' time: %s lets one request through at a time (a lock%s)",
+                                          part, where, c->m.is_shared ? shared : ", one thread")
                         : g_strdup_printf("%s of the requests' time: %s lets %d requests through at a time (a pool of "
-                                          "%d); peak demand was %.0f",
-                                          part, where, c->m.servers, c->m.servers, c->m.peak);
+                                          "%d%s); peak demand was %.0f",
+                                          part, where, c->m.servers, c->m.servers, shared, c->m.peak);
         if (strcmp(c->cause, "balance") == 0) {
             g_free(f->answer);
             f->answer = g_strdup_printf("%s of the requests' time: requests queue at %s, which receives %.1f times its "

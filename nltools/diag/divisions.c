@@ -540,23 +540,26 @@ static void try_load(search *s, const sample *x)
  */
 static uint32_t sensor_values(const visits *v, const sample *x, const sensor_series *first, double shift, float *values)
 {
-    GHashTable *by_host = g_hash_table_new(g_str_hash, g_str_equal);
+    GHashTable *by_host = g_hash_table_new(g_str_hash, g_str_equal),
+               *of_sites = g_hash_table_new(NULL, NULL); /* maps the number of a site of the place to its series */
     for (const sensor_series *of = first; of != NULL; of = of->next)
         g_hash_table_insert(by_host, of->host, (gpointer)of);
-    const sensor_series **of_site = g_new(const sensor_series *, v->sites->len + 1);
-    for (uint32_t n = 0; n < v->sites->len; n++)
-        of_site[n] = g_hash_table_lookup(by_host, site_at(v, n)->host);
+    const GArray *sites = place_at(v, x->place)->sites;
+    for (guint n = 0; n < sites->len; n++) {
+        uint32_t number = g_array_index(sites, uint32_t, n);
+        g_hash_table_insert(of_sites, GUINT_TO_POINTER(number), g_hash_table_lookup(by_host, site_at(v, number)->host));
+    }
     g_hash_table_destroy(by_host);
     int64_t length = v->to_ns - v->from_ns;
     uint32_t known = 0;
     for (uint32_t i = 0; i < x->count; i++) {
         const visit *y = visit_at(v, x->index[i]);
-        const sensor_series *own = of_site[y->site];
+        const sensor_series *own = g_hash_table_lookup(of_sites, GUINT_TO_POINTER(y->site));
         int64_t at = y->from_ns - v->from_ns + (int64_t)(shift * (double)length);
         values[i] = own != NULL ? (float)series_at(own, v->from_ns + (length > 0 ? at % length : 0)) : NAN;
         known += isfinite(values[i]);
     }
-    g_free(of_site);
+    g_hash_table_destroy(of_sites);
     return known;
 }
 

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "diag/findings.h"
+#include "diag/search.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,6 +14,11 @@ enum { FAILED_MIN = 5, PARTIAL_MIN = 20 };
 #define SHARE_MIN 0.02
 #define PARTIAL_SHARE_MIN 0.05
 #define PARTIAL_HERE_MIN 0.5
+
+/* Minimum ratio of the failures on a host to the failures on other hosts if the host is named; maximum probability of
+ * this difference, or of so many failures, by chance. */
+#define HOST_FACTOR 3
+#define CHANCE_MAX (FALSE_ALARMS_MAX / FAMILIES)
 
 /* Minimum length of the span that stands for a request, as a part of the request's time. */
 #define ROOT_MIN 0.9
@@ -121,25 +126,72 @@ static void count_failure(failure_counts *c, const visits *v, const visit *x)
 
 /* The host with most failures at the place with most failures. */
 typedef struct failing_host {
-    const char *name; /* NULL: other hosts fail nearly as often */
-    double here;      /* part of the host's visits that failed */
-    bool is_only;     /* the place has no other hosts */
+    const char *name;         /* NULL: other hosts may fail as often */
+    double here;              /* part of the visits to the host (or, without a name, to the place) that failed */
+    uint32_t failed, visited; /* numbers of visits to the place */
+    bool is_only;             /* the place has no other hosts */
 } failing_host;
+
+/* The numbers of failures and visits of a host at a place. */
+typedef struct host_failures {
+    uint32_t failed, visited;
+} host_failures;
+
+/* Returns whether a host fails more often than the other hosts, by a factor of HOST_FACTOR. The probability by chance
+ * is that of the host with most failures. */
+static bool fails_more(const host_failures *here, const failing_host *all, guint host_count)
+{
+    double others = (all->failed - here->failed + 0.5) / fmax((double)(all->visited - here->visited), 0.5);
+    return here->failed > HOST_FACTOR * others * here->visited &&
+           host_count * hypergeometric_tail(all->visited, all->failed, here->visited, here->failed) <= CHANCE_MAX;
+}
 
 static failing_host find_host(const failure_counts *c, const visits *v)
 {
     const place *p = place_at(v, c->most);
-    uint32_t site = g_array_index(p->sites, uint32_t, 0), visited = 0;
+    GHashTable *hosts = g_hash_table_new_full(NULL, NULL, NULL, g_free); /* host -> host_failures */
+    failing_host found = {0};
+    const host_failures *most = NULL;
+    const char *host = NULL;
     for (guint i = 0; i < p->sites->len; i++) {
         uint32_t n = g_array_index(p->sites, uint32_t, i);
-        site = c->by_site[n] > c->by_site[site] ? n : site;
-        visited += site_at(v, n)->count;
+        const site *at = site_at(v, n);
+        host_failures *of = g_hash_table_lookup(hosts, at->host);
+        if (of == NULL) {
+            of = g_new0(host_failures, 1);
+            g_hash_table_insert(hosts, (gpointer)at->host, of);
+        }
+        of->failed += c->by_site[n];
+        of->visited += at->count;
+        found.failed += c->by_site[n];
+        found.visited += at->count;
+        if (most == NULL || of->failed > most->failed) {
+            most = of;
+            host = at->host;
+        }
     }
-    const struct site *at = site_at(v, site);
-    double here = (double)c->by_site[site] / MAX(at->count, 1),
-           others = (c->by_place[c->most] - c->by_site[site] + 0.5) / MAX((double)(visited - at->count), 0.5);
-    bool is_only = p->sites->len == 1;
-    return (failing_host){!is_only && here > 3 * others ? at->host : NULL, here, is_only};
+    found.is_only = g_hash_table_size(hosts) == 1;
+    found.here = (double)found.failed / MAX(found.visited, 1);
+    if (!found.is_only && fails_more(most, &found, g_hash_table_size(hosts))) {
+        found.name = host;
+        found.here = (double)most->failed / MAX(most->visited, 1);
+    }
+    g_hash_table_destroy(hosts);
+    return found;
+}
+
+/*
+ * Returns whether failures of a part of successful requests are a fault. Programs often expect that a step fails. It is
+ * a fault if one of several hosts fails, or if significantly more than PARTIAL_HERE_MIN of the visits to an only host
+ * fail.
+ */
+static bool is_partial_fault(const failing_host *host)
+{
+    uint32_t succeeded = host->visited - MIN(host->failed, host->visited);
+    if (host->failed < PARTIAL_MIN)
+        return false;
+    return host->name != NULL || (host->is_only && host->here > PARTIAL_HERE_MIN &&
+                                  binomial_tail(succeeded, host->visited, 1 - PARTIAL_HERE_MIN) <= CHANCE_MAX);
 }
 
 /* Adds a finding. `partial` is true if the requests succeed. */
@@ -189,7 +241,7 @@ void find_failures(findings *f)
      */
     if (partial.failed >= PARTIAL_MIN && partial.failed >= PARTIAL_SHARE_MIN * v->requests->len) {
         failing_host host = find_host(&partial, v);
-        if (host.name != NULL || (host.is_only && host.here >= PARTIAL_HERE_MIN))
+        if (is_partial_fault(&host))
             add_finding(f, &partial, &host, true);
     }
     failure_counts_free(&whole);

@@ -18,7 +18,6 @@ typedef struct mechanism {
     int servers;       /* for a queue: the number of servers */
     int other_servers; /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
     double other_gain; /* quality of the prediction with other_servers, divided by its quality with `servers` */
-    double busy;       /* for a queue: share of the time in which all servers are busy */
     double peak; /* maximum number of visits in progress at the same time; for calls: visits per caller in the group */
     double period_ns; /* period of a timer or of periodic pauses, or length of a time-out or delay; 0: not periodic */
     uint32_t count;   /* number of pauses, of clusters, of visits that timed out, or of a queue's visits */
@@ -32,6 +31,7 @@ typedef struct mechanism {
     bool is_retry;        /* for a time-out: the visits fail, and their callers try again */
     bool of_program;   /* for a queue at an edge: a server is busy until its program has ended all work of the request,
                           not only the next span */
+    bool is_shared;    /* for a queue: all hosts of the place share the servers; otherwise, each host has its own */
     bool is_host_fast; /* for a queue: without their waits, the visits on `host` take no longer than the others */
 } mechanism;
 
@@ -81,7 +81,7 @@ mechanism find_timeout(const sample *s);
 /*
  * Finds attempts that are given up after a fixed time: many visits take nearly the same, long time, and few visits take
  * a little less or more. Compares the number of visits in a narrow range with the ranges of the same relative width
- * below and above.
+ * below and above. The visits that are given up must fail, or be followed by another step than the others.
  */
 mechanism find_given_up(const sample *s);
 

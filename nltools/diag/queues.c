@@ -161,18 +161,35 @@ uint32_t next_span(const visits *v, uint32_t edge)
     return VISIT_NONE;
 }
 
-/* Returns the end of the last visit of a request to the program and host at which an edge ends. */
-static int64_t end_at_program(const visits *v, const visit *x)
+/* In larger requests, looking at all visits for each visit would take too long. */
+enum { LOOKED_THROUGH_MAX = 512 };
+
+/* Returns when a request next begins the same edge to the same host after a visit of the edge, or INT64_MAX. */
+static int64_t next_repetition(const visits *v, const request *q, const visit *x)
 {
-    enum {
-        LOOKED_THROUGH_MAX = 512
-    }; /* in larger requests, looking at all visits for each visit would take too long */
-    const request *q = request_at(v, x->request);
-    const place *edge = place_at(v, place_of_visit(v, x));
-    int64_t end_ns = x->to_ns;
+    int64_t next_ns = INT64_MAX;
     for (uint32_t i = 0; i < q->count && q->count <= LOOKED_THROUGH_MAX; i++) {
         const visit *y = visit_at(v, q->first + i);
-        if (y->from_ns >= x->to_ns && place_at(v, place_of_visit(v, y))->program == edge->program &&
+        if (y->from_ns >= x->to_ns && place_of_visit(v, y) == place_of_visit(v, x) &&
+            site_at(v, y->site)->host == site_at(v, x->site)->host)
+            next_ns = MIN(next_ns, y->from_ns);
+    }
+    return next_ns;
+}
+
+/*
+ * Returns the end of the last visit of a request to the program and host at which an edge ends. If the request repeats
+ * the edge there, only visits before the next repetition count.
+ */
+static int64_t end_at_program(const visits *v, const visit *x)
+{
+    const request *q = request_at(v, x->request);
+    const place *edge = place_at(v, place_of_visit(v, x));
+    int64_t end_ns = x->to_ns, next_ns = next_repetition(v, q, x);
+    for (uint32_t i = 0; i < q->count && q->count <= LOOKED_THROUGH_MAX; i++) {
+        const visit *y = visit_at(v, q->first + i);
+        if (y->from_ns >= x->to_ns && y->from_ns < next_ns &&
+            place_at(v, place_of_visit(v, y))->program == edge->program &&
             site_at(v, y->site)->host == site_at(v, x->site)->host)
             end_ns = MAX(end_ns, y->to_ns);
     }
@@ -296,7 +313,9 @@ typedef struct queue_work {
     uint32_t *shared; /* number of present visits with the same position */
     int64_t *served;
     double *values, *alone, *with;
-    double low, high; /* bounds of the logarithms of the times */
+    uint32_t *requests; /* the index of each visit's request, from 0 */
+    double *gains;      /* for each request, the sum of its visits' log likelihood ratios */
+    double low, high;   /* bounds of the logarithms of the times */
 } queue_work;
 
 /* Returns the end of the visits that have the same host as the visit with index `from`. */
@@ -334,7 +353,10 @@ static void add_positions(queue_work *w)
     }
 }
 
-/* Sets *gain to the mean log likelihood ratio, and *z to its significance. Returns false if the model is impossible. */
+/*
+ * Sets *gain to the mean log likelihood ratio of a visit, and *z to its significance. Visits of one request depend on
+ * each other, so their sum counts as one value. Returns false if the model is impossible.
+ */
 static bool judge_servers(queue_work *w, bool any_order, double *gain, double *z)
 {
     double tiny = exp(w->low) / 50;
@@ -349,14 +371,17 @@ static bool judge_servers(queue_work *w, bool any_order, double *gain, double *z
     likelihoods(w->values, w->count, w->low - log(50), w->high, w->with);
     if (any_order)
         add_positions(w);
-    double sum = 0, square = 0;
+    double sum = 0, square = 0, n = 0;
+    memset(w->gains, 0, w->count * sizeof *w->gains);
     for (size_t i = 0; i < w->count; i++) {
         double d = CLAMP(w->with[i] - w->alone[i], -5, 5);
         sum += d;
-        square += d * d;
+        w->gains[w->requests[i]] += d;
+        n = fmax(n, w->requests[i] + 1);
     }
-    double n = (double)w->count;
-    *gain = sum / n;
+    for (size_t i = 0; i < (size_t)n; i++)
+        square += w->gains[i] * w->gains[i];
+    *gain = sum / (double)w->count;
     *z = sum / sqrt(MAX(square - sum * sum / n, 1e-9) + 1e-9);
     return true;
 }
@@ -410,12 +435,31 @@ static void find_arrivals(queue_work *w)
     g_free(by_arrival);
 }
 
-static void queue_work_init(queue_work *w, const holding *held, size_t count)
+/* Numbers the requests of the visits from 0. */
+static void number_requests(queue_work *w, const visits *v)
+{
+    GHashTable *numbers = g_hash_table_new(NULL, NULL); /* maps a request to its index + 1 */
+    for (size_t i = 0; i < w->count; i++) {
+        gpointer request = GUINT_TO_POINTER(visit_at(v, w->held[i].visit)->request);
+        guint number = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, request));
+        if (number == 0) {
+            number = g_hash_table_size(numbers) + 1;
+            g_hash_table_insert(numbers, request, GUINT_TO_POINTER(number));
+        }
+        w->requests[i] = number - 1;
+    }
+    g_hash_table_destroy(numbers);
+}
+
+static void queue_work_init(queue_work *w, const visits *v, const holding *held, size_t count)
 {
     *w = (queue_work){.held = held, .count = count};
-    w->values = g_new(double, 3 * count + 1);
+    w->values = g_new(double, 4 * count + 1);
     w->alone = w->values + count;
     w->with = w->alone + count;
+    w->gains = w->with + count;
+    w->requests = g_new(uint32_t, count + 1);
+    number_requests(w, v);
     w->served = g_new(int64_t, count + 1);
     w->positions = g_new(uint8_t, count + 1);
     w->shared = g_new(uint32_t, count + 1);
@@ -436,6 +480,7 @@ static void queue_work_init(queue_work *w, const holding *held, size_t count)
 static void queue_work_clear(queue_work *w)
 {
     g_free(w->values);
+    g_free(w->requests);
     g_free(w->served);
     g_free(w->positions);
     g_free(w->shared);
@@ -446,14 +491,15 @@ static void queue_work_clear(queue_work *w)
  * Chooses the number of servers that predicts the visits best, and the best number of the other kind: one server, or
  * several. Sets m->servers to 0 if no number predicts the visits significantly better than independent times.
  */
-static void choose_servers(const holding *held, size_t count, bool *any_order, double *best_z, mechanism *m)
+static void choose_servers(const visits *v, const holding *held, size_t count, bool *any_order, double *best_z,
+                           mechanism *m)
 {
     static const int tried[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, SERVERS_MAX};
     queue_work w;
     double best[2] = {0}, z_of[2] = {0}; /* for one server, and for several servers */
     int servers[2] = {0};
     bool any_of[2] = {false};
-    queue_work_init(&w, held, count);
+    queue_work_init(&w, v, held, count);
     G_STATIC_ASSERT(2 * G_N_ELEMENTS(tried) == CHOICES);
     for (size_t t = 0; t < CHOICES; t++) {
         double gain, z;
@@ -500,11 +546,11 @@ static double find_servers(const visits *v, const holding *held, size_t count, m
     bool any_order = false;
     double claim_ns = 0;
     size_t first = count > CHOOSING_MAX ? (count - CHOOSING_MAX) / 2 : 0;
-    choose_servers(held + first, MIN(count, CHOOSING_MAX), &any_order, z, m);
+    choose_servers(v, held + first, MIN(count, CHOOSING_MAX), &any_order, z, m);
     if (m->servers == 0)
         return 0;
     queue_work w;
-    queue_work_init(&w, held, count);
+    queue_work_init(&w, v, held, count);
     serve(&w, any_order, m->servers);
     if (m->of_program && begins_too_early(v, &w)) {
         queue_work_clear(&w);
@@ -696,14 +742,21 @@ static void try_serial(const visits *v, const holding *held, size_t count, GPtrA
     *m = serial;
 }
 
+/* Makes all hosts one host that has the servers. */
+static void share_servers(holding *held, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        held[i].host = 0;
+    qsort(held, count, sizeof *held, by_end);
+}
+
 /* Examines all hosts as one host, because they may share servers, such as a lock in a database. Changes the hosts in
  * `held`. */
 static void find_shared(const visits *v, holding *held, size_t count, const GPtrArray *hosts, mechanism *m)
 {
     double z = 0;
-    for (size_t i = 0; i < count; i++)
-        held[i].host = 0;
-    qsort(held, count, sizeof *held, by_end);
+    share_servers(held, count);
+    m->is_shared = true;
     m->claim_ns = find_servers(v, held, count, m, &z);
     m->count = (uint32_t)count;
     m->p = normal_tail(z) * CHOICES * (hosts->len + HOSTS_TOGETHER);
@@ -798,11 +851,13 @@ double queue_find_savings(const visits *v, uint32_t edge, const mechanism *queue
     holding *held = g_new(holding, p->count + 1);
     GPtrArray *hosts = g_ptr_array_new();
     size_t all = gather_holdings(v, edge, queue->of_program, held, hosts);
+    if (queue->is_shared)
+        share_servers(held, all);
     for (size_t from = 0, to = 0; from < all; from = to) {
         queue_work w;
         while (to < all && held[to].host == held[from].host)
             to++;
-        queue_work_init(&w, held + from, to - from);
+        queue_work_init(&w, v, held + from, to - from);
         serve_in_order(w.held, w.arrivals, w.count, queue->servers, w.served);
         add_savings(v, &w, queue->servers, cut, saved);
         queue_work_clear(&w);

@@ -8,6 +8,12 @@
 
 #include "diag/findings.h"
 
+/* Maximum probability that a log without causes has a significant effect. */
+#define FALSE_ALARMS_MAX 0.02
+
+/* The number of families of tests, which share this probability: divisions, sensors, and mechanisms. */
+enum { FAMILIES = 3 };
+
 /*
  * Minimum factor by which slow visits take longer than other visits. Smaller differences between kinds of requests or
  * hosts are normal.

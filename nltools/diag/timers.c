@@ -26,6 +26,9 @@ enum {
 #define NARROW 1.02
 #define GIVEN_UP_FACTOR 1.5
 
+/* Maximum probability by chance that so many of the visits that are given up end without a result. */
+#define WITHOUT_RESULT_CHANCE 1e-3
+
 /* Minimum part of the slow visits that follow a slow visit if all visits are slow for a time. */
 #define FOLLOW_MIN 0.9
 
@@ -558,6 +561,65 @@ mechanism find_timeout(const sample *s)
     return m;
 }
 
+/* Returns the place of the request's next visit after a visit, or VISIT_NONE. Looks through no very large requests. */
+static uint32_t place_after(const visits *v, uint32_t index)
+{
+    enum { LOOKED_THROUGH_MAX = 4096 };
+    const visit *x = visit_at(v, index), *next = NULL;
+    const request *q = request_at(v, x->request);
+    for (uint32_t i = q->first; i < q->first + q->count && q->count <= LOOKED_THROUGH_MAX; i++) {
+        const visit *y = visit_at(v, i);
+        if (i != index && y->from_ns >= x->to_ns && (next == NULL || y->from_ns < next->from_ns))
+            next = y;
+    }
+    return next != NULL ? place_of_visit(v, next) : VISIT_NONE;
+}
+
+/* Returns the place that most often follows the visits of a sample with other times than `from` to `to`. */
+static uint32_t usual_place_after(const sample *s, const uint32_t *after, double from, double to)
+{
+    GHashTable *counts = g_hash_table_new(NULL, NULL); /* maps a place to its number of visits */
+    uint32_t usual = VISIT_NONE, most = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (s->y[i] >= from && s->y[i] <= to)
+            continue;
+        uint32_t count = GPOINTER_TO_UINT(g_hash_table_lookup(counts, GUINT_TO_POINTER(after[i]))) + 1;
+        g_hash_table_insert(counts, GUINT_TO_POINTER(after[i]), GUINT_TO_POINTER(count));
+        usual = count > most ? after[i] : usual;
+        most = MAX(most, count);
+    }
+    g_hash_table_destroy(counts);
+    return usual;
+}
+
+/*
+ * Returns whether the visits that take from `from` to `to` nanoseconds end without a result: at least half of them
+ * fail, or are followed by another step than usual, such as another attempt. By chance, so many of them are unlikely.
+ * Work with a fixed cost and timers that are part of the work are followed by the usual step.
+ */
+static bool end_without_result(const sample *s, double from, double to)
+{
+    const visits *v = s->visits;
+    uint32_t *after = g_new(uint32_t, s->count + 1), inside = 0, failed[2] = {0}, other[2] = {0};
+    for (uint32_t i = 0; i < s->count; i++)
+        after[i] = place_after(v, s->index[i]);
+    uint32_t usual = usual_place_after(s, after, from, to);
+    for (uint32_t i = 0; i < s->count; i++) {
+        bool is_inside = s->y[i] >= from && s->y[i] <= to, fails = visit_at(v, s->index[i])->failed,
+             differs = after[i] != usual;
+        inside += is_inside;
+        failed[0] += fails;
+        failed[1] += fails && is_inside;
+        other[0] += differs;
+        other[1] += differs && is_inside;
+    }
+    g_free(after);
+    return (2 * failed[1] >= inside &&
+            hypergeometric_tail(s->count, failed[0], inside, failed[1]) < WITHOUT_RESULT_CHANCE) ||
+           (2 * other[1] >= inside &&
+            hypergeometric_tail(s->count, other[0], inside, other[1]) < WITHOUT_RESULT_CHANCE);
+}
+
 mechanism find_given_up(const sample *s)
 {
     mechanism m = {0};
@@ -589,9 +651,9 @@ mechanism find_given_up(const sample *s)
         best = i;
         best_end = end;
     }
-    if (m.count == 0) {
+    if (m.count == 0 || is_slow_for_a_time(s, y[best]) || !end_without_result(s, y[best], y[best_end - 1])) {
         g_free(y);
-        return m;
+        return (mechanism){0};
     }
     double base = y[best / 2];
     m.period_ns = y[(best + best_end) / 2];

@@ -1,6 +1,7 @@
 """nldiag names the fault of simulated programs, reports no fault on healthy programs, and prints "cannot tell" without evidence."""
 import collections
 import datetime
+import heapq
 import html.parser
 import io
 import json
@@ -1308,6 +1309,93 @@ class Nldiag(support.Case):
             records.append((now, "a", "Done", f"ID={number}"))
         places = self.diagnosed_of(records)["places"]
         self.assertEqual([p["visits"] for p in places if p.get("to_event") == "Item"], [sum(record[2] == "Item" for record in records) - 300])
+
+    def test_attempts_that_are_given_up(self):
+        """An attempt ends after a time-out if another step than usual follows it. Work with a fixed cost is followed by the usual step."""
+        for name in "tried again", "failed", "fixed cost":
+            with self.subTest(name):
+                chance, at, records = random.Random(4), 0.0, []
+                for n in range(600):
+                    at += 0.1 + chance.expovariate(1)
+                    now, call, tries = at, 0, 0
+                    records.append((at, "h", "Handle.start", f"TRACE.ID={n} SPAN.ID={10 * n}"))
+                    while call == 0 or (took == 0.25 and name == "tried again" and call < 9):
+                        call += 1
+                        took = min(0.25, 0.13 * chance.lognormvariate(0, 0.6))
+                        ids = f"TRACE.ID={n} SPAN.ID={10 * n + call} PARENT.ID={10 * n}"
+                        records.append((now, "h", "Call.start", ids))
+                        now += took + chance.uniform(0, 0.0005)
+                        records.append((now, "h", "Call.end", f"{ids} STATUS={int(took == 0.25 and name == 'failed')}"))
+                    records.append((now + 0.002 * chance.lognormvariate(0, 0.3), "h", "Handle.end", f"TRACE.ID={n} SPAN.ID={10 * n} STATUS=0"))
+                titles = str([c["title"] for c in self.diagnosed_of(records, options=())["causes"]])
+                self.assertEqual("Call of p ends after a time-out of 250 ms" in titles, name != "fixed cost", titles)
+
+    def test_partial_failures(self):
+        """A step fails, but the request succeeds: a fault if one host fails, or if nearly all visits fail. A few failures show neither."""
+        for name, fails, expected in (("one host", lambda c, n: c.random() < (0.4 if n % 3 == 1 else 0.02), [("failures", "Store0", "b1")]),
+                                      ("all hosts", lambda c, n: c.random() < 0.1, []), ("few of many steps", lambda c, n: c.random() < 0.1, []),
+                                      ("nearly all", lambda c, n: c.random() < 0.7, [("failures", "Store0", None)]),
+                                      ("half", lambda c, n: c.random() < 0.5, [])):
+            for seed in 1, 2, 3:
+                with self.subTest(name, seed=seed):
+                    chance, at, records = random.Random(seed), 0.0, []
+                    for n in range(300):
+                        at += 0.02 + chance.expovariate(20)
+                        host, step = f"b{n % 3 if name not in ('nearly all', 'half') else 0}", chance.randrange(30) if name == "few of many steps" else 0
+                        begin = at + 0.001 * chance.lognormvariate(0, 0.3)
+                        end = begin + 0.005 * chance.lognormvariate(0, 0.3)
+                        root, part = f"TRACE.ID={n} SPAN.ID={2 * n}", f"TRACE.ID={n} SPAN.ID={2 * n + 1} PARENT.ID={2 * n}"
+                        records += [(at, "a", "Job.start", root), (begin, host, f"Store{step}.start", part),
+                                    (end, host, f"Store{step}.end", f"{part} STATUS={int(fails(chance, n))}"), (end + 0.001, "a", "Job.end", f"{root} STATUS=0")]
+                    causes = self.diagnosed_of(records, options=())["causes"]
+                    self.assertEqual([(c["cause"], c["span"], c["host"]) for c in causes if c["cause"] == "failures"], expected)
+
+    def test_shared_queue(self):
+        """Workers on 40 hosts share two places. If one host holds its place for longer, the requests of all hosts wait."""
+        for slow in False, True:
+            with self.subTest(slow=slow):
+                chance, at, records, free = random.Random(6), 0.0, [], [0.0, 0.0]
+                for n in range(1200):
+                    at += chance.expovariate(150 if slow else 110)
+                    host = f"h{chance.randrange(40)}"
+                    place = free.index(min(free))
+                    begin = max(at + 0.0002, free[place])
+                    free[place] = begin + (0.1 if slow and host == "h2" else 0.006 if slow else 0.0155) * chance.lognormvariate(0, 0.3)
+                    records += [(at, host, "Want", f"ID={n}"), (begin, host, "Work.start", f"ID={n}"), (free[place], host, "Work.end", f"ID={n}")]
+                first = self.first_of(records)
+                if slow:  # the waits on all hosts would end if this host were not slow
+                    self.assertEqual((first["cause"], first["host"]), ("peer", "h2"))
+                    self.assertGreater(first["share"], 0.5)
+                else:
+                    self.assertEqual((first["cause"], first["from_event"], first["to_event"]), ("pool", "Want", "Work.start"))
+                    self.assertIn("a pool of 2 that the hosts share", first["title"])
+
+    def test_pool_that_requests_visit_repeatedly(self):
+        """Each request makes five calls, one after the other. The workers, of which there are two, are busy in both steps of a call."""
+        chance, at, records, free, calls = random.Random(6), 0.0, [], [0.0, 0.0], []
+        for n in range(300):
+            at += chance.expovariate(22)
+            calls.append((at, n, 0))
+            records.append((at, "c", "Handle.start", f"PROG=client TRACE.ID={n} SPAN.ID=r{n}"))
+        heapq.heapify(calls)
+        while calls:
+            now, n, k = heapq.heappop(calls)
+            place = free.index(min(free))
+            begin = max(now + 0.0003, free[place])
+            middle = begin + 0.008 * chance.lognormvariate(0, 0.3)
+            end = free[place] = middle + 0.008 * chance.lognormvariate(0, 0.3)
+            call, below = f"PROG=client TRACE.ID={n} SPAN.ID=c{n}.{k} PARENT.ID=r{n}", f"PROG=worker TRACE.ID={n} PARENT.ID=c{n}.{k}"
+            records += [(now, "c", "Call.start", call), (begin, "w", "Load.start", f"{below} SPAN.ID=l{n}.{k}"), (middle, "w", "Load.end", f"{below} SPAN.ID=l{n}.{k}"),
+                        (middle, "w", "Save.start", f"{below} SPAN.ID=s{n}.{k}"), (end, "w", "Save.end", f"{below} SPAN.ID=s{n}.{k}"), (end + 0.0003, "c", "Call.end", call)]
+            if k < 4:
+                heapq.heappush(calls, (end + 0.001 * chance.lognormvariate(0, 0.3), n, k + 1))
+            else:
+                records.append((end + 0.001, "c", "Handle.end", f"PROG=client TRACE.ID={n} SPAN.ID=r{n}"))
+        path = self.scratch / "repeated.log"
+        simulate.write_lines(path, ((at, f"HOST={host} LVL=Usage NL.EVNT={event} {fields}") for at, host, event, fields in sorted(records, key=lambda record: record[0])))
+        first = self.diagnosed(path)["causes"][0]
+        self.assertEqual((first["cause"], first["from_event"], first["to_event"]), ("pool", "Call.start", "Load.start"))
+        self.assertIn("a pool of 2)", first["title"])
 
     # ---- ordinary work ----
 
