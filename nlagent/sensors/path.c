@@ -240,7 +240,7 @@ static const sensor_field fields[] = {
     {"PathDelay", "PATH.LOST.OUT", "packets",
      "new probes that were lost on the way to the peer; counted when the next reply arrives"},
     {"PathDelay", "PATH.LOST.BACK", "packets", "new probes whose reply was lost"},
-    {"PathDelay", "PATH.LOSS", "%", "share of the lost probes"},
+    {"PathDelay", "PATH.LOSS", "%", "share of probes that were lost"},
     {"PathDelay", "PATH.DUPLICATES", "packets", "new duplicates of replies"},
     {"PathDelay", "PATH.REORDERED", "packets", "new replies that arrived after the reply to a later probe"},
     {"PathDelay", "PATH.ROUTERS.OUT", "", "number of routers on the way to the peer"},
