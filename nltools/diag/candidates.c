@@ -25,8 +25,8 @@
 #define START_MAX 0.25
 
 /*
- * A field yields to a mechanism that explains at least this part of what the field explains, and claims the same time:
- * at least this part of the smaller claim is part of the other claim, too.
+ * A mechanism replaces a field if it explains at least YIELD_MIN of what the field explains, and claims the same time:
+ * at least SAME_TIME_MIN of the smaller claim is also part of the other claim.
  */
 #define YIELD_MIN 0.5
 #define SAME_TIME_MIN 0.5
@@ -201,7 +201,7 @@ static bool is_backlog(const visits *v, const candidate *queue, const candidate 
     return before > BACKLOG_MIN * all && count < START_MAX * p->count;
 }
 
-/* Returns whether most of the smaller of two claims is part of the other claim, too. */
+/* Returns whether most of the smaller of two claims is also part of the other claim. */
 static bool claim_same_time(const visits *v, const candidate *a, const candidate *b)
 {
     const place *p = place_at(v, a->place);
@@ -217,10 +217,10 @@ static bool claim_same_time(const visits *v, const candidate *a, const candidate
 }
 
 /*
- * Returns whether a field yields to a mechanism that explains the same time: a number of waits, repetitions or failures
- * is a consequence of the mechanism. So may be any number that is not an amount of work, and ordinary work must not
- * hide a fault. In these two cases, a distribution of durations that looks like a time-out is no evidence of a
- * mechanism, because work of two kinds looks alike.
+ * Returns whether a mechanism that explains the same time replaces a field. A number of waits, repetitions or failures
+ * is a consequence of the mechanism. A number that is not an amount of work can also be a consequence, and ordinary
+ * work must not hide a fault. In these two cases, a distribution of durations that looks like a time-out is no evidence
+ * of a mechanism, because two kinds of work have a similar distribution.
  */
 static bool yields_to(const visits *v, const candidate *field, const candidate *c)
 {

@@ -1,5 +1,5 @@
 /*
- * Decides which explanations of a place are ordinary: the time goes with the requested work, as in a system without
+ * Decides which explanations of a place are ordinary: the time depends on the requested work, as in a system without
  * faults. A field describes the requested work in four cases:
  * - a number is an amount of work, according to its name, and the time grows at most in proportion to the number
  * - a text is the result of a look-up in a cache

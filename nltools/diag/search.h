@@ -39,7 +39,7 @@ typedef struct candidate {
     const sensor_series *sensor;
     bool falls;             /* visits are slow while the sensor's or the column's value is low */
     bool is_ordinary;       /* see finding */
-    bool is_uneven;         /* the candidate is not ordinary only because its slow visits are uneven */
+    bool is_uneven;         /* the candidate would be ordinary if its slow visits were not uneven */
     number_meaning meaning; /* of the column */
     const column *amount; /* for an ordinary field: the amount of work that explains the field's slow visits, or NULL */
     double power;         /* for "size": visits take about the size to this power */
