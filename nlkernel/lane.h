@@ -3,9 +3,9 @@
  *
  * The thread waits until the buffer is filled to the low-water mark or the interval is over. Then the thread reads
  * pages, converts the events and puts the records into blocks of the lane's own numbered stream. If the kernel has
- * overwritten events, the lane skips as many sequence numbers, so that readers detect the gap. NetLogger.Dump.Begin and
- * NetLogger.Dump.Finish mark each period in which the lane has read events, so that readers can distinguish the
- * recorder's own load from that of other programs.
+ * overwritten events, the lane skips one sequence number for each of them, so that readers detect the gap.
+ * NetLogger.Dump.Begin and NetLogger.Dump.Finish mark each period in which the lane has read events, so that readers
+ * can distinguish the recorder's own load from that of other programs.
  */
 #ifndef NLKERNEL_LANE_H
 #define NLKERNEL_LANE_H

@@ -430,7 +430,7 @@ static const trace_record *example_of(const inference *in, const candidate *c)
 
 /*
  * Repeatedly adds an ID field that increases the number of links by more than a twentieth. Prefers a later field only
- * if the later field increases the number by more than a further twentieth.
+ * if it increases the number by more than another twentieth.
  */
 static void refine(const inference *in, candidate *c, tie links)
 {

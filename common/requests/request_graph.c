@@ -32,12 +32,11 @@ typedef struct sort_item {
 
 /* The data of a span that is needed only during request_graph_build. */
 typedef struct span_work {
-    uint32_t next; /* index of the next span in the list of spans with the same key and no end */
-    uint32_t last; /* for the first span of this list, if spans with this key do not nest: index of the last span of the
-                      list */
-    uint32_t below;     /* index + 1 of the span that began just before this span in the same thread; set only if
-                           has_unnamed is true */
-    uint32_t up;        /* index of the smallest span of the same thread that encloses this span */
+    uint32_t next;  /* index of the next span in the list of spans with the same key and no end */
+    uint32_t last;  /* index of the last span of the list; only for the first span of a list whose spans do not nest */
+    uint32_t below; /* index + 1 of the span that began just before this span in the same thread; set only if
+                       has_unnamed is true */
+    uint32_t up;    /* index of the smallest span of the same thread that encloses this span */
     int64_t covered_ns; /* end of the part of the span that its children cover so far */
 } span_work;
 

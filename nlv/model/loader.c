@@ -561,8 +561,9 @@ static void extract_selected(void *user, const nl_record *record)
 }
 
 /*
- * Adds the rows of selected records that the store does not have. The search does not find late records in the store,
- * but these come only from the current call of add_selected, which passes each record once.
+ * Adds the rows of selected records that the store does not have. The search does not find late records in the store.
+ * Late records come only from the current call of add_selected, which passes each record only once, so no record is
+ * added twice.
  */
 static void take_new_rows(loader *l, batch *rows)
 {
