@@ -53,7 +53,7 @@ static const options_usage usage = {
                                     {"Options of outputs to x-netlogs", nl_dialer_rows, 0},
                                     {"Options of NATS", nats_rows, 0},
                                     {"Options of outputs to NATS", nats_output_rows, 0},
-                                    {"Options of listeners that read NATS", nats_listener_rows, 0},
+                                    {"Options of listeners that read from NATS", nats_listener_rows, 0},
                                     {"Options of listeners with TLS", listening_tls_rows, 0},
                                     {"Options of listeners with TLS", listening_hosts_rows, 0},
                                     {"Options of the metrics URL", listening_names_rows, 0},

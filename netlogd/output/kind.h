@@ -53,10 +53,10 @@ typedef struct output_kind {
     void *(*open)(const output_options *options);
 
     /*
-     * Delivers data[0..size), which begins with a record; the last record may be incomplete. If it returns NL_OK and
-     * done->taken is 0, the first record is incomplete, and `deliver` is called again with more bytes. `deliver` should
-     * return within a few seconds. After a slow call, the next call gets fewer bytes. After NL_FAILED, the thread
-     * closes the connection and later opens it again.
+     * Delivers data[0..size), which begins with a record; the last record may be incomplete. If `deliver` returns NL_OK
+     * and done->taken is 0, the first record is incomplete, and the thread calls `deliver` again with more bytes.
+     * `deliver` should return within a few seconds. After a slow call, the next call gets fewer bytes. After NL_FAILED,
+     * the thread closes the connection and later opens it again.
      */
     nl_status (*deliver)(void *peer, const char *data, size_t size, output_place place, output_delivered *done);
 

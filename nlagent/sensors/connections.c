@@ -547,7 +547,7 @@ static const sensor_field fields[] = {
     TCP("TCP.RATE.APP.LIMITED", "", "1 if the program did not write enough while TCP.RATE was measured, otherwise 0"),
     TCP("TCP.PACING", "bytes/s", "rate at which the sender paces segments"),
     TCP("TCP.REORDERING", "segments", "largest distance by which segments have been reordered"),
-    TCP("TCP.REORDERED", "events", "total number of reorderings seen"),
+    TCP("TCP.REORDERED", "events", "total number of reorderings that the kernel detected"),
     TCP("TCP.DSACKS", "segments", "total number of duplicate segments that the peer has reported"),
     TCP("TCP.ECN", "", "1 if both ends use explicit congestion notification, otherwise 0"),
     TCP("TCP.ECN.MARKED", "segments", "total number of segments received with a congestion mark"),

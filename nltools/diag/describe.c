@@ -103,8 +103,8 @@ void finding_describe(const search *s, finding *f, const candidate *c)
             finding_evidence(f, "the time of these visits grows with %s, which is larger for %s", c->amount->name,
                              c->values > 1 ? "these values" : "this value");
         if (c->is_ordinary || c->is_uneven)
-            finding_evidence(f, c->is_uneven ? "the part of the slow visits differs much between hosts or times"
-                                             : "the part of the slow visits is similar on all hosts and at all times");
+            finding_evidence(f, c->is_uneven ? "the share of slow visits differs much between hosts or times"
+                                             : "the share of slow visits is similar on all hosts and at all times");
         g_free(which);
         g_free(values);
     } else if (strcmp(c->cause, "size") == 0) {

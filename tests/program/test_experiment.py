@@ -17,7 +17,7 @@ import experiment_world  # noqa: E402
 
 CAN = os.geteuid() == 0 and os.path.exists("/dev/net/tun")
 
-# Sends COUNT packets of SIZE bytes, each after the previous response (or after WAIT seconds), or all together. Prints the
+# Sends COUNT packets of SIZE bytes, either all together, or each after the previous response (or after WAIT seconds). Prints the
 # number of responses, the minimum response time, and the time from the first packet to the last response.
 CLIENT = """
 import socket, sys, time

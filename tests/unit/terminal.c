@@ -80,7 +80,10 @@ static void bytes_of_no_character_are_classed(void **state)
         assert_int_equal(nl_terminal_controls(cases[i].text, strlen(cases[i].text)), cases[i].controls);
 }
 
-/* Writes a value, finds no control character but the newline, and reads it back. */
+/*
+ * Writes a value as text. The text must contain no control character except the newline, and must give the same value
+ * when it is read.
+ */
 static void assert_round_trip(nl_format format, const char *value, size_t size)
 {
     nl_encoder *encoder = nl_encoder_new(&(nl_encoder_options){.format = format});
