@@ -120,11 +120,12 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f, "a visit takes %s on average, and %s for the %s values of %s", slow, other,
                          c->falls ? "largest" : "smallest", name);
         if (c->is_ordinary || c->is_uneven)
-            finding_evidence(f, "the time grows at most in proportion to %s, as usual for the amount of work", name);
+            finding_evidence(f, "the time grows at most in proportion to %s, which is usual for an amount of work",
+                             name);
         else if (!c->falls)
             finding_evidence(f, "the time grows like %s to the power of %.1f", name, c->power);
         if (c->is_uneven)
-            finding_evidence(f, "the part of large values differs much between hosts or times");
+            finding_evidence(f, "the share of large values differs much between hosts or times");
     } else if (strcmp(c->cause, "load") == 0) {
         f->answer = g_strdup_printf(
             "%s of the requests' time: %s takes longer when more requests are in progress (at most %.0f)", part, where,
