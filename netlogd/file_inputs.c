@@ -648,8 +648,8 @@ typedef struct candidate {
  * f.
  *
  * Until f is truncated, f contains all bytes of its copy. The candidate counts as a copy if all its bytes are in f, and
- * if it changed recently (the copy may be incomplete) or its path begins with the path of f (the copy waits for the
- * truncation of f). After the truncation, the copy is complete and has the place of f.
+ * one of two conditions holds: it changed recently (the copy can be incomplete), or its path begins with the path of f
+ * (the copy waits for the truncation of f). After the truncation, the copy is complete and has the place of f.
  */
 static bool may_be_copy(candidate *c, followed *f)
 {
@@ -709,9 +709,9 @@ static void continue_with(const candidate *c, followed *f)
 }
 
 /*
- * Returns whether the candidate is a copy of a known file, or may be an incomplete copy, so that it must not be read
- * from its beginning now. If the known file is finished or missing, continues with the copy. Reports a file that is not
- * a copy, but begins like a known file, because its lines may be stored twice.
+ * Returns whether the candidate is a copy of a known file, or can be an incomplete copy. In both cases, netlogd must
+ * not read it from its beginning now. If the known file is finished or missing, continues with the copy. Reports a file
+ * that is not a copy, but begins like a known file, because its lines may be stored twice.
  */
 static bool is_copy(candidate *c)
 {

@@ -1,7 +1,7 @@
 /*
- * Sorts endless input within a time window. nlsort writes a record when a record arrives that is later by the length of
- * the window, or when no record has arrived for this time. A record is late if nlsort has already written a later
- * record. nlsort writes late records immediately, to the output or to a separate file, and reports their number.
+ * Sorts endless input within a time window. nlsort writes a record when another record arrives that is later by the
+ * length of the window, or when no record has arrived for this time. A record is late if nlsort has already written a
+ * later record. nlsort writes late records immediately, to the output or to a separate file, and reports their number.
  *
  * If a record is later than this host's clock plus the window, nlsort uses that limit instead of the record's time.
  * Therefore, a wrong clock of a sender cannot empty the window. Only one thread at a time may call live_run.

@@ -117,9 +117,9 @@ void nl_decoder_on_block(nl_decoder *decoder, bool take, void (*on_block)(void *
                          void *user);
 
 /*
- * Makes the decoder call on_question for each time question (doc/binary-format.md, "Time") with the time, by the peer's
- * clock, at which the peer sent the question. on_question must not use the decoder. Without on_question, the decoder
- * skips time questions.
+ * Makes the decoder call on_question for each time question (doc/binary-format.md, "Time"). Its argument is the time at
+ * which the peer sent the question, by the peer's clock. on_question must not use the decoder. Without on_question, the
+ * decoder skips time questions.
  */
 void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user, int64_t sent_ns), void *user);
 

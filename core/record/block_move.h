@@ -4,8 +4,9 @@
  *
  * A moved record is independent of its block: it consists of the number of its shape as a varint, below
  * NL_MOVED_SHAPES_MAX, and its values. The caller stores the record's size and time. The shapes of all blocks are in a
- * table (nl_block_shapes), which gives equal shapes the same number. nl_block_next_moved reads a record from a block,
- * the caller keeps the record in memory or in a file, and nl_encoder_put_moved calls nl_block_put_moved to write it.
+ * table (nl_block_shapes), which gives equal shapes the same number. nl_block_next_moved reads a record from a block.
+ * The caller keeps the record in memory or in a file. To write the record, nl_encoder_put_moved calls
+ * nl_block_put_moved.
  *
  * The functions that read blocks use one part of the table, and the functions that write blocks another part. One
  * thread may therefore read while another thread writes the moved records that it received from the first thread.

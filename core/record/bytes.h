@@ -54,7 +54,7 @@ static inline int nl_hex_digit(char c)
 
 /*
  * Returns the position of the first byte a, b or c in [at, end), or `end`. The function may read memory up to `limit`,
- * which is at or after `end`, and can therefore compare 16 bytes at a time in short parts of a longer line.
+ * which is at or after `end`. Therefore, it can compare 16 bytes at a time in short parts of a longer line.
  */
 static inline const char *nl_find_any(const char *at, const char *end, const char *limit, char a, char b, char c)
 {

@@ -77,7 +77,7 @@ static inline nl_member nl_text_member(const nl_text_format *format, const char 
 /*
  * Returns whether a line has a time. With NL_TEXT_AT_FIELD, the name of the time field and '=' must begin the line or
  * follow a blank; their value is not checked. With NL_TEXT_ANYWHERE, a prefix ("stats:DATE=") or the rest of a
- * truncated record may directly precede the name, but the value must have the form that this format's writers use.
+ * truncated record may directly precede the name. The value must then have the form that this format's writers use.
  */
 bool nl_text_has_time(const nl_text_format *format, const char *line, const char *end, nl_text_place where);
 

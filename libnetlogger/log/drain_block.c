@@ -283,10 +283,10 @@ static inline __attribute__((always_inline)) char *put_event(char *at, const cha
 
 /*
  * Adds consecutive typed events up to the position `until` and the time until_ticks to a block that already has a
- * record. Stops when the block is full, and at an event that put_event_or_loss must handle. This is a damaged event, or
- * an event that has more than RUN_EVENT_MAX / 2 bytes of strings, an earlier time than the previous event, or a time
- * outside the clock's segment in use. Keeps all state in local variables, because the compiler must assume that a store
- * into the block changes memory. Returns the number of added events.
+ * record. Stops when the block is full, and at an event that put_event_or_loss must handle. Such an event is damaged,
+ * or has more than RUN_EVENT_MAX / 2 bytes of strings, or is earlier than the previous event, or is outside the clock's
+ * segment in use. Keeps all state in local variables, because the compiler must assume that a store into the block
+ * changes memory. Returns the number of added events.
  */
 static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until,
                                                                    uint64_t until_ticks, bool bmi2)

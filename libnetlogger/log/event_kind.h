@@ -27,8 +27,8 @@ struct nl_event_kind {
 /*
  * Returns the site for values of these types, which it creates if necessary. Returns NULL if the kind is not shared, or
  * if a new site cannot be created. This is the case if the kind has 16 other sequences of types, a value has no type,
- * memory runs out, or a signal handler has interrupted the library in this thread. The event is then written as a whole
- * record.
+ * or memory runs out. It is also the case if a signal handler has interrupted the library in this thread. The event is
+ * then written as a whole record.
  */
 nl_event_site *nl_event_kind_site(nl_event_kind *kind, const nl_field *values);
 

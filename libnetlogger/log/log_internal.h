@@ -92,7 +92,7 @@ typedef struct nl_visit {
 
 /*
  * Call nl_enter before and nl_leave after code that takes locks or waits. Between the two calls, the library rejects
- * events of signal handlers, and the thread cannot be cancelled, because cancellation would leave locks locked.
+ * events of signal handlers. The thread also cannot be cancelled, because cancellation would leave locks locked.
  * nl_leave restores errno and the state that nl_enter returned.
  */
 static inline nl_visit nl_enter(void)

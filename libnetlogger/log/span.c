@@ -103,8 +103,8 @@ static inline bool has_trace(const nl_context *context)
 
 /*
  * Makes a context the thread's current context. If a signal handler logs an event during the change, the event carries
- * no context. This event may restore an entry of nl_private_rings, which events of the scope would use without their
- * context; the order of stores ensures that the entry is cleared afterwards.
+ * no context. This event can restore an entry of nl_private_rings. Events of the scope would use this entry without
+ * their context. The order of stores ensures that the entry is cleared afterwards.
  */
 static inline void make_current(const nl_context *context)
 {

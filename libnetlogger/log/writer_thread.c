@@ -319,9 +319,10 @@ static void note_status(nl_log *log, nl_status status)
 /*
  * Switches to the next destination, if one is set. If the new destination has the format of the waiting records and is
  * not syslog, these records go there. Otherwise, the function first sends these records to the old destination. If this
- * attempt fails, the next cycle tries to switch again. There is one exception: if the old destination is unreachable
- * and the new destination is a file whose URL does not name a format, the file gets the format of the waiting records.
- * The records then do not wait for a collector that may never return, and readers of the file detect its format.
+ * attempt fails, the next cycle tries to switch again. There is one exception: the old destination is unreachable, and
+ * the new destination is a file whose URL does not name a format. In this case, the file gets the format of the waiting
+ * records. The records then do not wait for a collector that may never return, and readers of the file detect its
+ * format.
  */
 static void change_destination(nl_log *log)
 {

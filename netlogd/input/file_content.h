@@ -43,8 +43,8 @@ bool file_content_is_packed(file_content *c);
  * Reads up to size bytes at an offset of the decompressed content. Returns their number, which is smaller than `size`
  * only at the end. Returns -1 after setting the error, for example if compressed content is incomplete.
  *
- * A read of compressed content at a smaller offset than the previous read decompresses the content from its start,
- * unless all bytes to be read are among the first FILE_MARK_SIZE bytes.
+ * If compressed content is read at a smaller offset than before, the module decompresses the content from its start.
+ * The exception is a read of bytes that are all among the first FILE_MARK_SIZE bytes.
  */
 ssize_t file_content_read(file_content *c, uint64_t offset, char *data, size_t size);
 

@@ -5,7 +5,7 @@
  * piece of a file into the outputs, it appends the numbers and the place of the piece to this log. The outputs'
  * journals contain the number up to which all outputs have stored the stream. After a kill at any moment, the next
  * netlogd therefore knows which pieces are stored. It reads the other pieces again, at the same boundaries and with the
- * same numbers, so that an output that has some of their records skips these records.
+ * same numbers. Therefore, an output that has some of the records skips these records.
  *
  * The log is text. Its lines are:
  *   inputs 1 STREAM                                         the first line

@@ -1,6 +1,6 @@
 /*
- * Selects the records that a subscription gets: by an interval, by an expression, or by a field that changes, crosses a
- * threshold (with hysteresis) or changes by a percentage. A record must meet all conditions of the subscription.
+ * Selects the records that a subscription gets: by an interval, by an expression, or by a field. The field must change,
+ * cross a threshold (with hysteresis) or change by a percentage. A record must meet all conditions of the subscription.
  *
  * A measurement is the group of records that a sensor logs at the same time. An interval selects whole measurements
  * without reading their records. Conditions on a field apply separately to each object, such as a disk or a connection.

@@ -3,8 +3,8 @@
  * module has no clock and no socket; the caller passes all times. Not thread-safe.
  *
  * A probe is lost if its reply has not arrived after PATH_LATE_NS. The number in the reflector's replies shows in which
- * direction probes were lost: a stateful reflector (RFC 8762) numbers its replies, so a lost reply leaves a gap in
- * these numbers, and a lost probe does not. The senders' first number is never 0, so that the copied numbers of a
+ * direction probes were lost. A stateful reflector (RFC 8762) numbers its replies. Therefore, a lost reply leaves a gap
+ * in these numbers, and a lost probe does not. The senders' first number is never 0, so that the copied numbers of a
  * stateless reflector can be distinguished from its own numbers.
  */
 #ifndef NLAGENT_PATH_TALLY_H

@@ -54,8 +54,8 @@ static bool is_login(const protocol_bytes *bytes, const mysql_packet *packet)
 }
 
 /*
- * Skips the packets to which the server does not reply, and which drivers send together with their next command: the
- * end of a prepared statement, and the data of its parameters. Returns whether there were such packets.
+ * Skips packets to which the server does not reply: the end of a prepared statement, and the data of its parameters.
+ * Drivers send these packets together with their next command. Returns whether there were such packets.
  */
 static bool skip_silent_packets(protocol_bytes *bytes)
 {

@@ -316,8 +316,8 @@ static guint first_slice(const pair *p, int64_t index)
 }
 
 /*
- * A join is weak if the visit's sender may send until the visit ends, but the records do not show that the connections
- * belong to programs with visits.
+ * A join is weak under two conditions: the visit's sender can send until the visit ends, and the records do not show
+ * that the connections belong to programs with visits.
  */
 bool connection_joins_is_weak(const connection_joins *j, uint32_t index)
 {

@@ -111,8 +111,8 @@ typedef struct nl_event_cost {
 } nl_event_cost;
 
 /*
- * Measures the cost of each event that the program has reached since it opened its first log: each place of an
- * NL_EVENT, and each combination of event, level and format of nl_write. A separate thread writes each event several
+ * Measures the cost of each event that the program has reached since it opened its first log. An event is a place of an
+ * NL_EVENT, or a combination of event, level and format of nl_write. A separate thread writes each event several
  * thousand times into a private ring, with strings of 23 bytes. No log receives these events. ns is the minimum of
  * several rounds. ns excludes full rings, cold caches, and the time in which nl_write reads and prints its arguments.
  * The measurement takes about 0.1 ms per event. report is called with `user` in the calling thread; cost is valid until

@@ -12,10 +12,10 @@
  * for the destination unless the ring is full; then the log's policy applies. The library never changes the CPU
  * affinity of a thread.
  *
- * The library counts lost events and reports them in the log: a NetLogger.Lost record has their number (COUNT), the
- * times between which they occurred (FROM, TO) and the REASON. If the program overwrites the memory of an event, the
- * other events are unaffected. If the size of the overwritten event is unknown, the record has BYTES, the number of
- * skipped bytes, which contained at least one event.
+ * The library counts lost events and reports them in the log. A NetLogger.Lost record has the number of lost events
+ * (COUNT), the times between which they occurred (FROM, TO) and the REASON. If the program overwrites the memory of an
+ * event, the other events are unaffected. If the size of the overwritten event is unknown, the record has BYTES, the
+ * number of skipped bytes, which contained at least one event.
  *
  * Threads and processes. Any number of threads may use a log at the same time. A child of fork() may continue to log:
  * it does not repeat the events of the parent, and it opens its own connection to a collector. A child of _Fork(),
@@ -30,9 +30,10 @@
  * REASON.
  *
  * Signal handlers. NL_EVENT (event.h), nl_is_on and nl_set_level are safe. nl_write is safe if the process has used the
- * event and format before and each field is a single integer or %s conversion; otherwise it may allocate memory. The
- * other functions are not safe. A call that interrupts another call of the same thread is rejected and counted as lost.
- * These guarantees require that the process had fewer than 32 pthread keys when the library was loaded.
+ * event and format before, and each field is a single integer or %s conversion. Otherwise, nl_write may allocate
+ * memory. The other functions are not safe. A call that interrupts another call of the same thread is rejected and
+ * counted as lost. These guarantees require that the process had fewer than 32 pthread keys when the library was
+ * loaded.
  *
  * The library never ends the program and never raises SIGPIPE in it. The library prints only what
  * nl_set_message_handler describes. All functions accept a NULL log and do nothing, so programs need no checks after
@@ -68,9 +69,9 @@ typedef struct nl_log nl_log;
  * nl_close reports the loss.
  *
  * Returns the log, which the caller closes with nl_close. Returns NULL if logging is off; nl_error_message() is then
- * "". Also returns NULL if the URL is invalid or the destination can never work, such as a file in a missing directory;
- * nl_error_message() then has the reason, and one line on standard error reports it. Thread-safe. Not safe in signal
- * handlers.
+ * "". Also returns NULL if the URL is invalid or the destination can never work, such as a file in a missing directory.
+ * nl_error_message() then has the reason, and one line on standard error reports the reason. Thread-safe. Not safe in
+ * signal handlers.
  */
 NL_API nl_log *nl_open(const char *prog, const char *url);
 
@@ -136,7 +137,7 @@ NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_le
 /*
  * Sets the maximum time, in nanoseconds, that the writer thread sleeps while nothing is logged. Replaces the URL's
  * idle= option. By default, the thread examines the rings 50 times per second, which takes 0.1 to 0.3 % of a processor,
- * and events need not wake the thread. Choose a second or more for programs that log rarely: the first event after a
+ * and events need not wake the thread. Choose a second or more for programs that log rarely. The first event after a
  * sleep of more than 20 ms then wakes the thread with one system call. Commands of a collector or an activation file
  * (nl_control) take effect when the thread wakes. Values <= 0 have no effect. Thread-safe.
  */

@@ -8,8 +8,8 @@
  *   nl_reader_close(reader);
  *
  * A source is a file, a pipe, standard input or memory. The reader detects the format and zstd compression from the
- * content. A source can also be a collector (x-netlog://HOST[:PORT], x-netlogs://HOST[:PORT] or unix:PATH): then the
- * reader returns the records that the collector receives after the call, until the collector ends. Opening a collector
+ * content. A source can also be a collector (x-netlog://HOST[:PORT], x-netlogs://HOST[:PORT] or unix:PATH). The reader
+ * then returns the records that the collector receives after the call, until the collector ends. Opening a collector
  * can take up to 20 s. Options of a collector's URL:
  *
  *   where=EXPRESSION      only records that match (filter.h)

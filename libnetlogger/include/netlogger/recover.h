@@ -9,8 +9,8 @@
  * events of its own user.
  *
  * nl_recover considers only directories of the calling user. root can also recover directories of other users, but only
- * to a destination given in the options, because a directory's owner controls the destination that it contains.
- * nl_recover ignores the directories of running processes.
+ * to a destination given in the options. The reason is that a directory's owner controls the destination that the
+ * directory contains. nl_recover ignores the directories of running processes.
  */
 #ifndef NETLOGGER_RECOVER_H
 #define NETLOGGER_RECOVER_H
