@@ -52,7 +52,7 @@ if BUILD_JAVA
 noinst_LTLIBRARIES += %D%/java/libnetlogger_jni.la
 %C%_java_libnetlogger_jni_la_SOURCES = %D%/java/netlogger_jni.c
 %C%_java_libnetlogger_jni_la_CPPFLAGS = $(AM_CPPFLAGS) $(JNI_CPPFLAGS)
-%C%_java_libnetlogger_jni_la_LIBADD = $(producer_libs)
+%C%_java_libnetlogger_jni_la_LIBADD = libnetlogger/libproducer.la $(core_libs)
 # -rpath makes libtool build a loadable module, although the module itself is not installed.
 %C%_java_libnetlogger_jni_la_LDFLAGS = -module -avoid-version -shared -no-undefined -rpath $(libdir) \
 	-Wl,-z,nodelete -export-symbols-regex '^Java_netlogger_'

@@ -135,7 +135,8 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/reader/value_keys.h
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) $(OPENSSL_CFLAGS) -pthread -fno-semantic-interposition
 
-core_libs = core/libcore.la $(ZSTD_LIBS) $(OPENSSL_LIBS) -lpthread
+core_external_libs = $(ZSTD_LIBS) $(OPENSSL_LIBS) -lpthread
+core_libs = core/libcore.la $(core_external_libs)
 
 # Instructions for adding to this directory.
 EXTRA_DIST += %D%/record/README.md %D%/filter/README.md %D%/transport/README.md %D%/reader/README.md

@@ -1,22 +1,26 @@
 # nlsensor, and the program that nlagentd starts. They write records to different destinations.
-nlagent_sensor_sources = %D%/nlsensor.c %D%/output.h %D%/sensors/spec.c %D%/sensors/spec.h $(nlagent_sensor_kinds)
-nlagent_sensor_kinds = \
-	%D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c %D%/sensors/http.c %D%/sensors/http.h \
+nlagent_sensor_sources = %D%/nlsensor.c %D%/output.h
+
+# The sensors, of which nlagentd needs the descriptions.
+EXTRA_LIBRARIES += %D%/libsensors.a
+%C%_libsensors_a_SOURCES = \
+	%D%/sensors/spec.c %D%/sensors/spec.h %D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c %D%/sensors/http.c %D%/sensors/http.h \
 	%D%/sensors/clock.c %D%/sensors/collectd.c %D%/sensors/connections.c %D%/sensors/counters.c %D%/sensors/cpu.c \
 	%D%/sensors/disk.c %D%/sensors/filesystem.c %D%/sensors/interrupts.c %D%/sensors/load.c %D%/sensors/network.c \
 	%D%/sensors/socket_ends.c %D%/sensors/socket_ends.h %D%/sensors/tcp_close.h %D%/sensors/socket_states.c %D%/sensors/socket_states.h %D%/sensors/tcp_state.h %D%/sensors/socket_owners.c %D%/sensors/socket_owners.h %D%/sensors/ping.c %D%/sensors/path.c %D%/sensors/path_probes.c %D%/sensors/path_probes.h %D%/sensors/path_route.c %D%/sensors/path_route.h %D%/sensors/path_tally.c %D%/sensors/path_tally.h %D%/sensors/path_transfer.c %D%/sensors/path_transfer.h %D%/sensors/stamp.c %D%/sensors/stamp.h %D%/sensors/pressure.c %D%/sensors/processes.c %D%/sensors/prometheus.c %D%/sensors/server.c
+%C%_libsensors_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% $(tcp_close_cppflags)
 
 bin_PROGRAMS += nlagent/nlsensor
 nlagent_nlsensor_SOURCES = $(nlagent_sensor_sources) %D%/output_log.c
 nlagent_nlsensor_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% $(tcp_close_cppflags)
-nlagent_nlsensor_LDADD = $(common_libs)
+nlagent_nlsensor_LDADD = %D%/libsensors.a $(common_libs)
 
 # To use less memory, it needs no shared library except libc.
 pkglibexec_PROGRAMS = nlagent/sensor
 nlagent_sensor_SOURCES = $(nlagent_sensor_sources) %D%/output_text.c
 nlagent_sensor_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% $(tcp_close_cppflags)
 nlagent_sensor_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed -Wl,--gc-sections
-nlagent_sensor_LDADD = $(common_libs)
+nlagent_sensor_LDADD = %D%/libsensors.a $(common_libs)
 
 # The agent and its client.
 nlagent_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/%D% $(tcp_close_cppflags) -DBINDIR='"$(bindir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
@@ -32,11 +36,10 @@ nlagent_nlagentd_SOURCES = \
 	%D%/agent/definition.c %D%/agent/definition.h %D%/agent/http_server.c %D%/agent/http_server.h \
 	%D%/agent/service.c %D%/agent/service.h %D%/agent/access.c %D%/agent/access.h %D%/agent/http_clients.c %D%/agent/http_clients.h %D%/agent/registrar.c \
 	%D%/agent/reflector.c %D%/agent/reflector.h %D%/agent/reflector_limits.c %D%/agent/reflector_limits.h \
-	%D%/agent/registrar.h %D%/agent/settings.c %D%/agent/settings.h %D%/agent/collections.c %D%/agent/collections.h \
-	%D%/sensors/spec.c %D%/sensors/spec.h $(nlagent_sensor_kinds)
+	%D%/agent/registrar.h %D%/agent/settings.c %D%/agent/settings.h %D%/agent/collections.c %D%/agent/collections.h
 nlagent_nlagentd_CPPFLAGS = $(nlagent_cppflags)
 nlagent_nlagentd_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread
-nlagent_nlagentd_LDADD = $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS) $(SECCOMP_LIBS)
+nlagent_nlagentd_LDADD = %D%/libsensors.a $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS) $(SECCOMP_LIBS)
 
 nlagent_nlagent_SOURCES = %D%/nlagent.c
 nlagent_nlagent_CPPFLAGS = $(nlagent_cppflags)
@@ -50,7 +53,7 @@ if BUILD_NLKERNEL
 tcp_close_cppflags = -DHAVE_TCP_CLOSE -Inlagent $(BPF_CFLAGS)
 BUILT_SOURCES += nlagent/sensors/tcp_close.skel.h nlagent/sensors/tcp_state.skel.h
 CLEANFILES += nlagent/sensors/tcp_close.skel.h nlagent/sensors/tcp_close.bpf.o nlagent/sensors/tcp_state.skel.h nlagent/sensors/tcp_state.bpf.o
-$(nlagent_nlsensor_OBJECTS) $(nlagent_sensor_OBJECTS) $(nlagent_nlagentd_OBJECTS): nlagent/sensors/tcp_close.skel.h nlagent/sensors/tcp_state.skel.h
+$(nlagent_libsensors_a_OBJECTS): nlagent/sensors/tcp_close.skel.h nlagent/sensors/tcp_state.skel.h
 endif
 nlagent/sensors/%.skel.h: nlagent/sensors/%.bpf.c nlagent/sensors/%.h
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \

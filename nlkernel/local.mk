@@ -14,14 +14,20 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/control.c %D%/control.h %D%/counters.c %D%/counters.h %D%/control_command.c %D%/calls.c %D%/calls.h %D%/trace_dat.c %D%/trace_dat.h \
 	%D%/symbol_map.c %D%/symbol_map.h %D%/symbols.c %D%/call_view.c %D%/call_view.h \
 	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/calls_command.c \
-	%D%/trace_command.c %D%/join.c %D%/bpf/trace.h %D%/trace_probe.c %D%/trace_probe.h %D%/trace/exchanges.c %D%/trace/exchanges.h \
-	%D%/trace/causes.c %D%/trace/causes.h %D%/trace/frames.c %D%/trace/frames.h %D%/trace/hpack.c %D%/trace/hpack.h %D%/trace/span.c %D%/trace/span.h $(nlkernel_protocols)
-nlkernel_protocols = %D%/trace/protocol.h %D%/trace/protocols.c %D%/trace/protocol_http.c %D%/trace/protocol_redis.c %D%/trace/protocol_memcached.c \
+	%D%/trace_command.c %D%/join.c %D%/bpf/trace.h %D%/trace_probe.c %D%/trace_probe.h
+
+# The protocols of traced programs. Unit tests and fuzz targets use them, too.
+EXTRA_LIBRARIES += %D%/libprotocols.a
+%C%_libprotocols_a_SOURCES = \
+	%D%/trace/exchanges.c %D%/trace/exchanges.h %D%/trace/causes.c %D%/trace/causes.h %D%/trace/frames.c %D%/trace/frames.h \
+	%D%/trace/hpack.c %D%/trace/hpack.h %D%/trace/span.c %D%/trace/span.h %D%/trace/protocol.h %D%/trace/protocols.c %D%/trace/protocol_http.c %D%/trace/protocol_redis.c %D%/trace/protocol_memcached.c \
 	%D%/trace/protocol_postgresql.c %D%/trace/protocol_mysql.c %D%/trace/protocol_dns.c %D%/trace/sql.c %D%/trace/sql.h \
 	%D%/trace/description.c %D%/trace/description.h
+%C%_libprotocols_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
+%C%_libprotocols_a_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(NGHTTP2_CFLAGS)
 nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -Inlkernel
-nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) $(BPF_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) $(NGHTTP2_CFLAGS) -pthread
-nlkernel_nlkernel_LDADD = $(common_libs) $(TRACEFS_LIBS) $(GVC_LIBS) $(DW_LIBS) $(BPF_LIBS) $(NGHTTP2_LIBS)
+nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) $(BPF_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) -pthread
+nlkernel_nlkernel_LDADD = %D%/libprotocols.a $(common_libs) $(TRACEFS_LIBS) $(GVC_LIBS) $(DW_LIBS) $(BPF_LIBS) $(NGHTTP2_LIBS)
 
 # The programs that run in the kernel, as libbpf skeletons: loaders that contain the programs.
 EXTRA_DIST += %D%/bpf/sum.bpf.c %D%/bpf/trace.bpf.c

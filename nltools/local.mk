@@ -7,28 +7,30 @@ nltools_nlwrite_SOURCES = %D%/nlwrite.c
 nltools_nlwrite_LDADD = $(common_libs)
 
 # Shared by nlstat and nldiag.
-compare_sources = %D%/compare/compare.c %D%/compare/compare.h %D%/compare/comparison.c %D%/compare/comparison.h \
-	%D%/compare/comparison_report.c %D%/compare/profile.c %D%/compare/profile.h
+EXTRA_LIBRARIES += %D%/libanalysis.a
+%C%_libanalysis_a_SOURCES = %D%/compare/compare.c %D%/compare/compare.h %D%/compare/comparison.c %D%/compare/comparison.h \
+	%D%/compare/comparison_report.c %D%/compare/profile.c %D%/compare/profile.h \
+	%D%/diag/visits.c %D%/diag/visits.h %D%/diag/visit_tables.c %D%/diag/visit_tables.h %D%/diag/host_orders.c %D%/diag/host_orders.h \
+	%D%/diag/keyed_sort.c %D%/diag/keyed_sort.h %D%/diag/columns.c %D%/diag/columns.h %D%/diag/series.c %D%/diag/series.h %D%/diag/texts.c \
+	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h
+%C%_libanalysis_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
+%C%_libanalysis_a_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 
 nltools_nlstat_SOURCES = %D%/nlstat.c \
 	%D%/stat/series.c %D%/stat/series.h %D%/stat/connections.c %D%/stat/connections.h %D%/stat/connection_records.c %D%/stat/connection_records.h %D%/stat/connection_rows.c %D%/stat/connection_rows.h \
 	%D%/stat/tally.c %D%/stat/tally.h %D%/stat/transfers.c %D%/stat/transfers.h %D%/stat/throughput.c %D%/stat/throughput.h \
-	$(compare_sources) %D%/diag/visits.c %D%/diag/visit_tables.c %D%/diag/host_orders.c %D%/diag/keyed_sort.c %D%/diag/columns.c %D%/diag/series.c %D%/diag/texts.c \
-	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h %D%/stat/report.c %D%/stat/report_json.c %D%/stat/report.h %D%/stat/plot.c %D%/stat/plot.h
+	%D%/stat/report.c %D%/stat/report_json.c %D%/stat/report.h %D%/stat/plot.c %D%/stat/plot.h
 nltools_nlstat_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nlstat_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
-nltools_nlstat_LDADD = $(common_libs)
+nltools_nlstat_LDADD = %D%/libanalysis.a $(common_libs)
 
 nltools_nldiag_SOURCES = %D%/nldiag.c \
-	%D%/diag/visits.c %D%/diag/visits.h %D%/diag/visit_tables.c %D%/diag/visit_tables.h %D%/diag/keyed_sort.c %D%/diag/keyed_sort.h %D%/diag/columns.c %D%/diag/columns.h %D%/diag/series.c %D%/diag/series.h \
 	%D%/diag/sample.c %D%/diag/sample.h %D%/diag/mechanisms.h %D%/diag/queues.c %D%/diag/pauses.c %D%/diag/timers.c \
-	%D%/diag/findings.c %D%/diag/findings.h %D%/diag/search.h %D%/diag/candidates.c %D%/diag/divisions.c %D%/diag/ordinary.c %D%/diag/waits.c %D%/diag/describe.c %D%/diag/texts.c %D%/diag/judge.c %D%/diag/power.c %D%/diag/failures.c %D%/diag/limits.c %D%/diag/limit.h %D%/diag/retransmissions.c %D%/diag/retransmissions.h %D%/diag/senders.c %D%/diag/senders.h %D%/diag/connection_joins.c %D%/diag/connection_joins.h %D%/diag/connection_limits.c %D%/diag/connection_limits.h %D%/diag/replay.c %D%/diag/host_clocks.c %D%/diag/host_clocks.h %D%/diag/host_orders.c %D%/diag/host_orders.h \
-	%D%/diag/repeats.c %D%/diag/repeats.h %D%/diag/report.c %D%/diag/report.h %D%/diag/report_html.c %D%/diag/follow.c %D%/diag/follow.h %D%/diag/watch.c %D%/diag/watch.h \
-	$(compare_sources) \
-	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h
+	%D%/diag/findings.c %D%/diag/findings.h %D%/diag/search.h %D%/diag/candidates.c %D%/diag/divisions.c %D%/diag/ordinary.c %D%/diag/waits.c %D%/diag/describe.c %D%/diag/judge.c %D%/diag/power.c %D%/diag/failures.c %D%/diag/limits.c %D%/diag/limit.h %D%/diag/retransmissions.c %D%/diag/retransmissions.h %D%/diag/senders.c %D%/diag/senders.h %D%/diag/connection_joins.c %D%/diag/connection_joins.h %D%/diag/connection_limits.c %D%/diag/connection_limits.h %D%/diag/replay.c %D%/diag/host_clocks.c %D%/diag/host_clocks.h \
+	%D%/diag/repeats.c %D%/diag/repeats.h %D%/diag/report.c %D%/diag/report.h %D%/diag/report_html.c %D%/diag/follow.c %D%/diag/follow.h %D%/diag/watch.c %D%/diag/watch.h
 nltools_nldiag_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nldiag_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
-nltools_nldiag_LDADD = $(common_libs)
+nltools_nldiag_LDADD = %D%/libanalysis.a $(common_libs)
 
 nltools_nlschema_SOURCES = %D%/nlschema.c \
 	%D%/schema/schema.c %D%/schema/schema.h %D%/schema/names.c %D%/schema/header.c %D%/schema/doc.c %D%/schema/json.c \

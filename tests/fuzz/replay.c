@@ -1,7 +1,7 @@
 /*
  * Runs a fuzz target over its corpus without a fuzzer, so that fixed defects stay fixed with every compiler.
  *
- * The program is linked to one target (FUZZ_TARGET is the target's name). It prints TAP, with one test per target. It
+ * The program is linked to one target and its name is TARGET.replay. It prints TAP, with one test per target. It
  * prints the name of each file before it processes the file, so the last name is that of a file that crashes the
  * target. Arguments replace the corpus.
  */
@@ -39,11 +39,11 @@ static int is_visible(const struct dirent *entry)
 }
 
 /* Number of files in the target's corpus. */
-static int replay_corpus(void)
+static int replay_corpus(const char *target)
 {
     char folder[4096], path[4096 + 256];
     const char *source = getenv("NL_SOURCE_DIR");
-    snprintf(folder, sizeof folder, "%s/tests/fuzz/corpus/" FUZZ_TARGET, source != NULL ? source : ".");
+    snprintf(folder, sizeof folder, "%s/tests/fuzz/corpus/%s", source != NULL ? source : ".", target);
     struct dirent **entries;
     int count = scandir(folder, &entries, is_visible, alphasort);
     for (int i = 0; i < count; i++) {
@@ -59,12 +59,16 @@ static int replay_corpus(void)
 int main(int argc, char **argv)
 {
     puts("1..1");
+    const char *slash = strrchr(argv[0], '/');
+    const char *name = slash != NULL ? slash + 1 : argv[0];
+    char target[64];
+    snprintf(target, sizeof target, "%.*s", (int)strcspn(name, "."), name);
     int count = argc - 1;
     for (int i = 1; i < argc; i++)
         replay(argv[i]);
     if (argc == 1)
-        count = replay_corpus();
+        count = replay_corpus(target);
     bool passed = failures == 0 && count > 0;
-    printf("%s 1 - corpus of " FUZZ_TARGET ", %d inputs\n", passed ? "ok" : "not ok", count);
+    printf("%s 1 - corpus of %s, %d inputs\n", passed ? "ok" : "not ok", target, count);
     return passed ? 0 : 1;
 }
