@@ -39,8 +39,7 @@ lib_LTLIBRARIES += %D%/libnetlogger.la
 EXTRA_%C%_libnetlogger_la_DEPENDENCIES = %D%/libnetlogger.map
 EXTRA_DIST += %D%/libnetlogger.map %D%/abi
 
-# Programs are linked with the archives inside the libtool libraries, which takes libtool half as long. Shared libraries need the
-# libtool libraries.
+# Programs are linked without libtool, so they need the archives inside the libtool libraries. Shared libraries need the libtool libraries.
 producer_libs = %D%/.libs/libproducer.a core/.libs/libcore.a $(core_external_libs)
 %D%/.libs/libproducer.a: %D%/libproducer.la ;
 core/.libs/libcore.a: core/libcore.la ;

@@ -31,6 +31,10 @@ if SHM is not None:
 os.environ.setdefault("NETLOGGER_CLOCK", "no")
 os.environ.setdefault("LSAN_OPTIONS", f"suppressions={SOURCE}/tests/program/leaks.supp:print_suppressions=0")
 CC = os.environ.get("NL_CC", "cc")
+# Tests of Java are short: a second compiler and a parallel garbage collector would take more time than they save.
+JAVA_OPTIONS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+JAVA = ["java", *JAVA_OPTIONS]
+JAVAC = ["javac", *(f"-J{option}" for option in JAVA_OPTIONS)]
 
 
 def program(path):

@@ -2,6 +2,7 @@
 import gzip
 import os
 import random
+import shutil
 import subprocess
 
 import support
@@ -65,7 +66,7 @@ class BadInput(support.Case):
             result = self.run_program(*environment, *command, **options)
             return result, sorted(p.name for p in self.out.iterdir())
         finally:
-            subprocess.run(["rm", "-r", self.out], check=True)
+            shutil.rmtree(self.out)
 
     def each(self, programs=PROGRAMS):
         found = [p for p in programs if (support.BUILD / p[0]).exists()]
@@ -196,7 +197,7 @@ class BadInput(support.Case):
                 target.write_text("before")
                 result = self.run_program(support.BUILD / program[0], *(target if a.startswith("OUT") else a for a in program[1:]), "/dev/null")
                 self.assertEqual((result.returncode, target.read_text()), (1, "before"), result.stderr)
-                subprocess.run(["rm", "-r", self.out], check=True)
+                shutil.rmtree(self.out)
 
     def test_one_bad_input_of_several(self):
         """The programs use the other inputs. An empty input is no problem, because archives contain empty files."""

@@ -330,9 +330,9 @@ def run_java(case, source, *arguments, jars=(), **options):
         case.skipTest("no javac here")
     path = ":".join([str(case.scratch), str(JAR), *map(str, jars)])
     (case.scratch / "Client.java").write_text(source)
-    result = case.run_compiler("javac", "-Xlint:all", "-Werror", "-cp", path, "-d", case.scratch, case.scratch / "Client.java")
+    result = case.run_compiler(*support.JAVAC, "-Xlint:all", "-Werror", "-cp", path, "-d", case.scratch, case.scratch / "Client.java")
     case.assertEqual(result.returncode, 0, result.stderr)
-    return case.run_program("java", "-Xcheck:jni", "-Xmx128m", f"-Djava.io.tmpdir={case.scratch}", "-cp", path, "Client",
+    return case.run_program(*support.JAVA, "-Xcheck:jni", "-Xmx128m", f"-Djava.io.tmpdir={case.scratch}", "-cp", path, "Client",
                             *arguments, **options)
 
 

@@ -49,15 +49,15 @@ def java(case, name):
     jar = support.program("bindings/java/netlogger.jar")
     if shutil.which("java") is None:
         case.skipTest("no java here")
-    return ["java", f"-Djava.io.tmpdir={case.scratch}", "-cp", jar, EXAMPLES / f"{name.capitalize()}.java"]
+    return [*support.JAVA, f"-Djava.io.tmpdir={case.scratch}", "-cp", jar, EXAMPLES / f"{name.capitalize()}.java"]
 
 
 def compiled_java(case, name):
     """Like java, but compiles the source file only once. java(1) would compile the file each time that it runs the program."""
     *command, _, path, source = java(case, name)
-    result = case.run_compiler("javac", "-cp", path, "-d", case.scratch, source)
+    result = case.run_compiler(*support.JAVAC, "-cp", path, "-d", case.scratch, source)
     case.assertEqual(result.returncode, 0, result.stderr)
-    return [*command, "-XX:TieredStopAtLevel=1", "-cp", f"{path}{os.pathsep}{case.scratch}", source.stem]
+    return [*command, "-cp", f"{path}{os.pathsep}{case.scratch}", source.stem]
 
 
 FORTRAN = support.BUILD / "bindings" / "fortran"

@@ -3,7 +3,7 @@
 scarce_memory.c uses every way to log. For each allocation of the library (malloc and similar functions, mmap, pthread_create),
 one run makes this allocation fail, and another run makes it and all later ones fail. Further runs limit the address space."""
 import re
-import subprocess
+import shutil
 
 import collector
 import support
@@ -51,7 +51,7 @@ class ScarceMemory(collector.Case):
         kept. `end` delivers waiting events."""
         before = self.count([lasting]) if lasting else (0, 0)
         if self.shm.exists():
-            subprocess.run(["rm", "-rf", self.shm], check=True)
+            shutil.rmtree(self.shm)
         self.shm.mkdir()
         for path in logs:
             path.unlink(missing_ok=True)
@@ -143,7 +143,7 @@ class ScarceMemory(collector.Case):
             commands, log = self.scratch / "commands", self.scratch / "log"
             commands.unlink(missing_ok=True)
             if self.shm.exists():
-                subprocess.run(["rm", "-rf", self.shm], check=True)
+                shutil.rmtree(self.shm)
             self.shm.mkdir()
             result = self.call("activation", str(first), "1", f"file:{log}?activation={commands}", str(commands))
             self.assertEqual((result.returncode, result.stderr), (0, ""), f"allocation {first}: {result.stdout}")
