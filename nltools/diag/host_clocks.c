@@ -22,7 +22,9 @@ typedef struct wrong_clock {
 
 struct host_clocks {
     correction *correction;
-    GArray *wrong; /* wrong_clock */
+    GArray *wrong;         /* wrong_clock */
+    const char *rivals[2]; /* two hosts, of which one has a wrong clock; NULL if there are no such hosts */
+    double apart_ns;       /* the difference between their clocks */
     bool decided;
 };
 
@@ -192,9 +194,17 @@ static void take_orders(host_clocks *c, const visits *v)
     GArray *found = host_orders_find(v->orders);
     for (guint i = 0; i < found->len; i++) {
         const host_order *o = &g_array_index(found, host_order, i);
+        if (is_known(c, o->host) || is_measured(c, o->host))
+            continue;
+        if (o->rival != NULL && !is_known(c, o->rival) && !is_measured(c, o->rival)) {
+            c->rivals[0] = o->host;
+            c->rivals[1] = o->rival;
+            c->apart_ns = fabs(o->ahead_ns);
+            continue;
+        }
         const wrong_clock w = {o->host,     o->program,  o->ahead_ns, 2 * o->error_ns,
                                o->reversed, o->requests, false,       true};
-        if (fabs(w.ahead_ns) - w.error_ns >= WRONG_MIN_NS && !is_known(c, w.host) && !is_measured(c, w.host))
+        if (fabs(w.ahead_ns) - w.error_ns >= WRONG_MIN_NS)
             g_array_append_val(c->wrong, w);
     }
     g_array_free(found, TRUE);
@@ -212,6 +222,14 @@ bool host_clocks_decide(host_clocks *c, const visits *v)
 /* If a clock may be wrong, sets the reason why there is no verdict (cannot_tell). */
 static void report_doubt(const host_clocks *c, findings *f)
 {
+    if (c->rivals[0] != NULL && c->apart_ns >= WRONG_MIN_NS) {
+        char *apart = text_ns(c->apart_ns);
+        g_free(f->cannot_tell);
+        f->cannot_tell =
+            g_strdup_printf("the clock of %s or the clock of %s is wrong by about %s; log ClockOffset records",
+                            c->rivals[0], c->rivals[1], apart);
+        g_free(apart);
+    }
     for (guint i = 0; i < f->visits->bounds->len; i++) {
         const clock_bound *b = &g_array_index(f->visits->bounds, clock_bound, i);
         if (!is_doubtful(f->visits, b) || is_known(c, b->b))

@@ -18,20 +18,32 @@ enum {
 
 /*
  * Two gaps agree if they differ by at most SAME_SHIFT of the time plus SAME_ERRORS standard errors. All gaps differ by
- * the same time if at least CONSISTENT_MIN of the orders agree.
+ * the same time if at least CONSISTENT_MIN of the orders agree. Orders with larger errors than ERRORS_MAX of the time
+ * are no evidence, because their gaps would agree with any time.
  */
 #define SAME_SHIFT 0.2
 #define SAME_ERRORS 4
 #define CONSISTENT_MIN 0.9
+#define ERRORS_MAX 0.3
+
+/*
+ * A wrong clock shifts all gaps by a time that changes slowly, so that successive gaps do not vary more than on the
+ * other hosts: at most by VARIATION_MAX times the standard deviation there plus NOISE_MAX of the time. A host that
+ * works later than the others does not have a constant delay.
+ */
+#define VARIATION_MAX 2
+#define NOISE_MAX 0.1
 
 /* The gaps from event `a` to event `b`, which is on another host. `host` is the host of `b` if `of_second` is true, or
  * otherwise of `a`. */
 typedef struct order {
     uint64_t a, b; /* kinds of events; a < b */
     bool of_second;
+    uint32_t lifeline;
     const char *host, *program; /* interned; the program of the other event */
     uint32_t count, reversed;   /* numbers of requests, and of requests in which `b` comes first */
     double sum, square;         /* of the gaps, in nanoseconds */
+    double steps, last_ns;      /* sum of the squared differences between successive gaps; the last gap */
 } order;
 
 struct host_orders {
@@ -43,13 +55,14 @@ static guint order_hash(gconstpointer data)
 {
     const order *o = data;
     uint64_t mixed = (o->a * UINT64_C(0x9e3779b97f4a7c15)) ^ (o->b * UINT64_C(0xc2b2ae3d27d4eb4f));
-    return (guint)(mixed >> 32) ^ g_direct_hash(o->host) ^ (guint)o->of_second;
+    return (guint)(mixed >> 32) ^ g_direct_hash(o->host) ^ (guint)o->of_second ^ o->lifeline << 1;
 }
 
 static gboolean order_equal(gconstpointer a, gconstpointer b)
 {
     const order *x = a, *y = b;
-    return x->a == y->a && x->b == y->b && x->of_second == y->of_second && x->host == y->host;
+    return x->a == y->a && x->b == y->b && x->of_second == y->of_second && x->lifeline == y->lifeline &&
+           x->host == y->host;
 }
 
 host_orders *host_orders_new(void)
@@ -72,6 +85,9 @@ static void add_gap(host_orders *o, const order *key, double gap_ns)
         of = g_memdup2(key, sizeof *key);
         g_hash_table_add(o->orders, of);
     }
+    if (of->count > 0)
+        of->steps += (gap_ns - of->last_ns) * (gap_ns - of->last_ns);
+    of->last_ns = gap_ns;
     of->count++;
     of->reversed += gap_ns < 0;
     of->sum += gap_ns;
@@ -87,7 +103,7 @@ static bool is_single(const request_graph *g, uint32_t i)
     return count == 1;
 }
 
-void host_orders_learn(host_orders *o, const request_graph *g, const request_reader *names)
+void host_orders_learn(host_orders *o, uint32_t lifeline, const request_graph *g, const request_reader *names)
 {
     const char *hosts[EVENTS_MAX], *programs[EVENTS_MAX];
     bool single[EVENTS_MAX];
@@ -106,8 +122,12 @@ void host_orders_learn(host_orders *o, const request_graph *g, const request_rea
             if (a >= b || !single[i] || !single[k] || hosts[i] == hosts[k] || *hosts[i] == '\0' || *hosts[k] == '\0')
                 continue;
             double gap_ns = (double)(y->time_ns - x->time_ns);
-            add_gap(o, &(order){.a = a, .b = b, .host = hosts[i], .program = programs[k]}, gap_ns);
-            add_gap(o, &(order){.a = a, .b = b, .of_second = true, .host = hosts[k], .program = programs[i]}, gap_ns);
+            order key = {.a = a, .b = b, .lifeline = lifeline, .host = hosts[i], .program = programs[k]};
+            add_gap(o, &key, gap_ns);
+            key.of_second = true;
+            key.host = hosts[k];
+            key.program = programs[i];
+            add_gap(o, &key, gap_ns);
         }
 }
 
@@ -125,6 +145,14 @@ static double mean_of(const order *o)
 static double deviation_of(const order *o)
 {
     return sqrt(fmax(0, o->square / o->count - mean_of(o) * mean_of(o)));
+}
+
+/* Returns the standard deviation of the gaps about a value that changes slowly (von Neumann, Ann. Math. Stat. 12,
+ * 1941).
+ */
+static double variation_of(const order *o)
+{
+    return sqrt(o->steps / (2 * fmax(1, o->count - 1)));
 }
 
 /*
@@ -178,7 +206,7 @@ static void add_evidence(GArray *found, const order *of, const order *others)
 /* Returns the orders of the other hosts for the same events as `of`. */
 static order others_of(GHashTable *totals, const order *of, uint32_t *other_hosts)
 {
-    const order any = {.a = of->a, .b = of->b, .of_second = of->of_second};
+    const order any = {.a = of->a, .b = of->b, .of_second = of->of_second, .lifeline = of->lifeline};
     const order_total *t = g_hash_table_lookup(totals, &any);
     *other_hosts = t->hosts - 1;
     return (order){.count = t->sum.count - of->count,
@@ -187,13 +215,23 @@ static order others_of(GHashTable *totals, const order *of, uint32_t *other_host
                    .square = t->sum.square - of->square};
 }
 
+/* Returns the kind of the host's event of an order. */
+static uint64_t own_kind(const order *of)
+{
+    return of->of_second ? of->b : of->a;
+}
+
 /*
  * Returns whether all gaps to and from a host's events differ from those of the other hosts by the same time, as they
  * do if the host's clock is wrong. If the host only works longer, or if its callers do not wait, only some gaps differ.
+ * The evidence must include events of other hosts that come before and after two different events of this host.
  */
 static bool is_consistent(const host_orders *o, GHashTable *totals, const host_order *e)
 {
     uint32_t all = 0, same = 0, other_hosts;
+    bool has_after = false, has_before = false, has_two = false; /* about events of this host */
+    uint64_t kind = 0;
+    const double shift_ns = fabs(e->ahead_ns);
     GHashTableIter i;
     gpointer key;
     g_hash_table_iter_init(&i, o->orders);
@@ -201,11 +239,39 @@ static bool is_consistent(const host_orders *o, GHashTable *totals, const host_o
         const order *of = key, others = others_of(totals, of, &other_hosts);
         if (of->host != e->host || of->count < REQUESTS_MIN || others.count < REQUESTS_MIN)
             continue;
+        double errors_ns = SAME_ERRORS * (error_of(of, &others) + e->error_ns),
+               part = (double)others.reversed / others.count;
+        if (errors_ns > ERRORS_MAX * shift_ns)
+            continue;
         all++;
-        same += fabs(ahead_of(of, &others) - e->ahead_ns) <=
-                SAME_SHIFT * fabs(e->ahead_ns) + SAME_ERRORS * (error_of(of, &others) + e->error_ns);
+        same += fabs(ahead_of(of, &others) - e->ahead_ns) <= SAME_SHIFT * shift_ns + errors_ns &&
+                variation_of(of) <= VARIATION_MAX * deviation_of(&others) + NOISE_MAX * shift_ns;
+        if (part > EXCEPTIONS_MAX && part < 1 - EXCEPTIONS_MAX)
+            continue;
+        bool is_after = (part <= EXCEPTIONS_MAX) == of->of_second;
+        has_after = has_after || is_after;
+        has_before = has_before || !is_after;
+        has_two = has_two || (kind != 0 && kind != own_kind(of));
+        kind = own_kind(of);
     }
-    return same >= CONSISTENT_MIN * all;
+    return has_after && has_before && has_two && same >= CONSISTENT_MIN * all;
+}
+
+/*
+ * Marks hosts whose clocks differ by opposite times. If two hosts have messages only with each other, the events of
+ * both have another order, although one clock is right.
+ */
+static void find_rivals(const GArray *found)
+{
+    for (guint i = 0; i < found->len; i++)
+        for (guint k = 0; k < i; k++) {
+            host_order *x = &g_array_index(found, host_order, i), *y = &g_array_index(found, host_order, k);
+            if (fabs(x->ahead_ns + y->ahead_ns) >
+                SAME_SHIFT * fabs(x->ahead_ns) + SAME_ERRORS * (x->error_ns + y->error_ns))
+                continue;
+            x->rival = y->host;
+            y->rival = x->host;
+        }
 }
 
 GArray *host_orders_find(const host_orders *o)
@@ -216,7 +282,7 @@ GArray *host_orders_find(const host_orders *o)
     gpointer key;
     g_hash_table_iter_init(&i, o->orders);
     while (g_hash_table_iter_next(&i, &key, NULL)) {
-        const order *of = key, any = {.a = of->a, .b = of->b, .of_second = of->of_second};
+        const order *of = key, any = {.a = of->a, .b = of->b, .of_second = of->of_second, .lifeline = of->lifeline};
         order_total *t = g_hash_table_lookup(totals, &any);
         if (t == NULL) {
             t = g_new0(order_total, 1);
@@ -239,6 +305,7 @@ GArray *host_orders_find(const host_orders *o)
     for (guint n = found->len; n-- > 0;)
         if (!is_consistent(o, totals, &g_array_index(found, host_order, n)))
             g_array_remove_index(found, n);
+    find_rivals(found);
     g_hash_table_destroy(totals);
     return found;
 }

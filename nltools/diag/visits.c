@@ -510,7 +510,7 @@ static void take_graph(void *user, const request_graph *g, const char *name, uin
     v->problems.cycles += g->problems.cycles;
     v->problems.violations += g->problems.violations;
     learn_bounds(k, g);
-    host_orders_learn(v->orders, g, assembler_reader(k->assembler));
+    host_orders_learn(v->orders, (uint32_t)(k - r->kinds), g, assembler_reader(k->assembler));
     bool has_sites = v->sites->len < SITES_MAX || sites_are_known(k, g),
          keep = (r->number++ & r->keep_mask) == 0 && has_sites;
     v->sites_dropped += !has_sites;

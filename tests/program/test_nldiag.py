@@ -534,6 +534,66 @@ class Nldiag(support.Case):
             result = self.run_program(self.nldiag, stdin=log)
         self.assertIn("are not corrected", result.stdout)
 
+    def clocks_of(self, ahead=None, pairs=None, delay=lambda server: 0.0002, wait=lambda server, chance: 0.0, asynchronous=(), replies=True, timer=False,
+                  count=400, callers=()):
+        """Writes calls of three clients to three servers, which take 10 ms, and returns what nldiag reports about clocks.
+
+        ahead: the errors of clocks in seconds; pairs: the server of each client (default: all servers); delay: the minimum time of a message; wait: the
+        time until the server begins; asynchronous: servers whose callers do not wait; timer: clients log an event 20 ms after the call;
+        callers: servers that call the clients, in another lifeline.
+        """
+        chance, lines, at = random.Random(1), [], 0.0
+        for number in range(count):
+            at += chance.expovariate(40)
+            client = chance.choice(("c1", "c2", "c3"))
+            server = pairs[client] if pairs else chance.choice(("s1", "s2", "s3"))
+            received = at + delay(server) * chance.uniform(1, 1.5) + wait(server, chance)
+            done = received + 0.01 * chance.lognormvariate(0, 0.3)
+            answer = at + 0.003 * chance.lognormvariate(0, 0.1) if server in asynchronous else done + delay(server) * chance.uniform(1, 1.5)
+            rows = [(client, "Ask", at), (server, "Work.start", received), (server, "Work.end", done)]
+            rows += [(client, "Answer", answer)] * replies + [(client, "Progress", at + 0.02)] * timer
+            if server in callers:
+                rows = [(host, event, when) for (host, event, _), when in zip((rows[1], rows[0], rows[3], rows[2]), (at, received, done, answer))]
+            lines += [(when + (ahead or {}).get(host, 0), f"HOST={host} PROG={host[0]} LVL=Usage NL.EVNT={event} {'CALL' if server in callers else 'REQ'}.ID={number}")
+                      for host, event, when in rows]
+        path = self.scratch / "calls.log"
+        simulate.write_lines(path, sorted(lines))
+        found = self.diagnosed(path)
+        return [c["title"] for c in found["causes"] if c["cause"] == "clock"], found
+
+    def test_order_of_messages(self):
+        """Messages in both directions show the error of a clock, and which host has it. An error of less than 1 ms is no cause."""
+        for ahead, host, word in (({"s2": 0.01}, "s2", "fast"), ({"s2": -0.01}, "s2", "slow"), ({"s2": 2}, "s2", "fast"), ({"c3": -2}, "c3", "slow"),
+                                  ({"s2": 0.0003}, None, ""), ({"s2": -0.0003}, None, "")):
+            with self.subTest(ahead=ahead):
+                titles, found = self.clocks_of(ahead)
+                self.assertEqual(found["verdict"] == "finding", host is not None)
+                self.assertEqual(len(titles), 1 if host else 0, titles)
+                for title in titles:
+                    parts = re.fullmatch(rf"the clock of {host} is (\S+) (m?s) to (\S+) (m?s) {word}", title).groups()
+                    low, high = (float(parts[i]) / (1000 if parts[i + 1] == "ms" else 1) for i in (0, 2))
+                    error = abs(sum(ahead.values()))
+                    self.assertTrue(0.9 * error <= low <= 1.03 * error and 0.97 * error <= high <= 1.1 * error, (title, error))
+
+    def test_orders_that_prove_no_clock_wrong(self):
+        """Hosts that are far away, that reply late or that work in the background have right clocks."""
+        pairs = {"c1": "s1", "c2": "s2", "c3": "s3"}
+        far = lambda server: 0.08 if server == "s3" else 0.0002
+        background = lambda server, chance: 0.05 * chance.lognormvariate(0, 0.3) if server == "s3" else 0
+        for name, settings in {"healthy": {}, "far": {"delay": far}, "far, timer": {"delay": far, "timer": True}, "asynchronous": {"asynchronous": ("s3",)},
+                               "background": {"asynchronous": ("s3",), "wait": background}, "few requests": {"count": 70, "ahead": {"s2": 0.0001}},
+                               "one direction": {"replies": False, "ahead": {"s2": -0.01}}, "far in one direction": {"replies": False, "delay": far},
+                               "two lifelines": {"callers": ("s3",)}}.items():
+            for affinity in False, True:
+                with self.subTest(name=name, affinity=affinity):
+                    self.assertEqual(self.clocks_of(pairs=pairs if affinity else None, **settings)[0], [])
+
+    def test_clock_of_one_of_two_hosts(self):
+        """If two hosts have messages only with each other, nothing shows which of the clocks is wrong."""
+        titles, found = self.clocks_of({"s2": 0.01}, {"c1": "s1", "c2": "s2", "c3": "s3"})
+        self.assertEqual(titles, [])
+        self.assertRegex(found["answer"], "^cannot tell: the clock of (s2 or the clock of c2|c2 or the clock of s2) is wrong by about [0-9.]+ ms; log ClockOffset records$")
+
     def test_branches_are_no_clock_errors(self):
         """If a caller does not wait, it ends before its callee. Parallel calls overlap."""
         lines, chance = [], random.Random(1)
