@@ -134,7 +134,8 @@ nl_status activation_tell(const char *prog, const char *command)
     if (nl_control_check(command, strlen(command)) != NL_OK)
         return NL_FAILED;
     if (commands_size + strlen(command) + 1 > TEXT_MAX / 2)
-        return nl_error_set(NL_ERROR_LIMIT, "too many commands; revoke some with an empty command");
+        return nl_error_set(NL_ERROR_LIMIT,
+                            "the commands are too long; an empty command revokes all commands of the same --prog");
     commands = nl_memory_check(realloc(commands, (command_count + 1) * sizeof *commands));
     commands[command_count++] = (program_command){program_copy(prog), program_copy(command)};
     commands_size += strlen(command) + 1;

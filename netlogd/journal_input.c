@@ -204,7 +204,7 @@ static void seek_cursor(void)
         return;
     program_error("the journal no longer has the last entry that netlogd read; later entries may be lost");
     nl_write(server_log(), NL_WARNING, "Netlogd.InputLost", "FILE=journal:");
-    sd_journal_previous(j); /* the next call of sd_journal_next returns the first entry after the cursor */
+    sd_journal_previous(j); /* the next call of sd_journal_next moves to the first entry after the cursor */
 }
 
 void journal_input_start(void)

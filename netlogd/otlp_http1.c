@@ -163,8 +163,8 @@ static bool take_request_line(http1 *h, nl_string line)
         if (path.size == strlen(targets[i]) && memcmp(path.data, targets[i], path.size) == 0)
             h->request.signal = i;
     if (h->request.signal == OTLP_SIGNAL_COUNT)
-        return refuse(h, 404, "use /v1/traces, /v1/logs or /v1/metrics");
-    return (method.size == 4 && memcmp(method.data, "POST", 4) == 0) || refuse(h, 405, "use POST");
+        return refuse(h, 404, "unknown path; use /v1/traces, /v1/logs or /v1/metrics");
+    return (method.size == 4 && memcmp(method.data, "POST", 4) == 0) || refuse(h, 405, "unsupported method; use POST");
 }
 
 typedef struct head_fields {
@@ -178,7 +178,7 @@ static bool take_type(http1 *h, nl_string value, head_fields *f)
     f->has_type = true;
     h->request.json = is_word(type, "application/json");
     return h->request.json || is_word(type, "application/x-protobuf") ||
-           refuse(h, 415, "use application/x-protobuf or application/json");
+           refuse(h, 415, "unsupported content type; use application/x-protobuf or application/json");
 }
 
 static bool take_coding(http1 *h, nl_string value)
@@ -189,7 +189,7 @@ static bool take_coding(http1 *h, nl_string value)
         if (is_word(value, codings[i]))
             return true;
     }
-    return refuse(h, 415, "use the content encoding gzip or zstd");
+    return refuse(h, 415, "unsupported content encoding; use gzip or zstd");
 }
 
 static bool take_length(http1 *h, nl_string value, head_fields *f)
@@ -267,7 +267,7 @@ static bool read_head(http1 *h)
         if (!take_field(h, line, &f))
             return false;
     if (!f.has_type)
-        return refuse(h, 415, "use application/x-protobuf or application/json");
+        return refuse(h, 415, "unsupported content type; use application/x-protobuf or application/json");
     if (f.has_length && h->chunked)
         return refuse(h, 400, "both Content-Length and Transfer-Encoding");
     if (!f.has_length && !h->chunked)

@@ -58,8 +58,9 @@ static const nl_option options[] = {
     {.name = "by",
      .value = "FIELD",
      NL_OPTION_MEMBER(arguments, by),
-     .help = "Group requests by FIELD. With HOST, a request that visits several hosts belongs to the host with the "
-             "fewest requests. With --connections, FIELD is hosts, program or port"},
+     .help =
+         "Group requests by FIELD. With HOST, a request counts for one of the hosts that it visits: the host that the "
+         "fewest requests visit. With --connections, FIELD is hosts, program or port"},
     {.name = "connections",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(arguments, connections),

@@ -42,8 +42,7 @@ bool confine_keep_any_port(void);
 bool confine_keep_files_of(const nl_url *url);
 
 /*
- * Keeps the rights that a log's destination needs, which concern the file, the spool, certificates, the port and the
- * backup.
+ * Keeps the rights that a log's destination needs: for its file, spool, certificates, port and backup.
  */
 bool confine_keep_url(const nl_url *url);
 

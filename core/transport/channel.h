@@ -105,7 +105,7 @@ int nl_channel_confirm(nl_channel *channel);
 ssize_t nl_channel_read(nl_channel *channel, void *data, size_t size);
 ssize_t nl_channel_write(nl_channel *channel, const void *data, size_t size);
 
-/* Returns the maximum number of unread bytes that the channel buffers; 0 if it buffers none. */
+/* Returns an upper bound of the number of unread bytes in the channel's buffer; 0 if the buffer is empty. */
 size_t nl_channel_held(const nl_channel *channel);
 
 /* Returns whether the channel may buffer more unread bytes, which poll does not report. */

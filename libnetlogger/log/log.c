@@ -677,8 +677,8 @@ static bool log_has_sent_all(const nl_log *log)
 }
 
 /*
- * Reports the events that a log leaves behind at the end of the program. Returns whether all events are sent. Changes
- * nothing, because the writer thread and the program's threads may be running.
+ * Reports the events that a log leaves behind at the end of the program. Returns whether all events have been sent.
+ * Changes nothing, because the writer thread and the program's threads may be running.
  */
 static bool finish_at_exit(nl_log *log)
 {

@@ -167,7 +167,7 @@ bool nl_producer_report_lost(nl_log *log);
 bool nl_producer_finish(nl_log *log);
 
 /*
- * Writes a description of the log, which recovery needs, to shared memory. Call this function before the log's first
+ * Writes a description of the log to shared memory, for recovery. Call this function before the log's first
  * event and after changes. Returns false if memory runs out. log->mutex is held.
  */
 bool nl_log_describe(nl_log *log);

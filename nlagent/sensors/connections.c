@@ -562,7 +562,7 @@ static const sensor_field fields[] = {
     {"TcpClose", "TCP.PEER", "", "remote address and port"},
     {"TcpClose", "TCP.STATE", "",
      "state before the connection closed; syn-sent if the peer did not accept the connection"},
-    {"TcpClose", "TCP.COOKIE", "", "number of the socket"},
+    {"TcpClose", "TCP.COOKIE", "", "number of the socket, unique until the next boot"},
     {"TcpClose", "TCP.UID", "", "user that owned the socket"},
     {"TcpClose", "TCP.DURATION", "us",
      "duration of the connection; absent if the connection began before the sensor started"},

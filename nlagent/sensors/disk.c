@@ -124,12 +124,11 @@ static const sensor_field fields[] = {
     {0},
 };
 
-const sensor_kind disk_sensor = {
-    .name = "disk",
-    .what =
-        "disk I/O: DiskIo for all disks together, and DiskDevice for each disk, with rates, latencies and queue length",
-    .arguments = "",
-    .is_default = true,
-    .fields = fields,
-    .measure = disk_measure,
-    .state_size = sizeof(disk_state)};
+const sensor_kind disk_sensor = {.name = "disk",
+                                 .what = "disk I/O: DiskIo with the totals of all disks, and DiskDevice with rates, "
+                                         "latencies and queue length of each disk",
+                                 .arguments = "",
+                                 .is_default = true,
+                                 .fields = fields,
+                                 .measure = disk_measure,
+                                 .state_size = sizeof(disk_state)};

@@ -57,8 +57,8 @@ enum trace_kind {
     TRACE_RECEIVE, /* size 0: the peer has closed the connection */
     TRACE_CONNECT,
     TRACE_CLOSE,
-    TRACE_PROCESS, /* before a process's first event, and before the first event of a new program in it; the data is a
-                      trace_process */
+    TRACE_PROCESS, /* sent before a process's first event, and before its first event after it executes a new program;
+                      the data is a trace_process */
     TRACE_EXIT,    /* a process that was reported with TRACE_PROCESS has ended */
     TRACE_WAKE,    /* the thread has woken thread `other` of its process; `other` has waited for `socket` */
     TRACE_SIGNAL,  /* the thread has written to a pipe, an eventfd or a Unix socket, which `socket` identifies */

@@ -248,7 +248,7 @@ class Http(Listener):
         self.assertEqual(json.loads(code)["code"], 3)
         status, answer, headers = self.post(path="/v1/trace", body=b"{}", kind="application/json")
         self.assertEqual((status, headers["Content-Type"], json.loads(answer)["message"]),
-                         (404, "application/json", "use /v1/traces, /v1/logs or /v1/metrics"))
+                         (404, "application/json", "unknown path; use /v1/traces, /v1/logs or /v1/metrics"))
         status, answer, _ = self.post("/v1/logs", json.dumps(TRACES).encode(), "application/json")
         self.assertEqual((status, json.loads(answer)["message"]), (400, "the path of the request is for another kind of data"))
         self.assertEqual(self.events(), [])

@@ -26,7 +26,7 @@ enum { CHOICES = 4 /* fields joined by | */, IDS_MAX = 16, ROOT = 0x7fffffff };
  */
 
 typedef struct object_finder {
-    GHashTable *numbers; /* a pair in 64 bits, to number + 1 */
+    GHashTable *numbers; /* maps a pair, packed into 64 bits, to its number + 1 */
     guint ids;
     uint32_t names[IDS_MAX][CHOICES]; /* ended by TRACE_NONE */
 } object_finder;
