@@ -393,7 +393,7 @@ class Page(ServeCase):
             browser.mouse("mousePressed", left + at, top + 46, button="left", clickCount=1)
             browser.mouse("mouseReleased", left + at, top + 46, button="left", clickCount=1)
             support.wait_until(lambda: matching() == records, what=f"{records} records")
-            self.assertEqual(browser.value("document.getElementById('filter').value"), filter_text)
+            self.wait_for(f"document.getElementById('filter').value === '{filter_text}'", "the filter in the field")
         browser.key("f", "f")
         self.wait_for("document.activeElement === document.getElementById('filter')", "the filter has the focus")
         browser.call("Input.insertText", text="request.duration > 5.95ms")

@@ -318,7 +318,7 @@ class Faults(Sender):
         process = self.forward(url)
         self.send((span(0, "start", 10) + log(1)).encode())
         support.wait_until(lambda: self.requests, what="the log record arrives")
-        path, = self.scratch.rglob("open-spans")
+        path, = support.wait_until(lambda: list(self.scratch.rglob("open-spans")), what="the file of open spans")
         self.stop(process)
         content = path.read_bytes().replace(b"open-spans 2", b"open-spans 1", 1)
         path.write_bytes(content)
