@@ -132,9 +132,8 @@ static const nl_option options[] = {
      .value = "RULES",
      .repeatable = true,
      .set = add_rules,
-     .help =
-         "Also recognize the protocols in the [protocol] sections of RULES. RULES is a name that nlkernel rules list "
-         "prints, or a path that contains a /"},
+     .help = "Also recognize the protocols in the [protocol] sections of RULES. RULES is a name from the output of "
+             "nlkernel rules list, or a path that contains a /"},
     {.name = "dest",
      .letter = 'd',
      .value = "URL",
