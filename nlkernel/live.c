@@ -25,8 +25,8 @@ static const nl_option options[] = {
     {.name = "rules",
      .value = "RULES",
      NL_OPTION_MEMBER(arguments, rules),
-     .help = "Send the records that RULES derive from the events, instead of the events. RULES is a name that nlkernel "
-             "rules list prints, or a path that contains a /"},
+     .help = "Send the records that RULES derive from the events, instead of the events. RULES is a name from the "
+             "output of nlkernel rules list, or a path that contains a /"},
     {0},
 };
 
