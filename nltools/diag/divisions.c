@@ -49,6 +49,14 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
  */
 #define RESOURCE_MIN 0.12
 
+/*
+ * Times in a field that are parts of the visits' times: the maximum part of a visit's time, which is more than 1
+ * because of rounding; the maximum part of visits with a larger value; the minimum part of the time of all visits.
+ */
+#define PART_MAX 1.01
+#define PART_EXCEPTIONS_MAX 0.01
+#define PART_MIN 0.5
+
 /* ---- fields and hosts ---- */
 
 /* Returns the value of a column in the record of a span's start, or NAN. */
@@ -180,6 +188,32 @@ static bool is_small_difference(const search *s, const sample *x, const uint8_t 
     return sums[1] * counts[0] <= EFFECT_MIN * sums[0] * counts[1];
 }
 
+/*
+ * Returns whether the numbers of a column are times that the visits contain: in seconds, milliseconds, microseconds or
+ * nanoseconds, they never exceed the visits' times, and most of the time consists of them. Access logs contain such
+ * numbers, such as the duration of the request itself. They show where the time is, but explain nothing.
+ */
+static bool is_part_of_time(const sample *x, const column *c, const float *values)
+{
+    for (double unit_ns = 1e9; unit_ns >= 1 && !column_is_work(c); unit_ns /= 1000) {
+        double sum_ns = 0, all_ns = 0;
+        uint32_t known = 0, larger = 0;
+        for (uint32_t i = 0; i < x->count; i++) {
+            const visit *y = visit_at(x->visits, x->index[i]);
+            double value_ns = (double)values[i] * unit_ns, time_ns = (double)(y->to_ns - y->from_ns);
+            if (!isfinite(values[i]))
+                continue;
+            known++;
+            larger += value_ns > PART_MAX * time_ns;
+            sum_ns += value_ns;
+            all_ns += time_ns;
+        }
+        if (larger <= PART_EXCEPTIONS_MAX * known && sum_ns >= PART_MIN * all_ns)
+            return true;
+    }
+    return false;
+}
+
 static void try_column(search *s, const sample *x, const column *c)
 {
     float *values = g_new(float, x->count + 1), of_bin[BINS_MAX];
@@ -192,7 +226,9 @@ static void try_column(search *s, const sample *x, const column *c)
         values[i] = column_of_visit(c, s->v, x->index[i]);
         known += isfinite(values[i]);
     }
-    int count = known * 2 < x->count || (!c->has_text && is_clock(values, x->count)) ? 0
+    bool is_useless =
+        known * 2 < x->count || (!c->has_text && (is_clock(values, x->count) || is_part_of_time(x, c, values)));
+    int count = is_useless    ? 0
                 : c->has_text ? bins_of_texts(c, values, x->count, bins, of_bin)
                               : bins_of_numbers(values, x->count, bins, of_bin, &ordered);
     if (count > 1) {

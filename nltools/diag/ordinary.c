@@ -118,6 +118,11 @@ static number_meaning meaning_of(const column *c)
     return is_other ? NUMBER_UNKNOWN : meaning;
 }
 
+bool column_is_work(const column *c)
+{
+    return meaning_of(c) == NUMBER_WORK;
+}
+
 /* ---- look-ups in a cache ---- */
 
 /* Results of a look-up. A miss includes look-ups whose value must be fetched or checked again. */

@@ -153,6 +153,9 @@ typedef struct division {
  */
 void candidate_find_ordinary(const search *s, candidate *c, const sample *x, const division *d);
 
+/* Returns whether the numbers of a column are amounts of work, according to its name (ordinary.c). */
+bool column_is_work(const column *c);
+
 /* Returns the time of a visit in the sample, in nanoseconds, before ordinary findings claimed a part of it. */
 double time_before_ordinary(const search *s, const sample *x, uint32_t i);
 
