@@ -246,8 +246,9 @@ static void try_column(search *s, const sample *x, const column *c)
             const division d = {values, bins, of_bin, count, ordered, slow};
             candidate_find_ordinary(s, &found, x, &d);
         }
-        if (!ordered &&
-            (slow == 0 || count_bits(slow) > (peers ? 1 : 6) || is_small_difference(s, x, bins, slow, &found)))
+        bool is_rest = count_bits(slow) == 1 && isnan(of_bin[__builtin_ctzll(slow)]); /* values without a name */
+        if (!ordered && (slow == 0 || is_rest || count_bits(slow) > (peers ? 1 : 6) ||
+                         is_small_difference(s, x, bins, slow, &found)))
             candidate_clear(&found);
         else
             candidate_offer(s, &found);

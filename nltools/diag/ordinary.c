@@ -1,6 +1,7 @@
 /*
  * Decides which explanations of a place are ordinary: the time depends on the requested work, as in a system without
- * faults. A field describes the requested work in four cases:
+ * faults. A field describes the requested work in five cases:
+ * - a text is the name of the operation, such as a URL, and the span has no such name
  * - a number is an amount of work, according to its name, and the time grows at most in proportion to the number
  * - a text is the result of a look-up in a cache
  * - the visits with the slow values have larger amounts of work, and the amounts explain their times
@@ -123,14 +124,38 @@ bool column_is_work(const column *c)
     return meaning_of(c) == NUMBER_WORK;
 }
 
+/*
+ * Returns whether a column of texts names the operation of a span whose own name does not: "request", which is also the
+ * name of a record with a duration but without an event, as in an access log. Such operations are places of their own:
+ * some always take longer than others.
+ */
+static bool is_operation(const visits *v, const sample *x, const column *c)
+{
+    static const char *const operations[] = {"uri",   "url", "path",      "route",  "endpoint", "method",
+                                             "verb",  "op",  "operation", "action", "command",  "cmd",
+                                             "query", "sql", "statement", "page",   "api",      "rpc"};
+    const place *p = place_at(v, x->place);
+    char word[WORD_SIZE];
+    bool is = false;
+    if (p->span == NULL || strcmp(p->span, "request") != 0)
+        return false;
+    for (const char *rest = next_word(c->name, word); c->has_text && *word != '\0'; rest = next_word(rest, word))
+        is = is || IS_AMONG(word, operations);
+    return is;
+}
+
 /* ---- look-ups in a cache ---- */
 
 /* Results of a look-up. A miss includes look-ups whose value must be fetched or checked again. */
 typedef enum cache_result { CACHE_OTHER, CACHE_HIT, CACHE_MISS } cache_result;
 
-/* Returns the result that a text names, such as "HIT", "TCP_MISS" or "RefreshHit". */
+/* Returns the result that a text names, such as "HIT", "TCP_MISS" or "RefreshHit". "-" means that the cache was not
+ * used.
+ */
 static cache_result result_of_text(const char *text)
 {
+    if (strcmp(text, "-") == 0)
+        return CACHE_MISS;
     static const char *const misses[] = {"miss",    "misses",      "missed",   "expired", "stale",   "bypass",
                                          "refresh", "revalidated", "updating", "dynamic", "uncached"};
     static const char *const hits[] = {"hit", "hits", "cached"};
@@ -479,7 +504,8 @@ void candidate_find_ordinary(const search *s, candidate *c, const sample *x, con
     c->power = c->meaning == NUMBER_NONE || c->falls ? 0 : power_of_growth(x, d);
     bool is_work = c->meaning == NUMBER_WORK && c->power > 0 && c->power <= PROPORTIONAL_MAX;
     if (!d->ordered && c->meaning != NUMBER_CONTENTION && !is_work) {
-        is_work = is_of_misses(c->column, d) || (c->column->has_text && are_most_values_slow(d));
+        is_work = is_operation(s->v, x, c->column) || is_of_misses(c->column, d) ||
+                  (c->column->has_text && are_most_values_slow(d));
         c->amount = is_work ? NULL : find_amount(s, x, d, c->column);
         is_work = is_work || c->amount != NULL;
     }

@@ -514,6 +514,27 @@ class Nldiag(support.Case):
                 self.assertEqual(found["requests"], 400)
                 self.assertEqual([(c["cause"], c["host"], c["span"]) for c in found["causes"]], [("peer", "edge2", "request")])
 
+    def test_access_log_of_nginx(self):
+        """The request's own duration explains nothing, and some URLs always take longer than others. A server that adds 100 ms is a fault."""
+        kinds = {"/": 0.005, "/search": 0.03, "/report": 0.4, "/logo.png": 0.002}
+        for slow in None, "10.0.0.2:80":
+            with self.subTest(slow=slow):
+                lines, chance, at = [], random.Random(3), 1.8e9
+                for _ in range(3000):
+                    at += chance.expovariate(20)
+                    uri = chance.choices(list(kinds), (40, 40, 8, 12))[0]
+                    server, status = ("-", "HIT") if uri == "/logo.png" and chance.random() < 0.8 else (f"10.0.0.{chance.randrange(1, 5)}:80", "MISS")
+                    status = "-" if uri in ("/search", "/report") else status
+                    behind = (kinds[uri] * chance.lognormvariate(0, 0.3) + 0.1 * (server == slow)) * (server != "-")
+                    lines.append(json.dumps({
+                        "time": f"{datetime.datetime.fromtimestamp(at, datetime.timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ}", "uri": uri, "status": 200,
+                        "body_bytes_sent": int(5000 * chance.lognormvariate(0, 0.2)), "request_time": round(behind + 0.001 * chance.lognormvariate(0, 0.3), 3),
+                        "upstream_addr": server, "upstream_response_time": f"{behind:.3f}" if server != "-" else "-", "upstream_cache_status": status}) + "\n")
+                path = self.scratch / "access.json"
+                path.write_text("".join(lines))
+                found = self.diagnosed(path)
+                self.assertEqual([c["title"].split(": ")[1] for c in found["causes"] if not c["ordinary"]], [f"request is slow for upstream_addr={slow}"] if slow else [])
+
     def test_clock_that_reverses_the_order(self):
         """Without measurements and parents, the order of events shows the wrong clock of one of four servers."""
         found = self.diagnosed(self.model("clock"))
