@@ -142,8 +142,8 @@ static void *sender_run(void *user)
         sender->wake(sender->user);
         pthread_cond_broadcast(&sender->changed);
     }
-    const bool running =
-        sender->running; /* if nl_sender_free was called during the job, this thread frees the sender */
+    /* If nl_sender_free was called during the job, this thread frees the sender. */
+    const bool running = sender->running;
     pthread_mutex_unlock(&sender->mutex);
     if (running)
         free_all(sender);

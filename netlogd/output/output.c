@@ -211,9 +211,8 @@ static void free_output(output *out)
     file_index_close(out->index);
     seal_close(out->seal);
     output_file_close(&out->file);
-    delivery_close(out->delivery,
-                   ending_left_ms() / 10 *
-                       9); /* nine tenths of the remaining time, because a delivery in progress may take longer */
+    /* Allows only a part of the remaining time, because a delivery in progress may take longer. */
+    delivery_close(out->delivery, ending_left_ms() / 10 * 9);
     journal_close(out->journal);
     nl_streams_free(out->streams);
     nl_encoder_free(out->encoder);

@@ -251,8 +251,8 @@ static size_t add_pieces(value_file *v)
 
 static void value_file_fail(value_file *v)
 {
-    bool full = errno == ENOSPC || errno == EDQUOT ||
-                errno == EFBIG; /* the code that writes the log file reports a full disk */
+    /* The code that writes the log file reports a full disk. */
+    bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
     if (!full)
         program_error("write %s: %m; searches by value take longer without this index", v->name);
     v->failed = true;

@@ -114,7 +114,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                     c->falls ? "smaller" : "larger");
         f->advice = c->is_ordinary ? "to save this time, request less work, or do the work faster"
                     : c->is_uneven ? "find out why the work is uneven between hosts or times"
-                    : c->meaning != NUMBER_WORK || c->falls
+                    : c->meaning != NUMBER_WORK || c->power == 0
                         ? "find out what this number has to do with the time"
                         : "find out why the cost grows faster than the amount of work";
         finding_evidence(f, "a visit takes %s on average, and %s for the %s values of %s", slow, other,
@@ -122,7 +122,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         if (c->is_ordinary || c->is_uneven)
             finding_evidence(f, "the time grows at most in proportion to %s, which is usual for an amount of work",
                              name);
-        else if (!c->falls)
+        else if (c->power > 0)
             finding_evidence(f, "the time grows like %s to the power of %.1f", name, c->power);
         if (c->is_uneven)
             finding_evidence(f, "the share of large values differs much between hosts or times");

@@ -414,7 +414,7 @@ typedef struct line {
 static line line_of(const search *s, const sample *x, const division *d, const float *amounts, bool of_slow)
 {
     line l = {0};
-    double squares = 0, products = 0, left = 0;
+    double amounts_sum = 0, ns_sum = 0, squares = 0, products = 0, left = 0;
     for (int pass = 0; pass < 3; pass++) {
         for (uint32_t i = 0; i < x->count; i++) {
             bool is_slow = d->bins[i] != BIN_NONE && (d->slow >> d->bins[i] & 1);
@@ -423,8 +423,8 @@ static line line_of(const search *s, const sample *x, const division *d, const f
             double amount = (double)amounts[i] - l.amount, ns = time_before_ordinary(s, x, i) - l.ns;
             if (pass == 0) {
                 l.count++;
-                squares += amount;
-                products += ns;
+                amounts_sum += amount;
+                ns_sum += ns;
             } else if (pass == 1) {
                 squares += amount * amount;
                 products += amount * ns;
@@ -433,9 +433,8 @@ static line line_of(const search *s, const sample *x, const division *d, const f
             }
         }
         if (pass == 0) {
-            l.amount = squares / fmax(l.count, 1);
-            l.ns = products / fmax(l.count, 1);
-            squares = products = 0;
+            l.amount = amounts_sum / fmax(l.count, 1);
+            l.ns = ns_sum / fmax(l.count, 1);
         } else if (pass == 1) {
             l.slope = squares > 0 ? products / squares : 0;
         }
@@ -466,7 +465,7 @@ static const column *find_amount(const search *s, const sample *x, const divisio
     float *amounts = g_new(float, x->count + 1);
     for (uint32_t n = 0; n < s->v->columns->count && found == NULL; n++) {
         const column *c = &s->v->columns->all[n];
-        if (c == own || c->closed || c->has_text || meaning_of(c) != NUMBER_WORK)
+        if (c == own || c->closed || c->has_text || !column_is_work(c))
             continue;
         for (uint32_t i = 0; i < x->count; i++)
             amounts[i] = column_of_visit(c, s->v, x->index[i]);

@@ -365,7 +365,9 @@ class Spool(support.Case):
         url = f"x-netlog://127.0.0.1:{proxy.port}?spool={self.spool}&ring=16m"
         client = self.start(self.program, url, "200000", "1000", stderr=subprocess.PIPE, text=True)
         spooled = []
-        while client.poll() is None:
+        ended = False
+        while not ended:
+            ended = client.poll() is not None
             spooled += self.spooled()
             time.sleep(0.01)
         self.assertEqual(client.returncode, 0, client.stderr.read())
