@@ -38,7 +38,7 @@ static struct evconnlistener *control;    /* NULL: no control socket */
 static struct event *again;               /* timer that enables the listeners again */
 static client_table *clients;
 static unsigned accepted;      /* number of clients accepted since the listeners last paused */
-static int client_descriptors; /* descriptors of clients are below this number */
+static int client_descriptors; /* the descriptors of clients are smaller than this number */
 static int64_t reported_ns;    /* time of the latest report of a lack of descriptors; 0: no report */
 
 static const listener *find_socket(const struct evconnlistener *from)
@@ -144,8 +144,8 @@ static void wait_for_descriptors(const char *reason)
 }
 
 /*
- * Returns whether netlogd may close a silent client. It closes no clients while an output is blocked or while netlogd
- * ends, because a client may then seem silent although it has sent bytes.
+ * Returns whether netlogd may close a silent client. netlogd closes no clients while an output is blocked or while
+ * netlogd ends. At these times, a client may seem silent although it has sent bytes.
  */
 static bool may_displace(void)
 {

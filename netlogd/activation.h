@@ -1,7 +1,7 @@
 /*
- * The commands that netlogd sends to the programs that log to it. nl_control describes the commands. The commands come
- * from a file and from the control socket (netlogctl tell). Every client of the binary protocol gets all commands when
- * it connects, and again when a command changes. A program undoes commands that netlogd no longer sends.
+ * The commands that netlogd sends to the programs that log to it. netlogger.h describes the commands (nl_control). The
+ * commands come from a file and from the control socket (netlogctl tell). Every client of the binary protocol gets all
+ * commands when it connects, and again when a command changes. A program undoes commands that netlogd no longer sends.
  *
  * The module owns the text of the file and the commands. Only the server's thread may call it.
  */

@@ -14,12 +14,12 @@
  * that, but each owner may always begin STREAMS_FREE streams. Therefore, clients need more than ten minutes, or
  * hundreds of owners, to fill the table.
  *
- * Limit of text. The text of a block may be about 1,100 times as large as the block, so a client with a slow line could
- * fill a disk. For ordinary blocks, this factor is about 25. For each address, a bucket counts the bytes that netlogd
- * writes for the address's clients (on average over all outputs). It subtracts the received bytes, multiplied by
- * TEXT_RATIO, and drains by TEXT_RATE bytes per second. While a bucket contains more than TEXT_BURST bytes, netlogd
- * does not read from the address's clients whose own records expand this much. Their records wait, and no record is
- * lost.
+ * Limit of text. The text of a block may be about 1,100 times as large as the block, so a client with a slow connection
+ * could fill a disk. For ordinary blocks, this factor is about 25. For each address, a bucket counts the bytes that
+ * netlogd writes for the address's clients (on average over all outputs). It subtracts the received bytes, multiplied
+ * by TEXT_RATIO, and drains by TEXT_RATE bytes per second. While a bucket contains more than TEXT_BURST bytes, netlogd
+ * does not read from those clients of the address whose own records expand to more than TEXT_RATIO times their received
+ * bytes. The records of these clients wait, and no record is lost.
  */
 #ifndef NETLOGD_CLIENT_LIMITS_H
 #define NETLOGD_CLIENT_LIMITS_H

@@ -41,8 +41,8 @@ typedef struct host_clock {
 } host_clock;
 
 /*
- * The table of hosts. A client that invents host names causes several searches for each of its records. To make
- * searches fast, the values that they compare are in separate arrays.
+ * The table of hosts. A client that invents host names causes several searches for each of its records. Searches read
+ * only the arrays of hashes, owners and times, so they are fast.
  */
 static struct {
     nl_log *log;

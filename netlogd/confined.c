@@ -34,7 +34,7 @@ static void keep_destination(const char *text)
     nl_url_free(url);
 }
 
-/* Keeps the rights that a listener needs, to remove its Unix socket at the end or to connect to NATS. */
+/* Keeps the right that a listener needs to remove its Unix socket at the end, or to connect to NATS. */
 static void keep_listening(const char *text)
 {
     nl_url *url = nl_url_parse(text);
@@ -75,7 +75,7 @@ static void keep_all(const settings *s)
         confine_keep_file(s->pid_file, CONFINE_WRITE);
     if (s->activation != NULL)
         confine_keep_file(s->activation, CONFINE_READ);
-    /* After a reload, the settings may name other collectors. */
+    /* A reload may add outputs to collectors whose names netlogd must then resolve. */
     confine_keep_resolver();
     confine_keep_any_port();
 }

@@ -39,8 +39,8 @@ enum {
     WORK_PER_BYTE = 3,        /* units of work per byte of ordinary lines */
     FOREIGN_READS = 4,        /* maximum number of reads of bytes that a client of another protocol has already sent */
     TOUCH_SECONDS = 60,       /* interval at which a client's streams are marked as in use */
-    GARBAGE_LIMIT = 20 << 20, /* netlogd disconnects a client that sends this number of bytes, plus max-record-size,
-                                 without a record; a block is smaller */
+    GARBAGE_LIMIT = 20 << 20, /* maximum number of bytes without a record, in addition to max-record-size; it is larger
+                                 than any block */
     LOST_WORK = 4 * GAPS_MAX, /* units of work of a search through all gaps */
     CLOCK_WORK = 2000,        /* units of work of a clock record, including the search for its host */
     TLS_WORK = 500000,        /* units of work of a TLS handshake, charged with the first read */
@@ -80,12 +80,12 @@ struct connection {
     bool activated;               /* the collector's commands have been sent */
     char mark[REQUEST_MARK_SIZE]; /* the client's first bytes, until they show whether it sends a request */
     unsigned char mark_size;
-    bool logs;                /* the client sends records, not a request */
-    bool ended;               /* the client has closed its sending half, or reset the connection */
-    bool reset;               /* the client has reset the connection, so its last line is incomplete */
-    bool over;                /* netlogd no longer reads; the connection is open only because the server is ending */
-    unsigned owner;           /* owner of the client's streams; 0: unknown */
-    bool numbered;            /* the latest block belongs to a stream */
+    bool logs;      /* the client sends records, not a request */
+    bool ended;     /* the client has closed its sending half, or reset the connection */
+    bool reset;     /* the client has reset the connection, so its last line is incomplete */
+    bool over;      /* netlogd has finished reading from the client; the connection stays open until the server ends */
+    unsigned owner; /* owner of the client's streams; 0: unknown */
+    bool numbered;  /* the latest block belongs to a stream */
     unsigned char stream[16]; /* name of the stream of the latest numbered block */
     used_streams used;        /* the streams of all blocks */
     int64_t touched_ns;       /* time at which the client's streams were last marked as in use */
@@ -748,7 +748,8 @@ static void on_turn(void *user)
     connection *c = user;
     if (!c->entry.proven) /* do not count the time during which netlogd did not read from the client */
         c->opened_ns += nl_monotonic_ns() - c->waits_ns;
-    take_turn(c, !c->rest); /* if the decoder holds no blocks for this turn, few bytes are unread */
+    take_turn(c, !c->rest); /* serve the client at once if the decoder holds no blocks for this turn, because then few
+                               bytes are unread */
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *user)

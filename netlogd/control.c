@@ -29,7 +29,7 @@
 
 enum { COMMAND_MAX = 1024, PROG_MAX = 256 };
 
-/* Appends the last record of a reply. If it is missing, the client knows that the reply is incomplete. */
+/* Appends the last record of a reply. A client that does not receive this record knows that the reply is incomplete. */
 static nl_status done(request *r)
 {
     request_put(r, request_record(r, NL_USAGE, "Netlogd.Done"));

@@ -26,12 +26,12 @@ enum {
     TICK_MS = 200,
     SCAN_NS = 1000000000, /* interval between searches for new files */
     READ_SIZE = 256 << 10,
-    IDLE_S = 1, /* the last line of a file that has not grown for this time has no continuation */
-    COPY_S = 5, /* a file with the content of a followed file may be an unfinished copy for this time after a change */
-    DAMAGED_S = 60,     /* an incomplete compressed file is read again for this time after a change */
-    MISSING_S = 5,      /* netlogd searches for missing content for this time; a rename may be in progress */
-    REMOVED_S = 5,      /* a removed file is read for this time after it last grew */
-    RENAMED_S = 600,    /* a file that is no longer at its path is read for this time after it last grew */
+    IDLE_S = 1,      /* time without growth after which the last record of a file is complete */
+    COPY_S = 5,      /* time after its latest change during which a file may be an incomplete copy of a followed file */
+    DAMAGED_S = 60,  /* time after its latest change during which an incomplete compressed file is read again */
+    MISSING_S = 5,   /* netlogd searches for missing content for this time; a rename may be in progress */
+    REMOVED_S = 5,   /* a removed file is read for this time after it last grew */
+    RENAMED_S = 600, /* a file that is no longer at its path is read for this time after it last grew */
     FINISHED_MAX = 256, /* maximum number of remembered finished files whose paths match no pattern */
     COMPARED_SIZE = 64 << 10,
     DIRECTORY_MAX = 10000, /* maximum number of files that are examined in a search for a copy */
@@ -46,7 +46,7 @@ typedef struct followed {
     struct timespec seen;  /* of a finished file: the file's modification time when its content was last compared */
     uint64_t first;        /* hash of the first bytes when the file was found; used until netlogd has a place */
     size_t first_size;     /* at most FILE_MARK_SIZE; 0: not known */
-    int64_t missing_ns;    /* time since which netlogd does not find the content; 0: found */
+    int64_t missing_ns;    /* time at which netlogd first failed to find the content; 0: found */
     bool lost;             /* missing content was reported */
     uint64_t scan;         /* number of the latest search in which the file's path matched a pattern */
     bool unreadable;       /* a failure to open the file was reported */
@@ -114,7 +114,9 @@ static void remove_followed(followed *f)
     free(f);
 }
 
-/* Removes the oldest finished files if there are too many. Keeps the files whose paths match a pattern. */
+/*
+ * Removes the oldest finished files from the list if there are too many. Keeps the files whose paths match a pattern.
+ */
 static void forget_finished(void)
 {
     size_t count = 0;
@@ -245,7 +247,7 @@ static bool is_better(const match *a, const match *b)
     return a->status.st_mtim.tv_sec > b->status.st_mtim.tv_sec;
 }
 
-/* Replaces the best match if the file at m->path is a better one. Takes ownership of the path. */
+/* Replaces the best match if the file at m->path is a better match. Takes ownership of the path. */
 static void compare_match(const followed *f, match *m, match *best)
 {
     m->content = open_matching(f, m->path, &m->status);
@@ -893,7 +895,7 @@ static void load_stored(void *user, uint64_t next)
     inputs.next = next;
 }
 
-/* Applies the pieces that the outputs have stored. The other pieces are read again. */
+/* Moves the place of each file past the pieces that the outputs have stored. netlogd reads the other pieces again. */
 static void apply_pieces(void)
 {
     uint64_t stored = numbered_input_get_stored(inputs.input, inputs.next);

@@ -159,7 +159,7 @@ static void start_reader(const char *text, const char *name)
     nats_reader *r = nl_memory_check(calloc(1, sizeof *r));
     nl_url *url = nl_url_parse(text);
     nats_place *place = url != NULL ? nats_place_read(url, false) : NULL;
-    if (place == NULL) /* the password file has changed since nats_reader_check */
+    if (place == NULL) /* the password file has changed since nats_reader_check, and is now invalid */
         program_fail(PROGRAM_PROBLEM, "%s: %s", name, nl_error_message());
     nl_url_free(url);
     r->name = program_copy(name);

@@ -22,7 +22,10 @@ struct past {
     bool seeking; /* the start in the file has not been found yet */
 };
 
-/* Returns whether the file with this number exists and was last written after since_ns, or at most an hour before. */
+/*
+ * Returns whether the file with this number exists and was last written after since_ns, or at most an hour before
+ * since_ns.
+ */
 static bool is_wanted(const past *p, uint64_t number)
 {
     struct stat status;

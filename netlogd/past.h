@@ -12,10 +12,10 @@ typedef struct past past;
 
 /*
  * Opens the files of an output that has all records (output_holds_all). The output may be closed before the result.
- * Skips files whose modification time is more than an hour before since_ns; the hour allows for clients whose clocks
- * are ahead. Also skips blocks whose headers show that they have no records at or after since_ns. Therefore, past_next
- * also returns some earlier records. If the files have value indexes, skips parts that have no record that matches
- * `where`, which must stay valid. Returns NULL after setting the error.
+ * Skips files whose modification time is more than an hour before since_ns. The hour is a margin for clients whose
+ * clocks are ahead. Also skips blocks whose headers show that they have no records at or after since_ns. past_next may
+ * also return some records before since_ns. If the files have value indexes, skips parts that have no record that
+ * matches `where`, which must stay valid. Returns NULL after setting the error.
  */
 past *past_open(const output *out, int64_t since_ns, const nl_filter *where);
 void past_close(past *p); /* NULL is allowed */
@@ -28,7 +28,8 @@ bool past_is_of(const past *p, const output *out);
 
 /*
  * Like nl_reader_next for a followed, nonblocking reader. Returns NL_AGAIN if all written records were read. If
- * past_next returns NL_OK and *record is NULL, it is still searching for the start in a file; call it again.
+ * past_next returns NL_OK and sets *record to NULL, it is still searching a file for the first record; call past_next
+ * again.
  */
 nl_status past_next(past *p, const nl_record **record);
 

@@ -26,8 +26,8 @@ enum { RECOVERY_PATIENCE_MS = 3000 }; /* maximum time to wait at the end for a r
 recovery *recovery_start(unsigned interval_s, bool confined);
 
 /*
- * After recovery_watch and until recovery_unwatch, netlogd's own log gets an event for each log that was recovered or
- * could not be recovered. Both need the server's event loop. `r` may be NULL.
+ * Between recovery_watch and recovery_unwatch, the module writes an event to netlogd's own log for each log that was
+ * recovered or could not be recovered. Both functions need the server's event loop. `r` may be NULL.
  */
 void recovery_watch(recovery *r);
 void recovery_unwatch(recovery *r);

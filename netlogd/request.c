@@ -226,7 +226,9 @@ static void answer_whole_line(request *r)
     nl_buffer_free(&r->line);
 }
 
-/* Adds bytes that arrived before the reply. Does not read the channel again until these bytes were examined. */
+/*
+ * Adds bytes that arrived before the reply. netlogd does not read the channel again until it has examined these bytes.
+ */
 static void add_to_line(request *r, const char *data, size_t size)
 {
     nl_buffer_append(&r->line, data, size);

@@ -271,8 +271,8 @@ static void close_connection(connection *c, void *user)
 static void take_arrived(int64_t deadline_ns)
 {
     /*
-     * First read the bytes that each client has already sent, so that a client that keeps sending does not use up the
-     * other clients' time.
+     * First read the bytes that each client has already sent. Otherwise, a client that keeps sending could use the time
+     * for the other clients.
      */
     connections_visit(take_from_connection, &deadline_ns);
     connections_visit(drain_connection, &deadline_ns);
@@ -316,7 +316,10 @@ static nl_status take_and_write_all(void)
     }
 }
 
-/* Waits until subscribers have read their queues, so that no stream ends inside a record. Limits the wait. */
+/*
+ * Waits until subscribers have read their queues, so that no stream ends inside a record. Waits at most READERS_MAX_MS
+ * without progress.
+ */
 static void let_requests_read(void)
 {
     int64_t end_ns = nl_monotonic_ns() + ending_left_ms() / 2 * NS_PER_MS, progress_ns = nl_monotonic_ns();

@@ -508,7 +508,7 @@ static span span_of(uint64_t from, uint64_t before)
 /*
  * Makes each group skip the records before `before` that were not matched with the group. Its members miss these
  * records. Most groups have the same position, so the function computes the span again only if a group's position
- * differs from that of the previous group.
+ * differs from the position of the previous group.
  */
 static void pass_over(uint64_t before)
 {
@@ -537,7 +537,7 @@ static void make_space(void)
     match_at_once();
     if (!backlog_is_full())
         return;
-    /* The cost of a group that was never matched is unknown. */
+    /* Match again after each disconnection, because the cost of a group that was never matched is unknown. */
     while (backlog_is_full() && disconnect_costly())
         match_at_once();
     if (!backlog_is_full())

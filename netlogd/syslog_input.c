@@ -18,9 +18,9 @@ enum {
 
 struct syslog_input {
     syslog_input_options options;
-    nl_buffer held;  /* the beginning of an incomplete message, with its framing */
-    size_t expected; /* size of this message, with its framing; 0: unknown */
-    size_t skipped; /* for a message that is too long and has a known size: number of its bytes that have not arrived */
+    nl_buffer held;     /* the beginning of an incomplete message, with its framing */
+    size_t expected;    /* size of this message, with its framing; 0: unknown */
+    size_t skipped;     /* number of bytes that have not arrived of a message that is too long and has a known size */
     bool skipping_line; /* the next bytes belong to a message that is too long and ends with a newline */
     nl_reader_stats stats;
     char host[PEER_ADDRESS_SIZE];

@@ -50,7 +50,7 @@ static void set_place(size_t place, turn *client)
     client->place = place;
 }
 
-/* Moves the client up or down in the heap, from the free index `place`, until the heap order holds. */
+/* Moves the client up or down in the heap, from the free index `place`, until the heap is in order. */
 static void sift(size_t place, turn *client)
 {
     for (; place > 1 && is_before(client, all.heap[place / 2]); place /= 2)

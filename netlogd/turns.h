@@ -3,8 +3,8 @@
  *
  * All work that a client causes is counted in units (reader/decoder_work.h) of about a nanosecond. A client with little
  * work is served at once when its bytes arrive. A client waits in a queue if it has more work than the budget of a
- * turn, or has had more than its share. The queue runs when no client can be served at once, and the event loop checks
- * for new bytes after each TURNS_BUDGET units.
+ * turn, or if netlogd has already done more work for it than its share. The queue runs when no client can be served at
+ * once, and the event loop checks for new bytes after each TURNS_BUDGET units.
  *
  * The order is start-time fair queueing (Goyal, Vin and Cheng, 1996). A client begins at its tag or at a virtual clock,
  * whichever is later, and each unit of its work increases its tag by one. The waiting client with the earliest tag is
@@ -14,7 +14,7 @@
  * - If a client is known to have more work than can be done at once, its rank is its tag plus one turn.
  *
  * Two bounds follow, which tests/unit/turns.c checks:
- * - A client that has had less than its share is served at once, or within about three turns.
+ * - A client that has received less than its share of work is served at once, or within about three turns.
  * - A client waits for at most about twenty turns of each other waiting client.
  *
  * The module owns the queue and the clock. The caller owns each `turn`, which is a part of the client. Only the
@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 enum {
-    TURNS_BUDGET = 1000000,  /* units of work in a turn; a turn may exceed this number by its last item */
+    TURNS_BUDGET = 1000000,  /* units of work in a turn; the last item of a turn may exceed this limit */
     TURNS_READ_WORK = 3000,  /* units of work of a read, not counting the work for its bytes */
     TURNS_AT_ONCE = 4000000, /* maximum units of work at once of all clients between two turns */
 };

@@ -3,8 +3,8 @@
  * one host, unless nats_cutter.whole is set.
  *
  * Most blocks already have this form and stay unchanged. A block with records of several programs, which arrived as
- * text, is divided where the program changes. A block that is larger than a message is divided at any record. Records
- * keep their numbers. This module has no state.
+ * text, is divided where the program changes. A block that is larger than a message may be divided before any record.
+ * Records keep their numbers. This module has no state.
  */
 #ifndef NETLOGD_NATS_CUT_H
 #define NETLOGD_NATS_CUT_H

@@ -27,7 +27,8 @@
 #include <time.h>
 
 enum {
-    WINDOW = 16,          /* messages; readers stay below NL_STREAM_GAPS_OWN gaps even if every second message fails */
+    WINDOW = 16, /* maximum number of messages that are sent but not acknowledged; even if every second message fails,
+                    readers have fewer than NL_STREAM_GAPS_OWN gaps */
     MESSAGES_MAX = 2048,  /* maximum number of messages of one delivery, not counting further parts of its last block */
     BYTES_MAX = 8 << 20,  /* maximum number of bytes of one delivery, not counting further parts of its last block */
     TOGETHER = 256 << 10, /* maximum bytes of a message that contains several blocks */

@@ -25,8 +25,9 @@
 
 enum {
     /*
-     * Number of bytes to pass to the kind in one call. PIECE is the initial number. The number shrinks over slow links,
-     * so that the position advances often. The number grows over fast links, so that the thread waits less often.
+     * Number of bytes to pass to the kind in one call. PIECE is the initial number. The thread reduces the number over
+     * slow links, so that the position advances often. It increases the number over fast links, so that it waits less
+     * often.
      */
     PIECE = 256 << 10,
     PIECE_MIN = 64 << 10,
@@ -50,7 +51,7 @@ struct delivery {
     pthread_cond_t changed;
     output_place end; /* end of the settled part */
     size_t unsettled; /* number of bytes that were written after this end */
-    bool leaving;     /* the thread ends when it has delivered everything, after a failure, or at leave_ms */
+    bool leaving;     /* the thread must end when it has delivered everything, after a failure, or at leave_ms */
     int64_t leave_ms;
     bool stop;             /* the thread must end now */
     bool ended;            /* the thread has ended */
@@ -246,7 +247,7 @@ delivery *delivery_open(const output_options *options)
 
 /*
  * Returns the number of undelivered bytes up to the end of the settled part. Does not use the size of the last file,
- * because the other thread may have written more to it without having called delivery_wrote yet.
+ * because the server's thread may have written bytes to this file for which it has not called delivery_wrote yet.
  */
 static uint64_t count_waiting(const delivery *d, output_place end)
 {
@@ -359,8 +360,8 @@ static nl_status delivery_deliver_chunk(delivery *d, output_place end, output_de
             return status;
     }
     /*
-     * Another program has written to the file. Skip its bytes, because they cannot be delivered and must not block
-     * later bytes.
+     * Another program has written to the file. Skip these bytes, because they cannot be delivered and would block later
+     * bytes.
      */
     done->taken = d->chunk.size;
     return nl_error_set(NL_ERROR_SYSTEM, "%s: skipped %zu malformed byte%s in file %" PRIu64 " at offset %" PRIu64,

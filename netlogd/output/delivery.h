@@ -1,7 +1,7 @@
 /*
  * Delivers an output's records from its spool to their destination, in a separate thread. The output writes the files
  * of the spool (file.h). The thread reads the settled part of these files, passes it to the kind (kind.h), and removes
- * delivered files. The other bytes may still be truncated.
+ * delivered files. It does not read later bytes, because the output may still truncate them.
  *
  * The file SPOOL/delivered contains the position. The file is locked, so that no two processes use a spool. After a
  * kill, bytes that were delivered after the last stored position are delivered again.

@@ -1,9 +1,9 @@
 /*
  * The file to which an output currently writes: standard output, a single file, or one of a series of numbered files.
  *
- * netlogd writes it in batches of whole records. If a batch does not fit, a regular file is truncated to the end of the
- * previous batch. The caller owns the output_file. Only the server's thread may use an output_file. The functions
- * without an output_file parameter are thread-safe.
+ * netlogd writes the file in batches of whole records. If there is no space for a batch, netlogd truncates a regular
+ * file to the end of the previous batch. The caller owns the output_file. Only the server's thread may use an
+ * output_file. The functions without an output_file parameter are thread-safe.
  */
 #ifndef NETLOGD_OUTPUT_FILE_H
 #define NETLOGD_OUTPUT_FILE_H

@@ -21,9 +21,10 @@ typedef struct file_index file_index;
 char *file_index_name(const char *path);
 
 /*
- * Continues or begins the index of an open file. Returns NULL if it is not a regular file; the functions below accept
- * NULL. If a short part of the file is missing from the index, reads this part. A longer part gets an entry with
- * unknown times. netlogd appends records in this format. `choice` has the fields of the value index.
+ * Continues or begins the index of an open file. Returns NULL if the file is not a regular file; the functions below
+ * accept NULL. If a short part of the file is missing from the index, reads this part. A longer part gets an entry with
+ * unknown times. `format` is the format of the records that netlogd appends. `choice` has the fields of the value
+ * index.
  */
 file_index *file_index_open(const output_file *file, nl_format format, const value_choice *choice);
 

@@ -3,13 +3,14 @@
  * stream. It survives a kill of netlogd.
  *
  * Clients of the binary protocol send unacknowledged blocks again, and nl_streams skips blocks that are already stored.
- * But nl_streams is lost with the process. Therefore, netlogd appends an entry to the journal each time it settles the
- * output. The entry contains the size up to which the output was written, and the next number of each stream that was
- * used since the previous entry. Then netlogd acknowledges the blocks. The next netlogd reads the entries and truncates
- * the output to the size in the last entry. The bytes beyond that size were never acknowledged, so clients send them
- * again. Because the output is written before the entry, this is correct after a kill at any moment, for text and for
- * blocks. (netlogd cannot read the numbers from the files instead: text has no numbers, and large files would take too
- * long.) With fsync=, the output reaches the disk before its entry, and the entry before the acknowledgement.
+ * nl_streams is in memory, and a kill loses it. Therefore, netlogd appends an entry to the journal each time it settles
+ * the output. The entry contains the size up to which the output was written, and the next number of each stream that
+ * was used since the previous entry. Then netlogd acknowledges the blocks. The next netlogd reads the entries and
+ * truncates the output to the size in the last entry. The bytes beyond that size were never acknowledged, so clients
+ * send them again. Because netlogd writes the output before the entry, no record is lost or stored twice after a kill
+ * at any moment. This is true for text and for blocks. (netlogd cannot read the numbers from the files instead: text
+ * has no numbers, and large files would take too long.) With fsync=, the output reaches the disk before its entry, and
+ * the entry before the acknowledgement.
  *
  * Format of an entry, little-endian: "NLJ1"; size of the entry (4 bytes); CRC-32C of the rest (4); flags (4; 1 means
  * that netlogd has ended and other programs may write the file); number, inode and size of the file (8 each). Then

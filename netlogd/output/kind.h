@@ -3,8 +3,8 @@
  *
  * Every output writes files. An output of the kind "file" does nothing else. Every other kind has its files in a spool
  * directory, from which a thread (delivery.h) delivers the settled part with the kind's functions. A kind therefore
- * does not deal with clients, filters, acknowledgements or full disks. It gets the records in order, and gets them
- * again until it accepts them. Its functions may wait.
+ * does not deal with clients, filters, acknowledgements or full disks. delivery.c passes the records to the kind in
+ * order, and repeats them until the kind accepts them. The functions of a kind may wait.
  *
  * If netlogd is killed, it may later deliver bytes again, with the same place. The destination recognizes these bytes
  * by their place or, if `numbered` is true, by the numbers in blocks.

@@ -12,8 +12,9 @@
  * accepts it, the module compresses no more requests.
  *
  * The specification also forbids repeating requests with other errors, such as a wrong path or missing permission. The
- * module repeats these requests, because they are configuration errors, and dropping all records until somebody notices
- * would be worse. Only one thread at a time may use a link. Its functions wait for up to OTLP_LINK_TIMEOUT_MS.
+ * module repeats these requests nevertheless. Such errors are errors in the configuration, and the module would
+ * otherwise drop all records until a user corrects the configuration. Only one thread at a time may use a link. Its
+ * functions wait for up to OTLP_LINK_TIMEOUT_MS.
  */
 #ifndef NETLOGD_OUTPUT_OTLP_LINK_H
 #define NETLOGD_OUTPUT_OTLP_LINK_H

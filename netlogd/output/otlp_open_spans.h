@@ -1,6 +1,7 @@
 /*
- * Stores the open spans of an OTLP output: their start was read from the spool, but not yet their end. OTLP sends a
- * span as one item, but its start, its events and its end are several records, which may be in different deliveries.
+ * Stores the open spans of an OTLP output. A span is open if its start was read from the spool, but its end was not.
+ * OTLP sends a span as one item, but its start, its events and its end are several records, which may be in different
+ * deliveries.
  *
  * The module owns these records, except the ends, and the file SPOOL/open-spans, which contains them and the place up
  * to which records were delivered. If the open spans have changed, open_spans_save replaces the file after a delivery

@@ -160,8 +160,8 @@ static void begin_index(output *out)
 }
 
 /*
- * Waits until the journal and the names of the files are on the disk. Otherwise, netlogd could remove sealed bytes
- * after a crash of the machine.
+ * Waits until the journal and the names of the files are on the disk. Without this step, netlogd could remove sealed
+ * bytes after a crash of the machine.
  */
 static nl_status make_journal_safe(output *out)
 {
@@ -417,8 +417,8 @@ static nl_status check_spool(output *out)
 }
 
 /*
- * Begins another file if the file was removed. Otherwise, netlogd would acknowledge records that nobody can read. The
- * removed file also occupies space until it is closed.
+ * Begins another file if the file was removed. Without this step, netlogd would acknowledge records that nobody can
+ * read, and the removed file would still occupy space on the disk.
  */
 static nl_status leave_removed(output *out)
 {

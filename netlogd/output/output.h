@@ -100,8 +100,8 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence);
 bool output_wants_lines(const output *out, nl_format format);
 
 /*
- * Returns the number of these lines to add to the current batch, from 1 to `count`. The last of them fills the batch,
- * or is the last line.
+ * Returns the number of these lines to add to the current batch, from 1 to `count`. This number is `count`, unless
+ * fewer lines fill the batch.
  */
 size_t output_count_due(const output *out, const struct nl_scanned_line *lines, size_t count);
 
@@ -113,8 +113,8 @@ bool output_put_lines(output *out, const char *text, const struct nl_scanned_lin
 
 /*
  * Counts the numbers of a block as received. Call it before output_put_block, or before output_put for each of the
- * block's records. Returns whether the output can store the whole block. It cannot if it already has a part of the
- * block, or must number the records itself.
+ * block's records. Returns whether the output can store the whole block. An output cannot store the whole block if it
+ * already has a part of the block, or if it must number the records itself.
  */
 bool output_begin_block(output *out, const nl_block_view *block);
 

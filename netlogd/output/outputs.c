@@ -122,9 +122,9 @@ static void meet_ended(void *user, const nl_stream_state *state)
 }
 
 /*
- * Copies a common stream of the other outputs to a joining output. If the joining output is not behind, it gets
- * the position of the other outputs. If it is behind and does not know the stream, the stream begins at its first
- * record.
+ * Copies a common stream of the other outputs to a joining output. If the joining output is not behind, it gets the
+ * position of the other outputs. If the joining output is behind and does not know the stream, it expects the stream
+ * from its first record.
  */
 static void adopt_stream(void *user, const nl_stream_state *state)
 {

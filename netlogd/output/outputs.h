@@ -52,7 +52,7 @@ nl_status outputs_change(char *const *texts, size_t count, nl_log *log);
 nl_streams *outputs_streams(void);
 
 /*
- * Marks a stream as in use, even if its records do not arrive at present, so that outputs forget other streams first.
+ * Marks a stream as in use, even if its records do not arrive at present. The outputs then forget other streams first.
  */
 void outputs_touch_stream(const unsigned char stream[16]);
 

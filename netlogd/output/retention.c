@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define INTERVAL_NS (60 * NL_NS_PER_SECOND) /* maximum time between checks */
-#define TURN_NS 20000000                    /* time for deleting files before clients are served again */
+#define TURN_NS 20000000 /* maximum time for deleting files, in nanoseconds, before netlogd serves clients again */
 
 static const char *const side_suffixes[] = {NL_VALUE_INDEX_SUFFIX ".new", NL_VALUE_INDEX_SUFFIX, ".index.new", ".index",
                                             ".damaged"};

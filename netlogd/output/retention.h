@@ -1,11 +1,11 @@
 /*
  * Deletes the oldest files of an archive, as keep= and keep_size= require.
  *
- * A file is deleted as a whole, oldest first, after its side files. If netlogd is killed after it has deleted only side
- * files, the next netlogd deletes the rest, because the log file itself still exists. The module does not delete the
- * newest file, files that a subscriber of this netlogd must still read, or files that another process has locked
- * (netlogd --repair). The age of a file is the time since it was last written, so a wrong clock of a client deletes
- * nothing.
+ * The module deletes only whole files, oldest first. It deletes the side files of a file before the file itself. If
+ * netlogd is killed after it has deleted only side files, the next netlogd deletes the rest, because the log file
+ * itself still exists. The module does not delete the newest file, files that a subscriber of this netlogd must still
+ * read, or files that another process has locked (netlogd --repair). The age of a file is the time since it was last
+ * written, so a wrong clock of a client deletes nothing.
  *
  * The caller owns the state. Only the server's thread may call these functions.
  */

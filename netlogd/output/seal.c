@@ -226,7 +226,10 @@ static nl_status read_seals(seal *s, FILE *file)
     return NL_OK;
 }
 
-/* Writes the first seal, which covers no bytes. This uses up the first key, which is then no longer on this machine. */
+/*
+ * Writes the first seal, which covers no bytes. After that, netlogd replaces the first key, so that an attacker cannot
+ * find it on this machine.
+ */
 static nl_status begin_seals(seal *s)
 {
     nl_status status = put_safely(s, "NLSEAL01", 8, 0);

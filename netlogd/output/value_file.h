@@ -1,9 +1,10 @@
 /*
  * Makes the value index of a file from the file itself (reader/value_index.h, netlogd(8), FILES).
  *
- * The index grows by whole segments, for pieces that the time index already has. It needs nothing from the code that
- * writes the file. After a kill, value_file_open removes a segment that was only partly written, and value_file_extend
- * makes it again. Only one thread at a time may use a value_file, and only one value_file may write an index.
+ * The index grows by whole segments, for pieces that the time index already has. The module reads only the file and its
+ * time index, so it does not depend on the code that writes the file. After a kill, value_file_open removes a segment
+ * that was only partly written, and value_file_extend makes it again. Only one thread at a time may use a value_file,
+ * and only one value_file may write an index.
  */
 #ifndef NETLOGD_OUTPUT_VALUE_FILE_H
 #define NETLOGD_OUTPUT_VALUE_FILE_H
@@ -53,8 +54,8 @@ bool value_file_rename(value_file *v);
 /*
  * Reads the next pieces, and appends a segment for them. Pieces whose index would be too large or whose records are
  * unknown stay without an index. With `all`, indexes all pieces of the time index; otherwise, leaves the last pieces
- * until there are enough for a whole segment. Returns false if nothing is left to do, if it was stopped, or after a
- * failure.
+ * until there are enough for a whole segment. Returns false if no pieces are left, if `stop` has become true, or after
+ * a failure.
  */
 bool value_file_extend(value_file *v, bool all);
 

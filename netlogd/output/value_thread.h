@@ -1,7 +1,7 @@
 /*
  * Makes the value indexes of the outputs' files (value_file.h) in one thread, which runs only while a processor is idle
- * (SCHED_IDLE). The thread reads the files again, usually from the page cache. Parts that it has not reached have no
- * index, and searches read them.
+ * (SCHED_IDLE). The thread reads the files again, usually from the page cache. Parts of a file that the thread has not
+ * read yet have no index, and searches read them completely.
  *
  * file_index.c announces the files. Only the server's thread may call the functions. Only value_thread_stop waits for
  * the other thread. The two threads share a list without locks, because a thread of this priority could hold a lock for
@@ -15,7 +15,7 @@
 typedef struct value_job value_job;
 
 /*
- * Announces a file. `size` is its size before netlogd appends lines in this format. Returns NULL if it gets no index
+ * Announces a file. `size` is its size before netlogd appends lines in `format`. Returns NULL if it gets no index
  * because of `choice`, or because too many files are waiting; the functions below accept NULL. Files with the same path
  * are indexed one after another.
  */
