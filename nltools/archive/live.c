@@ -1,9 +1,9 @@
 /*
  * Loads records from a collector.
  *
- * Subscriptions do not number records. A later load therefore requests all records since OVERLAP_NS before the latest
- * record in the archive, and skips the records that the archive already has. The load compares hashes of the packed
- * records, and counts equal records.
+ * Subscriptions do not number records. A later load therefore requests the records from the time OVERLAP_NS before the
+ * latest record in the archive. It skips the records that the archive already has. To recognize these records, it
+ * counts how often the archive has each hash of a packed record.
  */
 #include "config.h"
 

@@ -200,9 +200,9 @@ static bool load_rest(loader *l, store_place *place, nl_decoder *decoder, nl_buf
 }
 
 /*
- * Handles the bytes after the last complete record of a file that may grow. They are usually the start of a record,
- * which the next load reads. Reports the bytes as malformed if no line of the file has a known format. Returns false if
- * the store fails.
+ * Handles the bytes after the last complete record of a file that may grow. These bytes are usually the start of a
+ * record, which the next load reads. Reports the bytes as malformed if no line of the file has a known format. Returns
+ * false if the store fails.
  */
 static bool load_incomplete(loader *l, const input *in, store_place *place, nl_decoder *decoder, nl_buffer *pending)
 {

@@ -163,8 +163,8 @@ static char *postgres_name_of(const char *url)
 }
 
 /*
- * Acquires the lock for loading. After a load was killed, the server may still be committing its work, so the next load
- * must have the lock before it reads the positions.
+ * Acquires the lock for loading. After a load was killed, the server may still commit its records. The next load must
+ * therefore have the lock before it reads the positions.
  */
 static nl_status be_the_only_one(postgres *p)
 {

@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-/* Returns `text`, or if it contains invalid UTF-8 or NUL, a copy in `copy` in which U+FFFD replaces them. */
+/*
+ * Returns `text` if it is valid UTF-8 without NUL. Otherwise, stores a copy in `copy`, in which U+FFFD replaces invalid
+ * bytes and NUL, and returns it.
+ */
 static nl_string clean(nl_string text, nl_buffer *copy)
 {
     copy->size = 0;

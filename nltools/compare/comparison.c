@@ -8,8 +8,10 @@
 
 enum { REQUESTS_EACH_MIN = 20, VISITS_MIN = 20, SENSORS_SHOWN = 3, STRATUM_REQUESTS_MIN = 30 };
 
-/* Maximum ratio of the standard error of a separate comparison for each value of a field to the error of a single
- * comparison. With a larger ratio, the module makes a single comparison. */
+/*
+ * The module compares the requests of each value of a field separately if this reduces the standard error enough: to at
+ * most this fraction of the standard error of a single comparison of all requests.
+ */
 #define STRATA_ERROR_MAX 0.9
 
 #define ATTRIBUTION_RATE 0.01
@@ -42,7 +44,7 @@ static bool is_change(const contrast *c, double threshold)
 
 /* ---- standardization by a field ---- */
 
-/* The bins of a row. The comparison is of a ratio: the sums in `values` divided by the counts in `counts`. */
+/* The bins of a row whose ratio is compared: the sums in `values` divided by the counts in `counts`. */
 typedef struct binned {
     const profile_bin *counts, *values; /* indexed by bin; values may belong to another row */
     bool of_visits;                     /* use the counts of `values` instead of the sums */
@@ -81,7 +83,7 @@ static void predict(const profile *p, const binned *b, sums *out)
     }
 }
 
-/* Removes the effect of the bins' shares from sums, as if both sides had the shares of the side before the change. */
+/* Changes sums to the sums that would result if both sides had the bins' shares of the side before the change. */
 static void remove_mix(const profile *p, const binned *b, sums *s)
 {
     sums predicted;
@@ -163,7 +165,7 @@ static void find_mix(comparison *c)
 }
 
 /*
- * Returns the field that reduces the variance most if the comparison is among requests with equal values of the field
+ * Returns the field that reduces the variance most when only requests with equal values of the field are compared
  * (post-stratification; Deng et al., WSDM 2013). Returns NULL if no field reduces the variance enough.
  */
 static const profile_field *find_strata(const comparison *c)
@@ -252,7 +254,10 @@ static void try_split(const profile *p, const profile_field *f, const binned *b,
     g_free(name);
 }
 
-/* Tests whether the change follows from the shares of the field's values, while each value is as slow as before. */
+/*
+ * Tests whether changed shares of the field's values explain the change, although requests with each value are as slow
+ * as before.
+ */
 static void try_composition(const profile *p, const profile_field *f, const binned *b, double change,
                             GArray *candidates)
 {
@@ -465,8 +470,8 @@ static void add_change(comparison *c, const place_change *x)
 
 /*
  * Sets the verdict. If the requests' time varies too much for a verdict, the verdict follows from the sum of the
- * places' changes. The sum must agree with the change of the requests' time within the uncertainty of both. If it does
- * not, other places may compensate for the changes, or the changes may not be on critical paths.
+ * places' changes. The sum must agree with the change of the requests' time within the uncertainty of both. If the sum
+ * does not agree, other places may compensate for the changes, or the changes may not be on critical paths.
  */
 static void judge(comparison *c)
 {

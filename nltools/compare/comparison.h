@@ -4,8 +4,9 @@
  *
  * If the mix of requests has changed, the module separates the effect of the mix from the effect of the program
  * (Kitagawa, J. Am. Stat. Assoc. 1955; Oaxaca, Int. Econ. Rev. 1973). The effect of the mix is the change of the
- * requests' time that follows only from the new shares of a field's values. For this, each value keeps its old mean
- * time. Only a field of the requests' first events can define the mix, because later fields may be results.
+ * requests' time that follows only from the new shares of a field's values. To compute this effect, the module uses the
+ * old mean time of each value. Only a field of the requests' first events can define the mix, because later fields may
+ * be results.
  *
  * If nothing has changed, the probability that a comparison reports a change is at most 3 * COMPARISON_RATE. If each
  * side has 3,000 requests and their times vary by 10 %, the comparison finds a change of 2 % in a place's time with a

@@ -84,7 +84,7 @@ static void print_answer(const comparison *c)
                         100 * comparison_detectable(c));
     printable_print("\n");
     if (c->strata != NULL)
-        printable_print("requests with the same %s are compared\n", c->strata->name);
+        printable_print("compared only requests with the same %s\n", c->strata->name);
     if (c->has_data && c->profile->logs[0] == 1 && c->profile->logs[1] == 1)
         printable_print("only one log before and one after the change: any difference between two runs looks like a "
                         "change; give several logs of each\n");
@@ -121,7 +121,7 @@ static void print_place(const comparison *c, guint number, const place_change *x
     if (x->own_changed)
         printable_print("   time of a visit: %s (was %s): %s\n", new, old, own);
     if (x->calls_changed)
-        printable_print("   visits of a request: %.4g (was %.4g): %s\n", x->calls.after, x->calls.before, calls);
+        printable_print("      visits per request: %.4g (was %.4g): %s\n", x->calls.after, x->calls.before, calls);
     if (x->own_changed != x->calls_changed && x->calls.before > 0 && x->calls.after > 0)
         printable_print("   no change found in the %s\n", x->own_changed ? "number of visits" : "time of a visit");
     if (x->goes_with != NULL)

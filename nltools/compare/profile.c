@@ -124,7 +124,10 @@ static void choose_edges(profile_field *f, const GArray *values)
     g_free(sorted);
 }
 
-/* First character of the key of a pseudo field. No field of a log has such a name. */
+/*
+ * First character of the key of a pseudo field, such as the kind of the request. The name of a field in a log cannot
+ * begin with this character.
+ */
 #define PSEUDO '\n'
 
 static profile_field *profile_find_field(profile *p, const char *name, bool is_text, const GArray *values)

@@ -115,7 +115,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->advice = c->is_ordinary ? "to save this time, request less work, or do the work faster"
                     : c->is_uneven ? "find out why the work is uneven between hosts or times"
                     : c->meaning != NUMBER_WORK || c->power == 0
-                        ? "find out what this number has to do with the time"
+                        ? "find out how this number affects the time"
                         : "find out why the cost grows faster than the amount of work";
         finding_evidence(f, "a visit takes %s on average, and %s for the %s values of %s", slow, other,
                          c->falls ? "largest" : "smallest", name);

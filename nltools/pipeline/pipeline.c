@@ -271,8 +271,10 @@ static bool pipeline_read_source(pipeline *p, const char *name)
     return good;
 }
 
-/* Returns whether the source with the index i can continue the output. Prints a message if it cannot. Only logs in the
- * library's formats can be concatenated. */
+/*
+ * Returns whether the output of the earlier sources can continue with the output of the source at index i. Prints a
+ * message if it cannot. Only logs in the library's formats can be concatenated.
+ */
 static bool can_go_on(const pipeline *p, size_t i)
 {
     if (i == 0 || p->pass->from == NULL || p->pass->from->blocks)

@@ -18,7 +18,7 @@
 
 enum { ADVICE_MAX = 10, ROWS_MAX = 100, SHARES_SHOWN = 3, RATES_MAX = 10 };
 
-/* Causes with a smaller share of the time are not shown. */
+/* The report omits causes with a smaller share of the time. */
 #define SHARE_MIN 0.005
 
 /* ---- output ---- */

@@ -13,7 +13,7 @@ enum {
     ROWS_MAX = 100000,
     LOADLINES_MAX = 24,
     LOADLINES_PER_EVENT = 2,
-    GATHER_MS = 700, /* after a new event, time to wait for further events before redrawing */
+    GATHER_MS = 700, /* time to wait for further events after a new event, before nlv draws again */
 };
 
 /* An event of a sensor, and the fields of this event that nlv draws. */

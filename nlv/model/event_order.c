@@ -12,7 +12,7 @@ enum { ROWS = DRAWING_ORDERED_MAX, NO_ROW = -1, MEMORY_MAX = 256 << 20 };
 /* Minimum share of requests in which an order must hold to be a rule, as in precedence.c. */
 static const double rule_share = 0.99;
 
-/* The order of a lifeline's rows in the graphs of a sample's requests. */
+/* The order of a lifeline's rows, as counted in the requests of a sample. */
 typedef struct order_learning {
     const drawing_lifeline *lifeline;
     guint rows;

@@ -49,9 +49,9 @@ double heat_map_column(const heat_map *h, int64_t time_ns);
 double heat_quantile(const uint64_t counts[HEAT_ROWS], double share);
 
 /*
- * Returns the duration in nanoseconds above which a request is an outlier. This is three interquartile ranges of the
- * logarithms above the third quartile (Tukey, Exploratory Data Analysis, 1977). The result is at least twice the third
- * quartile, and at least the 99th percentile.
+ * Returns the duration in nanoseconds above which a request is an outlier. The logarithm of this limit is three
+ * interquartile ranges above the third quartile of the logarithms of all durations (Tukey, Exploratory Data Analysis,
+ * 1977). The result is at least twice the third quartile, and at least the 99th percentile.
  */
 double heat_map_slow_ns(const heat_map *h);
 

@@ -28,7 +28,7 @@ bool index_keeper_open(index_keeper *k, const source *s, const drawing *wanted, 
 /* Resets the state. Call it before filling the store again. If `tries` is true, the store may come from an index. */
 void index_keeper_reset(index_keeper *k, bool tries);
 
-/* Lets index_keeper_open find no index until the next reset. Call it if the store does not come from an index. */
+/* Makes index_keeper_open return false until the next reset. Call it if the store does not come from an index. */
 void index_keeper_pause(index_keeper *k);
 
 bool index_keeper_has_written(const index_keeper *k);

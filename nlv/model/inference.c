@@ -227,7 +227,7 @@ static bool sampled_key(const trace *t, const drawing_lifeline *l, const trace_r
 static bool repeats_ids(const sampling *s, const drawing_lifeline *l)
 {
     enum { REPEATED_MIN = 2 };
-    key_map first = {0}, seen = {0}; /* for each ID: 1 + its first record; for each ID and log: 1 */
+    key_map first = {0}, seen = {0}; /* first: 1 plus the first record of each ID; seen: 1 for each ID in each log */
     size_t shared = 0, repeated = 0;
     for (size_t i = 0; i < trace_count(s->trace); i++) {
         const trace_record *record = trace_get(s->trace, i), *other;

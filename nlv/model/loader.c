@@ -862,7 +862,7 @@ static void try_index(loader *l)
 }
 
 /*
- * Verifies more of the open index. Returns whether work remains: either another call of this function, or reading the
+ * Verifies the next part of the open index. Returns true if the loader must call this function again, or must read the
  * log again.
  */
 static bool verify_index(loader *l)

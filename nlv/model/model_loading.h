@@ -43,8 +43,8 @@ typedef struct model_request {
 model_request model_take_request(model *m, bool clocks);
 
 /*
- * Returns whether model_find_requests was called since the last call. If so, sets *filter, which is valid until
- * model_find_requests is called and model_take_find returns true again. Locks.
+ * Returns whether model_find_requests was called since the last call of this function. If so, sets *filter, which is
+ * valid until model_find_requests is called and model_take_find returns true again. Locks.
  */
 bool model_take_find(model *m, const request_filter **filter);
 

@@ -30,8 +30,10 @@ enum {
 
 typedef struct request_summary {
     int64_t start_ns, duration_ns;
-    /* The time and the place (batch.h) of the request's latest record that the drawing shows as a step. Without a
-     * lifeline, the latest record. */
+    /*
+     * The time and the place (batch.h) of the request's latest record that the drawing shows as a step. Without a
+     * lifeline, these are the time and the place of the latest record.
+     */
     int64_t step_ns;
     uint64_t step_place;
     uint32_t name_hash; /* hash of the values of its ID fields (request_name_hash) */

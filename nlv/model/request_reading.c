@@ -200,8 +200,10 @@ static bool get_step(const request_kind *kind, const request_graph *g, size_t ev
     return *state == STEP_SHOWN && get_record(g, event, step);
 }
 
-/* Returns the index after the latest event. Of several whole spans that end last, the longest is the latest event,
- * because it contains the others. */
+/*
+ * Returns the index after the latest event. If several whole spans end last, the longest of these spans is the latest
+ * event, because it contains the others.
+ */
 static size_t end_of_events(const request_graph *g)
 {
     size_t latest = g->event_count - 1;

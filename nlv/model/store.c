@@ -239,7 +239,7 @@ static uint16_t *color_of(store *s, uint32_t object, unsigned layer)
 
 /* ---- lists ---- */
 
-/* Returns 0, as the measure for truncating lists whose nodes need no measure. */
+/* A measure for truncating lists whose nodes need no measure. Returns 0. */
 static float no_measure(const void *unused, uint32_t record)
 {
     (void)unused, (void)record;

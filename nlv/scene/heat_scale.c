@@ -9,7 +9,7 @@
 enum {
     ROWS_MIN = 16,
     ROWS_MARGIN = 2,
-    ROWS_PER_TEN = 13,      /* rows of a power of ten */
+    ROWS_PER_TEN = 13,      /* number of rows for each power of ten */
     HEIGHT_WITH_COUNTS = 60 /* minimum height of a strip with space for the histogram's counts */
 };
 
@@ -21,8 +21,9 @@ bool heat_scale_has_counts(const layout *l)
 }
 
 /*
- * Returns the lowest row of the scale if the lowest row with requests is `first`. A few requests that are shorter than
- * the others by more than two powers of ten would leave the others only a part of the scale.
+ * Returns the lowest row of the scale if the lowest row with requests is `first`. Omits the rows of a few requests that
+ * are shorter than the others by more than two powers of ten. With these rows, only a part of the scale would remain
+ * for the other requests.
  */
 static unsigned lowest_row(const heat_map *h, unsigned first)
 {

@@ -1,6 +1,6 @@
 /*
- * The legend: the meanings of the colors, in a line below the title. If some of them do not fit, the legend has the
- * number of the omitted meanings. This module has no state.
+ * The legend: the meanings of the colors, in a line below the title. If some meanings do not fit, the legend shows how
+ * many it omits. This module has no state.
  */
 #include "config.h"
 
@@ -24,7 +24,7 @@ static bool has_violations(const store *s)
 
 enum {
     NAME_MIN = 100, /* minimum width in units of a shortened name */
-    MORE = 90,      /* width in units of the number of omitted colors */
+    MORE = 90,      /* width of the text about the omitted colors in units */
     WHOLE = 10000,  /* do not shorten the name */
     SAMPLE_WIDTH = 16,
     NAME_AT = 21, /* distance of the name from the left edge of the entry */
