@@ -348,7 +348,7 @@ int command_bench(int argc, char **argv)
     b.loop_log = program_format("%s/loop", b.directory);
     b.kernel_log = program_format("%s/kernel.nlb", b.directory);
     b.perf_log = program_format("%s/perf.data", b.directory);
-    /* perf executes the command, so /proc/self/exe would be perf. */
+    /* Resolve the path of nlkernel now: in a command that perf executes, /proc/self/exe would be perf. */
     if (readlink("/proc/self/exe", own, sizeof own - 1) <= 0) {
         program_error("/proc/self/exe: %s", strerror(errno));
         return PROGRAM_PROBLEM;

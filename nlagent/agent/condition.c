@@ -23,7 +23,7 @@ enum {
 
 /*
  * The last value of an object. If the names of two objects hash to the same slot, each object replaces the other, and
- * nlagentd sends their values more often.
+ * nlagentd sends their values more often than necessary.
  */
 typedef struct slot {
     char key[CONDITION_KEY_SIZE];

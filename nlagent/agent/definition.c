@@ -30,8 +30,9 @@ static definition *definition_add(definitions *all, const char *name, const char
 }
 
 /*
- * Returns the path of a program: the configured path, or, in a build tree, the path `beside` relative to this program's
- * directory, or the installed path. The caller frees the result.
+ * Returns the path of a program, which the caller frees. Prefers the configured path. Without a configured path,
+ * returns the path `beside` relative to this program's directory if this program runs in a build tree, and otherwise
+ * the installed path.
  */
 static char *find_program(const char *configured, const char *beside, const char *installed)
 {

@@ -111,8 +111,8 @@ reflector *reflector_open(uint16_t port)
 /* ---- probes ---- */
 
 /*
- * Keeps from a message's control data only the address to which the client sent the probe, so that the reply has this
- * source address.
+ * Removes from a message's control data everything except the address to which the client sent the probe, so that the
+ * reply has this source address.
  */
 static void keep_own_address(struct msghdr *message)
 {
@@ -127,7 +127,7 @@ static void keep_own_address(struct msghdr *message)
             struct in_pktinfo info;
             memcpy(&info, CMSG_DATA(c), sizeof info);
             info.ipi_spec_dst = info.ipi_addr;
-            info.ipi_ifindex = 0; /* the routes decide */
+            info.ipi_ifindex = 0; /* the routing table selects the interface for the reply */
             memcpy(CMSG_DATA(c), &info, sizeof info);
         }
         size = c->cmsg_len;

@@ -43,8 +43,8 @@ bool path_probes_open(path_probes *p, int64_t period_ns);
 bool path_probes_wait(path_probes *p, int fd, short events, int64_t deadline_ns);
 
 /*
- * Returns whether the peer has replied to a probe in the last 10 s. Only such a peer has permitted measurements, so the
- * sensor sends more than a few small packets only to such a peer.
+ * Returns whether the peer has replied to a probe in the last 10 s. A peer that has not replied may not permit
+ * measurements, so the sensor sends only a few small packets to it.
  */
 bool path_probes_answered(const path_probes *p);
 

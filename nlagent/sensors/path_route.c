@@ -238,7 +238,9 @@ static bool size_fits(route_socket *s, unsigned size, path_mtu *m)
 static unsigned search_size(route_socket *s, unsigned low, unsigned high, path_mtu *m)
 {
     while (high - low > 1) {
-        /* A router's report is usually right. If the size fits, the next larger size is tried, too. */
+        /*
+         * A router's report is usually right. If the reported size fits, the function also tries the next larger size.
+         */
         bool reported = m->reported > low && m->reported < high;
         unsigned middle = reported ? m->reported : m->reported == low ? low + 1 : low + (high - low) / 2;
         if (size_fits(s, middle, m))

@@ -61,7 +61,7 @@ static int64_t get_time(const unsigned char *from)
 static void put_error(unsigned char *to, int64_t error_ns)
 {
     bool known = error_ns >= 0 && error_ns < ERROR_MAX_NS;
-    uint64_t scale = 0, units = known ? ((uint64_t)error_ns << 32) / NL_NS_PER_SECOND + 1 : 1; /* of 2^-32 s */
+    uint64_t scale = 0, units = known ? ((uint64_t)error_ns << 32) / NL_NS_PER_SECOND + 1 : 1; /* in units of 2^-32 s */
     for (; units > MULTIPLIER_MAX; scale++)
         units = (units + 1) / 2;
     put_number(to, (known ? SYNCHRONIZED : 0) | scale << SCALE_SHIFT | units, 2);

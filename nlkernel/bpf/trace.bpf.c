@@ -230,7 +230,7 @@ static __always_inline struct thread *find_thread(void)
 static __always_inline _Bool put(struct trace_event *e, __u32 data_size)
 {
     __u64 size = __builtin_offsetof(struct trace_event, data) + data_size;
-    asm volatile("" : "+r"(size)); /* keeps the check of the limit where the verifier sees it */
+    asm volatile("" : "+r"(size)); /* so that the verifier sees the check of the limit */
     if (size <= sizeof *e && bpf_ringbuf_output(&ring, e, size, BPF_RB_NO_WAKEUP) == 0)
         return 1;
     __sync_fetch_and_add(&missed, 1);
@@ -465,7 +465,7 @@ static __always_inline __u32 capture(struct trace_event *e, struct piece p, stru
     if (size > TRACE_CAPTURE_MAX)
         size = TRACE_CAPTURE_MAX;
     e->captured = e->tail_size = 0;
-    asm volatile("" : "+r"(size)); /* keeps the check of the limit where the verifier sees it */
+    asm volatile("" : "+r"(size)); /* so that the verifier sees the check of the limit */
     if (size > TRACE_CAPTURE_MAX || size == 0 || bpf_probe_read_user(e->data, size, p.data) != 0)
         return 0;
     e->captured = size;
@@ -575,7 +575,7 @@ static __always_inline void report_datagrams(_Bool cast, long call, const struct
 
 /* ---- HTTP/2 ---- */
 
-enum { PREFACE_SIZE = 24 }; /* of the bytes with which a client begins a connection */
+enum { PREFACE_SIZE = 24 }; /* size of the bytes with which a client begins a connection */
 
 /* The state of a loop over the bytes of a call. */
 struct walk {
@@ -583,7 +583,7 @@ struct walk {
     const struct piece *vectors;
     __u64 count;
     struct piece piece; /* the rest of the current part of the message */
-    __u32 index;        /* of the next part */
+    __u32 index;        /* index of the next part */
     __u32 left;         /* number of bytes of the call that the loop has not passed */
     _Bool failed;
 };

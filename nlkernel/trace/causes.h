@@ -12,8 +12,8 @@
  * - The thread is an event loop, and handles data for this request. All of the following are true:
  *   - All other requests of the thread are suspended.
  *   - The thread has not waited for events since it received the data.
- *   - Since the thread last waited, it has received data for this request only, or the data was the last thing that it
- *     received and it has not polled for events since.
+ *   - Since the thread last waited, it has received data for this request only. Alternatively, this data was the latest
+ *     data that the thread received, and it has not polled for events since.
  * - The connection was opened for this request, this request has sent no other call since, and all other requests of
  *   the thread are suspended.
  *
@@ -25,8 +25,8 @@
  *   - The thread has received the replies to its calls.
  *   - The thread did not wait for events of several descriptors.
  *   - The thread sent no call after it had signalled another thread.
- *   - If the connection carries several requests at the same time, the request is the process's only one: the thread
- * may send the replies of other threads on this connection.
+ *   - If the connection carries several requests at the same time, the process has no other request. Otherwise, the
+ *     thread may be sending the replies of other threads on this connection.
  * - If the thread that received the request sends the reply, the job may also belong to the answered request. All of
  *   the following must be true:
  *   - The request has been the only request of the process since the thread with the job sent its first call.

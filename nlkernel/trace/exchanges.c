@@ -44,11 +44,11 @@ typedef struct connection_end {
     span *current;         /* the latest request, or NULL */
     span *opener;          /* the request for which the process opened the connection, until its first call; or NULL */
     uint32_t opener_calls; /* number of calls that `opener` had sent by then */
-    char head[HEAD_SIZE];  /* data of a request's first read, if too short to recognize: some programs read a length
-                              first */
+    char head[HEAD_SIZE];  /* data of a request's first read if it is too short to recognize the request: some programs
+                              first read only a length */
     uint32_t head_size;
     bool reads_heads;                 /* this program reads a length first */
-    char reply_head[REPLY_HEAD_SIZE]; /* data of the first calls of a reply, if short: see read_reply */
+    char reply_head[REPLY_HEAD_SIZE]; /* data of the first calls of a reply, if it is short; see read_reply */
     uint32_t reply_head_size;
     uint32_t next[2];    /* expected sequence number of the next event, for each direction: TRACE_SEND, TRACE_RECEIVE */
     uint32_t sent;       /* position after the last byte that this end has sent according to the events */
@@ -215,7 +215,7 @@ static void hand_out(exchanges *x, span *s)
     x->counts.causes[s->cause]++;
     x->take(x->user, s);
     if (s->is_server)
-        forget_message(x, s); /* a call that becomes known now is too late */
+        forget_message(x, s); /* the module no longer joins the request with a call that becomes known later */
     span_release(s);
 }
 
@@ -682,7 +682,7 @@ static void take_reset(span *s, const struct trace_event *event, const stream_fr
     s->end_ns = MAX(s->begin_ns, (int64_t)event->end_ns);
 }
 
-/* What take_stream needs. */
+/* The arguments of take_stream. */
 typedef struct stream_context {
     exchanges *x;
     connection_end *end;
@@ -812,7 +812,8 @@ static void take_end(exchanges *x, connection_end *end, const struct trace_event
 
 /*
  * Handles a DNS message. The exchanges of a socket are independent of each other. The socket, the peer and the
- * message's ID identify an exchange. The ports, the ID and the question join its two ends.
+ * message's ID identify an exchange. The module joins the two ends of an exchange by the ports, the ID and the
+ * question.
  */
 static void take_datagram(exchanges *x, const struct trace_event *original)
 {

@@ -11,7 +11,7 @@ enum { FLAG_END_STREAM = 0x1, FLAG_END_HEADERS = 0x4, FLAG_PADDED = 0x8, FLAG_PR
 typedef struct frames_direction {
     hpack *table;
     bool begun;            /* there was an event with frames */
-    uint8_t type, flags;   /* of the frame whose payload follows */
+    uint8_t type, flags;   /* type and flags of the frame whose payload follows */
     uint32_t stream, left; /* left: number of bytes of the payload that are missing */
     size_t begin;          /* offset of the frame's payload in `payload` */
     GByteArray *payload;   /* the header block so far, and the payload of the current frame */

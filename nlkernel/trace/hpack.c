@@ -6,7 +6,9 @@
 #include <nghttp2/nghttp2.h>
 #include <string.h>
 
-/* The number of entries in the static table, and the length of a longer name than those of hpack_headers. */
+/*
+ * The number of entries in the static table, and the maximum size of an encoded name that may belong to hpack_headers.
+ */
 enum { STATIC_COUNT = 61, NAME_MAX_SIZE = 32 };
 
 /* The names of the fields that the module keeps. */
@@ -27,7 +29,7 @@ typedef struct field {
 
 struct hpack {
     field *fields;        /* a ring of HPACK_FIELDS_MAX fields; NULL: no field was added */
-    size_t count, latest; /* number of known fields; index of the latest field, before which are the earlier ones */
+    size_t count, latest; /* number of known fields; index of the latest field; earlier fields are at lower indices */
 };
 
 /* Decodes single strings for all directions. Its own table is always empty. */
@@ -270,7 +272,10 @@ static bool read_indexed(hpack *h, rest *r, hpack_headers *headers)
     return true;
 }
 
-/* Reads a field with a value. The first byte has `bits` bits of the name's index; 0: the name follows. */
+/*
+ * Reads a field with a value. The lower `bits` bits of the first byte begin the index of the name. If the index is 0,
+ * the name itself follows.
+ */
 static bool read_literal(hpack *h, rest *r, unsigned bits, bool adds, hpack_headers *headers)
 {
     size_t index, length;

@@ -21,8 +21,8 @@ typedef struct hpack hpack;
 
 typedef struct hpack_headers {
     protocol_request request; /* the method, the path without its query, and the IDs from traceparent */
-    char status[4];           /* of HTTP; or "" */
-    char grpc_status[3];      /* or "" */
+    char status[4];           /* status of HTTP, or "" */
+    char grpc_status[3];      /* status of gRPC, or "" */
     bool has_unknown; /* the headers have fields that could not be decoded, so any member above can be missing */
 } hpack_headers;
 

@@ -22,8 +22,8 @@ typedef enum span_cause {
     SPAN_CAUSE_HANDLER,    /* the thread is an event loop that handled data of this request */
     SPAN_CAUSE_CONNECTION, /* the connection was opened for this request */
     SPAN_CAUSE_REPLY,      /* the thread received no request, and sent the reply to this request */
-    SPAN_CAUSE_WAKEUP, /* the request was the process's only one; a thread was woken for it, and signalled when it had
-                          finished */
+    SPAN_CAUSE_WAKEUP, /* the process had no other request; a thread was woken for the request, and signalled after its
+                          calls */
     SPAN_CAUSE_AMBIGUOUS, /* several requests may be the parent, so the span has none */
     SPAN_CAUSE_COUNT,
 } span_cause;
@@ -58,7 +58,7 @@ struct span {
 
     /* State of exchanges.c. */
     span *previous_message, *next_message;
-    int64_t waits_since_ns; /* time since which the span may be in `waiting`; 0: it is not */
+    int64_t waits_since_ns; /* time since which the span may be in `waiting`; 0: the span is not in `waiting` */
     bool awaited;           /* this is a call, and its parent waits for the reply */
     bool undecided;         /* a call whose parent may be found later */
     bool is_multiplexed;    /* the connection carries several requests at the same time */
