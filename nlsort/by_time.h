@@ -1,6 +1,7 @@
 /*
  * Sorts logs by time in memory or with runs on disk. If the input and the output have the same format and there is no
- * filter, the module does not decode the records of blocks. Of each line of text, it then reads only the time.
+ * filter, the module does not decode the records of blocks. In this case, the module reads only the time of each line
+ * of text.
  */
 #ifndef NLSORT_BY_TIME_H
 #define NLSORT_BY_TIME_H

@@ -132,7 +132,7 @@ static inline bool comes_before(const cursor *a, const cursor *b)
     return first != second ? first < second : a->rank < b->rank;
 }
 
-/* Moves heap[at] down until the heap order holds. Both subtrees of heap[at] must be heaps. */
+/* Moves heap[at] down until the heap is in order. Both subtrees of heap[at] must be heaps. */
 static void sift_down(cursor **heap, size_t count, size_t at)
 {
     cursor *moving = heap[at];
