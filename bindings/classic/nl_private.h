@@ -19,7 +19,7 @@ enum { WRITTEN = 0, LOST = -1 }; /* NL_OK and NL_ERROR of nl.h */
 struct NL_log_T {
     nl_log *log; /* NULL: inactive */
     NL_level_t level;
-    NL_summ_T summ;       /* NULL: none */
+    NL_summ_T summ;       /* NULL: no summary */
     pthread_mutex_t lock; /* error-checking, so that signal handlers do not deadlock; protects the members below */
     nl_record *constants; /* host, program and the fields that precede those of an event */
     nl_record *record;    /* the event that is being written */

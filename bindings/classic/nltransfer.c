@@ -24,15 +24,15 @@ typedef struct nl_stream {
     struct nl_stream *next; /* in the order of their first blocks */
     NL_transfer_op_t operation;
     NL_transfer_streamid_t id;
-    int64_t start_ns;    /* start of the current block; 0: no block has started */
-    nl_blocks all, last; /* all blocks since the latest NL_transfer_init that began to summarize, and the blocks of the
-                            current interval */
+    int64_t start_ns; /* start of the current block; 0: no block has started */
+    nl_blocks all,
+        last; /* all blocks since NL_transfer_init began the summaries, and the blocks of the current interval */
     char transfer[];
 } nl_stream;
 
 struct NL_summ_T {
     pthread_mutex_t lock; /* protects all members */
-    NL_log_T output;      /* NULL: none */
+    NL_log_T output;      /* NULL: no log for the summaries */
     bool owns_output, is_active, passes_events;
     int64_t interval_ns; /* 0 or less: no periodic summaries */
     NL_level_t level;

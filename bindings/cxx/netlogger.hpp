@@ -10,9 +10,9 @@
  *       ...
  *   }
  *
- * An event whose names are literals compiles to the same instructions as NL_EVENT (event.h). It takes no lock, makes
- * no system call and allocates no memory. Names that are known only at run time, as in log.event(std::string, ...), go
- * into the ring as whole records.
+ * An event whose names are literals compiles to the same instructions as NL_EVENT (event.h). Such an event takes no
+ * lock, makes no system call and allocates no memory. An event whose name is known only at run time, as in
+ * log.event(std::string, ...), goes into the ring as a whole record.
  *
  * Values are numbers, bool, enumerations and text: const char *, std::string, std::string_view, which are copied
  * before the call returns. Other types are compile errors.
@@ -412,7 +412,7 @@ class span
         it.status = status;
     }
 
-    /** Returns the context for children and requests. If the span is off, this is the parent's context. */
+    /* Returns the context for child spans and requests. If the span is off, this is the parent's context. */
     netlogger::context context() const noexcept
     {
         return netlogger::context(it.context);
@@ -891,7 +891,7 @@ class reader
       public:
         using iterator_category = std::input_iterator_tag; /**< Single pass. */
         using value_type = record;                         /**< A record. */
-        using difference_type = std::ptrdiff_t;            /**< Not used. */
+        using difference_type = std::ptrdiff_t;            /**< Required by the standard; not used. */
         using pointer = const record *;                    /**< A pointer to the present record. */
         using reference = const record &;                  /**< A reference to the present record. */
 

@@ -8,12 +8,13 @@
 !>
 !> Writing. An event has a name, optionally a level, and up to 16 fields with a name and a value: an integer or real of any
 !> kind, a logical, a character, or nl_exact(character). Trailing blanks of a character are removed, except with nl_exact. Values
-!> of other types become the text "(unknown type)". Any number of threads may use a log, and a child continues to use it after
-!> fork. Writing never fails: the log counts and reports lost events. A collector that is not running is not an error: the library
+!> of other types become the text "(unknown type)". Any number of threads may use a log, and a child of fork may continue to
+!> use it. Writing never fails: the log counts and reports lost events. A collector that is not running is not an error: the library
 !> keeps the events, prints one line on standard error, and tries again.
 !>
 !> open, flush, close and the reader's procedures have the optional arguments stat, which is 0 on success, and errmsg, the
-!> reason. Without stat, a failure stops the program, except in close, after which the library prints what is not delivered.
+!> reason for a failure. Without stat, a failure stops the program, except in close, after which the library prints what is not
+!> delivered.
 !>
 !> Reading.
 !>
@@ -57,7 +58,7 @@ module netlogger
         procedure :: write => log_write
         !> Writes an event of another level: write_level(level, event, name, value, ...).
         procedure :: write_level => log_write_level
-        !> Sets the threshold: events of later levels are not written.
+        !> Sets the threshold: the log drops less urgent events.
         procedure :: set_level => log_set_level
         !> Sends all events and waits until they are sent.
         procedure :: flush => log_flush

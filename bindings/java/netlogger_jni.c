@@ -127,7 +127,7 @@ static void leave(void)
     __atomic_store_n(&own_user->busy_with, NULL, __ATOMIC_RELEASE);
 }
 
-/* Waits for the threads that entered before the log was removed. */
+/* Waits until no thread uses the log that was removed from its handle. Later calls of enter find no log. */
 static void wait_for_users(const java_log *of)
 {
     struct timespec pause = {.tv_nsec = 1000};

@@ -222,8 +222,8 @@ static __thread struct entry {
     nl_event_kind *kind; /* NULL: free */
     nl_level level;
     unsigned count;
-    size_t size;            /* of names */
-    char names[NAMES_SIZE]; /* of the event and the fields, each after its size */
+    size_t size;            /* number of bytes in names */
+    char names[NAMES_SIZE]; /* the names of the event and the fields, each after its size */
 } *entries;
 
 /* Concatenates all names. Returns false if they do not fit. */

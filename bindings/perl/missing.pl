@@ -1,4 +1,4 @@
-# Prints the requirement for building the binding that this perl lacks, and exits with 1. Prints nothing if all are met.
+# If this perl lacks something that building the binding requires, prints the first such requirement and exits with 1.
 use strict;
 use Config;
 

@@ -1,4 +1,4 @@
-"""Prints the requirement for building the library's module that this Python lacks, and exits with 1. Prints nothing if all are met."""
+"""If this Python lacks something that building the module requires, prints the first such requirement and exits with status 1."""
 import importlib.util
 import os
 import sys

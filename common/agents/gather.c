@@ -88,7 +88,7 @@ static void gather_flush(gathering *g)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* Passes on a record about a stream. */
+/* Passes a record that reports the loss or the return of a stream to the caller's `put`. */
 static void gather_report(source *s, const stream *t, const char *event, const char *reason)
 {
     char host[256];

@@ -59,7 +59,7 @@ static void range_of(const stretch *s, double slope, double *low, double *high)
     }
 }
 
-/* Returns the width of the range of range_of, which is concave in the slope. */
+/* Returns the width of the range that range_of sets. The width is a concave function of the slope. */
 static double width_of(const stretch *s, double slope)
 {
     double low, high;
@@ -68,7 +68,8 @@ static double width_of(const stretch *s, double slope)
 }
 
 /*
- * Returns the width, with a small preference for the usual slope. The preference decides between otherwise equal lines.
+ * Returns the width plus a small bonus for slopes near the usual slope. The bonus decides between lines with equal
+ * widths.
  */
 static double merit_of(const stretch *s, double slope, double usual, double span_ns)
 {

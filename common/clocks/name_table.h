@@ -13,7 +13,7 @@ typedef struct name_table {
     size_t count;
     uint32_t *slots; /* numbers plus 1; 0 in unused slots */
     size_t slot_count;
-    uint64_t seed; /* of the hashes */
+    uint64_t seed; /* seed of the hashes */
 } name_table;
 
 #define NAME_NONE SIZE_MAX

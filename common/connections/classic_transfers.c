@@ -117,7 +117,7 @@ static classic_transfer *classic_transfer_add(classic_transfers *t, const nl_rec
     return x;
 }
 
-/* Makes the program's end the receiver of the data. */
+/* Changes the result of a sender to that of a receiver, by exchanging the two ends. */
 static void classic_transfer_turn(connection_result *r)
 {
     r->ends = ENDS_RECEIVER;

@@ -52,10 +52,11 @@
  */
 #define TRIP_FILLED 0.45
 
-/* A window that the peer still enlarges within this number of round trips is part of the start. */
+/* If the peer enlarges its window within this number of round trips after the start, the time before counts as
+ * start-up. */
 #define START_TRIPS 30
 
-/* A program waits for its host if it waits for a processor in more than this share of the time. */
+/* A program counts as waiting for its host if it waits for a processor in more than this share of the time. */
 #define WAITED 0.5
 
 /* If an interval spans more slices than this number, the table adds the interval only to the interval's last slice. */
@@ -138,7 +139,7 @@ static double sample_number(const nl_record *record, const char *name)
                : 0;
 }
 
-/* Returns a sequence number, or -1 if the record has none. */
+/* Returns a sequence number, or -1 if the record has no such field. */
 static int64_t sample_sequence(const nl_record *record, const char *name)
 {
     nl_field field;
@@ -161,7 +162,7 @@ static nl_string sample_text(const nl_record *record, const char *name, char scr
     return cut_text(nl_record_find(record, name, &field) ? nl_field_text(&field, scratch) : (nl_string){"", 0});
 }
 
-/* Returns a copy of the text that lives as long as the table. Equal texts share a copy. */
+/* Returns a copy of the text that is valid as long as the table exists. Equal texts share a copy. */
 static const char *keep_text(connection_table *t, nl_string text)
 {
     char *copy = g_strndup(text.data, text.size);
@@ -391,8 +392,9 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
     bool lost = b->keeps_rate ? a->times_out || b->times_out
                               : b->retransmitted > a->retransmitted || b->recovers || a->recovers;
     /*
-     * All data was sent at once. If data in flight fills the send buffer, the buffer was the limit, otherwise the
-     * program. The kernel's own clock misses the buffer's limit if the program fills the buffer with a single write.
+     * All data was sent at once. If data in flight fills the send buffer, the buffer was the limit. Otherwise, the
+     * program was the limit. The kernel's own clock misses the buffer's limit if the program fills the buffer with a
+     * single write.
      */
     if (!lost && is_all_sent(a) && is_all_sent(b)) {
         if (is_filled(b) && is_queued(b))
@@ -554,7 +556,8 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
     e->limited_us[b->window < WINDOW_CLOSED * r->window] += receiver;
     follow_window(e, a, b);
     if (congestion > 0) {
-        /* If the program stopped writing in the interval, the module assumes that it stopped in the middle. */
+        /* If the program stopped writing in the interval, the module assumes that it stopped in the middle of the
+         * interval. */
         connection_cause cause = congestion_cause(e, a, b, rate), ending = cause;
         if (!is_all_sent(a) && is_all_sent(b) && cause != CAUSE_LOSS)
             ending = idle_cause(a, b);

@@ -33,7 +33,7 @@ typedef struct connection_entry {
     char *key;
     struct connection_entry *older;          /* the previous entry with the same addresses */
     struct connection_entry *older_sequence; /* the previous entry with the same sequence_in */
-    int64_t sequence_out, sequence_in;       /* of the first record after the handshake; -1 if unknown */
+    int64_t sequence_out, sequence_in;       /* numbers in the first record after the handshake; -1 if unknown */
     bool closed;                             /* the table has the TcpClose record */
     bool joined;                             /* the results contain this connection */
     connection_sample last;

@@ -11,8 +11,8 @@
 #define ESTIMATED_MAX 0.1
 
 /*
- * LOSSES_MIN losses show a limit of the path if the windows at the losses are similar: their standard deviation, in
- * units of the mean, is below SAME_WINDOW. For random losses, this value is about 0.5.
+ * At least LOSSES_MIN losses show a limit of the path if the windows at the losses are similar: their standard
+ * deviation, in units of the mean, is below SAME_WINDOW. For random losses, this value is about 0.5.
  */
 #define LOSSES_MIN 4
 #define SAME_WINDOW 0.25
@@ -33,8 +33,9 @@ static double difference(const connection_entry *e, const connection_entry *peer
 }
 
 /*
- * Returns the socket at the other end, or NULL. If ports were used again, several sockets have the right addresses. The
- * totals of the right socket agree best. Times are not compared, because the clocks of the hosts may differ.
+ * Returns the socket at the other end, or NULL. If ports were used again, several sockets have the right addresses; the
+ * function then returns the socket whose totals agree best. Times are not compared, because the clocks of the hosts may
+ * differ.
  */
 static connection_entry *find_peer(connection_table *t, const connection_entry *e)
 {

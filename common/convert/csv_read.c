@@ -22,8 +22,8 @@ static const char order_name[] = CSV_ORDER;
 
 /*
  * Returns the end of a cell, which is a comma, the end of the row, or `end`. Returns NULL if there is no closing quote
- * before `end`. Sets *quoted to whether the cell has quotes, and a closing quote within QUOTED_LIMIT bytes. If so, sets
- * *close to the closing quote; the cell is malformed if other bytes follow this quote.
+ * before `end`. Sets *quoted to whether the cell begins with a quote and has a closing quote within QUOTED_LIMIT bytes.
+ * If so, sets *close to the closing quote. The cell is malformed if other bytes follow this quote.
  */
 static const char *cell_end(const char *at, const char *end, bool *quoted, const char **close)
 {

@@ -16,7 +16,7 @@ typedef struct lane {
 } lane;
 
 typedef struct place {
-    char *host, *prog; /* "" if the records do not name one */
+    char *host, *prog; /* "" if the records do not have this name */
     uint64_t process;  /* number of the host, from 1 */
     uint64_t track;    /* number in the output; 0: not written yet */
     bool new_host;     /* this is the first place of its host */

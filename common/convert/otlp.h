@@ -10,7 +10,7 @@
 /*
  * Fields of records from OTLP. The fields before OTLP_SCOPE_NAME are attributes of the resource. The fields that follow
  * it and begin with OTLP_SCOPE_PREFIX belong to the scope. OTLP_KINDS follows the fields of the resource, of the scope
- * or of the item, and names those whose form is ambiguous, as in "PORTS=array LABELS=map".
+ * or of the item, and names the fields that were arrays or maps, as in "PORTS=array LABELS=map".
  */
 #define OTLP_SCOPE_PREFIX "otel.scope."
 #define OTLP_SCOPE_NAME OTLP_SCOPE_PREFIX "name"

@@ -156,7 +156,7 @@ static bool strace_read_call(strace_reader *r, call *c, nl_string text, sink *s)
     c->thread->call = o.has_duration ? ++r->calls : 0;
     if (o.has_duration) {
         good = put_start(r, c, s);
-        c->arguments.size = 0; /* the record of the start has them */
+        c->arguments.size = 0; /* the record of the start has the arguments */
     }
     good =
         good && put_end(r, c, o.has_duration ? ".end" : "", c->time_ns + (o.has_duration ? o.duration_ns : 0), &o, s);

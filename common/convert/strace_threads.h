@@ -26,7 +26,7 @@ typedef struct strace_threads {
     uint32_t only;            /* if `alive` is 1, the number of that thread; 0 if it is unknown */
     nl_string *names;
     size_t name_count;
-    uint16_t parent_prog; /* program of the thread that forked last; a new thread gets it */
+    uint16_t parent_prog; /* program of the thread that forked last; new threads run the same program */
 } strace_threads;
 
 void strace_threads_free(strace_threads *all);
@@ -40,7 +40,7 @@ strace_thread *strace_threads_get(strace_threads *all, uint32_t tid);
 /* Moves the current call of the thread without a number to t. Returns whether that thread was in a call. */
 bool strace_threads_adopt(strace_threads *all, strace_thread *t);
 
-/* Records the end of a thread. A new thread may use its number again. */
+/* Notes the end of a thread. A new thread may use its number again. */
 void strace_threads_end(strace_threads *all, strace_thread *t);
 
 /*

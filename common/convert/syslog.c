@@ -330,8 +330,8 @@ static bool take_element(builder *b, nl_string *text)
 }
 
 /*
- * Removes structured data and the space after it from the beginning of *text, and adds the fields. Malformed data stay
- * in the text.
+ * Removes structured data and the space after it from the beginning of *text, and adds the fields. Leaves malformed
+ * data in the text.
  */
 static void take_structured(builder *b, nl_string *text)
 {

@@ -13,7 +13,7 @@ typedef struct text_set {
     size_t count, capacity;
     uint32_t *slots; /* number + 1; 0 in free slots */
     size_t slot_count;
-    uint64_t seed; /* of the hashes */
+    uint64_t seed; /* seed of the hashes */
 } text_set;
 
 /* Returns the number of a text, or SIZE_MAX if the set does not have it. */

@@ -417,8 +417,8 @@ static void read_end(importer *base, sink *s)
 }
 
 /*
- * Returns the size of the whole records, or of all bytes if the data ends no record. The parser accepts any pieces;
- * pieces of whole records make the output of these records complete earlier.
+ * Returns the size of the whole records, or of all bytes if the data ends no record. The parser accepts any pieces.
+ * With pieces of whole records, the output contains these records earlier.
  */
 static size_t xml_read_cut_records(const char *data, size_t size)
 {
@@ -444,7 +444,7 @@ static size_t xml_read_cut_records(const char *data, size_t size)
 static const char *const encodings[] = {"UTF-8", "US-ASCII", "ASCII", "ISO-8859-1", "UTF-16", "UTF-16LE", "UTF-16BE"};
 enum { DECLARATION_SIZE_MAX = 1024 };
 
-/* The head of a document sets the importers' shared state to one of these. */
+/* xml_read_head sets the importers' shared state to the address of one of these flags. */
 static bool document_is_readable = true, document_is_unreadable = false;
 
 /* Returns the encoding that an XML declaration names. `data` is NULL if the declaration names no encoding. */

@@ -17,8 +17,8 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /*
- * Excludes the other files in an archive, which are indexes, journals, seals, damaged parts, and the position of a
- * spool.
+ * Returns whether a directory entry is a log file of an archive. The other files in an archive are indexes, journals,
+ * seals, damaged parts, and the position of a spool.
  */
 static int is_of_archive(const struct dirent *entry)
 {

@@ -1,7 +1,7 @@
 /*
  * JSON documents (RFC 8259) that a program prints, built with json-c.
  *
- * json-c writes the bytes of a string as they are. The texts of logs may hold any bytes, so these functions first
+ * json-c writes the bytes of a string as they are. The texts of logs may contain any bytes, so these functions first
  * convert them to valid UTF-8. Conversions of records (common/convert) do not use this module, because building a tree
  * for each record costs more than the conversion. Any thread may call these functions.
  */

@@ -20,7 +20,7 @@
 
 typedef struct library {
     const char *file;
-    const char *const *names; /* of the functions */
+    const char *const *names; /* names of the functions */
     size_t count;             /* number of functions */
     void *functions;          /* a structure of `count` pointers */
     bool is_loaded;

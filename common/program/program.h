@@ -2,8 +2,8 @@
  * The common parts of all command-line programs: start, messages, and reading of logs.
  *
  * Exit status 0 means success, 1 a failure, and 2 a usage error. Messages go to standard error as "program: object:
- * problem". Option tables (options.h) read command lines. Use the functions in one thread unless their comment permits
- * more.
+ * problem". Option tables (options.h) read command lines. Only one thread may call the functions, unless their comments
+ * permit more.
  */
 #ifndef NETLOGGER_PROGRAM_H
 #define NETLOGGER_PROGRAM_H
@@ -75,7 +75,7 @@ char *program_read_secret(const char *path);
  */
 int program_finish(int status);
 
-/* Shows progress on standard error if it is a terminal, at most ten times a second. `total` is 0 if it is unknown. */
+/* If standard error is a terminal, shows progress there, at most ten times a second. `total` is 0 if it is unknown. */
 void program_progress(const char *what, uint64_t done, uint64_t total, uint64_t records);
 
 /* Removes the progress line. */

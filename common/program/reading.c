@@ -153,7 +153,7 @@ void program_malformed(void *user, const nl_malformed *what)
     if (reading->keeps_malformed && !reading->strict) {
         if (reading->first_malformed == NULL)
             reading->first_malformed = describe_malformed(what);
-        reading->malformed++; /* after first_malformed, because another thread may read both */
+        reading->malformed++; /* set after first_malformed, because another thread may read both */
         return;
     }
     if (reading->malformed++ >= SHOWN)

@@ -4,8 +4,8 @@
  *   <record time="2000-03-30T11:23:20.957943Z" event="WriteData" level="Info" host="h" prog="p"><f n="SEND.SZ"
  *     t="int">49332</f></record>
  *
- * Values that XML cannot hold (invalid UTF-8, control characters) are in base64. An f element with such a value has
- * e="base64". A record element lists its attributes in base64, as in base64="host prog". Any thread may call these
+ * Values that XML cannot represent (invalid UTF-8, control characters) are in base64. An f element with such a value
+ * has e="base64". A record element lists its attributes in base64, as in base64="host prog". Any thread may call these
  * functions.
  */
 #ifndef NETLOGGER_PROGRAM_RECORD_XML_H

@@ -685,7 +685,7 @@ static bool selects_event(const assembler *a, const nl_record *record, bool *fir
 
 /*
  * Updates open_spans and root_ended of a trace for an event. Both are necessary, because a child may end after its root
- * if the root did not wait for it.
+ * if the root did not wait for the child.
  */
 static void count_open_spans(const assembler *a, open_request *r, const request_event *event)
 {

@@ -7,8 +7,9 @@
  * without an event. Other requests are over after ASSEMBLER_PAUSE_MAX_S seconds without an event. A request is also
  * over when its ID begins another request (restarts.h). Records may be out of order by up to ASSEMBLER_IDLE_S seconds.
  *
- * From the first ASSEMBLER_LEARNED requests with ID fields, the module learns which events cause which (precedence.h),
- * and which first events are repeated steps (restarts.h). The module hands out these requests when it has learned this.
+ * From the first ASSEMBLER_LEARNED requests with ID fields, the module learns which events cause other events
+ * (precedence.h), and which first events are repeated steps (restarts.h). The module hands out these requests at the
+ * end of the learning.
  *
  * Without IDs, each outermost span of a thread is a request. If outermost spans overlap, the module cannot know which
  * records belong together. The module counts these spans, and hands them out as one graph whose member `overlaps` is

@@ -1,9 +1,9 @@
 /*
- * The path is found in a graph of strands. A strand is a sequence of nodes in program order. Each span has a strand,
- * and each thread of a program has a strand for the events that no span covers. A node is an event or a join. At a
- * join, a span continues after one of its children has ended. The fork of a child is the latest node of its parent's
- * strand before the child begins. A node therefore has four possible predecessors: the node before it in its strand,
- * the end of a child, the node's fork, and an event of another program that caused the node.
+ * The module searches the path in a graph of strands. A strand is a sequence of nodes in program order. Each span has a
+ * strand, and each thread of a program has a strand for the events that no span covers. A node is an event or a join.
+ * At a join, a span continues after one of its children has ended. The fork of a child is the latest node of its
+ * parent's strand before the child begins. A node therefore has four possible predecessors: the node before it in its
+ * strand, the end of a child, the node's fork, and an event of another program that caused the node.
  *
  * If times are consistent, the search ends, because each step goes to an earlier time, to an earlier node of a strand,
  * or from a span to its child or parent. With inconsistent times, the search could loop. Therefore, the number of steps

@@ -88,7 +88,7 @@ typedef struct drawing {
 
 /*
  * Describes the requests of a log whose drawing has no lifelines: each outermost span of a thread is a request, and so
- * is each record with a duration that names no thread. It has no name, no events and no IDs.
+ * is each record with a duration that names no thread. This lifeline has no name, no events and no IDs.
  */
 extern const drawing_lifeline drawing_threads;
 
@@ -151,8 +151,8 @@ drawing *drawing_copy(const drawing *d);
 bool drawing_check(const drawing *d);
 
 /*
- * Writes the drawing to a file. Writes a device or pipe in place, and replaces a regular file only by a complete one.
- * Returns false and sets the error on failure.
+ * Writes the drawing to a file. Writes a device or pipe in place, and replaces a regular file when the new file is
+ * complete. Returns false and sets the error on failure.
  */
 bool drawing_write(const drawing *d, const char *path);
 

@@ -429,8 +429,8 @@ static const trace_record *example_of(const inference *in, const candidate *c)
 }
 
 /*
- * Repeatedly adds an ID field that increases the number of links by more than a twentieth. Prefers a later field only
- * if it increases the number by more than another twentieth.
+ * Repeatedly adds an ID field that increases the number of links by more than a twentieth. Prefers a later field to an
+ * earlier field only if the later field increases the number by more than another twentieth.
  */
 static void refine(const inference *in, candidate *c, tie links)
 {

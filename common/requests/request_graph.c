@@ -451,7 +451,8 @@ static bool lasts_until(const request_span *outer, int64_t time_ns, uint32_t eve
     return event < outer->end;
 }
 
-/* If each span is described by one record, the order of these records does not show which span ended first. */
+/* Returns whether the outer span encloses the inner span. If both spans are whole-span records and end at the same
+ * time, the order of the records does not matter, because it does not show which span ended first. */
 static bool encloses(const request_span *outer, const request_span *inner)
 {
     const bool are_whole = outer->begin == REQUEST_NONE && inner->begin == REQUEST_NONE;

@@ -5,7 +5,7 @@
  * ports that the configuration does not name. A process cannot undo either of them. The seccomp filter of confine()
  * applies to all threads. Landlock applies to the calling thread and to the threads that it starts later.
  *
- * Before confine(), the functions confine_keep_... record the rights that the configuration needs. After confine(),
+ * Before confine(), the functions confine_keep_... collect the rights that the configuration needs. After confine(),
  * these functions check whether the process has the rights, because a new configuration cannot extend them. They return
  * false and set the error if the daemon must be restarted. Only one thread may call these functions.
  *

@@ -1,4 +1,4 @@
-/* Opens the listening sockets of a daemon from URLs. Only one thread at a time may use them. */
+/* Opens the listening sockets of a daemon from URLs. Only one thread at a time may use this module. */
 #ifndef NETLOGGER_SERVICE_LISTENER_H
 #define NETLOGGER_SERVICE_LISTENER_H
 

@@ -4,7 +4,7 @@
  * A state lasts until the next state. Marks give the reason for a wait. Events set and clear marks, for example when
  * the thread enters and leaves a system call, or waits for a lock. A wait that begins while marks are set gets the
  * state of the mark that is first in the file. If a wait begins without a mark, an event after the wait may give the
- * reason. This event changes the wait to the state of the event.
+ * reason. This event changes the state of the wait to the state that the rule gives for the event.
  *
  * Marks may also override the state, as an interrupt does. While such a mark is set, the state is the mark's state.
  * Afterwards, the former state returns.

@@ -17,7 +17,7 @@ typedef struct total {
 
 /*
  * The module forgets a key after QUIET_MAX intervals without events. If more than GAP_MAX intervals pass without
- * events, the module derives only the first interval.
+ * events, the module derives records only for the first of them.
  */
 enum { QUIET_MAX = 10, GAP_MAX = 1000 };
 

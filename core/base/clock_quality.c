@@ -59,8 +59,9 @@ void nl_quality_add(nl_record *record, const char *name, double value)
 }
 
 /*
- * The boot ID is random and new with each boot. Containers and network namespaces share it, as they share the clock.
- * A process whose clock is replaced, for example by libfaketime, has no CLOCK.MACHINE.
+ * Adds CLOCK.MACHINE, which is the boot ID. The kernel generates a random boot ID at each boot. Containers and network
+ * namespaces have the same boot ID as their host, and the same clock. If the clock of the process is replaced, for
+ * example by libfaketime, adds nothing.
  */
 static void add_machine(nl_record *record)
 {
@@ -136,8 +137,8 @@ static bool connect_udp(int fd)
 }
 
 /*
- * chronyd sends its reply to a socket that this process binds in chronyd's directory. Only root and chronyd's user can
- * write to this directory.
+ * Connects fd to chronyd's socket. First binds fd to a name in chronyd's directory, because chronyd sends its reply to
+ * this name. Only root and chronyd's user can write to this directory.
  */
 static bool connect_unix(int fd, uint32_t number)
 {

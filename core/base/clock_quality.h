@@ -8,7 +8,8 @@
  *
  * Offsets and errors are in microseconds, frequencies in parts per million. A positive offset means that the clock is
  * slow. Hosts with the same CLOCK.MACHINE share one clock. ClockKernel has CLOCK.ERROR and CLOCK.ERROR.ESTIMATED only
- * if the clock is synchronized. See doc/clocks.md. The module has no state and allocates only in records.
+ * if the clock is synchronized. See doc/clocks.md. The module has no state, and allocates memory only for fields of
+ * records.
  */
 #ifndef NETLOGGER_BASE_CLOCK_QUALITY_H
 #define NETLOGGER_BASE_CLOCK_QUALITY_H

@@ -33,7 +33,8 @@ static int64_t value_of(const nl_distribution *d, size_t bucket)
     return value <= d->minimum ? d->minimum : value;
 }
 
-/* Exits in a program. In the library, returns false; the caller then omits the value. */
+/* Handles a lack of memory. In a program, does not return, but exits. In the library, returns false; the caller then
+ * omits the value. */
 static bool memory_failed(void)
 {
     if (program_memory_failed != NULL)

@@ -1,7 +1,7 @@
 /*
- * A new file that is not visible at its path until it is complete. An older file at the path is then replaced. If the
- * file system supports it, the incomplete file has no name, so that nothing remains if the process is killed. Functions
- * that fail set errno. Only one thread at a time may use a replacement.
+ * A new file that is not visible at its path until it is complete. The new file then replaces an older file at the
+ * path. If the file system supports files without names, the incomplete file has no name, so that nothing remains if
+ * the process is killed. Functions that fail set errno. Only one thread at a time may use a replacement.
  */
 #ifndef NETLOGGER_BASE_REPLACEMENT_H
 #define NETLOGGER_BASE_REPLACEMENT_H
@@ -17,8 +17,8 @@ typedef struct nl_replacement {
 /*
  * Opens a replacement for path. If path is a symbolic link to a file, that file is replaced. A device or pipe is
  * written in place. The new file gets the mode, owner and group of the old file. In two cases, the new file gets only
- * permissions that both the old file's mode and the usual mode of a new file grant: this process may not set the owner,
- * or another user can have made the old file. Returns false on failure; then there is nothing to free.
+ * permissions that both the old file's mode and the usual mode of a new file grant: if this process may not set the
+ * owner, or if another user may have created the old file. Returns false on failure; then there is nothing to free.
  */
 bool nl_replacement_open(nl_replacement *r, const char *path);
 

@@ -38,7 +38,7 @@ bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int
  */
 typedef struct nl_known_second {
     int64_t seconds; /* since 1970 */
-    size_t size;     /* of the text, in bytes; 0 means that the cache is empty */
+    size_t size;     /* size of the text in bytes; 0 means that the cache is empty */
     char text[20];
 } nl_known_second;
 

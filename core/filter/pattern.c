@@ -9,7 +9,7 @@
 
 enum { WORDS_MAX = NL_PATTERN_POSITIONS_MAX / 64 };
 
-/* The followers of GROUP_SIZE positions are looked up together. */
+/* Matching looks up the followers of GROUP_SIZE positions at once, in a table with an entry for each set of them. */
 enum { GROUP_SIZE = 4, GROUP_STATES = 1 << GROUP_SIZE, GROUPS_PER_WORD = 64 / GROUP_SIZE };
 
 /* A compiled pattern. A set of positions is a row of words. Compilation resolves the start and end symbols. */

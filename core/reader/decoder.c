@@ -477,7 +477,7 @@ static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, boo
 }
 
 /*
- * Records in the set of sequence numbers whether this decoder has more records to return. While any decoder has more
+ * Stores, in the set of sequence numbers, whether this decoder has more records to return. While any decoder has more
  * records, the set cannot determine which numbers are missing.
  */
 static void note_midway(nl_decoder *decoder, bool midway)
@@ -590,7 +590,7 @@ size_t nl_decoder_next_plain(nl_decoder *decoder, nl_scanned_line *lines, size_t
     }
     nl_line_scanner *scanner = find_scanner(decoder, format);
     size_t used, count = scanner != NULL ? scan_plain(decoder, scanner, lines, capacity, &used) : 0;
-    if (count == 0) { /* do not scan the following lines again for each of them */
+    if (count == 0) { /* the next lines are probably not plain either, so skip some scans */
         decoder->plain_pause = decoder->plain_pause_next;
         decoder->plain_pause_next =
             decoder->plain_pause < PLAIN_PAUSE_MAX ? 2 * decoder->plain_pause + 1 : PLAIN_PAUSE_MAX;

@@ -52,8 +52,8 @@ static inline void nl_input_advance(nl_input *in)
 }
 
 /*
- * Makes at least `need` bytes contiguous. Returns false if there are fewer; the rest of the piece is then copied to
- * held. Invalidates pointers into the input.
+ * Makes at least `need` bytes contiguous. Returns false if fewer bytes are available; in this case, copies the rest of
+ * the piece to held. Invalidates pointers into the input.
  */
 bool nl_input_pull(nl_input *in, size_t need);
 

@@ -22,7 +22,7 @@ static void choose_rest(nl_pieces *p, const nl_source *source)
     p->next = p->index.count;
 }
 
-/* Skips pieces that are not wanted, and chooses the pieces that follow, up to the next piece that is not wanted. */
+/* Chooses the next series of consecutive pieces that the caller must read. */
 void nl_pieces_choose(nl_pieces *p, const nl_source *source, bool midway)
 {
     const nl_time_index *index = &p->index;

@@ -30,8 +30,8 @@ typedef struct nl_pieces {
 void nl_pieces_open(nl_pieces *p, const nl_source *source, int64_t from_ns, int64_t to_ns, const nl_filter *filter);
 
 /*
- * Continues the search in at most `count` segments of the value index. Returns true when it has ended; the first part
- * is then chosen.
+ * Continues the search in at most `count` segments of the value index. Returns true when the search has ended; the
+ * first part to read is then set.
  */
 bool nl_pieces_search(nl_pieces *p, const nl_source *source, size_t count);
 

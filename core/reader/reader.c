@@ -123,7 +123,8 @@ static nl_status begin_more_pieces(nl_reader *reader)
 
 /* ---- reading ---- */
 
-/* Continues without the index, which belongs to another file. */
+/* Begins to read the file that has replaced the followed file. Does not use the index, which belongs to the old
+ * file. */
 static void begin_replacement(nl_reader *reader)
 {
     reader->pieces.next = reader->pieces.index.count;

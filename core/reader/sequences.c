@@ -82,7 +82,7 @@ static void note_memory_failed(nl_sequences *s)
     nl_memory_failed();
 }
 
-/* Returns a copy of the name that lives as long as the set; "" if memory runs out. */
+/* Returns a copy of the name that is valid as long as the set exists; "" if memory runs out. */
 static const char *intern_source(nl_sequences *s, const char *source)
 {
     if (s->latest_source != NULL && strcmp(s->latest_source, source) == 0)

@@ -119,7 +119,8 @@ static int compare_packed(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts the entries of a bucket. Only keys that were chosen to collide fill a bucket far beyond the average. */
+/* Sorts the entries of a bucket. A bucket is much larger than the average only if a client has chosen values whose keys
+ * collide. */
 static void sort_packed(uint32_t *entries, size_t count)
 {
     if (count > 8 * BUCKET) {

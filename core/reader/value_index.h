@@ -21,8 +21,8 @@
  * of fields (1 byte each); CRC-32C of the ends and tail checksums of its pieces in the time index (4 bytes); CRC-32C of
  * the 48 bytes above and the names
  * - for each field, the size of its name (1 byte) and the name
- * - for each bucket and one more: the offset of the bucket among the buckets, and CRC-32C of the header's checksum, the
- *   bucket's number and size (4 bytes each), and its bytes
+ * - for each bucket, and for the end of the last bucket: the offset among the buckets, and CRC-32C of the header's
+ *   checksum, the bucket's number and size (4 bytes each), and its bytes
  * - the buckets, lowest bit first. For each entry, a bucket has the number of values between the preceding entry and
  *   this one: the quotient by 2^rice_bits in unary (ones and a final zero), and then the remainder in rice_bits bits.
  *   Further ones fill the last byte of the bucket.

@@ -2,9 +2,9 @@
  * Reads blocks of the binary format (doc/binary-format.md).
  *
  * There are three steps: parse the header, verify the checksum when all bytes have arrived, then open the block and
- * read its records. After the first step, the caller knows how many bytes the block has. Whatever the input is, these
- * functions read nothing outside it, and their memory and work stay within the format's limits (block.h). Only one
- * thread at a time may use a reader.
+ * read its records. After the first step, the caller knows how many bytes the block has. The input may be invalid:
+ * these functions never read outside of it, and their memory and work stay within the format's limits (block.h). Only
+ * one thread at a time may use a reader.
  */
 #ifndef NETLOGGER_RECORD_BLOCK_READ_H
 #define NETLOGGER_RECORD_BLOCK_READ_H

@@ -3,7 +3,7 @@
 
 #include <netlogger.h>
 
-/* A valid block of the binary format. It is valid only during the call that passes it. */
+/* A valid block of the binary format. The view is valid only during the call that passes it. */
 typedef struct nl_block_view {
     nl_string bytes;          /* header and payload */
     unsigned char stream[16]; /* all zeros if the block has no stream */

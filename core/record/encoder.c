@@ -20,7 +20,7 @@ struct nl_encoder {
     nl_block_writer block;  /* NL_FORMAT_NLB: records that are not in a block yet */
     nl_block_identity identity;
     struct ZSTD_CCtx_s *zstd; /* compresses text; NULL until needed */
-    nl_text_shapes *shapes;   /* of encoded text records; NULL until the second record */
+    nl_text_shapes *shapes;   /* shapes of the encoded text records; NULL until the second record */
     bool has_encoded;         /* a text record was encoded */
 };
 

@@ -58,8 +58,8 @@ typedef struct nl_tls_session {
 /* ---- isolation from the rest of the process ---- */
 
 /*
- * Each call of OpenSSL holds this lock for reading. fork and OpenSSL's clean-up at exit hold it for writing. After the
- * clean-up, no call may begin. Without this check, the writer thread could call OpenSSL after the clean-up.
+ * Each call of OpenSSL holds this lock for reading. fork and OpenSSL's clean-up at exit hold the lock for writing.
+ * After the clean-up, `enter` rejects calls, because the writer thread may still be running.
  */
 static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 static bool cleaned_up;

@@ -35,10 +35,10 @@ typedef struct nl_destination_options {
 } nl_destination_options;
 
 /*
- * The bits through which the thread that writes records and another thread agree on what was written. Both set bits
- * atomically. If the other thread sets NL_INTERRUPT_WANTED while NL_INTERRUPT_WRITES is not set, the destination writes
- * no more records, and *written of nl_destination_write does not change any more. Otherwise, nl_destination_write soon
- * returns.
+ * Two threads set these bits atomically: the thread that writes records, and another thread that interrupts it. The
+ * bits determine which records the destination may still write. If the other thread sets NL_INTERRUPT_WANTED while
+ * NL_INTERRUPT_WRITES is not set, the destination writes no more records, and *written of nl_destination_write does not
+ * change any more. Otherwise, nl_destination_write soon returns.
  */
 typedef enum nl_interrupt {
     NL_INTERRUPT_WANTED = 1, /* set by the other thread: the destination does not connect, and ends waits and writes */

@@ -205,7 +205,7 @@ static int handle_received(socket_destination *s, const char *bytes, size_t size
     return understood && s->blocks_acknowledged <= s->blocks_sent ? 0 : EBADMSG;
 }
 
-/* Records that text may be lost, if the errno of a read or write means that the connection was reset. */
+/* Notes that text may be lost, if the errno of a read or write means that the connection was reset. */
 static void socket_note_reset(socket_destination *s, int error)
 {
     s->text_lost |= s->sent_text && (error == ECONNRESET || error == EPIPE);

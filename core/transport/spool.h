@@ -65,8 +65,9 @@ bool nl_spool_can_hold(const nl_spool *spool, size_t size);
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 
 /*
- * Marks the first size bytes in the spool as delivered. They are the bytes of nl_spool_peek if nl_spool_get_front
- * returns the same as then. With size 0, only removes a row that has nothing left to deliver or report.
+ * Marks the first size bytes in the spool as delivered. They are the bytes that nl_spool_peek returned, if
+ * nl_spool_get_front still returns the same position. With size 0, only removes a row that has nothing left to deliver
+ * or report.
  */
 void nl_spool_delivered(nl_spool *spool, size_t size);
 
@@ -82,19 +83,19 @@ typedef struct nl_spool_front {
  */
 nl_spool_front nl_spool_get_front(const nl_spool *spool);
 
-/* Returns the number of records that the full spool dropped just before the bytes of nl_spool_peek. */
+/* Returns the number of records that the full spool dropped just before the bytes that nl_spool_peek returns. */
 uint64_t nl_spool_lost(const nl_spool *spool);
 
 /*
- * Appends to `out` blocks without records, which announce the sequence numbers of these dropped records. Returns NL_OK
- * or NL_FAILED.
+ * Appends to `out` blocks without records, which announce the sequence numbers of the records that nl_spool_lost
+ * counts. Returns NL_OK or NL_FAILED.
  */
 nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out);
 
 /*
- * Records that the destination has received the number and the blocks of `count` dropped records, or these records
- * themselves. `count` is less than nl_spool_lost if nl_spool_put has dropped more records since then. If the process is
- * killed before this call, they are reported again.
+ * Notes that the destination has received the report of `count` dropped records, or these records themselves. The
+ * report consists of their number and of the blocks from nl_spool_read_losses. `count` is less than nl_spool_lost if
+ * nl_spool_put has dropped more records since then. If the process is killed before this call, they are reported again.
  *
  * If a process is killed after a put, but before it has removed the records from its shared memory, the records exist
  * twice. Recovery can then deliver records that the spool counted as dropped.

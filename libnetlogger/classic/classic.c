@@ -19,14 +19,15 @@ enum { CONNECT_TIMEOUT_MS = 10000 };
 
 static pthread_rwlock_t tags_lock = PTHREAD_RWLOCK_INITIALIZER;
 static char *global_tag; /* NULL: no global tag */
-static int tags_in_use;  /* number of tags that are set; atomic; while it is 0, writers take no lock */
+static int tags_in_use;  /* number of tags that are set; atomic; writers take tags_lock only if it is not 0 */
 
 static void append(nl_buffer *out, const char *text)
 {
     nl_buffer_append(out, text, strlen(text));
 }
 
-/* Appends the URL, and makes two defaults of the old toolkit explicit: relative file names, and the syslog facility. */
+/* Appends the URL in the form that nl_open expects: file://NAME of the old toolkit becomes file:NAME, a path relative
+ * to the current directory, and x-syslog:// gets the facility local0. */
 static void append_meant(nl_buffer *out, const char *url)
 {
     static const char file[] = "file://", syslog[] = "x-syslog://";
@@ -41,7 +42,8 @@ static void append_meant(nl_buffer *out, const char *url)
     append(out, url);
 }
 
-/* Adds the append option to a file URL that lacks it. A bare path has no options. */
+/* Adds the append option to a file URL that lacks it. Converts a bare path to a URL first, because only a URL can have
+ * options. */
 static void add_append(nl_buffer *url, const nl_url *parsed, bool append_wanted)
 {
     bool bare = strcmp(parsed->text, parsed->path) == 0;

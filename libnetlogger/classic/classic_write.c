@@ -31,8 +31,8 @@ typedef struct classic_event {
 /* ---- from text to fields ---- */
 
 /*
- * The beginning of a line for the text decoder, so that the decoder's rules for fields apply. The time is a
- * placeholder. The decoder adds words before the first field to the name of the event, where read_line finds them.
+ * Begins each line that read_line passes to the text decoder, which splits the text of a call into fields. The time is
+ * a placeholder. The decoder adds words before the first field to the name of the event, where read_line finds them.
  */
 static const char line_start[] = "DATE=20000101000000 NL.EVNT=- ";
 enum { EVENT_START_SIZE = 2, NAME_SIZE = 256 };
@@ -148,8 +148,8 @@ static size_t find_name_size(const char *keyword)
 /* ---- events ---- */
 
 /*
- * Returns NL_OK if memory has not run out since nl_memory_failures was `failures`. Otherwise, the line or the record
- * may lack fields, so the function counts the event as lost and returns NL_FAILED.
+ * Returns NL_OK if memory has not run out since nl_memory_failures had the value `failures`. Otherwise, the line or the
+ * record may lack fields, so the function counts the event as lost and returns NL_FAILED.
  */
 static nl_status check_memory(NL_Handle *handle, unsigned failures)
 {
@@ -176,8 +176,8 @@ static nl_status classic_write_put_text(NL_Handle *handle, nl_scratch *s, const 
 }
 
 /*
- * Writes an event with the fields of the format's plan, and decodes only the text before these fields. If the format
- * has no plan, prints and decodes the text of all fields. Returns the same values as nl_write.
+ * Writes an event. If the format is a sequence of NAME=value pairs, takes its fields from the arguments, and decodes
+ * only the text before them. Otherwise, prints and decodes the text of all fields. Returns the same values as nl_write.
  */
 static nl_status classic_write_put(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments,
                                    unsigned failures)
@@ -239,8 +239,7 @@ static bool is_filtered(NL_Handle *handle, int level)
 }
 
 /*
- * Sets the event's time. Returns false with the reason if sec is 0 or negative, or the time is not between 1970 and
- * 2262.
+ * Sets the event's time. Returns false with the reason if sec is 0 or negative, or the time is after 2262.
  */
 static bool set_time(classic_event *event, long sec, long usec)
 {
@@ -256,7 +255,8 @@ static bool set_time(classic_event *event, long sec, long usec)
 /*
  * ---- the functions ----
  *
- * Functions with Lvl in their names compare a level with the level of the handle. Functions with GT have a time.
+ * Functions with Lvl in their names compare a level with the level of the handle. Functions with GT in their names have
+ * arguments for the event's time.
  */
 
 /* Writes an event for a function that has a format. FORMAT is the function's last named parameter. */

@@ -8,9 +8,9 @@
  *
  * New programs use <netlogger.h>. The description of logs in log.h also applies here: the log's writer thread sends the
  * events, and reconnects to the collector after a failure. A record may be longer than NL_MAX_MESSAGE; a value is
- * truncated after 131072 bytes. The functions do not change the program's signals or the strings that it passes. The
- * functions print only what nl_set_message_handler (log.h) describes. Any number of threads may use a handle, and a
- * child of fork() may continue to use the handle.
+ * truncated after 131072 bytes. The functions do not change the program's signal handling, and do not modify their
+ * arguments. The functions print only what nl_set_message_handler (log.h) describes. Any number of threads may use a
+ * handle, and a child of fork() may continue to use the handle.
  *
  * Events. keyword is the name of the event (NL.EVNT). Fields may follow the name ("DPSS_START A=1"). const_fmt, despite
  * its name, is text of the form NAME=value ..., which the library uses unchanged; NULL or "" adds nothing. variable_fmt
@@ -22,15 +22,15 @@
  * Do not call these functions in signal handlers, because they may allocate memory. NL_EVENT (event.h) is safe there. A
  * call that interrupts another call of the same thread is rejected and counted as lost.
  *
- * If OLD_API is defined, the functions have no const_fmt (or const_data), as before 2000.
+ * If OLD_API is defined, the functions have no const_fmt (or const_data), as in the toolkit before 2000.
  *
  * Functions that write return 1 (written), 0 (off, or filtered by level) or -1 (the event is lost, keyword is NULL, sec
  * is 0 or negative, or the time is after 2262). nl_error_message() (<netlogger.h>) returns the reason for -1. A NULL
  * handle means that logging is off. The functions have no format attribute, because old programs pass "" and variables
  * as formats.
  *
- * A program may include this header and <netlogger.h>. NL_OFF then has the value from <netlogger.h>; NL_OK has the same
- * value in both headers.
+ * A program may include both this header and <netlogger.h>. NL_OFF then has the value from <netlogger.h>; NL_OK has the
+ * same value in both headers.
  */
 #ifndef NETLOGGER_CLASSIC_H
 #define NETLOGGER_CLASSIC_H
@@ -119,15 +119,15 @@ NETLOGGER_CLASSIC_API int NetLoggerWrite(NL_Handle *handle, const char *keyword,
 NETLOGGER_CLASSIC_API int NetLoggerGTWrite(NL_Handle *handle, long sec, long usec, const char *keyword,
                                            const char *const_fmt, const char *variable_fmt, ...);
 
-/* Like the functions above, but they write only if lvl is at most the level of the handle (NetLoggerSetLevel). */
+/* Write an event, like the functions above, if lvl is at most the level of the handle (NetLoggerSetLevel). */
 NETLOGGER_CLASSIC_API int NetLoggerWriteLvl(NL_Handle *handle, int lvl, const char *keyword, const char *const_fmt,
                                             const char *variable_fmt, ...);
 NETLOGGER_CLASSIC_API int NetLoggerGTWriteLvl(NL_Handle *handle, long sec, long usec, int lvl, const char *keyword,
                                               const char *const_fmt, const char *variable_fmt, ...);
 
 /*
- * Like the functions above, with text instead of a format. The library searches the text for fields, as it does with
- * the result of a format.
+ * Write an event, like the functions above, with text instead of a format. The library searches the text for fields, as
+ * it does with the result of a format.
  */
 NETLOGGER_CLASSIC_API int NetLoggerWriteString(NL_Handle *handle, const char *keyword, const char *const_data,
                                                const char *variable_data);

@@ -7,11 +7,12 @@
 #include <string.h>
 
 enum {
-    READINGS = 3,              /* number of readings; the module uses the best reading */
-    SPACING_NS = 20 * 1000000, /* minimum distance of two points; otherwise, the newer point replaces the older point */
-    STEP_NS = 200 * 1000, /* a difference from the expected time is a step if it exceeds STEP_NS plus the elapsed time /
-                             STEP_PART */
-    STEP_PART = 1000,     /* a time daemon slews by at most 1/STEP_PART of the elapsed time */
+    READINGS = 3, /* number of readings per update; the module uses the most precise reading */
+    SPACING_NS =
+        20 * 1000000,     /* minimum time between two points; a point that follows sooner replaces the previous point */
+    STEP_NS = 200 * 1000, /* the clock was set if it differs from the expected time by more than STEP_NS + elapsed time
+                             / STEP_PART */
+    STEP_PART = 1000,     /* a time daemon changes the rate of the clock by at most 1/STEP_PART */
 };
 
 #define SANE_NS (INT64_C(1) << 62) /* about 146 years, so times up to the year 2116 are valid */
@@ -42,7 +43,7 @@ static nl_clock_point read_both(bool slow)
     return best;
 }
 
-/* Selects the segment from point i to the next point as the segment in use. */
+/* Makes the segment from point i to the next point the segment in use. */
 static void use_segment(nl_clock *clock, size_t i)
 {
     const nl_clock_point *from = &clock->points[i], *to = from + 1;
@@ -76,7 +77,8 @@ void nl_clock_start(nl_clock *clock)
     add_point(clock, read_both(clock->slow));
 }
 
-/* Returns whether the latest segment is a step: one tick in which the clock was set. */
+/* Returns whether the latest segment is a step, which has the length of one tick and represents a setting of the
+ * clock. */
 static bool ends_with_step(const nl_clock *clock)
 {
     const nl_clock_point *last = &clock->points[clock->count - 1];
@@ -91,8 +93,8 @@ static double latest_rate(const nl_clock *clock)
 }
 
 /*
- * Returns the time of ticks in the segment in use or outside of all segments. Extends that segment or, after the last
- * point, uses the latest rate.
+ * Returns the time of ticks that are in the segment in use or outside of all segments. Uses the rate of the segment in
+ * use or, after the last point, the latest rate.
  */
 static int64_t extrapolate(const nl_clock *clock, uint64_t ticks)
 {

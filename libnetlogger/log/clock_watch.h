@@ -1,7 +1,7 @@
 /*
- * Writes a log's records about the quality of its clock. The module writes these records when the log is opened, and
- * then at intervals. They report the state of the kernel's clock and of chronyd (base/clock_quality.h), and the
- * difference from the clock of a collector that acknowledges (ClockOffset). Exchanges of timestamps measure this
+ * Writes a log's records about the quality of the host's clock when the log is opened, and then at intervals. The
+ * records report the state of the kernel's clock and of chronyd (base/clock_quality.h), and the difference from the
+ * clock of the collector, if the connection has acknowledgements (ClockOffset). Exchanges of timestamps measure this
  * difference (doc/binary-format.md, "Time"). ClockStep reports steps of the clock. The writer thread owns the state. By
  * default, only logs to collectors have these records; the option clock= changes this.
  *

@@ -81,7 +81,7 @@ void nl_control_report(nl_log *log)
     control->report_ns = now_ns + REPORT_EVERY_NS;
 }
 
-/* ---- probes; control->mutex is held ---- */
+/* ---- probes; the caller holds control->mutex ---- */
 
 static void free_probe(nl_control_probe *probe)
 {
@@ -91,7 +91,7 @@ static void free_probe(nl_control_probe *probe)
     free(probe);
 }
 
-/* Returns a copy of `wanted` that is not attached yet; NULL if memory runs out. */
+/* Returns an unattached copy of `wanted`, or NULL if memory runs out. */
 static nl_control_probe *make_probe(nl_control_origin origin, const nl_control_probe *wanted, const char *text)
 {
     nl_control_probe *made = nl_memory_check(malloc(sizeof *made));

@@ -26,7 +26,7 @@ typedef struct nl_next_destination {
 typedef enum nl_control_origin {
     NL_CONTROL_CALL,
     NL_CONTROL_FILE,
-    NL_CONTROL_COLLECTOR, /* may name no files, and no destination except another collector */
+    NL_CONTROL_COLLECTOR, /* its commands may name no files, and only collectors as destinations */
 } nl_control_origin;
 
 /*
@@ -71,9 +71,9 @@ typedef struct nl_log_control {
 nl_status nl_control_do(nl_log *log, nl_control_origin origin, const char *text, size_t size, nl_buffer *good);
 
 /*
- * Undoes a normalized command that the activation no longer contains: restores the level or the first destination,
- * removes a rule for events, or detaches a probe. Returns NL_OK, or NL_FAILED with the reason if the first destination
- * cannot be opened.
+ * Undoes a normalized command that the activation file no longer contains, or that the collector has withdrawn:
+ * restores the level or the first destination, removes a rule for events, or detaches a probe. Returns NL_OK, or
+ * NL_FAILED with the reason if the first destination cannot be opened.
  */
 nl_status nl_control_undo(nl_log *log, const nl_activation *activation, const char *command);
 
@@ -84,15 +84,15 @@ void nl_control_report(nl_log *log);
 void nl_control_finish(nl_log *log);
 
 /*
- * Closes a destination to which the log has not changed yet. Call this function after the writer thread has ended, and
- * before the outbox's sender is freed, because the destination uses the sender.
+ * Closes the next destination if the log has not switched to it yet. Call this function after the writer thread has
+ * ended, and before the outbox's sender is freed, because the destination uses the sender.
  */
 void nl_control_close_next(nl_log *log);
 void nl_control_free(nl_log *log);
 
 /* ---- activation.c ---- */
 
-/* Checks the activation file when a check is due, and executes its commands. */
+/* If a check is due and the activation file has changed, executes its commands. */
 void nl_activation_look(nl_log *log);
 
 /*
@@ -105,7 +105,7 @@ void nl_activation_hear(void *user, const char *commands, size_t size);
 
 /*
  * nl_own_record_new creates one of the log's own records, to which the threshold does not apply; the function returns
- * NULL if memory runs out. nl_own_records_add takes ownership of the record and queues the record. The function accepts
+ * NULL if memory runs out. nl_own_records_add takes ownership of the record and queues it. nl_own_records_add accepts
  * NULL, and drops the record if 10,000 records are queued or memory runs out.
  */
 nl_record *nl_own_record_new(nl_log *log, nl_level level, const char *event);

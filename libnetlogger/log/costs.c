@@ -16,7 +16,7 @@
 
 enum {
     RING_SIZE = 64 << 10,
-    EVENT_MAX = 1 << 10, /* more bytes than an event with NL_FIELDS_MAX typical values */
+    EVENT_MAX = 1 << 10, /* bytes; larger than an event with NL_FIELDS_MAX typical values */
     EVENTS = 1000,       /* number of events per round */
     ROUNDS = 7,
 };
@@ -115,8 +115,8 @@ static void costs_measure(measuring *m, const nl_event_site *measured, nl_event_
 }
 
 /*
- * Measures all sites. Runs in a separate thread, which signal handlers do not interrupt, with a scratch ring like a
- * log's ring.
+ * Measures all sites. Runs in a separate thread, which signal handlers do not interrupt, and writes to a scratch ring
+ * of the same kind as a log's rings.
  */
 static void *measure_all(void *user)
 {

@@ -1,4 +1,5 @@
-/* This code is in a separate file, so that a test can replace the file to simulate a machine without a counter. */
+/* Returns whether the time-stamp counter is usable. This code is in a separate file, so that a test can replace the
+ * file to simulate a machine without a counter. */
 #include "config.h"
 
 #include "log/clock.h"

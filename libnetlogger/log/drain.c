@@ -131,7 +131,7 @@ static void add_time(nl_record *record, const char *name, int64_t time_ns)
     nl_record_add_string(record, name, text, size);
 }
 
-/* Sets drain->record to a report of losses, and counts them. For full and refused, see nl_lost_event. */
+/* Sets drain->record to a report of losses, and counts the losses. nl_lost_event describes full and refused. */
 static void lost_record(nl_drain *drain, const nl_ring *ring, uint64_t full, uint64_t refused, int64_t from_ns,
                         int64_t to_ns)
 {
@@ -353,9 +353,9 @@ static uint64_t drain_read_text(nl_drain *drain, nl_ring *rings, uint64_t until_
 }
 
 /*
- * Skips the rest of a ring if the program has overwritten the memory of an event, because the following events cannot
- * be found. A record reports the number of skipped bytes, which contained at least one event. Returns the number of
- * records: 0 or 1.
+ * Skips the rest of a ring after an event whose memory the program has overwritten, because the start of the next event
+ * is then unknown. A record reports the number of skipped bytes, which contained at least one event. Returns the number
+ * of records: 0 or 1.
  */
 static uint64_t pass_over(nl_drain *drain, nl_ring *ring, nl_buffer *out)
 {

@@ -24,13 +24,13 @@ typedef struct nl_drain {
     uint64_t lost;  /* number of events that this drain has reported as lost */
     nl_ring **heap; /* for text: rings with events, ordered by the time of their next event */
     size_t heap_size, heap_capacity;
-    nl_text_shape **text_shapes; /* for text: indexed by site; NULL if the site has had no events yet */
+    nl_text_shape **text_shapes; /* for text: indexed by site; an element is NULL if the site has had no events yet */
     size_t text_shape_capacity;
     nl_known_second second;
     nl_block_writer block;
     unsigned block_source; /* for blocks: index of the source of typed events in this block, plus 1 */
-    unsigned *shapes;      /* two elements per site, for events outside and in spans; each is the index of the shape in
-                            * this block, plus 1, or 0 */
+    unsigned *shapes; /* two elements per site, for events outside and in spans; each is the index of the shape in this
+                         block, plus 1; 0 if the block lacks the shape */
     size_t shape_capacity;
 } nl_drain;
 
@@ -50,7 +50,7 @@ void nl_drain_set_format(nl_drain *drain, nl_format format);
  * `out` has at least `limit` bytes or, if one_level is set, the level changes. Advances the members `at` and `sequence`
  * of each ring. Text records of all rings are ordered by time. Each block has the events of only one ring. Sets *count
  * to the number of appended records and returns NL_OK. If memory runs out, returns NL_FAILED with `out` unchanged; the
- * rings' `at` and `sequence` are invalid until nl_ring_pin.
+ * rings' `at` and `sequence` are then invalid until the next nl_ring_pin.
  */
 nl_status nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit,
                         uint64_t *count);

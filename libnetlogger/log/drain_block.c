@@ -157,8 +157,8 @@ static inline __attribute__((always_inline)) char *put_value(char *at, const cha
 }
 
 /*
- * Returns whether the event's strings end within the event. The caller has checked the event against the minimum size
- * of the site.
+ * Returns whether the event's strings end within the event. Requires that the event has at least the minimum size of
+ * the site.
  */
 static bool is_whole(const nl_site *site, const nl_event_header *header, const char *event)
 {
@@ -284,9 +284,9 @@ static inline __attribute__((always_inline)) char *put_event(char *at, const cha
 /*
  * Adds consecutive typed events up to the position `until` and the time until_ticks to a block that already has a
  * record. Stops when the block is full, and at an event that put_event_or_loss must handle. Such an event is damaged,
- * or has more than RUN_EVENT_MAX / 2 bytes of strings, or is earlier than the previous event, or is outside the clock's
- * segment in use. Keeps all state in local variables, because the compiler must assume that a store into the block
- * changes memory. Returns the number of added events.
+ * has more than RUN_EVENT_MAX / 2 bytes of strings, is earlier than the previous event, or is outside the clock's
+ * segment in use. Keeps all state in local variables, because the compiler would reload members of structs after each
+ * store into the block. Returns the number of added events.
  */
 static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until,
                                                                    uint64_t until_ticks, bool bmi2)
@@ -372,9 +372,9 @@ static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *head
 }
 
 /*
- * Adds an event to a block of `count` records. If the event is damaged, adds a report of the loss instead. The report
- * must begin a block, so that no part of put_run's attempt remains. Returns false if the event must wait for the next
- * block.
+ * Adds an event to a block of `count` records. If the event is damaged, adds a report of the loss instead. Only puts a
+ * report into an empty block, because a block that put_run has written to may have a part of the damaged event. Returns
+ * false if the event must wait for the next block.
  */
 static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                               uint64_t count)
@@ -395,7 +395,7 @@ static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_hea
     return nl_block_put(&drain->block, drain->record) || put_only(drain, ring, header, count);
 }
 
-/* Copies the losses before the first event to the block's header. */
+/* Copies the number of events that were lost before the block's first event into the block's header. */
 static void note_lost(nl_drain *drain, const char *event, nl_block_identity *identity)
 {
     nl_lost_event lost;
@@ -408,8 +408,8 @@ static void note_lost(nl_drain *drain, const char *event, nl_block_identity *ide
 
 /*
  * Returns the number of bytes that a block may take from a ring. A block takes only a part of the ring, so that the
- * thread has space again while the rest is encoded. For a very large ring, this part is a quarter of the maximum
- * expanded size.
+ * thread has free space again while the module encodes the rest. For a very large ring, this part is a quarter of the
+ * maximum expanded size of a block.
  */
 static uint64_t block_size_max(const nl_ring *ring)
 {

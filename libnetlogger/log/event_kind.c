@@ -14,7 +14,7 @@
 
 enum { BUCKETS = 1024, TEXT_SIZE_MAX = 4096, VARIANTS_MAX = 16 };
 
-/* The events of a kind whose values have these types. */
+/* A kind together with one sequence of value types. */
 struct nl_event_variant {
     uint64_t types; /* TYPE_BITS bits per value */
     nl_event_site site;
@@ -81,7 +81,7 @@ static nl_event_kind **bucket_of(const nl_event_kind *kind)
     return &buckets[hash % BUCKETS];
 }
 
-/* Returns whether the kind's events can have a site, which has stricter limits than a whole record. */
+/* Returns whether the kind's events can have a site. The limits of a site are stricter than those of a whole record. */
 static bool can_have_sites(const nl_event_kind *kind)
 {
     if (kind->field_count > NL_FIELDS_MAX || kind->event.size >= TEXT_SIZE_MAX ||

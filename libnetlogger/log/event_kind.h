@@ -1,6 +1,6 @@
 /*
  * The event kinds of nl_event_write. A kind consists of a level and names. For each sequence of value types, a kind has
- * a site like that of an NL_EVENT. The events then have the same form in the ring as those of NL_EVENT.
+ * a site like that of an NL_EVENT. Events with such a site have the same form in the ring as those of NL_EVENT.
  *
  * The process shares and keeps the first NL_EVENT_KINDS_MAX kinds, because readers of rings know sites by number.
  * Further kinds belong to their creator and have no site. The events of these kinds go into the ring as whole records.
@@ -25,10 +25,10 @@ struct nl_event_kind {
 };
 
 /*
- * Returns the site for values of these types, which it creates if necessary. Returns NULL if the kind is not shared, or
- * if a new site cannot be created. This is the case if the kind has 16 other sequences of types, a value has no type,
- * or memory runs out. It is also the case if a signal handler has interrupted the library in this thread. The event is
- * then written as a whole record.
+ * Returns the site for values of these types, which it creates if necessary. Returns NULL if the kind is not shared or
+ * the function cannot create a new site; the caller then writes the event as a whole record. The function cannot create
+ * a site if the kind has 16 other sequences of types, a value has no type, memory runs out, or a signal handler has
+ * interrupted the library in this thread.
  */
 nl_event_site *nl_event_kind_site(nl_event_kind *kind, const nl_field *values);
 

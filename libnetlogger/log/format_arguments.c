@@ -28,7 +28,7 @@ typedef enum length {
 
 /* How to read the value of a field from the arguments. */
 typedef enum taken_as {
-    PRINTED, /* printed part by part */
+    PRINTED, /* the text of the value is printed, one piece after the other */
     AS_STRING,
     AS_SCHAR,
     AS_UCHAR,
@@ -146,9 +146,9 @@ static nl_status add_byte(nl_plan *plan, const nl_plan_field *field, const char 
 }
 
 /*
- * Parses a value from *at, after the '='. A quoted value ends at its closing quote. Another value ends before the
- * blanks in front of the next NAME= or the end. Advances *at. Returns NL_FAILED if a conversion is invalid or memory
- * runs out.
+ * Parses a value from *at, after the '='. A quoted value ends at its closing quote. An unquoted value ends before the
+ * next NAME= or at the end of the format, without the blanks there. Advances *at. Returns NL_FAILED if a conversion is
+ * invalid or memory runs out.
  */
 static nl_status read_value(nl_plan *plan, const nl_plan_field *field, const char **at)
 {

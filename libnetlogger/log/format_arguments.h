@@ -4,9 +4,9 @@
  * The format alone determines where a field ends: each value is printed separately, so that a %s with spaces, quotes
  * or NAME= is one value.
  *
- * A format is parsed once, into a plan, for any number of calls. An integer or string with a plain conversion, such as
- * %d or %s, is stored without printing, because printing it later gives the same text. Other values are printed at
- * once.
+ * A format is parsed once, into a plan, for any number of calls. The calling thread stores an integer or string with a
+ * plain conversion, such as %d or %s, without printing it, because printing it later gives the same text. The calling
+ * thread prints all other values.
  */
 #ifndef NETLOGGER_LOG_FORMAT_ARGUMENTS_H
 #define NETLOGGER_LOG_FORMAT_ARGUMENTS_H
@@ -36,8 +36,8 @@ typedef struct nl_plan {
 
 /*
  * Parses a format; NULL has no fields. Returns NL_OK. Returns NL_FAILED with the reason and an empty plan if the format
- * is not a sequence of NAME=value, has %n or an unknown conversion, has too long a name or conversion, or memory runs
- * out. Free the plan with nl_plan_free in either case.
+ * is not a sequence of NAME=value, has %n or an unknown conversion, contains a name or conversion that is too long, or
+ * memory runs out. Free the plan with nl_plan_free in either case.
  */
 nl_status nl_plan_make(nl_plan *plan, const char *format);
 void nl_plan_free(nl_plan *plan);

@@ -1,9 +1,10 @@
 /*
- * The sites of nl_write. For each event name, level and format, there is a plan of the format and, if possible, a site
- * like that of an NL_EVENT. The events then have the same form in the ring as those of NL_EVENT.
+ * The sites of nl_write. For each combination of event name, level and format, the module keeps the parsed format (a
+ * plan) and, if possible, a site like that of an NL_EVENT. Events with such a site have the same form in the ring as
+ * those of NL_EVENT.
  *
  * The process shares and keeps the first NL_FORMAT_SITES_MAX sites. A program that composes formats may exceed this
- * number. Then each thread caches its latest sites, and the events of these sites go into the ring as whole records.
+ * number. Each thread then caches its latest sites, and the events of these sites go into the ring as whole records.
  */
 #ifndef NETLOGGER_LOG_FORMAT_SITE_H
 #define NETLOGGER_LOG_FORMAT_SITE_H

@@ -63,9 +63,10 @@ static void wait_for_phase(unsigned old)
 }
 
 /*
- * Changes the phase, and waits for the threads in the old phase. Does not wait for threads that enter afterwards,
- * because that wait might never end. Empties both phases, because a thread may read the phase, sleep, and enter the old
- * phase after that phase was empty. Such a thread finds only objects that a later grace period frees.
+ * Changes the phase, and waits for the threads in the old phase. Does not wait for threads that enter the new phase,
+ * because that wait might never end. Repeats this for the other phase, because a thread may read the phase, sleep, and
+ * then enter the old phase after that phase was empty. A thread that enters so late finds only objects that a later
+ * grace period frees.
  */
 void nl_grace_wait(void)
 {

@@ -240,7 +240,7 @@ static bool is_relative(const nl_url *url)
             relative = backup != NULL && is_relative(backup);
             nl_url_free(backup);
         } else {
-            /* An empty path remains an error. */
+            /* An empty path stays empty, so that opening it fails. */
             relative = is_file_option(option->name) && option->value[0] != '/' && option->value[0] != '\0';
         }
     }
@@ -378,7 +378,8 @@ void nl_log_start(nl_log *log)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* Executes the activation file before the first event. The writer thread executes later changes. */
+/* Executes the commands of the activation file before the first event. The writer thread applies later changes of the
+ * file. */
 static void begin_activation(nl_log *log)
 {
     const char *path = log->options.activation;
@@ -715,7 +716,8 @@ static void flush_all(void)
     }
 }
 
-/* Ends the sending of logs whose records are not all sent, so that the records that stay were not sent. */
+/* Stops the senders of logs that still have records. A sender must not send records that nlrecover will also
+ * deliver. */
 static void stop_senders(void)
 {
     for (nl_log *log = logs; log != NULL; log = log->next) {
@@ -760,8 +762,8 @@ static bool is_flush_worthwhile(void)
 }
 
 /*
- * Sends the events of logs that the program has not closed. If all events are sent, removes the shared memory. Threads
- * of the program may still be logging. Their later events are rejected, because nothing could send them.
+ * Sends the events of logs that the program has not closed. If all events are sent, removes the shared memory. Rejects
+ * later events of threads that still run, because nothing could send these events.
  */
 __attribute__((destructor)) static void at_exit(void)
 {

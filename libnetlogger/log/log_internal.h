@@ -2,7 +2,7 @@
  * The struct of a log and the interfaces between its modules:
  *
  *   producer.c        the slow path of NL_EVENT: a thread's first event, a full ring, the end of a thread
- *   write.c           nl_write and similar functions, through the same ring
+ *   write.c           nl_write and similar functions, which use the same rings
  *   writer_thread.c   takes events from the rings and sends them
  *   log.c             open, close, fork
  *   clock_watch.c     records about the quality of the clock
@@ -43,13 +43,13 @@ struct nl_log {
     pthread_mutex_t mutex; /* protects the members from rings to flush_error */
     nl_ring *rings;
     unsigned rings_made; /* number of rings created so far, for their names */
-    bool running;        /* the writer thread runs */
+    bool running;        /* the writer thread is running */
     bool stop;
     bool ending;              /* the program is ending, and the sender must send no more records */
     unsigned beginning;       /* number of threads that are logging their first event and have no ring yet */
     uint64_t beginning_ticks; /* reading of the clock when the first of these threads began its event */
-    int unnamed;              /* errno that prevented shared memory in files, or 0; without such files, a kill loses
-                               * events */
+    int unnamed; /* errno of the failed creation of shared memory in files, or 0; without such files, events of a killed
+                    process are lost */
     pthread_t thread;
     uint64_t flush_wanted, flush_done; /* counts of nl_flush */
     pthread_cond_t flushed;
@@ -126,7 +126,8 @@ nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
 /* Like nl_private_begin, for an event that never carries the thread's context. Also returns NULL if the site is off. */
 char *nl_producer_begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_producer **ring);
 
-/* Makes the thread's events take the slow path, after nl_private_current.carried is set. */
+/* Makes the thread's events take the slow path, which adds the thread's context. Call this function after setting
+ * nl_private_current.carried. */
 void nl_producer_carry_context(void);
 
 /*
@@ -151,13 +152,15 @@ bool nl_producer_know_site(nl_event_site *site);
 /* Counts an event that is lost before it reaches a ring because memory ran out. */
 void nl_producer_lose(nl_log *log);
 
-/* Forgets the places of spans in a program or shared library that is unloaded (span.c). The registry is locked. */
+/* Removes all references to the places of spans in a program or shared library that is being unloaded (span.c). The
+ * registry is locked. */
 void nl_span_leave_module(const void *module);
 
 /* Counts an event of a signal handler that interrupted another event. */
 void nl_producer_refuse(nl_log *log);
 
-/* Writes this thread's unreported losses to its ring. Returns whether there were any. The registry is locked. */
+/* Writes this thread's unreported losses to its ring. Returns whether there were such losses. The registry is
+ * locked. */
 bool nl_producer_report_lost(nl_log *log);
 
 /*

@@ -59,7 +59,8 @@ static void after_fork_in_child(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Registers the module's fork handlers before those of logs, so that the module's lock is taken last. */
+/* Registers the module's fork handlers before those of logs, so that fork takes the module's lock after all other
+ * locks. */
 __attribute__((constructor(101))) static void watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
@@ -84,7 +85,7 @@ void nl_private_marker_reached(nl_marker_gate *gate, const char *name, const nl_
     errno = saved;
 }
 
-/* ---- gates and their chains; the lock is held ---- */
+/* ---- gates and their chains; the caller holds the lock ---- */
 
 static nl_marker_gate *gate_of(const nl_marker_entry *entry)
 {
@@ -133,8 +134,8 @@ static void set_chain(nl_marker_gate *gate, chain *now)
 }
 
 /*
- * Replaces a gate's chain with a chain of the current probes of the marker. Returns false, with the chain unchanged, if
- * memory runs out.
+ * Gives a gate a new chain of the probes that now match the marker. Returns false, with the chain unchanged, if memory
+ * runs out.
  */
 static bool arm(nl_marker_gate *gate, const char *name)
 {
@@ -398,7 +399,7 @@ void nl_markers_forget_log(nl_log *log)
         settle();
 }
 
-/* ---- lists, which are copied while the lock is held and reported without it ---- */
+/* ---- lists: the functions copy them while they hold the lock, and call the program's function without it ---- */
 
 typedef struct text_of_markers {
     nl_buffer text;

@@ -16,7 +16,7 @@ enum {
     SPOOL_PIECE = 64 << 10,
     BATCH_LIMIT =
         512 << 10, /* the batch goes to the spool when it reaches this size, in bytes, and the sender cannot send it */
-    PROMPT_NS = 20 * 1000000,         /* time in which a collector usually replies */
+    PROMPT_NS = 20 * 1000000,         /* maximum time that a collector usually takes to reply */
     EXCHANGE_WAIT_NS = 600 * 1000000, /* more than nl_destination_exchange waits */
 };
 #define LONGEST_PAUSE_NS (INT64_C(10) * NL_NS_PER_SECOND)
@@ -56,7 +56,7 @@ static void set_waiting(nl_outbox *outbox, uint64_t records)
     __atomic_store_n(&outbox->waiting, records, __ATOMIC_RELAXED);
 }
 
-/* Recovery after a kill relies on the order of stores, which shared.h describes. */
+/* The recovery of a killed process relies on the order of the stores. shared.h describes this order. */
 void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes, uint64_t records)
 {
     nl_shared_log *shared = outbox->shared;
@@ -94,7 +94,8 @@ bool nl_outbox_is_empty(const nl_outbox *outbox)
     return outbox->shared == NULL || __atomic_load_n(&outbox->shared->batch_size, __ATOMIC_ACQUIRE) == 0;
 }
 
-/* Empties the batch. Stores the size first, so that recovery after a kill finds an empty batch. */
+/* Empties the batch. Sets batch_size before batch_start, so that the batch is empty even if the process is killed
+ * between the two stores. */
 static void empty_batch(nl_outbox *outbox)
 {
     nl_shared_log *shared = outbox->shared;
@@ -106,9 +107,9 @@ static void empty_batch(nl_outbox *outbox)
 }
 
 /*
- * Moves the rest of the batch to the start of its memory, so that the batch does not reach the end of the memory while
- * records follow each other without a pause. Copies only into memory that the rest does not use. If the process is
- * killed between the two stores, batch_start is not less than batch_size, and recovery completes the move.
+ * Moves the rest of the batch to the start of its memory, so that the batch does not reach the end of the memory when
+ * it is never empty. Copies only into memory that the rest does not use. If the process is killed between the two
+ * stores, batch_start is greater than or equal to batch_size, and the recovery completes the move.
  */
 static void compact_batch(nl_outbox *outbox)
 {
@@ -376,9 +377,9 @@ static size_t sending_from_batch(const nl_outbox *outbox)
 }
 
 /*
- * Returns the number of bytes to move to the spool next: whole records of at most SPOOL_PIECE bytes together, or one
- * larger record. The spool delivers bytes together that were put into it together. Therefore, the sender is sending
- * either all of these bytes or none of them.
+ * Returns the number of bytes to move to the spool next: whole records of together at most SPOOL_PIECE bytes, or one
+ * larger record. The bytes that one nl_spool_put stores are later sent together. Therefore, the sender must be sending
+ * either all of the returned bytes or none of them.
  */
 static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size)
 {
@@ -391,7 +392,7 @@ static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size
     return piece > 0 ? piece : nl_records_first(outbox->how.format, data, size);
 }
 
-/* Records that the first `size` bytes of the batch are now in the spool, even if the sender is still sending them. */
+/* Notes that the first `size` bytes of the batch are now in the spool. The sender may still be sending these bytes. */
 static void note_spooled(nl_outbox *outbox, size_t size)
 {
     nl_part *part = &outbox->part;
@@ -414,7 +415,7 @@ static nl_status write_spool(nl_outbox *outbox)
         const char *data = outbox->batch + shared->batch_start;
         size_t size = spool_piece(outbox, data, shared->batch_size - shared->batch_start);
         if (sending_from_batch(outbox) > 0 && !nl_spool_can_hold(outbox->spool, size))
-            return NL_OK; /* the destination may receive this record, so nothing is done before that is known */
+            return NL_OK; /* the sender may be sending this record; wait for the result */
         if (nl_spool_put(outbox->spool, data, size) != NL_OK)
             return NL_FAILED;
         outbox->to_spool += nl_records_count(outbox->how.format, data, size);
@@ -531,7 +532,7 @@ void nl_outbox_stop_sending(nl_outbox *outbox)
         outbox->part.data = job->bytes.data;
         remove_part(outbox, &outbox->part, written);
     }
-    outbox->sending = NL_SENDING_GREETING; /* nothing is left to apply but the destination */
+    outbox->sending = NL_SENDING_GREETING; /* the only result that is still to be applied is the destination */
     if (!nl_sender_is_running(outbox->sender)) {
         outbox->sending = NL_SENDING_NOTHING;
         outbox->destination = job->destination;
@@ -566,8 +567,8 @@ static bool is_attempt_due(const nl_outbox *outbox, bool now)
 }
 
 /*
- * Keeps the sender busy. Moves the batch to the spool if the destination is away, or so slow that the batch becomes
- * large. Returns NL_OK, or NL_FAILED with the reason if the batch must stay in memory.
+ * Gives the sender its next job. Moves the batch to the spool if the destination is unreachable, or so slow that the
+ * batch becomes large. Returns NL_OK, or NL_FAILED with the reason if the batch must stay in memory.
  */
 static nl_status send_in_background(nl_outbox *outbox, nl_level level)
 {
@@ -581,7 +582,7 @@ static nl_status send_in_background(nl_outbox *outbox, nl_level level)
         if (status != NL_OK)
             break;
         outbox->hurry = false;
-        nl_outbox_settle(outbox); /* the job is already done if there is no thread for it */
+        nl_outbox_settle(outbox); /* if the sender has no thread, the job is already done */
     }
     if (!has_batch(outbox) ||
         (!outbox->away && !outbox->stopped && part_of_batch(outbox).size < BATCH_LIMIT && !is_flush_late(outbox)))
@@ -687,7 +688,8 @@ bool nl_outbox_is_flushing(nl_outbox *outbox, bool stuck)
         flush->counted = true;
     }
     const bool waits = nl_outbox_is_spooled(outbox) || (stuck ? has_batch(outbox) : flush->left > 0);
-    if (outbox->sending != NL_SENDING_NOTHING) /* if the time is over, the sender resolves a host name */
+    if (outbox->sending !=
+        NL_SENDING_NOTHING) /* after the maximum time, the sender can only be resolving a host name */
         return waits && nl_monotonic_ns() < flush->end_ns + timeout_ns(outbox);
     return waits && !flush->failed && !is_flush_late(outbox);
 }

@@ -45,7 +45,7 @@ typedef enum nl_sending {
 /* The flush of a log with a sender. */
 typedef struct nl_outbox_flush {
     int64_t end_ns; /* after this time, no more attempts are made; 0: no flush */
-    size_t left;    /* number of bytes of the batch that the flush waits for */
+    size_t left;    /* number of bytes of the batch that the flush still waits for */
     bool counted;   /* `left` is set */
     bool failed;    /* an attempt has failed since the flush began */
 } nl_outbox_flush;
@@ -73,7 +73,7 @@ typedef struct nl_outbox {
     nl_destination *backup; /* NULL: not in use */
     nl_pace pace;           /* pace of attempts to reach the destination */
     nl_pace backup_pace;    /* pace of attempts to reach the backup */
-    bool away;              /* the latest attempt to reach the destination failed */
+    bool away;              /* the log's latest attempt to reach the destination failed */
     uint64_t waiting;       /* records in the batch; atomic, because other threads read it */
     uint64_t to_spool;      /* records written to the spool */
     uint64_t from_spool;    /* records delivered from the spool */
@@ -108,7 +108,7 @@ bool nl_outbox_has_space(nl_outbox *outbox, size_t size);
  */
 nl_status nl_outbox_make_sender(nl_outbox *outbox, void (*wake)(void *user), void *user);
 
-/* Changes the options of a destination that is opened for nl_outbox_change, if the log has a sender. */
+/* If the log has a sender, adapts the options of a destination that the caller opens for nl_outbox_change. */
 void nl_outbox_adapt(nl_outbox *outbox, nl_destination_options *options);
 
 /*
@@ -120,7 +120,7 @@ nl_status nl_outbox_open_destination(nl_outbox *outbox);
 
 /*
  * Interrupts the sender, which then sends no more records. Removes the records that it has sent from the batch and the
- * spool, so that no one sends them again. Call this function after the last flush, if records are left.
+ * spool, so that nlrecover does not send them again. Call this function after the last flush, if records are left.
  */
 void nl_outbox_stop_sending(nl_outbox *outbox);
 
@@ -133,7 +133,7 @@ bool nl_outbox_is_sending(const nl_outbox *outbox);
 /* Returns whether the sender will probably be done soon, so that events may wait in the rings. */
 bool nl_outbox_expects_reply(const nl_outbox *outbox);
 
-/* Receives what the collector has sent, unless the sender uses the destination. */
+/* Receives messages from the collector, unless the sender uses the destination. */
 void nl_outbox_poll(nl_outbox *outbox);
 
 /*
@@ -146,11 +146,11 @@ nl_status nl_outbox_exchange(nl_outbox *outbox, nl_exchange *exchange, bool wait
 void nl_outbox_begin_flush(nl_outbox *outbox, bool flush);
 
 /*
- * Returns whether the flush must wait for the sender. Call this function after nl_outbox_send, if all events that the
- * flush needs are in the batch, or if `stuck` is true. `stuck` means that the batch cannot accept these events until
- * the sender makes space in the batch or the spool. A flush ends when everything is delivered, or when an attempt has
- * failed, or after the timeout of the destination; in the last two cases, the records are in the spool, unless the
- * spool is full.
+ * Returns whether the flush must wait for the sender. Call this function after nl_outbox_send when all events that the
+ * flush needs are in the batch. `stuck` means that the batch cannot accept these events until the sender makes space;
+ * the caller may then call the function earlier. A flush ends when everything is delivered, when an attempt has failed,
+ * or after the timeout of the destination. In the last two cases, the records are in the spool, unless the spool is
+ * full.
  */
 bool nl_outbox_is_flushing(nl_outbox *outbox, bool stuck);
 

@@ -1,4 +1,4 @@
-/* A probe: the action when a thread passes a marker to which the probe is attached, and the results. */
+/* A probe: an action that a thread executes when it passes a marker, and the results of the action. */
 #ifndef NETLOGGER_LOG_PROBE_H
 #define NETLOGGER_LOG_PROBE_H
 

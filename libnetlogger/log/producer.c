@@ -26,7 +26,8 @@ enum { SLOTS = 496 }; /* maximum number of open logs whose rings threads find wi
 enum { CONTEXT_SIZE = sizeof(nl_event_header) + sizeof(nl_span_ids) };
 
 /*
- * A thread that has logged. The struct is not on the heap, because the thread's first event may be in a signal handler.
+ * The state of a thread that has logged an event. The struct is not on the heap, because the thread's first event may
+ * be in a signal handler.
  */
 typedef struct nl_thread {
     struct nl_thread *next;
@@ -55,8 +56,8 @@ static void remove_thread(nl_thread *thread)
 }
 
 /*
- * Counts in this ring the events that were lost or rejected while the ring was busy, and those of threads that had no
- * ring in the log.
+ * Adds to this ring's counts the events that were lost or rejected while the ring was busy, and the lost events of
+ * threads that had no ring in the log.
  */
 static void count_refused(nl_ring *ring)
 {
@@ -247,7 +248,7 @@ static void add_ring(nl_log *log, nl_ring *ring)
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* Announces to the writer thread that the first event of a thread follows. Returns the time of this event, in ticks. */
+/* Announces the first event of a thread to the writer thread. Returns the time of this event, in ticks. */
 static uint64_t begin_first(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
@@ -314,9 +315,9 @@ static nl_ring *first_ring(nl_log *log)
 }
 
 /*
- * Returns whether the process is ending, and no longer accepts events. Reports this once, because the loss of later
- * events cannot be reported. The order of the stores and loads here and in nl_producer_finish ensures that either this
- * thread finds `ended` set, or nl_producer_finish finds the ring busy.
+ * Returns whether the process is ending, and no longer accepts events. If so, prints a message once, because the log
+ * can no longer report lost events. The order of the stores and loads here and in nl_producer_finish ensures that
+ * either this thread finds `ended` set, or nl_producer_finish finds the ring busy.
  */
 static bool is_too_late(const nl_log *log)
 {

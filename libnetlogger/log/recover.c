@@ -116,7 +116,7 @@ static bool is_shortage(int error)
 }
 
 /*
- * Opens the file to which the batch was being written; sets *fd to -1 if the destination is not a file or this user
+ * Opens the file to which the batch was being written; sets *fd to -1 if the destination is not a file or the function
  * cannot open the file. Returns NL_FAILED with the reason if a later attempt may succeed, otherwise NL_OK. For the
  * directory of another user (as root), opens only that user's files, so that the user cannot make root truncate other
  * files.
@@ -163,7 +163,7 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
         return nl_error_set(NL_ERROR_INVALID, "the destination of these events ended with the process");
     if (outbox->url == NULL || nl_log_options_read(&options, outbox->url, false) != NL_OK)
         return NL_FAILED;
-    if (remains->copied) /* only programs of the other user may deliver that user's spool */
+    if (remains->copied) /* root must not deliver the spool of another user; that user's programs do */
         options.spool = NULL;
     log->options = options;
     outbox->options = &log->options;
@@ -246,7 +246,8 @@ static void report_log(recovery *r, const nl_recovered *what)
 }
 
 /*
- * Formats the reason of a failure, and what the user can do if no later attempt will succeed. The result is in `text`.
+ * Formats the reason of a failure, and, if later attempts will fail in the same way, what the user can do. The result
+ * is in `text`.
  */
 static const char *recover_describe_failure(const recovery *r, char text[MESSAGE_SIZE])
 {
@@ -312,8 +313,8 @@ static bool is_log_empty(const nl_remains_log *log, uint64_t records)
 }
 
 /*
- * Recovers a log. Returns true if nothing is left to recover. If list_only is set, only reports the log and returns
- * false.
+ * Recovers a log. Returns true if the log's files can be removed, because nothing is left to recover. If list_only is
+ * set, only reports the log and returns false.
  */
 static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *log)
 {
@@ -323,7 +324,8 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
         report_status(r, shared, records, NL_OK, false);
         return false;
     }
-    if (nl_format_get_info((nl_format)shared->format) == NULL) /* the log has no description yet, so it has no events */
+    if (nl_format_get_info((nl_format)shared->format) ==
+        NULL) /* a log has a description before its first event, so this log has no events */
         return records == 0 && !log->damaged;
     if (log->damaged && is_log_empty(log, records)) /* an earlier recovery has delivered the other rings */
         return false;
@@ -361,8 +363,8 @@ static void remove_directory(int parent, const char *name, int directory)
 }
 
 /*
- * Removes an empty directory without a lock. Either a process was killed while it removed the directory, or a running
- * process is about to remove it. The function does nothing while the process runs.
+ * Removes an empty directory without a lock. Such a directory is left if a process is killed while it removes the
+ * directory. Does nothing while that process is running, because it will remove the directory itself.
  */
 static void remove_empty(int parent, const char *name)
 {

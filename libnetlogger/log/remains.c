@@ -32,9 +32,9 @@ static bool is_zero(const char *bytes, size_t size)
 }
 
 /*
- * Looks for bytes other than 0 after the header of a file of `size` bytes. Reads the file instead of its mapping,
- * because a hole that is read through a mapping takes memory. Returns NL_END if there are no such bytes; NL_MALFORMED
- * with the reason if there are; NL_FAILED with the reason if the file cannot be read.
+ * Looks for bytes other than 0 after the header of a file of `size` bytes. Uses system calls instead of the mapping,
+ * because reading a hole of the file through a mapping allocates memory. Returns NL_END if there are no such bytes;
+ * NL_MALFORMED with the reason if there are such bytes; NL_FAILED with the reason if the file cannot be read.
  */
 static nl_status find_data(const nl_mapping *mapping, size_t size)
 {
@@ -79,9 +79,9 @@ static nl_status check_head(const nl_mapping *mapping, size_t size)
 }
 
 /*
- * Copies a file to memory of this process, in the layout of nl_mapping_map. Bytes that are missing in the file are
- * zero. Holes stay holes, so that the copy needs only the memory that the file's owner has filled. Returns NULL with
- * errno on failure.
+ * Copies a file to memory of this process, in the layout of nl_mapping_map. Bytes after the end of the file are zero.
+ * Does not write to holes of the file, so that the copy needs only as much memory as the file. Returns NULL with errno
+ * on failure.
  */
 static char *copy_file(int fd, size_t size, size_t repeat)
 {
@@ -104,10 +104,11 @@ static char *copy_file(int fd, size_t size, size_t repeat)
 }
 
 /*
- * Maps or copies a file of the directory. If repeat > 0, the part from the offset `repeat` on appears a second time at
- * the end. Returns NL_OK. Returns NL_END if the file does not exist or has no events, because the process was killed
- * while it created the file. Returns NL_MALFORMED with the reason if the file is damaged. Returns NL_FAILED with the
- * reason if the file cannot be read. After the last two, the caller must not remove the file.
+ * Maps or copies a file of the directory. If repeat > 0, also maps or copies the bytes from the offset `repeat` to the
+ * end of the file a second time, directly after the first time. Returns NL_OK. Returns NL_END if the file does not
+ * exist or has no events, because the process was killed while it created the file. Returns NL_MALFORMED with the
+ * reason if the file is damaged. Returns NL_FAILED with the reason if the file cannot be read. After the last two, the
+ * caller must not remove the file.
  */
 static nl_status map_file(const nl_remains *remains, const char *name, size_t size_min, size_t size_max, size_t repeat,
                           nl_mapping *mapping)
@@ -350,7 +351,8 @@ static nl_status on_name_of_lone_ring(void *user, const char *name)
 
 /*
  * Checks a log whose file has no head. Returns NL_END if no ring of the log has a head; NL_MALFORMED with the reason if
- * a ring has one, because a process writes the head of a log first; NL_FAILED with the reason if this is unknown.
+ * a ring has a head, because a process writes the head of a log before those of its rings; NL_FAILED with the reason if
+ * the rings cannot be examined.
  */
 static nl_status check_headless(const nl_remains *remains, unsigned number)
 {
@@ -427,7 +429,8 @@ nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_rem
         nl_remains_close_log(log);
         return NL_MALFORMED;
     }
-    if (open_rings(remains, number, log) != NL_OK) { /* a ring may be missing, so nothing is changed */
+    if (open_rings(remains, number, log) !=
+        NL_OK) { /* a ring may be missing, and a recovery without it would lose events */
         nl_remains_close_log(log);
         return NL_FAILED;
     }
@@ -557,10 +560,10 @@ static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t
 
 /*
  * Searches the file from `offset` for parts of the text `wanted`. Sets *there to the size in bytes of the part that the
- * file has, and *ends_file to whether the file ends with that part. A program that was killed in the middle of a write
- * leaves a prefix; other programs append after the prefix, or between two parts of it. A match shorter than MATCH_MIN
- * bytes is a coincidence, unless it starts at a record and either ends the file or completes `wanted`. Returns
- * NL_FAILED with the reason if memory runs out or the file cannot be read.
+ * file has, and *ends_file to whether the file ends with that part. If a program was killed during a write, the file
+ * has only a prefix of the text. Other programs may have appended text after the prefix or between two parts of it. A
+ * match shorter than MATCH_MIN bytes is a coincidence, unless it starts at a record and either ends the file or
+ * completes `wanted`. Returns NL_FAILED with the reason if memory runs out or the file cannot be read.
  */
 static nl_status find_in_file(const nl_shared_log *shared, int fd, uint64_t offset, const char *wanted, size_t size,
                               size_t *there, bool *ends_file)
@@ -598,7 +601,8 @@ nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int 
     if (cut_off && ends_file && whole < there &&
         (fstat(fd, &status) != 0 || ftruncate(fd, status.st_size - (off_t)(there - whole)) != 0))
         return nl_error_set_errno("truncate the last record of a file");
-    /* A record that another program's text follows cannot be completed, so it is written again. */
+    /* If another program's text follows a truncated record, the record cannot be completed. The whole record is written
+     * again. */
     shared->batch_start += cut_off || !ends_file ? whole : there;
     if (shared->batch_start == shared->batch_size)
         shared->batch_size = shared->batch_start = shared->batch_records = 0;

@@ -1,5 +1,5 @@
 /*
- * The open directory, in shared memory, of a process that has ended.
+ * Opens the directory that an ended process has left in shared memory, and prepares its logs for recovery.
  */
 #ifndef NETLOGGER_LOG_REMAINS_H
 #define NETLOGGER_LOG_REMAINS_H
@@ -57,10 +57,10 @@ void nl_remains_save_log(const nl_remains *remains, const nl_remains_log *log);
 
 /*
  * Removes from the batch the records that the destination's file already contains after the offset shared->file_offset.
- * Records of other programs may precede or follow these records. A truncated record at the end of the file is completed
- * by the next write or, if cut_off is true, removed. `fd` is the file, open for writing. Returns NL_OK even if `fd` is
- * not a regular file. Returns NL_FAILED, with the batch unchanged, if memory runs out or the file cannot be read or
- * truncated.
+ * Records of other programs may precede or follow these records. If the file ends with a truncated record, the next
+ * write to the file completes this record; if cut_off is true, the function removes it from the file instead. `fd` is
+ * the file, open for writing. Returns NL_OK even if `fd` is not a regular file. Returns NL_FAILED, with the batch
+ * unchanged, if memory runs out or the file cannot be read or truncated.
  */
 nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int fd, bool cut_off);
 

@@ -33,8 +33,8 @@ void nl_report_begin(void)
 }
 
 /*
- * Returns whether standard error is still the file that it was when a log was opened. If two threads set the members at
- * the same time, the mixture matches no file, and the line is dropped.
+ * Returns whether standard error is still the same file as when a log was opened. If two threads set the members of
+ * standard_error at the same time, the members may not describe any file; the function then returns false.
  */
 static bool is_still_standard_error(void)
 {

@@ -17,7 +17,7 @@
 enum {
     LOST_SIZE = sizeof(nl_event_header) + sizeof(nl_lost_event),
     SPINS = 200,          /* number of checks of a full ring before sleeping */
-    SLEEP_NS = 20 * 1000, /* about the time that the reader needs for a batch */
+    SLEEP_NS = 20 * 1000, /* about the time that the writer thread needs for a batch */
     OVERWRITE_PART = 16,  /* the policy "oldest" frees a 16th of the ring at a time */
 };
 

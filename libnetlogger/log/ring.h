@@ -2,8 +2,8 @@
  * A ring, which passes the events of one thread in one log to the log's writer thread.
  *
  * A ring has one producer, one reader and no lock. If the ring is full, the log's policy applies to the next event. The
- * ring counts lost events. Before the next event that fits, the count goes into the ring as an event (NL_SITE_LOST),
- * which marks the gap.
+ * ring counts lost events. The ring stores this count as an event (NL_SITE_LOST) before the next event that fits, so
+ * that the reader knows where events are missing.
  */
 #ifndef NETLOGGER_LOG_RING_H
 #define NETLOGGER_LOG_RING_H
@@ -40,9 +40,9 @@ struct nl_ring {
     uint64_t at __attribute__((aligned(128))); /* position of the next event */
     uint64_t end;                              /* end of the published events when the cycle began */
     uint64_t sequence;                         /* sequence number of the event at `at` */
-    uint64_t safe_ticks;                       /* tick count up to which the thread has published all its events */
+    uint64_t safe_ticks;                       /* time in ticks up to which the thread has published all its events */
     uint64_t busy_head; /* end of the published events when the producer was last seen busy; UINT64_MAX: idle */
-    /* Tick count when the writer thread first found the producer busy with the head at busy_head. */
+    /* Time in ticks when the writer thread first found the producer busy with the head at busy_head. */
     uint64_t busy_ticks;
     int64_t last_time_ns; /* time of the previous event, so that rounding never makes a thread's times decrease */
 };

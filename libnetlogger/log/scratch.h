@@ -1,7 +1,7 @@
 /*
- * Memory that each thread keeps for writing, so that later calls allocate nothing. Neither this memory nor the fields
- * of most events come from the heap, so a thread's first call may be in a signal handler. The memory is freed when the
- * thread ends.
+ * Memory that each thread keeps between calls of nl_write and similar functions, so that later calls allocate nothing.
+ * This memory, and the array of fields for most events, are not on the heap, so that a thread's first call may be in a
+ * signal handler. The memory is freed when the thread ends.
  */
 #ifndef NETLOGGER_LOG_SCRATCH_H
 #define NETLOGGER_LOG_SCRATCH_H
@@ -15,12 +15,14 @@ typedef struct nl_scratch {
     nl_buffer bytes; /* text of printed values */
     nl_field usual[NL_FIELDS_MAX];
 
-    /* The following members are for the classic calls, which use the members above through nl_vwrite_after. */
+    /* The following members are for the classic calls, which also use the members above, because they call
+     * nl_vwrite_after. */
     nl_record *record; /* NULL before the first call */
     nl_buffer text;
 } nl_scratch;
 
-/* The parts in use, which a call in a signal handler must not use. */
+/* The parts of the scratch that a call in progress uses. A signal handler that interrupts the call must not use these
+ * parts. */
 typedef struct nl_scratch_use {
     bool by_write, by_classic;
 } nl_scratch_use;

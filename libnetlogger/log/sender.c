@@ -126,7 +126,7 @@ static void do_job(nl_sender *sender)
 static void *sender_run(void *user)
 {
     nl_sender *sender = user;
-    nl_inside = 1; /* the library rejects events in this thread, which only a signal handler could log */
+    nl_inside = 1; /* only a signal handler could log an event in this thread; the library rejects such events */
     pthread_mutex_lock(&sender->mutex);
     while (!sender->free) {
         if (!sender->running) {
@@ -176,7 +176,8 @@ void nl_sender_start(nl_sender *sender, const nl_url *url, const nl_destination_
         sender->options.ident = NULL; /* only syslog needs the identity, which may be freed before the job ends */
     }
     sender->job.written = 0;
-    __atomic_fetch_and(&sender->interrupt, ~(unsigned)NL_INTERRUPT_WANTED, __ATOMIC_ACQ_REL); /* of an earlier job */
+    __atomic_fetch_and(&sender->interrupt, ~(unsigned)NL_INTERRUPT_WANTED,
+                       __ATOMIC_ACQ_REL); /* clears the interrupt of an earlier job */
     if (!sender->has_thread && !start_thread(sender)) {
         do_job(sender);
         return;

@@ -1,6 +1,6 @@
 /*
  * A thread that uses a log's destination, so that the writer thread can move events from the rings to the spool while
- * the network waits. A log has a sender if it has a spool and no backup.
+ * the sender waits for the network. A log has a sender if it has a spool and no backup.
  *
  * The writer thread and the sender exchange one job at a time. nl_sender_start gives the job, and the destination in
  * it, to the sender. While nl_sender_is_running returns true, only the sender's thread uses the job and the
@@ -35,8 +35,8 @@ typedef struct nl_job {
     /* The result. */
     nl_status status;
     nl_error error;       /* the thread's error after the job; also set if opening succeeds, but connecting failed */
-    size_t written;       /* bytes that need not be written again */
-    nl_exchange exchange; /* of NL_JOB_EXCHANGE */
+    size_t written;       /* number of bytes that the destination has accepted */
+    nl_exchange exchange; /* result of NL_JOB_EXCHANGE */
 } nl_job;
 
 /*
@@ -46,8 +46,8 @@ typedef struct nl_job {
 nl_sender *nl_sender_new(void (*wake)(void *user), void *user);
 
 /*
- * Changes the options of a destination that is for the sender: its control commands wait for nl_sender_hear, and it
- * neither connects nor writes after nl_sender_stop, nl_sender_cancel or nl_sender_free.
+ * Changes the options of a destination that the sender will use. The collector's commands then wait for nl_sender_hear.
+ * After nl_sender_stop, nl_sender_cancel or nl_sender_free, the destination neither connects nor writes.
  */
 void nl_sender_adapt(nl_sender *sender, nl_destination_options *options);
 
@@ -70,9 +70,8 @@ bool nl_sender_is_running(nl_sender *sender);
 void nl_sender_wait(nl_sender *sender, int64_t wait_ns);
 
 /*
- * Interrupts the job, if one is running, so that it writes no more records. Returns the number of bytes that it has
- * written. Waits for the job only if it is writing; the job then ends soon. Otherwise, the job may still be running
- * afterwards.
+ * Interrupts a running job, so that it writes no more records. Returns the number of bytes that it has written. Waits
+ * for the job only if it is writing; the job then ends soon. Otherwise, the job may still be running afterwards.
  */
 size_t nl_sender_stop(nl_sender *sender);
 

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The directory and the locked file in it. The program may have closed either descriptor. */
+/* Descriptors of the directory and of the locked file in it. The program may have closed either descriptor. */
 static enum { NOT_YET, MADE, NONE } directory_state;
 static pthread_mutex_t directory_mutex = PTHREAD_MUTEX_INITIALIZER; /* held while the directory is created */
 static int directory = -1, lock_file = -1, why_none;
@@ -110,7 +110,8 @@ static int open_file(const nl_mapping *mapping, int flags)
     return in >= 0 ? openat(in, mapping->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600) : -1;
 }
 
-/* Maps the bytes from repeat a second time at the end. For anonymous memory, uses mremap(2) with an old size of 0. */
+/* Maps the bytes from the offset `repeat` to the end a second time, directly after the end. For anonymous memory, uses
+ * mremap(2) with an old size of 0, which copies the mapping. */
 static bool map_again(char *memory, int fd, size_t size, size_t repeat)
 {
     size_t again = size - repeat;

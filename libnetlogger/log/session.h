@@ -50,7 +50,7 @@ void nl_mapping_leave(nl_mapping *mapping);
 /* Fills in the header of a file. */
 void nl_shared_head_set(nl_shared_head *head);
 
-/* Keeps the directory for nlrecover: nl_session_remove only closes it. */
+/* Keeps the directory for nlrecover: a later nl_session_remove closes the directory, but does not remove it. */
 void nl_session_keep(void);
 bool nl_session_is_kept(void);
 
@@ -60,7 +60,7 @@ const char *nl_session_directory(void);
 /* Removes the process's directory, if it exists, unless nl_session_keep was called. Mappings stay valid. */
 void nl_session_remove(void);
 
-/* Call this function in the child after fork, which creates its own directory when necessary. */
+/* Call this function in the child after fork. The child creates its own directory when necessary. */
 void nl_session_after_fork(void);
 
 /* Returns the path of the directory that contains all processes' directories, which is $NETLOGGER_SHM or /dev/shm. */

@@ -9,18 +9,19 @@
  *   log-N       nl_shared_log: a log's destination, its clock, and the batch of encoded records
  *   ring-N-M    nl_shared_ring: events of one thread in log N that are not in a batch yet
  *
- * A process can be killed after any store, so the order of stores is the protocol:
+ * A process can be killed after any store. Therefore, the order of stores ensures that recovery finds a consistent
+ * state:
  *
  *   - A producer copies an event, then stores nl_shared_ring.published: all events before this position are complete.
- *   - The writer thread encodes events at the end of the batch, notes its new position in each ring (next_tail) and the
- *     new size of the batch (next_size), then stores nl_shared_log.commit, after which the events belong to the batch.
- *     Then the thread stores tail, batch_size and applied. If commit and applied differ, recovery completes these
- *     stores.
- *   - The writer thread moves the rest of a batch to offset 0 if both do not overlap. It stores the new batch_size, then
- *     batch_start. If batch_start is not less than batch_size, recovery sets it to 0.
+ *   - The writer thread encodes events at the end of the batch. It stores its new position in each ring (next_tail) and
+ *     the new size of the batch (next_size), and then increments nl_shared_log.commit. From then on, the events belong to
+ *     the batch. Finally, the thread stores tail, batch_size and applied. If commit and applied differ, recovery
+ *     completes these stores.
+ *   - The writer thread moves the rest of a batch to offset 0 if the old and the new place do not overlap. It stores the
+ *     new batch_size, then batch_start. If batch_start is not less than batch_size, recovery sets batch_start to 0.
  *   - The writer thread notes the size of a file before it writes the batch, so that recovery can find the batch there.
  *
- * The layout is for one machine, with its byte order, and for one version: NL_SHARED_VERSION.
+ * The layout depends on the machine's byte order and on the version of the layout, NL_SHARED_VERSION.
  */
 /* clang-format on */
 #ifndef NETLOGGER_LOG_SHARED_H
@@ -114,7 +115,8 @@ typedef struct nl_shared_log {
     uint64_t file_offset; /* size of the destination file before the batch was written; UINT64_MAX if the batch was not
                              written yet, or the destination is not a file */
     _Alignas(NL_CACHE_LINE) uint64_t batch_size; /* bytes */
-    uint64_t batch_records; /* number of records in the batch, including accepted records until the batch is moved */
+    uint64_t batch_records; /* number of records in the batch, including records that the destination has accepted,
+                               until the batch is moved */
     uint64_t batch_start;   /* number of bytes of the batch that the destination or the spool has accepted; less than
                                batch_size, unless the batch is empty or is being moved to offset 0 */
     uint64_t next_size;     /* batch_size after the latest commit */

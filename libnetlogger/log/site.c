@@ -158,7 +158,7 @@ void nl_sites_switch(const char *pattern, bool off)
     size_t at = 0;
     while (at < rule_count && strcmp(rules[at].pattern, pattern) != 0)
         at++;
-    if (at == RULES_MAX) /* removes the oldest rule; its effect on the present sites remains */
+    if (at == RULES_MAX) /* drop the oldest rule; the sites that it has switched stay switched */
         at = 0;
     if (at < rule_count)
         memmove(&rules[at], &rules[at + 1], (--rule_count - at) * sizeof rules[0]);
@@ -192,7 +192,7 @@ bool nl_sites_is_off(nl_string event)
         return false;
     const nl_visit visit = nl_enter();
     char *name = event.size < sizeof usual ? usual : malloc(event.size + 1);
-    if (name == NULL) { /* the event is logged, because it would be lost otherwise */
+    if (name == NULL) { /* log the event, because memory for the check of the rules ran out */
         nl_leave(&visit);
         return false;
     }

@@ -8,7 +8,7 @@
 
 #include "log/shared.h"
 
-/* A site that was read from shared memory, which holds its texts. */
+/* A site that was read from shared memory. Its strings point to that memory. */
 typedef struct nl_site {
     nl_string event;
     nl_level level;

@@ -4,8 +4,8 @@
  *
  * The module owns each thread's nl_private_current, which NL_SPAN reads inline, and each thread's generator of IDs.
  * Events that carry the context take the slow path of producer.c, which puts the IDs before the event in the ring.
- * Spans do not slow down events outside spans. Nothing points to a span or a scope. A forgotten span, or a span of a
- * thread that has ended, therefore leaves nothing behind.
+ * Spans do not slow down events outside spans. The library keeps no pointers to spans or scopes. Therefore, a span that
+ * never ends, for example because its thread has ended, needs no cleanup.
  */
 #include "config.h"
 
@@ -103,8 +103,8 @@ static inline bool has_trace(const nl_context *context)
 
 /*
  * Makes a context the thread's current context. If a signal handler logs an event during the change, the event carries
- * no context. This event can restore an entry of nl_private_rings. Events of the scope would use this entry without
- * their context. The order of stores ensures that the entry is cleared afterwards.
+ * no context, and can restore an entry of nl_private_rings. With this entry, later events would not carry the new
+ * context. Therefore, this function clears the entries after it has set the context.
  */
 static inline void make_current(const nl_context *context)
 {
@@ -193,8 +193,8 @@ char *nl_private_span_begin(nl_span *span, nl_log *log, nl_span_place *place, co
 }
 
 /*
- * The sites of one nl_span_end for the spans of one name and level. The sites have a copy of the name, because a span
- * may begin in a module that is unloaded before the span ends. The sites are never freed.
+ * The sites that one nl_span_end uses for spans with the same name and level. The sites have a copy of the name,
+ * because a span may begin in a module that is unloaded before the span ends. The sites are never freed.
  */
 struct nl_span_end_sites {
     nl_event_site sites[2];
@@ -208,7 +208,7 @@ struct nl_span_end_sites {
 enum {
     END_BUCKETS = 1024,
     RUN_TIME_NAMES_MAX = 4096,
-    END_FIELDS = 4 /* number of fields, not counting the program's */,
+    END_FIELDS = 4 /* number of fields, without those of the program */,
     NAME_SIZE_MAX = 4000
 };
 
@@ -283,7 +283,8 @@ static struct nl_span_end_sites *make_end_sites(const nl_span_end_place *place, 
     return s;
 }
 
-/* Returns the sites of a place for a span that place->first does not fit; NULL if the sites cannot be made. */
+/* Returns the sites of a place for a span that cannot use the sites place->first; NULL if the sites cannot be
+ * created. */
 static nl_event_site *other_end_sites(nl_span_end_place *place, const nl_span *span)
 {
     const nl_string name = name_of(span);
@@ -307,7 +308,7 @@ static nl_event_site *other_end_sites(nl_span_end_place *place, const nl_span *s
     return s != NULL ? s->sites : NULL;
 }
 
-/* Returns the sites for the end of a span at a place; NULL if they cannot be made. */
+/* Returns the sites for the end of a span at a place; NULL if the sites cannot be created. */
 static inline nl_event_site *end_sites(nl_span_end_place *place, const nl_span *span)
 {
     const nl_span_place *begun = place_of(span);

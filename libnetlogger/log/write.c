@@ -1,6 +1,6 @@
 /*
- * Implements nl_write and similar functions. Like NL_EVENT, these functions put the values of a call into the ring,
- * according to the plan of the format or the kind.
+ * Implements nl_write and similar functions. Like NL_EVENT, these functions put the values of a call into the ring. The
+ * parsed format (a plan) or the event kind determines the names and types of the values.
  */
 #include "config.h"
 
@@ -203,8 +203,8 @@ static void write_move_members(nl_record *record, nl_field *fields, size_t befor
 }
 
 /*
- * Writes an event according to the plan of its format. head, which may be NULL, has the record's members and the fields
- * that precede the fields of the format. `error` is the errno value for %m. Returns the same values as nl_write.
+ * Writes an event whose format has been parsed into a plan. head, which may be NULL, has the record's members and the
+ * fields that precede the fields of the format. `error` is the errno value for %m. Returns the same values as nl_write.
  */
 static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, nl_scratch *s, int error,
                                va_list *arguments)

@@ -95,8 +95,8 @@ static bool is_changing(nl_log *log)
 
 /*
  * Returns whether to take events now. With blocks, a few events wait for more events, because each block has a header.
- * While the sender sends, events wait in the rings, so that the batch becomes empty. They wait only for a short time,
- * or until another destination can take over, and not in a ring that fills up.
+ * While the sender sends, events wait in the rings, so that the batch becomes empty. They wait if the collector will
+ * probably reply soon, or if the log will change to another destination, but never in a ring that is half full.
  */
 static bool is_time(nl_log *log, nl_ring *rings, bool everything)
 {
@@ -130,14 +130,14 @@ static bool is_full(const nl_log *log)
  * Returns the time, in ticks, up to which the events of all threads can be ordered. A thread may have read the counter,
  * but not yet published its event. Producers are marked as busy before they read the counter, and before_ticks is so
  * long ago that this mark is visible. Therefore, a producer that is not busy has published its events up to
- * before_ticks. A thread that is stopped during an event delays the others only for a limited time.
+ * before_ticks. If a thread is stopped during an event, the events of the other threads wait only for a limited time.
  */
 static uint64_t ordered_until(nl_ring *rings, uint64_t before_ticks, uint64_t patience_ticks)
 {
     uint64_t until = before_ticks;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
         unsigned busy = __atomic_load_n(&ring->producer.busy, __ATOMIC_ACQUIRE);
-        if (busy == 2) { /* the thread makes space for an event, whose time will be the time of the call */
+        if (busy == 2) { /* the thread is making space for an event; the event's time is the time of the call */
             uint64_t called = __atomic_load_n(&ring->producer.called, __ATOMIC_ACQUIRE);
             if (called > ring->safe_ticks)
                 ring->safe_ticks = called - 1 < before_ticks ? called - 1 : before_ticks;
@@ -199,7 +199,7 @@ static uint64_t writer_thread_find_until(nl_log *log, nl_ring *rings, uint64_t b
     return ordered_until(rings, before_ticks, patience_ticks);
 }
 
-/* Reports once that the shared memory is not in files, and that a kill would therefore lose events. */
+/* Reports once that the shared memory is not in files, so that a killed process loses its events. */
 static void report_unnamed(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
@@ -216,9 +216,9 @@ static void report_unnamed(nl_log *log)
 }
 
 /*
- * Returns whether a ring still has events that a flush needs, because the batch was full or the events wait for a
- * thread that is writing an older event. Later events do not count, so that a flush ends while other threads log. When
- * the log is being closed, losses that did not fit into a full ring also count. Also returns true if the log's own
+ * Returns whether a ring still has events that a flush needs. Such events remain if the batch was full, or if they wait
+ * for a thread that is writing an older event. Later events do not count, so that a flush ends while other threads log.
+ * When the log is being closed, losses that did not fit into a full ring also count. Also returns true if the log's own
  * records wait.
  */
 static bool is_left(const nl_log *log, const nl_ring *rings)
@@ -319,10 +319,9 @@ static void note_status(nl_log *log, nl_status status)
 /*
  * Switches to the next destination, if one is set. If the new destination has the format of the waiting records and is
  * not syslog, these records go there. Otherwise, the function first sends these records to the old destination. If this
- * attempt fails, the next cycle tries to switch again. There is one exception: the old destination is unreachable, and
- * the new destination is a file whose URL does not name a format. In this case, the file gets the format of the waiting
- * records. The records then do not wait for a collector that may never return, and readers of the file detect its
- * format.
+ * attempt fails, the next cycle tries to switch again. There is one exception: if the old destination is unreachable,
+ * and the new destination is a file whose URL does not name a format, the file gets the format of the waiting records.
+ * These records would otherwise wait for a collector that may never return. Readers of the file detect its format.
  */
 static void change_destination(nl_log *log)
 {
@@ -381,7 +380,7 @@ static nl_status writer_thread_take_retrying(nl_log *log, bool everything)
     return status;
 }
 
-/* What a flush does after a cycle. */
+/* The next step of a flush after a cycle. */
 typedef enum next_step {
     STEP_END,
     STEP_NEXT_CYCLE,   /* more events may be waiting */
@@ -455,7 +454,7 @@ static bool is_quiet(nl_log *log)
 
 /*
  * Sleeps. The first sleep after watch_rings is short, because an event may have begun before that call. Returns the
- * length from which the next pause is computed. After an event, this is the length of the shortest pause.
+ * length in nanoseconds from which the caller computes the next pause: after an event, the shortest pause.
  */
 static int64_t writer_thread_pause(nl_log *log, int64_t pause_ns)
 {
@@ -471,7 +470,7 @@ static int64_t writer_thread_pause(nl_log *log, int64_t pause_ns)
 static void *writer_thread_run(void *user)
 {
     nl_log *log = user;
-    nl_inside = 1; /* the library rejects events in this thread, which only a signal handler could log */
+    nl_inside = 1; /* only a signal handler could log an event in this thread; the library rejects such events */
     int64_t pause_ns = BUSY_PAUSE_NS;
     __atomic_store_n(&log->asleep, false, __ATOMIC_RELAXED); /* the flag may still be set from before a fork */
     for (bool stop = false; !stop;) {
@@ -555,7 +554,7 @@ void nl_writer_thread_stop(nl_log *log)
     bool running = log->running;
     log->stop = true;
     pthread_mutex_unlock(&log->mutex);
-    if (!running && log->rings != NULL) { /* a thread could not be created */
+    if (!running && log->rings != NULL) { /* the library could not create the thread */
         unsigned inside = nl_inside;
         writer_thread_run(log);
         nl_inside = inside;

@@ -48,7 +48,7 @@ sub info  { my ($self, $event, $hash) = @_; return $self->NetLogger::usage($even
 sub warn  { my ($self, $event, $hash) = @_; return $self->NetLogger::warning($event, $hash || {}) }
 sub fatal { my ($self, $event, $hash) = @_; return $self->NetLogger::emergency($event, $hash || {}) }
 
-# The fields of a format: name, format of the value, number of its arguments.
+# Returns, for each field of a format, its name, the format of its value, and the number of arguments for this format.
 my (%formats, $pair, $conversion);
 $pair       = qr/(?:^|(?<=\s))([A-Za-z_][A-Za-z0-9._-]*)=/;
 $conversion = qr/%(?:%|[-#0 +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[hlqLV]*[csduoxXeEfgGbBi])/;
@@ -159,10 +159,10 @@ NetLogger - timestamped events from all parts of a distributed program
 
 =head1 DESCRIPTION
 
-A call copies the event to memory; a thread of the library sends it. A call waits only if this memory is full because the
+A call copies the event to memory; a thread of the library sends the event. A call waits only if this memory is full because the
 destination is slow. It is not an error if the collector is not running: the library keeps the events, prints one line on standard
-error (unless C<NETLOGGER_QUIET> is 1), and tries again. Logging and closing never die because of the destination; other
-failures die with the library's message. The log reports lost events.
+error (unless C<NETLOGGER_QUIET> is 1), and tries again. Logging and closing never die because of the destination. Other
+methods die with the library's message if they fail. The log reports lost events.
 
 =head2 Values
 
@@ -223,7 +223,7 @@ carry the ID of the span. See L<NetLogger::Span>, also for contexts.
 
 =item $log->is_on($level), $log->set_level($level)
 
-Returns whether events of a level are written; sets the threshold.
+C<is_on> returns whether events of a level are written. C<set_level> sets the threshold.
 
 =item $log->control($commands), $log->switch($pattern, $on), $log->send_to($url)
 
@@ -279,8 +279,8 @@ UTF-8 text is a string of characters; other text is a string of bytes.
 =head1 THREADS AND PROCESSES
 
 Threads may share a log. Each thread has its own copy of the object. Closing a copy flushes the log, and closing the last
-copy closes the log. A reader is for one thread. After C<fork>, a child continues to use its parent's logs, as a stream of its own. A
-child that ends by C<POSIX::_exit> should flush them first.
+copy closes the log. A reader is for one thread. After C<fork>, a child may continue to use its
+parent's logs; its events are a separate stream. A child that ends by C<POSIX::_exit> should flush them first.
 
 =head1 SEE ALSO
 

@@ -9,8 +9,8 @@
         print(record.time, record["SEND.SZ"])
     frame = netlogger.read("/tmp/a.log").to_pandas()    # or to_arrow(); requires pandas or pyarrow
 
-A call copies the event to memory; a thread of the library sends it. A call waits only if this memory is full because the
-destination is slow. Such calls, open, flush, close and readers release the interpreter lock.
+A call copies the event to memory; a thread of the library sends the event. A call waits only if this memory is full because the
+destination is slow. Calls that wait, open, flush, close and readers release the interpreter lock.
 
 A collector that is not running is not an error: the library keeps the events, prints one line on standard error, and tries
 again. Logging and closing never raise exceptions because of the destination or of values. NETLOGGER_QUIET=1 suppresses
@@ -28,8 +28,8 @@ Values are logged with their types:
 Names of fields consist of letters, digits, '.', '_' and '-', and begin with a letter or '_'; other characters become '_'.
 Constant names are fastest.
 
-Threads may share a log. After fork(), a child continues to use its parent's logs, as a stream of its own. At the end of
-the program, the library sends the events of all open logs.
+Threads may share a log. After fork(), a child may continue to use its parent's logs; its events are a separate stream.
+At the end of the program, the library sends the events of all open logs.
 """
 from __future__ import annotations
 

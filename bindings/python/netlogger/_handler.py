@@ -27,7 +27,7 @@ class Handler(logging.Handler):
         logging.getLogger().addHandler(netlogger.Handler("x-netlog://localhost", "testprog"))
         logging.getLogger("disk").info("read %d blocks", 7, extra={"BLOCKS": 7})
 
-    The event is the logger's name, or "event" of extra. The fields are MSG, the members of extra, and EXC, the traceback
+    The event's name is the logger's name, or "event" of extra. The fields are MSG, the members of extra, and EXC, the traceback
     of an exception. CRITICAL becomes Alert, INFO becomes Usage. Closing the handler does not close a given log.
     """
 

@@ -49,7 +49,7 @@ _CONVERSION = re.compile(r"%(?:%|[-#0 +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[hlL]?[diou
 
 @functools.lru_cache(maxsize=1024)
 def _fields_of(format: str) -> Tuple[Tuple[str, str, int], ...]:
-    """Returns the fields of a format: name, format of the value, number of its arguments."""
+    """For each field of a format, returns its name, the format of its value, and the number of arguments for this format."""
     found = list(_PAIR.finditer(format))
     if not found or format[: found[0].start()].strip():
         raise ValueError(f"the format does not begin with NAME=: {format}")
@@ -71,8 +71,8 @@ class Log(_core.Log):
     "x-netlog://HOST[:PORT]", "-" or "memory:NAME", with options ("?policy=newest"). None means $NETLOGGER_DEST. If
     this variable is unset, or $NETLOGGER_ON is 0, logging is off, and every call returns False.
 
-    A destination that cannot be reached now is tried again later; a line on standard error reports it. Raises Error if
-    the URL is invalid or can never work.
+    If the destination cannot be reached now, the library prints a line on standard error and tries again later. Raises
+    Error if the URL is invalid or can never work.
     """
 
     def __init__(self, prog: str, url: Union[str, os.PathLike[str], None] = None) -> None:
@@ -180,7 +180,7 @@ class Context:
 
     @classmethod
     def current(cls) -> Context:
-        """The current context of the task, or else of the thread."""
+        """The current context of the task or, if the task has no context, of the thread."""
         return _current.get() or cls._of(_core._current())
 
     @classmethod
@@ -218,7 +218,7 @@ class Context:
 
 
 class Span:
-    """A span of Log.span."""
+    """A span, which Log.span returns."""
 
     __slots__ = ("_log", "_name", "_fields", "_parent", "_level", "_more", "_state", "_token", "context", "status")
 
@@ -231,7 +231,7 @@ class Span:
         self._more: Dict[str, object] = {}
         self._state: Optional[bytes] = None
         self._token: Any = None
-        self.context = Context()  #: for children and requests; the parent's if the span is off
+        self.context = Context()  #: for child spans and requests; the parent's context if the span is off
         self.status = 0  #: STATUS of NAME.end, unless an exception ends the span
 
     def add(self, fields: Optional[Mapping[str, object]] = None, /, **more: object) -> None:
@@ -244,7 +244,10 @@ class Span:
             return self._log.log(self._level, event, fields, **more)
 
     def begin(self) -> Span:
-        """Logs NAME.start, but does not make the span the current context. For spans that end in another thread or function."""
+        """Logs NAME.start, but does not make the span the current context.
+
+        Use it for spans that end in another thread or function.
+        """
         parent = self._parent if self._parent is not None else Context.current()
         self._more = {}
         context, self._state = self._log._begin_span(self._level, self._name, self._fields, parent._bytes)
@@ -252,7 +255,7 @@ class Span:
         return self
 
     def end(self) -> None:
-        """Logs NAME.end, in any thread. Later calls do nothing."""
+        """Logs NAME.end. Any thread may call this method. Later calls do nothing."""
         state, self._state = self._state, None
         if state is not None:
             self._log._end_span(state, self._name, self.status, self._more)
@@ -312,7 +315,7 @@ class Span:
         return coroutine if inspect.iscoroutinefunction(function) else plain  # type: ignore[return-value]
 
 
-#: The innermost context of each task. The library's current context is the thread's, whichever task runs.
+#: The innermost context of each task. The library's own current context belongs to the thread, not to a task.
 _current: contextvars.ContextVar[Optional[Context]] = contextvars.ContextVar("netlogger_context", default=None)
 
 #: The contexts that each task, or thread without tasks, has entered, with their previous contexts.
@@ -349,7 +352,7 @@ def _flush_at_exit_of_child() -> None:
 
 
 class _Fork:
-    """multiprocessing.util calls this in a child, where it has removed the parent's finalizers."""
+    """An object for multiprocessing.util.register_after_fork, which calls a function in a child that has no finalizers yet."""
 
 
 _fork = _Fork()

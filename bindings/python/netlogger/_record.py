@@ -208,7 +208,7 @@ def _fit(column: List[Any]) -> bool:
 
 
 def _arrow_array(pyarrow: Any, values: List[Any]) -> Any:
-    """Returns an array; mixed and too large values become text."""
+    """Returns an Arrow array. Values of different types, and integers that are too large, become text."""
     for kind in (bool, int, float):
         if _are(values, kind) and (kind is not int or _fit(values)):
             return pyarrow.array(values)

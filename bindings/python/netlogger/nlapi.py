@@ -3,7 +3,7 @@
     log = nlapi.Log("/tmp/a.log", prefix="stampede")
     log.write("job.start", job__id=7, level=nlapi.Level.INFO)
 
-Records are lines in the format BP. In names of fields, "__" stands for "." and is removed at the beginning.
+Records are lines in the format BP. In names of fields, "__" becomes ".", but "__" at the beginning of a name is removed.
 """
 from __future__ import annotations
 
@@ -137,11 +137,12 @@ def _text_of(value: object) -> str:
 
 
 class Log:
-    """A log, or, without logfile, a formatter: write then returns the line.
+    """A log. Without logfile, the object is only a formatter: write returns the line.
 
-    logfile is a file, a path, or a URL: file://PATH, "-", "&" (standard error), or x-netlog://HOST[:PORT]. A collector
-    that cannot be reached now is tried again later. The log writes levels up to level. Each event gets the prefix and
-    the fields of meta, and the field guid if guid is a string or if $NETLOGGER_GUID is set.
+    logfile is a file, a path, or a URL: file://PATH, "-", "&" (standard error), or x-netlog://HOST[:PORT]. If a
+    collector cannot be reached now, the library tries again later. The log writes events with levels up to level. Each
+    event gets the prefix and the fields of meta. It also gets the field guid if guid is a string, or if guid is True and
+    $NETLOGGER_GUID is set.
     """
 
     class OpenError(Exception):
@@ -183,7 +184,7 @@ class Log:
             raise self.OpenError(error) from error
 
     def setLevel(self, level: int) -> None:
-        """Sets the highest level that is written."""
+        """Sets the highest level of events that are written."""
         self._level = level
 
     def setPrefix(self, prefix: Optional[str]) -> None:
@@ -279,7 +280,7 @@ class Log:
             self._log.flush()
 
     def close(self) -> None:
-        """Flushes the log."""
+        """Flushes the log, and closes its connection to a collector."""
         if self._log is not None:
             self._log.close()
         elif self._file is not None and not self._file.closed:

@@ -31,7 +31,7 @@ set_logger_class = setLoggerClass
 
 
 def _logger(name: str) -> logging.Logger:
-    """Returns the logger with a name below "netlogger", or, if the name begins with ".", with the rest of the name."""
+    """Returns the logger "netlogger.NAME". If the name begins with ".", returns the logger with the rest of the name."""
     if not name:
         name = PROJECT_NAMESPACE
     elif name.startswith("."):
@@ -47,7 +47,7 @@ def _logger(name: str) -> logging.Logger:
 
 
 def get_logger(filename: str) -> Any:
-    """Returns the logger of a file, such as __file__. Its name is the path below a directory netlogger or scripts."""
+    """Returns the logger of a file, such as __file__. Its name is the path after a directory "netlogger" or "scripts"."""
     if filename.startswith("."):
         return _logger(filename)
     path = os.path.splitext(filename)[0] if filename.endswith((".py", ".pyc")) else filename
@@ -76,7 +76,7 @@ class DoesLogging:
 
 
 class BPLogger(logging.Logger):
-    """A logger whose methods take the name of an event, which follows the logger's name, and fields."""
+    """A logger whose methods have an event and its fields as arguments. The logger's name precedes that of the event."""
 
     def __init__(self, qualname: str) -> None:
         super().__init__(qualname)

@@ -290,7 +290,7 @@ static PyObject *reader_closed(PyObject *object, void *unused)
 static PyMethodDef reader_methods[] = {
     {"read", (PyCFunction)(void (*)(void))reader_read, METH_VARARGS | METH_KEYWORDS,
      "read($self, timeout=None)\n--\n\n"
-     "Returns the next record; None at the end, or if none arrives within timeout seconds."},
+     "Returns the next record. Returns None at the end, or if no record arrives within timeout seconds."},
     {"stats", reader_stats, METH_NOARGS,
      "stats($self)\n--\n\nReturns counts since the start: records, malformed, unterminated, lost, repeated, bytes."},
     {"close", reader_close, METH_NOARGS, "close($self)\n--\n\nCloses the reader; further calls have no effect."},

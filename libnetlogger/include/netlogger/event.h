@@ -91,11 +91,11 @@ NL_API void nl_event_kind_free(nl_event_kind *kind);
 NL_API nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field *values);
 
 /*
- * Returns true if log is NULL, or if the calling thread's ring certainly has space for its next event; that event then
- * does not wait. If the function returns false, a binding releases its lock (Python's GIL) before it logs the event.
- * size is the size of the event in the ring: 16 bytes, plus 8 per number, plus 4 and the length per string. Also
- * returns false if the space is unknown: at the thread's first event in the log, once per pass through the ring, and in
- * all logs except the first 16 open logs. Thread-safe.
+ * Returns true if log is NULL, or if the calling thread's ring certainly has space for the thread's next event, so that
+ * logging this event does not wait. If the function returns false, a binding releases its lock (Python's GIL) before it
+ * logs the event. size is the size of the event in the ring: 16 bytes, plus 8 per number, plus 4 and the length per
+ * string. Also returns false if the space is unknown: at the thread's first event in the log, each time that the thread
+ * has written as many bytes as its ring has, and in all logs except the first 16 open logs. Thread-safe.
  */
 NL_API bool nl_event_has_room(const nl_log *log, size_t size);
 
@@ -111,14 +111,14 @@ typedef struct nl_event_cost {
 } nl_event_cost;
 
 /*
- * Measures the cost of each event that the program has reached since it opened its first log. An event is a place of an
- * NL_EVENT, or a combination of event, level and format of nl_write. A separate thread writes each event several
- * thousand times into a private ring, with strings of 23 bytes. No log receives these events. ns is the minimum of
- * several rounds. ns excludes full rings, cold caches, and the time in which nl_write reads and prints its arguments.
- * The measurement takes about 0.1 ms per event. report is called with `user` in the calling thread; cost is valid until
- * report returns. The strings in cost are valid while the code that logs the event is loaded. Returns NL_OK, or
- * NL_FAILED with the reason in nl_error_message(). Thread-safe, unless another thread unloads a shared library that
- * logs. Not safe in signal handlers.
+ * Measures the cost of each event that the program has reached since it opened its first log. Each NL_EVENT in the
+ * source is one event, and so is each combination of name, level and format that the program passes to nl_write. A
+ * separate thread writes each event several thousand times into a private ring, with strings of 23 bytes. No log
+ * receives these events. ns is the minimum of several rounds. ns excludes full rings, cold caches, and the time in
+ * which nl_write reads and prints its arguments. The measurement takes about 0.1 ms per event. report is called with
+ * `user` in the calling thread; cost is valid until report returns. The strings in cost are valid while the code that
+ * logs the event is loaded. Returns NL_OK, or NL_FAILED with the reason in nl_error_message(). Thread-safe, unless
+ * another thread unloads a shared library that logs. Not safe in signal handlers.
  */
 NL_API nl_status nl_event_costs(void (*report)(void *user, const nl_event_cost *cost), void *user);
 

@@ -120,8 +120,8 @@ static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 
 /*
  * The writer thread may set the limit to 0 at any time. A plain load after the signal fence also sees the change. A
- * relaxed atomic load would need one more instruction. Compilers would then no longer inline the call, and the event
- * would need 50 % more instructions.
+ * relaxed atomic load would make nl_private_begin one instruction longer, too long for compilers to inline, and an
+ * event would then need 50 % more instructions.
  */
 #if defined(__SANITIZE_THREAD__)
 #define NL_PRIVATE_LIMIT(ring) __atomic_load_n(&(ring)->limit, __ATOMIC_RELAXED)
@@ -311,7 +311,8 @@ template <> struct nl_private_type<nl_string> {
     static constexpr unsigned char raw_type = NL_RAW_STRING;
 };
 
-/* Logs an unscoped enumeration as the number to which it is promoted. Rejects other types without conversion. */
+/* Logs an unscoped enumeration as the number to which it is promoted. Rejects scoped enumerations and other types,
+ * without converting them. */
 template <typename T> struct nl_private_is_number {
     static constexpr bool value = std::is_enum<T>::value && std::is_convertible<T, long long>::value;
 };

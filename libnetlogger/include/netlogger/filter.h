@@ -14,7 +14,7 @@
  *   has FIELD                        the field exists
  *
  * Tests are combined with !, && and || (or not, and, or), in this order of precedence, and with parentheses. ! and not
- * apply to a whole test: !A == 1 is !(A == 1). These words may be in upper case.
+ * apply to a whole test: !A == 1 is !(A == 1). All words that are operators may be in upper case.
  *
  * Fields. Names are case-sensitive. A standard field has the same names in records of all formats: DATE or ts, HOST or
  * host, PROG or prog, LVL or level, NL.EVNT or event. If a name repeats, the test uses the first field. The left side
@@ -31,8 +31,8 @@
  *            equal to 1000 and 1000.0; 2^53 + 1 is not equal to 2^53. Otherwise the comparison is by bytes: SIZE > 9 is
  *            true for SIZE=abc. A value in quotes is always compared by bytes: ID == "007".
  *   Times    The time of a record is compared with a time in a form of time.h: ts >= 2012-03-14T14:04,
- *            DATE < 20000330112320.5. Eight digits alone are an error, because they look like a date but would be
- *            seconds. Patterns apply to the text in ULM (DATE) or BP (ts): DATE ~ 20000330*.
+ *            DATE < 20000330112320.5. Eight digits alone are an error, because they look like a date but would mean
+ *            seconds since 1970. Patterns apply to the text in ULM (DATE) or BP (ts): DATE ~ 20000330*.
  *   Levels   Levels are compared in the order of level.h: LVL <= Warning is true for Emergency, Alert, Error and
  *            Warning. Names are those of ULM or BP in upper or lower case, so level == Info is true for LVL=Usage. For
  *            a level with another name, == and != compare the text, and the other comparisons are false.

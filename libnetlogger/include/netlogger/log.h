@@ -14,8 +14,8 @@
  *
  * The library counts lost events and reports them in the log. A NetLogger.Lost record has the number of lost events
  * (COUNT), the times between which they occurred (FROM, TO) and the REASON. If the program overwrites the memory of an
- * event, the other events are unaffected. If the size of the overwritten event is unknown, the record has BYTES, the
- * number of skipped bytes, which contained at least one event.
+ * event, the other events are unaffected. If the size of the overwritten event is unknown, the NetLogger.Lost record
+ * has the number of skipped bytes (BYTES); they contained at least one event.
  *
  * Threads and processes. Any number of threads may use a log at the same time. A child of fork() may continue to log:
  * it does not repeat the events of the parent, and it opens its own connection to a collector. A child of _Fork(),
@@ -70,15 +70,15 @@ typedef struct nl_log nl_log;
  *
  * Returns the log, which the caller closes with nl_close. Returns NULL if logging is off; nl_error_message() is then
  * "". Also returns NULL if the URL is invalid or the destination can never work, such as a file in a missing directory.
- * nl_error_message() then has the reason, and one line on standard error reports the reason. Thread-safe. Not safe in
- * signal handlers.
+ * nl_error_message() then has the reason, and the library prints it in one line on standard error. Thread-safe. Not
+ * safe in signal handlers.
  */
 NL_API nl_log *nl_open(const char *prog, const char *url);
 
 /* The reason for a message. */
 typedef enum nl_message_kind {
     NL_MESSAGE_OPEN,  /* nl_open failed */
-    NL_MESSAGE_RETRY, /* the destination cannot be reached or written; the log tries again */
+    NL_MESSAGE_RETRY, /* the log cannot reach its destination or write to it, and will try again */
     NL_MESSAGE_CLOSE, /* some events are not delivered, because the log is closed, the program exits, or a row of the
                        * spool is damaged */
 } nl_message_kind;
@@ -136,8 +136,8 @@ NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_le
 
 /*
  * Sets the maximum time, in nanoseconds, that the writer thread sleeps while nothing is logged. Replaces the URL's
- * idle= option. By default, the thread examines the rings 50 times per second, which takes 0.1 to 0.3 % of a processor,
- * and events need not wake the thread. Choose a second or more for programs that log rarely. The first event after a
+ * idle= option. By default, the thread examines the rings 50 times per second, so that events need not wake it. This
+ * takes 0.1 to 0.3 % of a processor. Choose one second or more for programs that log rarely. The first event after a
  * sleep of more than 20 ms then wakes the thread with one system call. Commands of a collector or an activation file
  * (nl_control) take effect when the thread wakes. Values <= 0 have no effect. Thread-safe.
  */
@@ -182,9 +182,9 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  *
  * The log also executes the commands in the activation file (?activation=FILE or $NETLOGGER_ACTIVATION), which need not
  * exist, when it is opened and whenever the file changes. The log undoes commands that a changed file no longer
- * contains. Write to a temporary file and rename it, because the log applies a half-written file. Each time, a
- * NetLogger.Activation record reports how many commands were executed (DONE) and undone (UNDONE).
- * NetLogger.Activation.Error records report failures.
+ * contains. Write to a temporary file and rename it, because the log applies a half-written file. Each time that the
+ * log has applied the file, a NetLogger.Activation record reports how many commands were executed (DONE) and undone
+ * (UNDONE). NetLogger.Activation.Error records report failures.
  *
  * Returns NL_OK; NL_OFF if log is NULL; NL_FAILED if some lines are invalid: nl_error_message() names them, and the
  * other lines are executed. Thread-safe. Not safe in signal handlers.
@@ -205,7 +205,8 @@ NL_API nl_status nl_control_check(const char *commands, size_t size);
  * NL_FAILED, and nl_error_message() gives the number of unsent events and the reason. Events that did not fit into a
  * ring are lost. Events that could not be sent (for example, because the collector is unreachable or the disk is full)
  * stay in shared memory, one ring per thread. nlrecover delivers them after the process has closed its last log or
- * ended (recover.h). Logs to - and memory:, and logs without shared memory, keep nothing. Not safe in signal handlers.
+ * ended (recover.h). Logs to - and memory:, and logs without shared memory, do not keep unsent events. Not safe in
+ * signal handlers.
  */
 NL_API nl_status nl_close(nl_log *log);
 

@@ -28,7 +28,7 @@ typedef struct nl_marker_gate {
 typedef struct nl_marker_entry {
     int32_t gate; /* position of the gate, in bytes from this entry */
     int32_t text; /* position, in bytes from this entry, of the marker's name, its place and the names of its fields,
-                     each with a NUL */
+                     each of them ends with a NUL */
 } nl_marker_entry;
 
 /*

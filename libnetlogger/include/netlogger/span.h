@@ -31,7 +31,7 @@
  *
  * Defined behavior:
  *
- *   log NULL, level off, name switched off    nothing is logged; children become children of the parent
+ *   log NULL, level off, name switched off    nothing is logged; the span's children get its parent
  *   the ring is full                          the event is lost and counted, like any event; the span's IDs stay valid
  *   a second end, or the end of a span        the call does nothing
  *     that is not logged

@@ -80,7 +80,7 @@ static inline void nl_private_span_skip(nl_span *span, const nl_context *parent)
 }
 
 /*
- * Like nl_private_span_skip, for a scope. The log of its span is already 0, and the program cannot reach the span's
+ * Like nl_private_span_skip, for a scope. The log of its span is already NULL, and the program cannot reach the span's
  * other members.
  */
 static inline void nl_private_scope_skip(const nl_span *span, const nl_context *parent)

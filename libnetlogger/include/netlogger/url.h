@@ -1,5 +1,5 @@
 /*
- * Sources and destinations are named by URLs with options, which netlogger(7) describes.
+ * Names of sources and destinations: URLs with options. netlogger(7) describes them.
  */
 #ifndef NETLOGGER_URL_H
 #define NETLOGGER_URL_H

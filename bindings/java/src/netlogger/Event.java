@@ -13,8 +13,8 @@ import java.util.concurrent.ConcurrentHashMap;
  * <p>After the first event of a kind (level, name, names of fields) in a thread, events of this kind allocate nothing. This
  * applies to the first 4096 kinds of a process; further kinds cost more.
  *
- * <p>An event has at most 16 fields. Names consist of letters, digits, '.', '_' and '-', preferably constants. Text is written in
- * UTF-8.
+ * <p>An event has at most 16 fields. Names consist of letters, digits, '.', '_' and '-'; constant names are fastest.
+ * Text is written in UTF-8.
  */
 public final class Event {
     /* The layout of nl_field: name (unused), type, value of up to 16 bytes. bindings/java/netlogger_jni.c checks it. */

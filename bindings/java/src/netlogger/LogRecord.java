@@ -13,7 +13,8 @@ public final class LogRecord {
     private final String levelText, host, prog, event;
     private final Map<String, byte[]> fields = new LinkedHashMap<>();
 
-    /* The layout of netlogger_jni.c: time, level, then texts with their sizes; last the names and values of fields. */
+    /* The layout of the bytes from netlogger_jni.c: the time, the level, texts with their sizes, and last the names and
+     * values of the fields. */
     LogRecord(byte[] packed) {
         ByteBuffer in = ByteBuffer.wrap(packed).order(ByteOrder.nativeOrder());
         timeNs = in.getLong();

@@ -9,8 +9,8 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
 /**
- * The native functions. The native part is loaded from the file in the property netlogger.library, from java.library.path, or
- * from this jar by way of a temporary file.
+ * The native functions. This class loads the native library from the file that the property netlogger.library names,
+ * from java.library.path, or from this jar through a temporary file.
  */
 final class Native {
     private Native() {

@@ -4,16 +4,17 @@ import java.util.logging.ErrorManager;
 import java.util.logging.Handler;
 
 /**
- * A handler of java.util.logging, and of SLF4J with slf4j-jdk14. Each message becomes an event Log with the fields MSG and
- * LOGGER, and EXCEPTION if there is one. Severe becomes Error, Warning stays Warning, Info becomes Usage, and finer
- * levels become Debug.
+ * A handler of java.util.logging, and of SLF4J with slf4j-jdk14. Each message becomes an event Log with the fields MSG
+ * and LOGGER. If the message has an exception, the event also has the field EXCEPTION. Severe becomes Error, Warning
+ * stays Warning, Info becomes Usage, and finer levels become Debug.
  */
 public final class NetLogHandler extends Handler {
     private final NetLogger log;
     private final boolean closes;
 
     /**
-     * Creates a handler with its own log to NETLOGGER_DEST, for logging.properties.
+     * Creates a handler with its own log, whose destination is in NETLOGGER_DEST. logging.properties requires this
+     * constructor.
      *
      * @throws NetLoggerException if the destination is invalid
      */

@@ -5,10 +5,11 @@ import java.util.function.Consumer;
 /**
  * A log: a stream of events from this program to one destination.
  *
- * <p>Logging never throws, and waits only if the log's policy requires that when its ring is full. The log counts and
- * reports lost events. A collector that is not running is not an error: the library keeps the events, prints one line on standard
- * error, and tries again. Invalid destinations, and events that flush() cannot send, cause a {@link NetLoggerException}. Any
- * number of threads may use a log. A log that is not open accepts all calls and writes nothing.
+ * <p>Logging never throws an exception. Logging waits only if the thread's ring is full and the log's policy requires a
+ * wait. The log counts and reports lost events. A collector that is not running is not an error: the library keeps the
+ * events, prints one line on standard error, and tries again. Invalid destinations, and events that flush() cannot
+ * send, cause a {@link NetLoggerException}. Any number of threads may use a log. A log that is not open accepts all
+ * calls and writes nothing.
  */
 public final class NetLogger implements AutoCloseable {
     private final String prog;
@@ -133,9 +134,9 @@ public final class NetLogger implements AutoCloseable {
     }
 
     /**
-     * Sets the threshold: events of later levels are not written.
+     * Sets the threshold: the log drops less urgent events.
      *
-     * @param level the last level that is written
+     * @param level the least urgent level that is written
      */
     public void setLevel(Level level) {
         Native.setLevel(handle, level.number());
@@ -163,8 +164,9 @@ public final class NetLogger implements AutoCloseable {
     }
 
     /**
-     * Flushes and closes the log. If not all events can be delivered, the library prints how many remain, and where. Call
-     * flush() before close() to detect this. Events of other threads at the same time are in the log if their call returned true.
+     * Flushes and closes the log. If not all events can be delivered, the library prints how many remain, and where.
+     * Call flush() before close() to detect this. An event that another thread writes at the same time is in the log if
+     * the call returned true.
      */
     @Override
     public synchronized void close() {
@@ -290,7 +292,7 @@ public final class NetLogger implements AutoCloseable {
         }
 
         /**
-         * Returns the context for children and requests. If the span is off, this is the parent's context.
+         * Returns the context for child spans and requests. If the span is off, this is the parent's context.
          *
          * @return the context of the span
          */
@@ -299,7 +301,7 @@ public final class NetLogger implements AutoCloseable {
         }
 
         /**
-         * Sets STATUS of name.end, which is 0 otherwise.
+         * Sets STATUS of name.end. The default is 0.
          *
          * @param status the status; 0 is success
          */

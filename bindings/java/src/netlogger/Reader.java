@@ -4,8 +4,8 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 
 /**
- * The records of a source in their order, for one pass. A source is a file, "-" for standard input, or a collector
- * (x-netlog://HOST), in any format of the library. The methods are synchronized.
+ * The records of a source, in order. A program can iterate over them once. A source is a file, "-" for standard input,
+ * or a collector (x-netlog://HOST), in any format of the library. The methods are synchronized.
  *
  * <pre>{@code
  * try (Reader reader = new Reader("all.log", "LVL <= Warning")) {
@@ -42,10 +42,9 @@ public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, A
     /**
      * Opens a source.
      *
-     * @param source a file, "-", or x-netlog://HOST
-     * @param where an expression that selects records; null: all
-     * @param follow whether to wait for more at the end
-     * @throws NetLoggerException if the source cannot be opened or the expression is invalid
+     * @param source a file, "-", or x-netlog://HOST @param where an expression that selects records; null: all @param
+     * follow whether to wait for more records at the end of a file @throws NetLoggerException if the source cannot be
+     * opened or the expression is invalid
      */
     public Reader(String source, String where, boolean follow) {
         handle = Native.openReader(Native.bytes(source), follow, Native.bytes(where));

@@ -1,8 +1,8 @@
 package netlogger;
 
 /**
- * A logger with the methods of SLF4J: a message has {} for each argument. It becomes an event Log with the fields MSG and
- * LOGGER, and EXCEPTION if the last argument is an exception without a {}.
+ * A logger with the methods of SLF4J: a message has {} for each argument. Each message becomes an event Log with the
+ * fields MSG and LOGGER. If the last argument is an exception without a {}, the event also has the field EXCEPTION.
  */
 public final class TextLogger {
     private final NetLogger log;
