@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures nldiag --compare: how often it reports a change between equal programs, and how often it finds one of 2 %.
+"""Measures nldiag --compare: how often it reports a change between equal programs, and how often it finds a change
+of 2 %.
 
     tests/diagnosis/compare_trials.py --nldiag build/dev/nltools/nldiag              # development seeds
     tests/diagnosis/compare_trials.py --nldiag PROGRAM --test --trials 1000         # test seeds: once, with everything frozen

@@ -2,7 +2,7 @@
 
 libnetlogger/abi lists it, one item per line: the shared library's soname, every exported symbol with its version and
 prototype, every public struct's size and its members' offsets and sizes, and every public constant. The built library
-and the headers must agree with the list. `test_abi.py --print` prints the list that they give.
+and the headers must agree with the list. `test_abi.py --print` prints the list for the built library and its headers.
 """
 import pathlib
 import re

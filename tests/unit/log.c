@@ -932,7 +932,7 @@ static void who_sleeps_takes_no_time(void **state)
     assert_true(comes_soon("asleep", "NL.EVNT=First"));
     usleep(500000);
     long rise = 2;
-    for (int round = 0; rise > 1 && round < 20; round++) { /* who is held up goes to sleep late */
+    for (int round = 0; rise > 1 && round < 20; round++) { /* on a busy machine, the thread may go to sleep late */
         long before = sleeps_of_writer();
         usleep(500000);
         assert_true(before > 0);

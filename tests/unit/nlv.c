@@ -1830,7 +1830,7 @@ static model *read_requests(unsigned count, program_reading *reading)
     return read_model(NULL, path, reading, (model_options){.no_index = true});
 }
 
-/* The first view has 25 requests with a slow one, or the whole log if it has no more than 50 requests. */
+/* The first view has 25 requests, including a slow request, or the whole log if it has no more than 50 requests. */
 static void test_first_view(void **unused)
 {
     (void)unused;
