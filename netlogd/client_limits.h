@@ -3,8 +3,8 @@
  * limit is for records whose text is much larger than the received bytes.
  *
  * The module owns a bucket for each owner of streams and for each address. A secret hash assigns owners and addresses
- * to buckets, which bounds memory and time. Owners or addresses in the same bucket share its limit. Only the server's
- * thread may call this module.
+ * to a fixed number of buckets, so memory and time are bounded. Owners or addresses in the same bucket share its limit.
+ * Only the server's thread may call this module.
  *
  * Limit of streams. netlogd remembers 65,536 streams. If it forgot a stream that is still in use, it would store
  * repeated blocks of that stream twice. If all streams were in use within the last ten minutes (reader/admission.h), it

@@ -5,8 +5,8 @@
  *
  * Memory and messages are limited, because clients may invent host names. The table has space for 1,024 hosts. When it
  * is full, a new host replaces a host that has been silent for 15 minutes. If no host has been silent for 15 minutes,
- * the new host replaces a host of the address with the most hosts: the host that has been silent longest. netlogd logs
- * at most 1,024 such messages per minute.
+ * the module finds the address with the most hosts. The new host then replaces the host of this address that has been
+ * silent longest. netlogd logs at most 1,024 such messages per minute.
  *
  * The module owns the table. Only the server's thread may call it.
  */

@@ -6,8 +6,8 @@
 
 /*
  * Confines the calling thread, and threads that it starts later, to the rights that the settings need. Call it before
- * starting other threads. Returns NL_FAILED and sets the error if the kernel or this build lacks a part of the
- * confinement; the other part then applies.
+ * starting other threads. Returns NL_FAILED and sets the error if the kernel or this build does not support a part of
+ * the confinement. The other parts then apply.
  */
 nl_status confined_begin(const settings *s);
 

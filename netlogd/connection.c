@@ -338,8 +338,8 @@ static void on_block(void *user, const nl_block_view *block)
 /*
  * Returns whether a last line without a newline is incomplete, because the connection ended while the client was
  * sending the line. If earlier lines ended with newlines, a complete last line would also end with a newline. A single
- * line without a newline, such as the output of echo -n, is complete. A client that asks for the time is the library,
- * which ends each line with a newline, and sends an incomplete line again.
+ * line without a newline, such as the output of echo -n, is complete. A client that sends clock queries uses the
+ * library, which ends each line with a newline, and sends an incomplete line again.
  */
 static bool was_cut(const connection *c, const nl_record *record)
 {
@@ -713,7 +713,8 @@ static int64_t part_since_ns(const connection *c)
 
 /*
  * Closes connections until incomplete input and unsent replies use at most 7/8 of the memory limit, or no connection
- * holds incomplete input. The margin avoids a search for connections to close after every read.
+ * holds incomplete input. Because of this margin, netlogd does not have to search for such connections after every
+ * read.
  */
 static void free_memory(void)
 {

@@ -649,9 +649,10 @@ typedef struct candidate {
  * Returns whether the candidate may be a copy of f. Sets c->like to f if the candidate is not a copy, but begins like
  * f.
  *
- * Until f is truncated, f contains all bytes of its copy. The candidate counts as a copy if all its bytes are in f, and
- * one of two conditions holds: it changed recently (the copy can be incomplete), or its path begins with the path of f
- * (the copy waits for the truncation of f). After the truncation, the copy is complete and has the place of f.
+ * Until f is truncated, f contains all bytes of its copy. The candidate counts as a copy if all its bytes are in f and
+ * it changed recently: the copy may be incomplete. It also counts as a copy if all its bytes are in f and its path
+ * begins with the path of f: the copy may wait for the truncation of f. After the truncation, the copy is complete and
+ * has the place of f.
  */
 static bool may_be_copy(candidate *c, followed *f)
 {

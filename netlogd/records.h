@@ -49,9 +49,9 @@ bool records_put(const nl_record *record, const uint64_t *sequence, const char *
 size_t records_put_lines(nl_decoder *decoder, const char *peer, size_t *clocks);
 
 /*
- * Counts malformed input, and appends it to the file for malformed input. `number` is the number of this malformed
- * input from the sender, from 1; the function writes an event for each of the first ten. `message` names the NATS
- * message, or is "".
+ * Counts malformed input, and appends it to the file for malformed input. `number` counts the malformed input of the
+ * sender, from 1. The function writes an event for each of the first ten numbers. `message` names the NATS message, or
+ * is "".
  */
 void records_reject(const nl_malformed *what, const char *peer, const char *message, uint64_t number);
 

@@ -3,8 +3,8 @@
  *
  * All work that a client causes is counted in units (reader/decoder_work.h) of about a nanosecond. A client with little
  * work is served at once when its bytes arrive. A client waits in a queue if it has more work than the budget of a
- * turn, or if netlogd has already done more work for it than its share. The queue runs when no client can be served at
- * once, and the event loop checks for new bytes after each TURNS_BUDGET units.
+ * turn, or if it has already received more than its share of work. The queue runs when no client can be served at once,
+ * and the event loop checks for new bytes after each TURNS_BUDGET units.
  *
  * The order is start-time fair queueing (Goyal, Vin and Cheng, 1996). A client begins at its tag or at a virtual clock,
  * whichever is later, and each unit of its work increases its tag by one. The waiting client with the earliest tag is

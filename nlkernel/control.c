@@ -74,9 +74,11 @@ static control_state copy_state(const control *c)
     return state;
 }
 
-/* Applies the differences between `state` and the current state, and frees `state`. If the whole recording is switched
- * off, this happens before changes of single events; if it is switched on, this happens after them. Returns false and
- * sets the error on failure. */
+/*
+ * Applies the differences between `state` and the current state, and frees `state`. Switches the whole recording off
+ * before it switches single events, and switches the whole recording on after it has switched single events. Returns
+ * false and sets the error on failure.
+ */
 static bool apply_state(control *c, control_state *state)
 {
     bool ok = true;

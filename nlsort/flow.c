@@ -18,8 +18,8 @@ enum {
     AHEAD = 8, /* number of slots to read in advance; the other slots are the window */
     SLOT_MAX = 512 << 10,
     SLOT_MIN = 64 << 10,
-    SLOTS_IN_MEMORY = 256, /* the memory for all data, divided by the size of a slot; lists of short lines are larger
-                              than the text of the lines */
+    SLOTS_IN_MEMORY = 256, /* ratio of the memory for all data to the size of a slot; this ratio is large because lists
+                              of short lines are larger than the text of the lines */
     SHORT_LINE = 100,      /* estimated length of a line in bytes */
     PLACES = 16,           /* number of positions in the file that flow_is_likely examines */
     PLACE_SIZE = 16 << 10,

@@ -280,8 +280,8 @@ static void load_inform_decoder(load *l)
 }
 
 /*
- * Returns the output line of a record: its bytes in the table if they have the output's format, or a copy or conversion
- * that is added to the table.
+ * Returns the output line of a record. If the record's bytes in the table have the output's format, these bytes are the
+ * output line. Otherwise, adds a copy or a conversion of the record to the table.
  */
 static nl_scanned_line line_of(load *l, table *t, const nl_record *record)
 {

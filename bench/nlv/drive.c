@@ -335,7 +335,7 @@ static double processor_s(void)
            (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
-/* Returns the number of records that were read, including those that were dropped. */
+/* Returns the number of records that were read, including dropped records. */
 static uint64_t taken(const model *m)
 {
     return model_store(m)->count + model_store(m)->late.count;

@@ -53,7 +53,7 @@ typedef struct message {
     message_state state;
 } message;
 
-/* The end of a block, or of a part of a block, and the message that contains it. */
+/* The end of a block or of a part of a block, and the message that contains this block or part. */
 typedef struct piece {
     size_t end;
     size_t message;

@@ -52,9 +52,9 @@ typedef enum file_index_state {
 file_index_state file_index_verify(const char *path);
 
 /*
- * Makes the indexes of a file to which no process writes. Writes them under other names and then renames them. Makes
- * the value index if the file has one, with the same fields, or with those of index=auto if the fields cannot be read.
- * Returns false after reporting an error.
+ * Makes the indexes of a file to which no process writes. Writes them under other names and then renames them. If the
+ * file has a value index, makes a new value index with the same fields. If these fields cannot be read, uses the fields
+ * of index=auto. Returns false after reporting an error.
  */
 bool file_index_rebuild(const char *path);
 

@@ -122,8 +122,8 @@ static nl_status open_journal(output *out)
 }
 
 /*
- * Sets *number to the number of the file to open: that of the latest file if the latest file is empty, otherwise the
- * next number. Without numbered files, sets *number to 0.
+ * Sets *number to the number of the file to open. This is the number of the latest file if that file is empty, and
+ * otherwise the next number. Without numbered files, sets *number to 0.
  */
 static nl_status first_number(output *out, uint64_t *number)
 {

@@ -22,10 +22,10 @@
 #include <zstd.h>
 
 enum {
-    SEGMENT_ENTRIES = 1 << 19,  /* entries after which a segment ends */
-    INDEXED_MIN = 512 << 10,    /* bytes; smaller files get no index, because reading them takes little time */
-    INFER_RECORDS_MAX = 2000,   /* number of records from which fields are inferred */
-    SEEN = 1 << 12,             /* number of latest entries that are compared with new entries */
+    SEGMENT_ENTRIES = 1 << 19, /* entries after which a segment ends */
+    INDEXED_MIN = 512 << 10,  /* minimum size of a file with an index in bytes; a search reads a smaller file quickly */
+    INFER_RECORDS_MAX = 2000, /* number of records from which fields are inferred */
+    SEEN = 1 << 12,           /* number of latest entries that are compared with new entries */
     PIECE_READ_MAX = 16 << 20,  /* bytes; larger pieces are decoded record by record */
     PIECE_TEXT_MAX = 128 << 20, /* decompressed bytes of a piece */
     OPENING = O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK,

@@ -15,7 +15,7 @@
 typedef struct value_job value_job;
 
 /*
- * Announces a file. `size` is its size before netlogd appends lines in `format`. Returns NULL if it gets no index
+ * Announces a file. `size` is its size before netlogd appends lines in `format`. Returns NULL if the file gets no index
  * because of `choice`, or because too many files are waiting; the functions below accept NULL. Files with the same path
  * are indexed one after another.
  */

@@ -30,9 +30,9 @@ static definition *definition_add(definitions *all, const char *name, const char
 }
 
 /*
- * Returns the path of a program, which the caller frees. Prefers the configured path. Without a configured path,
- * returns the path `beside` relative to this program's directory if this program runs in a build tree, and otherwise
- * the installed path.
+ * Returns the path of a program, which the caller frees. Returns the configured path, if it is not NULL. Otherwise,
+ * returns the path `beside` relative to this program's directory if this program runs in a build tree, or else the
+ * installed path.
  */
 static char *find_program(const char *configured, const char *beside, const char *installed)
 {

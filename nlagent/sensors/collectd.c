@@ -108,8 +108,10 @@ static bool collectd_request(collectd_state *s, const char *request, long *count
 
 /* ---- values ---- */
 
-/* Returns whether the sensor has already logged the value with this key and time. *from is the expected index of the
- * value, because the order rarely changes; the function advances it. */
+/*
+ * Returns whether the sensor has already logged the value with this key and time. *from is the index at which the
+ * function begins to search, because the order of the values rarely changes. The function advances *from.
+ */
 static bool was_seen(const collectd_state *s, uint64_t key, double time, size_t *from)
 {
     for (size_t i = 0; i < s->seen_count; i++) {

@@ -327,7 +327,7 @@ static __always_inline void read_socket(_Bool cast, struct trace_event *e, const
 /* ---- wake-ups ---- */
 
 /*
- * Returns a number that identifies a pipe, a Unix socket, or a file whose inode has the kind 0, such as an eventfd.
+ * Returns a number that identifies a pipe, a Unix socket, or a file whose inode has the type 0, such as an eventfd.
  * Threads can pass work to each other through these files. Returns 0 for any other file.
  */
 static __always_inline __u64 find_channel(__u32 fd)

@@ -1,6 +1,6 @@
 /*
  * Compares two sides. Each side consists of one or more logs. Finds changes of the requests' time, of the mix of
- * requests, and of places, and values of fields that explain these changes.
+ * requests, and of places. Also finds the values of fields that explain these changes.
  *
  * If the mix of requests has changed, the module separates the effect of the mix from the effect of the program
  * (Kitagawa, J. Am. Stat. Assoc. 1955; Oaxaca, Int. Econ. Rev. 1973). The effect of the mix is the change of the

@@ -23,7 +23,7 @@ typedef struct profile_field {
     GPtrArray *texts; /* NULL: the values are numbers */
 } profile_field;
 
-/* The sums of the visits of a row whose value of a field is in one bin. */
+/* The sums of those visits of a row that have a value in one bin of a field. */
 typedef struct profile_bin {
     unit_sums sides[SIDES];
 } profile_bin;

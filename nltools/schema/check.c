@@ -102,7 +102,7 @@ static char *shorten(nl_string text)
     return out;
 }
 
-/* Counts a deviation. Stores its text if it is one of the first SHOWN of its kind. */
+/* Counts a deviation. Stores the text of the deviation if it is among the first SHOWN deviations of its kind. */
 NL_PRINTF(3, 4)
 static void found(const subject *s, kind k, const char *format, ...)
 {

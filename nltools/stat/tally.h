@@ -124,8 +124,8 @@ void tally_finish(tally *t);
 /*
  * Returns the number of requests that lack the event with which most requests begin or, if `last` is true, end. Sets
  * *name to this event. There must be at least one request. A request without this event may still be complete, because
- * the usual last step may be optional. It counts as complete if it ends with the end of a span in the program that
- * began the request, and all its spans have ended.
+ * the usual last step may be optional. Such a request counts as complete if it ends with the end of a span in the
+ * program that began the request, and all its spans have ended.
  */
 uint64_t tally_count_without(const tally *t, bool last, uint32_t *name);
 

@@ -34,8 +34,8 @@ void agents_free(agents *a);
 
 /*
  * Searches a directory, whose URL is http://HOST:PORT or ldap://HOST. If `directory` is NULL or "", searches the
- * directory that $NLAGENT_DIRECTORY names or, if this variable is not set, the agent that $NLAGENT names (default: this
- * host). Cancels the previous search. `expression` has the syntax of nlagent find; "" finds all sensors.
+ * directory that $NLAGENT_DIRECTORY names. If this variable is not set either, searches the agent that $NLAGENT names
+ * (default: this host). Cancels the previous search. `expression` has the syntax of nlagent find; "" finds all sensors.
  */
 void agents_find(agents *a, const char *directory, const char *expression);
 

@@ -29,9 +29,9 @@ size_t edges_find(const store *s, uint32_t record, unsigned layer, uint32_t foun
 uint32_t edges_find_begin(const store *s, uint32_t record, unsigned layer);
 
 /*
- * Finds the impossible edges of a record. An edge to another record is impossible under two conditions: this record
- * certainly causes the other record, as its parent or sender, and the other record is earlier by more than the maximum
- * difference of the two clocks. Stores the other records in `found`, and returns their number.
+ * Finds the impossible edges of a record. An edge leads to a record that this record certainly causes, as its parent or
+ * sender. The edge is impossible if the caused record is earlier by more than the maximum difference of the two clocks.
+ * Stores the caused records in `found`, and returns their number.
  */
 size_t edges_find_violations(const store *s, uint32_t record, unsigned layer, uint32_t found[EDGES_MAX]);
 

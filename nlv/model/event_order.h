@@ -2,13 +2,13 @@
  * Learns the order of a lifeline's events from a sample of a log: for each event, the events of a request that come
  * before it. Where a request branches, the events of different branches have no order.
  *
- * Within one program, an event comes before another event if two conditions hold: it comes first in nearly all
- * requests, and each span (event_names.h) that contains the first event also contains the second event or ends with it.
- * Between programs, the order follows from the names of messages (clocks/messages.h). If the names show no order, it
- * follows from the graphs of the sample's requests (requests/request_graph.h). In these graphs, an event comes before
- * another event if edges lead from the first event to the second event in nearly all requests. The first event also
- * comes before the second event if it begins the span that the second event's record names as parent. This module has
- * no state.
+ * Within one program, an event comes before another event if it comes first in nearly all requests. In addition, each
+ * span (event_names.h) that contains the first event must also contain the second event or end with it. Between
+ * programs, the order follows from the names of messages (clocks/messages.h). If the names show no order, it follows
+ * from the graphs of the sample's requests (requests/request_graph.h). In these graphs, an event comes before another
+ * event if edges lead from the first event to the second event in nearly all requests. The first event also comes
+ * before the second event if it begins the span that the second event's record names as parent. This module has no
+ * state.
  */
 #ifndef NLV_EVENT_ORDER_H
 #define NLV_EVENT_ORDER_H

@@ -1,8 +1,8 @@
 /*
- * The filters of a model, in two steps. The first step selects whole requests: by an expression on requests
- * (requests/request_filter.h), or by an expression on records that at least one record of the request matches. Records
- * that belong to no request are selected if they match the expression on records. The second step hides the selected
- * records that do not match another expression on records.
+ * The filters of a model, in two steps. The first step selects whole requests. Its expression is an expression on
+ * requests (requests/request_filter.h), or an expression on records that at least one record of the request must match.
+ * Records that belong to no request are selected if they match the expression on records. The second step hides the
+ * selected records that do not match another expression on records.
  *
  * A filters object is constant, and any thread may use it.
  */

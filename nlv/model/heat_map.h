@@ -43,8 +43,8 @@ double heat_row_ns(unsigned row);
 double heat_map_column(const heat_map *h, int64_t time_ns);
 
 /*
- * Returns the duration in nanoseconds that a share (0 to 1) of the requests does not exceed. counts[row] is the number
- * of requests in a row. Returns 0 if all counts are 0.
+ * Returns a quantile in nanoseconds: the duration that a share (0 to 1) of the requests does not exceed. counts[row] is
+ * the number of requests in a row. Returns 0 if all counts are 0.
  */
 double heat_quantile(const uint64_t counts[HEAT_ROWS], double share);
 

@@ -1,7 +1,7 @@
 /*
- * Lists of records of one kind in order of time: the ends of one kind of segment, the values of one loadline on one
- * host, or points of one kind. A list has levels of detail: one node for every 64 entries, and another node for every
- * 4,096 entries. A node contains the minimum and maximum measure (a duration or a value), their places, and the
+ * A list contains records of one kind in order of time: the ends of segments of one kind, the values of one loadline on
+ * one host, or points of one kind. A list has levels of detail: one node for every 64 entries, and another node for
+ * every 4,096 entries. A node contains the minimum and maximum measure (a duration or a value), their places, and the
  * prevailing color. To draw a pixel that represents a million entries, nlv reads a few nodes and no entries.
  *
  * An entry takes 4 bytes, or 8 bytes if the list keeps values. The levels add half a byte per entry. The list has no

@@ -152,8 +152,10 @@ size_t model_log_count(const model *m);
 size_t model_color_count(const model *m);
 const char *model_color_text(const model *m, size_t i); /* "" for records without such a field */
 
-/* Return the number of a host's color, of an object's color in a lifeline, and of the color of a value of a
- * lifeline's color field. */
+/*
+ * Return the number of a color: the color of a host, of an object in a lifeline, or of a value of a lifeline's color
+ * field.
+ */
 unsigned model_host_color(const model *m, uint16_t host);
 unsigned model_object_color(const model *m, size_t lifeline, uint32_t object);
 unsigned model_name_color(const model *m, size_t lifeline, uint16_t name);

@@ -9,8 +9,8 @@
  * the log has twice as many records. The model owns a request_lines and locks it.
  *
  * A request is identified by its lifeline and one of its records. If the record belongs to no object of the lifeline,
- * or the lifeline is REQUEST_NO_LIFELINE (request_list.h), the request is the outermost span that the record describes
- * or ends, and the spans in it.
+ * the request consists of the outermost span that the record describes or ends, and of the spans in it. The same is
+ * true if the lifeline is REQUEST_NO_LIFELINE (request_list.h).
  */
 #ifndef NLV_REQUEST_LINES_H
 #define NLV_REQUEST_LINES_H

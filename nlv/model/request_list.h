@@ -91,7 +91,7 @@ uint32_t request_name_hash(const char *name);
 const char *request_errors_text(uint8_t errors);
 
 /*
- * Returns the reasons of request_summary.errors of the requests of a lifeline whose step is at one of the places
+ * Returns the errors (request_summary.errors) of those requests of a lifeline whose step is at a place in `places`
  * (uint64_t, sorted). Sets *is_listed to whether the list has such a request.
  */
 uint8_t request_list_find_errors(const request_list *l, uint8_t lifeline, const GArray *places, bool *is_listed);

@@ -30,7 +30,7 @@ typedef struct scan {
     const scan_job *job;
     GArray *runs; /* size_t: the index of the first block of each piece; NULL: text */
     size_t pieces;
-    slot *slots; /* a piece uses the slot with its number modulo slot_count */
+    slot *slots; /* piece number N uses slot number N modulo slot_count */
     size_t slot_count;
     pthread_mutex_t lock; /* protects all members below, and slot.done */
     pthread_cond_t changed;

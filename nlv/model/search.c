@@ -184,7 +184,8 @@ bool search_next(search *s, int64_t time_ns, bool backwards, int64_t *found_ns, 
         g_array_sort(s->matches, by_time);
     s->sorted = true;
     guint low = 0, high = s->matches->len;
-    while (low < high) { /* find the first match after the time, or, if backwards, at or after it */
+    while (low < high) { /* find the first match after the time; for a search backwards, find the first match at or
+                            after the time */
         guint middle = low + (high - low) / 2;
         int64_t own = g_array_index(s->matches, match, middle).time_ns;
         if (backwards ? own < time_ns : own <= time_ns)

@@ -1,8 +1,8 @@
 /*
  * Finds where the requests of a log spend most of their time: the kind of line with the largest share of the requests'
- * critical paths. A path leads from a request's last record back through the latest cause of each record: in the
- * request's graph (request_lines.h) if the time range has few requests, otherwise in the order of rows (edges.h). This
- * module has no state.
+ * critical paths. A path leads from a request's last record back through the latest cause of each record. If the time
+ * range has few requests, the module finds the causes in the requests' graphs (request_lines.h). Otherwise, it finds
+ * them by the order of rows (edges.h). This module has no state.
  */
 #ifndef NLV_SLOW_H
 #define NLV_SLOW_H

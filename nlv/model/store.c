@@ -775,7 +775,10 @@ void store_append(store *s, batch *b)
 
 typedef void each_step(store *s, uint32_t record, unsigned layer, uint32_t object);
 
-/* Returns, for each event of the spec, a bit for each layer in which the event's object has the color of a host. */
+/*
+ * Returns an array that is indexed by event of the spec. An element has a bit for each layer in which the event's
+ * object has the color of a host.
+ */
 static uint8_t *layers_by_host(const spec *sp)
 {
     uint8_t *layers = g_new0(uint8_t, sp->event_count + 1);

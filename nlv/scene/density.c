@@ -76,9 +76,9 @@ void density_join(density *band)
 }
 
 /*
- * A vote holds a pixel's color in its lowest byte and the lead of this color in the other bytes, as a float (weighted
- * version of Boyer and Moore, MJRTY, 1981). Four adjacent pixels vote together, because drawing spends most of its time
- * in vote_four. In a vector, a true comparison sets all bits of its element.
+ * The lowest byte of a vote is a pixel's color. The other bytes are the lead of this color over the other colors, as a
+ * float (weighted version of Boyer and Moore, MJRTY, 1981). Four adjacent pixels vote together, because drawing spends
+ * most of its time in vote_four. In a vector, a true comparison sets all bits of its element.
  */
 enum { COLOR_BITS = 0xff, HALF = 0x80, SIGN_BIT = INT32_MIN };
 typedef float four_floats __attribute__((vector_size(16), aligned(4)));

@@ -129,8 +129,10 @@ static const char *title_of(const layer_context *c)
     return field != NULL && strcmp(field, DRAWING_COLOR_LOG) == 0 ? "Log" : field;
 }
 
-/* Returns the entries that fit. Sets *omitted to the number of the colors that do not fit, and *end to the left edge
- * of the text about them. The caller frees the array. */
+/*
+ * Returns the entries that fit. Sets *omitted to the number of colors that do not fit, and *end to the left edge of the
+ * text about these colors. The caller frees the array.
+ */
 static GArray *place_entries(const layer_context *c, size_t *omitted, double *end)
 {
     GArray *entries = g_array_new(FALSE, FALSE, sizeof(entry));

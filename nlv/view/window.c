@@ -561,8 +561,10 @@ static void toggle_sensors(window *w)
 
 /* ---- searching and filtering ---- */
 
-/* Returns the time at which the search for the next match begins: the current match if it is visible, otherwise the
- * left edge of the view, or the right edge for a search backwards. */
+/*
+ * Returns the time at which the search for the next match begins. If the current match is visible, this is the time of
+ * the match. Otherwise, it is the left edge of the view, or the right edge for a search backwards.
+ */
 static int64_t on_where(void *user, bool backwards)
 {
     window *w = user;

@@ -536,7 +536,7 @@ class Nldiag(support.Case):
                 self.assertEqual([c["title"].split(": ")[1] for c in found["causes"] if not c["ordinary"]], [f"request is slow for upstream_addr={slow}"] if slow else [])
 
     def test_clock_that_reverses_the_order(self):
-        """Without measurements and parents, the order of events shows the wrong clock of one of four servers."""
+        """Without measurements and parents, the order of events shows which of four servers has a wrong clock."""
         found = self.diagnosed(self.model("clock"))
         self.assertEqual([c["title"] for c in found["causes"]], ["the clock of server2 is 2.30 s to 2.30 s fast"])
 

@@ -1,4 +1,4 @@
-"""The functions of nlv's window, used as a user does, and found as a screen reader finds them."""
+"""Tests the functions of nlv's window with input events of a user, and through the interface for screen readers."""
 import json
 import re
 import shutil
