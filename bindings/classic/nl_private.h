@@ -14,7 +14,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-enum { WRITTEN = 0, LOST = -1 }; /* NL_OK and NL_ERROR of nl.h */
+enum { WRITTEN = 0, LOST = -1 }; /* the values of NL_OK and NL_ERROR in nl.h */
 
 struct NL_log_T {
     nl_log *log; /* NULL: inactive */

@@ -379,8 +379,8 @@ class log;
 
 /**
  * A span, which logs Name.start and Name.end (see span.h). log.span() returns a span that is its thread's current
- * context during its scope; log.detached_span() returns a span that may end in any thread. Its destructor logs Name.end
- * with STATUS=0, or STATUS=-1 if an exception ends the span. The log must outlive the span.
+ * context during its scope; log.detached_span() returns a span that may end in any thread. The destructor of a span
+ * logs Name.end with STATUS=0, or STATUS=-1 if an exception ends the span. The log must outlive the span.
  */
 class span
 {
@@ -437,12 +437,12 @@ class span
     nl_span it{};
     nl_context previous{};
     bool is_current = false;
-    int exceptions = std::uncaught_exceptions(); /* number of active exceptions at the beginning */
+    int exceptions = std::uncaught_exceptions(); /* number of active exceptions when the span began */
 };
 
 /**
- * A log (see log.h). It can be moved, but not copied. Any number of threads may call its const members. Signal handlers
- * may log events whose names are literals, as with NL_EVENT.
+ * A log (see log.h). A log can be moved, but not copied. Any number of threads may call its const members. Signal
+ * handlers may log events whose names are literals, as with NL_EVENT.
  */
 class log
 {
@@ -515,7 +515,7 @@ class log
     }
 
     /**
-     * Writes an event with a name that is known only at run time. This takes several times as long.
+     * Writes an event with a name that is known only at run time. Such a call takes several times as long.
      *
      * @return false if the event is off or lost, or a value was truncated
      */

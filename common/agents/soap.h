@@ -54,7 +54,7 @@ void soap_begin(nl_buffer *out, const char *name);
 void soap_end(nl_buffer *out, const char *name);
 
 /*
- * Append an element with a value. If XML cannot hold the value, each byte that is not a valid character by itself
+ * Append an element with a value. If XML cannot represent the value, each byte that is not a valid character by itself
  * becomes "?".
  */
 void soap_put(nl_buffer *out, const char *name, const char *value);

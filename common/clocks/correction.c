@@ -344,8 +344,9 @@ static void solve_host(correction *c, uint32_t number)
 }
 
 /*
- * Returns the priority with which the module determines the clock of a host next: first by the number of measurements
- * against hosts whose clocks are known, and then by the number of messages in both directions.
+ * Returns the priority of a host: the module determines the clock of the host with the highest priority next. The
+ * priority depends on the number of measurements against hosts whose clocks are known, and then on the number of
+ * messages in both directions.
  */
 static uint64_t tie_of(const host *h)
 {

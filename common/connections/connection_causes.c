@@ -40,7 +40,8 @@
  */
 #define MEMORY_FILLED 0.6
 
-/* A full buffer is the limit of a sender that paces its segments if less than this share of its data is unsent. */
+/* If a sender paces its segments, a full send buffer counts as its limit only if less than this share of the data in
+ * the buffer is unsent. */
 #define UNSENT 0.25
 
 /* A window below this share of the largest window has been closed by unread data. */
@@ -364,9 +365,9 @@ static bool is_filled(const connection_sample *s)
 }
 
 /*
- * Returns whether the send buffer is full and can be a limit. The kernel makes a buffer that it adjusts twice as large
- * as the congestion window needs (tcp_sndbuf_expand), so such a buffer is full only at its maximum size. If the log
- * lacks the used memory, an adjusted buffer does not count as full.
+ * Returns whether the send buffer is full and can be a limit. If the kernel adjusts the buffer, the buffer has twice
+ * the size that the congestion window needs (tcp_sndbuf_expand). An adjusted buffer is therefore full only at its
+ * maximum size. If the log lacks the used memory, an adjusted buffer does not count as full.
  */
 static bool is_limited_by_buffer(const connection_entry *e, const connection_sample *s)
 {
@@ -512,9 +513,9 @@ void connection_move(connection_result *r, connection_cause from, connection_cau
 }
 
 /*
- * Returns whether the peer has enlarged its window during the start. The time before is part of the start: a receiver
- * begins with a small window and enlarges it while data arrives (tcp_rcv_space_adjust), at its own pace if its host is
- * busy.
+ * Returns whether the peer has enlarged its window during the start. The time before is part of the start, because a
+ * receiver begins with a small window and enlarges the window while data arrives (tcp_rcv_space_adjust). A receiver on
+ * a busy host enlarges it later.
  */
 static bool follow_peer_window(connection_entry *e, const connection_sample *b)
 {

@@ -69,9 +69,10 @@ struct connection_table {
     GHashTable *by_sequence; /* sequence_in -> the last entry with this number; the keys belong to the entries */
     GStringChunk *names;
     GString *key;
-    int64_t slice_ns;               /* 0: no slices */
-    size_t slice_count, slices_max; /* of all entries; slices_max is 0 without a maximum */
-    size_t progress_count;          /* of all entries */
+    int64_t slice_ns; /* 0: no slices */
+    size_t slice_count,
+        slices_max;        /* number of slices of all entries, and its maximum; slices_max is 0 without a maximum */
+    size_t progress_count; /* number of elements of `progress` in all entries */
     uint64_t ignored;
 };
 

@@ -126,7 +126,7 @@ typedef struct exporter_kind {
     const struct exporter_kind *first_pass;
     bool (*learn)(void *shared, nl_string bytes);
     size_t size;                         /* size of the format's exporter in bytes; it starts as zeros */
-    void (*open)(exporter *e);           /* initializes it; may be NULL */
+    void (*open)(exporter *e);           /* initializes the exporter; may be NULL */
     void (*close)(exporter *e);          /* frees its members; may be NULL */
     void (*begin)(exporter *e, sink *s); /* writes the beginning of the output; may be NULL */
     void (*put)(exporter *e, const nl_record *record, bool typed, sink *s);
@@ -160,7 +160,7 @@ typedef struct importer_kind {
      */
     size_t (*cut)(const char *data, size_t size);
     size_t size;                /* size of the format's importer in bytes; it starts as zeros */
-    void (*open)(importer *i);  /* initializes it; may be NULL */
+    void (*open)(importer *i);  /* initializes the importer; may be NULL */
     void (*close)(importer *i); /* frees its members; may be NULL */
     void (*read)(importer *i, const char *data, size_t size, sink *s); /* whole records */
     void (*end)(importer *i, sink *s);                                 /* called after the last piece; may be NULL */

@@ -4,9 +4,9 @@
  *
  * An event becomes a record. NL.EVNT is the event's name, LVL its level, HOST the hostname of the trace, and PROG the
  * procname of the context. The record's fields are the CPU from the packet context, and the fields of the event and its
- * contexts. The members of a structure are OUTER.INNER. An array is text such as [1,2]. An enumeration with exactly one
- * label is its label; any other enumeration is its value. Discarded events become a NetLogger.Lost record, whose COUNT
- * is their number.
+ * contexts. The members of a structure get the names OUTER.INNER. An array is text such as [1,2]. An enumeration with
+ * exactly one label is its label; any other enumeration is its value. Discarded events become a NetLogger.Lost record,
+ * whose COUNT is their number.
  */
 #include "config.h"
 

@@ -32,7 +32,7 @@ typedef struct otlp_encoder {
     bool contexts; /* log records have traceId and spanId; reading them back may change the order of fields */
     sink *s;       /* counts losses; NULL: losses are not counted */
     keys keys;
-    otlp_fields fields; /* of the current item */
+    otlp_fields fields; /* fields of the current item */
     nl_buffer text;     /* strings of the current array */
     bool open;          /* a source is open */
     nl_buffer source;   /* describes the latest source */

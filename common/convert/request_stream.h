@@ -19,7 +19,7 @@ typedef struct stream_span {
     const char *name;
     size_t begin, end;               /* record numbers of the start and end; may be equal; STREAM_NONE: no record */
     size_t parent;                   /* index of a span; STREAM_NONE if the span has no parent */
-    size_t first_point, point_count; /* in stream_request.points */
+    size_t first_point, point_count; /* the span's points in stream_request.points */
     bool made; /* no record names the span; it is the whole request, or a segment between two of its events */
     bool failed;
 } stream_span;

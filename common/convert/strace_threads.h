@@ -12,8 +12,8 @@ enum { STRACE_TID_LIMIT = 1 << 22 }; /* the kernel's maximum */
 typedef struct strace_thread {
     uint32_t tid;
     bool is_known, has_ended;
-    uint16_t prog, next_prog; /* name numbers of the program that the thread runs, and of the program that execve is
-                                 starting; 0 if unknown */
+    uint16_t prog, next_prog; /* numbers of the names of the program that the thread runs, and of the program that
+                                 execve is starting; 0 if unknown */
     uint64_t call;            /* number of the current call; 0 if the thread is in no call */
     int64_t start_ns;         /* start of this call */
 } strace_thread;

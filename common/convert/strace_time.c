@@ -5,8 +5,8 @@
 #include "base/error.h"
 
 /*
- * Finds the local day of the first time of day in the trace (tod, in seconds), from --base or from the time of the last
- * write.
+ * Finds the local date of the trace's first time of day (tod, in seconds after midnight), from --base or from the time
+ * of the last write to the file.
  */
 static void find_day(strace_clock *c, const import_about *about, unsigned tod)
 {

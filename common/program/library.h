@@ -1,6 +1,6 @@
 /*
  * Shared libraries that a program loads when it first needs them. For example, a program starts without libxml2 and the
- * libraries that libxml2 needs, unless it reads XML. This halves the time that it takes to start.
+ * libraries that libxml2 needs, unless it reads XML. This halves the program's start time.
  *
  * The user of a library lists its functions in a macro, and calls them through a structure of pointers:
  *

@@ -96,7 +96,7 @@ static void add_note(nl_buffer *notes, const char *format, ...)
     nl_buffer_append(notes, note, size < sizeof note ? size : sizeof note - 1);
 }
 
-/* Returns an option's help with its default, bounds and variable. The caller frees it. */
+/* Returns an option's help with its default, its bounds and its environment variable. The caller frees it. */
 static char *option_help(const nl_option *row, bool with_variable)
 {
     nl_buffer text = {0}, notes = {0};

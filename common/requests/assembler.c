@@ -171,7 +171,8 @@ static uint32_t *visits_of(const assembler *a, uint32_t host)
     return &g_array_index(a->visits, uint32_t, host);
 }
 
-/* Counts the visits of a request: one for its first event, and one each time that the next event is on another host. */
+/* Counts the visits of a request. A visit begins with the first event, and with each event on another host than the
+ * event before it. */
 static void count_hosts(assembler *a, const request_event *events, uint32_t count)
 {
     for (uint32_t i = 0; a->by_host && i < count; i++)
@@ -684,8 +685,8 @@ static bool selects_event(const assembler *a, const nl_record *record, bool *fir
 }
 
 /*
- * Updates open_spans and root_ended of a trace for an event. Both are necessary, because a child may end after its root
- * if the root did not wait for the child.
+ * Updates open_spans and root_ended of a trace for an event. Both members are necessary, because a child may end after
+ * its root if the root did not wait for the child.
  */
 static void count_open_spans(const assembler *a, open_request *r, const request_event *event)
 {

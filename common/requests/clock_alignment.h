@@ -3,10 +3,10 @@
  *
  * If hosts' clocks differ, a span may seem to lie outside the parent that waited for it. The module shifts such a span,
  * with its children on the same host, to the middle of its parent. This assumes equal network delays in both
- * directions. Durations, and the order of events on one host, do not change. The host of the root of the largest tree
- * of spans has the reference clock. A span that begins after its parent has ended is asynchronous, like the consumer of
- * a message queue, and its wait is part of the request. The module shifts such a span only if other spans of the
- * request prove that the clocks are wrong by this much.
+ * directions. Durations, and the order of events on one host, do not change. The reference clock is that of the host on
+ * which the largest tree of spans has its root. A span that begins after its parent has ended is asynchronous, like the
+ * consumer of a message queue, and its wait is part of the request. The module shifts such a span only if other spans
+ * of the request prove that the clocks are wrong by this much.
  *
  * The module owns the shifts of the latest request's hosts; the spans have their own shifts (request_span.shift_ns).
  * request_graph.c is its only caller. Only one thread at a time may use an alignment.
@@ -30,7 +30,7 @@ void clock_alignment_shift_spans(clock_alignment *a, request_graph *g, const clo
 /* Returns whether any host of the latest request was shifted. */
 bool clock_alignment_has_shifts(const clock_alignment *a);
 
-/* Returns the time in nanoseconds to add to events on a host that are in no span; 0 if the host was not shifted. */
+/* Returns the time in nanoseconds to add to a host's events that belong to no span; 0 if the host was not shifted. */
 int64_t clock_alignment_shift(const clock_alignment *a, uint32_t host);
 
 /* Counts, in g->problems, the spans whose logged times contradict the times of their parents. */

@@ -7,7 +7,7 @@
  * DnsReply. A log may also have only the words, such as Start and Done; the word that begins the span is then the span
  * name.
  *
- * The table holds up to EVENT_NAMES_MAX names. All further names share one number. Only one thread at a time may use a
+ * The table has at most EVENT_NAMES_MAX names. All further names share one number. Only one thread at a time may use a
  * table.
  */
 #ifndef NETLOGGER_REQUESTS_EVENT_NAMES_H

@@ -36,8 +36,8 @@ typedef struct program_pair {
     uint32_t before;    /* number of these visits that follow an event of the other program */
     uint32_t inside;    /* number of these visits that are within a visit of the other program */
     uint32_t after;     /* number of these visits that begin after the other program's last event */
-    double gap, square; /* for the visits that `before` counts: sum of the gaps, in seconds, from the other program's
-                           last earlier event to the visit, and sum of their squares */
+    double gap, square; /* sum of the gaps, and sum of their squares; a gap is the time in seconds from the other
+                           program's last earlier event to a visit that `before` counts */
 } program_pair;
 
 struct precedence {
@@ -444,8 +444,8 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
 }
 
 /*
- * Returns whether the other program can call this program, which requires that the order holds in this share of visits.
- * If `inside` is true, the other program must also wait for this program.
+ * Returns whether the other program can call this program. It can only if it precedes this program in at least this
+ * share of the visits. If `inside` is true, the other program must also wait for this program.
  */
 static bool can_call(const program_pair *pair, bool inside, double share)
 {

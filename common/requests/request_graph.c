@@ -56,7 +56,7 @@ typedef struct graph {
     request_span *spans;
     span_work *work;      /* by span */
     sort_item *items;     /* for spans and events */
-    uint32_t *event_span; /* by event (see critical_path_find) */
+    uint32_t *event_span; /* indexed by event (see critical_path_find) */
 } graph;
 
 #define EVENT(g, index) (&(g)->public.events[index])

@@ -107,7 +107,7 @@ typedef struct known_place {
     uint32_t host, program, place;
 } known_place;
 
-/* The caches hold the latest text for each short hash. A look-up also compares the texts. */
+/* The caches store the latest text for each short hash. A look-up also compares the texts. */
 struct request_reader {
     const char *const *ids;
     size_t id_count;

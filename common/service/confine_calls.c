@@ -179,7 +179,7 @@ enum { REFUSED_MAX = 32 };
 static atomic_int refused[REFUSED_MAX];
 static int reported; /* number of reported calls */
 
-/* The register that holds the result of the denied call, on processors for which the register is known. */
+/* The register for the result of the denied call, on processors for which this register is known. */
 #if defined(__x86_64__)
 #define RESULT_OF(context) (context)->uc_mcontext.gregs[REG_RAX]
 #elif defined(__i386__)

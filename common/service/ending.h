@@ -3,8 +3,8 @@
  * destination of netlogd's own events.
  *
  * Code that waits for a peer limits its wait to ending_left_ms. When all received records are in the outputs' files and
- * journals, netlogd calls ending_enforce. After this call, the process may exit at any moment without loss, because
- * spools hold the undelivered records. Before this call, the shutdown takes as long as the disk needs. Only one thread
+ * journals, netlogd calls ending_enforce. After this call, the process may exit at any moment without loss, because the
+ * undelivered records are in spools. Before this call, the shutdown takes as long as the disk needs. Only one thread
  * may call these functions.
  */
 #ifndef NETLOGGER_SERVICE_ENDING_H

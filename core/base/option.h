@@ -1,7 +1,7 @@
 /*
  * Options: one table row per option.
  *
- * A row holds an option's name, its valid values and the member that stores the value. Rows control the parsing of
+ * A row contains an option's name, its valid values and the member that stores the value. Rows control the parsing of
  * command lines, URLs, configuration files and environment variables. They are also the source of --help, --help=json,
  * the option lists in the manual pages, and shell completion. An array of rows is constant, and ends with a row that
  * has no name.
@@ -19,8 +19,8 @@
 #include <stddef.h>
 
 enum {
-    NL_OPTION_TEXT_SIZE = 512, /* size of a buffer that can hold any value as text */
-    NL_OPTION_VALUE_SIZE = 64, /* size of a buffer that can hold a number, duration, size, time or choice as text */
+    NL_OPTION_TEXT_SIZE = 512, /* size of a buffer for any value as text */
+    NL_OPTION_VALUE_SIZE = 64, /* size of a buffer for a number, duration, size, time or choice as text */
 };
 
 typedef enum nl_option_type {
@@ -63,13 +63,14 @@ struct nl_option {
     const char *value;                 /* placeholder in help, such as FILE; NULL selects a placeholder by type */
     const char *initial;               /* the default in the option's notation, or a description in parentheses */
     int64_t minimum;                   /* in counts, bytes or nanoseconds */
-    int64_t maximum;                   /* 0 means the maximum that the member can hold */
+    int64_t maximum;                   /* 0 means the maximum that the member can store */
     int64_t unit;                      /* for durations: nanoseconds per unit of the member; 0 means 1 */
     const char *choices;               /* separated by '|'; for durations: texts that are valid instead of a number */
     const char *(*list_choices)(void); /* returns choices; if the choice at index 0 is empty, it means "not set" */
     const char *environment;           /* environment variable, or NULL */
     const char *commands;              /* valid subcommands or URL schemes, separated by blanks; NULL means all */
-    size_t offset, size;   /* of the member that stores the value, in bytes; size 0 means that no member stores it */
+    size_t offset,
+        size; /* offset and size in bytes of the member that stores the value; size 0 means that no member stores it */
     nl_option_setter *set; /* NULL selects the function for the type */
     nl_option_getter *get; /* NULL selects the function for the type */
     const char *help;      /* one sentence without a full stop */
@@ -133,7 +134,7 @@ bool nl_option_set_by_type(const nl_option *row, void *settings, const char *val
 
 /*
  * Return the option's value as text, or the value at an index of a repeatable option. The returned text may be stored
- * in `scratch`. Both return NULL if the value is not set or the row has no member.
+ * in `scratch`. Both functions return NULL if the value is not set or the row has no member.
  */
 const char *nl_option_get(const nl_option *row, const void *settings, char scratch[NL_OPTION_TEXT_SIZE]);
 const char *nl_option_get_at(const nl_option *row, const void *settings, size_t index,

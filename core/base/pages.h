@@ -23,7 +23,7 @@ static inline void *nl_pages_new(size_t size)
     if (pages == MAP_FAILED)
         return NULL;
 #ifdef NL_PAGES_ARE_ROOTS
-    __lsan_register_root_region(pages, size); /* may hold the only pointers to heap memory */
+    __lsan_register_root_region(pages, size); /* the pages may contain the only pointers to heap memory */
 #endif
     return pages;
 }

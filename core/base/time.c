@@ -175,7 +175,7 @@ static inline bool read_usual_clock(const char *text, int64_t *clock_ns)
 
 bool nl_time_parse_day(const char *text, bool iso, int64_t *begin_ns)
 {
-    enum { FIRST_YEAR = 1700, LAST_YEAR = 2200 }; /* int64_t can hold every nanosecond of these years */
+    enum { FIRST_YEAR = 1700, LAST_YEAR = 2200 }; /* int64_t can represent every nanosecond of these years */
     const char *month = text + 4 + iso, *day = month + 2 + iso;
     if (nl_digits(text, 4) != 4 || nl_digits(month, 2) != 2 || nl_digits(day, 2) != 2 ||
         (iso && (text[4] != '-' || text[7] != '-')))

@@ -45,7 +45,7 @@ typedef struct nl_known_second {
 /* Like nl_time_format_ulm, but writes the form of BP records, such as 2012-03-14T14:04:46.000000Z. */
 size_t nl_time_format_iso(int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
 
-/* Like nl_time_format_ulm and nl_time_format_iso, but faster for times in the second that known holds. */
+/* Like nl_time_format_ulm and nl_time_format_iso, but faster for times in the second that `known` caches. */
 size_t nl_time_put_ulm(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE]);
 size_t nl_time_put_iso(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE]);
 

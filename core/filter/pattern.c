@@ -21,10 +21,10 @@ struct nl_pattern {
     bool in_empty; /* matches the empty text */
     bool anchored; /* a match can begin only at the start of the text */
     /*
-     * The first four are sets of positions: `first` has the positions where the pattern can begin, `started` has those
-     * that are reachable after the start symbol, `last` has those where the pattern matches, and `before_end` has those
-     * where it matches at the end of the text. `takes` has, for each byte, the positions that accept the byte. `follow`
-     * has, for each group and each subset of its positions, the followers of the subset.
+     * The first four are sets of positions. The pattern can begin at the positions in `first`. The positions in
+     * `started` are reachable after the start symbol. The pattern matches when it reaches a position in `last` or, at
+     * the end of the text, a position in `before_end`. `takes` has, for each byte, the positions that accept the byte.
+     * `follow` has, for each group and each subset of its positions, the followers of the subset.
      */
     const uint64_t *first, *started, *last, *before_end, *takes, *follow;
     uint64_t rows[];
@@ -235,7 +235,7 @@ static uint64_t *put_row(uint64_t *row, const nl_positions *set, size_t units)
     return row + units;
 }
 
-/* Writes the followers of each subset of a group of positions. */
+/* Writes a table row for each subset of the positions in a group: the followers of these positions. */
 static uint64_t *put_group(uint64_t *row, const nl_builder *builder, size_t group, size_t units)
 {
     nl_positions follow[GROUP_STATES] = {{{0}}};

@@ -1,10 +1,11 @@
 /*
  * Matches bytes with shell globs and POSIX extended regular expressions, which may come from untrusted users.
  *
- * Both are compiled to a position automaton (V. M. Glushkov, "The Abstract Theory of Automata", 1961). A position is a
- * part of the pattern that accepts one byte. Matching keeps the set of reachable positions as bits, and looks up the
- * followers of several positions at once. The cost of each byte of text depends only on the number of positions, and is
- * 2 to 26 steps of about one nanosecond. Unlike regexec(3), matching does not backtrack, recurse, allocate or lock.
+ * Both kinds of patterns are compiled to a position automaton (V. M. Glushkov, "The Abstract Theory of Automata",
+ * 1961). A position is a part of the pattern that accepts one byte. Matching keeps the set of reachable positions as
+ * bits, and looks up the followers of several positions at once. The cost of each byte of text depends only on the
+ * number of positions, and is 2 to 26 steps of about one nanosecond. Unlike regexec(3), matching does not backtrack,
+ * recurse, allocate or lock.
  *
  * Compiling reads the pattern once and copies positions for repetitions, so the size of the pattern and the number of
  * positions limit its cost. The start and the end of the text are symbols, which ^ and $ accept. A match may begin

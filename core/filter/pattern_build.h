@@ -1,6 +1,6 @@
 /*
  * Builds patterns from fragments of an automaton. A fragment records the positions where it can begin and end, and
- * whether it can be empty. The builder holds the followers of each position.
+ * whether it can be empty. The builder stores the followers of each position.
  */
 #ifndef NETLOGGER_FILTER_PATTERN_BUILD_H
 #define NETLOGGER_FILTER_PATTERN_BUILD_H

@@ -58,8 +58,8 @@ void nl_streams_list(const nl_streams *streams, void (*function)(void *user, con
 
 /*
  * The exact set of sequence numbers that several decoders have read, in any order. A number is missing if it is between
- * the lowest and the highest number of its stream and no input has it. Query the set after all inputs were read. It
- * holds at most 2^18 streams and 2^18 gaps (about 60 MiB) and ignores further streams and gaps. Only one thread at a
+ * the lowest and the highest number of its stream and no input has it. Query the set after all inputs were read. The
+ * set has at most 2^18 streams and 2^18 gaps (about 60 MiB) and ignores further streams and gaps. Only one thread at a
  * time may use the set. The caller frees the set after the decoders that use it; freeing NULL has no effect.
  */
 typedef struct nl_sequences nl_sequences;
@@ -117,9 +117,9 @@ void nl_decoder_on_block(nl_decoder *decoder, bool take, void (*on_block)(void *
                          void *user);
 
 /*
- * Makes the decoder call on_question for each time question (doc/binary-format.md, "Time"). Its argument is the time at
- * which the peer sent the question, by the peer's clock. on_question must not use the decoder. Without on_question, the
- * decoder skips time questions.
+ * Makes the decoder call on_question for each time question (doc/binary-format.md, "Time"). The argument of on_question
+ * is the time at which the peer sent the question, by the peer's clock. on_question must not use the decoder. Without
+ * on_question, the decoder skips time questions.
  */
 void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user, int64_t sent_ns), void *user);
 
@@ -131,17 +131,17 @@ void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user,
 void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer *fresh);
 
 /*
- * Makes the decoder call on_block for each valid block without decoding it, with `taken` set. It is for callers that
- * decode blocks elsewhere, such as in another thread. The decoder still reports loss and damage, and counts the records
- * from the headers. If it has shared streams, it skips blocks whose records are all known, and passes blocks with some
- * known records as a whole.
+ * Makes the decoder call on_block for each valid block without decoding it, with `taken` set. Use this function if the
+ * caller decodes blocks elsewhere, such as in another thread. The decoder still reports loss and damage, and counts the
+ * records from the headers. If it has shared streams, it skips blocks whose records are all known, and passes blocks
+ * with some known records as a whole.
  */
 void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user, const nl_block_view *block),
                                 void *user);
 
 /*
  * Makes the decoder call `may` before each block, and after malformed text. Callers use it to limit work, because a few
- * bytes can hold very many records. If `may` returns false, the decoder copies the rest of the piece, and
+ * bytes can contain very many compressed records. If `may` returns false, the decoder copies the rest of the piece, and
  * nl_decoder_next returns NL_AGAIN. nl_decoder_is_paused is then true until the next call of nl_decoder_next, which
  * must precede any call of nl_decoder_feed. If `may` is NULL, the decoder never pauses.
  */

@@ -1,9 +1,9 @@
 /*
- * The time index of a log file, in FILE.index beside it (netlogd(8), FILES). It has the time range of each piece of the
- * file. All its information is also in the file. Therefore, the index may be missing, or may cover only the beginning
- * of the file; the rest of the file is then read. Checksums of the file's first bytes and of the last bytes of each
- * piece detect an index that belongs to another file. The library reads the index; netlogd writes it. Only one thread
- * at a time may use an index.
+ * The time index of a log file, in FILE.index beside it (netlogd(8), FILES). The index has the time range of each piece
+ * of the file. All its information is also in the file. Therefore, the index may be missing, or may cover only the
+ * beginning of the file; the rest of the file is then read. Checksums of the file's first bytes and of the last bytes
+ * of each piece detect an index that belongs to another file. The library reads the index; netlogd writes it. Only one
+ * thread at a time may use an index.
  *
  * The header has 16 bytes (offset, size, content):
  *    0  4  "NLI1"

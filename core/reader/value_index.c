@@ -475,7 +475,7 @@ struct nl_value_search {
     const nl_filter *filter;
     nl_filter_equality tests[NL_FILTER_TESTS_MAX];
     size_t test_count;
-    size_t operands; /* of all tests */
+    size_t operands; /* number of operands of all tests */
     bool *found;     /* for each test and piece of a segment, whether the test may be true */
 };
 

@@ -158,7 +158,8 @@ static void value_keys_add_field(void *user, size_t name, const nl_field *field)
     case NL_TYPE_UINT:
         put_key(k, key_of_number(seed, nl_number_of_uint(field->uint_value)));
         break;
-    case NL_TYPE_DOUBLE: /* an operand in quotes is compared with the text, which may be another number */
+    case NL_TYPE_DOUBLE: /* a test compares an operand in quotes with the text of the double, so the text also needs a
+                            key */
         put_key(k, key_of_number(seed, (nl_number){.kind = NL_NUMBER_REAL, .real = field->double_value}));
         put_key(k, key_of_text(seed, nl_field_text(field, scratch)));
         break;

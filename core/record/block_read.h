@@ -113,7 +113,7 @@ static inline size_t nl_block_entries(const nl_block_reader *reader)
     return reader->source_count + reader->shape_count + reader->field_count;
 }
 
-/* Returns the number of bytes of memory that the reader holds. */
+/* Returns the number of bytes of memory that the reader has allocated. */
 size_t nl_block_reader_held(const nl_block_reader *reader);
 
 /* Frees the reader's memory. The reader can be used again. */

@@ -31,8 +31,8 @@ nl_encoder *nl_encoder_new(const nl_encoder_options *options);
 void nl_encoder_free(nl_encoder *encoder);
 
 /*
- * Adds a record. Returns NL_FAILED if the format cannot hold a record of that size, or memory runs out. In this case,
- * nothing is added, and earlier records are kept. The other functions that return a status return the same values.
+ * Adds a record. Returns NL_FAILED if the record is too large for the format, or memory runs out. In this case, nothing
+ * is added, and earlier records are kept. The other functions that return a status return the same values.
  */
 nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record);
 

@@ -21,7 +21,7 @@ typedef struct nl_line_scanner nl_line_scanner;
 
 enum { NL_LINE_LONGEST = (1 << 23) - 1 };
 
-/* A line. `place` holds its offset and size in bytes, and whether it is plain, as nl_line_place packs them. */
+/* A line. `place` contains its offset and size in bytes, and whether it is plain, as nl_line_place packs them. */
 typedef struct nl_scanned_line {
     int64_t time_ns; /* nanoseconds since 1970 UTC; 0 if the line is not plain */
     uint64_t place;

@@ -191,8 +191,8 @@ size_t nl_number_format_int(int64_t value, char *out)
 
 /*
  * Writes a non-negative value that is an integer of up to 15 digits divided by 10^decimals; most measured values have
- * this form. A number of 15 digits always parses to the same double, and is the shortest form if its trailing zeros are
- * removed. Returns 0 for other values.
+ * this form. If a double has a decimal form with at most 15 digits, this form without its trailing zeros is the
+ * shortest text that parses to the double. Returns 0 for other values.
  */
 static size_t format_short_decimal(double value, char *out)
 {

@@ -259,8 +259,8 @@ static bool is_prefix(const char *text, size_t size, nl_string name)
  * Returns whether the next record starts within a field name that ends with the name of the time field. In that case,
  * sets s->cut. If the field name is exactly the name of the time field, it starts the next record if this record
  * already has a time. A longer name may be an ordinary name (STARTDATE), or may contain the rest of a truncated record
- * ("SENDATE=", from "SEND.SZ=" and "DATE="). It contains the rest of a truncated record if the format's second field
- * follows the time, and one of these conditions is true:
+ * ("SENDATE=", from "SEND.SZ=" and "DATE="). The longer name contains the rest of a truncated record if the format's
+ * second field follows the time, and one of these conditions is true:
  * - This record already has the second field.
  * - The open value of this record has an unclosed quote.
  * - The name begins with the start of the field name that this record lacks.

@@ -1,8 +1,8 @@
 /*
  * The text formats: one record per line, with NAME=value fields separated by blanks.
  *
- * text.c reads ULM and BP, logfmt.c reads logfmt, text_write.c writes all formats. The table nl_text_format holds the
- * differences.
+ * text.c reads ULM and BP, logfmt.c reads logfmt, text_write.c writes all formats. The struct nl_text_format describes
+ * how the formats differ.
  *
  * Reading. A name is [A-Za-z_][A-Za-z0-9_.-]* followed by '=', at the start of the line or after a blank (space or
  * tab). Its value is either
@@ -132,7 +132,7 @@ static inline nl_status nl_text_decode(const nl_text_format *format, nl_record *
 nl_status nl_text_decode_fields(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
                                 const char *end, const char *limit, size_t *used);
 
-/* Like nl_text_decode_fields, but without the fast path. For tests that compare both. */
+/* Like nl_text_decode_fields, but without the fast path. Tests compare the results of both functions. */
 nl_status nl_text_decode_closely(const nl_text_format *format, nl_record *record, nl_fraction fraction,
                                  const char *line, const char *end, const char *limit, size_t *used);
 

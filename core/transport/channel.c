@@ -3,7 +3,7 @@
  *
  * OpenSSL reads and writes through the module's own BIO, because OpenSSL's socket BIO raises SIGPIPE. The module
  * recognizes failures by that BIO and by SSL_want. The module does not use SSL_get_error: that function requires an
- * empty error queue, but the queue may hold the program's errors.
+ * empty error queue, but the queue may contain the program's errors.
  */
 #include "config.h"
 
@@ -64,8 +64,8 @@ typedef struct nl_tls_session {
 static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 static bool cleaned_up;
 static BIO_METHOD *socket_method;
-static int peers_index; /* index of a context's copy of peers; the context holds the copy because connections may
-                         * outlive their nl_tls */
+static int peers_index; /* index of a context's copy of peers; the context owns the copy because connections may outlive
+                           their nl_tls */
 
 /*
  * The reason code of the mark that `enter` puts into OpenSSL's error queue. Errors after the mark belong to this
@@ -87,7 +87,7 @@ static bool enter(void)
     return false;
 }
 
-/* Ends the calls since `enter`, and removes this module's errors from the queue. Keeps errno. */
+/* Ends the use of OpenSSL that `enter` began, and removes this module's errors from the queue. Keeps errno. */
 static void leave(void)
 {
     int error = errno;
@@ -556,8 +556,8 @@ static const char *describe_failure(const nl_tls_session *session, unsigned long
 }
 
 /*
- * Returns the result of a failed call of OpenSSL: 0 if the peer closed the connection in order, otherwise -1 with
- * errno.
+ * Returns the result of a failed call of OpenSSL: 0 if the peer has ended the TLS connection properly, otherwise -1
+ * with errno.
  */
 static int result_of_failure(nl_tls_session *session)
 {

@@ -127,8 +127,8 @@ nl_status nl_channel_fail(const nl_channel *channel, int error);
 void nl_channel_end(nl_channel *channel);
 
 /*
- * Close the channel; fd is -1 afterwards. nl_channel_forget sends nothing. It is for the child after fork, where the
- * connection belongs to the parent.
+ * Close the channel; fd is -1 afterwards. nl_channel_forget sends nothing. Call nl_channel_forget in the child after
+ * fork, because the connection belongs to the parent.
  */
 void nl_channel_close(nl_channel *channel);
 void nl_channel_forget(nl_channel *channel);

@@ -26,7 +26,8 @@ typedef struct memory_destination {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static named_memory *memories;
 
-/* Locks the mutex. Otherwise, another thread could hold it during fork, and the child process would wait forever. */
+/* Locks the mutex. Otherwise, another thread could hold the mutex during fork, and the child process would wait
+ * forever. */
 static void before_fork(void)
 {
     pthread_mutex_lock(&mutex);

@@ -54,7 +54,7 @@ int64_t nl_spool_unsafe_since_ns(const nl_spool *spool);
 /* Returns whether nothing is left to deliver. */
 bool nl_spool_is_empty(const nl_spool *spool);
 
-/* Returns whether the spool can hold a put of `size` bytes when it is otherwise empty. */
+/* Returns whether an empty spool has enough space for a put of `size` bytes. */
 bool nl_spool_can_hold(const nl_spool *spool, size_t size);
 
 /*
@@ -65,9 +65,9 @@ bool nl_spool_can_hold(const nl_spool *spool, size_t size);
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 
 /*
- * Marks the first size bytes in the spool as delivered. They are the bytes that nl_spool_peek returned, if
- * nl_spool_get_front still returns the same position. With size 0, only removes a row that has nothing left to deliver
- * or report.
+ * Marks the first size bytes in the spool as delivered. Before the call, compare the result of nl_spool_get_front with
+ * its result at the time of nl_spool_peek: if they differ, the first bytes are not those that nl_spool_peek returned.
+ * With size 0, only removes a row that has nothing left to deliver or report.
  */
 void nl_spool_delivered(nl_spool *spool, size_t size);
 

@@ -35,7 +35,7 @@ static const char OLD_MAGIC[8] = "NLSPOOL2"; /* the state has no member `part` *
  * put.
  */
 typedef struct put_head {
-    uint32_t size;    /* of the data, in bytes */
+    uint32_t size;    /* size of the data in bytes */
     uint32_t records; /* number of records */
 } put_head;
 

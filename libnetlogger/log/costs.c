@@ -16,7 +16,7 @@
 
 enum {
     RING_SIZE = 64 << 10,
-    EVENT_MAX = 1 << 10, /* bytes; larger than an event with NL_FIELDS_MAX typical values */
+    EVENT_MAX = 1 << 10, /* maximum size of an event in bytes; events with NL_FIELDS_MAX typical values are smaller */
     EVENTS = 1000,       /* number of events per round */
     ROUNDS = 7,
 };

@@ -668,7 +668,7 @@ nl_status nl_close(nl_log *log)
     return status;
 }
 
-/* Returns whether the log has sent all events and reports of losses. log->mutex is held. */
+/* Returns whether the log has sent all events and reports of losses. The caller holds log->mutex. */
 static bool log_has_sent_all(const nl_log *log)
 {
     bool all_sent = nl_outbox_is_empty(&log->outbox);

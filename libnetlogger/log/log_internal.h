@@ -10,8 +10,8 @@
  *   activation.c      changes by an activation file or a collector
  *   own_records.c     the log's own records
  *
- * Locks are taken in this order: the process's registry (logs and threads); a log's control.mutex (probes); the log's
- * mutex (the list of rings, requests to the writer thread); and last, one of the process's locks for site rules
+ * Threads take locks in this order: the process's registry (logs and threads); a log's control.mutex (probes); the
+ * log's mutex (the list of rings, requests to the writer thread); and last, one of the process's locks for site rules
  * (site.c), for the directory in shared memory (session.c) and for markers (marker.c). Producers take locks only at the
  * first event of a thread in a log, at the first event of a site, and in logs without a slot. nl_inside marks a thread
  * that may hold a lock. The library rejects events of signal handlers in this thread, because they could cause a
@@ -33,7 +33,7 @@
 
 struct nl_log {
     nl_log_gate gate; /* must be the first member, because NL_EVENT uses the log as an nl_log_gate */
-    nl_log *next;     /* in the registry */
+    nl_log *next;     /* next in the registry */
     nl_url *url;
     nl_log_options options;
     char recovery_url[1024]; /* the URL, for recovery; "" if it is too long or has a relative path */
@@ -170,8 +170,8 @@ bool nl_producer_report_lost(nl_log *log);
 bool nl_producer_finish(nl_log *log);
 
 /*
- * Writes a description of the log to shared memory, for recovery. Call this function before the log's first
- * event and after changes. Returns false if memory runs out. log->mutex is held.
+ * Writes a description of the log to shared memory, for recovery. Call this function before the log's first event and
+ * after changes. Returns false if memory runs out. The caller holds log->mutex.
  */
 bool nl_log_describe(nl_log *log);
 
@@ -194,13 +194,13 @@ uint64_t nl_span_new_id(void);
 
 /* ---- writer_thread.c ---- */
 
-/* Starts the writer thread. Returns false on failure. log->mutex is held. */
+/* Starts the writer thread. Returns false on failure. The caller holds log->mutex. */
 bool nl_writer_thread_start(nl_log *log);
 
 /*
  * nl_writer_thread_ask requests that the writer thread send everything, and returns the number of the request, or 0 if
  * there is no writer thread. nl_writer_thread_await waits until the request is complete, and returns NL_OK, or
- * NL_FAILED with the reason. log->mutex is held.
+ * NL_FAILED with the reason. The caller holds log->mutex.
  */
 uint64_t nl_writer_thread_ask(nl_log *log);
 nl_status nl_writer_thread_await(nl_log *log, uint64_t wanted);

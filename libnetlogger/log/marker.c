@@ -23,7 +23,7 @@ typedef struct link {
 } link;
 
 typedef struct chain {
-    struct chain *next; /* in the list of chains to free */
+    struct chain *next; /* next in the list of chains to free */
     size_t count;
     link links[];
 } chain;
@@ -260,7 +260,7 @@ static bool marker_claim_slot(unsigned *slot)
 
 /*
  * Removes *at from the list. If memory for shorter chains runs out, the probe stays in some chains without effect and
- * is never freed. The lock is held.
+ * is never freed. The caller holds the lock.
  */
 static void delist(nl_probe_object **at)
 {
@@ -276,7 +276,7 @@ static void delist(nl_probe_object **at)
 
 /*
  * Appends the probe to the list with a new number, and arms its markers. Returns the number, or 0, with the probe
- * detached, if memory runs out. The lock is held.
+ * detached, if memory runs out. The caller holds the lock.
  */
 static nl_probe enlist(nl_probe_object *probe)
 {

@@ -107,8 +107,8 @@ static void empty_batch(nl_outbox *outbox)
 }
 
 /*
- * Moves the rest of the batch to the start of its memory, so that the batch does not reach the end of the memory when
- * it is never empty. Copies only into memory that the rest does not use. If the process is killed between the two
+ * Moves the rest of the batch to the start of its memory, so that a batch that never becomes empty does not reach the
+ * end of the memory. Copies only into memory that the rest does not use. If the process is killed between the two
  * stores, batch_start is greater than or equal to batch_size, and the recovery completes the move.
  */
 static void compact_batch(nl_outbox *outbox)
@@ -178,8 +178,8 @@ static nl_part part_of_batch(const nl_outbox *outbox)
 }
 
 /*
- * Finds the part to write next: a report of losses, records of the spool, which are older than the records of the
- * batch, or the batch. Returns NL_OK; NL_END if nothing waits; NL_FAILED if the spool cannot be read.
+ * Finds the part to write next. A report of losses is first, then the records of the spool, and then the records of the
+ * batch, which are newer. Returns NL_OK; NL_END if nothing waits; NL_FAILED if the spool cannot be read.
  */
 static nl_status find_part(nl_outbox *outbox, nl_part *part)
 {

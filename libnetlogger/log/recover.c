@@ -246,8 +246,8 @@ static void report_log(recovery *r, const nl_recovered *what)
 }
 
 /*
- * Formats the reason of a failure, and, if later attempts will fail in the same way, what the user can do. The result
- * is in `text`.
+ * Formats the reason for a failure. If later attempts would also fail, adds what the user can do. The result is in
+ * `text`.
  */
 static const char *recover_describe_failure(const recovery *r, char text[MESSAGE_SIZE])
 {

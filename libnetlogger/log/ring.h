@@ -29,7 +29,7 @@ struct nl_ring {
     const nl_ring_policy *policy;
     int64_t stuck_since_ns; /* start of the latest wait that timed out, on the monotonic clock; 0: none */
     uint64_t stuck_tail;    /* tail at the end of that wait; events do not wait until tail has moved */
-    nl_ring *next;          /* in the log's list */
+    nl_ring *next;          /* next in the log's list */
     nl_ring *next_of_thread;
     void *log;        /* the ring's log */
     uint64_t refused; /* number of rejected events of signal handlers that shared->lost does not include yet; signal

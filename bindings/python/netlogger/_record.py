@@ -26,8 +26,8 @@ _STANDARD = {
 class Record(Dict[str, Any]):
     """One event: a dict of its fields, in the order of logging.
 
-    The standard fields are attributes: time_ns, host, prog, level, event. All but time_ns may be None. They are also
-    available under their names in logs (record["NL.EVNT"]), but are not items. If a name repeats, the dict has the
+    The standard fields are attributes: time_ns, host, prog, level, event. All but time_ns may be None. The attributes are
+    also available under their names in logs (record["NL.EVNT"]), but are not items. If a name repeats, the dict has the
     first field; fields has all.
 
     Values from the binary format are bool, int, float or str, as they were logged. Values from text are str, unless the

@@ -6,8 +6,8 @@ enum { ENTRIES = 1024, NAMES_MAX = NL_FIELDS_MAX };
 
 /*
  * A cache of kinds. The keys are the name objects of a call, because the names in a program's source are the same
- * objects in every call. An entry holds references, so that no other object can have the same address. The interpreter
- * lock protects the cache.
+ * objects in every call. An entry owns references to the names, so that no other object can have the address of a name.
+ * The interpreter lock protects the cache.
  */
 typedef struct entry {
     nl_event_kind *kind; /* NULL if the entry is free */

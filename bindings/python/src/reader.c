@@ -27,7 +27,7 @@ static bool set(PyObject *object, PyObject *name, PyObject *value)
     return result == 0;
 }
 
-/* Returns a tuple of all (name, value) pairs, because a dict cannot hold repeated names; NULL with an exception. */
+/* Returns a tuple of all (name, value) pairs, because a dict cannot contain repeated names; NULL with an exception. */
 static PyObject *all_pairs(const nl_record *record, bool numbers)
 {
     PyObject *pairs = PyTuple_New((Py_ssize_t)record->field_count);

@@ -44,7 +44,7 @@ typedef struct nl_event_site {
     unsigned char level;
     unsigned char off;          /* nonzero: switched off by name */
     unsigned id;                /* number of the site; 0 until the program reaches the site */
-    struct nl_event_site *next; /* in the list of registered sites */
+    struct nl_event_site *next; /* next in the list of registered sites */
 } nl_event_site;
 
 /* The part of a log that NL_EVENT reads. */

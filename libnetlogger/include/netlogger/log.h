@@ -201,12 +201,12 @@ NL_API nl_status nl_control_check(const char *commands, size_t size);
 /*
  * Flushes and closes a log, and always frees it. The behavior is undefined if the program uses the log during or after
  * nl_close. nl_close takes as long as nl_flush, plus at most 1 s if the log sends text to a collector; exit() flushes
- * all open logs at the same time. Returns NL_OK if all events are sent as nl_flush describes. Otherwise returns
- * NL_FAILED, and nl_error_message() gives the number of unsent events and the reason. Events that did not fit into a
- * ring are lost. Events that could not be sent (for example, because the collector is unreachable or the disk is full)
- * stay in shared memory, one ring per thread. nlrecover delivers them after the process has closed its last log or
- * ended (recover.h). Logs to - and memory:, and logs without shared memory, do not keep unsent events. Not safe in
- * signal handlers.
+ * all open logs concurrently. Returns NL_OK if all events are sent as nl_flush describes. Otherwise returns NL_FAILED,
+ * and nl_error_message() gives the number of unsent events and the reason. Events that did not fit into a ring are
+ * lost. Events that could not be sent (for example, because the collector is unreachable or the disk is full) stay in
+ * shared memory, one ring per thread. nlrecover delivers them after the process has closed its last log or ended
+ * (recover.h). Logs to - and memory:, and logs without shared memory, do not keep unsent events. Not safe in signal
+ * handlers.
  */
 NL_API nl_status nl_close(nl_log *log);
 

@@ -175,9 +175,9 @@ public final class NetLogger implements AutoCloseable {
     }
 
     /**
-     * A span of a request: the events name.start and name.end, which have the IDs of the trace, the span and its parent.
-     * name.start has the fields that were added before start() or begin(); name.end has STATUS and the fields that were
-     * added later.
+     * A span of a request: the events name.start and name.end, which have the IDs of the trace, the span and its
+     * parent. name.start has the fields that were added before start() or begin(). name.end has STATUS and the fields
+     * that were added later.
      *
      * <p>From start() to close(), which the same thread must call, the span is the thread's current context: the thread's
      * events carry the ID of the span. A virtual thread must use begin() instead.

@@ -88,7 +88,7 @@ C<< $span->context >> is the span's L</Contexts>. A span whose trace is not samp
 
 =head1 Contexts
 
-A NetLogger::Context is a trace and a span in it (W3C Trace Context). It is true unless it is empty.
+A NetLogger::Context is a trace and a span in it (W3C Trace Context). A context is true unless it is empty.
 
     NetLogger::Context->new($traceparent)     the context of a header; empty if it is invalid
     NetLogger::Context->from_environment      the context in TRACEPARENT, which a program inherits
