@@ -21,7 +21,7 @@ typedef struct nl_blocks {
 } nl_blocks;
 
 typedef struct nl_stream {
-    struct nl_stream *next; /* in the order of their first blocks */
+    struct nl_stream *next; /* next stream, in the order of the first blocks */
     NL_transfer_op_t operation;
     NL_transfer_streamid_t id;
     int64_t start_ns; /* start of the current block; 0: no block has started */

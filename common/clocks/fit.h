@@ -40,7 +40,7 @@ typedef struct fit {
 
 typedef struct fit_step {
     int64_t time_ns; /* the first time after the step */
-    double step_ns;  /* added to the clock */
+    double step_ns;  /* nanoseconds that the step added to the clock */
 } fit_step;
 
 /*

@@ -15,7 +15,7 @@ double connection_gain_of_doubling(const connection_result *r)
 {
     if (r->first != CAUSE_SEND_BUFFER && r->first != CAUSE_RECEIVE_BUFFER)
         return 1;
-    double share = share_of(r, r->first); /* this part of the time becomes half as long */
+    double share = share_of(r, r->first); /* the part of the time that becomes half as long */
     return 1 / (1 - share / 2);
 }
 
@@ -27,7 +27,7 @@ double connection_gain_of_path(const connection_result *r)
     if ((r->first != CAUSE_SEND_BUFFER && r->first != CAUSE_RECEIVE_BUFFER) || r->carried < FASTER * r->rate ||
         r->rate <= 0 || r->rtt_min_ns <= 0)
         return 1;
-    double share = share_of(r, r->first); /* this part of the time becomes shorter */
+    double share = share_of(r, r->first); /* the part of the time that becomes shorter */
     return 1 / (1 - share + share * r->rate / r->carried);
 }
 
@@ -38,7 +38,8 @@ bool connection_gain_of_reuse(const connection_result *r, double *minimum, doubl
     if (r->first != CAUSE_SLOW_START || left <= 0)
         return false;
     *maximum = 1 / left;
-    *minimum = fmax(1, 1 / (left + r->rate / rate)); /* sends the bytes at the rate that the path has carried */
+    /* the remaining time, and the time for the bytes at the rate that the path has carried */
+    *minimum = fmax(1, 1 / (left + r->rate / rate));
     return true;
 }
 

@@ -80,10 +80,10 @@ typedef struct connection_result {
     uint64_t intervals;
     double wall_ns, cause_ns[CAUSE_COUNT]; /* cause_ns adds up to wall_ns */
     double estimated_ns[CAUSE_COUNT];      /* part of cause_ns that follows from rules, not from the kernel's clocks */
-    double bytes;                          /* acknowledged during wall_ns */
+    double bytes;                          /* number of bytes that were acknowledged during wall_ns */
     double rate, path_rate;                /* path_rate: the highest delivery rate, or 0 */
     double carried;                        /* the highest path_rate of all connections from this host to the peer */
-    double rtt_ns, rtt_min_ns;             /* mean and minimum; 0 if unknown */
+    double rtt_ns, rtt_min_ns;             /* mean and minimum round-trip time; 0 if unknown */
     double window, send_buffer;            /* largest receive window of the peer; send buffer */
     double peer_buffer;                    /* receive buffer of the peer; 0 if its records are missing */
     double mss, segments, retransmitted;   /* segment size in bytes; numbers of sent and of retransmitted segments */

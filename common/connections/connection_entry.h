@@ -25,7 +25,7 @@ typedef struct connection_sample {
 /* The totals of a socket at a time. */
 typedef struct connection_progress {
     int64_t time_ns;
-    double sent, acked, received; /* bytes; sent without retransmissions */
+    double sent, acked, received; /* numbers of bytes; `sent` excludes retransmissions */
 } connection_progress;
 
 typedef struct connection_entry {

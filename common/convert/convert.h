@@ -58,7 +58,7 @@ struct sink {
     bool undated;              /* the input has times with an unknown origin */
     bool strict;               /* ignore all records after malformed input */
     bool stopped;              /* later records are ignored; importers may return early */
-    uint64_t seen;             /* number of records */
+    uint64_t seen;             /* number of records that the importer has passed to the sink */
     uint64_t records;          /* number of records that matched `where` */
     uint64_t unterminated;
     uint64_t losses[LOSS_COUNT];
@@ -127,7 +127,7 @@ typedef struct exporter_kind {
     bool (*learn)(void *shared, nl_string bytes);
     size_t size;                         /* size of the format's exporter in bytes; it starts as zeros */
     void (*open)(exporter *e);           /* initializes the exporter; may be NULL */
-    void (*close)(exporter *e);          /* frees its members; may be NULL */
+    void (*close)(exporter *e);          /* frees the exporter's members; may be NULL */
     void (*begin)(exporter *e, sink *s); /* writes the beginning of the output; may be NULL */
     void (*put)(exporter *e, const nl_record *record, bool typed, sink *s);
     void (*flush)(exporter *e, sink *s); /* called at the end of a piece; may be NULL */
@@ -161,7 +161,7 @@ typedef struct importer_kind {
     size_t (*cut)(const char *data, size_t size);
     size_t size;                /* size of the format's importer in bytes; it starts as zeros */
     void (*open)(importer *i);  /* initializes the importer; may be NULL */
-    void (*close)(importer *i); /* frees its members; may be NULL */
+    void (*close)(importer *i); /* frees the importer's members; may be NULL */
     void (*read)(importer *i, const char *data, size_t size, sink *s); /* whole records */
     void (*end)(importer *i, sink *s);                                 /* called after the last piece; may be NULL */
     /*

@@ -10,7 +10,7 @@
 #include <glib.h>
 
 typedef struct lane {
-    uint64_t track;    /* number in the output; 0: not written yet */
+    uint64_t track;    /* number of the lane's track in the output; 0: not written yet */
     int64_t latest_ns; /* start of the span that was added last */
     GArray *ends;      /* int64_t: ends of the latest span and of the spans that enclose it */
 } lane;
@@ -18,7 +18,7 @@ typedef struct lane {
 typedef struct place {
     char *host, *prog; /* "" if the records do not have this name */
     uint64_t process;  /* number of the host, from 1 */
-    uint64_t track;    /* number in the output; 0: not written yet */
+    uint64_t track;    /* number of the place's track in the output; 0: not written yet */
     bool new_host;     /* this is the first place of its host */
     GPtrArray *lanes;  /* lane */
 } place;

@@ -62,7 +62,7 @@ typedef struct otlp_span {
     nl_string trace, span, parent;
     nl_string name, message; /* message: the status message; its data is NULL if the span has no message */
     int64_t begin_ns, end_ns;
-    bool failed, ok; /* the status code */
+    bool failed, ok; /* whether the span's status code is error or ok */
     uint32_t dropped_events;
 } otlp_span;
 

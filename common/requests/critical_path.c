@@ -20,7 +20,7 @@
 
 enum {
     CAUSE_SCAN_MAX = 256, /* maximum number of events or nodes to examine for the causes of one event */
-    SCANS_PER_NODE = 4,   /* number of nodes to examine in addition, per node of the graph */
+    SCANS_PER_NODE = 4,   /* number of additional nodes that all searches together may examine, per node of the graph */
     SMALL_STRAND_MAX = 32,
 };
 

@@ -43,7 +43,7 @@ typedef struct inference {
 typedef struct group {
     uint32_t records;
     uint32_t events; /* number of different events */
-    uint32_t field;  /* in best_field: string of the name of the field */
+    uint32_t field;  /* string of the field's name; used only in best_field */
 } group;
 
 /* Records grouped by a key, with the different events of each group. */

@@ -76,7 +76,7 @@ struct precedence {
     float certain[PRECEDENCE_EVENTS_MAX]
                  [PRECEDENCE_EVENTS_MAX]; /* how certain it is that the first event causes the second; 0: it does not */
     bool expects[PRECEDENCE_EVENTS_MAX]
-                [PRECEDENCE_EVENTS_MAX]; /* a request with the first event has lost a record if it lacks the second */
+                [PRECEDENCE_EVENTS_MAX]; /* if a request has the first event and lacks the second, a record was lost */
     bool has_losses;                     /* some element of `expects` is true */
 };
 

@@ -55,7 +55,7 @@ typedef struct graph {
     uint32_t span_count, item_count;
     request_span *spans;
     span_work *work;      /* by span */
-    sort_item *items;     /* for spans and events */
+    sort_item *items;     /* items for sorting spans and events */
     uint32_t *event_span; /* indexed by event (see critical_path_find) */
 } graph;
 
@@ -341,7 +341,7 @@ static void end_open_spans(graph *g)
 {
     if (g->public.problems.no_end == 0)
         return;
-    GHashTable *last = g_hash_table_new(NULL, NULL); /* place to index of its last event */
+    GHashTable *last = g_hash_table_new(NULL, NULL); /* maps a place to the index of its last event */
     for (uint32_t i = 0; i < g->public.event_count; i++)
         g_hash_table_insert(last, GUINT_TO_POINTER(EVENT(g, i)->place), GUINT_TO_POINTER(i));
     for (uint32_t i = 0; i < g->span_count; i++) {
@@ -668,7 +668,7 @@ static void estimate_sides(graph *g)
     g->item_count = g->span_count;
     for (uint32_t i = 0; i < g->span_count; i++)
         g->items[i] = (sort_item){.major = UINT32_MAX - g->spans[i].depth, .index = i};
-    sort_items(g); /* children before parents */
+    sort_items(g); /* puts children before their parents */
     for (uint32_t i = 0; i < g->item_count; i++) {
         const request_span *s = &g->spans[g->items[i].index];
         request_span *parent = s->parent != REQUEST_NONE ? &g->spans[s->parent] : NULL;

@@ -467,7 +467,7 @@ bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *du
     for (size_t i = 0; i < record->field_count; i++)
         if (may_be_duration(record->fields[i].name))
             return read_duration(record, i, fraction, duration_ns, begins);
-    return false; /* as for most records */
+    return false; /* most records have no duration */
 }
 
 /*

@@ -26,7 +26,7 @@ enum { UNKNOWN = NO_FIELD };
 enum { PAST_MAX = 8 };
 
 typedef struct past {
-    bool unmarked; /* a wait without a mark */
+    bool unmarked; /* the state was a wait without a mark */
     unsigned label;
     int64_t from_ns, to_ns;
 } past;

@@ -53,19 +53,19 @@ struct nl_option {
     const char *name;
     char letter; /* 0: no one-letter form */
     bool repeatable;
-    bool optional_value;               /* --name without a value is allowed; the setter then gets "" */
-    bool empty_value;                  /* "" is valid */
-    bool takes_operands;               /* on the command line, later operands are further values of this option */
-    bool on_reload;                    /* a reload of the configuration file can change the option */
-    bool is_path;                      /* the value is the path of a file or directory, relative to the working
-                                        * directory */
-    nl_option_type type;               /* if set is not NULL, the type is used only for help */
-    const char *value;                 /* placeholder in help, such as FILE; NULL selects a placeholder by type */
-    const char *initial;               /* the default in the option's notation, or a description in parentheses */
-    int64_t minimum;                   /* in counts, bytes or nanoseconds */
-    int64_t maximum;                   /* 0 means the maximum that the member can store */
-    int64_t unit;                      /* for durations: nanoseconds per unit of the member; 0 means 1 */
-    const char *choices;               /* separated by '|'; for durations: texts that are valid instead of a number */
+    bool optional_value; /* --name without a value is allowed; the setter then gets "" */
+    bool empty_value;    /* "" is valid */
+    bool takes_operands; /* on the command line, later operands are further values of this option */
+    bool on_reload;      /* a reload of the configuration file can change the option */
+    bool is_path;        /* the value is the path of a file or directory, relative to the working
+                          * directory */
+    nl_option_type type; /* if set is not NULL, the type is used only for help */
+    const char *value;   /* placeholder in help, such as FILE; NULL selects a placeholder by type */
+    const char *initial; /* the default in the option's notation, or a description in parentheses */
+    int64_t minimum;     /* minimum value, in counts, bytes or nanoseconds */
+    int64_t maximum;     /* maximum value; 0 means the maximum that the member can store */
+    int64_t unit;        /* for durations: nanoseconds per unit of the member; 0 means 1 */
+    const char *choices; /* valid values, separated by '|'; for durations: texts that are valid instead of a number */
     const char *(*list_choices)(void); /* returns choices; if the choice at index 0 is empty, it means "not set" */
     const char *environment;           /* environment variable, or NULL */
     const char *commands;              /* valid subcommands or URL schemes, separated by blanks; NULL means all */

@@ -11,7 +11,7 @@
 #include <signal.h>
 
 typedef struct nl_held_signals {
-    sigset_t before;  /* the thread's mask */
+    sigset_t before;  /* the thread's signal mask before nl_signals_hold */
     sigset_t pending; /* signals that were already pending, which belong to the program */
 } nl_held_signals;
 

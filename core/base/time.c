@@ -18,7 +18,7 @@ typedef struct civil {
     int year;
     unsigned month, day, hour, minute, second;
     unsigned fraction_ns;
-    int offset_minutes; /* east of UTC */
+    int offset_minutes; /* difference of the time zone from UTC; positive to the east */
 } civil;
 
 int64_t nl_time_now_ns(void)

@@ -37,7 +37,7 @@ typedef struct nl_number {
     enum { NL_NUMBER_NONE, NL_NUMBER_INTEGER, NL_NUMBER_LARGE, NL_NUMBER_REAL } kind;
     union {
         int64_t integer;
-        uint64_t large; /* above INT64_MAX */
+        uint64_t large; /* an integer above INT64_MAX */
         double real;
     };
 } nl_number;
@@ -66,7 +66,7 @@ typedef struct nl_filter_test {
 enum { NL_FILTER_NO = 0xfffe, NL_FILTER_YES = 0xffff };
 
 struct nl_filter {
-    nl_buffer text; /* canonical, NUL-terminated */
+    nl_buffer text; /* the canonical form, NUL-terminated */
     nl_filter_test *tests;
     size_t test_count;
     nl_operand *operands;

@@ -25,7 +25,7 @@ enum {
     REMAINDER_MIN = 1,
     BUCKET_BITS_MAX = 16,
     RICE_MAX = 31,
-    WINDOW = 56,         /* bits that can be read at once from any position */
+    WINDOW = 56,         /* number of bits that can be read at once from any position */
     WHOLE_OPERANDS = 32, /* with more operands, a whole segment is read at once */
 };
 
@@ -161,7 +161,7 @@ static void put_ones(bit_writer *w, uint64_t count)
 static void put_bucket(const encoding *e, const uint64_t *entries, size_t count, uint32_t *scratch, nl_buffer *out)
 {
     bit_writer w = {.out = out};
-    uint64_t next = 0; /* minimum of the next entry */
+    uint64_t next = 0; /* smallest possible value of the next entry */
     for (size_t i = 0; i < count; i++)
         scratch[i] = packed_entry(e, entries[i]);
     sort_packed(scratch, count);
@@ -370,7 +370,7 @@ void nl_value_index_read_fields(const char *path, nl_value_fields *fields)
 typedef struct segment_data {
     int fd;
     const nl_value_segment *segment;
-    nl_buffer whole;  /* empty: read from the file */
+    nl_buffer whole;  /* the whole segment; if empty, the parts are read from the file */
     nl_buffer bucket; /* the latest bucket */
 } segment_data;
 

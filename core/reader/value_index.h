@@ -38,10 +38,10 @@
 #define NL_VALUE_INDEX_SUFFIX ".values"
 
 enum {
-    NL_VALUE_PIECES_MAX = 4096,     /* pieces of a segment */
-    NL_VALUE_ENTRIES_MAX = 1 << 20, /* entries of a segment */
+    NL_VALUE_PIECES_MAX = 4096,     /* maximum number of pieces of a segment */
+    NL_VALUE_ENTRIES_MAX = 1 << 20, /* maximum number of entries of a segment */
     NL_VALUE_SHARE = 50,            /* a segment has at most 1/50 of the bytes of its pieces */
-    NL_VALUE_SEGMENT_MAX = 8 << 20, /* bytes; readers ignore larger segments */
+    NL_VALUE_SEGMENT_MAX = 8 << 20, /* maximum size of a segment in bytes; readers ignore larger segments */
 };
 
 /* An entry before it is encoded: the first 48 bits of the key, and the number of the piece within the segment. */

@@ -20,15 +20,15 @@ enum {
     NL_BLOCK_PAYLOAD_MAX = 16 << 20,    /* bytes; maximum stored and raw size of a block that has one record */
     NL_BLOCK_MANY_MAX = 2 << 20,        /* bytes; maximum raw size of a block that has several records */
     NL_BLOCK_EXPANDED_MAX = 2 << 20,    /* bytes; maximum expanded size of a block that has several records */
-    NL_BLOCK_RATIO_FREE = 64 << 10,     /* number of raw or expanded bytes to which the following two ratios do not
-                                         * apply */
+    NL_BLOCK_RATIO_FREE = 64 << 10,     /* bytes; the following two ratios apply only to bytes beyond this number */
     NL_BLOCK_RAW_RATIO_MAX = 100,       /* maximum raw bytes per stored byte */
     NL_BLOCK_EXPANDED_RATIO_MAX = 1024, /* maximum expanded bytes per stored byte */
     NL_BLOCK_SOURCES_MAX = 1 << 12,
     NL_BLOCK_SHAPES_MAX = 1 << 12,
-    NL_BLOCK_SHAPE_FIELDS_MAX = 1 << 14, /* per shape */
-    NL_BLOCK_FIELDS_MAX = 1 << 16,       /* per block */
-    NL_RECORD_PACK_FIELDS_MAX = 1 << 20, /* per packed record; only the program itself makes such records */
+    NL_BLOCK_SHAPE_FIELDS_MAX = 1 << 14, /* maximum number of fields of a shape */
+    NL_BLOCK_FIELDS_MAX = 1 << 16,       /* maximum number of fields of all shapes of a block */
+    NL_RECORD_PACK_FIELDS_MAX = 1 << 20, /* maximum number of fields of a packed record; only the program itself
+                                          * makes such records */
     NL_BLOCK_RECORD_EXPANDED = 64,       /* bytes; a record's expanded size without its strings and fields */
     NL_BLOCK_FIELD_EXPANDED = 16,        /* bytes; a field's expanded size without its name and value */
 };

@@ -393,7 +393,7 @@ nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
 
 /* The sums from which an upper bound of the expanded size is computed, without looking up repeated strings. */
 typedef struct expanded_bound {
-    uint64_t bytes;    /* shapes and strings that are not repeated */
+    uint64_t bytes;    /* total size of the shapes and of the strings that are not repeated */
     uint64_t repeated; /* number of repeated strings */
     uint64_t longest;  /* size of the longest string */
 } expanded_bound;

@@ -70,7 +70,7 @@ typedef struct nl_block_reader {
     size_t field_count, field_capacity;
 
     nl_buffer raw;       /* the decompressed payload */
-    size_t decompressed; /* bytes that were decompressed for this block */
+    size_t decompressed; /* number of bytes that were decompressed for this block */
     struct ZSTD_DCtx_s *zstd;
 } nl_block_reader;
 

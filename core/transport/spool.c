@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 enum {
-    SEGMENTS = 16, /* number of segments in a full spool; the oldest segment is dropped as a whole */
-    PEEK_SIZE =
-        64 << 10, /* bytes to deliver at a time, unless a put is larger; netlogd stores more bytes more slowly */
+    SEGMENTS = 16,        /* number of segments in a full spool; the oldest segment is dropped as a whole */
+    PEEK_SIZE = 64 << 10, /* number of bytes to deliver at once, unless a put is larger; netlogd stores larger
+                             deliveries more slowly */
 };
 
 struct nl_spool {
@@ -37,7 +37,7 @@ struct nl_spool {
     struct dirent **left;    /* names of other rows, which were unlocked when they were listed */
     int left_count;          /* number of names in left */
     int left_next;           /* index in left of the next name */
-    bool others_unsafe;      /* the rows `adopted` and `left` may not be synced */
+    bool others_unsafe;      /* possibly, the rows `adopted` and `left` are not synced yet */
     bool unsafe;             /* data was written since the latest sync */
     bool sync_failed;        /* a sync has failed since the spool was last empty */
     int64_t unsafe_since_ns; /* monotonic time of the oldest put that is not synced; 0 if everything is synced */

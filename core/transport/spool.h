@@ -73,7 +73,7 @@ void nl_spool_delivered(nl_spool *spool, size_t size);
 
 /* The position of the oldest undelivered bytes. Both members are 0 if the spool is empty. */
 typedef struct nl_spool_front {
-    uint64_t row;    /* numbers the rows that this nl_spool has opened, from 1 */
+    uint64_t row;    /* number of the row, from 1, in the order in which this nl_spool has opened rows */
     uint64_t passed; /* number of bytes of this row that were delivered or dropped */
 } nl_spool_front;
 

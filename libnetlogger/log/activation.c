@@ -233,7 +233,7 @@ void nl_activation_look(nl_log *log)
     struct stat seen = activation->seen;
     char *text = read_file(activation->path, &seen);
     if (nl_memory_failures != failures)
-        return; /* the next check reads the file */
+        return; /* try again at the next check */
     bool same =
         text == NULL ? activation->text == NULL : activation->text != NULL && strcmp(text, activation->text) == 0;
     if (!same && !apply(log, activation, text)) {

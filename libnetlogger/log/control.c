@@ -186,7 +186,7 @@ void nl_control_free(nl_log *log)
         free(both[i]->text);
         nl_buffer_free(&both[i]->done);
     }
-    nl_control_close_next(log); /* closing the log's destination may have received a command */
+    nl_control_close_next(log); /* while the log's destination was being closed, a command may have arrived */
     pthread_mutex_destroy(&control->mutex);
 }
 

@@ -21,7 +21,7 @@ enum {
     BLOCK_SIZE = 60 << 10,                   /* size in bytes at which a run of typed events ends the block */
     BLOCK_EVENTS = 64 << 10,                 /* number of bytes of a ring that always fit into one block */
     RUN_EVENT_MAX = 4096,
-    LARGE_SIZE = 64 << 10, /* more bytes than any shape definition */
+    LARGE_SIZE = 64 << 10, /* bytes; larger than any shape definition */
     AHEAD = 2048,          /* prefetch distance in bytes of the ring */
 };
 _Static_assert(RUN_EVENT_MAX / 2 + NUMBERS_SIZE + NL_BLOCK_RECORD_HEAD < RUN_EVENT_MAX,

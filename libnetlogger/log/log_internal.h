@@ -47,11 +47,11 @@ struct nl_log {
     bool stop;
     bool ending;              /* the program is ending, and the sender must send no more records */
     unsigned beginning;       /* number of threads that are logging their first event and have no ring yet */
-    uint64_t beginning_ticks; /* reading of the clock when the first of these threads began its event */
+    uint64_t beginning_ticks; /* ticks when the first of these threads began its event */
     int unnamed; /* errno of the failed creation of shared memory in files, or 0; without such files, events of a killed
                     process are lost */
     pthread_t thread;
-    uint64_t flush_wanted, flush_done; /* counts of nl_flush */
+    uint64_t flush_wanted, flush_done; /* number of flushes that were requested, and of those that are complete */
     pthread_cond_t flushed;
     nl_status status;       /* result of the writer thread's latest cycle */
     nl_error error;         /* the reason, if status is NL_FAILED */

@@ -450,7 +450,7 @@ static bool has_stand_in(const nl_outbox *outbox)
 static nl_status stand_in(nl_outbox *outbox, nl_level level, nl_status status, bool now)
 {
     if (has_stand_in(outbox) && !has_batch(outbox))
-        return NL_OK; /* no records wait in the batch */
+        return NL_OK; /* the batch has no records */
     if (outbox->backup_url != NULL)
         return write_backup(outbox, level, now);
     return outbox->spool != NULL ? write_spool(outbox) : status;
@@ -731,7 +731,7 @@ void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destinatio
     outbox->away = false;
     outbox->pace = (nl_pace){0};
     outbox->reported = 0;       /* no failure of the new destination was reported yet */
-    if (outbox->shared != NULL) /* forgets the position of the batch in the old file */
+    if (outbox->shared != NULL) /* the recorded position is that of the batch in the old file */
         __atomic_store_n(&outbox->shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
 }
 

@@ -46,7 +46,7 @@ typedef enum nl_sending {
 typedef struct nl_outbox_flush {
     int64_t end_ns; /* after this time, no more attempts are made; 0: no flush */
     size_t left;    /* number of bytes of the batch that the flush still waits for */
-    bool counted;   /* `left` is set */
+    bool counted;   /* `left` has been set for this flush */
     bool failed;    /* an attempt has failed since the flush began */
 } nl_outbox_flush;
 
@@ -65,7 +65,7 @@ typedef struct nl_outbox {
     nl_sender *sender; /* NULL: the thread that uses the outbox also uses the destination */
     nl_sending sending;
     int64_t sending_since_ns;
-    nl_part part;              /* what the sender is sending, if `sending` is NL_SENDING_RECORDS */
+    nl_part part;              /* the part that the sender is sending, if `sending` is NL_SENDING_RECORDS */
     bool exchanged;            /* the sender has finished an exchange */
     nl_status exchange_status; /* its result */
     nl_outbox_flush flush;

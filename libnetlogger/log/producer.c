@@ -31,7 +31,7 @@ enum { CONTEXT_SIZE = sizeof(nl_event_header) + sizeof(nl_span_ids) };
  */
 typedef struct nl_thread {
     struct nl_thread *next;
-    nl_ring_producer **entries; /* its nl_private_rings */
+    nl_ring_producer **entries; /* the thread's nl_private_rings */
     nl_ring *by_slot[SLOTS];
     nl_ring *rings; /* the thread's rings, linked by next_of_thread */
 } nl_thread;
@@ -398,7 +398,7 @@ static nl_ring_producer *prepare_plain(nl_log *log, nl_level level, size_t size)
     return ring != NULL ? &ring->producer : NULL;
 }
 
-/* Returns the busy ring of a thread that has a ring with space; otherwise NULL. */
+/* If the thread has a ring with space for the event, marks the ring as busy and returns it. Otherwise, returns NULL. */
 static inline nl_ring_producer *prepare_known(const nl_log *log, size_t size)
 {
     nl_ring *known = known_ring(log);

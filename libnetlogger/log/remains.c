@@ -538,7 +538,7 @@ static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t
     while (got != 0 && found->longest < size) {
         got = pread(fd, piece, PIECE, (off_t)offset);
         if (got < 0 && errno != EINTR) {
-            failed = errno == EIO; /* otherwise it is not a regular file */
+            failed = errno == EIO; /* other errors mean that the file is not a regular file */
             break;
         }
         for (ssize_t i = 0; i < got && found->longest < size; i++) {

@@ -27,8 +27,8 @@ typedef struct nl_marker_gate {
 
 typedef struct nl_marker_entry {
     int32_t gate; /* position of the gate, in bytes from this entry */
-    int32_t text; /* position, in bytes from this entry, of the marker's name, its place and the names of its fields,
-                     each of them ends with a NUL */
+    int32_t text; /* position, in bytes from this entry, of three texts that end with NULs: the marker's name, its
+                     place, and the names of its fields */
 } nl_marker_entry;
 
 /*

@@ -13,7 +13,7 @@ NL_BEGIN_DECLS
 /* A place in the program with an nl_span_begin. The second site of each pair is for root spans. */
 typedef struct nl_span_place {
     nl_event_site start[2];
-    nl_event_site end[2]; /* without the program's fields */
+    nl_event_site end[2]; /* sites of the end event without the program's fields */
 } nl_span_place;
 
 /* A place in the program with an nl_span_end. */
