@@ -102,7 +102,7 @@ static int open_old(const char *path)
 nl_status seal_key_store(const char *path, const seal_key *key)
 {
     char *beside = program_format("%s.new", path), text[SEAL_KEY_TEXT_SIZE + 1];
-    int old = open_old(beside); /* left by an interrupted attempt */
+    int old = open_old(beside); /* a file that an interrupted attempt has left */
     if (old >= 0) {
         erase_key(old);
         close(old);

@@ -39,8 +39,8 @@ typedef struct value_source {
 } value_source;
 
 /*
- * Opens a file and its index. Removes what follows the valid segments of the index. `source` must remain valid. Returns
- * NULL if the path does not name the file or the file cannot be read.
+ * Opens a file and its index. Removes the bytes after the valid segments of the index. `source` must remain valid.
+ * Returns NULL if the path does not name the file or the file cannot be read.
  */
 value_file *value_file_open(const value_source *source);
 

@@ -60,8 +60,10 @@ static struct ending_process {
 } ending[ENDING_MAX];
 static size_t ending_count;
 
-/* Reaps processes that have ended, and kills processes that take too long to end, or all if kill_now is true. Does not
- * wait, because a process that hangs in the kernel does not end when killed. */
+/*
+ * Reaps processes that have ended, and kills processes that take too long to end. If kill_now is true, kills all of
+ * them. Does not wait, because a process that hangs in the kernel does not end when killed.
+ */
 static void reap_ending(bool kill_now)
 {
     for (size_t i = 0; i < ending_count;) {

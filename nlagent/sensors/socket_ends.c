@@ -19,8 +19,8 @@
 struct socket_ends {
     struct tcp_close_bpf *program;
     uint64_t *consumer;       /* page that this process writes */
-    const uint64_t *producer; /* page that the kernel writes; the ring follows, mapped twice, so that no entry wraps */
-    const char *ring;
+    const uint64_t *producer; /* page that the kernel writes */
+    const char *ring;         /* follows this page; the kernel maps it twice, so that each entry is contiguous */
 };
 
 static size_t producer_size(void)

@@ -34,7 +34,7 @@ typedef struct request_kind {
     comparison_map *rows;
     GHashTable *steps;   /* the names of the events that the drawing shows as steps; NULL: all events */
     GArray *shown;       /* step_state (uint8_t), by number of the event's name */
-    request_graph *part; /* a request of one log, see take_by_log; NULL until needed */
+    request_graph *part; /* the request of one log (take_by_log); NULL before its first use */
     key_map part_names;  /* maps spans and edges (key_of_part) to numbers of names in the list */
 } request_kind;
 

@@ -23,8 +23,9 @@ typedef struct slow_line {
  * by at most its length.
  *
  * begin_ns and end_ns are the times of the path of one line. Usually, this line is the longest line in the middle half
- * of the lines, in order of time. Fewer requests may run at the start and the end of the range. If the longest of all
- * lines is more than twice as long as this line, begin_ns and end_ns are the times of the path of the longest line.
+ * of the lines, in order of time. This excludes the start and the end of the range, where fewer requests may run. If
+ * the longest of all lines is more than twice as long as this line, begin_ns and end_ns are the times of the path of
+ * the longest line.
  */
 slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns);
 

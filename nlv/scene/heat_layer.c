@@ -164,7 +164,9 @@ static void paint_cells(const layer_context *c, const heat_scale *s, const heat_
     cairo_surface_mark_dirty(picture);
 }
 
-/* Draws the marks of the slow or, if `failed` is true, of the failed requests, at most one in MARK_GAP units of a row.
+/*
+ * Draws the marks of the slow requests. If `failed` is true, draws the marks of the failed requests instead. Draws at
+ * most one mark in MARK_GAP units of a row.
  */
 static void draw_marks(const layer_context *c, cairo_t *cr, const heat_scale *s, const heat_pixels *p, bool failed)
 {

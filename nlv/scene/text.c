@@ -26,7 +26,7 @@ static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
     return layout;
 }
 
-/* Returns the layout of a text with a maximum width in units, or any width if `max` is 0. The cache owns the layout. */
+/* Returns the layout of a text with a maximum width of `max` units; 0: no maximum. The cache owns the layout. */
 static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, double max)
 {
     char *key =

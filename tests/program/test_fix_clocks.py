@@ -182,7 +182,7 @@ class Synthetic(support.Case):
         self.assertNotIn("\x1b", self.told)
 
     def test_the_last_record_is_long(self):
-        """The log is larger than a mebibyte, which nlsort reads back in one piece. A small part was read before."""
+        """nlsort reads data back in pieces of a mebibyte. The log is larger than such a piece."""
         many = "A=1 " * 20000
         lines = [self.line("a", BEGIN, "Long", "T=" + "x" * ((1 << 20) - 10000)),
                  self.line("a", BEGIN, "Longer", many + "T=" + "x" * ((1 << 20) - len(many) - 200))]

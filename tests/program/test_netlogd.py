@@ -106,7 +106,7 @@ class Netlogd(collector.Case):
             self.assertEqual(b"".join(l for l in lines if f"HOST=h{c} ".encode() in l), d)
 
     def test_sigterm_while_clients_have_just_gone(self):
-        process = self.serve("--recover", "0")  # they would receive the normal service for a moment
+        process = self.serve("--recover", "0")  # with recovery, netlogd would serve these clients as usual for a moment
         clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(3)]
         process.send_signal(signal.SIGSTOP)
         for s, data in zip(clients, (b"NETLOG", record(1, 1), b"rubbish")):  # the first part looks like a request until its end

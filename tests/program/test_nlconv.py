@@ -313,7 +313,8 @@ class Nlconv(support.Case):
             for (begin, length), (next_begin, next_length) in zip(on, on[1:]):
                 self.assertTrue(next_begin >= begin - length or next_begin - next_length <= begin - length, (track, on))
         flows = [e for e in events if e["ph"] in "sf"]
-        self.assertEqual(len({e["id"] for e in flows}), 3)  # to each query, and to the call parallel to the other call
+        # The flows go from a parent to each query, and to the call that runs parallel to another call.
+        self.assertEqual(len({e["id"] for e in flows}), 3)
         self.assertEqual([e["ph"] for e in events].count("i"), 12)
         back = self.convert("--format", "ulm", "-q", input=json.dumps({"traceEvents": events}).encode()).stdout.decode()
         self.assertEqual(sorted(back.splitlines()), sorted(BRANCHING.replace(".5 ", ".500000 ").splitlines()))

@@ -755,7 +755,7 @@ class Nldiag(support.Case):
                                                 fields=lambda n: f"TYPE={kinds[n % 17 % 4]} SIZE={n}"))
             self.assertEqual((first["cause"], first["field"]), ("field", "TYPE"))
             self.assertIn(f"slow for TYPE={slow}", first["title"])
-        # The only request of a host is not a kind of request.
+        # A slow host is the cause, even if all requests have a field.
         first = self.first_of(self.requests(lambda c, at, n, h: 0.1 * (h == "b2") * c.random(), fields=lambda n: f"TYPE={kinds[n % 4]}"))
         self.assertEqual((first["cause"], first["host"]), ("peer", "b2"))
 
@@ -1392,7 +1392,8 @@ class Nldiag(support.Case):
         self.assertEqual([p["visits"] for p in places if p.get("to_event") == "Item"], [sum(record[2] == "Item" for record in records) - 300])
 
     def test_attempts_that_are_given_up(self):
-        """An attempt ends after a time-out if another step than usual follows it. Work with a fixed cost is followed by the usual step."""
+        """An attempt ends after a time-out if another step than usual follows it. After work with a fixed cost, the
+        usual step follows."""
         for name in "tried again", "failed", "fixed cost":
             with self.subTest(name):
                 chance, at, records = random.Random(4), 0.0, []
@@ -1838,7 +1839,7 @@ class Nldiag(support.Case):
         text = io.StringIO()
         follow_load.write(text, 44, 1250, 1, 30, kind="slow")
         before, lines = {}, []
-        for line in text.getvalue().splitlines():  # every third request has twenty more milliseconds, and a field
+        for line in text.getvalue().splitlines():  # every third request takes 20 ms longer, and has a field
             number = re.search(r"TRACE\.ID=(\d+)", line).group(1)
             slow = int(number) % 3 == 0
             at = datetime.datetime.strptime(line[5:26], "%Y%m%d%H%M%S.%f")

@@ -222,7 +222,7 @@ class Accessible(nlv_window.WindowCase):
     def test_what_was_drawn_coarsely_is_fine_once_it_rests(self):
         self.environment["GDK_SCALE"] = "2"
         with open(self.log, "a", encoding="ascii") as log:
-            for i in range(50000):  # so many events that drawing all pixels takes long
+            for i in range(50000):  # enough events that it takes long to draw all pixels
                 for step, event in enumerate(["Client.Send", "Server.Recv", "Server.Done", "Client.Recv"]):
                     log.write(f"DATE=20260101120000.{i * 9 + step * 1200 + i % 700:06d} HOST=h{step % 3} PROG=p LVL=Usage "
                               f"NL.EVNT={event} REQ.ID=b{i} KIND=0\n")

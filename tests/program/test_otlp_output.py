@@ -1,4 +1,5 @@
-"""netlogd as a sender of OTLP: to @grpc/grpc-js and Node's HTTP server with OpenTelemetry's own decoder, and to a server that fails as told."""
+"""netlogd as a sender of OTLP: to @grpc/grpc-js and Node's HTTP server with OpenTelemetry's own decoder, and to a
+server that fails on command."""
 import contextlib
 import gzip
 import http.client

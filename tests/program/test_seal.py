@@ -407,7 +407,7 @@ class Tampering(Archive):
         self.proves()
 
     def test_what_comes_after_a_take_over_can_be_forged(self):
-        """A documented limit: records from after the theft of the key have no proof."""
+        """A documented limit: nothing proves the records that were written after the theft of the key."""
         count = self.sample()
         forged, path = self.lines(5), self.folder / "a.seal"
         (self.folder / "a-000900.log").write_bytes(forged)

@@ -196,7 +196,7 @@ class Values(support.Case):
         sensor = self.start(self.sensor, "--interval", "0.05", f"connections?port={port}", stdout=subprocess.PIPE, text=True)
 
         def measurement():
-            lines = []  # without empty lines and the ends of connections: another program may try to connect to this port
+            lines = []  # skips empty lines and the ends of connections: another program may try to connect to this port
             for line in sensor.stdout:
                 if "NL.EVNT=TcpConnection" in line:
                     lines.append(line)

@@ -30,7 +30,7 @@ NO_TLS = "the port does not use TLS; use x-netlog:// in the URL, or a port of ne
 
 
 def answer_late(connection):
-    """Replies if the client waits longer than it waits for an agent."""
+    """Replies if the client waits longer than a client waits for an agent."""
     connection.settimeout(12)
     try:
         while connection.recv(65536):

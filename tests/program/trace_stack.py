@@ -1,5 +1,6 @@
-"""nginx, gunicorn, PostgreSQL and Redis in network namespaces, each with its own host name, and a client: unmodified servers
-for nlkernel trace. The application logs which connections each request used, which is the truth for the joins."""
+"""nginx, gunicorn, PostgreSQL and Redis in network namespaces, each with its own host name, and a client: unmodified
+servers for nlkernel trace. The application logs which connections each request used. The tests compare the joins
+with these records."""
 import contextlib
 import http.client
 import os

@@ -104,7 +104,7 @@ static void test_addresses(void **state)
     unit_client_table_add(t, &e[1], "::1", 0);
     assert_int_equal(admit(t, "0.0.0.2", 0), CLIENT_ADMITTED);
     unit_client_table_add(t, &e[2], "unix", 0);
-    assert_int_equal(admit(t, "unix", 0), CLIENT_ADMITTED); /* has no limit itself */
+    assert_int_equal(admit(t, "unix", 0), CLIENT_ADMITTED); /* a local client has no limit itself */
     client_table_set_limits(t, 3, 1);
     /*
      * If addresses have equally many clients, the table displaces a client of the address that has been silent longest.

@@ -595,7 +595,7 @@ static void test_blocks(void **unused)
         write_blocks(text, path, level, true);
         check_blocks(text, path);
 
-        /* The index covers all records, also after the log grows, and records are fetched by it. */
+        /* The index covers all records, also after the log grows. nlv uses the index to fetch records. */
         assert_false(open_again(path));
         assert_true(open_again(path));
         check_blocks(text, path);
@@ -1088,7 +1088,7 @@ static void check_selected(const model *m, const expected_filter *e)
     assert_int_equal(s->count - s->first - of_requests, e->records);
 }
 
-/* A filter shows whole requests: if the filter is set before the log is read, and afterwards. */
+/* A filter shows whole requests, whether the filter is set before or after the log is read. */
 static void test_filters_of_requests(void **unused)
 {
     (void)unused;

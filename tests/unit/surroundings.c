@@ -696,8 +696,8 @@ static void a_record_that_is_none(void **state)
 }
 
 /*
- * Logs an event as NL_EVENT does, and then overwrites a part of it. `claim` is the new stated length of its string, and
- * `size` that of the whole event; 0 leaves a value unchanged.
+ * Logs an event as NL_EVENT does, and then overwrites a part of it. `claim` is the new stated length of the event's
+ * string, and `size` is the new stated length of the event; 0 leaves a value unchanged.
  */
 static void put_good(nl_log *log, int i, uint32_t claim, uint32_t size)
 {
