@@ -44,8 +44,8 @@ void accepting_free(void);
 client_table *accepting_get_clients(void);
 
 /*
- * Returns NL_FAILED, after setting the error, if other machines can reach a listener for which the settings require no
- * certificates, and the settings list no allowed networks.
+ * If the settings list no allowed networks, checks that other machines can reach only listeners that require
+ * certificates. Returns NL_FAILED and sets the error if the check fails.
  */
 nl_status accepting_check_settings(const settings *now);
 

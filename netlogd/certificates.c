@@ -68,8 +68,8 @@ static void *certificates_read(const char *path, bool is_key, bool *ok)
 }
 
 /*
- * Writes `key` to a file, or, if `key` is NULL, writes `certificate`. After a crash, path has either its complete new
- * content or its previous content. Returns false on failure.
+ * Writes `key` to a file. If `key` is NULL, writes `certificate` instead. After a crash, path has either its complete
+ * new content or its previous content. Returns false on failure.
  */
 static bool certificates_write(const char *path, EVP_PKEY *key, X509 *certificate)
 {

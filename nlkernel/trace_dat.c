@@ -365,8 +365,10 @@ static bool trace_dat_read_option_7(trace_dat *t, uint64_t id, bytes option, boo
     return id == OPTION_FTRACE_EVENTS ? read_ftrace_events(t, &section) : read_kallsyms(t, &section);
 }
 
-/* Reads all options of one kind: the descriptions, or if `buffers` is true, the buffers. The caller reads the
- * descriptions first, because the buffers need them. Returns false and sets the error on failure. */
+/*
+ * Reads the options with descriptions, or the options with buffers if `buffers` is true. The caller reads the
+ * descriptions first, because the buffers need them. Returns false and sets the error on failure.
+ */
 static bool trace_dat_read_options_7(trace_dat *t, uint64_t offset, bool buffers)
 {
     enum { SECTIONS_MAX = 1000 };

@@ -7,8 +7,8 @@
  * clients until output_flush succeeds.
  *
  * Written records count as stored only when the journal (journal.h) has an entry for them. They are settled when
- * netlogd may acknowledge them: after the journal has the entry and, if fsync= requires it, after the file and the
- * journal are on the disk. The server calls output_flush only when no block is partly stored. Each output has its own
+ * netlogd may acknowledge them: when the journal has the entry. If fsync= requires it, the file and the journal must
+ * also be on the disk. The server calls output_flush only when no block is partly stored. Each output has its own
  * journal and its own table of streams. After a kill, one output may have records that another output lacks, and each
  * output then accepts only the records that it lacks. outputs.h explains how the outputs stay consistent. Only the
  * server's thread may call these functions.

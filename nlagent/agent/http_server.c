@@ -87,8 +87,9 @@ static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME_SI
 }
 
 /*
- * Returns whether a client may connect. The client must be on this host, in an allowed network, or, if no networks are
- * configured, have a certificate. A token only gives rights; it does not allow a client to connect.
+ * Returns whether a client may connect. The client must be on this host or in an allowed network. If no networks are
+ * configured, a client with a certificate may also connect. A token only gives rights; it does not allow a client to
+ * connect.
  */
 static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool authenticated)
 {

@@ -18,8 +18,10 @@ typedef struct clock_state {
     uint32_t number;
 } clock_state;
 
-/* Queries chronyd over its Unix socket or, if own_socket is false, over UDP, and logs the reply. Returns whether
- * chronyd replied. */
+/*
+ * Queries chronyd over its Unix socket, or over UDP if own_socket is false. Logs the reply. Returns whether chronyd
+ * replied.
+ */
 static bool log_chrony(measurement *m, bool own_socket)
 {
     clock_state *s = m->state;

@@ -72,7 +72,7 @@ static void add_without_since(nl_buffer *out, const char *url)
     store_add(out, "%.*s%s", (int)(since + 1 - url), url, end + (*end == '&'));
 }
 
-/* Returns the URL with format=ulm and, if since_ns is not 0, with since=. The caller frees the URL. */
+/* Returns the URL with format=ulm. If since_ns is not 0, the URL also has since=. The caller frees the URL. */
 static char *make_url(const live *v, const char *url)
 {
     nl_buffer out = {0};

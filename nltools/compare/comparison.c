@@ -61,7 +61,7 @@ static double bin_count(const profile *p, const binned *b, unsigned bin, int sid
     return total_of(p, side, b->counts[bin].sides[side].count);
 }
 
-/* Returns the mean of a bin before the change or, if that side lacks the bin, after the change. */
+/* Returns the mean of a bin before the change. If that side lacks the bin, returns the mean after the change. */
 static double bin_mean(const profile *p, const binned *b, unsigned bin)
 {
     int side = bin_count(p, b, bin, SIDE_BEFORE) > 0 ? SIDE_BEFORE : SIDE_AFTER;

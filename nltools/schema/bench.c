@@ -173,8 +173,10 @@ static bool add_arguments(GPtrArray *command, const char *text)
     return ok;
 }
 
-/* Appends the flags `given` by the user or, if `given` is NULL, the flags that pkg-config prints for the option
- * `asked`. Returns false on failure. */
+/*
+ * Appends the flags `given` by the user. If `given` is NULL, appends the flags that pkg-config prints for the option
+ * `asked`. Returns false on failure.
+ */
 static bool add_flags(GPtrArray *command, const char *given, const char *asked)
 {
     if (given != NULL)

@@ -122,10 +122,10 @@ void tally_add(tally *t, const request_reader *reader, const request_graph *grap
 void tally_finish(tally *t);
 
 /*
- * Returns the number of requests that lack the event with which most requests begin or, if `last` is true, end. Sets
- * *name to this event. There must be at least one request. A request without this event may still be complete, because
- * the usual last step may be optional. Such a request counts as complete if it ends with the end of a span in the
- * program that began the request, and all its spans have ended.
+ * Returns the number of requests that lack the event with which most requests begin. If `last` is true, uses the event
+ * with which most requests end. Sets *name to this event. There must be at least one request. A request without this
+ * event may still be complete, because the usual last step may be optional. Such a request counts as complete if it
+ * ends with the end of a span in the program that began the request, and all its spans have ended.
  */
 uint64_t tally_count_without(const tally *t, bool last, uint32_t *name);
 

@@ -22,8 +22,10 @@ void compare_query_free(compare_query *q)
     g_free(q);
 }
 
-/* Sets a side to the requests that an expression or log:NAME selects or, if `excludes` is true, to all other requests.
- * Returns false and sets the error if the expression is invalid. */
+/*
+ * Sets a side to the requests that an expression or log:NAME selects. If `excludes` is true, sets the side to all other
+ * requests. Returns false and sets the error if the expression is invalid.
+ */
 static bool parse_side(compare_query_side *side, const char *expression, bool excludes)
 {
     side->name = excludes ? g_strdup("the other requests") : g_strdup(expression);

@@ -717,8 +717,10 @@ static bool is_drawing(const drawing *wanted, const drawing *found)
     return is;
 }
 
-/* Returns whether the index has the drawing `wanted` or, if `wanted` is NULL, an inferred drawing. If so, sets *d to
- * the drawing in the index. */
+/*
+ * Returns whether the index has the drawing `wanted`. If `wanted` is NULL, returns whether the index has an inferred
+ * drawing. If the result is true, sets *d to the drawing in the index.
+ */
 static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
 {
     const section *own = &m->sections[SECTION_DRAWING];

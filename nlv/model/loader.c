@@ -783,8 +783,8 @@ static bool take_over_clocks(loader *l, bool correct)
 }
 
 /*
- * Carries out the requests of other threads, and if `clocks` is true, also requests to correct clocks. Returns whether
- * the displayed records or the drawing change.
+ * Carries out the requests of other threads. If `clocks` is true, also carries out requests to correct clocks. Returns
+ * whether the displayed records or the drawing change.
  */
 static bool take_over_requests(loader *l, bool clocks)
 {

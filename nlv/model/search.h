@@ -24,7 +24,7 @@ double search_progress(search *s);
 size_t search_count(search *s);
 
 /*
- * Finds the match nearest to a time, after it or, if `backwards` is true, before it. Sets *found_ns to the time of the
+ * Finds the nearest match after a time, or before the time if `backwards` is true. Sets *found_ns to the time of the
  * match and *number to its number, from 1. Sets *record to its record, or to STORE_NONE if the model no longer has the
  * record. Returns false if no such match has been found so far. The caller holds the model's lock.
  */

@@ -181,8 +181,10 @@ static bool begins_request(const store *s, uint32_t record, size_t lifeline)
            spec_step_of(s->spec, store_event(s, record), layer).lifeline == lifeline;
 }
 
-/* Returns the first record of the nearest request that begins after `record` or, if `step` is -1, before it. Returns
- * STORE_NONE if there is no such request. */
+/*
+ * Returns the first record of the nearest request that begins after `record`, or before `record` if `step` is -1.
+ * Returns STORE_NONE if there is no such request.
+ */
 static uint32_t next_request(const store *s, uint32_t record, int step, size_t lifeline)
 {
     for (uint32_t i = record + (uint32_t)step; i >= s->first && i < s->count; i += (uint32_t)step)

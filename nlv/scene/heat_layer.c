@@ -242,7 +242,9 @@ static void draw_curve(const layer_context *c, cairo_t *cr, const heat_scale *s,
     cairo_set_dash(cr, NULL, 0, 0);
 }
 
-/* Draws the median and the 99th percentile of all requests or, if the logs have different colors, of each log. */
+/*
+ * Draws the median and the 99th percentile of all requests. If the logs have different colors, draws them for each log.
+ */
 static void draw_curves(const layer_context *c, cairo_t *cr, const heat_scale *s, const heat_key *key)
 {
     const request_list *l = model_requests(c->model);

@@ -199,7 +199,7 @@ static int column_ink(const drawer *d, const kind *k, const segment_column *s, s
     return (int)(color_of(d, list_at(k->list, i)) % DENSITY_COLORS);
 }
 
-/* Draws all segments of a column, or if there are many, the shortest, the longest and a sample. */
+/* Draws all segments of a column. If there are many, draws the shortest, the longest and a sample. */
 static void draw_column(const drawer *d, const kind *k, segment_column s)
 {
     size_t from = s.from, to = s.to, count = to - from;

@@ -1,6 +1,6 @@
 /*
- * Points: draws single events, with a row for each kind of event. Draws a glyph for each point, or if there are many
- * points, a bar in each column, whose height shows the number of points.
+ * Points: draws single events, with a row for each kind of event. Draws a glyph for each point. If there are many
+ * points, draws a bar in each column instead; its height shows the number of points.
  */
 #include "config.h"
 

@@ -86,14 +86,16 @@ bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, doub
 
 /*
  * Returns whether the overview is the heat map of requests, and the point `from` is in the heat map or in the histogram
- * beside it. If so, sets *area to the requests between the points `from` and `to` or, if the points are nearly equal,
- * to the requests near them.
+ * beside it. If so, sets *area to the requests between the points `from` and `to`. If the points are nearly equal, sets
+ * *area to the requests near them.
  */
 bool scene_find_requests(const model *m, const scene_view *view, cairo_t *cr, const double from[2], const double to[2],
                          request_choice *area);
 
-/* Returns the slow requests or, if `errors` is true, the failed and incomplete requests, as the heat map's legend
- * counts them. If there are no requests, returns all requests. */
+/*
+ * Returns the slow requests. If `errors` is true, returns the failed and incomplete requests instead. Uses the same
+ * rules as the numbers in the heat map's legend. If there are no such requests, returns all requests.
+ */
 request_choice scene_choose_requests(const model *m, bool errors);
 
 /*

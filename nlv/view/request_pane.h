@@ -29,8 +29,8 @@ request_pane *request_pane_new(model *m, request_pane_callbacks callbacks);
 GtkWidget *request_pane_widget(request_pane *p);
 
 /*
- * Shows all requests and gives the table the focus. The slowest requests come first or, if `failed` is true, the
- * requests with errors.
+ * Shows all requests and gives the table the focus. The slowest requests come first. If `failed` is true, the requests
+ * with errors come first.
  */
 void request_pane_show(request_pane *p, bool failed);
 

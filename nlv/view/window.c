@@ -93,7 +93,7 @@ static void show_status(window *w, const char *text)
     g_free(valid);
 }
 
-/* Shows the notices: one line that begins with the newest notice or, if the user has expanded the bar, all lines. */
+/* Shows one line that begins with the newest notice. If the user has expanded the bar, shows all lines. */
 static void show_info(window *w)
 {
     const guint count = w->notices->len;
@@ -611,8 +611,10 @@ static void show_request(void *user, const request_summary *request)
     canvas_redraw(w->canvas);
 }
 
-/* Shows a failed request of an area or, if no request has failed, the slowest request. Returns false if the area has no
- * request. */
+/*
+ * Shows a failed request of an area. If no request has failed, shows the slowest request. Returns false if the area has
+ * no request.
+ */
 static bool on_picked(void *user, const request_choice *area)
 {
     window *w = user;
@@ -652,7 +654,7 @@ static void on_listed(void *user, const request_choice *choice)
     canvas_redraw(w->canvas);
 }
 
-/* Lists only the slow requests or, if `errors` is true, only the failed and incomplete requests. */
+/* Lists only the slow requests. If `errors` is true, lists only the failed and incomplete requests. */
 static void list_requests(window *w, bool errors)
 {
     model_lock(w->model);
@@ -948,8 +950,10 @@ static void show_all(window *w)
     w->shows_whole = true;
 }
 
-/* Hides the table of requests if it has the focus. Otherwise, hides the search bar or, if the bar is hidden, removes
- * all marks. */
+/*
+ * Hides the table of requests if it has the focus. Otherwise, hides the search bar. If the bar is already hidden,
+ * removes all marks.
+ */
 static void clear(window *w)
 {
     GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(w->top));

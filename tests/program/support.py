@@ -304,7 +304,8 @@ def _end_at_limit():
 
 
 def main():
-    """Runs the file's tests and prints TAP. Ends a file that takes too long, because a test that waits forever would stop CI."""
+    """Runs the file's tests and prints TAP. Ends the process if the file takes too long, because a test that waits
+    forever would stop CI."""
     from tap.runner import TAPTestRunner
 
     limit = threading.Timer(900 if os.environ.get("NL_QUICK") == "1" else 3600, _end_at_limit)

@@ -127,7 +127,7 @@ output x-syslog://local0?spool={folders['spool2']}
         self.assert_confined(second.pid)
         for pid in support.children(process.pid):
             self.assert_confined(pid)
-        # The running process refuses a reload that needs rights that it gave up, and names the remedy.
+        # The process refuses a reload that needs rights that the process gave up, and names the remedy.
         for line in (f"output /var/tmp/{self.scratch.name}/x.log", f"listen x-netlogs://127.0.0.1:{tls}?cert=/var/tmp/x.pem&key=/var/tmp/x.pem"):
             before = self.said().count("restart the daemon (see confine)")
             text = config.read_text()

@@ -1266,7 +1266,7 @@ class Nldiag(support.Case):
                 self.assertNotIn(("peer", None), [(c["cause"], c.get("instead_of")) for c in others])
 
     def test_rounds_of_long_work_are_no_pauses(self):
-        """All requests wait for the last one, repeatedly, while no event is logged."""
+        """All requests repeatedly wait for the last of them, while no program logs an event."""
         chance, records, at = random.Random(6), [], 0.0
         for number in range(600):
             if number % 30 == 0:
@@ -1453,7 +1453,8 @@ class Nldiag(support.Case):
                     self.assertIn("a pool of 2 that the hosts share", first["title"])
 
     def test_pool_that_requests_visit_repeatedly(self):
-        """Each request makes five calls, one after the other. The workers, of which there are two, are busy in both steps of a call."""
+        """Each request makes five calls, one after the other. Each of the two workers is busy in both steps of a
+        call."""
         chance, at, records, free, calls = random.Random(6), 0.0, [], [0.0, 0.0], []
         for n in range(300):
             at += chance.expovariate(22)

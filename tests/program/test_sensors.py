@@ -164,7 +164,8 @@ class Values(support.Case):
         port = server.getsockname()[1]
         client = socket.create_connection(("127.0.0.1", port))
         peer, _ = server.accept()
-        other = socket.create_connection(("127.0.0.1", port))  # as a program does that still retries an earlier server's port
+        # Imitates a program that still tries to connect to the port of an earlier server.
+        other = socket.create_connection(("127.0.0.1", port))
         self.addCleanup(other.close)
         client.sendall(b"x" * 100000)
         while len(peer.recv(1 << 20, socket.MSG_PEEK)) < 50000:

@@ -413,7 +413,7 @@ static void the_losses_file_is_synced(void **state)
 
 /* ---- unreadable files ---- */
 
-static unsigned reads_fail; /* the number of reads to fail */
+static unsigned reads_fail; /* number of reads that will fail */
 
 /* This function replaces the C library's function, even in calls of the library. */
 ssize_t pread(int fd, void *data, size_t size, off_t at)
