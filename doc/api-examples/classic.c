@@ -33,7 +33,7 @@ int main(void)
     NLhandle *other = NetLoggerOpenFd("testProg", fd, 0);
     written += NetLoggerWrite(other, "Opened", "", "FD=%d", fd);
     int closed = NetLoggerClose(other);
-    close(fd); /* NetLoggerClose does not close it */
+    close(fd); /* NetLoggerClose does not close the descriptor */
 
     /* NetLogOpen connects to a collector. */
     int collector = NetLogOpen("127.0.0.1", DPSS_NETLOGGER_PORT);

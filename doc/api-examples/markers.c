@@ -44,7 +44,7 @@ int main(void)
     printf("a block takes %lld ns on average\n", (long long)info.mean_ns);
     const nl_probe probes[] = {logged, counted, timed, called};
     for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++)
-        if (nl_marker_detach(probes[i]) != NL_OK) /* no thread is in the probe any more */
+        if (nl_marker_detach(probes[i]) != NL_OK) /* NL_OK: no thread executes the probe any more */
             return 1;
     return nl_close(log) == NL_OK ? 0 : 1;
 }

@@ -37,7 +37,7 @@ int main(void)
         return 1;
     }
 
-    /* Skips blocks whose headers show that all their records are earlier. */
+    /* Skips blocks whose headers show that all their records are earlier than this time. */
     nl_status status = nl_reader_seek(reader, (INT64_C(1769860800) + 50) * NL_NS_PER_SECOND);
     const nl_record *record;
     int meant = 0;

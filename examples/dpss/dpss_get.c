@@ -127,7 +127,7 @@ static bool receive_response(stream *s, dpss_response *response)
     return true;
 }
 
-/* Requests the server's next block. Sets *asked to whether a block was left to request. Returns false on failure. */
+/* Requests the server's next block. Sets *asked to false if no block is left. Returns false on failure. */
 static bool request_next(stream *s, bool *asked)
 {
     transfer *t = s->transfer;
@@ -395,7 +395,7 @@ int main(int argc, char **argv)
     char aside[4096];
     if (!open_output(&a, aside, sizeof aside))
         return 1;
-    t->log = nl_open("dpss_get", a.dest); /* NULL on failure; with NULL, nothing is logged */
+    t->log = nl_open("dpss_get", a.dest); /* NULL on failure; nl_write then does nothing */
 
     bool good = ask_size(t, &t->servers[0], &t->file_size);
     t->block_count = (t->file_size + t->block_size - 1) / t->block_size;

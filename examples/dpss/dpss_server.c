@@ -103,7 +103,7 @@ static void *serve_client(void *argument)
         dpss_request request;
         if (!dpss_parse_request(bytes, &request)) {
             nl_write(c->server->log, NL_WARNING, "BadRequest", NULL);
-            break; /* the start of the next request is unknown */
+            break; /* the start of the next request cannot be found */
         }
         if (request.operation == DPSS_SIZE)
             good = answer_size(c);

@@ -16,7 +16,7 @@ memory = bytearray(size)
 while True:
     memory[random.randrange(size)] = 1
 """
-# Makes the kernel examine each received packet many times: opens this many packet sockets, each
+# Makes the kernel examine each received packet many times. The argument is the number of packet sockets to open, each
 # with a filter of 4000 instructions that rejects all packets.
 LOOKER = """
 import ctypes, signal, socket, struct, sys
@@ -109,7 +109,7 @@ def look_at_packets(world):
 
 
 PLANS = {
-    "healthy": Plan("nothing is wrong"),
+    "healthy": Plan("no fault"),
     "window": Plan("the client's TCP windows are 32 kB (net.ipv4.tcp_rmem)", "window", before=small_window),
     "loss": Plan("1 % of packets are lost on the path", "loss", path={"loss": 0.01}),
     "disk": Plan("server3's disk reads at a quarter of the required rate (blkio, io.max)", "disk", "server3", before=slow_disk),

@@ -74,7 +74,7 @@ def card_commands(space, number):
 
 
 def tbf(rate):
-    """A buffer of 200 ms, which outstanding requests can never fill."""
+    """Returns the arguments of tbf, with a buffer of 200 ms, which outstanding requests can never fill."""
     return ["rate", f"{rate:.0f}bit", "burst", "128kb", "latency", "200ms"]
 
 
@@ -272,7 +272,7 @@ class Host:
 
 class Views:
     """The files that hosts see in /proc, from their control groups, as with lxcfs(8): each is a small file that is
-    bound over the file in /proc. Times are in microseconds instead of ticks, because a host with a fraction of a
+    mounted over the file in /proc. Times are in microseconds instead of ticks, because a host with a fraction of a
     processor has few ticks."""
 
     def __init__(self, hosts):
@@ -287,7 +287,8 @@ class Views:
         return [found.get("pswpin", 0), found.get("pswpout", 0)]
 
     def put(self, host, name, text):
-        """Writes the file in place, because the file itself is bound. Writes the whole text with one call."""
+        """Writes the file in place, because the mount refers to this file. Writes the text with one call, so that readers see
+        no partial text."""
         key = host.name, name
         if key not in self.files:
             path = host.view / name
@@ -336,8 +337,8 @@ class Views:
 
 
 class World:
-    """The hosts of the paper: a site of four block servers, and a distant client. data is a file with the content of
-    the disks; its directory outlives the world."""
+    """The hosts of the experiment: a site of four block servers, and a distant client. data is a file with the content of
+    the disks; remove() does not remove its directory."""
 
     def __init__(self, build, scale, data, kernel=True):
         self.build, self.scale, self.disk_image, self.data = pathlib.Path(build), scale, data, data.parent.name
@@ -513,7 +514,7 @@ class World:
             os.killpg(process.pid, signal.SIGTERM)
 
     def stop(self, process, seconds=10):
-        """Requests the end of a program, and enforces it."""
+        """Asks a program to end. Kills the program if it does not end in time."""
         if process is None or process.poll() is not None:
             return
         self.ask_to_end(process)

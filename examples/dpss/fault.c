@@ -11,8 +11,8 @@
  *   FAULT_WORK_COLD=SECONDS,DELAY  delays sleeps by DELAY until SECONDS after the first sleep
  *   FAULT_CLOCK=SECONDS       sets the time of day ahead by SECONDS, or back if negative
  *
- * FAULT_CLOCK does what libfaketime does, but only for the real-time clock. Stand-ins for real programs sleep instead
- * of working. Sleeps shorter than 1 ms are not changed.
+ * FAULT_CLOCK does what libfaketime does, but only for the real-time clock. The FAULT_WORK variables are for programs
+ * that sleep to simulate work. They do not change sleeps shorter than 1 ms.
  */
 #define _GNU_SOURCE 1
 

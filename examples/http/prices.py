@@ -1,7 +1,7 @@
 """A backend of the shop, see shop.c: GET /order?ITEM returns a price after 5 ms, or after 60 ms if the price is not cached.
 
 The server caches every price except the price of the item "rare". The price of the item "engraved" takes 0.6 s. SIGUSR1 switches
-the cache off. $SHOP_LISTEN is as for shop.c.
+the cache off. $SHOP_LISTEN has the same meaning as in shop.c.
 """
 import hashlib
 import http.server
@@ -32,7 +32,7 @@ class Prices(http.server.BaseHTTPRequestHandler):
         caller = netlogger.Context(headers[0] if len(headers) == 1 else "")
         with caller, log.span("Prices", PATH=self.path) as span:
             item = self.path.partition("?")[2]
-            log.event("Lookup", ITEM=item)  # carries the ID of the span
+            log.event("Lookup", ITEM=item)  # has the ID of the span
             body = look_up(item)
             span.add(BYTES=len(body))
         self.send_response(200)

@@ -4,14 +4,14 @@
  * - shop frontend STOCK PRICES: GET /order?ITEM asks both backends at the same time
  * - shop stock DATABASE: a backend, which queries the database
  * - prices.py: the other backend, in Python
- * - shop database: replaces a database. A query takes 10 to 30 ms, or ten times as long for the item "report".
+ * - shop database: simulates a database. A query takes 10 to 30 ms, or ten times as long for the item "report".
  * - shop get FRONTEND PATH: sends a request
  *
  * The arguments are addresses of servers, [ADDRESS:]PORT. The context of a request passes from server to server in the
  * traceparent header, and from thread to thread as an nl_context. The events go to $NETLOGGER_DEST. Further settings
  * are environment variables:
  *
- *   SHOP_LISTEN      [ADDRESS:]PORT (default: a free port of loopback)
+ *   SHOP_LISTEN      [ADDRESS:]PORT (default: a free port on loopback)
  *   SHOP_TIMEOUT_MS  the frontend repeats a call after this time (default: never)
  *   SHOP_POOL        number of the stock's connections to the database (default 32)
  *   SHOP_QUERIES     number of queries for the item "list" (default 1)

@@ -1,6 +1,6 @@
 import netlogger.NetLogger;
 
-/** The example of the paper: java -cp netlogger.jar Dolly.java */
+/** The example dolly of README.md in Java: java -cp netlogger.jar Dolly.java */
 public class Dolly {
     public static void main(String[] args) {
         int sz = 49332;

@@ -1,4 +1,4 @@
-/* The paper's example in C: cc dolly.c $(pkg-config --cflags --libs netlogger) */
+/* The example dolly of README.md in C: cc dolly.c $(pkg-config --cflags --libs netlogger) */
 #include <netlogger.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* The paper's example in C++: c++ -std=c++17 dolly.cpp $(pkg-config --cflags --libs netlogger) */
+/* The example dolly of README.md in C++: c++ -std=c++17 dolly.cpp $(pkg-config --cflags --libs netlogger) */
 #include <netlogger.hpp>
 
 #include <string>

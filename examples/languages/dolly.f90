@@ -1,4 +1,4 @@
-! The paper's example in Fortran: gfortran -I.../netlogger/fortran dolly.f90 -lnetlogger-fortran -lnetlogger
+! The example dolly of README.md in Fortran: gfortran -I.../netlogger/fortran dolly.f90 -lnetlogger-fortran -lnetlogger
 program dolly
     use netlogger
     implicit none

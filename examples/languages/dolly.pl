@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# The paper's example in Perl.
+# The example dolly of README.md in Perl.
 use strict;
 use warnings;
 use NetLogger;

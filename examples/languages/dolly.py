@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The example of the paper in Python."""
+"""The example dolly of README.md in Python."""
 import sys
 
 import netlogger
