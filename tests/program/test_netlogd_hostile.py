@@ -224,7 +224,8 @@ class Hostile(collector.Case):
         self.stranger = collector.Authority(self, "stranger").certify("stranger")
         self.client = self.authority.certify("client")
         self.unix, self.control = self.scratch / "unix", self.scratch / "control"
-        # Time limits for a record and a handshake. Good clients never need so long on a busy machine, except in tests of the limits.
+        # Time limits for a record and a handshake. Good clients need less time than this, even on a busy machine. The
+        # tests of the limits use shorter limits.
         seconds = 5 if self._testMethodName in ("test_slow", "test_claims_that_are_never_kept") else 20
         self.process = self.serve(
             "--listen", f"x-netlogs://127.0.0.1:0?cert={certificate}", "--listen",

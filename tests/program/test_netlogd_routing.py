@@ -162,7 +162,7 @@ class Routing(support.Case):
             self.assertEqual(client.wait(seconds), 0, client.stderr.read())
 
     def text(self, *paths, sound=True):
-        """Returns the files' content as text. sound: checks that no record of their streams is missing."""
+        """Returns the files' content as text. If `sound` is true, checks that no record of their streams is missing."""
         text = ""
         for path in paths:
             if path.exists() and path.stat().st_size > 0:
@@ -485,7 +485,8 @@ class Routing(support.Case):
         self.assertEqual((top.folder / "top.log").read_bytes(), line(1))
 
     def test_nobody_reads_a_pipe(self):
-        """Clients wait, netlogd does not, and it ends without delay. After the output is read again, no record is missing."""
+        """The clients wait, but netlogd does not wait, and ends without delay. After the output is read again, no
+        record is missing."""
         reader, writer = os.pipe()
         self.addCleanup(os.close, reader)
         c = self.collector("c", "-", options=["--stop-timeout", "2"]).start(stdout=writer)

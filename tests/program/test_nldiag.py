@@ -1143,7 +1143,8 @@ class Nldiag(support.Case):
             self.assertNotIn("hosts", cause["title"])
 
     def test_backlog_of_a_slow_start(self):
-        """Four workers begin late. The requests that arrive before that wait, and later requests do not."""
+        """Four workers begin late. Requests wait if they arrive before the workers begin; later requests do not
+        wait."""
         chance, lines, at, free = random.Random(12), [], 0.0, 4 * [1.0]
         for n in range(1200):
             at += chance.expovariate(60)

@@ -150,8 +150,8 @@ class Servers(Tracing):
         self.assertIn("joined 0 requests with calls; no log has the calls of 100 others\n", missing.stderr)
 
     def diagnose(self, statement, concurrency, sensors=()):
-        """Traces requests, of which every second one executes a statement. Each sensor is a host and its arguments. Returns the
-        first line of nldiag's answer."""
+        """Traces requests. Every second request executes a statement. Each sensor is a host and its arguments.
+        Returns the first line of nldiag's answer."""
         self.stack.statement.write_text(statement)
         self.addCleanup(self.stack.statement.unlink)
         logs, processes = [], []

@@ -72,7 +72,7 @@ static inline void assert_written(const nl_record *record, nl_format format, con
     free(line);
 }
 
-/* Asserts that a line, converted from one format to another, gives expected. */
+/* Asserts that the conversion of a line from one format to another gives `expected`. */
 static inline void assert_rewritten(nl_format from, const char *line, nl_format to, const char *expected)
 {
     nl_record *record = read_line(from, line);
