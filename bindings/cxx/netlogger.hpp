@@ -378,9 +378,9 @@ template <class Headers> std::string join_tracestate(const Headers &headers)
 class log;
 
 /**
- * A span, which logs Name.start and Name.end (see span.h). log.span() returns a span that is its thread's current
- * context during its scope; log.detached_span() returns a span that may end in any thread. The destructor of a span
- * logs Name.end with STATUS=0, or STATUS=-1 if an exception ends the span. The log must outlive the span.
+ * A span, which logs Name.start and Name.end (see span.h). A span from log.span() is the thread's current context until
+ * the span's scope ends. A span from log.detached_span() may end in any thread. The destructor of a span logs Name.end
+ * with STATUS=0, or STATUS=-1 if an exception ends the span. The log must outlive the span.
  */
 class span
 {

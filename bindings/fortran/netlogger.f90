@@ -82,7 +82,7 @@ module netlogger
     contains
         !> Begins the span as a child of the current context: begin(log, name, field, value, ...).
         procedure :: begin => span_begin
-        !> Ends the span: end(field, value, ...). Call it once.
+        !> Ends the span: end(field, value, ...). Call `end` once.
         procedure :: end => span_end
     end type
 

@@ -45,8 +45,8 @@ typedef struct connection_entry {
     bool queue_lost;    /* the last loss was caused by a full queue */
     double tick_us;     /* time that the kernel's clocks, which count in ticks, have not counted yet */
     /*
-     * Losses after the first: their number, and the number of losses after a full queue. Also the mean and the sum of
-     * squared deviations (Welford) of the slow start threshold, which follows the window at the loss.
+     * About the losses after the first: their number, the number of losses after a full queue, and the mean and the sum
+     * of squared deviations (Welford) of the slow start threshold, which depends on the window at the loss.
      */
     bool had_loss;
     bool buffer_grows; /* the kernel adjusts the send buffer */

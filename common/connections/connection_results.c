@@ -69,8 +69,8 @@ static connection_entry *find_translated(const connection_table *t, const connec
 }
 
 /*
- * Counts the receiver-limited time before the peer enlarged its window as start-up, if the peer's program read its
- * data.
+ * If the peer's program read its data, moves the receiver-limited time before the peer enlarged its window to the cause
+ * slow start.
  */
 static void divide_start(connection_entry *e, const connection_entry *peer)
 {

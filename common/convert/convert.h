@@ -119,9 +119,9 @@ typedef struct exporter_kind {
     void *(*share)(const char *drawing_path);
     void (*unshare)(void *shared);
     /*
-     * If first_pass is not NULL, the caller first reads the whole input with exporters of that kind, and passes their
-     * output, in order, to the function `learn` of that kind. `learn` returns false after reporting that the output
-     * cannot be made.
+     * If first_pass is not NULL, the caller first reads the whole input with exporters of the kind first_pass. It
+     * passes their output, in order, to first_pass->learn. `learn` returns false after reporting that the output cannot
+     * be made.
      */
     const struct exporter_kind *first_pass;
     bool (*learn)(void *shared, nl_string bytes);

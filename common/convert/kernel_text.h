@@ -8,8 +8,8 @@
 #include "convert/builder.h"
 
 /*
- * Removes "SECONDS.FRACTION:" from the beginning of *text, and converts it to nanoseconds. If the text has another
- * form, returns false, and may have removed a part of it.
+ * Removes "SECONDS.FRACTION:" from the beginning of *text, and converts this time to nanoseconds. If the text has
+ * another form, returns false, and may have removed a part of it.
  */
 bool kernel_text_time(nl_string *text, int64_t *time_ns);
 

@@ -24,7 +24,7 @@ bool strace_line_head(nl_string text, strace_line *l);
  */
 bool strace_line_name(nl_string *text, nl_string *name);
 
-/* Removes the text before the next blank or '<' from the beginning of *text, and returns it. */
+/* Removes the first word of *text, and returns the word. A word ends before a blank or '<'. */
 nl_string strace_line_word(nl_string *text);
 
 /* The outcome of a call, from the text after "= ". */

@@ -218,7 +218,7 @@ static bool take_priority(nl_string *text, int *priority)
     return true;
 }
 
-/* Removes the text before the next space from the beginning of *text, and returns it. */
+/* Removes the first word of *text, and returns the word. A word ends before a space. */
 static nl_string take_word(nl_string *text)
 {
     const char *space = text->size > 0 ? memchr(text->data, ' ', text->size) : NULL;

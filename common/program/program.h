@@ -115,7 +115,7 @@ typedef struct program_reading {
     uint64_t unterminated;     /* last lines without a newline */
     char *unterminated_name;   /* source of the first of these lines */
     char *source;              /* name of the first source, or NULL */
-    bool several;              /* there are more sources */
+    bool several;              /* the program has at least two sources */
     struct program_held *held; /* messages about malformed input before the first record, or NULL */
     uint64_t repeated;         /* number of records of archives that were already read, and therefore skipped */
     bool left_early;           /* a source was not read to its end, so it is unknown which records are missing */

@@ -495,8 +495,8 @@ static void finish_learning(assembler *a)
 }
 
 /*
- * Removes a request that is over from the table. Keeps it for learning, or hands it out. `cut` is true if memory ran
- * out before the request was over.
+ * Removes a request that is over from the table. Keeps the request for learning, or hands it out. `cut` is true if
+ * memory ran out before the request was over.
  */
 static void end_request(assembler *a, open_request *r, bool cut)
 {

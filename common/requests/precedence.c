@@ -29,7 +29,7 @@ static const double call_share = 0.9;
 
 /*
  * The order of the events of one role ("this program") and another role. Counts the visits (see program_visit) of this
- * program in requests in which both have events.
+ * program in the requests in which both programs have events.
  */
 typedef struct program_pair {
     uint32_t both;

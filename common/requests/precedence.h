@@ -57,10 +57,9 @@ void precedence_settle(precedence *p);
 uint32_t precedence_count_missing(const precedence *p, const request_event *events, size_t count);
 
 /*
- * Returns the certainty, from 0 to 1, that an event of the kind of `cause` causes an event of the kind of `effect`, or
- * 0 if it does not. The certainty is the share of requests in which the cause precedes the effect. If both events have
- * the same role, they must be from different hosts. In this case, the result is the certainty that visits of the role
- * wait for each other.
+ * Returns the certainty, from 0 to 1, that events like `cause` cause events like `effect`. The certainty is the share
+ * of requests in which the cause precedes the effect. If both events have the same role, they must be from different
+ * hosts. In this case, the result is the certainty that visits of the role wait for each other.
  */
 double precedence_holds(const precedence *p, const request_event *cause, const request_event *effect);
 

@@ -48,7 +48,7 @@ typedef struct graph {
     critical_path *path;
     uint64_t seed;
     bool has_unnamed; /* some events end spans of their threads without naming the spans (see name_end) */
-    bool has_zones;   /* some spans begin in another time zone than they end */
+    bool has_zones;   /* the times of some spans begin and end in different time zones */
     key_map open;     /* maps the key of a span to the index + 1 of the span that ends next (see pair_begin) */
     key_map ids;      /* maps an identifier to the index + 1 of the first span with this identifier */
     size_t capacity;  /* maximum number of events */
@@ -291,8 +291,8 @@ static void name_end(graph *g, request_event *e)
 }
 
 /*
- * Adds a span that has no end yet. If spans with its key nest, the next end belongs to this span. Otherwise, the next
- * end belongs to the earliest open span with this key.
+ * Adds a span that has no end yet. If spans with this key nest, the next end with the key belongs to the new span.
+ * Otherwise, the next end belongs to the earliest open span with the key.
  */
 static void pair_begin(graph *g, uint32_t event)
 {

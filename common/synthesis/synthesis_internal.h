@@ -64,7 +64,7 @@ GHashTable *map_new(void (*free_entry)(void *e));
  */
 void *map_find_or_add(GHashTable *map, const key *k, size_t size);
 
-/* Removes the entry of a key, and returns it. The caller frees the entry. Returns NULL if the key has no entry. */
+/* Removes the entry of a key, and returns the entry, which the caller frees. Returns NULL if the key has no entry. */
 void *map_take(GHashTable *map, const key *k);
 
 value value_of_field(GHashTable *texts, const nl_field *field);

@@ -359,7 +359,7 @@ bool nl_option_list_has(const char *list, char separator, const char *item, size
     return false;
 }
 
-/* Copies the choice at an index to scratch, and returns it. Returns NULL if the choice is empty or does not exist. */
+/* Copies the choice at an index to scratch. Returns scratch. Returns NULL if the choice is empty or does not exist. */
 static const char *option_choice(const char *choices, int64_t index, char scratch[NL_OPTION_TEXT_SIZE])
 {
     const char *at = choices;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 typedef struct nl_replacement {
-    int fd;     /* the caller writes to it and closes it */
+    int fd;     /* descriptor of the file; the caller writes to it and closes it */
     char *path; /* the final path; NULL for a file that is written in place, or is not open */
     char *name; /* the temporary path; NULL while the file has no name */
 } nl_replacement;

@@ -271,7 +271,7 @@ static void report_dropped(nl_decoder *d, const nl_block_header *h, uint64_t cou
         report_lost(d, &lost, true);
 }
 
-/* Compares a block's numbers with the shared streams, and adds them. */
+/* Compares a block's numbers with the shared streams, and adds the numbers to its stream. */
 static void follow_stream(nl_decoder *d, const nl_block_header *h)
 {
     nl_lost lost = {.source = d->source, .from_ns = INT64_MAX, .to_ns = INT64_MIN, .count = h->lost};

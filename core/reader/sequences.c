@@ -123,7 +123,7 @@ static void add_gap_between(nl_sequences *s, const sequence_gap *other, uint64_t
     s->gap_count++;
 }
 
-/* Removes a gap that overlaps range and copies it to *gap. Returns false if no gap overlaps range. */
+/* Removes a gap that overlaps range, and copies the gap to *gap. Returns false if no gap overlaps range. */
 static bool sequences_remove_gap(nl_sequences *s, const sequence_gap *range, sequence_gap *gap)
 {
     sequence_gap *const *found = range->from < range->to ? tfind(range, &s->gaps, compare_gaps) : NULL;

@@ -53,9 +53,9 @@ typedef struct nl_text_format {
     size_t (*put_time)(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE]);
     const char *(*level_name)(nl_level level);
     /*
-     * Returns whether a value, which may extend to end, begins with a time in the form that this format's writers use,
-     * so that it may begin a record. If within is true, the value is inside another value, where only the most specific
-     * form counts.
+     * Returns whether a value may begin a record, because it begins with a time in the form that this format's writers
+     * use. The value may extend to `end`. If within is true, the value is inside another value, where only the most
+     * specific form counts.
      */
     bool (*starts_record)(const char *value, const char *end, bool within);
     /* Returns whether a line is in this format. Called only if no format recognizes the line by its first bytes. */

@@ -21,7 +21,7 @@ static const char *print_time(const ASN1_TIME *time, char out[TIME_SIZE])
     return out;
 }
 
-/* Sets `out` to the common name of a certificate's issuer, or to the issuer's whole name, and returns it. */
+/* Sets `out` to the common name of a certificate's issuer, or to the issuer's whole name. Returns `out`. */
 static const char *print_issuer(X509 *certificate, char out[NAMES_SIZE])
 {
     X509_NAME *issuer = X509_get_issuer_name(certificate);

@@ -26,7 +26,8 @@ typedef struct nl_next_destination {
 typedef enum nl_control_origin {
     NL_CONTROL_CALL,
     NL_CONTROL_FILE,
-    NL_CONTROL_COLLECTOR, /* its commands may name no files, and only collectors as destinations */
+    NL_CONTROL_COLLECTOR, /* commands from a collector must not name files; the destinations in them must be collectors
+                           */
 } nl_control_origin;
 
 /*

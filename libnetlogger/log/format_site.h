@@ -35,8 +35,8 @@ typedef struct nl_format_cache {
 } nl_format_cache;
 
 /*
- * Returns the site, which it creates if necessary. The site is valid until the thread's next call. Returns NULL with
- * the reason if the format is invalid or memory runs out. Not reentrant. nl_inside must not be set.
+ * Returns the site. If the site does not exist, creates it first. The site is valid until the thread's next call.
+ * Returns NULL with the reason if the format is invalid or memory runs out. Not reentrant. nl_inside must not be set.
  */
 nl_format_site *nl_format_site_find(nl_format_cache *cache, nl_level level, const char *event, const char *format);
 

@@ -198,8 +198,8 @@ uint64_t nl_span_new_id(void);
 bool nl_writer_thread_start(nl_log *log);
 
 /*
- * nl_writer_thread_ask requests that the writer thread send everything, and returns the number of the request, or 0 if
- * there is no writer thread. nl_writer_thread_await waits until the request is complete, and returns NL_OK, or
+ * nl_writer_thread_ask requests that the writer thread send everything. The result is the number of the request, or 0
+ * if the log has no writer thread. nl_writer_thread_await waits until this request is complete. It returns NL_OK, or
  * NL_FAILED with the reason. The caller holds log->mutex.
  */
 uint64_t nl_writer_thread_ask(nl_log *log);

@@ -483,7 +483,7 @@ static size_t count_places(const nl_probe_object *probe)
     return count;
 }
 
-/* The present probes; pattern and to are copies. */
+/* The probes that are attached now. The list owns the texts `pattern` and `to` of its probes. */
 typedef struct probe_list {
     nl_probe_info *infos;
     size_t count;

@@ -208,7 +208,7 @@ static nl_status find_part(nl_outbox *outbox, nl_part *part)
     return NL_OK;
 }
 
-/* Removes `size` bytes from the batch, which the destination or the spool has accepted. */
+/* Removes the first `size` bytes from the batch, because the destination or the spool has accepted these bytes. */
 static void shrink_batch(nl_outbox *outbox, size_t size)
 {
     nl_shared_log *shared = outbox->shared;
@@ -763,7 +763,7 @@ void nl_outbox_after_fork(nl_outbox *outbox)
 nl_status nl_outbox_close_destination(nl_outbox *outbox)
 {
     nl_destination *destination = outbox->destination;
-    const bool sends = outbox->sending != NL_SENDING_NOTHING; /* the sender has the destination, and closes it */
+    const bool sends = outbox->sending != NL_SENDING_NOTHING; /* the sender uses the destination, and will close it */
     outbox->destination = NULL;
     outbox->sending = NL_SENDING_NOTHING;
     if (outbox->sender != NULL && !sends) {

@@ -56,7 +56,7 @@ enum { NL_SITE_FIELDS_MAX = NL_FIELDS_MAX + 4 };
 enum {
     NL_SITE_RECORD = 1,  /* a whole record with names (payload.h) */
     NL_SITE_LOST = 2,    /* nl_lost_event: events were lost here */
-    NL_SITE_IN_SPAN = 3, /* nl_span_ids, and an event of that span with its header */
+    NL_SITE_IN_SPAN = 3, /* nl_span_ids, followed by the header and the values of an event */
     NL_SITE_FIRST = 4,
 };
 

@@ -21,7 +21,7 @@ enum {
     MEMBERS_MAX = 32,
     KEY_MAX = 256,
     VALUE_MAX = 256,
-    LARGE_MEMBER = 128, /* size in bytes above which members are removed first */
+    LARGE_MEMBER = 128, /* bytes; if the text is too long, longer members are removed before other members */
 };
 
 static bool is_blank(char c)

@@ -90,7 +90,7 @@ def setGuid(id: str, env: str = GID_ENV) -> Optional[str]:
 
 
 def clearGuid(env: str = GID_ENV) -> Optional[str]:
-    """Removes the identifier from the environment, and returns it."""
+    """Removes the identifier from the environment, and returns the identifier."""
     return os.environ.pop(env, None)
 
 

@@ -54,8 +54,8 @@ typedef struct nl_lost {
                          them */
     int64_t from_ns;  /* no record before from_ns is missing */
     int64_t to_ns;    /* no record after to_ns is missing */
-    nl_number_range numbers; /* sequence numbers of the missing records that the producer has sent or, if it has sent
-                                none of them, of the dropped records; empty if unknown */
+    nl_number_range numbers; /* sequence numbers of the records that were lost after the producer sent them; if no such
+                                record is missing, numbers of the dropped records; empty if unknown */
 } nl_lost;
 
 typedef struct nl_reader_options {

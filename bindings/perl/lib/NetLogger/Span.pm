@@ -76,13 +76,13 @@ NetLogger::Span - spans of requests, and contexts that connect them
 
 =head1 DESCRIPTION
 
-C<< $log->span(NAME, FIELD => VALUE, ...) >> logs NAME.start and makes the span the current context of the thread until
-C<end>, or until the object goes out of scope, which logs NAME.end. The parent is the current context. If the current context is
-empty, the span begins a trace. NAME.end has the fields that were added, and STATUS: 0, the value of C<set_status>, or -1
+C<< $log->span(NAME, FIELD => VALUE, ...) >> logs NAME.start and makes the span the current context of the thread. The span
+ends, and logs NAME.end, at C<end> or when the object goes out of scope. The parent is the current context. If the current
+context is empty, the span begins a trace. NAME.end has the fields that were added, and STATUS: 0, the value of C<set_status>, or -1
 after C<fail>. A C<die> does not set STATUS: call C<fail> where the exception is caught.
 
-C<< NetLogger::Span->begin_detached($log, $context, NAME, FIELD => VALUE, ...) >> begins a span with another parent that is
-not the current context, so that spans can overlap.
+C<< NetLogger::Span->begin_detached($log, $context, NAME, FIELD => VALUE, ...) >> begins a span whose parent is C<$context>.
+This span does not become the current context, so spans can overlap.
 
 C<< $span->context >> is the span's L</Contexts>. A span whose trace is not sampled, or of a log that is off, logs nothing.
 
