@@ -18,7 +18,7 @@ void nl_input_feed(nl_input *in, const char *data, size_t size)
     in->end_offset += size;
 }
 
-/* Copies the rest of the piece, which is too short, to held. */
+/* Copies the rest of the piece to `held`, so that the next piece can follow these bytes. */
 static void hold(nl_input *in)
 {
     size_t left = nl_input_left(in);

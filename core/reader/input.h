@@ -16,7 +16,7 @@ typedef struct nl_input {
     nl_buffer held;
     bool in_held;                  /* `at` and `end` point into `held` */
     const char *piece;             /* start of the piece */
-    const char *later, *later_end; /* rest of the piece, after held */
+    const char *later, *later_end; /* rest of the piece, after the bytes in `held` */
 } nl_input;
 
 /* Returns the number of contiguous unread bytes. */
@@ -40,7 +40,7 @@ static inline bool nl_input_is_used_up(const nl_input *in)
 /* Adds a piece of `size` bytes, which must stay valid until its bytes were read or copied. */
 void nl_input_feed(nl_input *in, const char *data, size_t size);
 
-/* Continues with the piece if all bytes of held were read. */
+/* Continues with the piece if all bytes of `held` were read. */
 static inline void nl_input_advance(nl_input *in)
 {
     if (!in->in_held || in->at != in->end)
@@ -53,14 +53,14 @@ static inline void nl_input_advance(nl_input *in)
 
 /*
  * Makes at least `need` bytes contiguous. Returns false if fewer bytes are available; in this case, copies the rest of
- * the piece to held. Invalidates pointers into the input.
+ * the piece to `held`. Pointers into the input are then invalid.
  */
 bool nl_input_pull(nl_input *in, size_t need);
 
 /* Copies `size` bytes in front of the unread bytes. Does nothing if memory runs out. */
 void nl_input_put_back(nl_input *in, const char *data, size_t size);
 
-/* Continues in the piece, instead of held, if the piece contains all unread bytes. */
+/* Continues in the piece, instead of `held`, if the piece contains all unread bytes. */
 void nl_input_release(nl_input *in);
 
 #endif

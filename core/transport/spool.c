@@ -314,7 +314,7 @@ nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
         return NL_FAILED;
     bool too_large = !nl_spool_can_hold(spool, size);
     if (too_large && !spool->oldest)
-        return nl_error_set(NL_ERROR_LIMIT, "the spool %s cannot hold a record of %zu bytes; raise spool_size",
+        return nl_error_set(NL_ERROR_LIMIT, "the spool %s is too small for a record of %zu bytes; raise spool_size",
                             spool->directory, size);
     if (spool->own == NULL) {
         spool->own = nl_spool_row_make(spool->directory, spool->directory_fd);

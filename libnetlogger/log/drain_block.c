@@ -25,7 +25,7 @@ enum {
     AHEAD = 2048,          /* prefetch distance in bytes of the ring */
 };
 _Static_assert(RUN_EVENT_MAX / 2 + NUMBERS_SIZE + NL_BLOCK_RECORD_HEAD < RUN_EVENT_MAX,
-               "a run can hold one more event");
+               "a run has space for one more event");
 
 static nl_type type_of(unsigned raw_type)
 {

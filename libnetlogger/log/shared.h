@@ -45,7 +45,7 @@ enum {
  * may already contain 256 KiB. An event whose text did not fit into the batch would block all later events.
  */
 enum { NL_EVENT_MAX = 960 << 10 };
-_Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "the batch can hold the largest event");
+_Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "the batch has space for the largest event");
 _Static_assert(NL_FIELDS_MAX *NL_VALUE_SIZE_MAX + 1024 <= NL_EVENT_MAX,
                "NL_EVENT does not check the event size, so the largest event must fit");
 

@@ -180,8 +180,8 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  * Repeated lines have no further effect. The log reports counts and measured times in NetLogger.Marker records, every
  * 10 seconds while they change and when a probe is detached. nl_close detaches all probes.
  *
- * The log also executes the commands in the activation file (?activation=FILE or $NETLOGGER_ACTIVATION), which need not
- * exist, when it is opened and whenever the file changes. The log undoes commands that a changed file no longer
+ * ?activation=FILE or $NETLOGGER_ACTIVATION names an activation file, which need not exist. The log executes the file's
+ * commands when the log is opened and whenever the file changes. The log undoes commands that a changed file no longer
  * contains. Write to a temporary file and rename it, because the log applies a half-written file. Each time that the
  * log has applied the file, a NetLogger.Activation record reports how many commands were executed (DONE) and undone
  * (UNDONE). NetLogger.Activation.Error records report failures.
