@@ -222,7 +222,7 @@ static void show(LDAP *ldap, LDAPMessage *entry, const nl_filter *filter, nl_rec
         free(values[i]);
 }
 
-/* Returns whether a test is "sensor == NAME", and writes the name. */
+/* Returns whether a test is "sensor == NAME", and copies NAME to `name`. */
 static bool is_name_test(const nl_filter *filter, const nl_filter_test *test, char name[NAME_SIZE])
 {
     static const char others[] = {'_', '.', '-'};

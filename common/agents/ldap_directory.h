@@ -17,7 +17,7 @@ typedef struct ldap_options {
     const char *url;           /* ldap://HOST[:PORT] */
     const char *base;          /* ou=netlogger,dc=example */
     const char *bind_dn;       /* NULL means that the connection is anonymous */
-    const char *password_file; /* its first line is the password */
+    const char *password_file; /* the first line of this file is the password */
 } ldap_options;
 
 /* Registers or withdraws an agent. Return false and set the error on failure. */

@@ -287,7 +287,7 @@ static fit_bound bound_of(const correction *c, const relation *r, uint32_t numbe
     if (r->is_measured) {
         b.low_ns = difference - r->error_ns - its_error;
         b.high_ns = difference + r->error_ns + its_error;
-    } else if (is_own) { /* this host sent before the other received */
+    } else if (is_own) { /* this host sent the message before the other host received it */
         b.high_ns = difference + its_error + ROUNDING_NS;
     } else {
         b.low_ns = difference - its_error - ROUNDING_NS;

@@ -133,7 +133,7 @@ char *connection_pair_name(const connection_result *r)
                            r->local, (int)address_size(r->peer), r->peer);
 }
 
-/* Sets the rate that the path from host to host has carried for any connection. */
+/* Sets `carried` of each result to the highest rate of all connections between the same two hosts. */
 static void find_carried(const GPtrArray *results)
 {
     GHashTable *rates = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);

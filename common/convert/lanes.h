@@ -19,7 +19,7 @@ typedef struct place {
     char *host, *prog; /* "" if the records do not have this name */
     uint64_t process;  /* number of the host, from 1 */
     uint64_t track;    /* number of the place's track in the output; 0: not written yet */
-    bool new_host;     /* this is the first place of its host */
+    bool new_host;     /* the place is the first place of its host */
     GPtrArray *lanes;  /* lane */
 } place;
 

@@ -22,7 +22,7 @@ struct otlp_records {
     bool checking; /* records are checked but not passed on, because a span with an invalid part must not become records
                     */
     size_t text;   /* size of the names and values of the request's records so far, in bytes */
-    otlp_input in; /* its builder is `record` */
+    otlp_input in; /* the input; in.builder points to `record` */
     builder record;
     builder around;        /* the fields of the resource and the scope */
     nl_string trace, span; /* IDs of the current span */

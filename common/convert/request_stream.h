@@ -17,8 +17,8 @@
 typedef struct stream_span {
     int64_t begin_ns, end_ns;
     const char *name;
-    size_t begin, end;               /* record numbers of the start and end; may be equal; STREAM_NONE: no record */
-    size_t parent;                   /* index of a span; STREAM_NONE if the span has no parent */
+    size_t begin, end; /* numbers of the records of the start and the end; may be equal; STREAM_NONE: no record */
+    size_t parent;     /* index of a span; STREAM_NONE if the span has no parent */
     size_t first_point, point_count; /* the span's points in stream_request.points */
     bool made; /* no record names the span; it is the whole request, or a segment between two of its events */
     bool failed;

@@ -63,8 +63,8 @@ bool nl_value_index_encode(const nl_time_index *index, size_t first, size_t coun
 
 /* A segment of an index that is open as fd. */
 typedef struct nl_value_segment {
-    uint64_t at;    /* its offset in the index */
-    uint64_t begin; /* offset of its first piece in the file */
+    uint64_t at;    /* offset of the segment in the index */
+    uint64_t begin; /* offset of the segment's first piece in the file */
     uint32_t size, first, count, sum, buckets_size;
     unsigned bucket_bits, remainder_bits, piece_bits, rice_bits;
     nl_value_fields fields;

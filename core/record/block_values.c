@@ -11,7 +11,7 @@
 
 /* A field of one of the block's shapes. */
 typedef struct walked_field {
-    nl_field latest;    /* its value in the latest record of the shape */
+    nl_field latest;    /* value of the field in the latest record of the shape */
     unsigned char name; /* index of the wanted name, or NOT_WANTED */
     bool passed;        /* `latest` was passed to `take` */
 } walked_field;

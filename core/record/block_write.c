@@ -100,7 +100,7 @@ static size_t expanded_bound(const nl_block_writer *w, size_t field_count, size_
 static bool reserve_shape(nl_block_writer *w, size_t field_count)
 {
     size_t count = (size_t)w->field_count + field_count;
-    if (count >= w->before_capacity) { /* this is true for the first shape, even if the shape has no fields */
+    if (count >= w->before_capacity) { /* true for the first shape, even if this shape has no fields */
         size_t capacity = 2 * count + FIRST_SLOTS;
         uint64_t *before = nl_memory_check(reallocarray(w->before, capacity, sizeof *before));
         if (before == NULL)

@@ -16,10 +16,10 @@
 
 /* Classes of bytes. */
 enum {
-    NL_BYTE_NAME_FIRST = 1, /* may begin a name */
-    NL_BYTE_NAME = 2,       /* is valid in a name */
-    NL_BYTE_QUOTED = 4,     /* requires quotes around a value */
-    NL_BYTE_ESCAPED = 8,    /* requires an escape within quotes */
+    NL_BYTE_NAME_FIRST = 1, /* the byte may begin a name */
+    NL_BYTE_NAME = 2,       /* the byte is valid in a name */
+    NL_BYTE_QUOTED = 4,     /* a value with the byte requires quotes */
+    NL_BYTE_ESCAPED = 8,    /* the byte requires an escape within quotes */
 };
 extern const unsigned char nl_byte_class[256];
 

@@ -33,14 +33,14 @@ enum { READ_AHEAD = 64 << 10, TICKET_S = 300, FIRST_SIZE = 16 };
 struct nl_tls {
     SSL_CTX *context;
     char *ca;             /* file of trusted CAs, for messages, or NULL */
-    SSL_SESSION *resumed; /* client: the latest session, for resumption */
-    const char *peers;    /* server: the option peers, or NULL; owned by the context */
-    bool revokes;         /* server: has revocation lists */
+    SSL_SESSION *resumed; /* the latest session of a client, for resumption */
+    const char *peers;    /* value of a server's option peers, or NULL; owned by the context */
+    bool revokes;         /* a server checks revocation lists */
 };
 
 typedef struct nl_tls_session {
     SSL *ssl;
-    nl_tls *tls; /* client: its certificates; NULL for a server */
+    nl_tls *tls; /* the certificates of a client; NULL for a server */
     int fd;
     int failed;             /* errno with which all further operations fail, or 0 */
     bool ended;             /* the peer has ended the connection */
@@ -48,7 +48,7 @@ typedef struct nl_tls_session {
     bool midway;            /* a write is incomplete */
     bool asked;             /* the server requested a client certificate */
     bool has_ticket;        /* the server sent a ticket, so it has accepted the client */
-    const char *name;       /* client: the required name */
+    const char *name;       /* the name that a client requires in the server's certificate */
     char first[FIRST_SIZE]; /* the first bytes that the peer sent */
     size_t first_size;
     const char *what; /* message for EPROTO: a static text, or `rejection` */

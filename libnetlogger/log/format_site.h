@@ -14,7 +14,7 @@
 #define NL_FORMAT_SITES_MAX 4096
 
 typedef struct nl_format_site {
-    nl_event_site site; /* has a number only if is_typed */
+    nl_event_site site; /* the site has a number only if is_typed is true */
     bool is_typed;      /* the values of its events go into the ring with their types, not as whole records */
     bool is_shared;     /* shared by all threads */
     nl_level level;

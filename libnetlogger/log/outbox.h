@@ -37,7 +37,7 @@ typedef struct nl_part {
 /* What the sender is doing. */
 typedef enum nl_sending {
     NL_SENDING_NOTHING,
-    NL_SENDING_GREETING, /* it opens the destination */
+    NL_SENDING_GREETING, /* the sender opens the destination */
     NL_SENDING_RECORDS,
     NL_SENDING_EXCHANGE,
 } nl_sending;

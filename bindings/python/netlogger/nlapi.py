@@ -184,7 +184,7 @@ class Log:
             raise self.OpenError(error) from error
 
     def setLevel(self, level: int) -> None:
-        """Sets the highest level of events that are written."""
+        """Sets the threshold: events with higher levels are not written."""
         self._level = level
 
     def setPrefix(self, prefix: Optional[str]) -> None:
