@@ -14,7 +14,7 @@
 
 typedef struct agents_options {
     client_options client;
-    ldap_options ldap;      /* without the URL of the directory */
+    ldap_options ldap;      /* options for LDAP, without the URL of the directory */
     const char *token_file; /* agents_options_finish reads it */
     const char **agents;    /* NULL if no agent is set */
     size_t agent_count;

@@ -265,7 +265,7 @@ static bool encode_array(otlp_encoder *e, nl_string text, unsigned depth)
     unsigned messages = e->depth;
     bool comma = e->comma;
     e->text.size = 0;
-    nl_buffer_reserve(&e->text, 2 * text.size); /* for the strings, and for their decoded bytes */
+    nl_buffer_reserve(&e->text, 2 * text.size); /* space for the strings, and for their decoded bytes */
     json_scan j = {.at = text.data, .end = text.data + text.size, .allocate = allocate_text, .user = &e->text};
     if (json_peek(&j) == '[' && encode_json(e, &j, depth) && json_peek(&j) == '\0')
         return true;

@@ -57,7 +57,7 @@ static bool read_clock(strace_clock *c, nl_string text, const import_about *abou
 
 bool strace_time(strace_clock *c, const strace_line *l, const import_about *about, int64_t *time_ns)
 {
-    static const uint64_t minimum = 100000000, maximum = INT64_MAX / NL_NS_PER_SECOND; /* in the years 1973 and 2262 */
+    static const uint64_t minimum = 100000000, maximum = INT64_MAX / NL_NS_PER_SECOND; /* times in 1973 and 2262 */
     nl_string text = l->time, digits;
     uint64_t seconds;
     if (l->is_clock) {

@@ -161,7 +161,7 @@ static bool compute_bsd_time(const char *text, int64_t now_s, int64_t *time_ns)
         tried.tm_year = now.tm_year - back;
         int64_t found_s = mktime(&tried);
         if (found_s > now_s + DAY_S || tried.tm_mon != asked.tm_mon)
-            continue; /* in the future, or 29 February in a year without this day */
+            continue; /* the time is in the future, or is 29 February in a year without this day */
         return !__builtin_mul_overflow(found_s, NL_NS_PER_SECOND, time_ns);
     }
     return false;

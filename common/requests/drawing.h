@@ -51,8 +51,8 @@ enum { DRAWING_ORDERED_MAX = 64 /* maximum number of events of a lifeline with a
 
 typedef struct drawing_lifeline {
     char *name;
-    char **events;   /* in order, ended by NULL */
-    char **ids;      /* ended by NULL */
+    char **events;   /* names of the events, in the order of the lifeline; NULL follows the last name */
+    char **ids;      /* names of the ID fields; NULL follows the last name */
     char *color;     /* name of a field */
     bool again;      /* each occurrence of the first event begins a new request */
     bool traced;     /* infer_drawing found that the lifeline's requests have trace IDs; other lifelines then show other

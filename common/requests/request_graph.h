@@ -154,11 +154,11 @@ struct precedence;
 
 /* The members are valid until the next request_graph_build. */
 typedef struct request_graph {
-    request_event *events; /* in order of time */
+    request_event *events; /* the events, in order of time */
     size_t event_count;
     request_span *spans;
     size_t span_count;
-    request_step *path; /* from the first event to the last */
+    request_step *path; /* the steps from the first event to the last event */
     size_t path_count;
     int64_t from_ns, to_ns;
     request_problems problems;

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum confine_right { CONFINE_READ, CONFINE_WRITE /* to write and to read */ } confine_right;
+typedef enum confine_right { CONFINE_READ, CONFINE_WRITE /* also includes reading */ } confine_right;
 
 /* Keeps access to everything below a directory, which must exist when confine() is called. */
 bool confine_keep_directory(const char *path, confine_right right);

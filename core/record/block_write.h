@@ -57,7 +57,7 @@ typedef struct nl_block_writer {
 
     size_t longest_source; /* bytes; size of the longest source definition */
 
-    nl_block_index source_index, shape_index; /* for nl_block_put */
+    nl_block_index source_index, shape_index; /* only nl_block_put uses these tables */
     nl_buffer scratch;
     struct ZSTD_CCtx_s *zstd; /* NULL until needed */
 } nl_block_writer;

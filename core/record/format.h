@@ -12,7 +12,7 @@
 
 typedef struct nl_format_info {
     nl_format format;
-    const char *name;        /* in options such as format=NAME */
+    const char *name;        /* name of the format in options such as format=NAME */
     const char *description; /* one line for lists of formats */
     const char *suffix;      /* suffix of file names, with the dot */
     bool suffix_is_format;   /* the suffix implies the format; ".log" does not */

@@ -39,8 +39,8 @@ static const char *level_name(nl_level level)
 
 /* A word of a line, which is a pair or only a key. */
 typedef struct pair {
-    nl_string key;   /* without '=', the whole word */
-    nl_string value; /* without quotes; data is NULL without '=' */
+    nl_string key;   /* text before the first '='; the whole word if it has no '=' */
+    nl_string value; /* text after the '=', without quotes; data is NULL if the word has no '=' */
     bool escaped;
     bool quoted;
 } pair;
@@ -136,7 +136,7 @@ static bool starts_record(const char *value, const char *end, bool within)
  */
 typedef struct prefix {
     const char *end; /* start of the first pair; start of the line if there is no prefix */
-    nl_string time;  /* in ISO 8601, or data is NULL */
+    nl_string time;  /* a time in ISO 8601; data is NULL if the prefix has no time */
     nl_string prog;  /* the last word without its ':', if it ends with ':' */
     size_t word_count;
 } prefix;

@@ -103,7 +103,7 @@ typedef struct nl_destination_kind {
     void (*poll)(nl_destination *destination);                                 /* or NULL */
     nl_status (*exchange)(nl_destination *destination, nl_exchange *exchange); /* or NULL */
     void (*after_fork)(nl_destination *destination);                           /* or NULL */
-    nl_status (*close)(nl_destination *destination, bool keep);                /* also frees the destination */
+    nl_status (*close)(nl_destination *destination, bool keep);                /* closes and frees the destination */
 } nl_destination_kind;
 
 /* The first member of each kind's structure. */

@@ -50,7 +50,7 @@ enum { SPEC_SIZE = 64, NAME_SIZE = 256 };
 
 /* A part of a value, which is literal text or one conversion such as "%-*.3ld". */
 struct nl_plan_piece {
-    const char *text; /* in the plan's copy of the format */
+    const char *text; /* start of the part in the plan's copy of the format */
     size_t size;
     char letter; /* letter of the conversion; '\0' means literal text */
     length length;

@@ -147,8 +147,8 @@ static nl_ring *reuse_ring(nl_log *log)
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
         const nl_shared_ring *shared = ring->shared;
         if (__atomic_load_n(&ring->in_use, __ATOMIC_ACQUIRE) || nl_ring_has_lost(ring) ||
-            __atomic_load_n(&shared->tail, __ATOMIC_ACQUIRE) != shared->published) /* not empty, or pinned */
-            continue;
+            __atomic_load_n(&shared->tail, __ATOMIC_ACQUIRE) != shared->published)
+            continue; /* the ring is in use, has a loss to report, is pinned, or has events */
         nl_ring_begin_stream(ring);
         return ring;
     }

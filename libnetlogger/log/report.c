@@ -65,7 +65,7 @@ static void print_line(char *line, size_t size)
 
 void nl_report(nl_message_kind kind, const nl_url *url, const char *format, ...)
 {
-    char line[LINE_SIZE + 1]; /* with the newline */
+    char line[LINE_SIZE + 1]; /* the message with a newline */
     const int saved = errno;
     int size = url == NULL ? 0 : snprintf(line, LINE_SIZE / 2, "%.*s: ", (int)strcspn(url->text, "?"), url->text);
     va_list arguments;

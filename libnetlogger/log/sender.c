@@ -16,7 +16,7 @@ struct nl_sender {
     void (*wake)(void *user);
     void *user;
     nl_job job;
-    nl_url *url; /* for opening the destination */
+    nl_url *url; /* URL of the destination to open */
     nl_destination_options options;
     pthread_t thread;
     bool has_thread;    /* a thread was created, and this process has it */

@@ -18,7 +18,7 @@ typedef struct nl_span_place {
 
 /* A place in the program with an nl_span_end. */
 typedef struct nl_span_end_place {
-    const char *const *names;   /* names of its fields */
+    const char *const *names;   /* names of the end event's fields */
     const unsigned char *types; /* NL_RAW_... */
     unsigned field_count;
     struct nl_span_end_sites *first; /* sites for the first span that ended here, or NULL */

@@ -101,7 +101,7 @@ public final class Event {
     private long address;
     private long log;
     private int level, count, end;
-    private boolean isOpen; // not written yet
+    private boolean isOpen; // the event is not written yet
     private String event;
 
     private Event(Own own) {
@@ -331,7 +331,7 @@ public final class Event {
         if (!isOpen)
             throw new IllegalStateException("the event is already written");
         boolean written = log != 0 && put();
-        isOpen = false; // can be reused
+        isOpen = false; // the program may reuse this object
         return written;
     }
 
