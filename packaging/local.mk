@@ -58,7 +58,7 @@ packaging/nlagentd.service: packaging/nlagentd.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
 		$(srcdir)/packaging/nlagentd.service.in >$@
 
-# Update the desktop's caches of MIME types, entries and icons, if it has any. Do not update them while staging a package.
+# Update the desktop's caches of MIME types, entries and icons, if they exist. Do not update them while staging a package.
 refresh_desktop = test -n "$(DESTDIR)" || test ! -e "$(datadir)/mime/mime.cache" || { \
 	update-mime-database "$(datadir)/mime"; update-desktop-database "$(datadir)/applications"; \
 	gtk-update-icon-cache -q -t -f "$(datadir)/icons/hicolor"; } >/dev/null 2>&1 || true

@@ -10,7 +10,7 @@ static nl_status transfer(nl_log *log, int64_t bytes)
     nl_field values[2] = {{.type = NL_TYPE_INT}, {.type = NL_TYPE_STRING}};
     values[0].int_value = bytes;
     values[1].string = (nl_string){"a.dat", 5};
-    /* Release a lock that other threads need if the event might have to wait for space. */
+    /* If the event might have to wait for space, first release the locks that other threads need. */
     if (!nl_event_has_room(log, 16 + 8 + 4 + 5))
         puts("an event may have to wait");
     nl_status status = nl_event_write(log, kind, values);

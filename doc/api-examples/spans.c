@@ -62,7 +62,7 @@ static nl_status run(nl_log *log, const char *name)
     nl_context current = nl_context_current();
     char text[NL_TRACEPARENT_SIZE];
     if (nl_traceparent_format(&current, text) > 0)
-        setenv("TRACEPARENT", text, 1); /* for programs that this one starts */
+        setenv("TRACEPARENT", text, 1); /* for the programs that this program starts */
     nl_context_attach(&before);
     nl_span_end_fields(&span, NULL, 0);
     return status;

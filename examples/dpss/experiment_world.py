@@ -87,7 +87,7 @@ def end_with_parent():
 
 
 def unified():
-    """Returns the mount point of version 2, and whether version 1 is absent."""
+    """Returns the mount point of control groups of version 2, and whether version 1 is absent."""
     if (CGROUP / "cgroup.controllers").exists():
         return CGROUP, True
     return CGROUP / "unified", False

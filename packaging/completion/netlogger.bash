@@ -1,5 +1,5 @@
-# Completion of all NetLogger programs for bash, from the output of PROGRAM [COMMAND...] --help=words. Each line of it
-# contains a word, the choices for its value, and help text, separated by tabs.
+# Completion of all NetLogger programs for bash, from the output of PROGRAM [COMMAND...] --help=words. Each line of this
+# output contains a word, the choices for its value, and help text, separated by tabs.
 _netlogger()
 {
     local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} word words choices line
