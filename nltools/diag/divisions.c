@@ -570,33 +570,53 @@ static void try_load(search *s, const sample *x)
 
 /* ---- sensors ---- */
 
+/* The series of a sensor on all hosts. */
+typedef struct sensor_of_sample {
+    const sensor_series *first;
+    const sensor_series **of_site; /* series for each number of a site; NULL: the site's host has no such series */
+} sensor_of_sample;
+
+/* Finds the series for each site of the sample's place. Returns false if the sensor covers too few visits, or if it
+ * always has the same value. `counts` has the number of the sample's visits at each site. */
+static bool sensor_cover(const sample *x, const sensor_series *first, const uint32_t *counts, sensor_of_sample *out)
+{
+    const visits *v = x->visits;
+    GHashTable *by_host = g_hash_table_new(g_str_hash, g_str_equal);
+    double lowest = INFINITY, highest = -INFINITY;
+    for (const sensor_series *of = first; of != NULL; of = of->next) {
+        g_hash_table_insert(by_host, of->host, (gpointer)of);
+        lowest = fmin(lowest, of->lowest);
+        highest = fmax(highest, of->highest);
+    }
+    const GArray *sites = place_at(v, x->place)->sites;
+    uint32_t covered = 0;
+    out->first = first;
+    for (guint n = 0; n < sites->len; n++) {
+        uint32_t number = g_array_index(sites, uint32_t, n);
+        out->of_site[number] = g_hash_table_lookup(by_host, site_at(v, number)->host);
+        covered += out->of_site[number] != NULL ? counts[number] : 0;
+    }
+    g_hash_table_destroy(by_host);
+    return lowest < highest && covered * 3 > x->count;
+}
+
 /*
  * For each visit, gets the value of the sensor on the visit's host when the visit begins. A later value may be an
  * effect of the visit. Moves the sensor's times by `shift`, a share of the log's length. Returns the number of known
  * values.
  */
-static uint32_t sensor_values(const visits *v, const sample *x, const sensor_series *first, double shift, float *values)
+static uint32_t sensor_values(const sample *x, const sensor_of_sample *sensor, double shift, float *values)
 {
-    GHashTable *by_host = g_hash_table_new(g_str_hash, g_str_equal),
-               *of_sites = g_hash_table_new(NULL, NULL); /* maps the number of a site of the place to its series */
-    for (const sensor_series *of = first; of != NULL; of = of->next)
-        g_hash_table_insert(by_host, of->host, (gpointer)of);
-    const GArray *sites = place_at(v, x->place)->sites;
-    for (guint n = 0; n < sites->len; n++) {
-        uint32_t number = g_array_index(sites, uint32_t, n);
-        g_hash_table_insert(of_sites, GUINT_TO_POINTER(number), g_hash_table_lookup(by_host, site_at(v, number)->host));
-    }
-    g_hash_table_destroy(by_host);
+    const visits *v = x->visits;
     int64_t length = v->to_ns - v->from_ns;
     uint32_t known = 0;
     for (uint32_t i = 0; i < x->count; i++) {
         const visit *y = visit_at(v, x->index[i]);
-        const sensor_series *own = g_hash_table_lookup(of_sites, GUINT_TO_POINTER(y->site));
+        const sensor_series *own = sensor->of_site[y->site];
         int64_t at = y->from_ns - v->from_ns + (int64_t)(shift * (double)length);
         values[i] = own != NULL ? (float)series_at(own, v->from_ns + (length > 0 ? at % length : 0)) : NAN;
         known += isfinite(values[i]);
     }
-    g_hash_table_destroy(of_sites);
     return known;
 }
 
@@ -703,26 +723,27 @@ static bool explain_sensor(const sample *x, const float *values, bool by_thresho
  * Tries a sensor as a cause. Increases *chance to the part of the variation that the sensor, moved in time, explains.
  * Moved values explain the visits only by chance, but change as slowly as the true values.
  */
-static candidate try_sensor(search *s, const sample *x, const sensor_series *first, bool by_threshold, double *chance)
+static candidate try_sensor(search *s, const sample *x, const sensor_of_sample *sensor, bool by_threshold,
+                            double *chance)
 {
     float *values = g_new(float, x->count + 1);
     candidate c = {.place = x->place};
     explanation e, other;
-    uint32_t known = sensor_values(s->v, x, first, 0, values);
+    uint32_t known = sensor_values(x, sensor, 0, values);
     if (known * 3 > x->count && explain_sensor(x, values, by_threshold, &e)) {
         s->f->tests++;
         bool falls = (e.slow & 1) != 0;
         c = candidate_of(x, "resource", &e, RESOURCE_PREFERENCE);
         c.p *= by_threshold ? 2 * THRESHOLDS : 2; /* half of the level for each way to divide the visits */
         c.falls = falls;
-        c.sensor = first;
+        c.sensor = sensor->first;
         c.host = host_of_claim(x, c.cut);
         if (falls && !low_can_slow(c.sensor)) {
             candidate_clear(&c);
             c = (candidate){.place = x->place};
         }
         for (int k = 1; k <= SHIFTS && c.p < PROMISING && c.explained > RESOURCE_MIN; k++) {
-            sensor_values(s->v, x, first, k / (SHIFTS + 1.0), values);
+            sensor_values(x, sensor, k / (SHIFTS + 1.0), values);
             if (!explain_sensor(x, values, by_threshold, &other))
                 continue;
             g_free(other.excess);
@@ -737,14 +758,20 @@ static candidate try_sensor(search *s, const sample *x, const sensor_series *fir
 static void try_sensors(search *s, const sample *x)
 {
     const GPtrArray *all = series_all(s->v->series);
+    if (all->len == 0)
+        return;
     candidate best = {.place = x->place};
     double chance = RESOURCE_MIN;
+    sensor_of_sample sensor = {.of_site = g_new0(const sensor_series *, s->v->sites->len + 1)};
+    uint32_t *counts = g_new0(uint32_t, s->v->sites->len + 1);
+    for (uint32_t i = 0; i < x->count; i++)
+        counts[visit_at(s->v, x->index[i])->site]++;
     for (guint i = 0; i < all->len; i++) {
         const sensor_series *first = g_ptr_array_index(all, i);
-        if (!first->is_first)
+        if (!first->is_first || !sensor_cover(x, first, counts, &sensor))
             continue;
         for (int by_threshold = 0; by_threshold < 2; by_threshold++) {
-            candidate c = try_sensor(s, x, first, by_threshold, &chance);
+            candidate c = try_sensor(s, x, &sensor, by_threshold, &chance);
             if (c.cause != NULL && c.p < PROMISING && c.explained > best.explained) {
                 candidate_clear(&best);
                 best = c;
@@ -753,6 +780,8 @@ static void try_sensors(search *s, const sample *x)
             }
         }
     }
+    g_free(sensor.of_site);
+    g_free(counts);
     if (best.cause != NULL && best.explained > 1.3 * chance)
         candidate_offer(s, &best);
     else

@@ -161,6 +161,13 @@ void series_finish(series_set *s)
     for (guint i = 0; i < s->all->len; i++) {
         sensor_series *of = g_ptr_array_index(s->all, i);
         qsort(of->samples->data, of->samples->len, sizeof(series_sample), by_sample_time);
+        of->lowest = INFINITY;
+        of->highest = -INFINITY;
+        for (guint k = 0; k < of->samples->len; k++) {
+            double value = g_array_index(of->samples, series_sample, k).value;
+            of->lowest = fmin(of->lowest, value);
+            of->highest = fmax(of->highest, value);
+        }
         char *kind = g_strjoin("\n", of->event, of->field, of->instance, NULL);
         sensor_series *before = g_hash_table_lookup(last, kind);
         of->is_first = before == NULL;

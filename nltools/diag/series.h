@@ -22,6 +22,7 @@ typedef struct sensor_series {
     GArray *samples;                       /* elements are series_sample; sorted by time after series_finish */
     guint joined, waiting;
     double sum;
+    double lowest, highest;     /* smallest and largest value of the samples; set by series_finish */
     bool is_first;              /* first series with its event, field and instance; set by series_finish */
     struct sensor_series *next; /* next series with the same event, field and instance, which is of another host */
 } sensor_series;
