@@ -54,7 +54,7 @@ static nl_status find_data(const nl_mapping *mapping, size_t size)
         return nl_error_set_errno("read a file of shared memory");
     if (zero)
         return NL_END;
-    nl_error_set(NL_ERROR_INVALID, "damaged head");
+    nl_error_set(NL_ERROR_INVALID, "damaged header");
     return NL_MALFORMED;
 }
 
@@ -74,7 +74,7 @@ static nl_status check_head(const nl_mapping *mapping, size_t size)
         nl_error_set(NL_ERROR_UNSUPPORTED, "layout %u, not %u; use the nlrecover of the version that wrote this file",
                      head->version, NL_SHARED_VERSION);
     else
-        nl_error_set(NL_ERROR_INVALID, "damaged head");
+        nl_error_set(NL_ERROR_INVALID, "damaged header");
     return NL_MALFORMED;
 }
 
@@ -242,7 +242,7 @@ static nl_status check_unsound(const nl_ring *ring, size_t size)
     const nl_shared_ring *shared = ring->shared;
     if (shared->size == 0 && shared->published == 0 && shared->tail == 0)
         return find_data(&ring->mapping, NL_SHARED_HEADER + size);
-    nl_error_set(NL_ERROR_INVALID, "damaged head");
+    nl_error_set(NL_ERROR_INVALID, "damaged header");
     return NL_MALFORMED;
 }
 
@@ -360,7 +360,7 @@ static nl_status check_headless(const nl_remains *remains, unsigned number)
     snprintf(search.prefix, sizeof search.prefix, "ring-%u-", number);
     nl_status status = list_directory(remains, on_name_of_lone_ring, &search);
     if (status == NL_MALFORMED)
-        nl_error_set(NL_ERROR_INVALID, "damaged head");
+        nl_error_set(NL_ERROR_INVALID, "damaged header");
     return status == NL_OK ? NL_END : status;
 }
 
@@ -424,7 +424,7 @@ nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_rem
     const uint64_t batch_size = shared->commit != shared->applied ? shared->next_size : shared->batch_size;
     const bool moves = batch_size > 0 && shared->batch_start >= batch_size; /* nl_outbox_send was moving the batch */
     if (batch_size > NL_SHARED_BATCH_SIZE || (moves && shared->batch_start > NL_SHARED_BATCH_SIZE - batch_size)) {
-        nl_error_set(NL_ERROR_INVALID, "damaged head");
+        nl_error_set(NL_ERROR_INVALID, "damaged header");
         report_damaged(remains, name);
         nl_remains_close_log(log);
         return NL_MALFORMED;

@@ -132,12 +132,12 @@ class Nlrecover(support.Case):
         self.assertEqual(list(self.shm.iterdir()), [])
 
     def test_a_damaged_ring(self):
-        """nlrecover and netlogd keep a ring with a damaged head, and report how to discard it."""
+        """nlrecover and netlogd keep a ring with a damaged header, and report how to discard it."""
         self.be_killed("file:a.log")
         ring, = self.shm.glob("netlogger-*/ring-*")
         with open(ring, "r+b") as file:
             file.write(b"?")
-        problem = rf"\? \(process \d+\), 0 events for {ring}: damaged head; .*; to discard them, remove the file\n"
+        problem = rf"\? \(process \d+\), 0 events for {ring}: damaged header; .*; to discard them, remove the file\n"
         for _ in range(2):
             result = self.recover()
             self.assertEqual(result.returncode, 1)
@@ -151,7 +151,7 @@ class Nlrecover(support.Case):
         support.wait_until(lambda: "Netlogd.RecoverFailed" in messages.read_text(), what="netlogd reports the ring")
         netlogd.terminate()
         netlogd.wait()
-        self.assertRegex(messages.read_text(), rf" URL={ring} REASON=\"damaged head; .*; to discard them, remove the file\"")
+        self.assertRegex(messages.read_text(), rf" URL={ring} REASON=\"damaged header; .*; to discard them, remove the file\"")
         ring.unlink()
         self.assertEqual(self.recover().returncode, 0)
         self.assertEqual(list(self.shm.iterdir()), [])
