@@ -286,7 +286,7 @@ static void search_directory(followed *f)
     note_file(f);
 }
 
-/* Reports once that the content is missing, unless netlogd had read none of it. */
+/* Reports once that the content is missing. Reports nothing if netlogd has not read any of the content. */
 static void report_missing(followed *f)
 {
     if (f->state.place.offset == 0 || f->lost)

@@ -148,7 +148,7 @@ static const char *recovery_name(unsigned state)
     return state < sizeof names / sizeof names[0] ? names[state] : "";
 }
 
-/* Adds the members of tcp_info. The counters start at 0 with the connection. */
+/* Adds the members of tcp_info. The counters are 0 when the connection opens. */
 static void add_info(nl_record *record, const struct tcp_info *i)
 {
     const struct {

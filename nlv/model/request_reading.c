@@ -55,7 +55,7 @@ struct request_reading {
     time_zones *zones;     /* the records of this reading that are in another time zone */
     bool has_unseen_zones; /* request_reading_take_zones was not called since the reading was complete */
     GArray *fresh;         /* request_summary: requests that are not in the list yet */
-    bool is_finished;      /* the module has counted open requests as over */
+    bool is_finished;      /* the module has counted open requests as ended */
     reading_purpose purpose;
     const request_filter *requests; /* see request_reading_select */
     const nl_filter *alone;

@@ -46,7 +46,8 @@ class RealFaults(support.Case):
         self.assertEqual(re.findall("shop-healthy-1 .*", again), re.findall("shop-healthy-1 .*", printed))
 
     def test_same_seed_same_runs(self):
-        """A seed determines kinds, places and intensities; test seeds differ from development seeds; a quarter is healthy."""
+        """A seed determines kinds, places and intensities; test seeds differ from development seeds; a quarter of
+        the runs has no fault."""
         script = ("import argparse, sys; sys.path.insert(0, sys.argv[1]); import real, real_faults\n"
                   "options = argparse.Namespace(seeds=sys.argv[2], programs=list(real_faults.FAULTS), faults=None, skip=0, runs=80)\n"
                   "for program, kind, seed in real.plan_runs(options): print(seed, real_faults.make_case(program, kind, seed).truth())")

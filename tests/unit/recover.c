@@ -620,7 +620,7 @@ static int close_without_thread(const char *destination)
     return log != NULL && nl_close(log) == NL_FAILED ? 0 : 2;
 }
 
-/* Runs `work` in a separate process, which must not be ended by a signal. */
+/* Runs `work` in a separate process. Asserts that no signal ends the process. */
 static void expect_no_signal(int (*work)(const char *destination), const char *destination)
 {
     pid_t child = fork();
