@@ -134,6 +134,8 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/requests/trace.h \
 	%D%/requests/drawing.c \
 	%D%/requests/drawing.h \
+	%D%/requests/whole_spans.c \
+	%D%/requests/whole_spans.h \
 	%D%/requests/clock_bounds.c \
 	%D%/requests/clock_bounds.h \
 	%D%/requests/clock_alignment.c \

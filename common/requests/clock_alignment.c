@@ -484,6 +484,6 @@ static void check_parent(request_graph *g, const clock_bounds *clocks, const req
 void clock_alignment_check_parents(request_graph *g, const clock_bounds *clocks)
 {
     for (size_t i = 0; i < g->span_count; i++)
-        if (g->spans[i].parent != REQUEST_NONE)
+        if (g->spans[i].parent != REQUEST_NONE && !g->spans[i].inferred_parent)
             check_parent(g, clocks, &g->spans[i]);
 }

@@ -14,6 +14,7 @@
 #include "requests/critical_path.h"
 
 #include "requests/key_map.h"
+#include "requests/whole_spans.h"
 
 #include <glib.h>
 #include <stdlib.h>
@@ -289,6 +290,31 @@ static uint32_t find_cause(const critical_path *p, uint32_t event, int64_t since
     return REQUEST_NONE;
 }
 
+/* Returns whether one record without an identifier describes a span. */
+static bool is_whole(const request_span *s)
+{
+    return s->begin == REQUEST_NONE && s->end != REQUEST_NONE && s->id == 0;
+}
+
+/*
+ * Returns the latest event that ends before a whole span without a parent begins, and that the span follows
+ * (whole_spans.h), or REQUEST_NONE. Sets *certainty.
+ */
+static uint32_t find_former(const critical_path *p, const request_span *s, float *certainty)
+{
+    const whole_spans *whole = precedence_whole_spans(p->edges);
+    uint32_t left = CAUSE_SCAN_MAX;
+    for (uint32_t i = s->end; whole != NULL && i > 0 && left > 0; left--) {
+        const request_event *c = event_at(p, --i);
+        double holds = c->time_ns <= s->begin_ns ? whole_spans_follow(whole, c, event_at(p, s->end)) : 0;
+        if (holds > 0) {
+            *certainty = (float)holds;
+            return i;
+        }
+    }
+    return REQUEST_NONE;
+}
+
 /*
  * Returns the index of the event that a node represents: the node's own event or, for a join, the end event of the
  * child. A start or end without a record represents the end event of its span. Returns REQUEST_NONE if this event is
@@ -359,11 +385,19 @@ static uint32_t find_predecessor(const critical_path *p, uint32_t node, float *c
         before = node - 1;
     else if (is_span)
         before = find_fork(p, n->strand);
-    if (n->event == REQUEST_NONE)
+    int64_t since_ns = before != REQUEST_NONE ? p->nodes[before].time_ns : INT64_MIN;
+    if (is_span && n->kind == NODE_BEGIN && is_whole(span_at(p, n->strand)) &&
+        span_at(p, n->strand)->parent == REQUEST_NONE) {
+        uint32_t former = find_former(p, span_at(p, n->strand), certainty);
+        if (former != REQUEST_NONE && event_at(p, former)->time_ns > since_ns)
+            return p->event_node[former];
+        *certainty = 0;
+    }
+    /* The order of their ends shows nothing about whole spans. */
+    if (n->event == REQUEST_NONE || (is_span && is_whole(span_at(p, n->strand))))
         return before;
     bool explicit = is_span && span_at(p, n->strand)->id != 0 && n->kind == NODE_BEGIN &&
                     span_at(p, n->strand)->parent != REQUEST_NONE;
-    int64_t since_ns = before != REQUEST_NONE ? p->nodes[before].time_ns : INT64_MIN;
     uint32_t cause = explicit ? REQUEST_NONE : find_cause(p, n->event, since_ns);
     if (cause == REQUEST_NONE || (before != REQUEST_NONE && event_at(p, cause)->time_ns <= since_ns))
         return before;

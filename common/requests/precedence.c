@@ -3,6 +3,7 @@
 #include "requests/precedence.h"
 
 #include "requests/key_map.h"
+#include "requests/whole_spans.h"
 
 #include <glib.h>
 #include <math.h>
@@ -42,7 +43,8 @@ typedef struct program_pair {
 
 struct precedence {
     const event_names *names; /* NULL: names do not show which events begin and end spans */
-    key_map events;           /* maps request_event_kind + 1 to the event's index + 1 */
+    whole_spans *whole;
+    key_map events; /* maps request_event_kind + 1 to the event's index + 1 */
     uint16_t role_count;
     /*
      * precedence_learn_kinds sets `together` to the number of requests with both events. On the diagonal, it is the
@@ -84,6 +86,7 @@ precedence *precedence_new(const event_names *names)
 {
     precedence *p = g_new0(precedence, 1);
     p->names = names;
+    p->whole = whole_spans_new();
     memset(p->caller, 0xff, sizeof p->caller);
     memset(p->former, 0xff, sizeof p->former);
     memset(p->role_of, 0xff, sizeof p->role_of);
@@ -95,6 +98,7 @@ void precedence_free(precedence *p)
     if (p == NULL)
         return;
     key_map_free(&p->events);
+    whole_spans_free(p->whole);
     g_free(p);
 }
 
@@ -441,6 +445,7 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
     }
     learn_visits(p, events, count);
     learn_crossings(p, events, count);
+    whole_spans_learn(p->whole, p->names, events, count);
 }
 
 /*
@@ -568,9 +573,15 @@ static bool is_news(const precedence *p, heard_table heard, guint cause, guint e
     return true;
 }
 
+const whole_spans *precedence_whole_spans(const precedence *p)
+{
+    return p != NULL ? p->whole : NULL;
+}
+
 void precedence_settle(precedence *p)
 {
     heard_table heard = {{false}};
+    whole_spans_settle(p->whole);
     choose_callers(p);
     choose_former_roles(p);
     find_heard(p, heard);

@@ -13,6 +13,8 @@
  * of two names run side by side if, in one thread, spans of these names often overlap without containing each other.
  * Spans of two such names are never part of each other, even if one span contains the other by chance.
  *
+ * If one record describes a span and names no parent, whole_spans.h finds its parent.
+ *
  * Memory is bounded: PRECEDENCE_EVENTS_MAX event names and PRECEDENCE_ROLES_MAX roles; further names and roles have no
  * edges. Only one thread at a time may use a precedence.
  */
@@ -68,5 +70,11 @@ double precedence_holds(const precedence *p, const request_event *cause, const r
  * spans. Returns true if `p` is NULL.
  */
 bool precedence_nests(const precedence *p, const request_event *outer, const request_event *inner);
+
+/*
+ * Returns the relations of spans that one record describes and that no record names as parent (whole_spans.h), or NULL
+ * if `p` is NULL.
+ */
+const struct whole_spans *precedence_whole_spans(const precedence *p);
 
 #endif

@@ -7,6 +7,7 @@
 #include "requests/critical_path.h"
 #include "requests/key_map.h"
 #include "requests/precedence.h"
+#include "requests/whole_spans.h"
 
 #include <glib.h>
 #include <stdlib.h>
@@ -14,7 +15,9 @@
 
 enum {
     SMALL_ARRAY_MAX = 32,
-    ENCLOSING_MAX = 128, /* maximum number of open spans to examine for the parent of a span or the span of a point */
+    ENCLOSING_MAX = 128,  /* maximum number of open spans to examine for the parent of a span or the span of a point */
+    WHOLE_SCAN_MAX = 512, /* maximum number of later spans to examine for the parent of a span in another program */
+    WHOLE_SCAN_BACK = 16, /* the same, of spans that seem to end earlier because times are rounded */
 };
 
 #define ZONE_NS (INT64_C(1800) * 1000000000)
@@ -614,6 +617,50 @@ static void find_enclosing_threads(graph *g, lane_kind kind)
     }
 }
 
+/* Returns whether one record describes the span and names neither an identifier nor a parent. */
+static bool is_whole(const request_span *s)
+{
+    return s->begin == REQUEST_NONE && s->end != REQUEST_NONE && s->id == 0 && !s->names_parent;
+}
+
+/* Returns whether the times of two whole spans agree, and spans of the first kind contain spans of the second kind. */
+static bool is_nested_whole(const graph *g, uint32_t outer, uint32_t inner)
+{
+    return is_whole(&g->spans[outer]) && is_whole(&g->spans[inner]) &&
+           whole_spans_are_nested(precedence_whole_spans(g->edges), EVENT(g, g->spans[outer].end),
+                                  EVENT(g, g->spans[inner].end));
+}
+
+/*
+ * Sets the parents of whole spans to the smallest spans that contain them, in any program, if this relation holds in
+ * nearly all requests (whole_spans.h). The spans are in the order of their ends. Spans of known threads keep the
+ * parents in their thread.
+ */
+static void find_parents_of_whole(graph *g)
+{
+    const whole_spans *whole = precedence_whole_spans(g->edges);
+    for (uint32_t i = 0; whole != NULL && i < g->span_count; i++) {
+        request_span *s = &g->spans[i];
+        if (!is_whole(s) || (s->thread != 0 && s->parent != REQUEST_NONE))
+            continue;
+        if (s->parent != REQUEST_NONE && is_nested_whole(g, i, s->parent))
+            s->parent = REQUEST_NONE; /* of two spans with equal times, the outer span seemed to be the inner span */
+        uint32_t best = s->parent, first = i > WHOLE_SCAN_BACK ? i - WHOLE_SCAN_BACK : 0;
+        for (uint32_t k = first; k < g->span_count && k - first < WHOLE_SCAN_MAX; k++) {
+            const request_span *outer = &g->spans[k];
+            if (k != i &&
+                (best == REQUEST_NONE ||
+                 outer->end_ns - outer->begin_ns < g->spans[best].end_ns - g->spans[best].begin_ns ||
+                 (outer->end_ns - outer->begin_ns == g->spans[best].end_ns - g->spans[best].begin_ns &&
+                  is_nested_whole(g, best, k))) &&
+                is_nested_whole(g, k, i))
+                best = k;
+        }
+        s->inferred_parent = s->inferred_parent || best != s->parent;
+        s->parent = best;
+    }
+}
+
 /*
  * Removes one parent from each cycle, and sets the depths. During the function, a depth of 0 means unknown, and other
  * depths are 1 more than their final values.
@@ -683,6 +730,14 @@ static void estimate_sides(graph *g)
     }
 }
 
+/* Returns the maximum difference of two times of whole spans that rounding explains, or 0. */
+static int64_t rounding_between(const graph *g, const request_span *a, const request_span *b)
+{
+    const whole_spans *whole = precedence_whole_spans(g->edges);
+    return whole != NULL && is_whole(a) && is_whole(b) ? whole_spans_rounding(whole, EVENT(g, a->end), EVENT(g, b->end))
+                                                       : 0;
+}
+
 static void find_parents(graph *g, const clock_bounds *clocks)
 {
     find_explicit_parents(g);
@@ -690,6 +745,7 @@ static void find_parents(graph *g, const clock_bounds *clocks)
         find_enclosing(g);
         find_enclosing_threads(g, LANE_PROCESS);
         find_enclosing_threads(g, LANE_PROGRAM);
+        find_parents_of_whole(g);
     }
     break_cycles(g);
     for (uint32_t i = 0; i < g->span_count; i++)
@@ -706,7 +762,9 @@ static void find_parents(graph *g, const clock_bounds *clocks)
             continue;
         const request_span *parent = &g->spans[s->parent];
         int64_t bound_ns = clock_bounds_between(clocks, s->host, parent->host);
-        s->outlives_parent = s->end_ns - parent->end_ns > (bound_ns == CLOCK_BOUND_UNKNOWN ? 0 : bound_ns);
+        int64_t rounding_ns = s->inferred_parent ? rounding_between(g, s, parent) : 0;
+        s->outlives_parent =
+            s->end_ns - parent->end_ns > MAX(rounding_ns, bound_ns == CLOCK_BOUND_UNKNOWN ? 0 : bound_ns);
     }
 }
 

@@ -3,8 +3,8 @@
  * explicit identifiers, from pairs of begin and end events, and from records with a duration. A span's parent is the
  * span that its record names. If the record names neither a span nor a parent, the parent is the smallest enclosing
  * span. The module searches the same thread, then the main thread of the process, and then the main thread of the
- * program. If explicit parents do not join two programs, precedence joins them (precedence.h); such edges are marked as
- * inferred.
+ * program. If one record describes a span, a span of any program can be its parent (whole_spans.h). If explicit parents
+ * do not join two programs, precedence joins them (precedence.h); such edges are marked as inferred.
  *
  * Each nanosecond between the first and the last event belongs to one step of the critical path (critical_path.h).
  *

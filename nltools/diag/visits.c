@@ -363,6 +363,25 @@ static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 }
 
 /*
+ * Returns whether a value in an event is valid from the start of the event's span. One record that describes a whole
+ * span is written at its end, but a text in it usually describes what the span does. A number may be a result.
+ */
+static bool is_valid_from_begin(const request_event *e, const column *of)
+{
+    return e->role == REQUEST_WHOLE && !of->has_number;
+}
+
+/* Returns the index of the event that begins first. */
+static uint32_t first_event_of(const request_graph *g)
+{
+    uint32_t first = 0;
+    for (uint32_t i = 1; i < g->event_count; i++)
+        if (request_event_begin(&g->events[i]) < request_event_begin(&g->events[first]))
+            first = i;
+    return first;
+}
+
+/*
  * Sets the values of a request and of its spans. A text from the request's first program is a property of the request,
  * and always valid. Any other value is valid only for visits that begin after the value was logged, because it may be
  * an effect of earlier times.
@@ -370,25 +389,32 @@ static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 static void set_fields(kind *k, const request_graph *g, uint32_t number)
 {
     visits *v = k->reader->result;
+    const uint32_t first_index = first_event_of(g);
     for (uint32_t i = 0; i < g->event_count; i++) {
         const request_event *e = &g->events[i];
         uint32_t begins = *slot_of(k->reader->event_begin, i), ends = *slot_of(k->reader->event_end, i);
-        bool first = i == 0 || (begins != EDGE_NONE && g->spans[begins].begin_ns == g->from_ns);
+        bool first = i == first_index || (begins != EDGE_NONE && g->spans[begins].begin_ns == g->from_ns);
         for (uint32_t c = 0; c < e->payload_size / sizeof(column_value); c++) {
             column_value value;
             memcpy(&value, g->payloads + e->payload + c * sizeof value, sizeof value);
             column *of = &v->columns->all[value.column];
             of->at_begin += first && isnan(column_get(of->of_requests, number));
-            if (isnan(column_get(of->of_requests, number)) && (of->has_number || e->program != g->events[0].program))
-                column_set(of->since, number, (float)(e->time_ns - g->from_ns));
+            if (isnan(column_get(of->of_requests, number)) &&
+                (of->has_number || e->program != g->events[first_index].program))
+                column_set(of->since, number,
+                           (float)((is_valid_from_begin(e, of) ? request_event_begin(e) : e->time_ns) - g->from_ns));
             column_set(of->of_requests, number, value.value);
             if (begins != EDGE_NONE) {
                 uint32_t index = *slot_of(k->reader->span_visit, begins);
                 column_set(of->of_visits, index, value.value);
                 visit_at(v, index)->begin_columns |= UINT64_C(1) << value.column;
             }
-            if (ends != EDGE_NONE)
-                column_set(of->of_visits, *slot_of(k->reader->span_visit, ends), value.value);
+            if (ends != EDGE_NONE) {
+                uint32_t index = *slot_of(k->reader->span_visit, ends);
+                column_set(of->of_visits, index, value.value);
+                if (is_valid_from_begin(e, of))
+                    visit_at(v, index)->begin_columns |= UINT64_C(1) << value.column;
+            }
         }
     }
 }

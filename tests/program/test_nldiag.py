@@ -1481,6 +1481,73 @@ class Nldiag(support.Case):
         self.assertEqual((first["cause"], first["from_event"], first["to_event"]), ("pool", "Call.start", "Load.start"))
         self.assertIn("a pool of 2)", first["title"])
 
+    # ---- spans without parents ----
+
+    def without_parents(self, path):
+        """Rewrites a log with explicit spans: one record for each span, with its duration and the request's ID, but without a parent."""
+        begins, records = {}, []
+        for line in path.read_text().splitlines():
+            fields = dict(field.split("=", 1) for field in line.split())
+            at = datetime.datetime.strptime(fields.pop("DATE"), "%Y%m%d%H%M%S.%f")
+            trace, span = fields.pop("TRACE.ID"), fields.pop("SPAN.ID")
+            fields.pop("PARENT.ID", None)
+            name, _, side = fields.pop("NL.EVNT").rpartition(".")
+            if side == "start":
+                begins[span] = at, fields
+                continue
+            begin, more = begins[span]
+            text = " ".join(f"{key}={value}" for key, value in {**fields, **more}.items())
+            records.append(f"DATE={at:%Y%m%d%H%M%S.%f} NL.EVNT={name} ID={trace} DUR={(at - begin).total_seconds():.6f} {text}")
+        other = self.scratch / "whole.log"
+        other.write_text("\n".join(records) + "\n")
+        return other
+
+    def span_shares(self, path):
+        """The share of each span in the requests' time, and the sum of all other shares."""
+        result = self.run_program(support.program("nltools/nlstat"), "--json", path)
+        shares = collections.Counter()
+        for row in json.loads(result.stdout)[0]["rows"]:
+            shares[row.get("span") if row["kind"] == "span" else None] += row["share"]
+        return shares
+
+    def test_spans_without_parents(self):
+        """If one record describes each span, without a parent, nldiag finds the parents from the times of the spans."""
+        for kind, seed in (("slow-host", 2), ("lock", 1), ("pool", 1), ("timeout", 2), ("pause-periodic", 105), ("value", 2), ("changed", 1), ("batch", 2), ("calls", 2)):
+            with self.subTest(kind=kind, seed=seed):
+                path, truth = self.run_of(kind, seed)
+                path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if "PROG=nlsensor" not in line))
+                whole = self.without_parents(path)
+                first = self.diagnosed(whole, status=FINDING)["causes"][0]
+                self.assertTrue(score.is_right(first, truth), (truth, first))
+                with_parents, found = self.span_shares(path), self.span_shares(whole)
+                for span in {*with_parents, *found}:
+                    self.assertAlmostEqual(with_parents[span], found[span], delta=0.01, msg=span)
+
+    def test_concurrent_spans_without_parents(self):
+        """The longer of two concurrent calls contains the shorter call in all requests, but does not make it. A message follows the end of the request."""
+        chance, records = random.Random(3), []
+        for i in range(400):
+            at, ended = i * 0.5, []
+
+            def add(program, name, begin, duration):
+                ended.append(begin + duration)
+                records.append((begin + duration, f"HOST={program} PROG={program} LVL=Usage NL.EVNT={name} ID={i} DUR={duration:.6f}"))
+                return begin + duration
+
+            work = [chance.lognormvariate(0, 0.3) for _ in range(8)]
+            score_end = add("fraud", "score", at + 0.002 * work[0], 0.1 * work[1])
+            limits_end = add("limits", "check", at + 0.004 + 0.002 * work[2], 0.01 * work[3])
+            both = max(score_end, limits_end) + 0.001 * work[4]
+            end = add("api", "pay", at, add("ledger", "write", both, 0.03 * work[5]) + 0.002 - at)
+            add("notify", "send", end + 0.003 * work[6], 0.02 * work[7])
+        path = self.scratch / "concurrent.log"
+        simulate.write_lines(path, sorted(records))
+        shares = self.span_shares(path)
+        self.assertEqual(shares["check"], 0)  # the short call delays nothing
+        self.assertAlmostEqual(shares["score"], 0.1 / 0.16, delta=0.05)
+        self.assertAlmostEqual(shares["send"], 0.02 / 0.16, delta=0.03)
+        self.assertNotIn("before", self.run_program(support.program("nltools/nlstat"), path).stdout)
+
     # ---- ordinary work ----
 
     def ordinary(self, cost, fields, status, count=600, **settings):
