@@ -239,8 +239,8 @@ static bool is_name_test(const nl_filter *filter, const nl_filter_test *test, ch
 }
 
 /*
- * Writes the filter for the server. The filter contains the test "sensor == NAME" if the expression requires it. This
- * module evaluates the rest of the expression.
+ * Sets text to the filter for the server. The filter contains the test "sensor == NAME" if the expression requires it.
+ * This module evaluates the rest of the expression.
  */
 static void server_filter(const nl_filter *filter, char text[FILTER_SIZE])
 {

@@ -106,7 +106,8 @@ static bool parser_skip_word(parser *p, const char *word)
 }
 
 /*
- * Skips a word, unless an operator follows it. The word is then a field name. Returns whether the word was skipped.
+ * Skips a word. If an operator follows the word, it is a field name, and is not skipped. Returns whether the word was
+ * skipped.
  */
 static bool parser_skip_leading_word(parser *p, const char *word)
 {
