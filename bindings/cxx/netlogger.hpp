@@ -455,7 +455,8 @@ class log
      *
      * @param prog the program's name in every record
      * @param url the destination, see nl_open; nullptr: $NETLOGGER_DEST
-     * @throws netlogger::error if the URL is invalid or can never work, but not if the destination is unreachable now
+     * @throws netlogger::error if the URL is invalid or its destination can never work; not if it is only unreachable
+     * now
      */
     explicit log(const char *prog, const char *url = nullptr) : handle(nl_open(prog, url))
     {

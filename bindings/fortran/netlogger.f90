@@ -86,7 +86,7 @@ module netlogger
         procedure :: end => span_end
     end type
 
-    !> The records of a source: a file, "-" for standard input, a collector (x-netlog://HOST).
+    !> The records of a source: a file, "-" for standard input, or a collector (x-netlog://HOST).
     type, public :: nl_reader
         private
         type(c_ptr) :: handle = c_null_ptr, filter = c_null_ptr, record = c_null_ptr

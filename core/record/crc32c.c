@@ -87,8 +87,8 @@ static uint32_t power_of_x(unsigned n)
 }
 
 /*
- * The exponents are smaller by 33, because the product of two reflected numbers is too large by the factor x, and the
- * CRC instruction adds 32 bits.
+ * Each exponent is smaller than the number of bits by 33: the product of two reflected numbers is too large by the
+ * factor x, and the CRC instruction adds 32 bits.
  */
 static void make_lanes(void)
 {

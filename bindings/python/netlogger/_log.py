@@ -72,7 +72,7 @@ class Log(_core.Log):
     this variable is unset, or $NETLOGGER_ON is 0, logging is off, and every call returns False.
 
     If the destination cannot be reached now, the library prints a line on standard error and tries again later. Raises
-    Error if the URL is invalid or can never work.
+    Error if the URL is invalid, or its destination can never work.
     """
 
     def __init__(self, prog: str, url: Union[str, os.PathLike[str], None] = None) -> None:

@@ -83,7 +83,7 @@ typedef struct nl_record {
     size_t field_count;
     nl_string raw; /* the text from which the record was parsed, without a newline; data is NULL if the record was not
                       parsed from text */
-    nl_format raw_format; /* the format of raw */
+    nl_format raw_format; /* the format of the text in raw */
     unsigned flags;       /* NL_RECORD_... */
 } nl_record;
 
