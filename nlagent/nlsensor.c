@@ -109,6 +109,8 @@ static void add_sensor(arguments *a, const char *text)
     const char *unknown = spec_unknown(spec, kind->arguments);
     if (unknown != NULL)
         options_fail("sensor %s has no argument named \"%s\"", kind->name, unknown);
+    if (!spec_has_required(spec, kind->required))
+        options_fail("%s", nl_error_message());
     for (size_t i = 0; i < a->count; i++)
         if (strcmp(a->sensors[i].spec->text, spec->text) == 0) {
             spec_free(spec);

@@ -66,6 +66,7 @@ void definitions_init(definitions *all, const char *program)
         const sensor_kind *k = sensor_kinds[count];
         definition *d = definition_add(all, k->name, k->what);
         d->arguments = k->arguments;
+        d->required = k->required;
         d->fields = k->fields;
         d->beats = true;
         free(d->arguments_help);
@@ -190,7 +191,7 @@ bool definition_check(const definition *d, const sensor_spec *spec)
         return nl_error_false(NL_ERROR_INVALID, "rules= must be the name of rules that nlkernel has, not a path");
     if (d->kernel && rules == NULL && spec_argument(spec, "event") == NULL)
         return nl_error_false(NL_ERROR_INVALID, "expected event=SYSTEM:EVENT or rules=NAME");
-    return true;
+    return spec_has_required(spec, d->required);
 }
 
 static void execute_kernel(const definitions *all, const sensor_spec *spec)

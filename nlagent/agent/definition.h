@@ -17,6 +17,7 @@ struct definition {
     char *what;
     char *arguments_help;       /* "" if the sensor has no arguments */
     const char *arguments;      /* argument names, each with a blank on both sides; NULL: any name */
+    const char *required;       /* the argument that must be present, such as "host=NAME"; NULL: all are optional */
     const sensor_field *fields; /* NULL: unknown */
     char *command;              /* shell command; NULL: not a configured sensor */
     char **program;             /* command line of a collection, NULL-terminated; NULL for a sensor */

@@ -88,8 +88,6 @@ static bool path_open(void *state, const sensor_spec *spec)
     char service[8];
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found;
     pthread_t thread;
-    if (host == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "expected peer=HOST");
     if (!spec_number(spec, "port", 1, 65535, STAMP_PORT, &port) ||
         !spec_number(spec, "rate", 1, RATE_MAX, RATE_DEFAULT, &rate) ||
         !spec_number(spec, "check", CHECK_MIN_S, 86400, CHECK_DEFAULT_S, &s->check_s) ||
@@ -277,6 +275,7 @@ const sensor_kind path_sensor = {
         "peer=HOST (required), port=N (default 14834), rate=N (mean number of packets per second, default "
         "10), check=SECONDS (interval between measurements of the MTU, the routers and the transfer, "
         "default 60), transfer=MB (maximum size of the TCP transfer, default 0: no transfer)",
+    .required = "peer=HOST",
     .fields = fields,
     .open = path_open,
     .measure = path_measure,

@@ -65,8 +65,6 @@ static bool ping_open(void *state, const sensor_spec *spec)
     ping_state *s = state;
     const char *host = spec_argument(spec, "host");
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found;
-    if (host == NULL)
-        return nl_error_false(NL_ERROR_INVALID, "expected host=NAME");
     if (!spec_number(spec, "count", 1, COUNT_MAX, 1, &s->count))
         return false;
     int error = getaddrinfo(host, NULL, &hints, &found);
@@ -207,6 +205,7 @@ const sensor_kind ping_sensor = {.name = "ping",
                                  .what = "the round-trip times to a host, and packet loss",
                                  .arguments = " host count ",
                                  .arguments_help = "host=NAME (required), count=N (packets per measurement, default 1)",
+                                 .required = "host=NAME",
                                  .fields = fields,
                                  .open = ping_open,
                                  .measure = ping_measure,

@@ -27,7 +27,7 @@ static bool prometheus_open(void *state, const sensor_spec *spec)
 {
     prometheus_state *s = state;
     const char *url = spec_argument(spec, "url"), *match = spec_argument(spec, "match");
-    if (url == NULL || !http_place_read(url, &s->place) || s->place.plain_tcp)
+    if (!http_place_read(url, &s->place) || s->place.plain_tcp)
         return nl_error_false(NL_ERROR_INVALID, "expected url=http://HOST:PORT/metrics");
     snprintf(s->url, sizeof s->url, "%s", url);
     snprintf(s->match, sizeof s->match, "%s", match != NULL ? match : "");
@@ -128,6 +128,7 @@ const sensor_kind prometheus_sensor = {
     .what = "the samples that a Prometheus exporter provides",
     .arguments = " url match ",
     .arguments_help = "url=http://HOST:PORT/metrics (required), match=GLOB (log only metrics with matching names)",
+    .required = "url=http://HOST:PORT/metrics",
     .fields = fields,
     .open = prometheus_open,
     .measure = prometheus_measure,

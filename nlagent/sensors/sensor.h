@@ -45,6 +45,7 @@ typedef struct sensor_kind {
     const char *what;      /* description in one line */
     const char *arguments; /* argument names, with a blank before and after each; "" if the sensor has no arguments */
     const char *arguments_help; /* NULL if there are no arguments */
+    const char *required;       /* the argument that must be present, such as "host=NAME"; NULL if all are optional */
     bool is_default; /* the sensor runs if no sensor is named, because it needs no arguments and costs little */
     const sensor_field *fields; /* ends with a field that has no event */
     /* Called once, before the first measurement; may be NULL. Returns false and sets the error on failure. */

@@ -21,7 +21,7 @@ static bool server_open(void *state, const sensor_spec *spec)
 {
     server_state *s = state;
     const char *url = spec_argument(spec, "url");
-    if (url == NULL || !http_place_read(url, &s->place))
+    if (!http_place_read(url, &s->place))
         return nl_error_false(NL_ERROR_INVALID, "expected url=http://HOST[:PORT]/PATH or url=tcp://HOST:PORT");
     if (!spec_number(spec, "timeout", 1, 60000, TIMEOUT_MS, &s->timeout_ms))
         return false;
@@ -66,6 +66,7 @@ const sensor_kind server_sensor = {
     .what = "whether a server accepts connections and HTTP requests",
     .arguments = " url timeout ",
     .arguments_help = "url=http://HOST[:PORT]/PATH or tcp://HOST:PORT (required), timeout=MILLISECONDS (default 2000)",
+    .required = "url=http://HOST[:PORT]/PATH",
     .fields = fields,
     .open = server_open,
     .measure = server_measure,

@@ -144,3 +144,14 @@ const char *spec_unknown(const sensor_spec *s, const char *names)
     }
     return NULL;
 }
+
+bool spec_has_required(const sensor_spec *s, const char *required)
+{
+    if (required == NULL)
+        return true;
+    size_t size = strcspn(required, "=");
+    for (size_t i = 0; i < s->count; i++)
+        if (strlen(s->arguments[i].name) == size && strncmp(s->arguments[i].name, required, size) == 0)
+            return true;
+    return nl_error_false(NL_ERROR_INVALID, "sensor %s: missing argument; use %s?%s", s->name, s->name, required);
+}

@@ -47,4 +47,10 @@ bool spec_number(const sensor_spec *spec, const char *name, long min, long max, 
  * after it. */
 const char *spec_unknown(const sensor_spec *spec, const char *names);
 
+/*
+ * Returns whether the specification has the argument that its sensor requires. `required` is a text such as
+ * "host=NAME", or NULL if the sensor requires no argument. Otherwise, sets the error, which contains this text.
+ */
+bool spec_has_required(const sensor_spec *spec, const char *required);
+
 #endif

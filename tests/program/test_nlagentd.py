@@ -84,7 +84,8 @@ class OnDemand(nlagents.Agent):
     def test_unknown_and_wrong(self):
         agent = self.start_agent()
         for wrong, words in [("nosuch", "NotFound: unknown sensor"), ("cpu?x=1", "BadRequest: sensor cpu has no argument named"),
-                             ("ping", "NoData: exited with status 1: nlsensor: sensor ping: expected host=NAME"),
+                             ("ping", "BadRequest: sensor ping: missing argument; use ping?host=NAME"),
+                             ("path?rate=5", "BadRequest: sensor path: missing argument; use path?peer=HOST"),
                              ("kernel", "BadRequest: expected event="), ("kernel?rules=/etc/passwd", "BadRequest: rules="), ("", "missing argument: sensor")]:
             result = self.ask(agent, "query", wrong)
             self.assertEqual(result.returncode, 1, wrong)
@@ -92,6 +93,10 @@ class OnDemand(nlagents.Agent):
         result = self.ask(agent, "query", "cpu", "--where", "=")
         self.assertIn("BadRequest", result.stderr)
         self.assertEqual(self.ask(agent, "nonsense").returncode, 2)
+        result = self.ask(agent, "start", "path")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("sensor path: missing argument; use path?peer=HOST", result.stderr)
+        self.assertEqual(self.children(agent), {})
 
     def test_conditions(self):
         go = self.scratch / "go"

@@ -35,6 +35,10 @@ static void test_specifications(void **state)
     assert_string_equal(again->text, a->text);
     assert_string_equal(spec_unknown(a, " count "), "host");
     assert_null(spec_unknown(a, " count host "));
+    assert_true(spec_has_required(a, NULL));
+    assert_true(spec_has_required(a, "host=NAME"));
+    assert_false(spec_has_required(a, "hos=NAME"));
+    assert_false(spec_has_required(a, "hosts=NAME"));
     long number;
     assert_true(spec_number(a, "count", 1, 5, 1, &number));
     assert_int_equal(number, 3);
