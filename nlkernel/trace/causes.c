@@ -6,6 +6,7 @@
 #include "requests/hash64.h"
 
 #include <glib.h>
+#include <string.h>
 
 #define JOB_NS ((int64_t)10 * NL_NS_PER_SECOND)
 #define IDLE_NS ((int64_t)600 * NL_NS_PER_SECOND)
@@ -218,10 +219,25 @@ span *causes_find_opener(causes *c, const struct trace_event *event, span *opene
 {
     const trace_thread *t = find_thread(c, event);
     span *found = causes_find(c, event, cause, candidates);
-    if (*cause == SPAN_CAUSE_THREAD || opener->thread != t || opener->calls != calls || has_runnable(t, opener))
+    if (*cause == SPAN_CAUSE_THREAD || opener->thread != t || opener->calls != calls)
         return found;
-    *cause = SPAN_CAUSE_CONNECTION;
-    return opener;
+    /* The opener waits for this connection, so it may send the call although it is suspended. */
+    *cause = has_runnable(t, opener) ? SPAN_CAUSE_AMBIGUOUS : SPAN_CAUSE_CONNECTION;
+    return *cause == SPAN_CAUSE_CONNECTION ? opener : NULL;
+}
+
+span *causes_find_context(causes *c, const struct trace_event *event, const protocol_request *call)
+{
+    const trace_thread *t = find_thread(c, event);
+    span *found = NULL;
+    for (guint i = 0; *call->trace_id != '\0' && i < t->open->len; i++) {
+        span *s = g_ptr_array_index(t->open, i);
+        bool same = strcmp(s->request.trace_id, call->trace_id) == 0;
+        if (*s->request.trace_id == '\0' || (same && found != NULL))
+            return NULL;
+        found = same ? s : found;
+    }
+    return found;
 }
 
 /* ---- jobs of threads that have received no request ---- */

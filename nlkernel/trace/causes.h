@@ -6,16 +6,18 @@
  * begun, or if it waits for the reply to a call or for a connection. Other requests may be queued in the process, for
  * example for a connection of a pool. Any event can make the process continue a queued request.
  *
- * A call of a thread that has requests belongs to one of these requests in three cases. In all other cases, the cause
- * of the call is ambiguous.
+ * A call of a thread that has requests belongs to one of these requests in four cases. In all other cases, the cause of
+ * the call is ambiguous.
  * - The thread has only this request, as in a server with a thread or process per connection.
  * - The thread is an event loop, and handles data for this request. All of the following are true:
- *   - All other requests of the thread are suspended.
+ *   - All other requests of the thread are suspended. None of them waits for the connection of the call.
  *   - The thread has not waited for events since it received the data.
  *   - Since the thread last waited, it has received data for this request only. Alternatively, this data was the latest
  *     data that the thread received, and it has not polled for events since.
  * - The connection was opened for this request, this request has sent no other call since, and all other requests of
  *   the thread are suspended.
+ * - The call and this request have headers traceparent with the same trace ID, and all other requests of the thread
+ * have other trace IDs.
  *
  * A thread that has no request may work on a request of another thread of the process. The calls of the thread form a
  * job, and are undecided until a thread of the process sends a reply:
@@ -93,6 +95,12 @@ span *causes_find(causes *c, const struct trace_event *event, span_cause *cause,
  */
 span *causes_find_opener(causes *c, const struct trace_event *event, span *opener, uint32_t calls, span_cause *cause,
                          uint32_t *candidates);
+
+/*
+ * Returns the request of the call's thread that has the same trace ID in its header traceparent as the call. Returns
+ * NULL if several requests have this trace ID, or if the trace ID of a request of the thread is unknown.
+ */
+span *causes_find_context(causes *c, const struct trace_event *event, const protocol_request *call);
 
 /* Ends jobs that have been idle for JOB_NS, and forgets threads and processes that have been idle for a long time.
  * now_ns is a time of the events' clock.

@@ -306,6 +306,10 @@ static void find_parent(exchanges *x, connection_end *end, span *s, const struct
     span *parent = end->opener == NULL
                        ? causes_find(x->causes, event, &cause, &s->candidates)
                        : causes_find_opener(x->causes, event, end->opener, end->opener_calls, &cause, &s->candidates);
+    if (cause == SPAN_CAUSE_AMBIGUOUS) {
+        parent = causes_find_context(x->causes, event, &s->request);
+        cause = parent != NULL ? SPAN_CAUSE_CONTEXT : cause;
+    }
     s->cause = cause;
     if (parent != NULL) {
         span_set_parent(s, parent, cause);

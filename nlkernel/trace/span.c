@@ -170,8 +170,8 @@ static void set_name(const span *s, nl_record *record)
 
 void span_make_record(span *s, int64_t end_ns, const char *host, nl_record *record)
 {
-    static const char *const causes[SPAN_CAUSE_COUNT] = {"",           "message", "thread", "handler",
-                                                         "connection", "reply",   "wakeup", "ambiguous"};
+    static const char *const causes[SPAN_CAUSE_COUNT] = {
+        "", "message", "thread", "handler", "connection", "traceparent", "reply", "wakeup", "ambiguous"};
     find_trace_id(s, end_ns);
     if (s->host != NULL)
         host = s->host;

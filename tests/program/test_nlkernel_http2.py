@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import time
+import unittest.mock
 
 import support
 from test_nlkernel_trace import Tracing
@@ -19,8 +20,9 @@ const METHODS = 200, path = (n) => `/shop.Store/Get${n}`, failure = (n) => n % 1
 const plain = {
   connect: (to) => {
     const session = require("http2").connect(`http://127.0.0.1:${to}`);
-    const call = (n) => new Promise((done) => {
-      const stream = session.request({ ":method": "POST", ":path": `${path(n)}?token=secret`, authorization: "Bearer secret", cookie: `c=secret${n}` });
+    const call = (n, context) => new Promise((done) => {
+      const stream = session.request({ ":method": "POST", ":path": `${path(n)}?token=secret`, authorization: "Bearer secret", cookie: `c=secret${n}`,
+        ...(context && { traceparent: context }) });
       stream.on("close", done).resume().end("secret");
     });
     return { call, close: () => session.close() };
@@ -29,7 +31,7 @@ const plain = {
     const server = require("http2").createServer();
     server.on("stream", async (stream, headers) => {
       const n = Number(headers[":path"].match(/\d+/)[0]);
-      const body = await handle(n);
+      const body = await handle(n, headers.traceparent);
       stream.respond({ ":status": 200, "set-cookie": "secret" }, { waitForTrailers: true });
       stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": `${failure(n)}` }));
       stream.end(body);
@@ -71,15 +73,15 @@ const real = {
 const library = grpc ? real : plain;
 if (role === "serve") {
   let upstream = null; // connects for the first request
-  library.serve(async (n) => {
+  library.serve(async (n, context) => {
     console.log(n);
     if (next === "0") {
       await new Promise((done) => setTimeout(done, n % 3));
       return "x".repeat(n * 200);
     }
     upstream ??= library.connect(next);
-    await upstream.call(n);
-    await upstream.call(n);
+    await upstream.call(n, context);
+    await upstream.call(n, context);
     return "ok";
   });
 } else {
@@ -87,8 +89,10 @@ if (role === "serve") {
     const client = library.connect(port);
     let n = 0;
     await Promise.all(Array.from({ length: Number(concurrency) }, async () => {
-      while (n < Number(next))
-        await client.call(n++);
+      while (n < Number(next)) {
+        const id = (n + 1).toString(16);
+        await client.call(n++, process.env.CONTEXT && `00-${id.padStart(32, "0")}-${id.padStart(16, "0")}-01`);
+      }
     }));
     client.close();
   })();
@@ -191,6 +195,25 @@ class Http2(Tracing):
         whole = sum(len(trace) == 8 for trace in traces.values())
         print(f"# {whole} of 100 requests at 10 at once are whole; no trace has spans of another request")
         self.assertIn("(HEADERS=unknown)", self.errors)
+
+    def test_traceparent(self):
+        """Programs that pass on the header traceparent are followed with several streams per read."""
+        self.library = ()
+        (self.scratch / "program.js").write_text(PROGRAM)
+        front, back = support.free_port(), support.free_port()
+        nginx = self.start_nginx(front)
+        self.ports = nginx, front, back
+        self.truth = self.serve(front, back), self.serve(back, 0)
+        with unittest.mock.patch.dict(os.environ, CONTEXT="1"):
+            traces = self.follow(100, 10)
+        for records in traces.values():
+            spans = {r["SPAN.ID"]: r for r in records}
+            roots = [r for r in records if r["PARENT.ID"] not in spans]
+            self.assertEqual([(r["PROG"], len(records)) for r in roots], [("node", 8)], records)
+        self.assertEqual(len(traces), 100)
+        causes = collections.Counter(r.get("EDGE") for records in traces.values() for r in records)
+        self.assertEqual(causes["ambiguous"], 0, causes)
+        self.assertGreater(causes["traceparent"], 0, causes)
 
     def test_servers(self):
         self.library = ()

@@ -252,6 +252,21 @@ static void test_new_connection(void **state)
     expect_cause(&w, "/y", false, "/b", SPAN_CAUSE_CONNECTION);
 }
 
+/* While "a" waits for a new connection, "b" arrives. The first call on the connection may belong to either request. */
+static void test_call_on_awaited_connection(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    put(&w, TRACE_CONNECT, TRACE_ROLE_CLIENT, 11, THREAD, 0, "");
+    w.idles++;
+    arrive(&w, 2, THREAD, "b");
+    call(&w, 11, THREAD, "x");
+    end(&w);
+    expect_cause(&w, "/x", false, "", SPAN_CAUSE_AMBIGUOUS);
+}
+
 /* A request waits in the process for a connection of a pool, and gets the connection that another request has used. */
 static void test_pool(void **state)
 {
@@ -369,6 +384,38 @@ static void test_traceparent_names_trace(void **state)
     end(&w);
     assert_string_equal(find(&w, "/a", true)->trace, "0af7651916cd43dd8448eb211c80319c");
     assert_string_equal(find(&w, "/c", false)->trace, "0af7651916cd43dd8448eb211c80319c");
+}
+
+static void put_in_trace(world *w, enum trace_kind kind, enum trace_role role, int connection, const char *path,
+                         int trace)
+{
+    char *text = g_strdup_printf("GET /%s HTTP/1.1\r\ntraceparent: 00-%032x-00000000000000aa-01\r\n\r\n", path, trace);
+    put(w, kind, role, connection, THREAD, 1000, text);
+    g_free(text);
+}
+
+/* A program passes on the header traceparent. A request without this header makes other calls ambiguous again. */
+static void test_traceparent_names_request(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    put_in_trace(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 1, "a", 1);
+    put_in_trace(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 2, "b", 2);
+    w.polls++;
+    put_in_trace(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 11, "x", 2);
+    put_in_trace(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 12, "y", 1);
+    put_in_trace(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 3, "c", 2);
+    w.polls++;
+    put_in_trace(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 13, "z", 2); /* of b or c */
+    arrive(&w, 4, THREAD, "d");
+    w.polls++;
+    put_in_trace(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 14, "u", 1);
+    end(&w);
+    expect_cause(&w, "/x", false, "/b", SPAN_CAUSE_CONTEXT);
+    expect_cause(&w, "/y", false, "/a", SPAN_CAUSE_CONTEXT);
+    expect_cause(&w, "/z", false, "", SPAN_CAUSE_AMBIGUOUS);
+    expect_cause(&w, "/u", false, "", SPAN_CAUSE_AMBIGUOUS);
 }
 
 static void wake(world *w, enum trace_kind kind, int thread, int wakee, __u64 channel)
@@ -760,6 +807,8 @@ int main(void)
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_event_loop),
         cmocka_unit_test(test_new_connection),
+        cmocka_unit_test(test_call_on_awaited_connection),
+        cmocka_unit_test(test_traceparent_names_request),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_ambiguous),
         cmocka_unit_test(test_lost_bytes),
