@@ -4,6 +4,7 @@ EXTRA_DIST += \
 	%D%/README.md \
 	%D%/agent/connections \
 	%D%/agent/cost \
+	%D%/agent/crosscheck \
 	%D%/agent/thousand \
 	%D%/archive/run \
 	%D%/attack/run \
