@@ -171,6 +171,8 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/connections/connection_causes.h \
 	%D%/connections/connection_entry.h \
 	%D%/connections/connection_results.c \
+	%D%/connections/connection_paths.c \
+	%D%/connections/connection_paths.h \
 	%D%/connections/connection_progress.c \
 	%D%/connections/classic_transfers.c \
 	%D%/connections/classic_transfers.h \

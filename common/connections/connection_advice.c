@@ -6,6 +6,10 @@
 
 #include <math.h>
 
+/* The size of the smallest headers of IP and TCP, in bytes. */
+#define HEADERS_V4 40
+#define HEADERS_V6 60
+
 static double share_of(const connection_result *r, connection_cause cause)
 {
     return r->wall_ns > 0 ? r->cause_ns[cause] / r->wall_ns : 0;
@@ -22,19 +26,31 @@ double connection_gain_of_doubling(const connection_result *r)
 /* Another connection must be faster by this factor to show what the path carries. */
 #define FASTER 1.2
 
+/* Returns the rate that the path carries at least: for any connection, or for the path sensor. */
+static double capacity_of(const connection_result *r)
+{
+    return fmax(r->carried, r->path.rate);
+}
+
+/* Returns the shortest known round-trip time of the path, or 0. */
+static double trip_of(const connection_result *r)
+{
+    return r->path.rtt_min_ns > 0 ? r->path.rtt_min_ns : r->rtt_min_ns;
+}
+
 double connection_gain_of_path(const connection_result *r)
 {
-    if ((r->first != CAUSE_SEND_BUFFER && r->first != CAUSE_RECEIVE_BUFFER) || r->carried < FASTER * r->rate ||
-        r->rate <= 0 || r->rtt_min_ns <= 0)
+    if ((r->first != CAUSE_SEND_BUFFER && r->first != CAUSE_RECEIVE_BUFFER) || capacity_of(r) < FASTER * r->rate ||
+        r->rate <= 0 || trip_of(r) <= 0)
         return 1;
     double share = share_of(r, r->first); /* the part of the time that becomes shorter */
-    return 1 / (1 - share + share * r->rate / r->carried);
+    return 1 / (1 - share + share * r->rate / capacity_of(r));
 }
 
 bool connection_gain_of_reuse(const connection_result *r, double *minimum, double *maximum)
 {
     double left = 1 - share_of(r, CAUSE_SLOW_START) - share_of(r, CAUSE_HANDSHAKE);
-    double rate = fmax(r->carried, r->rate);
+    double rate = fmax(capacity_of(r), r->rate);
     if (r->first != CAUSE_SLOW_START || left <= 0)
         return false;
     *maximum = 1 / left;
@@ -54,13 +70,14 @@ static char *describe_window(const connection_result *r, const char *limit, doub
         return g_strdup_printf("the %s limits this connection to %s; the log does not contain the size of the %s",
                                limit, rate, limit);
     char carried[UNITS_SIZE], product[UNITS_SIZE];
-    double delay_product = r->carried * r->rtt_min_ns / 1e9;
+    double delay_product = capacity_of(r) * trip_of(r) / 1e9;
     if (connection_gain_of_path(r) > 1)
-        return g_strdup_printf("the %s limits this connection to %s (size %s, round-trip time %s). The path has "
-                               "carried %s, so the bandwidth-delay product is %s. Set the %s on %s to %s; this can "
+        return g_strdup_printf("the %s limits this connection to %s (size %s, round-trip time %s). %s "
+                               "%s, so the bandwidth-delay product is %s%s. Set the %s on %s to %s; this can "
                                "make the connection up to %.1f times as fast",
                                limit, rate, units_amount(size, "B", window), units_time(r->rtt_ns, rtt),
-                               units_amount(r->carried * 8, "bit/s", carried),
+                               r->path.rate > r->carried ? "The path sensor has measured" : "The path has carried",
+                               units_amount(capacity_of(r) * 8, "bit/s", carried), r->path.rate > 0 ? "at least " : "",
                                units_amount(delay_product, "B", product), setting, host,
                                units_amount(2 * delay_product, "B", twice), connection_gain_of_path(r));
     return g_strdup_printf(
@@ -89,15 +106,106 @@ static char *describe_start(const connection_result *r)
 /* Describes the rate of the path, and adds the text, which the function frees. */
 static char *describe_path(const connection_result *r, char *text)
 {
-    char rate[UNITS_SIZE], all[UNITS_SIZE];
+    char rate[UNITS_SIZE], all[UNITS_SIZE], measured[UNITS_SIZE];
     units_amount(r->rate * 8, "bit/s", rate);
-    char *description = r->sharing == 0 ? g_strdup_printf("the path carries %s; %s", rate, text)
-                                        : g_strdup_printf("the connection shares the path with %" G_GUINT64_FORMAT
-                                                          " other%s, and carries %s of the total %s; %s",
-                                                          r->sharing, r->sharing == 1 ? "" : "s", rate,
-                                                          units_amount(r->shared_rate * 8, "bit/s", all), text);
+    units_amount(r->path.rate * 8, "bit/s", measured);
+    char *description = r->sharing == 0 && r->path.rate > 0
+                            ? g_strdup_printf("the path carries at least %s in a transfer of the path sensor, and "
+                                              "carried %s in this connection; %s",
+                                              measured, rate, text)
+                        : r->sharing == 0 ? g_strdup_printf("the path carries %s; %s", rate, text)
+                                          : g_strdup_printf("the connection shares the path with %" G_GUINT64_FORMAT
+                                                            " other%s, and carries %s of the total %s; %s",
+                                                            r->sharing, r->sharing == 1 ? "" : "s", rate,
+                                                            units_amount(r->shared_rate * 8, "bit/s", all), text);
     g_free(text);
     return description;
+}
+
+/* Returns the size of the smallest packet that contains a full segment. */
+static double packet_of(const connection_result *r)
+{
+    return r->mss + (r->peer[0] == '[' ? HEADERS_V6 : HEADERS_V4);
+}
+
+/* Describes the direction in which the path loses packets. */
+static char *describe_direction(const connection_result *r)
+{
+    connection_loss out = connection_path_loss_out(&r->path), back = connection_path_loss_back(&r->path);
+    double again = r->segments > 0 ? r->retransmitted / r->segments : 0;
+    if (!r->path.during || r->path.probes_out <= 0)
+        return g_strdup("check its links");
+    if (out.minimum > back.maximum)
+        return g_strdup_printf("probes are lost on the way to %s, so check the links in this direction", r->peer);
+    if (back.minimum > out.maximum)
+        return g_strdup_printf("probes are lost on the way back from %s, so check the links in this direction",
+                               r->peer);
+    if (out.maximum < again)
+        return g_strdup_printf("but it loses at most %.2g %% of the small packets of the path sensor: check for links "
+                               "that lose large packets or many packets at once",
+                               100 * out.maximum);
+    return g_strdup("check its links");
+}
+
+static char *describe_loss(const connection_result *r)
+{
+    char again[UNITS_SIZE], all[UNITS_SIZE], trip[UNITS_SIZE];
+    if (r->stalled && r->path.mtu > 0 && packet_of(r) > r->path.mtu)
+        return g_strdup_printf("segments of %.0f bytes need packets of at least %.0f bytes, but the path to %s carries "
+                               "at most %.0f bytes%s: full segments are lost. Lower the MTU of the route at %s, or let "
+                               "routers report the MTU (ICMP \"fragmentation needed\")",
+                               r->mss, packet_of(r), r->peer, r->path.mtu,
+                               r->path.mtu_reported ? "" : ", and no router reports this", r->local);
+    char *direction = describe_direction(r);
+    char *text = g_strdup_printf(
+        "%s of %s segments were sent again (%.2g %%), and the round-trip time is near its "
+        "minimum of %s: the path loses segments although it is not full; %s",
+        units_quantity(round(r->retransmitted), again), units_quantity(round(r->segments), all),
+        r->segments > 0 ? 100 * r->retransmitted / r->segments : 0, units_time(r->rtt_min_ns, trip), direction);
+    g_free(direction);
+    return text;
+}
+
+static void add_loss_text(GString *text, const char *direction, connection_loss loss)
+{
+    g_string_append_printf(text, " %.2g %% on the way %s (95 %% interval: %.2g to %.2g %%)", 100 * loss.share,
+                           direction, 100 * loss.minimum, 100 * loss.maximum);
+}
+
+char *connection_path_text(const connection_result *r)
+{
+    const connection_path *p = &r->path;
+    char a[UNITS_SIZE], b[UNITS_SIZE];
+    if (!p->measured)
+        return NULL;
+    GString *text =
+        g_string_new(p->during ? "path, measured during the connection:" : "path, measured at another time:");
+    gsize head = text->len;
+    if (p->rtt_min_ns > 0)
+        g_string_append_printf(text, " minimum round-trip time %s;", units_time(p->rtt_min_ns, a));
+    if (isfinite(p->delay_error_ns))
+        g_string_append_printf(text, " mean delay %s out and %s back, each with an error of at most %.3g ms;",
+                               units_time(p->delay_out_ns, a), units_time(p->delay_back_ns, b),
+                               p->delay_error_ns / 1e6);
+    if (p->queue_out_ns > 0 || p->queue_back_ns > 0)
+        g_string_append_printf(text, " delay above its minimum %s out and %s back;", units_time(p->queue_out_ns, a),
+                               units_time(p->queue_back_ns, b));
+    if (p->probes_out > 0) {
+        g_string_append_printf(text, " lost");
+        add_loss_text(text, "out", connection_path_loss_out(p));
+        g_string_append(text, " and");
+        add_loss_text(text, "back", connection_path_loss_back(p));
+        g_string_append_c(text, ';');
+    }
+    if (p->routers_out >= 0 && p->routers_back >= 0)
+        g_string_append_printf(text, " routers: %.0f out, %.0f back;", p->routers_out, p->routers_back);
+    if (p->mtu > 0)
+        g_string_append_printf(text, " MTU %.0f bytes;", p->mtu);
+    if (p->rate > 0)
+        g_string_append_printf(text, " rate at least %s;", units_amount(p->rate * 8, "bit/s", a));
+    bool empty = text->len == head;
+    g_string_truncate(text, text->len - 1);
+    return g_string_free(text, empty);
 }
 
 /* The end of advice on logs without TcpConnection records. */
@@ -170,11 +278,7 @@ char *connection_advice(const connection_result *r)
             "for a processor or a disk of %s",
             share, r->peer_host);
     case CAUSE_LOSS:
-        return g_strdup_printf(
-            "%s of %s segments were sent again (%.2g %%), and the round-trip time is near its minimum "
-            "of %s: the path loses segments although it is not full; check its links",
-            units_quantity(round(r->retransmitted), a), units_quantity(round(r->segments), b),
-            r->segments > 0 ? 100 * r->retransmitted / r->segments : 0, units_time(r->rtt_min_ns, c));
+        return describe_loss(r);
     case CAUSE_PATH_QUEUE:
         return describe_path(r,
                              g_strdup_printf("its queue adds %s to the round-trip time of %s",

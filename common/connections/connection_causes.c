@@ -96,6 +96,7 @@ connection_table *connection_table_new(int64_t slice_ns, size_t slices_max)
     t->entries = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, connection_entry_free);
     t->by_ends = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     t->by_sequence = g_hash_table_new(g_int64_hash, g_int64_equal);
+    t->paths = connection_paths_new();
     t->names = g_string_chunk_new(4096);
     t->key = g_string_new("");
     return t;
@@ -109,6 +110,7 @@ void connection_table_free(connection_table *t)
     g_hash_table_destroy(t->by_sequence);
     g_ptr_array_unref(t->order);
     g_hash_table_destroy(t->entries);
+    connection_paths_free(t->paths);
     g_string_chunk_free(t->names);
     g_string_free(t->key, TRUE);
     g_free(t);
@@ -423,16 +425,17 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
 /* ---- slices of time ---- */
 
 /* Adds a part of an interval to the slice with this index, which is the last slice or comes after it. */
-static void add_to_slice(GArray *slices, int64_t index, double bytes, const double cause_ns[CAUSE_COUNT], double part)
+static void add_to_slice(GArray *slices, int64_t index, const connection_slice *interval, double part)
 {
     if (slices->len == 0 || g_array_index(slices, connection_slice, slices->len - 1).index < index) {
         g_array_set_size(slices, slices->len + 1);
         g_array_index(slices, connection_slice, slices->len - 1).index = index;
     }
     connection_slice *slice = &g_array_index(slices, connection_slice, slices->len - 1);
-    slice->bytes += bytes * part;
+    slice->bytes += interval->bytes * part;
+    slice->retransmitted += interval->retransmitted * part;
     for (int c = 0; c < CAUSE_COUNT; c++)
-        slice->cause_ns[c] += cause_ns[c] * part;
+        slice->cause_ns[c] += interval->cause_ns[c] * part;
 }
 
 /* Joins pairs of slices, because the slices become twice as long. */
@@ -448,6 +451,7 @@ static void join_slices(GArray *slices)
             continue;
         }
         last->bytes += slice.bytes;
+        last->retransmitted += slice.retransmitted;
         for (int c = 0; c < CAUSE_COUNT; c++)
             last->cause_ns[c] += slice.cause_ns[c];
     }
@@ -469,8 +473,8 @@ static void limit_slices(connection_table *t)
     }
 }
 
-static void add_slices(connection_table *t, GArray *slices, int64_t begin_ns, int64_t end_ns, double bytes,
-                       const double cause_ns[CAUSE_COUNT])
+static void add_slices(connection_table *t, GArray *slices, int64_t begin_ns, int64_t end_ns,
+                       const connection_slice *interval)
 {
     int64_t first = begin_ns / t->slice_ns, last = (end_ns - 1) / t->slice_ns;
     if (elapsed_ns(first, last) > SLICES_MAX)
@@ -479,7 +483,7 @@ static void add_slices(connection_table *t, GArray *slices, int64_t begin_ns, in
     for (int64_t i = first; i <= last; i++) {
         double from = i == first ? 0 : (double)(i * t->slice_ns - begin_ns);
         double until = i == last ? elapsed_ns(begin_ns, end_ns) : (double)((i + 1) * t->slice_ns - begin_ns);
-        add_to_slice(slices, i, bytes, cause_ns, (until - from) / elapsed_ns(begin_ns, end_ns));
+        add_to_slice(slices, i, interval, (until - from) / elapsed_ns(begin_ns, end_ns));
     }
     t->slice_count += slices->len - before;
 }
@@ -487,15 +491,16 @@ static void add_slices(connection_table *t, GArray *slices, int64_t begin_ns, in
 /* ---- intervals ---- */
 
 static void add_interval(connection_table *t, connection_result *r, const connection_sample *a,
-                         const connection_sample *b, double bytes, const double cause_ns[CAUSE_COUNT])
+                         const connection_sample *b, const connection_slice *interval)
 {
     r->intervals++;
     r->wall_ns += elapsed_ns(a->time_ns, b->time_ns);
-    r->bytes += bytes;
+    r->bytes += interval->bytes;
+    r->retransmitted += interval->retransmitted;
     for (int c = 0; c < CAUSE_COUNT; c++)
-        r->cause_ns[c] += cause_ns[c];
+        r->cause_ns[c] += interval->cause_ns[c];
     if (r->slices != NULL)
-        add_slices(t, r->slices, a->time_ns, b->time_ns, bytes, cause_ns);
+        add_slices(t, r->slices, a->time_ns, b->time_ns, interval);
 }
 
 void connection_move(connection_result *r, connection_cause from, connection_cause to, double share)
@@ -530,12 +535,13 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
                         const connection_sample *b)
 {
     connection_result *r = &e->sent;
-    double wall_us = elapsed_ns(a->time_ns, b->time_ns) / 1e3, cause_ns[CAUSE_COUNT] = {0};
+    connection_slice interval = {0};
+    double wall_us = elapsed_ns(a->time_ns, b->time_ns) / 1e3, *cause_ns = interval.cause_ns;
     double busy = b->busy_us - a->busy_us, receiver = b->receiver_us - a->receiver_us;
     double buffer = b->buffer_us - a->buffer_us, acked = b->acked - a->acked;
     if (a->connects || busy < 0 || receiver < 0 || buffer < 0 || acked < 0) {
         cause_ns[a->connects ? CAUSE_HANDSHAKE : CAUSE_UNKNOWN] = wall_us * 1e3;
-        add_interval(t, r, a, b, 0, cause_ns);
+        add_interval(t, r, a, b, &interval);
         return;
     }
     /* The kernel counts in ticks. The next intervals compensate for the error of a tick in one interval. */
@@ -568,8 +574,9 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
             r->estimated_ns[c] += congestion / 2 * 1e3;
         }
     }
-    add_interval(t, r, a, b, acked, cause_ns);
-    r->retransmitted += fmax(0, b->retransmitted - a->retransmitted);
+    interval.bytes = acked;
+    interval.retransmitted = fmax(0, b->retransmitted - a->retransmitted);
+    add_interval(t, r, a, b, &interval);
     if (b->mss > 0)
         r->segments += fmax(0, b->sent - a->sent) / b->mss;
     if (acked > 0) {
@@ -585,7 +592,8 @@ static void divide_received(connection_table *t, connection_entry *e, const conn
                             const connection_sample *b)
 {
     connection_result *r = &e->received;
-    double cause_ns[CAUSE_COUNT] = {0}, bytes = b->received - a->received, wall_ns = elapsed_ns(a->time_ns, b->time_ns);
+    double bytes = b->received - a->received, wall_ns = elapsed_ns(a->time_ns, b->time_ns);
+    connection_slice interval = {.bytes = fmax(0, bytes)};
     bool unread = b->buffer_in > 0 && b->queue_in > UNREAD * b->buffer_in;
     connection_cause cause = CAUSE_UNKNOWN;
     if (a->connects)
@@ -594,9 +602,9 @@ static void divide_received(connection_table *t, connection_entry *e, const conn
         cause = is_waiting(a, b) ? CAUSE_RECEIVER_HOST : CAUSE_RECEIVER_PROGRAM;
     else if (bytes > 0 && b->buffer_in > 0 && bytes / wall_ns * b->receive_rtt_us * 1e3 > TRIP_FILLED * b->buffer_in)
         cause = CAUSE_RECEIVE_BUFFER;
-    cause_ns[cause] = wall_ns;
+    interval.cause_ns[cause] = wall_ns;
     r->estimated_ns[cause] += wall_ns;
-    add_interval(t, r, a, b, fmax(0, bytes), cause_ns);
+    add_interval(t, r, a, b, &interval);
     r->path_rate = fmax(r->path_rate, bytes / wall_ns * 1e9);
     r->peer_buffer = b->buffer_in;
     if (bytes > 0 && b->receive_rtt_us > 0) {
@@ -618,10 +626,11 @@ static void add_brief(connection_table *t, connection_entry *e, const connection
 {
     if (b->time_ns <= a->time_ns)
         return;
-    double cause_ns[CAUSE_COUNT] = {0};
-    cause_ns[cause] = elapsed_ns(a->time_ns, b->time_ns);
-    add_interval(t, &e->sent, a, b, b->acked - a->acked, cause_ns);
-    add_interval(t, &e->received, a, b, b->received - a->received, cause_ns);
+    connection_slice interval = {.bytes = b->acked - a->acked};
+    interval.cause_ns[cause] = elapsed_ns(a->time_ns, b->time_ns);
+    add_interval(t, &e->sent, a, b, &interval);
+    interval.bytes = b->received - a->received;
+    add_interval(t, &e->received, a, b, &interval);
 }
 
 /*
@@ -663,8 +672,10 @@ static bool is_event(const nl_record *record, const char *name)
 void connection_table_add(connection_table *t, const nl_record *record)
 {
     bool closes = is_event(record, "TcpClose");
-    if (!closes && !is_event(record, "TcpConnection"))
+    if (!closes && !is_event(record, "TcpConnection")) {
+        connection_paths_add(t->paths, record);
         return;
+    }
     connection_entry *e = find_entry(t, record);
     if (e == NULL) {
         t->ignored += g_hash_table_size(t->entries) == CONNECTIONS_MAX;

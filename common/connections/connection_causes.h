@@ -15,11 +15,16 @@
  * compared, so the hosts' clocks may differ. Records of the receiver alone show only its own limits; the rest of the
  * time is unknown. If a connection ended before the sensor measured it twice, only its handshake is known (TcpClose).
  *
+ * If the log has measurements of a connection's path (connection_paths.h), they show what the path carries, its MTU,
+ * and in which direction it loses and delays packets.
+ *
  * Callers: nlstat and nldiag. Memory: about 2 kB per socket, and at most CONNECTIONS_MAX sockets; the module counts the
  * records of further sockets. Not thread-safe.
  */
 #ifndef NETLOGGER_CONNECTIONS_CONNECTION_CAUSES_H
 #define NETLOGGER_CONNECTIONS_CONNECTION_CAUSES_H
+
+#include "connections/connection_paths.h"
 
 #include <glib.h>
 #include <netlogger.h>
@@ -63,7 +68,7 @@ typedef enum connection_origin {
  */
 typedef struct connection_slice {
     int64_t index;
-    double bytes, cause_ns[CAUSE_COUNT];
+    double bytes, retransmitted, cause_ns[CAUSE_COUNT];
 } connection_slice;
 
 /*
@@ -92,6 +97,8 @@ typedef struct connection_result {
     bool brief;                            /* the connection ended before the sensor measured it twice */
     uint64_t sharing;   /* number of other connections that carried data between the same addresses at the same time */
     double shared_rate; /* total rate of this connection and the connections that `sharing` counts */
+    connection_path path;
+    bool stalled; /* the records end while the sender waits after a time-out */
     connection_distance distance;
     connection_cause first; /* the cause with the largest share */
 } connection_result;
@@ -106,8 +113,8 @@ connection_table *connection_table_new(int64_t slice_ns, size_t slices_max);
 void connection_table_free(connection_table *t); /* t may be NULL */
 
 /*
- * Adds a record: TcpConnection or TcpClose with TCP.LOCAL and TCP.PEER. Ignores other records. Records of one host must
- * be in order of time.
+ * Adds a record: TcpConnection or TcpClose with TCP.LOCAL and TCP.PEER, or a record of the path sensor. Ignores other
+ * records. Records of one host must be in order of time.
  */
 void connection_table_add(connection_table *t, const nl_record *record);
 
@@ -151,8 +158,8 @@ double connection_gain_of_doubling(const connection_result *r);
 
 /*
  * Returns the factor by which the connection becomes faster if its window is large enough, and the path carries as much
- * as it has carried for another connection. Returns 1 if no window limits it, if its round-trip time is unknown, or if
- * no connection on the path was at least 1.2 times as fast.
+ * as it has carried for another connection or for the path sensor. Returns 1 if no window limits it, if its round-trip
+ * time is unknown, or if neither a connection nor the path sensor was at least 1.2 times as fast.
  */
 double connection_gain_of_path(const connection_result *r);
 
@@ -164,5 +171,11 @@ bool connection_gain_of_reuse(const connection_result *r, double *minimum, doubl
 
 /* Returns a text with the evidence and the advice for the main cause. The caller frees the text with g_free. */
 char *connection_advice(const connection_result *r);
+
+/*
+ * Returns a text with the measurements of the connection's path and the bounds of their errors, or NULL without
+ * measurements. The caller frees the text with g_free.
+ */
+char *connection_path_text(const connection_result *r);
 
 #endif

@@ -67,6 +67,7 @@ struct connection_table {
     GPtrArray *order;        /* the entries in the order of their first records */
     GHashTable *by_ends;     /* "local peer" -> the last entry with these addresses */
     GHashTable *by_sequence; /* sequence_in -> the last entry with this number; the keys belong to the entries */
+    connection_paths *paths;
     GStringChunk *names;
     GString *key;
     int64_t slice_ns; /* 0: no slices */

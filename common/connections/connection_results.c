@@ -20,6 +20,9 @@
 /* The queue is on the way back if more than this part of the additional delay arises there. */
 #define REVERSE_PART 0.7
 
+/* The delays of probes show the direction of a queue if they have increased by this part of the additional delay. */
+#define INCREASE_MIN 0.5
+
 /*
  * The first sequence numbers of both ends differ by at most this number: a sender that has connected counts from its
  * SYN, and the receiver counts the FIN.
@@ -186,18 +189,24 @@ static void set_handshake(connection_result *r, const connection_entry *e, const
         g_array_index(r->slices, connection_slice, i).cause_ns[CAUSE_HANDSHAKE] *= exact_ns / seen_ns;
 }
 
-static void finish_sent(connection_entry *e, const connection_entry *peer)
+static void finish_sent(const connection_table *t, connection_entry *e, const connection_entry *peer)
 {
     connection_result *r = &e->sent;
     divide_start(e, peer);
     divide_window(e, peer);
     divide_losses(e);
     r->rtt_ns = e->rtt_samples > 0 ? e->rtt_sum_us / e->rtt_samples * 1e3 : 0;
+    r->path = connection_paths_find(t->paths, r->host, r->local, peer != NULL ? peer->sent.host : "", r->peer,
+                                    e->first_ns, e->last.time_ns);
+    r->stalled = e->last.times_out;
+    double reverse_part = peer != NULL ? connection_reverse_part(e, peer) : -1;
+    if (reverse_part < 0)
+        reverse_part = connection_path_reverse_part(&r->path, INCREASE_MIN * (r->rtt_ns - r->rtt_min_ns));
+    /* A program that does not read also delays acknowledgements. */
+    if (reverse_part > REVERSE_PART && (peer == NULL || peer->unread <= peer->receptions / 2))
+        connection_move(r, CAUSE_PATH_QUEUE, CAUSE_REVERSE, 1);
     if (peer == NULL)
         return;
-    /* A program that does not read also delays acknowledgements. */
-    if (peer->unread <= peer->receptions / 2 && connection_reverse_part(e, peer) > REVERSE_PART)
-        connection_move(r, CAUSE_PATH_QUEUE, CAUSE_REVERSE, 1);
     r->ends = ENDS_BOTH;
     r->peer_host = peer->sent.host;
     r->peer_program = peer->sent.program;
@@ -235,7 +244,7 @@ static connection_result *join_ends(connection_table *t, connection_entry *e)
         return NULL;
     connection_result *r = measured ? &sender->sent : &receiver->received;
     if (measured)
-        finish_sent(sender, receiver);
+        finish_sent(t, sender, receiver);
     else
         finish_received(receiver);
     set_handshake(r, e, peer);

@@ -143,6 +143,10 @@ static void add_evidence(const findings *f, const connection_joins *j, finding *
         x->advice = g_intern_string(advice);
     else
         finding_evidence(x, "%s", advice);
+    char *path = connection_path_text(&limited);
+    if (path != NULL)
+        finding_evidence(x, "%s", path);
+    g_free(path);
     g_free(advice);
     g_free(part);
 }

@@ -65,6 +65,11 @@ static void write_result(records_output *o, const connection_result *r, int64_t 
         begin_record(o, r, "TcpRate", end_ns);
         nl_record_add_double(o->record, "TCP.RATE", slices[i].bytes * 1e9 / (double)slice_ns);
         end_record(o);
+        if (slices[i].retransmitted > 0) {
+            begin_record(o, r, "TcpRetransmit", end_ns);
+            nl_record_add_double(o->record, "TCP.RETRANS", slices[i].retransmitted);
+            end_record(o);
+        }
         connection_cause cause = largest_cause(&slices[i]);
         if (i + 1 < r->slices->len && slices[i + 1].index == slices[i].index + 1 &&
             largest_cause(&slices[i + 1]) == cause)

@@ -2,6 +2,7 @@
  * The records that nlstat --connections derives for pictures, from the slices of the results (connection_causes.h):
  *
  * - TcpRate: at the end of each slice, the bytes per second that were acknowledged in the slice.
+ * - TcpRetransmit: at the end of each slice in which segments were sent again, their number.
  * - TcpLimit.CAUSE, such as TcpLimit.SendBuffer: a time in which the same cause had the largest share. DUR is its
  *   duration in seconds, and the record's time is its end.
  *

@@ -56,6 +56,7 @@ static GArray *add_slices(GArray *into, const GArray *from)
         connection_slice slice = y->index < x->index ? *y : *x;
         if (x->index == y->index) {
             slice.bytes += y->bytes;
+            slice.retransmitted += y->retransmitted;
             for (int c = 0; c < CAUSE_COUNT; c++)
                 slice.cause_ns[c] += y->cause_ns[c];
         }

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/time_internal.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The interval of derived records if the options set no interval. */
@@ -90,6 +91,10 @@ static void print_advice(const GPtrArray *results)
                connection_cause_name(r->first), connection_confidence(r, r->first), r->intervals,
                r->intervals == 1 ? "" : "s", ends[r->ends], advice);
         g_free(advice);
+        char *path = connection_path_text(r);
+        if (path != NULL)
+            printf("    %s\n", path);
+        g_free(path);
     }
 }
 
@@ -130,6 +135,36 @@ static json_object *slices_json(const GArray *slices, int64_t interval_ns)
         json_object_array_add(list, object);
     }
     return list;
+}
+
+static void add_loss_json(json_object *object, const char *name, connection_loss loss)
+{
+    json_object *bounds = json_object_new_object();
+    json_add_double(bounds, "share", loss.share);
+    json_add_double(bounds, "minimum", loss.minimum);
+    json_add_double(bounds, "maximum", loss.maximum);
+    json_object_object_add(object, name, bounds);
+}
+
+static json_object *path_json(const connection_path *p)
+{
+    json_object *object = json_object_new_object();
+    json_object_object_add(object, "during", json_object_new_boolean(p->during));
+    json_add_double(object, "rtt_min_ns", p->rtt_min_ns);
+    if (isfinite(p->delay_error_ns)) {
+        json_add_double(object, "delay_out_ns", p->delay_out_ns);
+        json_add_double(object, "delay_back_ns", p->delay_back_ns);
+        json_add_double(object, "delay_error_ns", p->delay_error_ns);
+    }
+    json_add_double(object, "queue_out_ns", p->queue_out_ns);
+    json_add_double(object, "queue_back_ns", p->queue_back_ns);
+    if (p->probes_out > 0) {
+        add_loss_json(object, "loss_out", connection_path_loss_out(p));
+        add_loss_json(object, "loss_back", connection_path_loss_back(p));
+    }
+    json_add_double(object, "mtu", p->mtu);
+    json_add_double(object, "bytes_per_second", p->rate);
+    return object;
 }
 
 static json_object *row_json(const connections_row *row, const connections_options *options)
@@ -181,6 +216,8 @@ static json_object *row_json(const connections_row *row, const connections_optio
             json_add_double(object, "gain_of_reuse_max", gain_maximum);
         }
         json_add_text(object, "advice", advice);
+        if (r->path.measured)
+            json_object_object_add(object, "path", path_json(&r->path));
         g_free(advice);
     }
     return object;

@@ -115,6 +115,24 @@ class Connections(support.Case):
         self.assertRegex(connection["advice"], r"limits this connection to 20.5 Mbit/s \(size 204.8 kB, round-trip time 80.00 ms\). The path has carried 940.0 Mbit/s, "
                          "so the bandwidth-delay product is 9400.0 kB. Set the maximum of net.ipv4.tcp_rmem, or SO_RCVBUF on 10.0.0.2:80 to 18.8 MB; this can make the connection up to 45.9 times")
 
+    def test_direction_of_losses(self):
+        """Probes show the direction in which the path loses packets, if the difference is significant."""
+        path = ("DATE=20260101120000.500000 HOST={} PROG=nlsensor LVL=System NL.EVNT=PathDelay PATH.PEER=x PATH.ADDRESS={} PATH.REPLIES={} PATH.LOST={} "
+                "PATH.LOST.OUT={} PATH.LOST.BACK={}\n")
+        lines = [sample(at, TCP_BYTES_ACKED=at // 10, TCP_BYTES_SENT=at, TCP_BUSY=at, TCP_RETRANS=at // 100000, TCP_RECOVERY="recovery", TCP_SSTHRESH=100)
+                 for at in range(0, 999999, 50000)]
+        peers = [line.replace("HOST=a", "HOST=b").replace("10.0.0.1:5 TCP.PEER=10.0.0.2:80", "10.0.0.2:80 TCP.PEER=10.0.0.1:5") for line in lines[:2]]
+        for host, address, numbers, advice in (
+                ("a", "10.0.0.2", (180, 20, 20, 0), "probes are lost on the way to 10.0.0.2:80, so check the links in this direction"),
+                ("a", "10.0.0.2", (180, 20, 0, 20), "probes are lost on the way back from 10.0.0.2:80, so check the links in this direction"),
+                ("b", "10.0.0.1", (180, 20, 0, 20), "probes are lost on the way to 10.0.0.2:80, so check the links in this direction"),
+                ("a", "10.0.0.2", (197, 3, 2, 1), "check its links"),
+                ("a", "10.0.0.2", (1000, 0, 0, 0), "but it loses at most 0.38 % of the small packets of the path sensor: check for links that lose large packets"),
+                ("a", "10.0.0.3", (180, 20, 20, 0), "check its links")):
+            connection = self.report(self.written(*lines, *peers, path.format(host, address, *numbers)))[0]
+            self.assertEqual(connection["first"], "loss", connection)
+            self.assertIn(f"not full; {advice}", connection["advice"])
+
     def test_full_send_buffer(self):
         """If everything that was written is in flight, a full buffer limits the sender, otherwise the program."""
         for queue, cause in ((60000, "send buffer"), (20000, "sender idle")):
@@ -507,6 +525,16 @@ class Connections(support.Case):
         result = self.run_program(self.nlstat, "--connections", "--derived", "/nonexistent/x", self.scratch / "log")
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, "^nlstat: /nonexistent/x: ")
+
+    def test_retransmissions_over_time(self):
+        """The connection sends 3 segments again in the second of three intervals. nlv draws them."""
+        lines = [sample(at, TCP_BYTES_ACKED=at // 10, TCP_BUSY=at, TCP_RETRANS=3 * (at > 100000)) for at in range(0, 300001, 100000)]
+        derived = self.scratch / "limits.log"
+        self.report(self.written(*lines), "--derived", derived)
+        found = [line for line in derived.read_text().splitlines() if "NL.EVNT=TcpRetransmit " in line]
+        self.assertEqual(found, ["DATE=20260101120000.200000 HOST=a PROG=nlstat LVL=Usage NL.EVNT=TcpRetransmit TCP.LOCAL=10.0.0.1:5 "
+                                 "TCP.PEER=10.0.0.2:80 TCP.RETRANS=3"])
+        self.assertIn("event=TcpRetransmit\n", (support.SOURCE / "nlv/drawings/time-sequence.nlv").read_text())
 
     def test_every_cause_is_drawn(self):
         causes = [c["cause"] for c in self.report(self.written(sample(0), sample(1000, TCP_BYTES_ACKED=1)))[0]["causes"]]

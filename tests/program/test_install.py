@@ -64,7 +64,7 @@ class Install(support.Case):
         for path in ["applications/org.netlogger.nlv.desktop", "metainfo/org.netlogger.nlv.metainfo.xml",
                      "mime/packages/netlogger.xml", "icons/hicolor/scalable/apps/org.netlogger.nlv.svg",
                      *(f"netlogger/drawings/{name}.nlv" for name in
-                       ["connections", "dpss", "gridftp", "http", "bp-workflow", "kernel-sched", "kernel-interrupts", "kernel-cpus", "kernel-request", "path"])]:
+                       ["connections", "dpss", "gridftp", "http", "bp-workflow", "kernel-sched", "kernel-interrupts", "kernel-cpus", "kernel-request", "path", "time-sequence"])]:
             self.assertTrue((share / path).is_file(), path)
         log = self.scratch / "a.log"
         log.write_text("DATE=20260101000000 HOST=h NL.EVNT=HTTP.Client.Start HTTP.ID=1\n"

@@ -314,7 +314,7 @@ class Render(support.Case):
 
     def test_ready_made_drawings(self):
         names = sorted(path.stem for path in (support.SOURCE / "nlv" / "drawings").glob("*.nlv"))
-        self.assertEqual(names, ["bp-workflow", "connections", "gridftp", "http", "kernel-cpus", "kernel-interrupts", "kernel-request", "kernel-sched", "path"])
+        self.assertEqual(names, ["bp-workflow", "connections", "gridftp", "http", "kernel-cpus", "kernel-interrupts", "kernel-request", "kernel-sched", "path", "time-sequence"])
         for name in names:
             result = self.run_program(self.nlv, "--config", name, "--write-config", self.scratch / "again.nlv", self.log,
                                       env=self.ready_made())

@@ -1,12 +1,14 @@
 """The path sensor and the reflector of nlagentd: on an emulated path, beside ping, traceroute and iptables' counts; and with hostile packets.
 
 The path leads from namespace A over an emulated path to the router B, and over a link with a smaller MTU to C, whose agent reflects."""
+import json
 import re
 import shutil
 import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 
 import nlagents
@@ -27,8 +29,8 @@ def parse_records(text):
     return events
 
 
-class Path(support.Case):
-    """Tests of the sensor on an emulated path."""
+class PathCase(support.Case):
+    """Sets up the path and its agent."""
 
     def set_up_path(self, name, *options):
         world = paths.World(self, paths.Scenario(name, list(options)))
@@ -58,6 +60,10 @@ class Path(support.Case):
         events = parse_records(sensor.communicate(timeout=60)[0])
         self.assertEqual(sensor.returncode, 0)
         return events
+
+
+class Path(PathCase):
+    """Tests of the sensor on an emulated path."""
 
     def test_delays_routers_size_and_rate(self):
         """The path from the peer is slower: a probe of 72 bytes needs 1.44 ms at 400 kbit/s. A transfer that ends within 5 s
@@ -128,6 +134,99 @@ class Path(support.Case):
             self.assertIn(dropped - total[name], range(5), counts)  # at most four packets were for finding the routers
         mtu, = events["PathMtu"]
         self.assertEqual([mtu["PATH.MTU"], "PATH.MTU.REPORTED" in mtu], [str(MTU), False])
+
+
+class Verdict(PathCase):
+    """The records of the sensor decide what nlstat --connections reports about a transfer from A to C. Only A has sensors."""
+
+    def transfer(self, world, arguments, measured, *, receive="0", until=None):
+        """Transfers data for 4 s, or until the log of the connections satisfies `until`. Waits before the transfer until the path sensor has logged
+        the event `measured`. Returns the report, and the log."""
+        logs = [self.scratch / name for name in ("path.log", "connections.log")]
+        sensors = [self.start(*world.run_in(world.a, "env", "NETLOGGER_HOST=a", support.program("nlagent/nlsensor"), "--interval", interval,
+                                            "--dest", f"file:{log}", name))
+                   for log, interval, name in zip(logs, ("0.5", "0.05"), (f"path?peer=10.78.0.2&{arguments}", "connections?port=7000"))]
+        support.wait_until(lambda: logs[0].exists() and f"NL.EVNT={measured} " in logs[0].read_text(), what=measured)
+        receiver = self.start(*world.run_in(world.c, sys.executable, "-c", paths.RECEIVER, receive, 1 << 20, 0), stdout=subprocess.PIPE, text=True)
+        receiver.stdout.readline()
+        sender = self.start(*world.run_in(world.a, sys.executable, "-c", paths.SENDER.replace("10.77.0.2", "10.78.0.2"), 0, 65536, 0, 0, 4, 0, "reno"),
+                            stdout=subprocess.DEVNULL)
+        if until:
+            support.wait_until(lambda: until(logs[1].read_text()), what="records of the connection")
+            sender.kill()
+        sender.wait(120)
+        for sensor in sensors:
+            sensor.terminate()
+            sensor.wait(60)
+        receiver.stdout.close()
+        log = self.scratch / "all.log"
+        log.write_text("".join(part.read_text() for part in logs))
+        if not world.end():
+            self.skipTest(paths.TOO_BUSY)
+        return self.report(log), log
+
+    def report(self, log):
+        result = self.run_program(support.program("nltools/nlstat"), "--connections", "--json", log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return next(c for c in json.loads(result.stdout) if c["connection"].endswith("> 10.78.0.2:7000"))
+
+    def without(self, log, event):
+        """Returns the report without the records of an event."""
+        other = self.scratch / "without.log"
+        other.write_text("".join(line for line in log.read_text().splitlines(True) if f"NL.EVNT={event} " not in line))
+        return self.report(other)
+
+    def filter_in_b(self, world, *rules):
+        made = self.run_program(*world.run_in(world.b, "sh", "-c", " && ".join(f"iptables -A {rule}" for rule in rules)))
+        if made.returncode != 0:
+            self.skipTest(f"no iptables here: {made.stderr.strip()[:100]}")
+
+    def test_bandwidth_delay_product(self):
+        """A window of about 20 kB limits the connection. The path carries 20 Mbit/s with a round-trip time of 40 ms: the product is 100 kB. The measured rate
+        contains the slow start."""
+        world = self.set_up_path("v", "--delay", "20ms", "--rate", "20mbit")
+        c, log = self.transfer(world, "rate=50&transfer=5", "PathTransfer", receive="32768")
+        self.assertEqual(c["first"], "receive buffer", c)
+        self.assertGreater(c["path"]["bytes_per_second"], 1.4e6)
+        self.assertLess(c["path"]["bytes_per_second"], 2.5e6)
+        product = c["path"]["bytes_per_second"] * c["path"]["rtt_min_ns"] / 1e9
+        size, unit = re.search(r"The path sensor has measured [0-9.]+ Mbit/s, so the bandwidth-delay product is at least ([0-9.]+) (k?B)", c["advice"]).groups()
+        self.assertAlmostEqual(float(size) * {"B": 1, "kB": 1000}[unit] / product, 1, delta=0.02)
+        self.assertAlmostEqual(product, 1e5, delta=3e4)
+        self.assertGreater(c["gain_of_path"], 1.2)
+        self.assertEqual(self.without(log, "PathTransfer")["gain_of_path"], 1)
+        text = self.run_program(support.program("nltools/nlstat"), "--connections", log).stdout
+        self.assertRegex(text, r"\n    path, measured during the connection: minimum round-trip time 4\d\.\d+ ms;.* MTU 1400 bytes; rate at least ")
+
+    def test_lost_probes(self):
+        """The path loses a tenth of the probes on the way to C."""
+        world = self.set_up_path("f", "--delay", "20ms", "--rate", "100mbit")
+        self.filter_in_b(world, "FORWARD -d 10.78.0.2 -p udp -m statistic --mode random --probability 0.1 -j DROP")
+        c, log = self.transfer(world, "rate=100", "PathMtu")
+        self.assertTrue(c["path"]["during"])
+        self.assertGreater(c["path"]["loss_out"]["minimum"], c["path"]["loss_back"]["maximum"])
+        text = self.run_program(support.program("nltools/nlstat"), "--connections", log).stdout
+        self.assertRegex(text, r"lost [\d.]+ % on the way out \(95 % interval: [\d.]+ to [\d.]+ %\) and [\d.]+ % on the way back \(95 % interval: ")
+
+    def test_queue_on_the_way_back(self):
+        """Without the receiver's records, only the delays of the probes show that the queue is on the way back."""
+        world = self.set_up_path("q", "--delay", "10ms", "--rate", "30mbit", "--back-rate", "100kbit")
+        c, log = self.transfer(world, "rate=20", "PathMtu")
+        self.assertEqual([c["first"], c["records"]], ["reverse path", "sender"], c)
+        self.assertGreater(c["path"]["queue_back_ns"], 5 * c["path"]["queue_out_ns"])
+        self.assertEqual(self.without(log, "PathDelay")["first"], "path rate, with a queue")
+
+    def test_black_hole(self):
+        """A router drops packets of more than 1400 bytes without a report."""
+        world = self.set_up_path("m", "--delay", "5ms")
+        made = self.run_program("ip", "-n", world.c, "link", "set", "b0", "mtu", "1500")  # so that C permits larger segments
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.filter_in_b(world, "OUTPUT -p icmp --icmp-type fragmentation-needed -j DROP")
+        c, log = self.transfer(world, "rate=20", "PathMtu", until=lambda text: re.search(r"TCP\.RETRANS=[4-9]", text))
+        self.assertEqual([c["first"], c["path"]["mtu"]], ["loss", MTU], c)
+        self.assertIn("segments of 1448 bytes need packets of at least 1488 bytes, but the path to 10.78.0.2:7000 carries at most 1400 bytes, "
+                      "and no router reports this", c["advice"])
+        self.assertNotIn("1400", self.without(log, "PathMtu")["advice"])
 
 
 class Reflector(nlagents.Agent):
