@@ -13,6 +13,7 @@ enum {
     VISITS_MIN = 60,
     TIMED_OUT_MIN = 5,
     EQUAL_ONE_OF = 10,
+    RESOLUTION_STEPS = 4, /* differences of fewer steps of the log's resolution show nothing */
     GIVEN_UP_PERCENT = 3, /* minimum part of the visits that are given up */
     GIVEN_UP_LONGER = 10, /* at most one longer visit for this number of visits that are given up */
     GIVEN_UP_DENSITY = 5, /* minimum ratio of these visits to the visits with similar times */
@@ -523,13 +524,25 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
     return m;
 }
 
-/* Returns the number of values that are equal to the value before them. The values are in ascending order. */
-static uint32_t count_equal(const double *y, uint32_t count)
+/* Returns the smallest difference between different durations of visits in nanoseconds, if many durations are equal
+ * because the log's times have few digits. Otherwise returns 0. Uses the durations in the log, because findings may
+ * already have claimed parts of the times. */
+static double resolution_of(const sample *s)
 {
     uint32_t equal = 0;
-    for (uint32_t i = 1; i < count; i++)
-        equal += y[i] == y[i - 1];
-    return equal;
+    int64_t *durations = g_new(int64_t, s->count + 1), step = INT64_MAX;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const visit *x = visit_at(s->visits, s->index[i]);
+        durations[i] = x->to_ns - x->from_ns;
+    }
+    qsort(durations, s->count, sizeof *durations, by_ns);
+    for (uint32_t i = 1; i < s->count; i++) {
+        int64_t difference = durations[i] - durations[i - 1];
+        equal += difference == 0;
+        step = difference > 0 ? MIN(step, difference) : step;
+    }
+    g_free(durations);
+    return equal * EQUAL_ONE_OF > s->count && step < INT64_MAX ? (double)step : 0;
 }
 
 mechanism find_timeout(const sample *s)
@@ -541,8 +554,9 @@ mechanism find_timeout(const sample *s)
     double *y = g_memdup2(s->y, (s->count + 1) * sizeof(double)), width[GAPS] = {0};
     qsort(y, s->count, sizeof *y, compare_double);
     uint32_t n = s->count, split[GAPS] = {0};
+    double gap_min = RESOLUTION_STEPS * resolution_of(s);
     for (uint32_t i = n * 2 / 5; i + MAX(TIMED_OUT_MIN, n / 100) < n; i++) {
-        double gap = y[i + 1] > 0 ? log(y[i + 1] / MAX(y[i], NOTHING * y[i + 1])) : 0;
+        double gap = y[i + 1] > 0 && y[i + 1] - y[i] >= gap_min ? log(y[i + 1] / MAX(y[i], NOTHING * y[i + 1])) : 0;
         int k = GAPS;
         for (; k > 0 && gap > width[k - 1]; k--)
             if (k < GAPS) {
@@ -628,8 +642,10 @@ mechanism find_given_up(const sample *s)
     double *y = g_memdup2(s->y, s->count * sizeof(double));
     qsort(y, s->count, sizeof *y, compare_double);
     uint32_t n = s->count, best = 0, best_end = 0;
-    bool is_coarse = count_equal(y, n) * EQUAL_ONE_OF > n; /* many times are equal, because they have few digits */
-    for (uint32_t i = is_coarse ? n : n / 2, below = 0, end = 0, above = 0; i < n; i++) {
+    double narrow_min = RESOLUTION_STEPS * resolution_of(s);
+    for (uint32_t i = n / 2, below = 0, end = 0, above = 0; i < n; i++) {
+        if (y[i] * (NARROW - 1) < narrow_min)
+            continue;
         while (y[below] * NARROW < y[i])
             below++;
         end = MAX(end, i);

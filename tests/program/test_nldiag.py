@@ -535,6 +535,23 @@ class Nldiag(support.Case):
                 found = self.diagnosed(path)
                 self.assertEqual([c["title"].split(": ")[1] for c in found["causes"] if not c["ordinary"]], [f"request is slow for upstream_addr={slow}"] if slow else [])
 
+    def test_times_with_few_digits(self):
+        """Whole milliseconds are no time-out, also after a finding has claimed a part of the times."""
+        for seed in range(1, 7):
+            with self.subTest(seed=seed):
+                lines, chance, at = [], random.Random(seed), 1.8e9
+                for _ in range(1900):
+                    at += chance.expovariate(100)
+                    uri = chance.choices(("/app.js", "/item", "/cart", "/search"), (30, 40, 20, 20))[0]
+                    hit = uri in ("/app.js", "/item") and chance.random() < 0.85
+                    taken = chance.expovariate(1800) if hit else (0.016 if uri == "/item" else 0.03) * chance.lognormvariate(0, 0.35)
+                    lines.append(json.dumps({
+                        "time": f"{datetime.datetime.fromtimestamp(at, datetime.timezone.utc):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z",
+                        "host": f"edge{chance.randrange(2)}", "uri": uri, "status": 200, "request_time": max(0.001, round(taken, 3))}) + "\n")
+                path = self.scratch / "access.json"
+                path.write_text("".join(lines))
+                self.assertEqual([c["title"] for c in self.diagnosed(path)["causes"] if not c["ordinary"]], [])
+
     def test_clock_that_reverses_the_order(self):
         """Without measurements and parents, the order of events shows which of four servers has a wrong clock."""
         found = self.diagnosed(self.model("clock"))
