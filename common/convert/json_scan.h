@@ -1,5 +1,5 @@
 /*
- * Reads JSON (RFC 8259) value by value. Builds no tree, because conversions are a hot path. Reading ends at the first
+ * Reads JSON (RFC 8259) value by value. Builds no tree, because conversions must be fast. Reading ends at the first
  * error.
  *
  * Bytes outside ASCII may be invalid UTF-8. An escaped surrogate that is not part of a pair becomes three bytes,

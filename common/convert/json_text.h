@@ -1,5 +1,5 @@
 /*
- * Writes JSON (RFC 8259) for conversions, which are a hot path.
+ * Writes JSON (RFC 8259) for conversions, which must be fast.
  *
  * Invalid UTF-8 is written as {"$bytes": "BASE64"}, and a number that JSON cannot represent as {"$double": "inf"}. Any
  * thread may call these functions.

@@ -15,7 +15,7 @@ typedef struct nl_format_info {
     const char *name;        /* name of the format in options such as format=NAME */
     const char *description; /* one line for lists of formats */
     const char *suffix;      /* suffix of file names, with the dot */
-    bool suffix_is_format;   /* the suffix implies the format; ".log" does not */
+    bool suffix_is_format;   /* the suffix implies the format; a suffix such as ".log" implies no format */
     const char *media_type;
     nl_string magic;                   /* first bytes of a binary format; data is NULL for text */
     const struct nl_text_format *text; /* how to read and write lines; NULL for a binary format */

@@ -32,8 +32,8 @@ struct nl_spool {
     nl_spool_row *own;       /* row of this process, or NULL */
     nl_spool_row *adopted;   /* row of another process that is being delivered, or NULL */
     uint64_t rows_opened;    /* number of rows that were opened so far */
-    uint64_t own_number;     /* number of the row `own` among them */
-    uint64_t adopted_number; /* number of the row `adopted` among them */
+    uint64_t own_number;     /* position of `own` among the rows that were opened, from 1 */
+    uint64_t adopted_number; /* position of `adopted` among the rows that were opened, from 1 */
     struct dirent **left;    /* names of other rows, which were unlocked when they were listed */
     int left_count;          /* number of names in left */
     int left_next;           /* index in left of the next name */

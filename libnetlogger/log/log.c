@@ -29,7 +29,7 @@ enum {
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static nl_log *logs;
 static unsigned logs_opened;
-static unsigned logs_in_use; /* number of logs in the list and logs that are being closed */
+static unsigned logs_in_use; /* number of logs that are in the list or are being closed */
 
 void nl_registry_lock(void)
 {
