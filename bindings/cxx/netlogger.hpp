@@ -412,7 +412,7 @@ class span
         it.status = status;
     }
 
-    /* Returns the context for child spans and requests. If the span is off, this is the parent's context. */
+    /** Returns the context for child spans and requests. If the span is off, this is the parent's context. */
     netlogger::context context() const noexcept
     {
         return netlogger::context(it.context);

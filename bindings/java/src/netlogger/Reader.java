@@ -42,9 +42,10 @@ public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, A
     /**
      * Opens a source.
      *
-     * @param source a file, "-", or x-netlog://HOST @param where an expression that selects records; null: all @param
-     * follow whether to wait for more records at the end of a file @throws NetLoggerException if the source cannot be
-     * opened or the expression is invalid
+     * @param source a file, "-", or x-netlog://HOST
+     * @param where an expression that selects records; null: all
+     * @param follow whether to wait for more records at the end of a file
+     * @throws NetLoggerException if the source cannot be opened or the expression is invalid
      */
     public Reader(String source, String where, boolean follow) {
         handle = Native.openReader(Native.bytes(source), follow, Native.bytes(where));
