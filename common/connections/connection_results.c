@@ -17,6 +17,10 @@
 #define LOSSES_MIN 4
 #define SAME_WINDOW 0.25
 
+/* A slow start threshold is at least 2 segments. If the mean is below this number of segments, frequent losses have
+ * made the windows similar. */
+#define THRESHOLD_MIN 3
+
 /* The queue is on the way back if more than this part of the additional delay arises there. */
 #define REVERSE_PART 0.7
 
@@ -165,7 +169,8 @@ static void divide_losses(connection_entry *e)
     if (e->losses < LOSSES_MIN)
         return;
     bool full = e->full_losses > e->losses / 2;
-    bool same = sqrt(e->threshold_squares / e->losses) < SAME_WINDOW * e->threshold_mean;
+    bool same =
+        e->threshold_mean >= THRESHOLD_MIN && sqrt(e->threshold_squares / e->losses) < SAME_WINDOW * e->threshold_mean;
     if (same)
         connection_move(r, CAUSE_LOSS, full ? CAUSE_PATH : CAUSE_POLICED, 1);
     if (!full && (same || !e->last.keeps_rate))

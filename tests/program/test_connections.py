@@ -465,9 +465,9 @@ class Connections(support.Case):
 
     def test_losses_at_the_same_window_are_a_limit_of_the_path(self):
         """The cause depends on whether the windows at the losses are similar, and on whether the round-trip time rises before a
-        loss."""
+        loss. Frequent losses keep all windows at their minimum."""
         for thresholds, rtt, cause in (([20, 21, 19, 20, 21, 20], 40000, "policed rate"), ([20, 21, 19, 20, 21, 20], 60000, "path rate"),
-                                       ([40, 12, 25, 7, 30, 9], 40000, "loss")):
+                                       ([40, 12, 25, 7, 30, 9], 40000, "loss"), ([2, 2, 2, 3, 2, 2], 40000, "loss")):
             lines = []
             for i in range(60):
                 lost = i // 10
