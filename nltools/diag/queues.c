@@ -29,6 +29,13 @@
 #define EARLY_PART 0.05
 #define EARLY_MAX 0.05
 
+/* Times with at least this resolution, in nanoseconds, need no spreading. */
+#define UNIT_FINE_NS 1000
+
+/* The part of visits that use the hosts in turn must be larger by this number in the order of the ends than in the
+ * order of the starts. */
+#define CHOSEN_LATE_MIN 0.2
+
 /* The result names a host if at least this part of the claim belongs to the host. */
 #define MOST 0.75
 
@@ -208,17 +215,131 @@ static int64_t end_of_service(const visits *v, const visit *x, bool of_program)
     return span != VISIT_NONE ? visit_at(v, span)->to_ns : x->to_ns;
 }
 
-/* Gathers the visits of a place, grouped by host and sorted by end (see end_of_service). Adds the hosts to `hosts`, by
- * number. */
+/* ---- hosts of edges ---- */
+
+/* A visit of an edge: a time, and the numbers of the hosts at its start and end. */
+typedef struct transfer {
+    int64_t time_ns;
+    uint32_t from_host, host;
+} transfer;
+
+static int by_transfer(const void *a, const void *b)
+{
+    const transfer *x = a, *y = b;
+    if (x->time_ns != y->time_ns)
+        return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+    return x->from_host != y->from_host ? (x->from_host > y->from_host) - (x->from_host < y->from_host)
+                                        : (x->host > y->host) - (x->host < y->host);
+}
+
+/*
+ * Returns the part of consecutive visits from one host whose second target is the most frequent target after the first
+ * target. The part is 1 if each host uses its targets in turn. Sorts the transfers.
+ */
+static double part_in_turn(transfer *all, size_t count, uint32_t from_hosts, uint32_t hosts)
+{
+    uint32_t *last = g_new0(uint32_t, from_hosts), *counts = g_new0(uint32_t, (size_t)hosts * hosts); /* last: + 1 */
+    double usual = 0, pairs = 0;
+    qsort(all, count, sizeof *all, by_transfer);
+    for (size_t i = 0; i < count; i++) {
+        if (last[all[i].from_host] > 0) {
+            counts[(last[all[i].from_host] - 1) * hosts + all[i].host]++;
+            pairs++;
+        }
+        last[all[i].from_host] = all[i].host + 1;
+    }
+    for (uint32_t h = 0; h < hosts; h++) {
+        uint32_t largest = 0;
+        for (uint32_t k = 0; k < hosts; k++)
+            largest = MAX(largest, counts[h * hosts + k]);
+        usual += largest;
+    }
+    g_free(last);
+    g_free(counts);
+    return pairs > 0 ? usual / pairs : 0;
+}
+
+static uint32_t number_of_host(GHashTable *numbers, const char *host)
+{
+    guint known = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, host));
+    if (known == 0) {
+        known = g_hash_table_size(numbers) + 1;
+        g_hash_table_insert(numbers, (gpointer)host, GUINT_TO_POINTER(known));
+    }
+    return known - 1;
+}
+
+/* Fills `all` with the visits of an edge, with the times of their starts or of their ends. */
+static void gather_transfers(const visits *v, const place *p, GHashTable *from_numbers, GHashTable *numbers, bool ends,
+                             transfer *all)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        const visit *x = visit_at(v, v->by_place[p->first + i]);
+        const site *at = site_at(v, x->site);
+        all[i] = (transfer){ends ? x->to_ns : x->from_ns, number_of_host(from_numbers, at->from_host),
+                            number_of_host(numbers, at->host)};
+    }
+}
+
+/*
+ * Returns whether the hosts at the ends of an edge's visits are chosen only when the visits end. The hosts are then
+ * used in turn in the order of the ends, but not in the order of the starts. No visit has waited for its host, although
+ * the ends at one host are at regular times. Each calling host may have an order of its own, or all may have the same
+ * order.
+ */
+static bool hosts_are_chosen_at_end(const visits *v, const place *p)
+{
+    enum { TARGETS_MAX = 64 };
+    if (p->kind != PLACE_EDGE)
+        return false;
+    GHashTable *numbers = g_hash_table_new(NULL, NULL), *from_numbers = g_hash_table_new(NULL, NULL);
+    transfer *all = g_new(transfer, p->count + 1);
+    bool chosen = false;
+    for (int together = 0; together < 2 && !chosen; together++) {
+        double parts[2] = {0};
+        for (int ends = 0; ends < 2; ends++) {
+            gather_transfers(v, p, from_numbers, numbers, ends, all);
+            for (uint32_t i = 0; i < p->count && together; i++)
+                all[i].from_host = 0;
+            uint32_t hosts = g_hash_table_size(numbers);
+            if (hosts > 1 && hosts <= TARGETS_MAX)
+                parts[ends] = part_in_turn(all, p->count, g_hash_table_size(from_numbers), hosts);
+        }
+        chosen = parts[1] > parts[0] + CHOSEN_LATE_MIN;
+    }
+    g_hash_table_destroy(numbers);
+    g_hash_table_destroy(from_numbers);
+    g_free(all);
+    return chosen;
+}
+
+/*
+ * Adds random fractions of the log's resolution to the times. Otherwise, the density of short times, which have few
+ * different values, would be overestimated: gaps between ends would seem more likely than the longer durations.
+ */
+static void spread_times(const visits *v, holding *held, size_t count)
+{
+    GRand *chance = g_rand_new_with_seed(1); /* the same log always has the same result */
+    for (size_t i = 0; i < count; i++) {
+        held[i].from_ns += (int64_t)(g_rand_double(chance) * (double)v->unit_ns);
+        held[i].to_ns += (int64_t)(g_rand_double(chance) * (double)v->unit_ns);
+        held[i].to_ns = MAX(held[i].to_ns, held[i].from_ns + 1);
+    }
+    g_rand_free(chance);
+}
+
+/* Gathers the visits of a place, grouped by host and sorted by end (see end_of_service). The hosts are those at the
+ * ends of edges, unless these hosts are chosen too late. Adds the hosts to `hosts`, by number. */
 static size_t gather_holdings(const visits *v, uint32_t number, bool of_program, holding *held, GPtrArray *hosts)
 {
     const place *p = place_at(v, number);
+    const bool at_start = hosts_are_chosen_at_end(v, p);
     GHashTable *numbers = g_hash_table_new(NULL, NULL); /* maps a host to its number + 1 */
     size_t count = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i];
         const visit *x = visit_at(v, index);
-        const char *host = site_at(v, x->site)->host;
+        const char *host = at_start ? site_at(v, x->site)->from_host : site_at(v, x->site)->host;
         guint known = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, host));
         if (known == 0) {
             g_ptr_array_add(hosts, (gpointer)host);
@@ -229,6 +350,8 @@ static size_t gather_holdings(const visits *v, uint32_t number, bool of_program,
             held[count++] = (holding){x->from_ns, end_of_service(v, x, of_program), index, known - 1};
     }
     g_hash_table_destroy(numbers);
+    if (v->unit_ns > UNIT_FINE_NS)
+        spread_times(v, held, count);
     qsort(held, count, sizeof *held, by_end);
     return count;
 }

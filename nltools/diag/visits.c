@@ -678,6 +678,10 @@ visits *visits_finish(visits_reader *r)
         v->to_ns = MAX(v->to_ns, q->to_ns);
         v->total_ns += (double)(q->to_ns - q->from_ns);
     }
+    v->unit_ns = NL_NS_PER_SECOND;
+    for (guint i = 0; i < v->all->len; i++)
+        while (v->unit_ns > 1 && (visit_at(v, i)->from_ns % v->unit_ns != 0 || visit_at(v, i)->to_ns % v->unit_ns != 0))
+            v->unit_ns /= 10;
     find_site_clocks(r);
     for (guint i = 0; i < v->bounds->len; i++)
         clock_bound_finish(r, &g_array_index(v->bounds, clock_bound, i));

@@ -108,8 +108,9 @@ typedef struct visits {
     uint64_t overlapping; /* number of spans without IDs that overlap and cannot be separated (assembler.h) */
     uint64_t separate;    /* number of requests without such spans, including dropped requests */
     int64_t from_ns, to_ns;
-    GPtrArray *ids; /* names of the ID fields, for reports */
-    GArray *bounds; /* elements are clock_bound */
+    int64_t unit_ns; /* resolution of the log's times: the largest power of 10 of which all of them are multiples */
+    GPtrArray *ids;  /* names of the ID fields, for reports */
+    GArray *bounds;  /* elements are clock_bound */
     host_orders *orders;
     uint32_t lifelines; /* number of kinds of lifelines found, including kinds that are not requests */
 } visits;
