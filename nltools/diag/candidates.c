@@ -245,6 +245,8 @@ static bool is_better(const visits *v, const candidate *c, const candidate *best
         return true;
     if (yields_to(v, c, best))
         return false;
+    if (c->is_ordinary != best->is_ordinary && (c->is_evened_out || best->is_evened_out))
+        return best->is_ordinary; /* the candidate is a fault of all operations */
     bool is_pause = strcmp(c->cause, "pause") == 0, best_is_pause = strcmp(best->cause, "pause") == 0;
     if (is_pause != best_is_pause)
         return c->claim_ns > best->claim_ns;
@@ -413,7 +415,7 @@ static float *excess_by_visit(const sample *s, const float *excess)
 {
     float *cut = g_new0(float, s->visits->all->len + 1);
     for (uint32_t i = 0; i < s->count; i++)
-        cut[s->index[i]] = excess[i];
+        cut[s->index[i]] = s->factor != NULL ? (float)((double)excess[i] / s->factor[i]) : excess[i];
     return cut;
 }
 
@@ -432,6 +434,12 @@ candidate candidate_of(const sample *s, const char *cause, explanation *e, doubl
                    .from_ns = s->visits->from_ns,
                    .to_ns = s->visits->to_ns,
                    .cut = excess_by_visit(s, e->excess)};
+    c.is_evened_out = s->factor != NULL;
+    if (c.is_evened_out) {
+        c.claim_ns = 0;
+        for (uint32_t i = 0; i < s->count; i++)
+            c.claim_ns += (double)c.cut[s->index[i]] * s->weight[i] * s->scale;
+    }
     g_free(e->excess);
     return c;
 }

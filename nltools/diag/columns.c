@@ -12,7 +12,7 @@
 /* A float represents every integer up to this number exactly. */
 #define EXACT_MAX 16777216.0f
 
-enum { NO_COLUMN = COLUMNS_MAX + 1, NAMES_MAX = 4096, LETTERS_MAX = 40 };
+enum { NO_COLUMN = COLUMNS_MAX + 1, NAMES_MAX = 4096, LETTERS_MAX = 40, PATH_SIZE = 128, HEX_MIN = 8 };
 
 columns *columns_new(void)
 {
@@ -64,10 +64,68 @@ static bool explains_nothing(nl_string name)
     return strncmp(letters, "dur", 3) == 0;
 }
 
+/* Returns whether a field contains URLs, according to its name. */
+static bool contains_urls(nl_string name)
+{
+    static const char *const names[] = {"uri",         "url",     "path",       "request",  "requesturi", "requesturl",
+                                        "requestpath", "httpurl", "httptarget", "httppath", "urlpath",    "target"};
+    char letters[LETTERS_MAX] = "";
+    size_t count = 0;
+    for (size_t i = 0; i < name.size && count < sizeof letters - 1; i++)
+        if (strchr("._-", name.data[i]) == NULL)
+            letters[count++] = (char)tolower((unsigned char)name.data[i]);
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+        if (strcmp(letters, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Returns whether a part of a path is a number or an identifier: it has only digits, or many hexadecimal digits. */
+static bool is_identifier(const char *part, size_t size)
+{
+    size_t digits = 0, hex = 0;
+    for (size_t i = 0; i < size; i++) {
+        digits += isdigit((unsigned char)part[i]) != 0;
+        hex += isxdigit((unsigned char)part[i]) != 0 || part[i] == '-';
+    }
+    return digits > 0 && (digits == size || (hex == size && size >= HEX_MIN));
+}
+
+/*
+ * Shortens the text of a URL to what names the operation: an optional method, and the path. Replaces identifiers and
+ * numbers of several digits by N. Drops the query. Returns the text, which is in `buffer`.
+ */
+static nl_string path_of_url(nl_string url, char buffer[PATH_SIZE])
+{
+    size_t count = 0, at = 0;
+    while (at < url.size && count < PATH_SIZE - 2) {
+        size_t end = at;
+        while (end < url.size && strchr("/ ?#;", url.data[end]) == NULL)
+            end++;
+        if (is_identifier(url.data + at, end - at)) {
+            buffer[count++] = 'N';
+            at = end;
+        }
+        while (at < end && count < PATH_SIZE - 2) {
+            size_t digits = at;
+            while (digits < end && isdigit((unsigned char)url.data[digits]))
+                digits++;
+            buffer[count++] = digits - at > 1 ? 'N' : url.data[at];
+            at = MAX(digits, at + 1);
+        }
+        bool is_method = at < url.size && url.data[at] == ' ' && memchr(buffer, '/', count) == NULL;
+        if (at == url.size || (url.data[at] != '/' && !is_method))
+            break;
+        buffer[count++] = url.data[at++];
+    }
+    return (nl_string){buffer, count};
+}
+
 static column *add_column(columns *c, nl_string name)
 {
     column *of = &c->all[c->count++];
     of->name = g_strndup(name.data, name.size);
+    of->is_path = contains_urls(name);
     of->numbers = g_hash_table_new_full(text_key_hash, text_key_equal, g_free, NULL);
     of->texts = g_ptr_array_new_with_free_func(g_free);
     of->large = g_array_new(FALSE, FALSE, sizeof(float));
@@ -152,7 +210,9 @@ bool columns_read(columns *c, const nl_field *field, column_value *value)
         return false;
     }
     of->has_text = true;
-    value->value = column_number(of, nl_field_text(field, scratch));
+    nl_string text = nl_field_text(field, scratch);
+    char path[PATH_SIZE];
+    value->value = column_number(of, of->is_path ? path_of_url(text, path) : text);
     return !of->closed;
 }
 

@@ -20,6 +20,7 @@ enum { COLUMNS_MAX = 48, COLUMN_TEXTS_MAX = 256 };
 typedef struct column {
     char *name;
     bool closed;                     /* the column is ignored */
+    bool is_path;                    /* values are paths or URLs, without queries and numbers (path_of_url) */
     bool has_text;                   /* values are indices in texts */
     bool has_number;                 /* values are numbers; a column with both kinds is closed */
     GHashTable *numbers;             /* maps a text (nl_string) to 1 plus its index in texts */

@@ -127,12 +127,19 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         if (c->is_uneven)
             finding_evidence(f, "the share of large values differs much between hosts or times");
     } else if (strcmp(c->cause, "load") == 0) {
-        f->answer = g_strdup_printf(
-            "%s of the requests' time: %s takes longer when more requests are in progress (at most %.0f)", part, where,
-            c->m.peak);
+        f->answer =
+            c->m.rate > 0
+                ? g_strdup_printf(
+                      "%s of the requests' time: %s takes longer while more requests arrive (%.3g/s instead "
+                      "of %.3g/s)",
+                      part, where, c->m.rate, c->m.other_rate)
+                : g_strdup_printf(
+                      "%s of the requests' time: %s takes longer when more requests are in progress (at most %.0f)",
+                      part, where, c->m.peak);
         f->advice = "find out what the requests share (processors, connections, a lock); allow more requests at a "
                     "time, or spread them over time";
-        finding_evidence(f, "a visit takes %s on average, and %s when few requests are in progress", slow, other);
+        finding_evidence(f, "a visit takes %s on average, and %s when %s", slow, other,
+                         c->m.rate > 0 ? "fewer requests arrive" : "few requests are in progress");
     } else if (strcmp(c->cause, "calls") == 0) {
         bool all = c->slow_count == c->count;
         f->answer = all ? g_strdup_printf("%s of the requests' time: each request calls %s %.0f times", part, where,

@@ -20,6 +20,9 @@
  */
 #define LOAD_SCALE_MAX 8
 
+/* Minimum ratio of the rates of requests if the load is the cause of a slow range of time. */
+#define RATE_RATIO_MIN 1.5
+
 /* A fault recurs daily if the same hours are slow on all days. At most this part of the days may be exceptions. */
 #define OTHER_DAYS_MAX 0.2
 
@@ -326,6 +329,38 @@ static double count_ranges(int count, int from, int to)
     return 3.0 * (from == 0 || to == count - 1 ? count : count * (count - 1) / 2);
 }
 
+/* Returns the number of requests per second that begin in a range of time or, if `inside` is false, outside of it but
+ * before the last request. */
+static double rate_of_requests(const visits *v, int64_t from_ns, int64_t to_ns, bool inside)
+{
+    int64_t last_ns = v->from_ns;
+    double count = 0;
+    for (guint i = 0; i < v->requests->len; i++) {
+        const request *q = request_at(v, i);
+        count += (q->from_ns >= from_ns && q->from_ns < to_ns) == inside;
+        last_ns = MAX(last_ns, q->from_ns);
+    }
+    double length_ns = (double)(MIN(to_ns, last_ns) - MIN(from_ns, last_ns));
+    if (!inside)
+        length_ns = (double)(last_ns - v->from_ns) - length_ns;
+    return length_ns > 0 ? count / length_ns * 1e9 : 0;
+}
+
+/*
+ * If more requests arrive while a place is slow, makes the load the cause of the range of time. A slow place alone does
+ * not make requests arrive faster.
+ */
+static void find_rates(const visits *v, candidate *c)
+{
+    double here = rate_of_requests(v, c->from_ns, c->to_ns, true),
+           elsewhere = rate_of_requests(v, c->from_ns, c->to_ns, false);
+    if (here < RATE_RATIO_MIN * elsewhere || elsewhere <= 0)
+        return;
+    c->cause = "load";
+    c->m.rate = here;
+    c->m.other_rate = elsewhere;
+}
+
 static void try_time(search *s, const sample *x)
 {
     /* In a short log, a bin has fewer visits, so that its length is still a small part of the log. */
@@ -347,6 +382,7 @@ static void try_time(search *s, const sample *x)
         c.p *= count_ranges(count, from, to);
         c.from_ns = visit_at(s->v, x->index[(uint64_t)from * x->count / (uint64_t)count])->from_ns;
         c.to_ns = visit_at(s->v, x->index[MIN((uint64_t)(to + 1) * x->count / (uint64_t)count, x->count - 1)])->to_ns;
+        find_rates(s->v, &c);
         if (rises)
             candidate_offer(s, &c);
         else
@@ -788,19 +824,70 @@ static void try_sensors(search *s, const sample *x)
         candidate_clear(&best);
 }
 
-void try_divisions(search *s, const sample *x)
+/* ---- operations ---- */
+
+/* Returns the column with the most texts that names the operations of a place, or NULL. */
+static const column *find_operation(const search *s, uint32_t place)
 {
+    const column *found = NULL;
+    for (uint32_t i = 0; i < s->v->columns->count; i++) {
+        const column *c = &s->v->columns->all[i];
+        if (!c->closed && column_is_operation(s->v, place, c) && (found == NULL || c->texts->len > found->texts->len))
+            found = c;
+    }
+    return found;
+}
+
+bool place_has_operations(const search *s, uint32_t place)
+{
+    return find_operation(s, place) != NULL;
+}
+
+/*
+ * Returns a sample in which all operations take the same time, or NULL if no column names operations. Operations with
+ * few visits are one group.
+ */
+static sample *even_out_operations(const search *s, const sample *x)
+{
+    enum { OPERATION_MIN = 12 };
+    const column *c = find_operation(s, x->place);
+    if (c == NULL)
+        return NULL;
+    uint32_t *groups = g_new(uint32_t, x->count + 1), counts[COLUMN_TEXTS_MAX + 1] = {0}, used = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        float value = column_of_visit(c, s->v, x->index[i]);
+        groups[i] = isfinite(value) ? (uint32_t)value : COLUMN_TEXTS_MAX;
+        counts[groups[i]]++;
+    }
+    for (uint32_t k = 0; k < COLUMN_TEXTS_MAX; k++)
+        used += counts[k] >= OPERATION_MIN;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (counts[groups[i]] < OPERATION_MIN)
+            groups[i] = COLUMN_TEXTS_MAX;
+    sample *even = used > 1 ? sample_even_out(x, groups, COLUMN_TEXTS_MAX + 1) : NULL;
+    g_free(groups);
+    return even;
+}
+
+void try_divisions(search *s, const sample *original)
+{
+    sample *even = even_out_operations(s, original);
+    const sample *x = even != NULL ? even : original;
     const place *p = place_at(s->v, x->place);
     const site *first = site_at(s->v, visit_at(s->v, x->index[0])->site);
     try_peers(s, x, false);
     if (p->kind == PLACE_EDGE)
         try_peers(s, x, true);
-    for (uint32_t i = 0; i < s->v->columns->count; i++)
-        if (!s->v->columns->all[i].closed)
-            try_column(s, x, &s->v->columns->all[i]);
+    for (uint32_t i = 0; i < s->v->columns->count; i++) {
+        const column *c = &s->v->columns->all[i];
+        if (!c->closed)
+            try_column(s, column_is_operation(s->v, x->place, c) ? original : x, c);
+    }
     if (!p->inferred || first->host == first->from_host) /* otherwise, the result depends on clocks */
         try_time(s, x);
     try_hours(s, x);
     try_load(s, x);
     try_sensors(s, x);
+    if (even != NULL)
+        sample_free(even);
 }

@@ -323,8 +323,8 @@ static void add_rivals(search *s, finding *f, const candidate *first)
         const candidate *c = &g_array_index(s->rivals, candidate, i);
         bool is_near = c->score >= RIVAL_NEAR * first->score || strcmp(c->cause, first->cause) != 0;
         if (c->place == first->place && is_near && c->claim_ns >= MIN(RIVAL_NEAR * first->claim_ns, place_ns) &&
-            strcmp(c->cause, "load") != 0 && !has_rival(f, c->cause) && !is_other_name(c, first) &&
-            !is_repetition(f, c))
+            strcmp(c->cause, "load") != 0 && c->is_ordinary == first->is_ordinary && !has_rival(f, c->cause) &&
+            !is_other_name(c, first) && !is_repetition(f, c))
             add_rival_of(s, f, c, f->share * c->claim_ns / MAX(first->claim_ns, 1));
     }
 }

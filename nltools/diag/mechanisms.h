@@ -20,7 +20,8 @@ typedef struct mechanism {
     double other_gain; /* quality of the prediction with other_servers, divided by its quality with `servers` */
     double peak; /* maximum number of visits in progress at the same time; for calls: visits per caller in the group */
     double period_ns; /* period of a timer or of periodic pauses, or length of a time-out or delay; 0: not periodic */
-    uint32_t count;   /* number of pauses, of clusters, of visits that timed out, or of a queue's visits */
+    double rate, other_rate; /* for load: requests per second while the visits are slow, and otherwise; 0: unknown */
+    uint32_t count;          /* number of pauses, of clusters, of visits that timed out, or of a queue's visits */
     int hosts; /* for pauses on all hosts of a program at the same time: the number of these hosts; otherwise 0 */
     double length_ns; /* mean length of a pause; batch: mean number of visits; calls: usual visits per caller */
     double

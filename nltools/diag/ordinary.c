@@ -5,7 +5,8 @@
  * - a number is an amount of work, according to its name, and the time grows at most in proportion to the number
  * - a text is the result of a look-up in a cache
  * - the visits with the slow values have larger amounts of work, and the amounts explain their times
- * - most values of the field are slow: a fault is an exception
+ * - most values of the field are slow, or the values are kinds of work that also differ otherwise: a fault is an
+ *   exception
  * In all cases, the slow visits must be as frequent on every host and at every time. Otherwise, the work is distributed
  * unevenly, or it has changed, and the explanation is a fault. No state.
  */
@@ -34,6 +35,9 @@
  * slope may differ from another slope. */
 #define GROWS_MIN 3
 #define SLOPE_ERRORS 2
+
+/* Maximum probability by chance that kinds of work differ. */
+#define KINDS_CHANCE 1e-6
 
 /* Minimum part of the visits with a known amount. */
 #define KNOWN_MIN 0.9
@@ -129,12 +133,12 @@ bool column_is_work(const column *c)
  * name of a record with a duration but without an event, as in an access log. Such operations are places of their own:
  * some always take longer than others.
  */
-static bool is_operation(const visits *v, const sample *x, const column *c)
+bool column_is_operation(const visits *v, uint32_t number, const column *c)
 {
     static const char *const operations[] = {"uri",   "url", "path",      "route",  "endpoint", "method",
                                              "verb",  "op",  "operation", "action", "command",  "cmd",
                                              "query", "sql", "statement", "page",   "api",      "rpc"};
-    const place *p = place_at(v, x->place);
+    const place *p = place_at(v, number);
     char word[WORD_SIZE];
     bool is = false;
     if (p->span == NULL || strcmp(p->span, "request") != 0)
@@ -486,6 +490,31 @@ static bool are_most_values_slow(const division *d)
     return slow > others;
 }
 
+/*
+ * Returns whether the visits of some bins also differ significantly, and by at least EFFECT_MIN. `bins` is the bit mask
+ * of these bins.
+ */
+static bool bins_differ(const sample *x, const division *d, uint64_t bins)
+{
+    uint8_t *inside = g_new(uint8_t, x->count + 1);
+    for (uint32_t i = 0; i < x->count; i++)
+        inside[i] = d->bins[i] != BIN_NONE && (bins >> d->bins[i] & 1) ? d->bins[i] : BIN_NONE;
+    explanation e = sample_explain(x, inside, d->count, false);
+    g_free(e.excess);
+    g_free(inside);
+    return e.p < KINDS_CHANCE && e.slow != 0 && e.slow_ns >= EFFECT_MIN * e.other_ns;
+}
+
+/*
+ * Returns whether the values of a field of texts are kinds of work: even among the slow values, or among the other
+ * values, some take much longer than others. A fault is an exception among values that take equally long.
+ */
+static bool are_kinds_of_work(const sample *x, const division *d)
+{
+    uint64_t all = d->count == 64 ? UINT64_MAX : (UINT64_C(1) << d->count) - 1;
+    return bins_differ(x, d, all & ~d->slow) || bins_differ(x, d, d->slow);
+}
+
 /* Returns the bit mask of the bins with the largest quarter of an ordered column's values. */
 static uint64_t large_bins(int count)
 {
@@ -503,8 +532,9 @@ void candidate_find_ordinary(const search *s, candidate *c, const sample *x, con
     c->power = c->meaning == NUMBER_NONE || c->falls ? 0 : power_of_growth(x, d);
     bool is_work = c->meaning == NUMBER_WORK && c->power > 0 && c->power <= PROPORTIONAL_MAX;
     if (!d->ordered && c->meaning != NUMBER_CONTENTION && !is_work) {
-        is_work = is_operation(s->v, x, c->column) || is_of_misses(c->column, d) ||
+        is_work = column_is_operation(s->v, x->place, c->column) || is_of_misses(c->column, d) ||
                   (c->column->has_text && are_most_values_slow(d));
+        is_work = is_work || (c->column->has_text && are_kinds_of_work(x, d));
         c->amount = is_work ? NULL : find_amount(s, x, d, c->column);
         is_work = is_work || c->amount != NULL;
     }

@@ -137,8 +137,36 @@ sample *sample_new(const visits *v, uint32_t number, const float *claimed)
     return s;
 }
 
+sample *sample_even_out(const sample *s, const uint32_t *groups, uint32_t count)
+{
+    sample *even = g_memdup2(s, sizeof *s);
+    double *times = g_new(double, s->count + 1);
+    even->index = g_memdup2(s->index, (s->count + 1) * sizeof *s->index);
+    even->weight = g_memdup2(s->weight, (s->count + 1) * sizeof *s->weight);
+    even->order = g_memdup2(s->order, (s->count + 1) * sizeof *s->order);
+    even->y = g_new(double, s->count + 1);
+    even->rank = g_new(double, s->count + 1);
+    even->factor = g_new(double, s->count + 1);
+    for (uint32_t g = 0; g < count; g++) {
+        size_t size = 0;
+        for (uint32_t i = 0; i < s->count; i++)
+            if (groups[i] == g)
+                times[size++] = s->y[i];
+        double median_ns = median_of(times, size), factor = median_ns > 0 ? s->median / median_ns : 1;
+        for (uint32_t i = 0; i < s->count; i++)
+            if (groups[i] == g) {
+                even->factor[i] = factor > 0 ? factor : 1;
+                even->y[i] = s->y[i] * even->factor[i];
+            }
+    }
+    g_free(times);
+    sample_rank(even);
+    return even;
+}
+
 void sample_free(sample *s)
 {
+    g_free(s->factor);
     g_free(s->index);
     g_free(s->y);
     g_free(s->weight);

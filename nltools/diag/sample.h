@@ -24,6 +24,7 @@ typedef struct sample {
     double scale;    /* number of the place's visits divided by the number of visits in the sample */
     double median, deviation; /* deviation is the sum of |y - median| */
     bool reduced;             /* findings have claimed a part of the times */
+    double *factor;           /* see sample_even_out; NULL: all factors are 1 */
 } sample;
 
 /* The quality with which bins explain the visits' times. */
@@ -55,6 +56,12 @@ void sample_free(sample *s);
 
 /* Ranks the times again after y has changed. */
 void sample_rank(sample *s);
+
+/*
+ * Returns a copy of a sample in which the groups of visits have the same median time: the times of each group are
+ * multiplied by a factor. `groups` contains the number of each visit's group, below `count`.
+ */
+sample *sample_even_out(const sample *s, const uint32_t *groups, uint32_t count);
 
 /*
  * Judges a division of the visits into bins. The bin of a visit is a number below `count`, or BIN_NONE. If `ordered` is

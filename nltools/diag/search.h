@@ -39,6 +39,7 @@ typedef struct candidate {
     const sensor_series *sensor;
     bool falls;             /* visits are slow while the sensor's or the column's value is low */
     bool is_ordinary;       /* see finding */
+    bool is_evened_out;     /* the candidate comes from a sample in which all operations take the same time */
     bool is_uneven;         /* the candidate would be ordinary if its slow visits were not uneven */
     number_meaning meaning; /* of the column */
     const column *amount; /* for an ordinary field: the amount of work that explains the field's slow visits, or NULL */
@@ -152,6 +153,14 @@ typedef struct division {
  * meaning, amount, falls and power (ordinary.c).
  */
 void candidate_find_ordinary(const search *s, candidate *c, const sample *x, const division *d);
+
+/*
+ * Returns whether a column of texts names the operation of a span whose own name does not (ordinary.c).
+ */
+bool column_is_operation(const visits *v, uint32_t place, const column *c);
+
+/* Returns whether a column names the operations of a place whose span name does not (divisions.c). */
+bool place_has_operations(const search *s, uint32_t place);
 
 /* Returns whether the numbers of a column are amounts of work, according to its name (ordinary.c). */
 bool column_is_work(const column *c);

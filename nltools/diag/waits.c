@@ -503,7 +503,8 @@ void try_mechanisms(search *s, const sample *x)
         return;
     const candidate *best = &s->best[x->place];
     if (best->cause == NULL || best->explained < 0.5 || best->meaning == NUMBER_CONTENTION) {
-        m = find_timeout(x);
+        /* The durations of several operations are no evidence of a time-out. */
+        m = place_has_operations(s, x->place) ? (mechanism){0} : find_timeout(x);
         offer_mechanism(s, x, "timeout", &m, 1);
         m = find_given_up(x);
         offer_mechanism(s, x, "timeout", &m, 1);

@@ -1470,6 +1470,32 @@ class Nldiag(support.Case):
                     self.assertEqual((first["cause"], first["from_event"], first["to_event"]), ("pool", "Want", "Work.start"))
                     self.assertIn("a pool of 2 that the hosts share", first["title"])
 
+    def test_targets_in_turn(self):
+        """A gateway works, and then calls one of three backends, in turn. The ends of its work at one backend are at regular times, but there is no queue.
+        If the gateway has a pool of three connections, requests wait for a connection."""
+        for pool in False, True:
+            with self.subTest(pool=pool):
+                chance, at, records, free, calls = random.Random(1), 0.0, [], [0.0] * 3, []
+                for n in range(900):
+                    at += chance.expovariate(130 if pool else 40)
+                    served = 0.02 * chance.lognormvariate(0, 0.3)
+                    if pool:
+                        place = free.index(min(free))
+                        begin = max(at + 0.0005, free[place])
+                        free[place] = begin + served
+                    else:
+                        begin = at + 0.1 * chance.lognormvariate(0, 0.8) * (1 + 3 * (chance.random() < 0.3))
+                    calls.append((begin, served, n))
+                    records.append((at, "gateway", "Accept", f"ID={n}"))
+                for k, (begin, served, n) in enumerate(sorted(calls)):
+                    records += [(begin, f"b{k % 3}", "Serve.start", f"ID={n}"), (begin + served, f"b{k % 3}", "Serve.end", f"ID={n}")]
+                causes = self.diagnosed_of(records)["causes"]
+                if not pool:
+                    self.assertEqual([cause["title"] for cause in causes], [])
+                    continue
+                self.assertEqual((causes[0]["cause"], causes[0]["from_event"], causes[0]["to_event"]), ("pool", "Accept", "Serve.start"))
+                self.assertIn("a pool of 3", causes[0]["title"])
+
     def test_pool_that_requests_visit_repeatedly(self):
         """Each request makes five calls, one after the other. Each of the two workers is busy in both steps of a
         call."""
@@ -1497,6 +1523,36 @@ class Nldiag(support.Case):
         first = self.diagnosed(path)["causes"][0]
         self.assertEqual((first["cause"], first["from_event"], first["to_event"]), ("pool", "Call.start", "Load.start"))
         self.assertIn("a pool of 2)", first["title"])
+
+    # ---- access logs ----
+
+    URLS = (("/", 0.004, 6), ("/api/items/{}", 0.02, 4), ("/api/items/{}/reviews?page=2", 0.05, 2), ("/search?q={}", 0.12, 1), ("/img/{}.jpg", 0.008, 5))
+
+    def access_log(self, slower=lambda host, at: 1, seconds_per_byte=0.0, seed=1, count=1500):
+        """Writes one record for each request to one of three servers. The URL determines most of the time and of the size."""
+        chance, at, path = random.Random(seed), 0.0, self.scratch / "access.log"
+        lines = []
+        for n in range(count):
+            at += chance.expovariate(50)
+            host, (url, cost, _) = f"web{n % 3}", chance.choices(self.URLS, [weight for _, _, weight in self.URLS])[0]
+            size = int(40000 * cost / 0.02 * chance.lognormvariate(0, 0.8))
+            taken = cost * chance.lognormvariate(0, 0.3) * slower(host, at) + size * seconds_per_byte
+            lines.append((at + taken, f"HOST={host} PROG=nginx LVL=Usage method=GET uri={url.format(chance.randrange(10, 9999))} bytes={size} request_time={taken:.3f}"))
+        simulate.write_lines(path, sorted(lines))
+        return path
+
+    def test_access_log_with_a_slow_server(self):
+        """The times are compared within each URL, without its query and numbers, because some URLs always take longer."""
+        first = self.diagnosed(self.access_log(lambda host, at: 2 if host == "web1" else 1), status=FINDING)["causes"][0]
+        self.assertEqual((first["cause"], first["host"]), ("peer", "web1"))
+
+    def test_access_log_that_becomes_slow(self):
+        first = self.diagnosed(self.access_log(lambda host, at: 2 if at > 15 else 1), status=FINDING)["causes"][0]
+        self.assertEqual(first["cause"], "changed")
+
+    def test_access_log_with_ordinary_times(self):
+        for seed in 1, 2, 3:
+            self.assertEqual([c["title"] for c in self.diagnosed(self.access_log(seed=seed), status=HEALTHY)["causes"] if not c["ordinary"]], [])
 
     # ---- spans without parents ----
 
@@ -1648,6 +1704,12 @@ class Nldiag(support.Case):
     def test_hit_rate_that_drops_in_a_short_log(self):
         missed = [random.Random(n).random() < (0.08 if n < 120 else 0.5) for n in range(200)]
         self.ordinary(lambda n: 0.1 * missed[n], lambda n: f"CACHE={('HIT', 'MISS')[missed[n]]}", FINDING, 200)
+
+    def test_kinds_of_work_with_several_costs(self):
+        """If the values of a field have several costs, they are kinds of work. An exception among values of equal cost is a fault."""
+        for costs, status in ((0, 0.01, 0.03, 0.09), HEALTHY), ((0, 0, 0, 0.09), FINDING), ((0, 0, 0.09, 0.2), HEALTHY):
+            first = self.ordinary(lambda n: 0.01 + costs[n * 7919 % 13 % 4], lambda n: f"KIND=k{n * 7919 % 13 % 4}", status)
+            self.assertEqual((first["cause"], first["field"], first["ordinary"]), ("field", "KIND", status == HEALTHY), costs)
 
     def test_kinds_of_work(self):
         """A value is a fault only if it is an exception, and if the amount of work does not explain its times."""
