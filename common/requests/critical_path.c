@@ -18,6 +18,7 @@
 
 #include <glib.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     CAUSE_SCAN_MAX = 256, /* maximum number of events or nodes to examine for the causes of one event */
@@ -493,9 +494,10 @@ typedef struct edge_search {
     size_t credit;    /* remaining number of nodes to examine in addition to CAUSE_SCAN_MAX nodes for each event */
 } edge_search;
 
-static void add_edge(GArray *edges, uint32_t from, uint32_t to, bool inferred, bool is_start)
+/* `certainty` is the certainty of an inferred edge, or 0. */
+static void add_edge(GArray *edges, uint32_t from, uint32_t to, double certainty, bool is_start)
 {
-    request_edge edge = {from, to, inferred, is_start};
+    request_edge edge = {from, to, certainty > 0 ? (float)certainty : 1, certainty > 0, is_start};
     if (from != REQUEST_NONE && to != REQUEST_NONE && from != to)
         g_array_append_val(edges, edge);
 }
@@ -518,12 +520,12 @@ static void search_strand(const edge_search *e, uint32_t number, uint32_t until,
             if (has_joined && i <= covered)
                 return;
             if (n->child == REQUEST_NONE && n->event != REQUEST_NONE) {
-                add_edge(e->found, n->event, event, false, false);
+                add_edge(e->found, n->event, event, 0, false);
                 return;
             }
             uint32_t end = n->child != REQUEST_NONE ? event_of(p, i) : REQUEST_NONE,
                      fork = end != REQUEST_NONE ? find_fork(p, n->child) : REQUEST_NONE;
-            add_edge(e->found, end, event, false, false);
+            add_edge(e->found, end, event, 0, false);
             if (fork != REQUEST_NONE)
                 covered = has_joined ? MAX(covered, fork) : fork;
             has_joined = has_joined || end != REQUEST_NONE;
@@ -564,10 +566,13 @@ static void add_causes(const edge_search *e, uint32_t event, int64_t since_ns)
             return;
         while (known < count && places[known] != cause->place)
             known++;
-        if (known < count || cause->place == effect->place || precedence_holds(e->p->edges, cause, effect) <= 0)
+        if (known < count || cause->place == effect->place)
+            continue;
+        const double certainty = precedence_holds(e->p->edges, cause, effect);
+        if (certainty <= 0)
             continue;
         places[count++] = cause->place;
-        add_edge(e->found, i, event, true, false);
+        add_edge(e->found, i, event, certainty, false);
     }
 }
 
@@ -592,7 +597,7 @@ static void add_edges_to(edge_search *e, uint32_t node)
                is_explicit = is_start && span_at(p, n->strand)->names_parent;
     uint32_t parent = is_start ? find_later_parent(p, n) : REQUEST_NONE, fork;
     if (parent != REQUEST_NONE) {
-        add_edge(e->found, parent, n->event, false, true);
+        add_edge(e->found, parent, n->event, 0, true);
         return;
     }
     if (node > p->strands[n->strand].first)
@@ -612,6 +617,63 @@ static void add_edges_to(edge_search *e, uint32_t node)
     }
 }
 
+/* The edges to each event, as linked lists. */
+typedef struct edge_lists {
+    const request_edge *edges;
+    guint *first, *next; /* first: by event; next: by edge. G_MAXUINT ends a list. */
+    bool *is_seen;       /* by event; all false between calls of is_implied */
+} edge_lists;
+
+/* Returns whether other edges lead from edge->from to edge->to. Follows at most IMPLIED_SCAN_MAX edges backwards. */
+static bool is_implied(const edge_lists *l, const request_edge *edge)
+{
+    enum { IMPLIED_SCAN_MAX = 64 };
+    uint32_t stack[IMPLIED_SCAN_MAX], seen[IMPLIED_SCAN_MAX];
+    unsigned depth = 0, seen_count = 0;
+    bool is_found = false;
+    stack[depth++] = edge->to;
+    while (depth > 0 && !is_found) {
+        const uint32_t event = stack[--depth];
+        for (guint i = l->first[event]; i != G_MAXUINT && !is_found && seen_count < IMPLIED_SCAN_MAX; i = l->next[i]) {
+            const uint32_t from = l->edges[i].from;
+            if (&l->edges[i] == edge || from < edge->from || from >= event || l->is_seen[from])
+                continue;
+            is_found = from == edge->from;
+            l->is_seen[from] = true;
+            seen[seen_count++] = stack[depth++] = from;
+        }
+    }
+    while (seen_count > 0)
+        l->is_seen[seen[--seen_count]] = false;
+    return is_found;
+}
+
+/* Removes the inferred edges, from the edge `first` on, that other edges imply. For example, a program calls another
+ * host again after a failure: the second visit waits for the first visit only because the program does. */
+static void remove_implied(const critical_path *p, GArray *edges, guint first)
+{
+    const size_t events = p->graph->event_count;
+    edge_lists l = {(const request_edge *)(const void *)edges->data, g_new(guint, events + 1),
+                    g_new(guint, edges->len + 1), g_new0(bool, events + 1)};
+    memset(l.first, 0xff, events * sizeof *l.first);
+    for (guint i = first; i < edges->len; i++) {
+        l.next[i] = l.first[l.edges[i].to];
+        l.first[l.edges[i].to] = i;
+    }
+    bool *is_removed = g_new0(bool, edges->len + 1);
+    for (guint i = first; i < edges->len; i++)
+        is_removed[i] = l.edges[i].inferred && is_implied(&l, &l.edges[i]);
+    guint kept = first;
+    for (guint i = first; i < edges->len; i++)
+        if (!is_removed[i])
+            g_array_index(edges, request_edge, kept++) = g_array_index(edges, request_edge, i);
+    g_array_set_size(edges, kept);
+    g_free(l.first);
+    g_free(l.next);
+    g_free(l.is_seen);
+    g_free(is_removed);
+}
+
 void critical_path_find_edges(const critical_path *p, GArray *edges)
 {
     edge_search e = {p, edges, g_array_new(FALSE, FALSE, sizeof(request_edge)), (size_t)SCANS_PER_NODE * p->node_count};
@@ -625,6 +687,7 @@ void critical_path_find_edges(const critical_path *p, GArray *edges)
     for (guint i = 0; i < e.replaced->len; i++)
         if (!has_effect[g_array_index(e.replaced, request_edge, i).from])
             g_array_append_val(edges, g_array_index(e.replaced, request_edge, i));
+    remove_implied(p, edges, first);
     g_array_free(e.replaced, TRUE);
     g_free(has_effect);
 }

@@ -120,6 +120,7 @@ typedef struct request_step {
 /* An edge of the graph: `to` could not happen before `from`. */
 typedef struct request_edge {
     uint32_t from, to; /* indices of events */
+    float certainty;   /* see request_step */
     bool inferred;     /* follows from precedence (precedence.h), not from explicit parents or program order */
     bool is_start;     /* leads from the start of a span to the start of a child whose record names this span */
 } request_edge;

@@ -3,6 +3,7 @@
 #include "model/checks.h"
 #include "requests/request_graph.h"
 
+#include "base/text.h"
 #include "base/time_internal.h"
 
 #include <math.h>
@@ -75,7 +76,7 @@ char *checks_time_text(double ns)
         double from_ns, ns;
         const char *unit;
     } units[] = {{172800e9, 86400e9, "days"}, {7200e9, 3600e9, "h"}, {120e9, 60e9, "min"}, {999.5e6, 1e9, "s"},
-                 {999.5e3, 1e6, "ms"},        {999.5, 1e3, "us"},    {0, 1, "ns"}};
+                 {999.5e3, 1e6, "ms"},        {999.5, 1e3, "µs"},    {0, 1, "ns"}};
     size_t i = 0;
     while (fabs(ns) < units[i].from_ns)
         i++;
@@ -149,23 +150,33 @@ static void check_clocks(const store *s, GPtrArray *notices)
     g_string_free(hosts, TRUE);
 }
 
-/* Reports pairs of rows if each step between them takes slightly more than a multiple of half an hour. */
+/* Reports the first pair of rows, and the number of further pairs, such that each step between the rows takes slightly
+ * more than a multiple of half an hour. */
 static void check_zone_of_steps(const store *s, size_t lifeline, const drawing_lifeline *definition, GPtrArray *notices)
 {
     const lifeline_lists *l = &s->lifelines[lifeline];
+    unsigned pairs = 0, first = 0;
+    double first_h = 0;
     for (unsigned i = 0; i < l->rows * l->rows; i++) {
         const list *steps = l->segments[i];
-        unsigned from = i / l->rows, to = i % l->rows;
         if (steps == NULL || steps->count - steps->start < STEPS_MIN)
             continue;
         int64_t zone_ns =
             request_find_zone((int64_t)list_find_extremes(steps, steps->start, steps->count, NULL, NULL).min);
-        if (zone_ns > 0)
-            g_ptr_array_add(
-                notices, g_strdup_printf("Each step from %s to %s takes at least %.4g h: are the two events in "
-                                         "different time zones?",
-                                         definition->events[from], definition->events[to], (double)zone_ns / 3600e9));
+        if (zone_ns <= 0 || pairs++ > 0)
+            continue;
+        first = i;
+        first_h = (double)zone_ns / 3600e9;
     }
+    if (pairs == 0)
+        return;
+    char *more =
+        pairs > 1 ? g_strdup_printf(" (and %u other pair%s of events)", pairs - 1, nl_plural(pairs - 1)) : g_strdup("");
+    g_ptr_array_add(notices, g_strdup_printf("Each step from %s to %s%s takes at least %.4g h: are these events in "
+                                             "different time zones?",
+                                             definition->events[first / l->rows], definition->events[first % l->rows],
+                                             more, first_h));
+    g_free(more);
 }
 
 static void check_zones(const store *s, const drawing *d, GPtrArray *notices)

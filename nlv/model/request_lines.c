@@ -365,7 +365,7 @@ static void add_late_messages(const store *s, uint32_t record, unsigned layer, G
     uint32_t found[EDGES_MAX];
     size_t count = order != NULL && order->received[sent.row] != 0 ? edges_find_violations(s, record, layer, found) : 0;
     for (size_t i = 0; i < count; i++) {
-        request_line line = {.from = record, .to = found[i], .is_impossible = true};
+        request_line line = {.from = record, .to = found[i], .certainty = 1, .is_impossible = true};
         if (order->received[sent.row] >> spec_step_of(s->spec, store_event(s, found[i]), layer).row & 1)
             g_array_append_val(lines, line);
     }
@@ -397,7 +397,9 @@ static void draw_graph(const model *m, lookup *l, const GArray *steps, unsigned 
         const request_edge *edge = &g_array_index(edges, request_edge, i);
         request_line line = {
             .from = g_array_index(steps, uint32_t, g_array_index(events, request_event, edge->from).payload),
-            .to = g_array_index(steps, uint32_t, g_array_index(events, request_event, edge->to).payload)};
+            .to = g_array_index(steps, uint32_t, g_array_index(events, request_event, edge->to).payload),
+            .certainty = edge->certainty,
+            .is_inferred = edge->inferred};
         line.is_impossible = edge->is_start && is_impossible(s, line.from, line.to);
         g_array_append_val(d->lines, line);
     }
@@ -547,13 +549,13 @@ double request_lines_median(const model *m, size_t lifeline, uint64_t kind)
     return g_array_index(durations, double, durations->len / 2);
 }
 
-uint32_t request_lines_cause(const request_drawn *d, uint32_t record)
+const request_line *request_lines_cause(const request_drawn *d, uint32_t record)
 {
-    uint32_t latest = STORE_NONE;
+    const request_line *latest = NULL;
     for (guint i = 0; i < d->lines->len; i++) {
         const request_line *line = &g_array_index(d->lines, request_line, i);
-        if (line->to == record && line->from < record && (latest == STORE_NONE || line->from > latest))
-            latest = line->from;
+        if (line->to == record && line->from < record && (latest == NULL || line->from > latest->from))
+            latest = line;
     }
     return latest;
 }

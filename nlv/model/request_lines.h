@@ -21,7 +21,9 @@
 enum { REQUEST_LINES_STEPS_MAX = 2000 };
 
 typedef struct request_line {
-    uint32_t from, to;  /* records */
+    uint32_t from, to; /* records */
+    float certainty;   /* for an inferred line, see request_edge; otherwise 1 */
+    bool is_inferred;
     bool is_impossible; /* the cause is certain, but is later than its effect by more than the maximum difference of the
                            clocks */
 } request_line;
@@ -70,7 +72,7 @@ uint64_t request_lines_span_kind(const struct request_span *span);
  * has fewer than 3 such spans. */
 double request_lines_median(const model *m, size_t lifeline, uint64_t kind);
 
-/* Returns the latest record from which a line leads to `record`, or STORE_NONE. */
-uint32_t request_lines_cause(const request_drawn *d, uint32_t record);
+/* Returns the line to `record` that begins at the latest record, or NULL. */
+const request_line *request_lines_cause(const request_drawn *d, uint32_t record);
 
 #endif

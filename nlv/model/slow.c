@@ -39,8 +39,10 @@ typedef struct path_search {
 static uint32_t find_latest_cause(const path_search *p, const request_drawn *request, uint32_t record)
 {
     uint32_t causes[EDGES_MAX];
-    if (request != NULL)
-        return request_lines_cause(request, record);
+    if (request != NULL) {
+        const request_line *line = request_lines_cause(request, record);
+        return line != NULL ? line->from : (uint32_t)STORE_NONE;
+    }
     return edges_find(p->s, record, p->layer, causes) > 0 ? causes[0] : (uint32_t)STORE_NONE;
 }
 

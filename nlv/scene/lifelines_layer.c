@@ -26,6 +26,7 @@ enum {
     MATCHES_DRAWN = 400, /* maximum number of found requests that are drawn */
     GRAPHS_MAX = 2000,   /* maximum number of visible segments, and of visible first steps, for drawing along graphs */
     STEPS_MAX = 50000,   /* maximum total number of steps of the requests, for drawing along graphs */
+    DASHED_MAX = 500,    /* maximum number of segments of which the inferred lines are dashed */
     MARKS_UP_TO = 1200,  /* maximum number of segments that are drawn with marks */
     BETWEEN = 2,         /* number of segments that are drawn in a column in addition to its extremes */
     REACHING_MAX = 500,  /* maximum number of drawn segments of a kind that cross the right edge */
@@ -492,6 +493,33 @@ static void add_dot(const drawer *d, uint32_t record)
     cairo_arc(c->cr, x, step_y(d, record), 2, 0, 2 * G_PI);
 }
 
+/* The kinds of lines, in the order in which they are drawn. */
+typedef enum line_kind { LINE_INFERRED, LINE_CERTAIN, LINE_IMPOSSIBLE, LINE_KINDS } line_kind;
+
+static line_kind kind_of_line(const request_line *line)
+{
+    return line->is_impossible ? LINE_IMPOSSIBLE : line->is_inferred ? LINE_INFERRED : LINE_CERTAIN;
+}
+
+/* Strokes the lines of one kind of a request. Inferred lines are dashed if `has_dashes` is true. */
+static void stroke_lines(const drawer *d, const request_drawn *request, line_kind kind, bool has_dashes)
+{
+    static const double dashes[] = {4, 3};
+    bool any = false;
+    for (guint i = 0; i < request->lines->len; i++) {
+        const request_line *line = &g_array_index(request->lines, request_line, i);
+        if (kind_of_line(line) != kind)
+            continue;
+        add_line(d, line);
+        any = true;
+    }
+    if (!any)
+        return;
+    cairo_set_dash(d->c->cr, dashes, has_dashes && kind == LINE_INFERRED ? G_N_ELEMENTS(dashes) : 0, 0);
+    cairo_stroke(d->c->cr);
+    cairo_set_dash(d->c->cr, NULL, 0, 0);
+}
+
 static void draw_graphs(const drawer *d, const GArray *objects)
 {
     const layer_context *c = d->c;
@@ -501,12 +529,9 @@ static void draw_graphs(const drawer *d, const GArray *objects)
             const request_drawn *request = request_lines_find(c->model, d->p->index, object);
             color ink = palette_series(model_object_color(c->model, d->p->index, object), c->view->dark);
             palette_set(c->cr, impossible ? palette_alarm() : ink, 0.85);
-            for (guint j = 0; j < request->lines->len; j++) {
-                const request_line *line = &g_array_index(request->lines, request_line, j);
-                if (line->is_impossible == (impossible == 1))
-                    add_line(d, line);
-            }
-            cairo_stroke(c->cr);
+            for (line_kind kind = LINE_INFERRED; kind < LINE_KINDS; kind++)
+                if ((kind == LINE_IMPOSSIBLE) == (impossible == 1))
+                    stroke_lines(d, request, kind, d->visible <= DASHED_MAX);
             for (uint32_t r = request->last; r != STORE_NONE && impossible == 0;
                  r = store_previous(c->store, r, d->layer))
                 add_dot(d, r);
@@ -526,12 +551,17 @@ static void draw_selected(const drawer *d)
     const request_drawn *request = request_lines_find(c->model, d->p->index, (uint32_t)view->selected);
     color ink = palette_series(model_object_color(c->model, d->p->index, (uint32_t)view->selected), view->dark);
     for (int pass = 0; pass < 2; pass++) { /* first draw a rim in the pane's color, then the lines */
-        palette_set(c->cr, pass == 0 ? palette_pane(view->dark) : ink, 1);
         cairo_set_line_width(c->cr, pass == 0 ? 5 : 2.5);
-        for (guint i = 0; i < request->lines->len; i++)
-            add_line(d, &g_array_index(request->lines, request_line, i));
-        cairo_stroke(c->cr);
+        for (line_kind kind = LINE_INFERRED; kind < LINE_KINDS; kind++) {
+            palette_set(c->cr,
+                        pass == 0                 ? palette_pane(view->dark)
+                        : kind == LINE_IMPOSSIBLE ? palette_alarm()
+                                                  : ink,
+                        1);
+            stroke_lines(d, request, kind, pass == 1);
+        }
     }
+    palette_set(c->cr, ink, 1);
     for (uint32_t r = record; r != STORE_NONE; r = store_previous(c->store, r, d->layer)) {
         double x = layer_x(c, r);
         if (x < c->layout->left - 5 || x > c->layout->right + 5)
@@ -710,8 +740,9 @@ static void name_line(const layer_context *c, const pane *p, const slow_line *sl
     double x0 = layer_x(c, slow->from), y0 = layout_row_y(p, from), x1 = layer_x(c, slow->to), y1 = layout_row_y(p, to);
     char *took = checks_time_text((double)(store_time(c->store, slow->to) - store_time(c->store, slow->from)));
     char *host = slow_hosts(c->model, slow);
-    char *text = g_strdup_printf("%s%s%s: %s%s%s (longest in view)", definition->events[from], from == to ? "" : " → ",
-                                 from == to ? " again" : definition->events[to], took, *host != '\0' ? ", " : "", host);
+    char *text =
+        g_strdup_printf("%s, the longest in view: %s%s%s%s%s", took, definition->events[from], from == to ? "" : " → ",
+                        from == to ? " again" : definition->events[to], *host != '\0' ? ", " : "", host);
     double width = MIN(text_width(c->cr, text, TEXT_NORMAL) + 10, c->layout->right - c->layout->left);
     double height = text_height(TEXT_NORMAL) + 4;
     double x = CLAMP((x0 + x1) / 2 - width / 2, c->layout->left, c->layout->right - width);
@@ -728,7 +759,7 @@ static void name_line(const layer_context *c, const pane *p, const slow_line *sl
     palette_set(c->cr, palette_pane(c->view->dark), 0.9);
     cairo_rectangle(c->cr, x, y, width, height);
     cairo_fill(c->cr);
-    text_draw(c->cr, text, TEXT_NORMAL, palette_text(c->view->dark), TEXT_LEFT, x + 5, y + height / 2, width - 10);
+    text_draw(c->cr, text, TEXT_NORMAL, palette_text(c->view->dark), TEXT_START, x + 5, y + height / 2, width - 10);
     g_free(text);
     g_free(host);
     g_free(took);

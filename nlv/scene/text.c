@@ -26,11 +26,12 @@ static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
     return layout;
 }
 
-/* Returns the layout of a text with a maximum width of `max` units; 0: no maximum. The cache owns the layout. */
-static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, double max)
+/* Returns the layout of a text with a maximum width of `max` units; 0: no maximum. If the text is wider, `cuts` is
+ * the part that the layout leaves out. The cache owns the layout. */
+static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, double max, PangoEllipsizeMode cuts)
 {
-    char *key =
-        g_strdup_printf("%d %d %d %s", (int)cairo_surface_get_type(cairo_get_target(cr)), (int)size, (int)max, text);
+    char *key = g_strdup_printf("%d %d %d %d %s", (int)cairo_surface_get_type(cairo_get_target(cr)), (int)size,
+                                (int)max, (int)cuts, text);
     if (kept == NULL)
         kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_object_unref);
     PangoLayout *layout = g_hash_table_lookup(kept, key);
@@ -44,7 +45,7 @@ static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, dou
     layout = new_layout(cr, text, size);
     if (max > 0) {
         pango_layout_set_width(layout, (int)max * PANGO_SCALE);
-        pango_layout_set_ellipsize(layout, PANGO_ELLIPSIZE_MIDDLE);
+        pango_layout_set_ellipsize(layout, cuts);
     }
     g_hash_table_insert(kept, key, layout);
     return layout;
@@ -52,11 +53,12 @@ static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, dou
 
 double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_edge edge, double x, double y, double max)
 {
-    PangoLayout *layout = layout_of(cr, text, size, max);
+    PangoLayout *layout =
+        layout_of(cr, text, size, max, edge == TEXT_START ? PANGO_ELLIPSIZE_END : PANGO_ELLIPSIZE_MIDDLE);
     PangoRectangle ink, logical;
     pango_layout_get_extents(layout, &ink, &logical);
     double width = (double)logical.width / PANGO_SCALE, height = (double)logical.height / PANGO_SCALE;
-    double left = edge == TEXT_LEFT ? x : edge == TEXT_CENTER ? x - width / 2 : x - width;
+    double left = edge <= TEXT_START ? x : edge == TEXT_CENTER ? x - width / 2 : x - width;
     palette_set(cr, c, 1);
     cairo_move_to(cr, left - (double)logical.x / PANGO_SCALE, y - height / 2);
     pango_cairo_show_layout(cr, layout);
@@ -66,7 +68,7 @@ double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_ed
 double text_width(cairo_t *cr, const char *text, text_size size)
 {
     PangoRectangle logical;
-    pango_layout_get_extents(layout_of(cr, text, size, 0), NULL, &logical);
+    pango_layout_get_extents(layout_of(cr, text, size, 0, PANGO_ELLIPSIZE_MIDDLE), NULL, &logical);
     return (double)logical.width / PANGO_SCALE;
 }
 

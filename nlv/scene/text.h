@@ -7,8 +7,8 @@
 typedef enum text_size { TEXT_SMALL, TEXT_NORMAL, TEXT_TITLE } text_size;
 
 /* The part of the text that is at x: the left edge, the middle or the right edge. The vertical middle of the text is
- * always at y. */
-typedef enum text_edge { TEXT_LEFT, TEXT_CENTER, TEXT_RIGHT } text_edge;
+ * always at y. TEXT_START is like TEXT_LEFT, but a text that is too wide loses its end instead of its middle. */
+typedef enum text_edge { TEXT_LEFT, TEXT_START, TEXT_CENTER, TEXT_RIGHT } text_edge;
 
 /* Draws text, with an ellipsis if the text is wider than `max` units (0: no limit). Returns the width of the drawn text
  * in units. */

@@ -38,6 +38,7 @@ typedef struct drawing_area {
     double left, right; /* edges of the bars' area */
     double width;       /* width of the drawing in units */
     int64_t length_ns;  /* time in nanoseconds that the width of the bars' area represents */
+    double visible_top, visible_bottom;
 } drawing_area;
 
 /* Returns the y coordinate at which the records begin: below the spans, or below the reason why there are no spans. */
@@ -65,6 +66,13 @@ static double y_of(unsigned row)
 static const waterfall_span *span_at(const waterfall *w, unsigned i)
 {
     return &g_array_index(w->spans, waterfall_span, i);
+}
+
+/* Returns whether a row with its middle at y is visible. Text takes most of the time of drawing, so the module draws
+ * text only in visible rows. */
+static bool is_visible(const drawing_area *a, double y)
+{
+    return y + ROW > a->visible_top && y - ROW < a->visible_bottom;
 }
 
 static void draw_axis(const drawing_area *a)
@@ -147,7 +155,24 @@ static void draw_difference(const drawing_area *a, const waterfall_span *s, doub
     cairo_stroke(a->cr);
 }
 
-static void draw_span(const drawing_area *a, unsigned row)
+/* Draws the duration beside the bar, in front of the critical path. */
+static void draw_numbers(const drawing_area *a, unsigned row)
+{
+    const waterfall_span *s = span_at(a->w, row);
+    char numbers[80];
+    write_numbers(s, numbers);
+    const color c = s->failed           ? palette_error(a->dark)
+                    : is_much_slower(s) ? palette_slow(a->dark)
+                                        : palette_text(a->dark);
+    const double y = y_of(row), height = text_height(TEXT_SMALL), after = x_of(a, s->end_ns) + MARGIN,
+                 max = MAX(a->width - DIFFERENCE - after, 20);
+    palette_set(a->cr, palette_background(a->dark), 0.85);
+    cairo_rectangle(a->cr, after - 1, y - height / 2, MIN(text_width(a->cr, numbers, TEXT_SMALL), max) + 2, height);
+    cairo_fill(a->cr);
+    text_draw(a->cr, numbers, TEXT_SMALL, c, TEXT_START, after, y, max);
+}
+
+static void draw_labels(const drawing_area *a, unsigned row)
 {
     const waterfall_span *s = span_at(a->w, row);
     const double y = y_of(row), indent = MARGIN + INDENT * MIN(s->depth, 12);
@@ -156,16 +181,18 @@ static void draw_span(const drawing_area *a, unsigned row)
     const double left = a->left - indent - name - 3 * MARGIN;
     if (left > PLACE_MIN)
         text_draw(a->cr, s->place, TEXT_SMALL, palette_muted(a->dark), TEXT_LEFT, indent + name + MARGIN, y, left);
-    fill_bar(a, s, y, s->begin_ns, s->end_ns, 0.3);
-    fill_own_time(a, row);
-    char numbers[80];
-    write_numbers(s, numbers);
-    const color c = s->failed           ? palette_error(a->dark)
-                    : is_much_slower(s) ? palette_slow(a->dark)
-                                        : palette_text(a->dark);
-    const double after = x_of(a, s->end_ns) + MARGIN;
-    text_draw(a->cr, numbers, TEXT_SMALL, c, TEXT_LEFT, after, y, MAX(a->width - DIFFERENCE - after, 20));
-    draw_difference(a, s, y);
+}
+
+static void draw_span(const drawing_area *a, unsigned row)
+{
+    const waterfall_span *s = span_at(a->w, row);
+    const double y = y_of(row);
+    if (is_visible(a, y)) {
+        draw_labels(a, row);
+        fill_bar(a, s, y, s->begin_ns, s->end_ns, 0.3);
+        fill_own_time(a, row);
+        draw_difference(a, s, y);
+    }
     if (s->parent < row) { /* the parent starts the span */
         const double x = floor(x_of(a, s->begin_ns)) + 0.5;
         palette_set(a->cr, palette_muted(a->dark), 0.7);
@@ -213,6 +240,8 @@ static void draw_records(const drawing_area *a)
     text_draw(a->cr, text, TEXT_SMALL, muted, TEXT_LEFT, MARGIN, y, a->width);
     y += (ROW + RECORD) / 2.0;
     for (guint i = 0; i < w->records->len; i++, y += RECORD) {
+        if (!is_visible(a, y))
+            continue;
         const waterfall_record *r = &g_array_index(w->records, waterfall_record, i);
         axis_span_label((double)r->time_ns, text);
         text_draw(a->cr, text, TEXT_SMALL, muted, TEXT_RIGHT, TIME, y, TIME);
@@ -236,6 +265,7 @@ void waterfall_draw(const waterfall *w, cairo_t *cr, double width, int64_t lengt
     drawing_area a = {.w = w, .cr = cr, .dark = dark, .width = width, .length_ns = MAX(length_ns, w->length_ns)};
     a.left = floor(MAX(LABELS_MIN, width * labels_share));
     a.right = MAX(a.left + 40, width - (width < NARROW ? NUMBERS_NARROW : NUMBERS));
+    cairo_clip_extents(cr, &(double){0}, &a.visible_top, &(double){0}, &a.visible_bottom);
     palette_set(cr, palette_background(dark), 1);
     cairo_paint(cr);
     draw_records(&a);
@@ -249,6 +279,9 @@ void waterfall_draw(const waterfall *w, cairo_t *cr, double width, int64_t lengt
     for (unsigned i = 0; i < w->spans->len; i++)
         draw_span(&a, i);
     draw_path(&a);
+    for (unsigned i = 0; i < w->spans->len; i++)
+        if (is_visible(&a, y_of(i)))
+            draw_numbers(&a, i);
     if (w->left_out > 0) {
         char text[80];
         g_snprintf(text, sizeof text, "%u more spans are not drawn; nlstat --slowest prints them", w->left_out);

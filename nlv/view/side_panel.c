@@ -159,32 +159,41 @@ static void add_errors(side_panel *p, const chosen_request *r)
     g_string_free(text, TRUE);
 }
 
-/* Describes in `took` the time from the cause of a record to the record, or the duration of the record's span. */
-static void describe_took(const store *s, const request_drawn *drawn, uint32_t record, char took[32])
+/* Describes the time from the cause of a record to the record in `took`, and the cause in `since`. Without a cause,
+ * describes the duration of the record's span. */
+static void describe_took(const store *s, const request_drawn *drawn, uint32_t record, char took[32], GString *since)
 {
-    const uint32_t cause = drawn != NULL ? request_lines_cause(drawn, record) : (uint32_t)STORE_NONE;
+    const request_line *line = drawn != NULL ? request_lines_cause(drawn, record) : NULL;
     const double duration_ns = fabs(store_duration(s, record));
-    if (cause != STORE_NONE)
-        axis_span_label((double)(store_time(s, record) - store_time(s, cause)), took);
-    else if (duration_ns > 0)
+    g_string_truncate(since, 0);
+    *took = '\0';
+    if (line != NULL) {
+        axis_span_label((double)(store_time(s, record) - store_time(s, line->from)), took);
+        g_string_append(since, names_text(s->names.events, store_event(s, line->from)));
+        if (line->is_inferred)
+            g_string_append_printf(since, " (inferred, %.0f %%)", floor(100 * (double)line->certainty));
+    } else if (duration_ns > 0) {
         axis_span_label(duration_ns, took);
+    }
 }
 
 static void add_segments(side_panel *p, const store *s, const chosen_request *r, const char *title)
 {
-    static const char *const columns[] = {"Event", "Host", "#after", "#took", NULL};
+    static const char *const columns[] = {"Event", "Host", "#after", "#took", "since", NULL};
     const request_drawn *drawn = r->object >= 0 ? request_lines_find(p->model, r->lifeline, (uint32_t)r->object) : NULL;
     GtkWidget *table = table_new(title, columns);
+    GString *since = g_string_new(NULL);
     int64_t first_ns = r->steps->len > 0 ? store_time(s, g_array_index(r->steps, uint32_t, 0)) : 0;
     for (guint i = 0; i < r->steps->len; i++) {
         uint32_t record = g_array_index(r->steps, uint32_t, i);
-        char after[32], took[32] = "";
+        char after[32], took[32];
         axis_span_label((double)(store_time(s, record) - first_ns), after);
-        describe_took(s, drawn, record, took);
+        describe_took(s, drawn, record, took, since);
         const char *texts[] = {names_text(s->names.events, store_event(s, record)),
-                               names_text(s->names.hosts, store_host(s, record)), after, took};
+                               names_text(s->names.hosts, store_host(s, record)), after, took, since->str};
         table_add(table, texts);
     }
+    g_string_free(since, TRUE);
     side_panel_add(p, table);
 }
 

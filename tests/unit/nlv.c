@@ -1586,6 +1586,62 @@ static void test_lines_of_requests(void **unused)
     model_free(m);
 }
 
+/* Writes requests of a web server that calls a database. Every fifth request calls another host again after a failure.
+ */
+static void write_retries(const char *path)
+{
+    enum { COUNT = 200 };
+    FILE *file = fopen(path, "w");
+    static const char *const form = "DATE=20260101000000.%06d HOST=%s PROG=%s LVL=Usage NL.EVNT=%s REQ.ID=%d\n";
+    for (int i = 0; i < COUNT; i++) {
+        int at = i * 4000;
+        fprintf(file, form, at, "web", "shop", "Serve.start", i);
+        for (int attempt = 0; attempt < (i % 5 == 3 ? 2 : 1); attempt++, at += 900) {
+            const char *host = attempt == 0 ? "db1" : "db2";
+            fprintf(file, form, at + 100, "web", "shop", "Call.start", i);
+            fprintf(file, form, at + 200, host, "dbd", "Query.start", i);
+            fprintf(file, form, at + 600 + i % 7, host, "dbd", "Query.end", i);
+            fprintf(file, form, at + 700 + i % 7, "web", "shop", "Call.end", i);
+        }
+        fprintf(file, form, at + 100, "web", "shop", "Serve.end", i);
+    }
+    fclose(file);
+}
+
+/* A second attempt on another host follows from the caller, which waited for the first attempt. No other line leads
+ * from the first attempt to the second. Lines between programs are inferred, and have a certainty. */
+static void test_lines_of_retries(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("retries.log");
+    program_reading reading = {0};
+    write_retries(path);
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    const store *s = model_store(m);
+    unsigned queries = 0, inferred = 0;
+    for (uint32_t record = 0; record < s->count; record++) {
+        char *causes = drawn_causes_of(m, record);
+        const char *event = names_text(s->names.events, store_event(s, record));
+        if (strcmp(event, "Query.start") == 0) {
+            assert_string_equal(causes, "Call.start");
+            queries++;
+        }
+        g_free(causes);
+        const request_drawn *drawn = request_lines_find(m, 0, store_object(s, record, 0));
+        const request_line *line = request_lines_cause(drawn, record);
+        const bool is_between = line != NULL && store_prog(s, line->from) != store_prog(s, record);
+        assert_true(line != NULL || strcmp(event, "Serve.start") == 0);
+        if (line == NULL)
+            continue;
+        assert_int_equal(line->is_inferred, is_between);
+        assert_true(is_between ? line->certainty > 0.5 && line->certainty <= 1 : line->certainty == 1);
+        inferred += is_between;
+    }
+    assert_int_equal(queries, 240);
+    assert_int_equal(inferred, 2 * queries);
+    model_free(m);
+}
+
 /* A first lookup while the log is still short does not determine the lines of the complete log. */
 static void test_lines_of_a_growing_log(void **unused)
 {
@@ -1727,7 +1783,7 @@ static void test_durations_are_readable(void **unused)
     static const struct {
         double ns;
         const char *text;
-    } durations[] = {{0, "0 ns"},          {999, "999 ns"},    {-1500, "-1.5 us"}, {999.7e6, "1 s"},
+    } durations[] = {{0, "0 ns"},          {999, "999 ns"},    {-1500, "-1.5 µs"}, {999.7e6, "1 s"},
                      {57.5e6, "57.5 ms"},  {119e9, "119 s"},   {150e9, "2.5 min"}, {29800e9, "8.28 h"},
                      {259200e9, "3 days"}, {2e17, "2315 days"}};
     for (size_t i = 0; i < G_N_ELEMENTS(durations); i++) {
@@ -2243,6 +2299,7 @@ int main(void)
         cmocka_unit_test(test_what_begins_anew),
         cmocka_unit_test(test_branches),
         cmocka_unit_test(test_lines_of_requests),
+        cmocka_unit_test(test_lines_of_retries),
         cmocka_unit_test(test_lines_of_a_growing_log),
         cmocka_unit_test(test_hosts_of_lines),
         cmocka_unit_test(test_waterfall),

@@ -571,7 +571,7 @@ static void test_zones_without_proof(void **unused)
     assert_int_equal(store_time(s, s->count - 1) - store_time(s, s->first),
                      (8 * 3600 + 29 * 60 + 10) * NL_NS_PER_SECOND);
     assert_false(model_has_right_zones(m));
-    assert_int_equal(count_notices(m, "takes at least 8 h: are the two events in different time zones?"), 1);
+    assert_int_equal(count_notices(m, "takes at least 8 h: are these events in different time zones?"), 1);
     model_free(m);
     g_free(path);
 }
