@@ -1,12 +1,16 @@
 /*
  * Drives nlv's model and scene without a window, and prints times:
  * - drive LOG [--again] [--cold] [--scale N] [--size WxH] [--png DIRECTORY]
+ * - drive LOG --views [--scale N] [--size WxH]
  * - drive LOG --open
  * - drive LOG --live RECORDS-PER-SECOND SECONDS MEGABYTES
  *
  * The model's thread opens and reads a log while the program draws frames into an image. Then the program zooms in and
  * pans at every scale from the whole log down to a microsecond. --cold removes the log and its index from the page
  * cache before the program opens the log.
+ *
+ * With --views, the program prints the times of frames of every view of the log: of the picture at all scales, of the
+ * waterfalls of requests, and of a comparison of the requests in the first half of the log with the others.
  *
  * With --open, the program only opens the log, prints one line, and waits until the log's index is written. The line
  * contains the seconds until the first picture, the seconds until the whole log is loaded, the peak resident memory in
@@ -18,7 +22,9 @@
 #include "config.h"
 
 #include "model/model.h"
+#include "scene/comparison_drawing.h"
 #include "scene/scene.h"
+#include "scene/waterfall_drawing.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -33,7 +39,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FRAMES_MAX = 20000, PANS = 6, PLACES = 5, INDEX_WAIT_MS = 5000 };
+enum {
+    FRAMES_MAX = 20000,
+    PANS = 6,
+    PLACES = 5,
+    INDEX_WAIT_MS = 5000,
+    WATERFALLS = 300,
+    COMPARISONS = 100,
+};
 
 static double now_s(void)
 {
@@ -258,8 +271,9 @@ static void filter_log(driver *d, const char *expression)
     fflush(stdout);
 }
 
-/* Zooms from the whole log to a microsecond around one time. */
-static void go_through(driver *d)
+/* Zooms from the whole log to a microsecond around one time. Prints the times of each scale if `prints_scales` is true.
+ */
+static void go_through(driver *d, bool prints_scales)
 {
     int64_t from_ns, to_ns;
     model_lock(d->model);
@@ -289,11 +303,83 @@ static void go_through(driver *d)
             }
         }
         snprintf(name, sizeof name, width >= 1e9 ? "%.4g s wide" : "%.4g us wide", width / (width >= 1e9 ? 1e9 : 1e3));
-        print_frames(name, &d->scale);
+        if (prints_scales)
+            print_frames(name, &d->scale);
     }
     print_frames("all scales", &d->all);
     if (d->rest.count > 0)
         print_frames("at rest", &d->rest);
+}
+
+/* ---- the other views ---- */
+
+static void wait_for_requests(const driver *d)
+{
+    while (model_progress(d->model) < 1 || !model_is_settled(d->model) || model_requests_progress(d->model) < 1)
+        usleep(1000);
+}
+
+static void draw_waterfalls(driver *d)
+{
+    static frames f;
+    model_lock(d->model);
+    const request_list *l = model_requests(d->model);
+    const uint32_t count = l != NULL ? l->count : 0;
+    model_unlock(d->model);
+    for (uint32_t i = 0; i < MIN(count, WATERFALLS); i++) {
+        const double begin = now_s(), spent = spent_s();
+        model_lock(d->model);
+        const request_summary *r = request_list_at(l, (uint32_t)((uint64_t)i * count / WATERFALLS));
+        waterfall *w =
+            waterfall_read(d->model, r->lifeline, store_find_place(model_store(d->model), r->step_ns, r->step_place));
+        model_unlock(d->model);
+        waterfall_draw(w, d->cr, d->view.width, 0, false);
+        cairo_surface_flush(d->surface);
+        drive_take(&f, (now_s() - begin) * 1e3, (spent_s() - spent) * 1e3);
+        waterfall_free(w);
+    }
+    print_frames("waterfalls", &f);
+}
+
+static void draw_comparisons(driver *d)
+{
+    static frames f;
+    char middle[NL_TIME_TEXT_SIZE], first[NL_TIME_TEXT_SIZE + 16];
+    const comparison *c = NULL;
+    int64_t from_ns, to_ns;
+    model_lock(d->model);
+    model_time_range(d->model, &from_ns, &to_ns);
+    model_unlock(d->model);
+    nl_time_format_ulm(from_ns + (to_ns - from_ns) / 2, middle);
+    snprintf(first, sizeof first, "DATE < %s", middle);
+    if (!model_compare(d->model, first, NULL))
+        return;
+    while ((c = model_comparison(d->model)) == NULL)
+        usleep(1000);
+    model_lock(d->model);
+    waterfall *typical[] = {comparison_read_typical(d->model, c, 0), comparison_read_typical(d->model, c, 1)};
+    model_unlock(d->model);
+    const comparison_view view = {
+        .width = d->view.width, .height = d->view.height, .requests = {typical[0], typical[1]}};
+    for (unsigned i = 0; i < COMPARISONS && c->reason == NULL; i++) {
+        const double begin = now_s(), spent = spent_s();
+        comparison_draw(c, &view, d->cr);
+        cairo_surface_flush(d->surface);
+        drive_take(&f, (now_s() - begin) * 1e3, (spent_s() - spent) * 1e3);
+    }
+    print_frames("comparisons", &f);
+    waterfall_free(typical[0]);
+    waterfall_free(typical[1]);
+}
+
+static void draw_views(driver *d)
+{
+    wait_for_requests(d);
+    d->view.histogram = true;
+    go_through(d, false);
+    draw_waterfalls(d);
+    if (model_requests(d->model) != NULL && model_requests(d->model)->count > 0)
+        draw_comparisons(d);
 }
 
 /* ---- real time ---- */
@@ -410,7 +496,7 @@ static void forget_all(const char *log)
 
 int main(int argc, char **argv)
 {
-    bool again = false, only_open = false;
+    bool again = false, only_open = false, shows_views = false;
     double scale = 1, rate = 0, seconds = 0, max = 0;
     int width = 1280, height = 800;
     static driver d;
@@ -420,6 +506,8 @@ int main(int argc, char **argv)
             again = true;
         else if (strcmp(argv[i], "--open") == 0)
             only_open = true;
+        else if (strcmp(argv[i], "--views") == 0)
+            shows_views = true;
         else if (strcmp(argv[i], "--cold") == 0)
             forget_all(argv[1]);
         else if (strcmp(argv[i], "--scale") == 0 && i + 1 < argc)
@@ -444,7 +532,7 @@ int main(int argc, char **argv)
     double begin = now_s();
     d.model = model_new(NULL, &reading);
     drive_draw(&d, NULL, NULL); /* draw an empty window, to load the fonts */
-    if (!only_open)
+    if (!only_open && !shows_views)
         printf("  empty window %.3f s\n", now_s() - begin);
     if (rate > 0)
         return follow(&d, argv[1], rate, seconds, (size_t)(max * 1e6));
@@ -457,8 +545,13 @@ int main(int argc, char **argv)
         model_free(d.model);
         return 0;
     }
+    if (shows_views) {
+        draw_views(&d);
+        model_free(d.model);
+        return 0;
+    }
     read_log(&d, begin, again);
-    go_through(&d);
+    go_through(&d, true);
     filter_log(&d, "HOST != dpss1.lbl.gov"); /* uses columns in memory */
     filter_log(&d, NULL);
     filter_log(&d, "BLOCK.ID > 1000"); /* reads the log */

@@ -1,12 +1,14 @@
 /*
- * Writes a log for bench/nlv/run: make_log FILE RECORDS. A client fetches blocks from four servers in eight steps, as
- * in examples/dpss. A record has about 125 bytes. The records are nearly in order of time, as in the log of a
- * collector. The log also
- * contains the load of each host and some rare events.
+ * Writes a log for bench/nlv/run: make_log FILE RECORDS [KIND]. Without a kind, a client fetches blocks from four
+ * servers in eight steps, as in examples/dpss. A record has about 125 bytes. The records are nearly in order of time,
+ * as in the log of a collector. The log also contains the load of each host and some rare events. Each other kind of
+ * log makes nlv draw another view: "points" has 300 kinds of events, "curves" has the load of 4 hosts, "strips" has the
+ * load of 20 hosts, and "bars" has single records of 12 spans with durations.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { STEPS = 8, FLIGHT = 64 /* outstanding blocks */ };
 
@@ -49,6 +51,21 @@ static void put_step(FILE *file, const block *b)
     fprintf(file, "LVL=Usage NL.EVNT=%s BLOCK.ID=%" PRIu64 " SIZE=%u\n", events[b->step], b->id, 65536u);
 }
 
+static void put_other(FILE *file, const char *kind, uint64_t i)
+{
+    const unsigned hosts = strcmp(kind, "curves") == 0 ? 4 : 20, host = (unsigned)(i % hosts);
+    put_time(file, i * 40000 + make_log_draw(30000));
+    if (strcmp(kind, "points") == 0)
+        fprintf(file, "HOST=host%u PROG=app LVL=Usage NL.EVNT=kind%03" PRIu64 " SIZE=%" PRIu64 "\n", host,
+                make_log_draw(300), make_log_draw(10000));
+    else if (strcmp(kind, "bars") == 0)
+        fprintf(file, "HOST=host%u PROG=app LVL=Usage NL.EVNT=Span%02" PRIu64 " TID=%u DUR=0.%06" PRIu64 "\n", host,
+                make_log_draw(12), host, 10 + make_log_draw(700));
+    else
+        fprintf(file, "HOST=host%u PROG=nlsensor LVL=System NL.EVNT=CpuLoad CPU.BUSY=%" PRIu64 ".%" PRIu64 "\n", host,
+                make_log_draw(100), make_log_draw(10));
+}
+
 static void put_load(FILE *file, uint64_t ns, unsigned host)
 {
     put_time(file, ns);
@@ -58,7 +75,7 @@ static void put_load(FILE *file, uint64_t ns, unsigned host)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3)
+    if (argc != 3 && argc != 4)
         return 2;
     FILE *file = fopen(argv[1], "w");
     uint64_t records = strtoull(argv[2], NULL, 10), id = 0, now_ns = 0;
@@ -69,7 +86,9 @@ int main(int argc, char **argv)
     setvbuf(file, NULL, _IOFBF, 1 << 20);
     for (unsigned i = 0; i < FLIGHT; i++)
         flight[i] = (block){id++, make_log_draw(7000000), 0};
-    for (uint64_t i = 0; i < records; i++) {
+    for (uint64_t i = 0; argc == 4 && i < records; i++)
+        put_other(file, argv[3], i);
+    for (uint64_t i = 0; argc == 3 && i < records; i++) {
         block *next = &flight[0];
         for (unsigned j = 1; j < FLIGHT; j++)
             if (flight[j].next_ns < next->next_ns)
