@@ -36,6 +36,7 @@ struct request_filter {
     term *root;
     nl_filter *tests[TESTS_MAX];
     unsigned test_count;
+    bool has_other_terms; /* terms other than any() */
 };
 
 static void free_term(term *t)
@@ -272,12 +273,15 @@ static term *parse_term(parser *p)
             t = parse_error(p, "&&, || or \")\"");
         }
     } else if (skip_word(p, "request.duration")) {
+        p->filter->has_other_terms = true;
         t = parse_comparison(p, new_term(TERM_DURATION, NULL, NULL));
     } else if (on_path_size(p->at) > 0) {
+        p->filter->has_other_terms = true;
         t = parse_on_path(p);
     } else if (skip_word(p, "any") && skip_sign(p, "(")) {
         t = parse_any(p);
     } else if (skip_word(p, "span") && skip_sign(p, "(")) {
+        p->filter->has_other_terms = true;
         t = parse_span(p);
     } else {
         t = parse_error(p, "request.duration, span(\"NAME\") or any(TEST); write tests of records inside any()");
@@ -314,6 +318,7 @@ bool request_filter_narrow(request_filter **filter, const char *expression)
 {
     request_filter *f = *filter != NULL ? *filter : g_new0(request_filter, 1);
     const unsigned before = f->test_count;
+    const bool had_other_terms = f->has_other_terms;
     parser p = {f, expression, expression, 0};
     term *t = parse_series(&p);
     if (t != NULL && *skip_space(p.at) != '\0') {
@@ -328,6 +333,7 @@ bool request_filter_narrow(request_filter **filter, const char *expression)
     }
     while (f->test_count > before)
         nl_filter_free(f->tests[--f->test_count]);
+    f->has_other_terms = had_other_terms;
     if (*filter == NULL)
         request_filter_free(f);
     nl_error_prepend("filter \"%s\"", expression);
@@ -402,6 +408,11 @@ static bool term_matches(const term *t, const request_graph *g, const event_name
     default:
         return has_span(t, g, names);
     }
+}
+
+bool request_filter_matches_single(const request_filter *f, uint32_t matches)
+{
+    return !f->has_other_terms && term_matches(f->root, NULL, NULL, matches);
 }
 
 bool request_filter_matches(const request_filter *f, const request_graph *g, const event_names *names)

@@ -35,6 +35,13 @@ void request_filter_free(request_filter *f); /* NULL is allowed */
 /* Returns the value of request_event.matches for the event of a record. */
 uint32_t request_filter_match_record(const request_filter *f, const nl_record *record);
 
+/*
+ * Returns whether the filter selects a record that belongs to no request. `matches` is the result of
+ * request_filter_match_record. A filter without other terms than any(EXPRESSION) treats the record as a request with
+ * one record. All other filters select no such record.
+ */
+bool request_filter_matches_single(const request_filter *f, uint32_t matches);
+
 /* Returns whether the filter selects a request. The member `matches` of each event must be set. */
 bool request_filter_matches(const request_filter *f, const request_graph *g, const event_names *names);
 

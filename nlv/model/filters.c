@@ -11,20 +11,21 @@ void filters_free(filters *f)
     g_free(f->text);
     request_filter_free(f->requests);
     g_free(f->requests_text);
-    nl_filter_free(f->alone);
     nl_filter_free(f->shown);
     nl_filter_free(f->direct);
     g_free(f);
 }
 
-/* Parses the expression of the first step. Returns false and sets the error if the expression is invalid. */
-static bool parse_selects(filters *f, const char *expression)
+/* Parses the expression of the first step. Sets *is_of_records to whether it is an expression on records. Returns false
+ * and sets the error if the expression is invalid. */
+static bool parse_selects(filters *f, const char *expression, bool *is_of_records)
 {
-    const bool selects_requests = request_filter_selects_requests(expression);
-    f->alone = selects_requests ? NULL : nl_filter_parse(expression);
-    if (!selects_requests && f->alone == NULL)
+    *is_of_records = !request_filter_selects_requests(expression);
+    nl_filter *on_records = *is_of_records ? nl_filter_parse(expression) : NULL;
+    if (*is_of_records && on_records == NULL) /* unbalanced parentheses would become valid inside any() */
         return false;
-    f->requests_text = selects_requests ? g_strdup(expression) : g_strdup_printf("any(%s)", expression);
+    nl_filter_free(on_records);
+    f->requests_text = *is_of_records ? g_strdup_printf("any(%s)", expression) : g_strdup(expression);
     return request_filter_narrow(&f->requests, f->requests_text);
 }
 
@@ -38,11 +39,11 @@ static char *join(const char *selects, const char *shows)
 filters *filters_parse(const char *selects, const char *shows)
 {
     filters *f = g_new0(filters, 1);
-    bool good = selects == NULL || parse_selects(f, selects);
+    bool is_of_records = true, good = selects == NULL || parse_selects(f, selects, &is_of_records);
     if (good && shows != NULL)
         good = (f->shown = nl_filter_parse(shows)) != NULL;
     char *both = join(selects, shows);
-    if (good && (selects == NULL || f->alone != NULL))
+    if (good && is_of_records)
         good = (f->direct = nl_filter_parse(both)) != NULL;
     f->text = f->direct != NULL ? g_strdup(nl_filter_text(f->direct)) : g_strdup(both);
     g_free(both);

@@ -1,7 +1,7 @@
 /*
  * The filters of a model, in two steps. The first step selects whole requests. Its expression is an expression on
  * requests (requests/request_filter.h), or an expression on records that at least one record of the request must match.
- * Records that belong to no request are selected if they match the expression on records. The second step hides the
+ * A record that belongs to no request is selected as request_filter_matches_single describes. The second step hides the
  * selected records that do not match another expression on records.
  *
  * A filters object is constant, and any thread may use it.
@@ -16,7 +16,6 @@ typedef struct filters {
     char *text;               /* both expressions, for the user */
     request_filter *requests; /* the first step; NULL: all requests */
     char *requests_text;      /* the first step as an expression on requests; NULL: all requests */
-    nl_filter *alone;         /* selects the records that belong to no request; NULL: none of them */
     nl_filter *shown;         /* the second step; NULL: all records */
     nl_filter *direct;        /* both steps, for logs without requests; NULL: the first step selects only requests */
 } filters;

@@ -30,6 +30,8 @@ struct loader {
     request_reading *requests;
     request_reading *selecting; /* finds the requests that the filter selects */
     bool is_selecting;          /* not all selected records are shown yet */
+    bool selects_requests;      /* the filter selects requests; otherwise, it selects records */
+    bool lacks_requests;        /* the logs have no requests, as far as nlv has read them without a filter */
     bool is_outdated;           /* the store still has the records of the previous filter */
     request_reading *finding;   /* finds the requests of model_find_requests */
     bool is_finding;            /* not all logs were searched yet */
@@ -144,11 +146,11 @@ static bool has_filter(const loader *l)
     return model_current_filters(l->model) != NULL;
 }
 
-/* Returns whether the filter selects requests. In a log without lifelines, filters on records select records. */
-static bool selects_requests(const loader *l)
+/* Returns whether nlv has listed the requests of all logs, and there are none. */
+static bool has_no_requests(const loader *l)
 {
-    const filters *f = model_current_filters(l->model);
-    return f != NULL && f->requests != NULL && (f->direct == NULL || model_drawing(l->model)->lifelines->len > 0);
+    const request_list *requests = model_requests(l->model);
+    return requests != NULL && requests->heat.count == 0 && model_requests_progress(l->model) >= 1;
 }
 
 static void loader_changed(loader *l)
@@ -190,7 +192,12 @@ static void begin_selecting(loader *l)
     const filters *f = model_current_filters(l->model);
     l->is_outdated = false;
     l->is_selecting = f != NULL && f->requests != NULL;
-    request_reading_select(l->selecting, f != NULL ? f->requests : NULL, f != NULL ? f->alone : NULL);
+    /* in logs without requests, a filter on records takes less time if it selects records */
+    l->selects_requests = l->is_selecting && (f->direct == NULL || !l->lacks_requests);
+    request_reading_select(l->selecting, f != NULL ? f->requests : NULL);
+    request_reading_list(l->requests, f != NULL ? f->requests : NULL);
+    if (l->is_live) /* the new list may never be complete */
+        request_reading_restart(l->requests);
 }
 
 /* Begins to read all logs again for the drawing d, and takes ownership of d. If `tries` is true, the store may come
@@ -201,6 +208,7 @@ static void read_again(loader *l, drawing *d, colors_mode mode, bool tries)
     l->restarts_comparison = l->query != NULL;
     full_store_forget(l->full, model_own_store(l->model));
     request_reading_restart(l->requests);
+    l->lacks_requests = false; /* the lifelines of the drawing may be new */
     begin_selecting(l);
     index_keeper_reset(l->keeper, tries);
     l->has_told_missing = false;
@@ -308,9 +316,8 @@ static extractor *new_extractor(const loader *l, const source *s)
     x->names = into->names;
     x->fraction = s->reading->fraction;
     const filters *f = model_current_filters(l->model);
-    const bool selects = selects_requests(l);
-    x->keeps_none = selects;
-    x->filter = f == NULL ? NULL : selects ? f->shown : f->direct;
+    x->keeps_none = l->selects_requests;
+    x->filter = f == NULL ? NULL : l->selects_requests ? f->shown : f->direct;
     x->clocks = model_clocks(l->model);
     x->zones = model_zones(l->model);
     x->log = source_file(s) != NULL ? source_file(s)->log : NULL;
@@ -536,11 +543,12 @@ static void take_over_filter(loader *l, char *former)
 {
     if (full_store_get(l->full) == NULL && former == NULL && !l->is_live && has_read_all(l))
         keep_full(l);
+    l->lacks_requests = former == NULL ? has_no_requests(l) : l->lacks_requests;
     begin_selecting(l);
-    l->is_outdated = selects_requests(l) && full_store_get(l->full) != NULL;
+    l->is_outdated = l->selects_requests && full_store_get(l->full) != NULL;
     if (l->is_outdated)
         full_store_skip(l->full, l->sources); /* nlv changes the picture later, when the requests have been selected */
-    else if (selects_requests(l) || !show_from_full(l, NULL))
+    else if (l->selects_requests || !show_from_full(l, NULL))
         read_for_filter(l);
     inference_settle(l->inference, 0);
     loader_changed(l);
@@ -636,7 +644,7 @@ static void show_selected(loader *l, bool is_complete)
 /* Selects requests for some milliseconds, if the filter selects requests. Returns whether work remains. */
 static bool select_some(loader *l)
 {
-    if (l->sources->len == 0 || !selects_requests(l)) {
+    if (l->sources->len == 0 || !l->selects_requests) {
         l->is_selecting = false;
         return false;
     }

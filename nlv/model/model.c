@@ -470,6 +470,12 @@ const char *model_filter(const model *m)
     return filter != NULL ? filter->text : NULL;
 }
 
+const char *model_request_filter(const model *m)
+{
+    const filters *filter = m->filter_changed ? m->next_filter : m->filter;
+    return filter != NULL ? filter->requests_text : NULL;
+}
+
 void model_correct_clocks(model *m, bool correct)
 {
     m->corrects_clocks = correct;

@@ -172,6 +172,9 @@ bool model_set_filters(model *m, const char *selects, const char *shows);
 bool model_set_filter(model *m, const char *selects);
 const char *model_filter(const model *m); /* NULL: no filter */
 
+/* Returns the part of the filter that selects requests, as an expression on requests, or NULL. */
+const char *model_request_filter(const model *m);
+
 /*
  * Corrects the hosts' clocks by the measurements and messages in the logs (clocks/correction.h), and reports the result
  * as a notice. If `correct` is false, shows times as they were logged.

@@ -57,9 +57,8 @@ struct request_reading {
     GArray *fresh;         /* request_summary: requests that are not in the list yet */
     bool is_finished;      /* the module has counted open requests as ended */
     reading_purpose purpose;
-    const request_filter *requests; /* see request_reading_select */
-    const nl_filter *alone;
-    comparison *comparison; /* see request_reading_compare */
+    const request_filter *requests; /* see request_reading_select; NULL: all requests */
+    comparison *comparison;         /* see request_reading_compare */
     unsigned side;
     GArray *selected;  /* uint64_t: the places of selected records that were not taken yet */
     GArray *matches;   /* request_match: the requests that were found */
@@ -248,13 +247,14 @@ static void find_zones(const request_kind *kind, const request_graph *g)
     }
 }
 
-/* Appends the places of a selected request's records. If requests overlap and cannot be separated, appends only the
- * records that match r->alone. */
-static void select_request(request_reading *r, const request_graph *g)
+/* Appends the places of a selected request's records. If the records belong to no request, or requests overlap and
+ * cannot be separated, appends only the records that match the filter. */
+static void select_request(request_reading *r, const request_graph *g, bool is_request)
 {
     step_record step;
     for (size_t i = 0; i < g->event_count; i++)
-        if ((!g->overlaps || (r->alone != NULL && g->events[i].matches != 0)) && get_record(g, i, &step))
+        if (((is_request && !g->overlaps) || request_filter_matches_single(r->requests, g->events[i].matches)) &&
+            get_record(g, i, &step))
             g_array_append_val(r->selected, step.place);
 }
 
@@ -308,7 +308,7 @@ static void take_request(request_kind *kind, const request_graph *g, const char 
     if (r->purpose == READING_COMPARES)
         compare_request(kind, g, cut);
     if (r->purpose == READING_SELECTS)
-        select_request(r, g);
+        select_request(r, g, true);
     if (r->purpose == READING_FINDS)
         add_match(r, g);
     if (r->purpose != READING_LISTS)
@@ -396,6 +396,15 @@ static void request_reading_take(void *user, const request_graph *g, const char 
         take_request(kind, g, name, cut);
 }
 
+/* Selects events of a thread that no span encloses. Without a filter, such events have no use. */
+static void request_reading_take_rest(void *user, const request_graph *g, const char *name, uint32_t by, bool cut)
+{
+    (void)name, (void)by, (void)cut;
+    const request_kind *kind = user;
+    if (kind->reading->purpose == READING_SELECTS)
+        select_request(kind->reading, g, false);
+}
+
 static void request_reading_pack(void *user, const nl_record *record, nl_buffer *buffer)
 {
     const request_kind *kind = user;
@@ -474,15 +483,19 @@ static void set_purpose(request_reading *r, reading_purpose purpose, const reque
     request_reading_end(r);
     r->purpose = purpose;
     r->requests = requests;
-    r->alone = NULL;
     r->comparison = NULL;
     r->paused_until_us = 0;
 }
 
-void request_reading_select(request_reading *r, const request_filter *requests, const nl_filter *alone)
+void request_reading_list(request_reading *r, const request_filter *requests)
+{
+    if (r->requests != NULL || requests != NULL)
+        set_purpose(r, READING_LISTS, requests);
+}
+
+void request_reading_select(request_reading *r, const request_filter *requests)
 {
     set_purpose(r, READING_SELECTS, requests);
-    r->alone = alone;
 }
 
 void request_reading_find(request_reading *r, const request_filter *requests)
@@ -562,6 +575,7 @@ static void add_kind(request_reading *r, const GPtrArray *lifelines, guint i)
                                            .memory_max = MIN(r->memory_max / 4, MEMORY_MAX) / lifelines->len,
                                            .pack = request_reading_pack,
                                            .take = request_reading_take,
+                                           .rest = request_reading_take_rest,
                                            .user = kind});
 }
 
@@ -640,7 +654,8 @@ static bool add_record(request_reading *r)
     bool is_in_request = false;
     for (guint i = 0; i < r->kind_count; i++)
         is_in_request = assembler_add(r->kinds[i].assembler, record) || is_in_request;
-    if (r->alone != NULL && !is_in_request && nl_filter_matches(r->alone, record))
+    if (r->purpose == READING_SELECTS && !is_in_request &&
+        request_filter_matches_single(r->requests, request_filter_match_record(r->requests, record)))
         g_array_append_val(r->selected, r->place);
     r->heads[walk] = NULL;
     return true;

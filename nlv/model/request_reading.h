@@ -23,11 +23,16 @@ typedef struct request_reading request_reading;
 request_reading *request_reading_new(model *m, const program_reading *reading);
 
 /*
- * Makes the reading select the records of requests for a filter, instead of listing the requests. Discards the
- * previous results. Both filters, which the caller keeps, are members of filters (filters.h): `requests` selects
- * requests, and `alone` selects the records that belong to no request.
+ * Makes a reading that lists requests list only the requests that match a filter (NULL: all), and read the logs again.
+ * Readers keep the previous list until the new list is complete. The caller keeps the filter.
  */
-void request_reading_select(request_reading *r, const request_filter *requests, const nl_filter *alone);
+void request_reading_list(request_reading *r, const request_filter *requests);
+
+/*
+ * Makes the reading select the records of the requests that match a filter, and the matching records that belong to no
+ * request, instead of listing the requests. Discards the previous results. The caller keeps the filter.
+ */
+void request_reading_select(request_reading *r, const request_filter *requests);
 
 /* Makes the reading find the requests that match a filter, which the caller keeps. Discards the previous results. */
 void request_reading_find(request_reading *r, const request_filter *requests);

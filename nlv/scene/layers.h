@@ -48,11 +48,12 @@ void bars_find(const layer_context *c, const pane *p, unsigned row, uint16_t eve
                scene_found *found);
 
 /*
- * legend_layer_draw draws the meanings of the colors. legend_layer_find returns an expression that selects the records
- * with the meaning at a position, or NULL if there is no such meaning. The caller frees the expression with g_free.
+ * legend_layer_draw draws the meanings of the colors. legend_layer_find and legend_layer_step have the results of
+ * scene_find_color and scene_step_color.
  */
 void legend_layer_draw(const layer_context *c);
-char *legend_layer_find(const layer_context *c, double x, double y);
+int legend_layer_find(const layer_context *c, double x, double y, bool *is_more);
+int legend_layer_step(const layer_context *c, int from, int by);
 
 /* Draws the flashes of slow requests that have just ended, in the right margin and above the plot. */
 void marks_layer_flash(const layer_context *c);

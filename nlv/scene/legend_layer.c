@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "model/checks.h"
+#include "model/color_filter.h"
 #include "scene/layers.h"
 #include "scene/text.h"
 
@@ -102,44 +103,32 @@ static double add_entry(const layer_context *c, GArray *entries, double left, ch
     return e.right + ENTRY_GAP;
 }
 
-/* Returns the field whose value `text` has a color, DRAWING_COLOR_LOG for a log's name, or NULL. */
-static const char *field_of(const layer_context *c, const char *text)
-{
-    const GPtrArray *lifelines = model_drawing(c->model)->lifelines;
-    const batch_names *names = &c->store->names;
-    for (guint i = 0; i < lifelines->len; i++) {
-        const char *field = ((const drawing_lifeline *)g_ptr_array_index(lifelines, i))->color;
-        struct names *values = strcmp(field, "HOST") == 0   ? names->hosts
-                               : strcmp(field, "PROG") == 0 ? names->progs
-                                                            : names->colors;
-        if (names_find(values, text) != NAMES_NONE)
-            return field;
-    }
-    return names_find(names->hosts, text) != NAMES_NONE ? "HOST" : NULL;
-}
-
 /* Returns the title of the colors: the field that gives every lifeline its color. Returns NULL if the fields differ. */
 static const char *title_of(const layer_context *c)
 {
     const GPtrArray *lifelines = model_drawing(c->model)->lifelines;
-    const char *field = model_color_count(c->model) > 0 ? field_of(c, model_color_text(c->model, 0)) : NULL;
+    const char *field = model_color_count(c->model) > 0 ? color_filter_field(c->model, 0) : NULL;
     for (guint i = 0; i < lifelines->len && field != NULL; i++)
         if (strcmp(((const drawing_lifeline *)g_ptr_array_index(lifelines, i))->color, field) != 0)
             return NULL;
     return field != NULL && strcmp(field, DRAWING_COLOR_LOG) == 0 ? "Log" : field;
 }
 
-/*
- * Returns the entries that fit. Sets *omitted to the number of colors that do not fit, and *end to the left edge of the
- * text about these colors. The caller frees the array.
- */
-static GArray *place_entries(const layer_context *c, size_t *omitted, double *end)
+/* The entries that fit. */
+typedef struct legend {
+    GArray *entries; /* entry */
+    size_t next;     /* the first color that does not fit */
+    size_t omitted;  /* number of colors that do not fit */
+    double end;      /* the left edge of the text about them */
+} legend;
+
+/* Returns a legend whose first color is `first`. The caller frees its entries. */
+static legend place_from(const layer_context *c, size_t first)
 {
     GArray *entries = g_array_new(FALSE, FALSE, sizeof(entry));
     const size_t count = model_color_count(c->model);
     double x = c->layout->left;
     g_array_set_clear_func(entries, clear_entry);
-    *omitted = 0;
     if (has_violations(c->store))
         x = add_entry(c, entries, x, g_strdup("effect before its cause"), WHOLE, COLOR_ALARM);
     if (model_found_requests(c->model) != NULL)
@@ -148,75 +137,118 @@ static GArray *place_entries(const layer_context *c, size_t *omitted, double *en
     const char *title = has_colors ? title_of(c) : NULL;
     if (title != NULL)
         x = add_entry(c, entries, x, g_strconcat(title, ":", NULL), WHOLE, COLOR_TITLE);
-    for (size_t i = 0; i < count && has_colors; i++) {
+    size_t i = has_colors ? first : count;
+    for (; i < count; i++) {
         char *name = legend_text(c, model_color_text(c->model, i));
-        const double space = c->layout->right - x - NAME_AT - (i + 1 < count ? MORE : 0);
+        const double space = c->layout->right - x - NAME_AT - (first > 0 || i + 1 < count ? MORE : 0);
         if (space < MIN(text_width(c->cr, name, TEXT_NORMAL), NAME_MIN)) {
             g_free(name);
-            *omitted = count - i;
             break;
         }
         x = add_entry(c, entries, x, name, space, (int)i);
     }
-    *end = x;
-    return entries;
+    return (legend){entries, i < count ? i : 0, has_colors ? count - i + first : 0, x};
+}
+
+/* Returns the first part of the legend or, if the color that the keyboard has chosen does not fit there, the part with
+ * this color. The caller frees its entries. */
+static legend place_entries(const layer_context *c)
+{
+    legend l = place_from(c, 0);
+    const size_t chosen = c->view->has_color ? c->view->color : 0;
+    while (l.next > 0 && chosen >= l.next) {
+        const size_t first = l.next;
+        g_array_free(l.entries, TRUE);
+        l = place_from(c, first);
+        if (l.next == first) /* the picture is too narrow for any color */
+            break;
+    }
+    return l;
+}
+
+/* Draws a line through the name of a color that the filter hides. */
+static void strike_entry(const layer_context *c, const entry *e)
+{
+    const double y = floor(c->layout->legend_y) + 0.5;
+    palette_set(c->cr, palette_text(c->view->dark), 0.8);
+    cairo_set_line_width(c->cr, 1);
+    cairo_move_to(c->cr, e->left + NAME_AT - 2, y);
+    cairo_line_to(c->cr, e->right + 2, y);
+    cairo_stroke(c->cr);
+}
+
+static void frame_entry(const layer_context *c, const entry *e)
+{
+    const double half = text_height(TEXT_NORMAL) / 2 + 2;
+    palette_set(c->cr, palette_accent(c->view->dark), 1);
+    cairo_set_line_width(c->cr, 1.5);
+    cairo_rectangle(c->cr, e->left - 4, c->layout->legend_y - half, e->right - e->left + 8, 2 * half);
+    cairo_stroke(c->cr);
+}
+
+static color ink_of_entry(const layer_context *c, const entry *e)
+{
+    const bool dark = c->view->dark;
+    return e->color == COLOR_ALARM   ? palette_alarm()
+           : e->color == COLOR_FOUND ? palette_accent(dark)
+                                     : palette_series((size_t)e->color, dark);
 }
 
 void legend_layer_draw(const layer_context *c)
 {
     const bool dark = c->view->dark;
-    size_t omitted;
-    double end;
-    GArray *entries = place_entries(c, &omitted, &end);
-    for (guint i = 0; i < entries->len; i++) {
-        const entry *e = &g_array_index(entries, entry, i);
-        if (e->color == COLOR_TITLE)
+    bool is_hidden[COLOR_FILTER_MAX];
+    const size_t known = color_filter_find_hidden(c->model, is_hidden);
+    const legend l = place_entries(c);
+    for (guint i = 0; i < l.entries->len; i++) {
+        const entry *e = &g_array_index(l.entries, entry, i);
+        if (e->color == COLOR_TITLE) {
             text_draw(c->cr, e->name, TEXT_NORMAL, palette_muted(dark), TEXT_LEFT, e->left, c->layout->legend_y, 0);
-        else
-            draw_entry(c, e->left,
-                       e->color == COLOR_ALARM   ? palette_alarm()
-                       : e->color == COLOR_FOUND ? palette_accent(dark)
-                                                 : palette_series((size_t)e->color, dark),
-                       e->name, e->max);
+            continue;
+        }
+        draw_entry(c, e->left, ink_of_entry(c, e), e->name, e->max);
+        if (e->color >= 0 && (size_t)e->color < known && is_hidden[e->color])
+            strike_entry(c, e);
+        if (c->view->has_color && e->color == (int)c->view->color)
+            frame_entry(c, e);
     }
-    g_array_free(entries, TRUE);
-    if (omitted == 0)
+    g_array_free(l.entries, TRUE);
+    if (l.omitted == 0)
         return;
     char more[32];
-    g_snprintf(more, sizeof more, "+ %zu more", omitted);
-    text_draw(c->cr, more, TEXT_NORMAL, palette_muted(dark), TEXT_LEFT, end, c->layout->legend_y, 0);
+    g_snprintf(more, sizeof more, "+ %zu more", l.omitted);
+    text_draw(c->cr, more, TEXT_NORMAL, palette_muted(dark), TEXT_LEFT, l.end, c->layout->legend_y, 0);
 }
 
-/* Returns an expression that a record matches if its field has a value. The caller frees it with g_free. */
-static char *expression_of(const char *field, const char *value)
+int legend_layer_find(const layer_context *c, double x, double y, bool *is_more)
 {
-    GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "%s == \"", field);
-    for (; *value != '\0'; value++) {
-        if (*value == '"' || *value == '\\')
-            g_string_append_c(text, '\\');
-        g_string_append_c(text, *value);
-    }
-    g_string_append_c(text, '"');
-    return g_string_free(text, FALSE);
-}
-
-char *legend_layer_find(const layer_context *c, double x, double y)
-{
-    size_t omitted;
-    double end;
-    char *found = NULL;
+    int found = -1;
+    *is_more = false;
     if (fabs(y - c->layout->legend_y) > text_height(TEXT_NORMAL) / 2 + 3)
-        return NULL;
-    GArray *entries = place_entries(c, &omitted, &end);
-    for (guint i = 0; i < entries->len; i++) {
-        const entry *e = &g_array_index(entries, entry, i);
-        if (e->color < 0 || x < e->left || x > e->right)
-            continue;
-        const char *value = model_color_text(c->model, (size_t)e->color),
-                   *field = *value != '\0' ? field_of(c, value) : NULL;
-        found = field != NULL && strcmp(field, DRAWING_COLOR_LOG) != 0 ? expression_of(field, value) : NULL;
+        return -1;
+    const legend l = place_entries(c);
+    for (guint i = 0; i < l.entries->len; i++) {
+        const entry *e = &g_array_index(l.entries, entry, i);
+        if (e->color >= 0 && x >= e->left && x <= e->right && color_filter_is_possible(c->model, (size_t)e->color))
+            found = e->color;
     }
-    g_array_free(entries, TRUE);
+    if (l.omitted > 0 && x >= l.end && x <= l.end + MORE) {
+        *is_more = true;
+        found = (int)l.next;
+    }
+    g_array_free(l.entries, TRUE);
     return found;
+}
+
+int legend_layer_step(const layer_context *c, int from, int by)
+{
+    const legend l = place_from(c, 0);
+    const bool has_colors =
+        l.omitted > 0 || (l.entries->len > 0 && g_array_index(l.entries, entry, l.entries->len - 1).color >= 0);
+    g_array_free(l.entries, TRUE);
+    const int count = has_colors ? (int)MIN(model_color_count(c->model), COLOR_FILTER_MAX) : 0;
+    for (int i = from + by; i >= 0 && i < count; i += by)
+        if (color_filter_is_possible(c->model, (size_t)i))
+            return i;
+    return from;
 }

@@ -157,7 +157,7 @@ static void draw_caption(const layer_context *c)
     const double right = heat_layer_legend(c, c->layout->right);
     const double width = right - c->layout->left - 10;
     if (width > 100) /* otherwise, only the legend fits */
-        text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_LEFT, c->layout->left,
+        text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_START, c->layout->left,
                   c->layout->caption_y, width);
     g_free(text);
     if (c->view->caption != NULL)
@@ -375,12 +375,20 @@ bool scene_find_legend(const model *m, const scene_view *view, cairo_t *cr, doub
     return true;
 }
 
-char *scene_find_color(const model *m, const scene_view *view, cairo_t *cr, double x, double y)
+int scene_find_color(const model *m, const scene_view *view, cairo_t *cr, double x, double y, bool *is_more)
 {
     layout l;
     layer_context c = scene_begin(m, view, cr, &l);
     c.from = store_find_time(c.store, view->from_ns);
-    return legend_layer_find(&c, x, y);
+    return legend_layer_find(&c, x, y, is_more);
+}
+
+int scene_step_color(const model *m, const scene_view *view, cairo_t *cr, int from, int by)
+{
+    layout l;
+    layer_context c = scene_begin(m, view, cr, &l);
+    c.from = store_find_time(c.store, view->from_ns);
+    return legend_layer_step(&c, from, by);
 }
 
 bool scene_find_heat(const model *m, const scene_view *view, cairo_t *cr, scene_heat *places)

@@ -45,6 +45,8 @@ typedef struct scene_view {
     double brush_x[2], brush_y[2];
     bool has_area; /* mark the selected requests in the overview */
     request_choice area;
+    bool has_color; /* frame a color of the legend */
+    size_t color;
     bool is_coarse; /* draw lines with half the resolution, for speed while the view moves */
 } scene_view;
 
@@ -105,10 +107,16 @@ request_choice scene_choose_requests(const model *m, bool errors);
 bool scene_find_legend(const model *m, const scene_view *view, cairo_t *cr, double x, double y, request_choice *choice);
 
 /*
- * Returns an expression that selects the requests with a color if (x, y) is on this color in the legend, or NULL. The
- * caller frees it with g_free.
+ * Returns the color at (x, y) of the legend, which color_filter_toggle can isolate or hide, or -1. If (x, y) is on the
+ * number of the colors that do not fit, sets *is_more to true, and returns the first of them.
  */
-char *scene_find_color(const model *m, const scene_view *view, cairo_t *cr, double x, double y);
+int scene_find_color(const model *m, const scene_view *view, cairo_t *cr, double x, double y, bool *is_more);
+
+/*
+ * Returns the next color of the legend after the color `from` (-1: before the first color), or if `by` is -1, the
+ * previous color. Returns `from` if there is no such color.
+ */
+int scene_step_color(const model *m, const scene_view *view, cairo_t *cr, int from, int by);
 
 /* The edges of the heat map of requests. */
 typedef struct scene_heat {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/option.h"
+#include "model/color_filter.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -33,11 +34,9 @@ static bool set_nanoseconds(void *settings, const nl_option *row, const char *va
 
 static bool set_search_text(void *settings, const nl_option *row, const char *value)
 {
-    query *q = settings;
-    (void)row;
-    if (strlen(value) >= sizeof q->text)
+    if (strlen(value) >= QUERY_TEXT_SIZE)
         return nl_error_false(NL_ERROR_INVALID, "the text is too long");
-    strcpy(q->text, value);
+    strcpy((char *)settings + row->offset, value);
     return true;
 }
 
@@ -72,6 +71,7 @@ static const nl_option parameters[] = {
     COUNT("shortest", shortest_ns, 0, INT64_MAX, "0"),
     COUNT("longest", longest_ns, 0, INT64_MAX, "9223372036854775807"),
     COUNT("rows", rows, 1, QUERY_ROWS_MAX, "100"),
+    COUNT("color", color, 0, COLOR_FILTER_MAX, "0"),
     {.name = "sort",
      .type = NL_OPTION_CHOICE,
      .choices = "start|duration|slowest|share|position|hosts|error", /* in the order of request_column */
@@ -82,6 +82,7 @@ static const nl_option parameters[] = {
     FLAG("dark", is_dark),
     FLAG("coarse", is_coarse),
     {.name = "text", .empty_value = true, .set = set_search_text, NL_OPTION_MEMBER(query, text)},
+    {.name = "other", .empty_value = true, .set = set_search_text, NL_OPTION_MEMBER(query, other)},
     {0},
 };
 

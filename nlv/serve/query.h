@@ -26,10 +26,12 @@ typedef struct query {
     unsigned width, height, scale, top;
     unsigned x, y, end_x, end_y;
     unsigned rows;
-    int sort; /* request_column */
+    unsigned color; /* the color to frame in the legend, plus 1; 0: no color */
+    int sort;       /* request_column */
     bool descending, is_dark, is_coarse, only_errors;
     bool has_from, has_to, has_step;
-    char text[QUERY_TEXT_SIZE];
+    char text[QUERY_TEXT_SIZE],
+        other[QUERY_TEXT_SIZE]; /* an expression or a search text; the other side of a comparison */
 } query;
 
 /* Sets the defaults. */

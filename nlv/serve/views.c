@@ -4,10 +4,12 @@
 
 #include "base/error.h"
 #include "base/time_internal.h"
+#include "model/color_filter.h"
 #include "model/request_name.h"
 #include "program/json_document.h"
 #include "requests/printable.h"
 #include "scene/axis.h"
+#include "scene/comparison_drawing.h"
 #include "scene/layout.h"
 #include "scene/waterfall_drawing.h"
 #include "serve/picture.h"
@@ -16,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { NOTICES_MAX = 20, TEXT_MAX = 4000, NAME_MAX_SIZE = 200 };
+enum { NOTICES_MAX = 20, TEXT_MAX = 4000, NAME_MAX_SIZE = 200, ROWS_DESCRIBED = 20 };
 
 struct views {
     model *model;
@@ -91,6 +93,8 @@ static scene_view view_of(const views *v, const query *q)
     view.dark = q->is_dark;
     view.is_coarse = q->is_coarse;
     view.overview = view.histogram = true;
+    view.has_color = q->color > 0;
+    view.color = q->color > 0 ? q->color - 1 : 0;
     if (q->has_step)
         scene_select(&view, model_store(v->model), store_find_place(model_store(v->model), q->step_ns, q->place));
     return view;
@@ -192,7 +196,7 @@ static void add_choice(json_object *o, const request_choice *choice)
 /* Describes the record, or the entry of a legend, at a position. */
 static void find_record(task *t)
 {
-    char *expression;
+    bool is_more;
     model *m = t->views->model;
     cairo_t *cr = new_measuring_context();
     json_object *o = json_object_new_object();
@@ -200,11 +204,11 @@ static void find_record(task *t)
     request_choice choice;
     model_lock(m);
     const scene_view view = view_of(t->views, t->q);
+    const int color = scene_find_color(m, &view, cr, t->q->x, t->q->y, &is_more);
     if (scene_find_legend(m, &view, cr, t->q->x, t->q->y, &choice)) {
         add_choice(o, &choice);
-    } else if ((expression = scene_find_color(m, &view, cr, t->q->x, t->q->y)) != NULL) {
-        json_add_text(o, "color", expression);
-        g_free(expression);
+    } else if (color >= 0) {
+        json_add_int(o, is_more ? "more" : "color", color);
     } else if (scene_find(m, &view, cr, t->q->x, t->q->y, &found)) {
         const store *s = model_store(m);
         char *text = model_describe(m, found.record);
@@ -308,6 +312,40 @@ static void list_requests(task *t)
 
 /* ---- the filter ---- */
 
+static void add_toggled(json_object *o, const char *name, const model *m, size_t color, bool hides)
+{
+    char *filter = color_filter_toggle(m, color, hides);
+    json_add_text(o, name, filter != NULL ? filter : "");
+    g_free(filter);
+}
+
+/* Lists the colors of the legend, with the filters that isolate and hide them, or undo this. */
+static void list_colors(task *t)
+{
+    model *m = t->views->model;
+    cairo_t *cr = new_measuring_context();
+    json_object *o = json_object_new_object(), *colors = json_object_new_array();
+    bool is_hidden[COLOR_FILTER_MAX];
+    model_lock(m);
+    const scene_view view = view_of(t->views, t->q);
+    const size_t known = color_filter_find_hidden(m, is_hidden);
+    int color = -1;
+    for (int next; (next = scene_step_color(m, &view, cr, color, 1)) != color;) {
+        color = next;
+        json_object *entry = json_object_new_object();
+        json_add_int(entry, "color", color);
+        add_cut(entry, "text", model_color_text(m, (size_t)color), NAME_MAX_SIZE);
+        json_add_bool(entry, "hidden", (size_t)color < known && is_hidden[color]);
+        add_toggled(entry, "isolate", m, (size_t)color, false);
+        add_toggled(entry, "hide", m, (size_t)color, true);
+        json_object_array_add(colors, entry);
+    }
+    model_unlock(m);
+    cairo_destroy(cr);
+    json_object_object_add(o, "colors", colors);
+    set_document(t->a, o);
+}
+
 /* Sets the filter, which all pages share because they share the model. An empty text removes it. */
 static void set_filter(task *t)
 {
@@ -315,6 +353,66 @@ static void set_filter(task *t)
     if (!model_set_filter(t->views->model, *t->q->text != '\0' ? t->q->text : NULL))
         add_cut(o, "error", nl_error_message(), TEXT_MAX);
     set_document(t->a, o);
+}
+
+/* ---- comparisons ---- */
+
+/* Begins to compare two sides (model_compare). All pages share the comparison. */
+static void begin_comparison(task *t)
+{
+    json_object *o = json_object_new_object();
+    if (!model_compare(t->views->model, t->q->text, t->q->other))
+        add_cut(o, "error", nl_error_message(), TEXT_MAX);
+    set_document(t->a, o);
+}
+
+/* Describes the result of the comparison or, before the end, its progress. */
+static void describe_comparison(task *t)
+{
+    model *m = t->views->model;
+    json_object *o = json_object_new_object();
+    model_lock(m);
+    const comparison *c = model_comparison(m);
+    if (c != NULL) {
+        char *answer = comparison_describe(c), *left_out = comparison_describe_left_out(c);
+        GString *text = g_string_new(answer);
+        if (left_out != NULL)
+            g_string_append_printf(text, " %s", left_out);
+        for (guint i = 0; i < c->rows->len && i < ROWS_DESCRIBED && c->reason == NULL; i++) {
+            char *row = comparison_describe_row(c, i);
+            g_string_append_printf(text, "; %s", row);
+            g_free(row);
+        }
+        add_cut(o, "text", text->str, TEXT_MAX);
+        g_string_free(text, TRUE);
+        g_free(left_out);
+        g_free(answer);
+    }
+    json_add_bool(o, "done", c != NULL);
+    json_add_double(o, "progress", model_find_progress(m));
+    model_unlock(m);
+    set_document(t->a, o);
+}
+
+static void draw_comparison(task *t)
+{
+    model *m = t->views->model;
+    waterfall *typical[COMPARED_SIDES] = {NULL};
+    model_lock(m);
+    const comparison *c = model_comparison(m);
+    if (c != NULL) {
+        for (unsigned side = 0; side < COMPARED_SIDES && c->reason == NULL; side++)
+            typical[side] = comparison_read_typical(m, c, side);
+        const comparison_view view = {
+            .width = t->q->width, .height = t->q->height, .dark = t->q->is_dark, .requests = {typical[0], typical[1]}};
+        t->surface = new_surface(t->q);
+        cairo_t *cr = cairo_create(t->surface);
+        comparison_draw(c, &view, cr);
+        cairo_destroy(cr);
+    }
+    model_unlock(m);
+    for (unsigned side = 0; side < COMPARED_SIDES; side++)
+        waterfall_free(typical[side]);
 }
 
 /* ---- the state ---- */
@@ -336,6 +434,7 @@ static void describe_state(task *t)
         add_cut(o, "filter", model_filter(m), TEXT_MAX);
     model_time_range(m, &from_ns, &to_ns);
     model_unlock(m);
+    json_add_int(o, "logs", (int64_t)model_log_count(m));
     add_ns(o, "first", from_ns);
     add_ns(o, "last", to_ns);
     add_ns(o, "allFrom", all.from_ns);
@@ -362,9 +461,18 @@ typedef struct view_kind {
 } view_kind;
 
 static const view_kind kinds[] = {
-    {"/picture", draw_picture, true}, {"/waterfall", draw_request, true}, {"/span", describe_span, true},
-    {"/find", find_record, true},     {"/area", find_area, true},         {"/requests", list_requests, false},
-    {"/filter", set_filter, false},   {"/state", describe_state, false},
+    {"/picture", draw_picture, true},
+    {"/waterfall", draw_request, true},
+    {"/span", describe_span, true},
+    {"/find", find_record, true},
+    {"/area", find_area, true},
+    {"/requests", list_requests, false},
+    {"/filter", set_filter, false},
+    {"/state", describe_state, false},
+    {"/colors", list_colors, true},
+    {"/compare", begin_comparison, false},
+    {"/compared", describe_comparison, false},
+    {"/comparison", draw_comparison, true},
 };
 
 static void run_in_drawing_thread(gpointer data, gpointer user)
@@ -419,7 +527,7 @@ bool views_answer(views *v, const char *path, const query *q, answer *a)
     if (t.surface != NULL)
         compress_surface(&t);
     else if (a->type == NULL)
-        nl_error_set(NL_ERROR_NOT_FOUND, "there is no such request");
+        nl_error_set(NL_ERROR_NOT_FOUND, "there is no such request or comparison");
     return true;
 }
 

@@ -316,15 +316,14 @@ static gboolean on_press(GtkWidget *widget, GdkEventButton *event, gpointer user
     return c->drag != DRAG_NONE;
 }
 
-/* Returns the expression of the color at a position of the legend, or NULL. The caller frees it with g_free. */
-static char *find_color(canvas *c, double x, double y)
+static int find_color(canvas *c, double x, double y, bool *is_more)
 {
     cairo_t *cr = measuring_context();
     model_lock(c->model);
-    char *expression = scene_find_color(c->model, &c->view, cr, x, y);
+    const int found = scene_find_color(c->model, &c->view, cr, x, y, is_more);
     model_unlock(c->model);
     cairo_destroy(cr);
-    return expression;
+    return found;
 }
 
 static bool find_legend(canvas *c, double x, double y, request_choice *choice)
@@ -343,10 +342,12 @@ static const char *hint_of(canvas *c, double x, double y)
     request_choice choice;
     if (find_legend(c, x, y, &choice))
         return "Click: list these requests";
-    char *expression = find_color(c, x, y);
-    const bool any = expression != NULL;
-    g_free(expression);
-    return any ? "Click: show only the requests with this color, or all requests again" : "";
+    bool is_more;
+    if (find_color(c, x, y, &is_more) < 0)
+        return "";
+    return is_more ? "Click: show the other colors"
+                   : "Click: show only the requests with this color, or all again. Shift+click: hide them, or show "
+                     "them again. Key L: choose a color with the keyboard";
 }
 
 static void find_hovered(canvas *c, double x, double y)
@@ -433,6 +434,26 @@ static gboolean on_leave(GtkWidget *widget, GdkEventCrossing *event, gpointer us
     return FALSE;
 }
 
+static void show_color(canvas *c, int color)
+{
+    c->view.has_color = color >= 0;
+    c->view.color = (size_t)MAX(color, 0);
+    canvas_redraw(c);
+}
+
+/* Isolates or hides the color at a position of the legend, or shows the colors that do not fit. Returns false if there
+ * is no color at the position. */
+static bool click_color(canvas *c, double x, double y, bool hides)
+{
+    bool is_more;
+    const int color = find_color(c, x, y, &is_more);
+    if (color >= 0 && is_more)
+        show_color(c, color);
+    else if (color >= 0)
+        c->callbacks.colored(c->callbacks.user, (size_t)color, hides);
+    return color >= 0;
+}
+
 static void click(canvas *c, double x, double y)
 {
     scene_found found;
@@ -441,12 +462,8 @@ static void click(canvas *c, double x, double y)
         c->callbacks.listed(c->callbacks.user, &choice);
         return;
     }
-    char *expression = find_color(c, x, y);
-    if (expression != NULL) {
-        c->callbacks.isolated(c->callbacks.user, expression);
-        g_free(expression);
+    if (click_color(c, x, y, false))
         return;
-    }
     cairo_t *cr = measuring_context();
     model_lock(c->model);
     const store *s = model_store(c->model);
@@ -490,6 +507,8 @@ static gboolean on_release(GtkWidget *widget, GdkEventButton *event, gpointer us
         end_brush(c, event->x, event->y);
     else if (!c->dragged && was == DRAG_PAN)
         click(c, event->x, event->y);
+    else if (!c->dragged && was == DRAG_ZOOM)
+        click_color(c, event->x, event->y, true);
     else if (!c->dragged && was == DRAG_RANGE) {
         c->view.has_range = false;
         c->callbacks.ranged(c->callbacks.user);
@@ -549,12 +568,10 @@ static void finish_brush(canvas *c)
         c->callbacks.brushed(c->callbacks.user, &area);
 }
 
-bool canvas_brush_key(canvas *c, const GdkEventKey *event)
+static bool handle_brush_key(canvas *c, const GdkEventKey *event)
 {
     const double step_x = 0.02, step_y = 0.05;
     const bool resizes = (event->state & GDK_SHIFT_MASK) != 0;
-    if (!c->is_brushing)
-        return false;
     switch (event->keyval) {
     case GDK_KEY_Left:
     case GDK_KEY_Right:
@@ -574,6 +591,73 @@ bool canvas_brush_key(canvas *c, const GdkEventKey *event)
     default:
         return false;
     }
+}
+
+/* ---- choosing a color of the legend with the keyboard ---- */
+
+static int step_color(canvas *c, int from, int by)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    const int color = scene_step_color(c->model, &c->view, cr, from, by);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    return color;
+}
+
+/* Frames a color, and shows its name and the keys. */
+static void choose_color(canvas *c, int color)
+{
+    show_color(c, color);
+    model_lock(c->model);
+    char *text =
+        g_strdup_printf("%s   Left and Right: other colors. Enter: show only this color, or all again. "
+                        "Delete: hide it, or show it again. Escape: end",
+                        (size_t)color < model_color_count(c->model) ? model_color_text(c->model, (size_t)color) : "");
+    model_unlock(c->model);
+    c->callbacks.hover(c->callbacks.user, text);
+    g_free(text);
+}
+
+bool canvas_begin_legend(canvas *c)
+{
+    const int color = step_color(c, -1, 1);
+    if (color < 0)
+        return false;
+    gtk_widget_grab_focus(c->widget);
+    choose_color(c, color);
+    return true;
+}
+
+static bool handle_legend_key(canvas *c, const GdkEventKey *event)
+{
+    const int color = (int)c->view.color;
+    switch (event->keyval) {
+    case GDK_KEY_Left:
+        choose_color(c, step_color(c, color, -1));
+        return true;
+    case GDK_KEY_Right:
+        choose_color(c, step_color(c, color, 1));
+        return true;
+    case GDK_KEY_Return:
+    case GDK_KEY_KP_Enter:
+    case GDK_KEY_Delete:
+    case GDK_KEY_KP_Delete:
+        c->callbacks.colored(c->callbacks.user, c->view.color,
+                             event->keyval == GDK_KEY_Delete || event->keyval == GDK_KEY_KP_Delete);
+        return true;
+    case GDK_KEY_Escape:
+        show_color(c, -1);
+        c->callbacks.hover(c->callbacks.user, "");
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool canvas_handle_key(canvas *c, const GdkEventKey *event)
+{
+    return c->is_brushing ? handle_brush_key(c, event) : c->view.has_color ? handle_legend_key(c, event) : false;
 }
 
 bool canvas_pointed(canvas *c, int64_t *time_ns)

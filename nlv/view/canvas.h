@@ -9,6 +9,7 @@
  * - click in the heat map: show the failed or slowest request near that position
  * - click on the number of slow or failed requests in the legend of the heat map: list these requests
  * - click on a color in the legend: show only the requests with this color, or all requests again
+ * - click on a color in the legend with Shift: hide the requests with this color, or show them again
  * - drag in the heat map, or in the histogram beside it: list the requests of an area
  * - click or drag in an overview without a heat map: move the view to the time of that position
  *
@@ -32,8 +33,8 @@ typedef struct canvas_callbacks {
     bool (*picked)(void *user, const request_choice *area);
     void (*brushed)(void *user, const request_choice *area);  /* the user has marked an area of the heat map */
     void (*listed)(void *user, const request_choice *choice); /* the user has clicked on a number in its legend */
-    /* The user has clicked on a color in the legend. `expression` selects the requests with this color. */
-    void (*isolated)(void *user, const char *expression);
+    /* The user wants to isolate or hide a color of the legend, or to undo this (color_filter_toggle). */
+    void (*colored)(void *user, size_t color, bool hides);
     void *user;
 } canvas_callbacks;
 
@@ -43,11 +44,13 @@ GtkWidget *canvas_widget(canvas *c);
 
 /*
  * canvas_begin_brush lets the user mark an area of the heat map with the keyboard. At first, the area contains the slow
- * requests. Returns false if there is no heat map. canvas_brush_key handles a key, and returns whether the key belongs
- * to the marking.
+ * requests. Returns false if there is no heat map. canvas_begin_legend lets the user choose a color of the legend with
+ * the keyboard. Returns false if there is no such color. canvas_handle_key handles a key, and returns whether the key
+ * belongs to the marking or the choice.
  */
 bool canvas_begin_brush(canvas *c);
-bool canvas_brush_key(canvas *c, const GdkEventKey *event);
+bool canvas_begin_legend(canvas *c);
+bool canvas_handle_key(canvas *c, const GdkEventKey *event);
 
 /* Returns the view. Call canvas_redraw after you have changed it. */
 scene_view *canvas_view(canvas *c);

@@ -65,6 +65,7 @@ static const entry entries[] = {
     {COMMAND_ONLY_SLOW, "_Search", "Onl_y slow requests…", {{GDK_KEY_r, SHIFT}}},
     {COMMAND_ONLY_FAILED, "_Search", "Only faile_d requests…", {{GDK_KEY_e, SHIFT}}},
     {COMMAND_BRUSH, "_Search", "Requests of an _area of the heat map…", {{GDK_KEY_h, 0}}},
+    {COMMAND_LEGEND, "_Search", "Show or hide co_lors…", {{GDK_KEY_l, 0}}},
     {COMMAND_COMPARE, "_Search", "_Compare requests…", {{GDK_KEY_c, 0}}},
     {COMMAND_PALETTE, "_Help", "_Find a command…", {{GDK_KEY_p, CONTROL | SHIFT}, {GDK_KEY_F2, 0}}},
     {COMMAND_SHORTCUTS, "_Help", "_Keys and pointer", {{GDK_KEY_F1, 0}}},
@@ -171,7 +172,8 @@ char *commands_help(void)
                      "The strip at the bottom shows the whole log. Click there: show the failed or slowest request, or "
                      "go to that time. Drag there: list the requests of an area. Click on the number of slow or "
                      "failed requests below the strip: list these requests.\n"
-                     "Click on a color below the title: show only the requests with this color, or all again.\n");
+                     "Click on a color below the title: show only the requests with this color, or all again. With "
+                     "Shift: hide them, or show them again.\n");
     const char *name = "";
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++) {
         if (strcmp(entries[i].menu, name) != 0)

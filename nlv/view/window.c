@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/error.h"
 #include "base/time_internal.h"
+#include "model/color_filter.h"
 #include "requests/printable.h"
 #include "view/bookmarks.h"
 #include "view/canvas.h"
@@ -703,11 +704,13 @@ static bool on_filter(void *user, const char *expression)
     return true;
 }
 
-/* Shows only the requests with a color. If they are already the only requests, shows all requests. */
-static void on_isolated(void *user, const char *expression)
+/* Isolates or hides the requests with a color, or undoes this. */
+static void on_colored(void *user, size_t color, bool hides)
 {
     window *w = user;
-    char *filter = g_strcmp0(w->typed, expression) == 0 ? NULL : g_strdup(expression);
+    model_lock(w->model);
+    char *filter = color_filter_toggle(w->model, color, hides);
+    model_unlock(w->model);
     if (on_filter(w, filter))
         search_bar_set_filter(w->search, filter);
     else
@@ -1145,6 +1148,10 @@ static void on_command(void *user, command which)
         if (!canvas_begin_brush(w->canvas))
             show_status(w, "There is no heat map, because nlv has found no requests");
         break;
+    case COMMAND_LEGEND:
+        if (!canvas_begin_legend(w->canvas))
+            show_status(w, "The legend has no colors to show or hide");
+        break;
     case COMMAND_COMPARE:
         compare(w);
         break;
@@ -1172,7 +1179,7 @@ static gboolean on_key(GtkWidget *widget, GdkEventKey *event, gpointer user)
     GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(widget));
     bool in_pane = focus != NULL && (gtk_widget_is_ancestor(focus, sensor_pane_widget(w->sensors)) ||
                                      gtk_widget_is_ancestor(focus, request_pane_widget(w->requests)));
-    if (focus == canvas_widget(w->canvas) && canvas_brush_key(w->canvas, event))
+    if (focus == canvas_widget(w->canvas) && canvas_handle_key(w->canvas, event))
         return TRUE;
     command which = commands_of_key(event, GTK_IS_EDITABLE(focus) || in_pane);
     if (which == COMMAND_NONE)
@@ -1229,7 +1236,7 @@ static GtkWidget *make_main(window *w, const window_options *look)
     GtkWidget *pane = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL), *both = gtk_paned_new(GTK_ORIENTATION_VERTICAL);
     w->canvas = canvas_new(w->model, look->dark,
                            (canvas_callbacks){on_hover, on_moved, show_chosen, show_range, on_picked, on_brushed,
-                                              on_listed, on_isolated, w});
+                                              on_listed, on_colored, w});
     scene_view *view = canvas_view(w->canvas);
     view->marks = session_keeper_session(w->keeper)->marks;
     view->flashes = slow_watch_flashes(w->slow);

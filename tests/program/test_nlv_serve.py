@@ -134,12 +134,67 @@ class Server(ServeCase):
         self.assertEqual([name for name in ["Frame", "Layout", "Paint", "Io"] if any(text.startswith(name + ",") for text in spans)],
                          ["Frame", "Layout", "Paint"])
 
+    def test_filter_on_records_keeps_whole_requests_without_ids(self):
+        """A request without an ID is an outermost span of a thread: a filter on records keeps all its spans. Records outside of spans
+        are kept if they match."""
+        log, events = self.scratch / "trace.json", []
+        for i in range(20):
+            for name, begin, end in [("Frame", 0, 1000), ("Layout", 100, 500), ("Paint", 500, 1000)][: 2 if i % 4 else 3]:
+                events.append({"name": name, "ph": "X", "ts": i * 100000 + begin, "dur": end - begin, "pid": 1, "tid": 1})
+        log.write_text(json.dumps({"traceEvents": events}) + "\n")
+        for where, records in [('name == "Paint" || NL.EVNT == "Paint"', 15), ('!any(name == "Paint" || NL.EVNT == "Paint")', 30)]:
+            self.serve("--where", where, log)
+            support.wait_until(lambda: self.get_document("/state")["settled"] and self.get_document("/state")["records"] == records,
+                               what=f"{records} records")
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(10)
+        log = self.scratch / "a.log"
+        log.write_text("".join(f"DATE=20260101120000.{i:03d}000 HOST=h PROG=p LVL={'Error' if i % 10 == 0 else 'Usage'} NL.EVNT=Note PID=7 N={i}\n"
+                               for i in range(200)))
+        for where, records in [("LVL == Error", 20), ("!any(LVL == Error)", 180)]:
+            self.serve("--where", where, log)
+            support.wait_until(lambda: self.get_document("/state")["settled"] and self.get_document("/state")["records"] == records,
+                               what=f"{records} records")
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(10)
+
+    def test_filters_of_colors_keep_the_other_conditions(self):
+        self.log.write_text("".join(f"DATE=20260101120000.{i * 10000 + step:06d} HOST=web{i % 3} PROG=shop LVL=Usage NL.EVNT=Serve.{name} REQ.ID=r{i}\n"
+                                    for i in range(60) for step, name in [(0, "start"), (1000 + 100 * i, "end")]))
+        self.serve(self.log)
+
+        def filter_with(text, records):
+            """Sets the filter, waits until it is applied, and returns the colors: {host: (hidden, isolate, hide)}."""
+            self.assertEqual(self.get_document("/filter?" + urllib.parse.urlencode({"text": text})), {})
+            support.wait_until(lambda: self.get_document("/state")["settled"] and self.get_document("/state")["records"] == records,
+                               what=f"{records} records that match {text}")
+            return {color["text"]: (color["hidden"], color["isolate"], color["hide"]) for color in self.get_document("/colors")["colors"]}
+
+        def has(host):
+            return f'any(HOST == "{host}")'
+
+        support.wait_until(lambda: len(self.get_document("/colors")["colors"]) == 3, what="the colors")
+        either = f'request.duration > 4.95ms || {has("web0")}'
+        colors = filter_with(either, 2 * (20 + 14))
+        self.assertEqual(colors["web1"], (False, f'({either}) && {has("web1")}', f'({either}) && !{has("web1")}'))
+        colors = filter_with(colors["web1"][1], 2 * 7)
+        self.assertEqual([colors[f"web{i}"][0] for i in range(3)], [True, False, True])
+        self.assertEqual(colors["web1"][1], either, "a second click shows all colors")
+        self.assertEqual(colors["web2"][2], f'({either}) && !{has("web2")}', "a hidden color replaces an isolated color")
+        colors = filter_with(f'!{has("web1")} && !{has("web2")}', 2 * 20)
+        self.assertEqual([colors[f"web{i}"][0] for i in range(3)], [False, True, True])
+        self.assertEqual(colors["web2"][2], f'!{has("web1")}')
+        self.assertEqual(colors["web0"][1], 'HOST == "web0"')
+        colors = filter_with(f'{has("web0")} || request.duration > 1s && !{has("web1")}', 2 * 20)
+        self.assertEqual([colors[f"web{i}"][0] for i in range(3)], [False, False, False], "the last term applies only to an alternative")
+        support.wait_until(lambda: self.get_document("/requests")["total"] == 20, what="the table contains only the requests that match")
+
     def test_hostile_parameters_are_rejected(self):
         self.serve(self.log)
         for query in ["width=100000", "width=-1", "width=nan", "width=", "width=1e9", "width=8192&height=8192",
                       "width=3000&height=2000&scale=3", "from=nan&to=inf", "from=2&to=1", "from=0&to=99", "from=9223372036854775807",
                       "from=99999999999999999999&to=5", "rows=1000000", "rows=0", "text=" + 1000 * "a", "sort=nothing", "unknown=1",
-                      "x=%00", "dark=maybe", "place=18446744073709551616", "&".join(40 * ["x=1"])]:
+                      "x=%00", "dark=maybe", "color=257", "color=-1", "place=18446744073709551616", "&".join(40 * ["x=1"])]:
             response, body = self.get(f"/picture?{query}")
             self.assertEqual(response.status, 400, (query, body[:100]))
         for query in ["from=-4611686018427387903&to=4611686018427387903", "from=0&to=100", "width=8192&height=50",
@@ -376,33 +431,89 @@ class Page(ServeCase):
         def colors():
             size = f"width={browser.value('main.clientWidth')}&height={browser.value('main.clientHeight')}"
             view = f"from={browser.value('String(from)')}&to={browser.value('String(to)')}"
+            names = {color["color"]: color["text"] for color in self.get_document(f"/colors?{size}&{view}")["colors"]}
             found = {}
             for x in range(int(browser.value("shown.left")), int(browser.value("shown.left")) + 400, 12):
                 color = self.get_document(f"/find?{size}&{view}&x={x}&y=46").get("color")
                 if color is not None:
-                    found[color] = x
+                    found[names[color]] = x
             return found if len(found) == 3 else None
 
         def matching():
             return self.get_document("/state")["records"]
 
-        at = support.wait_until(colors, what="the hosts' colors")['HOST == "web1"']
-        for records, filter_text in [(40, 'HOST == "web1"'), (120, "")]:
+        at = support.wait_until(colors, what="the hosts' colors")["web1"]
+        shift = 8  # the bit of the Shift key in modifiers
+        for records, modifiers, filter_text in [(40, 0, 'HOST == "web1"'), (120, 0, ""), (80, shift, '!any(HOST == "web1")'),
+                                                (40, 0, 'HOST == "web1"'), (80, shift, '!any(HOST == "web1")'), (120, shift, "")]:
             browser.mouse("mouseMoved", left + at, top + 46)
             self.wait_for("document.getElementById('tip').textContent.startsWith('Click: show only')", "the tooltip")
-            browser.mouse("mousePressed", left + at, top + 46, button="left", clickCount=1)
-            browser.mouse("mouseReleased", left + at, top + 46, button="left", clickCount=1)
+            browser.mouse("mousePressed", left + at, top + 46, button="left", clickCount=1, modifiers=modifiers)
+            browser.mouse("mouseReleased", left + at, top + 46, button="left", clickCount=1, modifiers=modifiers)
             support.wait_until(lambda: matching() == records, what=f"{records} records")
             self.wait_for(f"document.getElementById('filter').value === '{filter_text}'", "the filter in the field")
+        browser.key("l", "l")
+        self.wait_for("framed === 0", "the first color is framed")
+        browser.key("ArrowRight")
+        self.wait_for("framed === 1", "the second color is framed")
+        browser.key("Delete")
+        support.wait_until(lambda: matching() == 80, what="the key hides web1")
+        browser.key("ArrowLeft")
+        self.wait_for("framed === 0", "the first color is framed again")
+        browser.key("Delete")
+        support.wait_until(lambda: matching() == 40, what="the key also hides web0")
+        browser.key("Enter", "\r")
+        support.wait_until(lambda: self.get_document("/state").get("filter") == 'HOST == "web0"', what="the key isolates web0")
+        browser.key("Enter", "\r")
+        support.wait_until(lambda: matching() == 120, what="all colors")
+        browser.key("Escape")
+        self.wait_for("framed === -1", "the end of the choice of colors")
         browser.key("f", "f")
         self.wait_for("document.activeElement === document.getElementById('filter')", "the filter has the focus")
         browser.call("Input.insertText", text="request.duration > 5.95ms")
         browser.key("Enter", "\r")
         support.wait_until(lambda: matching() == 20, what="the requests that match")
-        self.assertIn("filter=request.duration", browser.value("location.href"))
+        self.wait_for("location.href.includes('filter=request.duration')", "the filter in the link")
         browser.value("filter('request.duration >')")
         self.wait_for("document.getElementById('status').textContent.includes('request.duration')", "the message about an invalid filter")
         self.assertEqual(matching(), 20)
+
+    def test_comparison_of_two_logs_and_of_two_groups(self):
+        other = self.scratch / "b.log"
+        other.write_text(nlv_window.branching_requests(3000, set(range(0, 3000, 4)), seed=2))
+        self.serve(self.log, other)
+        support.wait_until(lambda: self.get_document("/state")["requests"] == 6000, what="the requests of both logs")
+        browser = self.browser = Browser(self)
+        browser.call("Page.navigate", url=self.url)
+        self.wait_for("typeof firstDone !== 'undefined' && firstDone && state.logs === 2", "the page")
+        browser.key("c", "c")
+        self.wait_for("document.getElementById('comparison').width > 300 && !document.getElementById('comparison').hidden", "the comparison of the logs")
+        answer = browser.value("document.getElementById('answer').textContent")
+        self.assertIn("Query", answer)
+        browser.value("document.getElementById('sideA').value = 'request.duration >'")
+        browser.key("Enter", "\r")
+        self.wait_for("document.getElementById('answer').textContent.includes('request.duration >')", "the message about an invalid side")
+        browser.value("document.getElementById('sideA').value = 'request.duration > 200ms'")
+        browser.key("Enter", "\r")
+        self.wait_for("!document.getElementById('comparison').hidden", "the comparison of the groups")
+        browser.key("Escape")
+        self.wait_for("document.getElementById('compared').hidden && !document.getElementById('requests').hidden", "the end of the comparison")
+
+    def test_the_picture_moves_once_when_the_table_appears_or_disappears(self):
+        self.serve(self.log)
+        self.wait_for_requests()
+        browser = self.browser = Browser(self)
+        browser.call("Page.navigate", url=self.url)
+        self.wait_for("Boolean(firstDone && shown.heat && rows.length > 0 && row === 0)", "the picture and the table, which is there from the start")
+        # In each frame, record whether the picture has the size of its place.
+        browser.value("window.frames_ = []; (function look() { const wrong = parseFloat(canvas.style.height) !== main.clientHeight;"
+                      " if (frames_.length < 100000) frames_.push(wrong); requestAnimationFrame(look); })()")
+        for key, hidden in [("Escape", "true"), ("r", "false"), ("Escape", "true"), ("e", "false")]:
+            seen = browser.value("frames_.length")
+            browser.key(key, key if len(key) == 1 else "")
+            self.wait_for(f"document.getElementById('requests').hidden === {hidden}", f"the effect of {key}")
+            self.wait_for(f"frames_.length > {seen} + 20", "further frames")
+        self.assertEqual(browser.value("frames_.filter(wrong => wrong).length"), 0)
 
     def test_the_page_with_mouse_wheel_and_keyboard(self):
         self.serve(self.log)

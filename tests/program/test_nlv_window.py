@@ -274,6 +274,15 @@ class Accessible(nlv_window.WindowCase):
             time.sleep(0.5)
             self.xdotool("mousemove", "640", "5")  # the status then shows the number of records again
             support.wait_until(lambda: any(text.split(" (")[0] == status for text in self.texts()), what=status)
+        self.xdotool("mousemove", str(x), str(y), "keydown", "shift", "click", "1", "keyup", "shift", "mousemove", "640", "5")
+        hidden = '80 records   showing only !any(HOST == "b")'
+        support.wait_until(lambda: any(text.split(" (")[0] == hidden for text in self.texts()), what="Shift+click hides the color")
+        self.assertEqual(self.picture()[y][x : x + 9], 9 * [orange], "the legend keeps the hidden color")
+        for keys, status in [(["l", "Right", "Delete"], "160 records"), (["Left", "Delete"], '80 records   showing only !any(HOST == "a")'),
+                             (["Return", "Escape"], '80 records   showing only HOST == "a"')]:
+            self.xdotool("key", *keys)
+            self.xdotool("mousemove", "650", "5", "mousemove", "640", "5")
+            support.wait_until(lambda: any(text.split(" (")[0] == status for text in self.texts()), what=status)
 
     def test_everything_fits_a_narrow_window(self):
         self.log.write_text(nlv_window.branching_requests(300, {150}))

@@ -662,7 +662,7 @@ static void test_results_need_bounded_memory(void **unused)
     assert_true(request_filter_narrow(&all, "request.duration >= 0s"));
     request_reading *r = request_reading_new(m, &reading);
     request_reading_set_memory(r, MEMORY);
-    request_reading_select(r, all, NULL);
+    request_reading_select(r, all);
     const size_t first = take_all_selected(r, sources, places_max);
     assert_in_range(first, 2 * (COUNT - OPEN_MAX), 2 * COUNT); /* the last requests may not be over */
     write_long_requests(path, COUNT, COUNT + MORE);
