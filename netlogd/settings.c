@@ -264,8 +264,8 @@ const nl_option settings_rows[] = {
      .set = network_list_set,
      .get = get_allowed,
      NL_OPTION_MEMBER(settings, allow),
-     .help = "Comma-separated networks whose clients may connect: 10.0.0.0/8, fd00::/8, 192.0.2.7; required to "
-             "listen on a non-loopback address, unless the listener requires client certificates"},
+     .help = "Comma-separated networks and addresses from which clients may connect, such as 10.0.0.0/8,fd00::/8; "
+             "required to listen on a non-loopback address, unless the listener requires client certificates"},
     {.name = "log",
      .type = NL_OPTION_COPY,
      .value = "URL",

@@ -199,8 +199,8 @@ int call_view_read(call_view *v, log_input *input, char **names, size_t count)
     calls_sort_edges(&v->calls);
     select_functions(v);
     if (v->count == 0) {
-        program_error("none of the %zu functions is in %s and has at least %" PRIu64 " calls", v->calls.function_count,
-                      v->filepaths != NULL ? v->filepaths : "the log", v->min_count);
+        program_error("no function%s%s is called at least %" PRIu64 " %s", v->filepaths != NULL ? " below " : "",
+                      v->filepaths != NULL ? v->filepaths : "", v->min_count, v->min_count == 1 ? "time" : "times");
         status = PROGRAM_PROBLEM;
     }
     return status;

@@ -77,7 +77,7 @@ struct connection_table {
     uint64_t ignored;
 };
 
-/* Adds the totals of a record, unless the table has too many. */
+/* Appends the totals of a record to e->progress. Does nothing if the table already has PROGRESS_TOTAL_MAX totals. */
 void connection_add_progress(connection_table *t, connection_entry *e, const connection_sample *now);
 
 /*

@@ -26,7 +26,7 @@ typedef struct nl_destination_options {
     bool now;           /* for pipes: fail at once if no process reads the pipe */
     bool connect_later; /* for collectors: if connecting fails, opening still succeeds and sets the error; later writes
                          * connect */
-    nl_format format;   /* format of the bytes, with which the destination finds where records end */
+    nl_format format;   /* format of the bytes; the destination needs it to find the ends of records */
     void (*on_control)(void *user, const char *commands, size_t size); /* called for control commands from collectors;
                                                                         * or NULL */
     void *user;

@@ -328,7 +328,8 @@ nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
         if (nl_spool_row_drop_first(spool->own) != NL_OK)
             return NL_FAILED;
     if (spool->own->size + NL_SPOOL_PUT_HEAD + size > spool->limit)
-        return nl_error_set(NL_ERROR_FULL, "the spool %s is full, and accepts no more records", spool->directory);
+        return nl_error_set(NL_ERROR_FULL, "the spool %s is full, and accepts no more records; raise spool_size",
+                            spool->directory);
     if (nl_spool_row_put(spool->own, data, size, spool->limit / SEGMENTS) != NL_OK)
         return NL_FAILED;
     note_unsafe(spool);

@@ -54,7 +54,7 @@ static unsigned add_shape(nl_drain *drain, const nl_site *site, bool in_span)
     static const nl_string ids[SPAN_FIELDS] = {{"TRACE.ID", 8}, {"SPAN.ID", 7}};
     nl_type types[FIELDS_MAX];
     nl_string names[FIELDS_MAX];
-    uint32_t digits = in_span ? 2 * sizeof(nl_span_ids) : 0; /* size of the IDs' digits */
+    uint32_t digits = in_span ? 2 * sizeof(nl_span_ids) : 0; /* number of hexadecimal digits of all IDs in a record */
     unsigned count = site->field_count;
     memcpy(names, site->names, count * sizeof *names);
     for (unsigned i = 0; i < count; i++) {

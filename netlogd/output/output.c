@@ -545,9 +545,10 @@ static bool is_meant(output *out, const nl_record *record)
     if (nl_filter_match(out->options.filter, record, &steps, &matches) == NL_OK)
         return matches;
     if (out->counts.undecided++ == 0)
-        program_error("output %s: evaluating where= for a record costs too much; netlogd stores this record, and only "
-                      "counts further such records",
-                      out->options.target);
+        program_error(
+            "output %s: evaluating where= for a record takes more than %llu steps; netlogd stores such records, and "
+            "only counts them from now on",
+            out->options.target, (unsigned long long)NL_FILTER_STEPS_MAX);
     return true;
 }
 

@@ -138,7 +138,7 @@ const nl_option agent_settings_rows[] = {
      .set = network_list_set,
      .get = agent_get_allowed,
      NL_OPTION_MEMBER(agent_settings, allow),
-     .help = "Comma-separated networks whose clients may connect: 10.0.0.0/8, fd00::/8, 192.0.2.7"},
+     .help = "Comma-separated networks and addresses from which clients may connect, such as 10.0.0.0/8,fd00::/8"},
     {.name = "access",
      .type = NL_OPTION_COPY,
      .value = "FILE",

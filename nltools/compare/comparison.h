@@ -57,8 +57,9 @@ typedef struct comparison {
     const profile *profile;
     double requests[SIDES];
     const profile_field *strata; /* compare only requests with equal values of this field; NULL: compare all requests */
-    contrast total;      /* the requests' time in ns; with strata, as if both sides had the shares of the first side */
-    contrast unadjusted; /* the requests' time, as measured */
+    contrast total; /* mean duration of a request in ns; with strata, the means of the second side are weighted with the
+                     * first side's shares of the field's values */
+    contrast unadjusted;      /* the requests' time, as measured */
     const profile_field *mix; /* the field whose mix has changed; NULL: none was found */
     contrast mix_effect;
     unsigned mix_bin; /* bin of the value whose share has changed most */

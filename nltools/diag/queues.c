@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A gap is short if it is at most this part of the median gap between ends. */
+/* A gap is the time between the ends of two consecutive visits. It is short if it is at most this fraction of the
+ * median gap. */
 #define SHORT_GAP 0.25
 
 /*

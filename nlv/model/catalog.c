@@ -70,7 +70,8 @@ static void catalog_look(const model *m, gathering *g)
 
 static gint by_name(gconstpointer a, gconstpointer b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b); /* both structs begin with the name */
+    return strcmp(*(const char *const *)a,
+                  *(const char *const *)b); /* the elements are names, or begin with a pointer to the name */
 }
 
 static GArray *fields_of(GHashTable *table)

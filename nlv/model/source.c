@@ -132,7 +132,7 @@ uint64_t source_done(const source *s)
         sum += log_file_size(g_ptr_array_index(s->files, i));
     const block_cutter *c = cutter_of(s);
     if (c != NULL && has_scanned_blocks(s))
-        sum += block_cutter_offset(c) - s->at; /* the bytes after the cutter's offset contain no complete block */
+        sum += block_cutter_offset(c) - s->at; /* these bytes were scanned, and contain no complete block */
     return sum;
 }
 
