@@ -11,6 +11,9 @@ enum { PATHS_MAX = 1 << 12, DELAYS_MAX = 1 << 17, NAME_MAX_SIZE = 256 /* bytes; 
 /* Larger values of fields are cut, so that no sum overflows. */
 #define VALUE_MAX 1e15
 
+/* The sensor counts the loss of a probe this time after it has sent the probe (PATH_LATE_NS), in nanoseconds. */
+#define LATE_NS 2e9
+
 /* The quantile of the normal distribution for bounds with a confidence of 95 %. */
 #define NORMAL_95 1.96
 
@@ -18,8 +21,8 @@ enum { PATHS_MAX = 1 << 12, DELAYS_MAX = 1 << 17, NAME_MAX_SIZE = 256 /* bytes; 
 typedef struct path_delay {
     int64_t begin_ns, end_ns;
     double replies, out_ns, back_ns;
-    double error_ns;                    /* maximum; INFINITY if it is unknown, 0 without delays */
-    double probes, lost_out, lost_back; /* only of records that have the direction of losses */
+    double error_ns;                            /* maximum; INFINITY if it is unknown, 0 without delays */
+    double answered, lost, lost_out, lost_back; /* only of records that have the direction of losses */
 } path_delay;
 
 /* The measurements of one host to one address. */
@@ -115,7 +118,8 @@ static void join_delays(connection_paths *p)
             const path_delay *b = &g_array_index(delays, path_delay, 2 * i + 1);
             a.end_ns = b->end_ns;
             a.replies += b->replies;
-            a.probes += b->probes;
+            a.answered += b->answered;
+            a.lost += b->lost;
             a.lost_out += b->lost_out;
             a.lost_back += b->lost_back;
             a.out_ns += b->out_ns;
@@ -138,9 +142,10 @@ static void add_delays(connection_paths *p, path_entry *e, const nl_record *reco
                     .end_ns = record->time_ns,
                     .replies = path_count(record, "PATH.REPLIES")};
     if (path_number(record, "PATH.LOST.OUT", 1, &lost_out) && path_number(record, "PATH.LOST.BACK", 1, &lost_back)) {
-        d.probes = d.replies + path_count(record, "PATH.LOST");
-        d.lost_out = CLAMP(lost_out, 0, d.probes);
-        d.lost_back = CLAMP(lost_back, 0, d.probes - d.lost_out);
+        d.answered = d.replies;
+        d.lost = path_count(record, "PATH.LOST");
+        d.lost_out = fmax(lost_out, 0); /* may belong to losses of the previous record */
+        d.lost_back = fmax(lost_back, 0);
     }
     if (d.replies > 0 && path_number(record, "PATH.DELAY.OUT", 1e3, &out_ns) &&
         path_number(record, "PATH.DELAY.BACK", 1e3, &back_ns)) {
@@ -203,19 +208,28 @@ static const path_entry *find_from(const connection_paths *p, const char *host, 
     return e;
 }
 
-/* Adds up the measurements from begin_ns to end_ns. */
+/* Returns whether a measurement and the time from begin_ns to end_ns have a common part. */
+static bool overlaps(const path_delay *d, double begin_ns, double end_ns)
+{
+    return (double)d->end_ns >= begin_ns && (double)d->begin_ns <= end_ns;
+}
+
+/* Adds up the measurements of the probes that were sent from begin_ns to end_ns. */
 static path_delay sum_delays(const path_entry *e, int64_t begin_ns, int64_t end_ns)
 {
     path_delay sum = {0};
     double timed = 0; /* replies with delays */
     for (guint i = 0; i < e->delays->len; i++) {
         const path_delay *d = &g_array_index(e->delays, path_delay, i);
-        if (d->end_ns < begin_ns || d->begin_ns > end_ns)
+        if (overlaps(d, (double)begin_ns + LATE_NS, (double)end_ns + LATE_NS)) {
+            sum.lost += d->lost;
+            sum.lost_out += d->lost_out;
+            sum.lost_back += d->lost_back;
+        }
+        if (!overlaps(d, (double)begin_ns, (double)end_ns))
             continue;
         sum.replies += d->replies;
-        sum.probes += d->probes;
-        sum.lost_out += d->lost_out;
-        sum.lost_back += d->lost_back;
+        sum.answered += d->answered;
         if (d->error_ns > 0) {
             timed += d->replies;
             sum.out_ns += d->out_ns;
@@ -234,14 +248,14 @@ static path_delay sum_delays(const path_entry *e, int64_t begin_ns, int64_t end_
 static connection_path path_of(const path_entry *e, int64_t begin_ns, int64_t end_ns)
 {
     path_delay sum = sum_delays(e, begin_ns, end_ns);
-    bool during = sum.replies + sum.probes > 0;
+    bool during = sum.replies + sum.lost > 0;
     if (!during)
         sum = sum_delays(e, INT64_MIN, INT64_MAX);
     bool timed = sum.error_ns > 0 && isfinite(e->out_min_ns) && isfinite(e->back_min_ns);
     return (connection_path){
         .measured = true,
-        .probes_out = sum.probes,
-        .probes_back = sum.probes - sum.lost_out,
+        .probes_out = sum.answered + sum.lost,
+        .probes_back = sum.answered + sum.lost - sum.lost_out,
         .lost_out = sum.lost_out,
         .lost_back = sum.lost_back,
         .during = during,

@@ -44,7 +44,8 @@ bool connection_paths_add(connection_paths *p, const nl_record *record);
 /*
  * Returns the path from `local` on `host` to `peer` on `peer_host`, which have the form ADDRESS:PORT. `host` and
  * `peer_host` are "" if they are unknown. The losses and mean delays are those from begin_ns to end_ns, or those of the
- * whole log if the path was not measured in this time.
+ * whole log if the path was not measured in this time. The sensor counts losses later, so the log should continue for
+ * 2 s after end_ns.
  */
 connection_path connection_paths_find(const connection_paths *p, const char *host, const char *local,
                                       const char *peer_host, const char *peer, int64_t begin_ns, int64_t end_ns);

@@ -116,9 +116,10 @@ class Connections(support.Case):
                          "so the bandwidth-delay product is 9400.0 kB. Set the maximum of net.ipv4.tcp_rmem, or SO_RCVBUF on 10.0.0.2:80 to 18.8 MB; this can make the connection up to 45.9 times")
 
     def test_direction_of_losses(self):
-        """Probes show the direction in which the path loses packets, if the difference is significant."""
-        path = ("DATE=20260101120000.500000 HOST={} PROG=nlsensor LVL=System NL.EVNT=PathDelay PATH.PEER=x PATH.ADDRESS={} PATH.REPLIES={} PATH.LOST={} "
-                "PATH.LOST.OUT={} PATH.LOST.BACK={}\n")
+        """Probes show the direction in which the path loses packets, if the difference is significant. The sensor counts losses 2 s after it has sent the
+        probes. The last record is about probes that were sent later."""
+        path = "DATE=2026010112000{}.500000 HOST={} PROG=nlsensor LVL=System NL.EVNT=PathDelay PATH.PEER=x PATH.ADDRESS={} PATH.REPLIES={} PATH.LOST={} " \
+               "PATH.LOST.OUT={} PATH.LOST.BACK={}\n"
         lines = [sample(at, TCP_BYTES_ACKED=at // 10, TCP_BYTES_SENT=at, TCP_BUSY=at, TCP_RETRANS=at // 100000, TCP_RECOVERY="recovery", TCP_SSTHRESH=100)
                  for at in range(0, 999999, 50000)]
         peers = [line.replace("HOST=a", "HOST=b").replace("10.0.0.1:5 TCP.PEER=10.0.0.2:80", "10.0.0.2:80 TCP.PEER=10.0.0.1:5") for line in lines[:2]]
@@ -129,7 +130,10 @@ class Connections(support.Case):
                 ("a", "10.0.0.2", (197, 3, 2, 1), "check its links"),
                 ("a", "10.0.0.2", (1000, 0, 0, 0), "but it loses at most 0.38 % of the small packets of the path sensor: check for links that lose large packets"),
                 ("a", "10.0.0.3", (180, 20, 20, 0), "check its links")):
-            connection = self.report(self.written(*lines, *peers, path.format(host, address, *numbers)))[0]
+            replies, *lost = numbers
+            probes = (path.format(second, host, address, *counts) for second, counts in (
+                (0, (replies, 0, 0, 0)), (1, (0, 0, 0, 0)), (2, (100, *lost)), (4, (0, 0, 0, 0)), (8, (0, 90, 45, 45))))
+            connection = self.report(self.written(*lines, *peers, *probes))[0]
             self.assertEqual(connection["first"], "loss", connection)
             self.assertIn(f"not full; {advice}", connection["advice"])
 
