@@ -191,7 +191,7 @@ static void on_hangup(evutil_socket_t signal, short what, void *user)
 
 /* ---- start ---- */
 
-/* Limits the time during which libevent calls events that activate themselves before it checks for other events. */
+/* Creates an event base. Events that activate themselves delay other events by at most TURN_MS. */
 static struct event_base *new_base(void)
 {
     struct event_config *config = event_config_new();

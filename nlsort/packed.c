@@ -74,7 +74,9 @@ bool packed_add_block(nl_block_shapes *shapes, nl_block_reader *block, table *t)
     while (nl_block_next_moved(block, shapes, t->text + t->used, t->reserved - t->used - 1, &size) == NL_OK)
         table_add_moved(t, block->time_ns, size);
     if (block->left > 0)
-        program_fail(PROGRAM_PROBLEM, "the records of a block are larger than the block's header allows");
+        program_fail(
+            PROGRAM_PROBLEM,
+            "damaged input: the records of a block are larger than its header states; netlogd --verify finds the file");
     table_add_lines(t, first);
     return true;
 }

@@ -64,7 +64,7 @@ void NL_transfer_end(NL_log_T log, NL_level_t level, NL_transfer_op_t operation,
  */
 void NL_transfer_finalize(NL_summ_T summ);
 
-/* Returns the number of streams with at least one block that the summary has for an operation and an identifier. */
+/* Returns how many streams of an operation and an identifier have at least one block in the summary. */
 unsigned NL_transfer_get_num_streams(NL_summ_T summ, NL_transfer_op_t operation, const char *id);
 
 /*

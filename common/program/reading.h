@@ -4,7 +4,7 @@
 
 #include "program/program.h"
 
-/* Returns decoder options that report to reading. */
+/* Returns options for a decoder whose callbacks report malformed input and losses to `reading`. */
 nl_decoder_options program_decoder_options(program_reading *reading, const char *source);
 
 /* Adds the counts of a decoder that has ended. */

@@ -15,7 +15,8 @@
 /* Begins the shutdown, which may take at most this number of seconds. */
 void ending_begin(unsigned seconds);
 
-/* Returns the remaining milliseconds, or the default before the shutdown begins. */
+/* Returns the time in milliseconds that is left for the shutdown. Before the shutdown begins, returns the default
+ * limit. */
 int64_t ending_left_ms(void);
 
 /* Makes the process remove pid_file, which may be NULL, and exit when the time is over. */

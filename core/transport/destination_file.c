@@ -209,7 +209,8 @@ static nl_status write_stream(file_destination *file, const char *data, size_t s
         }
         int error = errno;
         *written = nl_destination_whole(&file->base, data, done);
-        /* A process that opens the pipe later must begin with a whole record. */
+        /* After EPIPE, no process reads the pipe. The next reader must begin with a whole record, so the rest of a
+         * partial record is not written. */
         file->partial = error != EPIPE ? done - *written : 0;
         file->partial_crc = nl_crc32c(0, data + *written, file->partial);
         if (error == ETIMEDOUT)

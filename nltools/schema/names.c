@@ -62,8 +62,8 @@ static char *names_join(bool upper, const char *first, const char *second, const
     return g_string_free(out, FALSE);
 }
 
-/* Reserves a name with file scope, or adds a mistake if the name is taken or reserved. `what` describes the owner of
- * the name; the function takes ownership of `what`. */
+/* Adds a C name with file scope to the names in use. Adds a mistake if another owner uses the name, or if C reserves
+ * it. `what` describes the owner of the name; the function takes ownership of `what`. */
 static void names_take(naming *n, const char *name, unsigned line, char *what)
 {
     const char *other = g_hash_table_lookup(n->taken, name);

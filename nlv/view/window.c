@@ -70,7 +70,7 @@ typedef struct window {
     bool is_touched;        /* the user has moved the view, so nlv no longer fits it to the log */
     bool is_measuring;      /* one end of a measurement is marked */
     bool is_hovering;       /* the status shows text about the record under the pointer */
-    unsigned found_percent; /* progress of the list of requests that the status shows; 100: no progress */
+    unsigned found_percent; /* progress of the search for requests, which the status shows; 100: the search has ended */
     bool choice_waits;      /* the record of the session's chosen lifeline is not in the model yet */
     unsigned generation;    /* the model's generation when it was last drawn */
     gint64 shown_us;        /* time at which the model was last drawn, in microseconds */

@@ -61,7 +61,8 @@ static inline void fuzz_drain(nl_decoder *decoder, nl_status last, nl_buffer *ou
         line.size = 0;
         nl_record_encode(record, NL_FORMAT_ULM, &line);
     }
-    fuzz_expect(status == last, "the decoder stops for want of bytes, and ends when told so");
+    fuzz_expect(status == last,
+                "the decoder returns NL_AGAIN if it needs more bytes, and NL_END after the end of the input");
     nl_buffer_free(&line);
 }
 
@@ -73,7 +74,8 @@ static inline void fuzz_feed(nl_decoder *decoder, const uint8_t *data, size_t si
     free(piece);
 }
 
-/* Returns the decoder's records, reports and counts for a log in such pieces (NULL: whole) as comparable bytes. */
+/* Decodes a log in pieces whose sizes are in `pieces` (NULL: one piece). Returns the records, reports and counts as
+ * bytes, which a test can compare. */
 static inline nl_buffer fuzz_decode(nl_decoder_options options, const uint8_t *pieces, const uint8_t *data, size_t size)
 {
     nl_buffer out = {0};

@@ -82,7 +82,7 @@ static pid_t start_logging_to(const char *url)
     memset(reached, 0, THREADS * sizeof *reached);
     pid_t parent = getpid(), child = fork();
     if (child == 0) {
-        /* If the test fails, it does not kill this process. Without this limit, the process would fill the disk. */
+        /* A test that fails does not kill this process. The kernel must then kill it, before it fills the disk. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
             _exit(1);
         log_ = nl_open("killed", url);
