@@ -5,6 +5,7 @@
 #include "base/memory.h"
 
 #include <fnmatch.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -324,7 +325,7 @@ static void summary_take(summary *s, const nl_record *record, const char *event)
     for (unsigned i = 0; i < s->value_count; i++) {
         nl_field field;
         double number;
-        if (nl_record_find(record, s->values[i], &field) && nl_field_double(&field, &number))
+        if (nl_record_find(record, s->values[i], &field) && nl_field_double(&field, &number) && !isnan(number))
             add_value(s, record, i, number);
     }
 }

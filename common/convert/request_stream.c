@@ -6,6 +6,7 @@
 #include "record/format.h"
 #include "requests/record_sample.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -301,7 +302,7 @@ static void put_counters(const request_stream *s, const nl_record *record)
         double value;
         if (strlen(line->event) == record->event.size &&
             memcmp(line->event, record->event.data, record->event.size) == 0 &&
-            nl_record_find(record, line->field, &field) && nl_field_double(&field, &value))
+            nl_record_find(record, line->field, &field) && nl_field_double(&field, &value) && !isnan(value))
             s->user.counter(s->user.user, record, line, value);
     }
 }

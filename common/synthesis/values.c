@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "record/number.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,9 +106,9 @@ bool value_number(value v, double *number)
         return true;
     case VALUE_DOUBLE:
         *number = v.real;
-        return true;
+        return !isnan(*number);
     case VALUE_TEXT:
-        return nl_number_parse_double(v.text->string, number);
+        return nl_number_parse_double(v.text->string, number) && !isnan(*number);
     case VALUE_NONE:
         break;
     }

@@ -186,6 +186,17 @@ static void test_sum(void **state)
     expect(s, "100 S p K=x COUNT=100 SUM=5050 MEAN=50.5 MIN=1 MAX=100 P50=50 P90=90 P99=99\n");
 }
 
+/* A rule ignores values that are not numbers; nan is not a number. */
+static void test_sum_without_numbers(void **state)
+{
+    (void)state;
+    nl_synthesis *s = rules_of("[sum S]\nof = a key K\nvalue = V\n");
+    const char *values[] = {"K=x V=1", "K=x V=nan", "K=x V=-NaN", "K=x V=word", "K=x V=2"};
+    for (int i = 0; i < 5; i++)
+        synthesis_put(s, i, "a", values[i]);
+    expect(s, "4 S p K=x COUNT=2 SUM=3 MEAN=1.5 MIN=1 MAX=2 P50=1 P90=2 P99=2\n");
+}
+
 static void test_rate(void **state)
 {
     (void)state;
@@ -463,6 +474,7 @@ int main(void)
         cmocka_unit_test(test_lost),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_sum),
+        cmocka_unit_test(test_sum_without_numbers),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_rate_of_nothing),
         cmocka_unit_test(test_histogram),
