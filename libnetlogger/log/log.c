@@ -347,7 +347,7 @@ static nl_status open_destination(nl_log *log)
     outbox->how = destination_options(log, &log->options.writer);
     if (open_backup(log) != NL_OK || nl_outbox_open_spool(outbox) != NL_OK)
         return NL_FAILED;
-    if (outbox->spool != NULL && outbox->backup_url == NULL &&
+    if ((outbox->spool != NULL || outbox->backup_url != NULL) &&
         nl_outbox_make_sender(outbox, nl_writer_thread_wake, log) != NL_OK)
         return NL_FAILED;
     outbox->how.connect_later = true;

@@ -16,10 +16,14 @@ enum {
     SPOOL_PIECE = 64 << 10,
     BATCH_LIMIT =
         512 << 10, /* the batch goes to the spool when it reaches this size, in bytes, and the sender cannot send it */
-    PROMPT_NS = 20 * 1000000,         /* maximum time that a collector usually takes to reply */
+    BACKUP_LIMIT = 3 << 20,   /* the same for the backup. The limit is larger, because the records then do not reach the
+                               * destination */
+    PROMPT_NS = 20 * 1000000, /* maximum time that a collector usually takes to reply */
     EXCHANGE_WAIT_NS = 600 * 1000000, /* more than nl_destination_exchange waits */
 };
 #define LONGEST_PAUSE_NS (INT64_C(10) * NL_NS_PER_SECOND)
+/* Time in which an attempt to reach the destination usually ends. */
+#define ATTEMPT_NS NL_NS_PER_SECOND
 /* Maximum time for which opening a log with a sender waits for the destination. */
 #define OPEN_WAIT_NS NL_NS_PER_SECOND
 
@@ -500,8 +504,10 @@ void nl_outbox_settle(nl_outbox *outbox)
     const nl_job *job = nl_sender_job(outbox->sender);
     outbox->sending = NL_SENDING_NOTHING;
     outbox->destination = job->destination;
-    if (outbox->stopped) /* the result was applied before */
+    if (outbox->stopped || outbox->interrupted) { /* the result was applied before */
+        outbox->interrupted = false;
         return;
+    }
     if (sent == NL_SENDING_EXCHANGE) {
         outbox->exchange_status = job->status;
         outbox->exchanged = true;
@@ -519,24 +525,30 @@ void nl_outbox_settle(nl_outbox *outbox)
     nl_outbox_note_failure(outbox);
 }
 
-void nl_outbox_stop_sending(nl_outbox *outbox)
+/* Interrupts the sender's job, and removes the records that it has sent from the batch and the spool. */
+static void interrupt_sending(nl_outbox *outbox)
 {
-    if (outbox->sender == NULL)
-        return;
     nl_job *job = nl_sender_job(outbox->sender);
-    outbox->stopped = true;
-    if (outbox->sending == NL_SENDING_NOTHING)
-        return;
     const size_t written = nl_sender_stop(outbox->sender);
     if (outbox->sending == NL_SENDING_RECORDS) {
         outbox->part.data = job->bytes.data;
         remove_part(outbox, &outbox->part, written);
     }
     outbox->sending = NL_SENDING_GREETING; /* the only result that is still to be applied is the destination */
-    if (!nl_sender_is_running(outbox->sender)) {
+    outbox->interrupted = nl_sender_is_running(outbox->sender);
+    if (!outbox->interrupted) {
         outbox->sending = NL_SENDING_NOTHING;
         outbox->destination = job->destination;
     }
+}
+
+void nl_outbox_stop_sending(nl_outbox *outbox)
+{
+    if (outbox->sender == NULL)
+        return;
+    outbox->stopped = true;
+    if (outbox->sending != NL_SENDING_NOTHING)
+        interrupt_sending(outbox);
 }
 
 /* Gives the next part to the sender. Returns NL_OK; NL_END if nothing waits; NL_FAILED with the reason. */
@@ -567,10 +579,37 @@ static bool is_attempt_due(const nl_outbox *outbox, bool now)
 }
 
 /*
- * Gives the sender its next job. Moves the batch to the spool if the destination is unreachable, or so slow that the
- * batch becomes large. Returns NL_OK, or NL_FAILED with the reason if the batch must stay in memory.
+ * Writes the batch to the backup if the destination is unreachable, or so slow that the batch becomes large. First
+ * interrupts the sender if it is sending a part of the batch. Returns the same values as nl_outbox_send.
  */
-static nl_status send_in_background(nl_outbox *outbox, nl_level level)
+static nl_status use_backup(nl_outbox *outbox, nl_level level, bool now)
+{
+    const size_t size = part_of_batch(outbox).size;
+    const bool late = is_flush_late(outbox);
+    if (!late && !outbox->stopped && size < (outbox->away ? 1 : BACKUP_LIMIT))
+        return NL_OK;
+    if (sending_from_batch(outbox) > 0) {
+        const int64_t now_ns = nl_monotonic_ns();
+        const bool is_slow = now_ns - outbox->sending_since_ns >= ATTEMPT_NS || size >= BACKUP_LIMIT;
+        if (!late && (!is_slow || now_ns < outbox->backup_pace.retry_ns))
+            return NL_OK;
+        interrupt_sending(outbox);
+        nl_error_set(NL_ERROR_TIMEOUT, "%s: accepts events too slowly, so they go to the backup", outbox->url->text);
+        nl_outbox_note_failure(outbox);
+        if (!has_batch(outbox))
+            return NL_OK;
+    }
+    const nl_status status = write_backup(outbox, level, now || late);
+    if (status == NL_FAILED)
+        report_failure(outbox, outbox->backup_url);
+    return status;
+}
+
+/*
+ * Gives the sender its next job. Moves the batch to the backup or the spool if the destination is unreachable, or so
+ * slow that the batch becomes large. Returns the same values as nl_outbox_send.
+ */
+static nl_status send_in_background(nl_outbox *outbox, nl_level level, bool now)
 {
     nl_outbox_settle(outbox);
     compact_batch(outbox);
@@ -584,6 +623,8 @@ static nl_status send_in_background(nl_outbox *outbox, nl_level level)
         outbox->hurry = false;
         nl_outbox_settle(outbox); /* if the sender has no thread, the job is already done */
     }
+    if (has_batch(outbox) && outbox->backup_url != NULL)
+        return use_backup(outbox, level, now);
     if (!has_batch(outbox) ||
         (!outbox->away && !outbox->stopped && part_of_batch(outbox).size < BATCH_LIMIT && !is_flush_late(outbox)))
         return NL_OK;
@@ -699,7 +740,7 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
     if (nl_outbox_open_spool(outbox) != NL_OK)
         return NL_FAILED;
     if (has_sender(outbox))
-        return send_in_background(outbox, level);
+        return send_in_background(outbox, level, at_once);
     if (!nl_outbox_is_spooled(outbox) && !has_batch(outbox))
         return NL_OK;
     nl_status status = NL_AGAIN;
@@ -747,7 +788,7 @@ void nl_outbox_after_fork(nl_outbox *outbox)
     outbox->spooled = outbox->losses =
         (nl_buffer){0}; /* the memory leaks: the parent's thread may have been changing it */
     outbox->sending = NL_SENDING_NOTHING;
-    outbox->stopped = false;
+    outbox->stopped = outbox->interrupted = false;
     outbox->exchanged = false;
     outbox->flush = (nl_outbox_flush){0};
     if (outbox->sender != NULL)

@@ -81,6 +81,7 @@ typedef struct nl_outbox {
     unsigned reported;      /* bit N is set if error code N was reported */
     bool hurry;             /* a flush has begun, so one attempt is made now, even with a spool or backup */
     bool stopped;           /* the sender sends no more records */
+    bool interrupted;       /* the sender's job was interrupted, and its result was applied */
     bool checked_rows;      /* damaged rows of the spool were reported */
 } nl_outbox;
 

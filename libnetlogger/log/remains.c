@@ -603,9 +603,14 @@ nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int 
         return nl_error_set_errno("truncate the last record of a file");
     /* If another program's text follows a truncated record, the record cannot be completed. The whole record is written
      * again. */
-    shared->batch_start += cut_off || !ends_file ? whole : there;
-    if (shared->batch_start == shared->batch_size)
-        shared->batch_size = shared->batch_start = shared->batch_records = 0;
-    shared->file_offset = UINT64_MAX;
+    const size_t done = cut_off || !ends_file ? whole : there;
+    if (done < wanted_size) {
+        shared->batch_start += done;
+    } else { /* the size first: if this process is killed, the next recovery finds an empty batch (shared.h) */
+        __atomic_store_n(&shared->batch_size, 0, __ATOMIC_RELEASE);
+        shared->batch_records = 0;
+        __atomic_store_n(&shared->batch_start, 0, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
     return NL_OK;
 }

@@ -472,6 +472,42 @@ class Spool(support.Case):
         self.assertLess(40000 - len(first) - len(second), 3000)
         self.assertEqual(first[-1], 39999, "the collector is used again when it is back")
 
+    def test_a_backup_while_the_collector_is_stopped(self):
+        """Events go to the backup long before the time-out, and none is lost. Later events go to the collector again."""
+        for count, options in [(3000000, ""), (600000, "&format=ulm")]:
+            netlogd, backup = self.collector(port := support.free_port()), self.scratch / "backup.log"
+            url = f"x-netlog://127.0.0.1:{port}?backup=file:{backup}&timeout=300&ring=64m{options}"
+            client = self.start(self.program, url, str(count), "200", stderr=subprocess.PIPE, text=True)
+            self.wait_for_records()
+            netlogd.send_signal(signal.SIGSTOP)
+            support.wait_until(lambda: backup.exists() and backup.stat().st_size > 0, what="the backup is written")
+            netlogd.send_signal(signal.SIGCONT)
+            _, messages = client.communicate(timeout=120)
+            self.assertEqual(client.returncode, 0, messages)
+            self.assertIn("accepts events too slowly", messages)
+            self.stop(netlogd)
+            text = self.run_program(support.program("nlsort/nlsort"), "--format", "ulm", backup).stdout
+            first, second = self.numbers(), [int(n) for n in re.findall(r" NL.EVNT=Step I=(\d+) ", text)]
+            self.assertEqual(len(second), len(set(second)))
+            self.assertEqual(set(first) | set(second), set(range(count)))
+            self.assertIn(count - 1, first)
+            self.output.unlink()
+            backup.unlink()
+
+    def test_a_backup_that_fails_while_the_collector_is_stopped(self):
+        """The events stay in memory, and the collector gets them when it continues."""
+        netlogd = self.collector(port := support.free_port())
+        url = f"x-netlog://127.0.0.1:{port}?backup=file:{self.scratch}/none/backup.log&timeout=300&ring=64m&format=ulm"
+        client = self.start(self.program, url, "600000", "200", stderr=subprocess.PIPE, text=True)
+        self.wait_for_records()
+        netlogd.send_signal(signal.SIGSTOP)
+        self.assertIn("accepts events too slowly", client.stderr.readline())
+        netlogd.send_signal(signal.SIGCONT)
+        _, messages = client.communicate(timeout=120)
+        self.assertEqual(client.returncode, 0, messages)
+        self.stop(netlogd)
+        self.assertEqual(sorted(set(self.numbers())), list(range(600000)))
+
     def test_a_collector_says_what_to_log(self):
         port = support.free_port()
         asked = self.scratch / "activation"

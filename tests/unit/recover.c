@@ -1,6 +1,7 @@
 /* Killed processes: every complete event is recovered once and in order, and no torn event. */
 #include <netlogger.h>
 
+#include "log/remains.h"
 #include "log/shared.h"
 
 #include <dirent.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -1023,6 +1025,65 @@ static void test_a_file_that_another_program_appends_to(void **state)
     unlink(path);
 }
 
+/* The state of a batch, in memory shared with the process that changes it. */
+typedef struct settled_batch {
+    nl_shared_log shared;
+    char text[200];
+} settled_batch;
+
+static void settle_in_child(settled_batch *b)
+{
+    int fd = open(path, O_RDWR);
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+        _exit(2);
+    raise(SIGSTOP);
+    _exit(nl_remains_settle_batch(&b->shared, b->text, fd, true) != NL_OK);
+}
+
+/*
+ * Executes the recovery of a batch that is in the file, one instruction at a time. After each instruction, a kill must
+ * leave a state from which the next recovery does not write the batch again.
+ */
+static void test_a_kill_while_a_batch_is_settled(void **state)
+{
+    (void)state;
+#ifdef RUNNING_ON_VALGRIND
+    if (RUNNING_ON_VALGRIND) /* each instruction would be thousands of instructions */
+        skip();
+#endif
+    settled_batch *b = mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(b, MAP_FAILED);
+    snprintf(b->text, sizeof b->text, "DATE=20000330112320 HOST=h PROG=p LVL=Usage NL.EVNT=e\n");
+    b->shared.format = NL_FORMAT_ULM;
+    b->shared.batch_size = strlen(b->text);
+    b->shared.batch_records = 1;
+    FILE *file = fopen(path, "w");
+    assert_true(file != NULL && fputs(b->text, file) >= 0 && fclose(file) == 0);
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        settle_in_child(b);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 2) { /* this system does not allow tracing */
+        munmap(b, sizeof *b);
+        skip();
+    }
+    bool is_settled = false;
+    assert_int_equal(ptrace(PTRACE_SETOPTIONS, child, NULL, (void *)PTRACE_O_EXITKILL), 0);
+    while (WIFSTOPPED(status)) {
+        const uint64_t size = __atomic_load_n(&b->shared.batch_size, __ATOMIC_ACQUIRE);
+        is_settled = is_settled || size == 0;
+        assert_int_equal(size, is_settled ? 0 : strlen(b->text));
+        assert_true(is_settled || b->shared.batch_start == 0);
+        assert_int_equal(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+    }
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(is_settled);
+    munmap(b, sizeof *b);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1043,6 +1104,7 @@ int main(void)
         cmocka_unit_test(test_a_stranger_names_no_file_of_ours),
         cmocka_unit_test(test_a_stranger_cuts_files_off),
         cmocka_unit_test(test_a_strangers_progress_is_kept),
+        cmocka_unit_test(test_a_kill_while_a_batch_is_settled),
         cmocka_unit_test(what_a_close_could_not_deliver),
         cmocka_unit_test(test_a_file_that_another_program_appends_to),
     };
