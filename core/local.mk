@@ -45,8 +45,6 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/record/bp.c \
 	%D%/record/text.c \
 	%D%/record/lines.c \
-	%D%/record/text_quotes.c \
-	%D%/record/text_quotes.h \
 	%D%/record/text_shapes.c \
 	%D%/record/text_shapes.h \
 	%D%/record/text_write.c \

@@ -830,7 +830,6 @@ connection *connection_new(evutil_socket_t fd, const listener *at, const struct 
         .max_record_size = server_settings()->max_record_size,
         .on_malformed = on_malformed,
         .on_lost = on_lost,
-        .joins_lines = true,
         .streams = outputs_streams(),
         .user = c,
     });

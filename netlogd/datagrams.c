@@ -149,7 +149,6 @@ static void take_records(datagrams *d, size_t size, sender *from)
                                              .fraction = server_settings()->fraction,
                                              .max_record_size = server_settings()->max_record_size,
                                              .on_malformed = on_malformed,
-                                             .joins_lines = true,
                                              .user = d});
     d->work_max = WORK_FREE + WORK_PER_BYTE * (uint64_t)size;
     nl_decoder_ask(decoder, may_take_block, d);

@@ -34,7 +34,7 @@ void input_make_line(input_settings *settings, const nl_record *record, nl_buffe
     line->size = 0;
     if (settings->packed) {
         packed_append(record, line);
-    } else if (record->raw_format == settings->format && memchr(record->raw.data, '\n', record->raw.size) == NULL) {
+    } else if (record->raw_format == settings->format) {
         nl_buffer_append(line, record->raw.data, record->raw.size);
         nl_buffer_append(line, "\n", 1);
     } else {

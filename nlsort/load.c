@@ -25,7 +25,6 @@ enum {
     SHORTEST_LINE = 20,    /* length of DATE=YYYYMMDDhhmmss and a newline */
     SIDE_SHARE = 8,        /* 1/8 of the memory is for records in a different format */
     DECODED_AT_ONCE = 256 << 10,
-    SEAM_LINES = 2, /* maximum number of records that begin in earlier parts and end in a part */
 };
 
 struct load {
@@ -177,7 +176,7 @@ typedef struct part {
     size_t lines, lines_end; /* offsets of the start and the end of the lines that begin and end in this part; equal if
                               * there is no such line */
     line_list *list;
-    size_t first; /* index in `list` of the first of these lines; the SEAM_LINES entries before this index are free */
+    size_t first; /* index in `list` of the first of these lines; the entry before this index is free */
     size_t count;
     bool odd; /* some lines need the decoder */
 } part;
@@ -231,8 +230,8 @@ static void scan_part(const segment *s, nl_line_scanner *scanner, line_list *lis
     const char *text = s->t->text;
     const char *newline = p->end > p->start ? memchr(text + p->start, '\n', p->end - p->start) : NULL;
     p->lines = p->lines_end = newline != NULL ? (size_t)(newline + 1 - text) : p->end;
-    line_list_reserve(list, SEAM_LINES);
-    list->count += SEAM_LINES;
+    line_list_reserve(list, 1);
+    list->count++;
     p->list = list;
     p->first = list->count;
     for (size_t used = 1; used > 0 && p->lines_end < p->end;) {
@@ -275,16 +274,9 @@ static void read_parts(void *user, size_t worker)
 
 static void load_inform_decoder(load *l)
 {
-    if (l->passed_lines > 0)
-        nl_decoder_pass_over(l->decoder, l->settings->format, l->passed_lines, l->passed_bytes);
+    nl_decoder_pass_over(l->decoder, l->settings->format, l->passed_lines, l->passed_bytes);
     program_count_records(&l->settings->reading, l->passed_lines);
     l->passed_lines = l->passed_bytes = 0;
-}
-
-/* Returns whether the record's text is a line in the output's format. */
-static bool is_output_line(const load *l, const nl_record *record)
-{
-    return record->raw_format == l->settings->format && memchr(record->raw.data, '\n', record->raw.size) == NULL;
 }
 
 /*
@@ -293,7 +285,7 @@ static bool is_output_line(const load *l, const nl_record *record)
  */
 static nl_scanned_line line_of(load *l, table *t, const nl_record *record)
 {
-    if (is_output_line(l, record)) {
+    if (record->raw_format == l->settings->format) {
         if (record->raw.data >= t->text && record->raw.data < t->text + t->used && record->raw.size < NL_LINE_LONGEST)
             return (nl_scanned_line){record->time_ns,
                                      nl_line_place((uint64_t)(record->raw.data - t->text), record->raw.size, true)};
@@ -307,19 +299,20 @@ static nl_scanned_line line_of(load *l, table *t, const nl_record *record)
 }
 
 /*
- * Decodes the line at `offset`, whose size includes its newline. Stores the output lines in `lines`, and returns their
- * number. There can be two: the record of an earlier line, if its quoted value does not continue on this line, and the
- * record of this line.
+ * Decodes the line at `offset`, whose size includes its newline. Sets *line to the output line. Returns false if the
+ * line contains no record.
  */
-static size_t decode_line(load *l, table *t, uint64_t offset, size_t size, nl_scanned_line *lines)
+static bool decode_line(load *l, table *t, uint64_t offset, size_t size, nl_scanned_line *line)
 {
     const nl_record *record;
-    size_t count = 0;
+    bool found = false;
     load_inform_decoder(l);
     nl_decoder_feed(l->decoder, t->text + offset, size);
-    while (nl_decoder_next(l->decoder, &record) == NL_OK)
-        lines[count++] = line_of(l, t, record);
-    return count;
+    while (nl_decoder_next(l->decoder, &record) == NL_OK) { /* a line contains at most one record */
+        *line = line_of(l, t, record);
+        found = true;
+    }
+    return found;
 }
 
 /* The state of a traversal of a segment's lines in order. */
@@ -338,7 +331,7 @@ static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_sca
 {
     load *l = j->s->l;
     table *t = j->s->t;
-    if (nl_line_is_plain(line) && !nl_decoder_is_midway(l->decoder)) {
+    if (nl_line_is_plain(line)) {
         lines[(*count)++] = line;
         l->passed_lines++;
         l->passed_bytes += size;
@@ -352,38 +345,33 @@ static bool load_take_line(joining *j, nl_scanned_line line, size_t size, nl_sca
 }
 
 /*
- * Adds the line that began in an earlier part and ends at offset `end`. Stores its records at index `first` of the
- * part's list, and sets *count to their number. Returns false if the memory is used up.
+ * Adds the line that began in an earlier part and ends at offset `end`. Stores it in the free entry before the part's
+ * lines, and sets *taken to the number of stored lines. Returns false if the memory is used up.
  */
-static bool load_add_seam(joining *j, const part *p, size_t end, size_t first, size_t *count)
+static bool load_add_seam(joining *j, const part *p, size_t end, size_t *taken)
 {
     nl_scanned_line line;
     size_t used, size = end - j->done;
     nl_lines_scan(j->scanner, j->s->t->text + j->done, size, j->done, &line, 1, &used);
-    return load_take_line(j, line, size, p->list->lines + first, count);
+    return load_take_line(j, line, size, p->list->lines + p->first - 1, taken);
 }
 
-/*
- * Adds the lines of a part, without the lines that contain no record. *count records of earlier lines are at index
- * *first of the part's list. Sets *first and *count to the place of all records. Returns false if the memory is used
- * up.
- */
-static bool load_add_lines(joining *j, const part *p, size_t *first, size_t *count)
+/* Adds the lines of a part, without the lines that contain no record. Returns false if the memory is used up. */
+static bool load_add_lines(joining *j, const part *p, size_t *count)
 {
-    nl_scanned_line *lines = p->list->lines + p->first, *records = p->list->lines + *first;
-    if (!p->odd && !nl_decoder_is_midway(j->s->l->decoder)) {
+    nl_scanned_line *lines = p->list->lines + p->first;
+    if (!p->odd) {
         j->s->l->passed_lines += p->count;
         j->s->l->passed_bytes += p->lines_end - p->lines;
         j->done = p->lines_end;
-        *first = p->first - *count;
-        memmove(p->list->lines + *first, records, *count * sizeof *lines);
-        *count += p->count;
+        *count = p->count;
         return true;
     }
     bool fits = true;
-    for (size_t i = 0; i < p->count && fits; i++) { /* *count is at most i + SEAM_LINES */
+    *count = 0;
+    for (size_t i = 0; i < p->count && fits; i++) {
         size_t end = i + 1 < p->count ? nl_line_offset(lines[i + 1]) : p->lines_end;
-        fits = load_take_line(j, lines[i], end - nl_line_offset(lines[i]), records, count);
+        fits = load_take_line(j, lines[i], end - nl_line_offset(lines[i]), lines, count);
     }
     return fits;
 }
@@ -400,9 +388,9 @@ static bool load_join(joining *j)
         bool has_newline = p->lines > p->start && s->t->text[p->lines - 1] == '\n';
         if (!has_newline)
             continue;
-        size_t first = p->first - SEAM_LINES, count = 0;
-        fits = load_add_seam(j, p, p->lines, first, &count) && load_add_lines(j, p, &first, &count);
-        table_add_piece(s->t, p->list, first, count);
+        size_t before = 0, count = 0;
+        fits = load_add_seam(j, p, p->lines, &before) && load_add_lines(j, p, &count);
+        table_add_piece(s->t, p->list, p->first - before, before + count);
         table_forget(s->t, s->parts[i > 0 ? i - 1 : i].start, p->end);
     }
     return fits;
@@ -411,10 +399,8 @@ static bool load_join(joining *j)
 static void load_add_last(load *l, table *t, uint64_t offset, size_t size)
 {
     const nl_record *record;
-    if (size > 0) {
-        load_inform_decoder(l);
-        nl_decoder_feed(l->decoder, t->text + offset, size);
-    }
+    load_inform_decoder(l);
+    nl_decoder_feed(l->decoder, t->text + offset, size);
     nl_status status = nl_decoder_next(l->decoder, &record);
     nl_decoder_finish(l->decoder);
     if (status != NL_OK)
@@ -442,7 +428,7 @@ static bool decode_rest(load *l, table *t)
         if (status == NL_OK) {
             nl_buffer line = {0};
             nl_string text = record->raw;
-            if (!is_output_line(l, record)) {
+            if (record->raw_format != l->settings->format) {
                 input_make_line(l->settings, record, &line);
                 text = (nl_string){line.data, line.size - 1};
             }
@@ -479,7 +465,7 @@ static bool finish_segment(segment *s, joining *j, size_t used)
     j->side_max = end + t->memory / SIDE_SHARE;
     bool last = load_join(j) && s->whole && end == s->end;
     l->at += (off_t)(j->done - s->start);
-    if (last && (j->done < end || nl_decoder_is_midway(l->decoder)))
+    if (last && j->done < end)
         load_add_last(l, t, j->done, end - j->done);
     if (last)
         return true;

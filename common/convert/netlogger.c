@@ -4,7 +4,6 @@
 #include "convert/convert.h"
 #include "record/encoder.h"
 #include "record/format.h"
-#include "record/text_quotes.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -30,7 +29,6 @@ static void read_records(importer *base, const char *data, size_t size, sink *s)
                                   .fraction = s->fraction,
                                   .max_record_size = 1 << 24,
                                   .on_malformed = netlogger_on_malformed,
-                                  .joins_lines = true,
                                   .user = i};
     nl_decoder *decoder = nl_decoder_new(&options);
     if (size > 0)
@@ -104,7 +102,6 @@ static void make_kinds(void)
             .format = format,
             .size = sizeof(netlogger_importer),
             .read = read_records,
-            .cut = nl_text_cut,
         };
         exporter_kinds[format] = (exporter_kind){
             .name = info->name,

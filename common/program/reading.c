@@ -225,7 +225,6 @@ nl_decoder_options program_decoder_options(program_reading *reading, const char 
                                 .fraction = reading->fraction,
                                 .on_malformed = program_malformed,
                                 .on_lost = program_lost,
-                                .joins_lines = true,
                                 .sequences = program_reading_numbers(reading),
                                 .once = program_archive_numbers(reading, source),
                                 .user = reading};

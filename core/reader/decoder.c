@@ -9,7 +9,6 @@
 #include "record/line_scanner.h"
 #include "record/record_internal.h"
 #include "record/text.h"
-#include "record/text_quotes.h"
 #include "reader/decoder_work.h"
 
 #include <stdio.h>
@@ -26,19 +25,6 @@ static void empty_carry(nl_decoder *decoder)
 {
     decoder->carry.size = 0;
     decoder->carry_used = false;
-}
-
-static void empty_open_lines(nl_decoder *decoder)
-{
-    nl_buffer_free(&decoder->lines_open.text);
-    decoder->lines_open = (nl_open_lines){0};
-}
-
-/* Decodes the open lines singly, because the value does not continue. */
-static void end_open_lines(nl_decoder *decoder)
-{
-    if (decoder->lines_open.state == NL_LINES_OPEN)
-        decoder->lines_open.state = NL_LINES_SINGLE;
 }
 
 nl_decoder *nl_decoder_new(const nl_decoder_options *options)
@@ -69,7 +55,6 @@ void nl_decoder_free(nl_decoder *decoder)
         return;
     nl_record_free(decoder->record);
     nl_buffer_free(&decoder->carry);
-    nl_buffer_free(&decoder->lines_open.text);
     nl_buffer_free(&decoder->in.held);
     nl_buffer_free(&decoder->damage.text);
     nl_block_reader_free(&decoder->block);
@@ -88,15 +73,7 @@ void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size)
     NL_REQUIRE(!decoder->in.finished, "nl_decoder_finish was already called", );
     nl_input_feed(&decoder->in, data, size);
     decoder->nul = NULL;
-    decoder->lines_open.start = NULL;
     decoder->stats.bytes += size;
-}
-
-void nl_decoder_end_record(nl_decoder *decoder)
-{
-    NL_REQUIRE(nl_input_is_used_up(&decoder->in) && !decoder->open && !decoder->paused,
-               "nl_decoder_next has not yet returned NL_AGAIN for the previous input", );
-    end_open_lines(decoder);
 }
 
 void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size)
@@ -141,7 +118,6 @@ void nl_decoder_restart(nl_decoder *decoder)
     decoder->in.end_offset = 0;
     decoder->skipping = false;
     empty_carry(decoder);
-    empty_open_lines(decoder);
     decoder->wasted = 0;
     decoder->lines = 0;
     decoder->format = decoder->options.format;
@@ -197,21 +173,15 @@ nl_format nl_decoder_format(const nl_decoder *decoder)
     return decoder->format;
 }
 
-uint64_t nl_decoder_offset(const nl_decoder *decoder)
-{
-    return decoder->record_offset;
-}
-
 bool nl_decoder_is_midway(const nl_decoder *decoder)
 {
-    return (decoder->carry.size > 0 && !decoder->carry_used) || decoder->skipping || nl_input_left(&decoder->in) > 0 ||
-           decoder->lines_open.state == NL_LINES_OPEN || decoder->lines_open.state == NL_LINES_SINGLE;
+    return (decoder->carry.size > 0 && !decoder->carry_used) || decoder->skipping || nl_input_left(&decoder->in) > 0;
 }
 
 size_t nl_decoder_held(const nl_decoder *decoder)
 {
-    return decoder->carry.capacity + decoder->lines_open.text.capacity + decoder->in.held.capacity +
-           decoder->damage.text.capacity + nl_block_reader_held(&decoder->block);
+    return decoder->carry.capacity + decoder->in.held.capacity + decoder->damage.text.capacity +
+           nl_block_reader_held(&decoder->block);
 }
 
 const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder)
@@ -287,11 +257,6 @@ static bool is_blank_line(const nl_line *l)
 /* Keeps the next record for the next call. The record begins at `next`, in the same line as a truncated record. */
 static void keep_rest(nl_decoder *decoder, const nl_line *l, const char *next)
 {
-    if (decoder->lines_open.state == NL_LINES_SINGLE) {
-        decoder->lines_open.at = (size_t)(next - decoder->lines_open.text.data);
-        decoder->lines_open.line--;
-        return;
-    }
     decoder->rest = *l;
     decoder->rest.text = next;
     decoder->rest.offset += (uint64_t)(next - l->text);
@@ -319,95 +284,9 @@ static void report_line(nl_decoder *decoder, const nl_line *l, size_t size, cons
     nl_decoder_report(decoder, l->text, size, l->offset, reason);
 }
 
-/* ---- records with several lines ---- */
-
-static bool has_open_quote(const nl_decoder *decoder)
-{
-    return ((const nl_record_storage *)(const void *)decoder->record)->has_open_quote;
-}
-
-/* Adds a line, which had a newline, to the open lines. Returns NL_AGAIN. */
-static nl_status add_open_line(nl_decoder *decoder, const char *line, const char *newline)
-{
-    nl_open_lines *o = &decoder->lines_open;
-    nl_buffer_append(&o->text, line, (size_t)(newline - line));
-    nl_buffer_append(&o->text, "\n", 1);
-    return NL_AGAIN;
-}
-
-/* Keeps a line whose quoted value may continue on the next line. Returns NL_AGAIN. */
-static nl_status begin_open_lines(nl_decoder *decoder, const nl_line *l, const char *newline,
-                                  const nl_text_format *format)
-{
-    nl_open_lines *o = &decoder->lines_open;
-    const bool in_piece = !decoder->in.in_held && !decoder->carry_used;
-    *o = (nl_open_lines){.state = NL_LINES_OPEN,
-                         .format = format,
-                         .start = in_piece ? l->text : NULL,
-                         .offset = l->offset,
-                         .line = decoder->line};
-    return add_open_line(decoder, l->text, newline);
-}
-
-/* Decodes the open lines, and the line after them, as one record. Returns NL_AGAIN if they are not a record. */
-static nl_status decode_open_lines(nl_decoder *decoder, const nl_line *l, const char *end, const nl_record **record)
-{
-    nl_open_lines *o = &decoder->lines_open;
-    const size_t before = o->text.size, size = before + (size_t)(end - l->text);
-    const char *text = o->start, *text_end = end, *limit = l->limit;
-    if (text == NULL || text + before != l->text) {
-        if (!nl_buffer_append(&o->text, l->text, size - before))
-            return NL_AGAIN;
-        text = o->text.data;
-        text_end = limit = text + size;
-    }
-    size_t used = size;
-    decoder->work += NL_WORK_BYTE * size;
-    const nl_status status =
-        nl_text_decode(o->format, nl_decoder_record(decoder), decoder->options.fraction, text, text_end, limit, &used);
-    if (status != NL_OK || has_open_quote(decoder)) {
-        o->text.size = before;
-        return NL_AGAIN;
-    }
-    o->state = NL_LINES_USED;
-    decoder->record_offset = o->offset;
-    decoder->stats.records++;
-    if (!l->terminated) {
-        decoder->record->flags |= NL_RECORD_UNTERMINATED;
-        decoder->stats.unterminated++;
-    }
-    *record = decoder->record;
-    return NL_OK;
-}
-
-/*
- * Reads a line after the open lines. Returns NL_OK if it completes their record. Otherwise, returns NL_AGAIN; the line
- * then is among the open lines, or it is decoded after them.
- */
-static nl_status continue_open_lines(nl_decoder *decoder, const nl_line *l, const nl_record **record)
-{
-    nl_open_lines *o = &decoder->lines_open;
-    const char *end = l->end;
-    while (end > l->text && end[-1] == '\r')
-        end--;
-    const size_t size = o->text.size + (size_t)(l->end - l->text);
-    const bool fits = size < NL_TEXT_LINES_SIZE_MAX && size <= decoder->options.max_record_size;
-    const nl_text_quote quote = fits ? nl_text_continue(o->format, l->text, end) : NL_TEXT_QUOTE_WRONG;
-    if (quote == NL_TEXT_QUOTE_CLOSED && decode_open_lines(decoder, l, end, record) == NL_OK)
-        return NL_OK;
-    if (quote == NL_TEXT_QUOTE_OPEN && l->terminated)
-        return add_open_line(decoder, l->text, l->end);
-    decoder->rest = *l;
-    decoder->has_rest = true;
-    end_open_lines(decoder);
-    return NL_AGAIN;
-}
-
 /* Decodes a line. Returns NL_AGAIN if the line has no record, after reporting malformed text. */
 static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **record)
 {
-    if (decoder->lines_open.state == NL_LINES_OPEN)
-        return continue_open_lines(decoder, &l, record);
     if (is_too_long(decoder, &l)) {
         report_long(decoder, l.text, (size_t)(l.end - l.text), l.offset);
         return NL_AGAIN;
@@ -417,7 +296,6 @@ static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **r
         l.text += header;
         l.offset += header;
     }
-    const char *newline = l.end;
     while (l.end > l.text && l.end[-1] == '\r')
         l.end--;
     if (is_blank_line(&l))
@@ -436,10 +314,6 @@ static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **r
         report_line(decoder, &l, used, nl_error_message());
         return NL_AGAIN;
     }
-    if (has_open_quote(decoder) && decoder->options.joins_lines && l.terminated &&
-        decoder->lines_open.state == NL_LINES_NONE)
-        return begin_open_lines(decoder, &l, newline, format);
-    decoder->record_offset = l.offset;
     decoder->stats.records++;
     if (!l.terminated) {
         decoder->record->flags |= NL_RECORD_UNTERMINATED;
@@ -447,23 +321,6 @@ static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **r
     }
     *record = decoder->record;
     return NL_OK;
-}
-
-/* Decodes the next of the lines that are decoded singly. */
-static nl_status decode_single_line(nl_decoder *decoder, const nl_record **record)
-{
-    nl_open_lines *o = &decoder->lines_open;
-    const char *end = o->text.data + o->text.size, *text = o->text.data + o->at;
-    const char *newline = memchr(text, '\n', (size_t)(end - text));
-    const uint64_t line = decoder->line;
-    decoder->line = o->line++;
-    o->at += (size_t)(newline + 1 - text);
-    const nl_status status = decode_line(
-        decoder, (nl_line){text, newline, end, o->offset + (uint64_t)(text - o->text.data), true, false}, record);
-    decoder->line = line;
-    if (o->at == o->text.size)
-        o->state = NL_LINES_USED;
-    return status;
 }
 
 /* Keeps the last bytes of a skipped line, which may be the start of a block's mark. */
@@ -547,11 +404,8 @@ static bool decoder_take_line(nl_decoder *decoder, const char *newline, nl_line 
  */
 static nl_status decode_last(nl_decoder *decoder, const nl_record **record)
 {
-    if (decoder->carry.size == 0 || decoder->skipping) {
-        const bool is_open = decoder->lines_open.state == NL_LINES_OPEN;
-        end_open_lines(decoder);
-        return is_open ? NL_AGAIN : NL_END;
-    }
+    if (decoder->carry.size == 0 || decoder->skipping)
+        return NL_END;
     decoder->line = decoder->lines + 1;
     nl_line l = carried_line(decoder, false);
     l.last = true;
@@ -613,12 +467,8 @@ static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, boo
     if (may_have_block && nl_decoder_find_block(decoder, limit, &text_size))
         return decode_before_block(decoder, text_size, record);
     nl_line l;
-    if (newline != NULL && decoder_take_line(decoder, newline, &l))
-        return decode_line(decoder, l, record);
-    if (newline != NULL) {
-        end_open_lines(decoder);
-        return NL_AGAIN;
-    }
+    if (newline != NULL)
+        return decoder_take_line(decoder, newline, &l) ? decode_line(decoder, l, record) : NL_AGAIN;
     carry_rest(decoder);
     if (!nl_input_is_used_up(in))
         return NL_AGAIN;
@@ -646,7 +496,6 @@ static bool pause_after_malformed(nl_decoder *decoder)
     decoder->ask = false;
     decoder->paused = nl_input_left(&decoder->in) > 0 && !decoder->may(decoder->may_user);
     if (decoder->paused) {
-        decoder->lines_open.start = NULL;
         nl_input_pull(&decoder->in, SIZE_MAX);
         decoder->nul = NULL;
     }
@@ -659,12 +508,6 @@ static nl_status next_record(nl_decoder *decoder, const nl_record **record)
     bool wait = false;
     decoder->paused = false;
     while (status == NL_AGAIN && !wait) {
-        if (decoder->lines_open.state == NL_LINES_USED)
-            empty_open_lines(decoder);
-        if (decoder->lines_open.state == NL_LINES_SINGLE) {
-            status = decode_single_line(decoder, record);
-            continue;
-        }
         if (decoder->has_rest) {
             decoder->has_rest = false;
             status = decode_line(decoder, decoder->rest, record);
@@ -674,10 +517,6 @@ static nl_status next_record(nl_decoder *decoder, const nl_record **record)
             empty_carry(decoder);
         if (decoder->ask && !decoder->in_blocks && pause_after_malformed(decoder))
             return NL_AGAIN;
-        if (decoder->in_blocks && decoder->lines_open.state == NL_LINES_OPEN) {
-            end_open_lines(decoder);
-            continue;
-        }
         if (decoder->in_blocks) {
             status = nl_decoder_next_in_blocks(decoder, record);
             wait = status == NL_AGAIN;
@@ -709,7 +548,7 @@ static bool may_be_plain(nl_decoder *decoder, const nl_text_format *format)
     const nl_input *in = &decoder->in;
     return format != NULL && format->confirm == NULL && decoder->carry.size == 0 && in->at < in->end && !in->in_held &&
            nl_input_offset(in, in->at) > 0 && !decoder->in_blocks && !decoder->has_rest && !decoder->skipping &&
-           !decoder->ask && !decoder->paused && !decoder->broken && decoder->lines_open.state == NL_LINES_NONE;
+           !decoder->ask && !decoder->paused && !decoder->broken;
 }
 
 /* Returns a scanner for the format, or NULL if memory runs out. */

@@ -96,10 +96,8 @@ typedef struct nl_decoder_options {
     nl_streams *streams; /* shared, or NULL. If set, the decoder skips records with known numbers. It calls on_lost at
                             once for numbers that have not arrived, although other decoders may still receive them */
     nl_sequences
-        *sequences;   /* shared: the decoder adds all numbers that it reads. If both sequences and streams are NULL, the
-                         decoder has its own set, and calls on_lost for missing numbers at the end of the input */
-    bool joins_lines; /* a value in quotes may contain newlines (doc/text-formats.md). The decoder then keeps a line
-                         with an unclosed quote until the value ends, or a line shows that the quote is missing */
+        *sequences; /* shared: the decoder adds all numbers that it reads. If both sequences and streams are NULL, the
+                       decoder has its own set, and calls on_lost for missing numbers at the end of the input */
     nl_sequences *once; /* shared, or NULL. If set, the decoder skips records whose numbers are in the set, and adds all
                            other numbers to it */
 } nl_decoder_options;
@@ -166,12 +164,6 @@ void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines,
 void nl_decoder_finish(nl_decoder *decoder);
 
 /*
- * Tells the decoder that the next line begins a record, so that no quoted value continues there. Call it between calls
- * of nl_decoder_feed, and then call nl_decoder_next until it returns NL_AGAIN.
- */
-void nl_decoder_end_record(nl_decoder *decoder);
-
-/*
  * Returns NL_OK and the next record, valid until the next call; NL_AGAIN if the decoder needs more bytes; NL_END after
  * nl_decoder_finish; NL_FAILED if memory ran out in this call or in an earlier call. Reports malformed input to
  * on_malformed and skips it.
@@ -189,9 +181,6 @@ size_t nl_decoder_next_plain(nl_decoder *decoder, struct nl_scanned_line *lines,
 
 /* Returns the sequence number of the latest record, which must be from a block of a stream. */
 uint64_t nl_decoder_sequence(const nl_decoder *decoder);
-
-/* Returns the offset of the latest record in the input, in bytes. The record must be from a line of text. */
-uint64_t nl_decoder_offset(const nl_decoder *decoder);
 
 /* Returns the detected format, or NL_FORMAT_UNKNOWN. */
 nl_format nl_decoder_format(const nl_decoder *decoder);

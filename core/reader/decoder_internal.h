@@ -6,7 +6,6 @@
 #define NETLOGGER_READER_DECODER_INTERNAL_H
 
 #include "record/block_read.h"
-#include "record/text.h"
 #include "reader/input.h"
 #include "reader/sequences.h"
 #include "reader/streams.h"
@@ -22,25 +21,6 @@ typedef struct nl_line {
     bool terminated;
     bool last; /* the input ends at `end` */
 } nl_line;
-
-/* The state of the lines of a record whose quoted value is not closed. */
-typedef enum nl_lines_state {
-    NL_LINES_NONE,
-    NL_LINES_OPEN,   /* the decoder waits for the lines that continue the value */
-    NL_LINES_SINGLE, /* the quote is missing: the lines are decoded singly */
-    NL_LINES_USED,   /* the latest record may point into the lines, which the next call frees */
-} nl_lines_state;
-
-/* Lines that may be one record. */
-typedef struct nl_open_lines {
-    nl_lines_state state;
-    const nl_text_format *format;
-    nl_buffer text;    /* the lines with their newlines */
-    const char *start; /* the same lines in the current piece; NULL if they are not in one piece */
-    uint64_t offset;   /* offset of the lines in the input */
-    uint64_t line;     /* number of the next line to decode singly */
-    size_t at;         /* offset in `text` of that line */
-} nl_open_lines;
 
 /*
  * Input that is skipped because it is damaged. The decoder reports the damage at its end, or when `text` has
@@ -71,7 +51,6 @@ struct nl_decoder {
     nl_decoder_stats stats;
     nl_format format; /* format of the latest record */
     nl_record *record;
-    uint64_t record_offset; /* offset of the record's line in the input */
     char *source;
     nl_input in;
 
@@ -81,8 +60,6 @@ struct nl_decoder {
     bool broken;           /* memory ran out; nothing more is read */
     bool skipping;         /* within a line that was reported as too long */
     const char *nul;       /* first NUL in the current piece, or the end of the piece; NULL if unknown */
-
-    nl_open_lines lines_open;
 
     bool has_rest;
     nl_line rest; /* rest of a line that contains a second record */

@@ -59,7 +59,6 @@ static nl_reader *nl_reader_open_decoding(const char *url_text, const nl_decoder
     nl_url *url = nl_url_parse(url_text);
     nl_source *source = url != NULL ? nl_source_open(url, follow, nonblocking) : NULL;
     nl_url_free(url);
-    decoding.joins_lines = true;
     if (decoding.source == NULL)
         decoding.source = url_text;
     return source != NULL ? nl_reader_open_source(source, &decoding, nonblocking) : NULL;

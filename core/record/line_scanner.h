@@ -5,9 +5,7 @@
  *
  * Most lines are plain. A plain line begins with the format's time field, for example DATE=YYYYMMDDhhmmss.ffffff or
  * ts=YYYY-MM-DDThh:mm:ss.ffffffZ. The end of the line or another field follows the time field, and the line does not
- * contain a second time. Each plain line is a whole record that the decoder would accept. If a quoted value is not
- * closed, the line is plain only if a plain line follows in the same call of nl_lines_scan; otherwise, the value may
- * continue on the next line.
+ * contain a second time. Each plain line is a whole record that the decoder would accept.
  * All other lines (prefixes, truncated records, quoted times, other formats) need a decoder; nl_decoder_pass_over
  * informs the decoder about the lines that the scanner read. An input with a NUL may have blocks, and needs a decoder
  * as a whole.

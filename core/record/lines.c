@@ -6,7 +6,6 @@
 #include "record/bytes.h"
 #include "record/text.h"
 #include "record/line_scanner.h"
-#include "record/text_quotes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -190,18 +189,6 @@ static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const cha
     return (nl_scanned_line){time_ns, nl_line_place(offset, (uint64_t)(end - line), true)};
 }
 
-/*
- * Makes a plain line not plain if a quoted value may continue on the next line. `data` is the text at `offset`, which
- * contains the line.
- */
-static void check_quotes(const nl_line_scanner *s, nl_scanned_line *line, const char *data, uint64_t offset)
-{
-    const char *text = data + (nl_line_offset(*line) - offset);
-    const size_t size = nl_line_size(*line);
-    if (nl_line_is_plain(*line) && nl_text_is_open(s->format, text, text + size))
-        *line = (nl_scanned_line){0, nl_line_place(nl_line_offset(*line), size, false)};
-}
-
 /* Positions in a block, one bit per byte. */
 typedef struct marks {
     uint64_t newlines;
@@ -300,17 +287,12 @@ size_t nl_lines_scan(nl_line_scanner *s, const char *data, size_t size, uint64_t
             const char *newline = block + __builtin_ctzll(m.newlines);
             odd = odd || (inside & before) != 0;
             inside &= ~before;
-            lines[count] = scan_line(s, line, newline, end, offset + (uint64_t)(line - data), odd);
-            if (count > 0 && !nl_line_is_plain(lines[count]))
-                check_quotes(s, &lines[count - 1], data, offset);
-            count++;
+            lines[count++] = scan_line(s, line, newline, end, offset + (uint64_t)(line - data), odd);
             line = newline + 1;
             odd = false;
         }
         odd = odd || inside != 0;
     }
-    if (count > 0)
-        check_quotes(s, &lines[count - 1], data, offset);
     *used = (size_t)(line - data);
     return count;
 }

@@ -399,8 +399,6 @@ static void put_pair(reading *r, const pair *p)
 {
     nl_record *record = r->record;
     nl_member found = member_of(r, p);
-    if (!p->quoted && p->value.size > 0 && p->value.data[0] == '"')
-        ((nl_record_storage *)(void *)record)->has_open_quote = true;
     r->seen |= 1u << found;
     if (found == NL_MEMBER_TIME) {
         r->time_key = is_key(p, "time") ? "time" : is_key(p, "ts") ? "ts" : "t";
@@ -443,7 +441,6 @@ static nl_status logfmt_decode(const nl_text_format *format, nl_record *record, 
                                const char *end, const char *limit, size_t *used)
 {
     reading r = {.record = record, .fraction = fraction};
-    ((nl_record_storage *)(void *)record)->has_open_quote = false;
     record->raw = (nl_string){line, (size_t)(end - line)};
     prefix before = read_prefix(line, end, limit);
     r.time_is_in_prefix = before.time.data != NULL;

@@ -48,7 +48,6 @@ typedef struct nl_record_storage {
     size_t field_capacity;
     nl_chunk *chunks; /* newest first */
     nl_known_names known;
-    bool has_open_quote; /* set by the decoders of text: a value begins with a quote that the line does not close */
 } nl_record_storage;
 
 /*

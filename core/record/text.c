@@ -183,10 +183,8 @@ static bool text_read_quoted(scan *s)
     bool escaped = false;
     for (;; at += 2) {
         at = at < s->end ? nl_find_any(at, s->end, s->limit, '"', '\\', '"') : s->end;
-        if (at == s->end) {
-            ((nl_record_storage *)(void *)s->record)->has_open_quote = true;
+        if (at == s->end)
             return false;
-        }
         if (*at == '"')
             break;
         escaped = true;
@@ -536,7 +534,6 @@ static nl_status text_decode(const nl_text_format *format, nl_record *record, nl
     s.bad_time = s.open = s.escaped = s.unclosed = false;
     s.value = s.value_end = NULL;
     s.known = known_names(record, format);
-    ((nl_record_storage *)(void *)record)->has_open_quote = false;
     s.place = 0;
     text_move_window(&s, line);
     record->raw = (nl_string){line, (size_t)(end - line)};

@@ -8,7 +8,7 @@
  * tab). Its value is either
  *
  * - quoted: "..." if the end, or a blank and the next NAME=, follows the closing quote. \" \\ \n \t \r and \xHH are
- *   escapes; an unknown escape keeps its backslash. The value may contain newlines (text_quotes.h); or
+ *   escapes; an unknown escape keeps its backslash; or
  * - unquoted: all text up to the next NAME=, without blanks at both ends, because programs often do not quote values
  *   with spaces. Backslashes have no special meaning.
  *

@@ -8,7 +8,7 @@ The first line of a block has the language and attributes. The site does not sho
     ```text printed             lines that the preceding commands print. A number matches any number, and … matches any text
     ```ulm record=NAME          records in ULM. The bp block with the same NAME has the same records in BP
     ```ulm read                 lines that nlconv reads. It writes them as in the following block, "ulm written"; fraction=microseconds
-                                selects this option. With the word "joined", records have several lines
+                                selects this option
     ```ulm malformed            lines that nlconv rejects, for the reasons in the following block, "text why"
     ```                         other blocks are only shown
 

@@ -95,9 +95,8 @@ static bool is_continuation(char first)
 
 size_t file_reader_cut(const file_reader *r, const char *data, size_t size, bool idle)
 {
-    const size_t records = r->kind != NULL && r->kind->cut != NULL ? r->kind->cut(data, size) : 0;
-    if (r->kind != NULL && r->kind->cut != NULL && (records > 0 || !r->kind->blocks || !idle))
-        return records;
+    if (r->kind != NULL && r->kind->cut != NULL)
+        return r->kind->cut(data, size);
     const char *newline = memrchr(data, '\n', size);
     size_t whole = newline != NULL ? (size_t)(newline + 1 - data) : 0;
     if (r->kind != NULL || idle || whole == 0 || (whole < size && !is_continuation(data[whole])))

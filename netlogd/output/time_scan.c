@@ -3,7 +3,6 @@
 #include "time_scan.h"
 
 #include "file.h"
-#include "record/text_quotes.h"
 #include "record/zstd_magic.h"
 #include "base/memory.h"
 #include "reader/decoder.h"
@@ -54,9 +53,9 @@ static void time_scan_decode(scan *s, const char *data, size_t size)
 static void time_scan_read_plain(scan *s, const char *data, size_t size)
 {
     time_scan_decode(s, data, size);
-    const size_t whole = nl_text_cut(data, size);
-    if (whole > 0)
-        s->lines_end = s->fed + whole;
+    const char *newline = memrchr(data, '\n', size);
+    if (newline != NULL)
+        s->lines_end = s->fed + (uint64_t)(newline + 1 - data);
     s->fed += size;
 }
 
@@ -128,7 +127,7 @@ bool time_scan_records(int fd, uint64_t from, uint64_t minimum, uint64_t limit, 
               .frame_end = from,
               .take = take,
               .user = user};
-    s.decoder = nl_decoder_new(&(nl_decoder_options){.max_record_size = OUTPUT_FILE_LONGEST, .joins_lines = true});
+    s.decoder = nl_decoder_new(&(nl_decoder_options){.max_record_size = OUTPUT_FILE_LONGEST});
     if (take != NULL)
         nl_decoder_on_block(s.decoder, false, time_scan_on_block, &s);
     else

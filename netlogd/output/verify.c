@@ -134,7 +134,6 @@ static bool read_file(check *c)
                                   .max_record_size = OUTPUT_FILE_LONGEST,
                                   .on_malformed = verify_on_malformed,
                                   .on_lost = on_lost,
-                                  .joins_lines = true,
                                   .sequences = c->sequences,
                                   .once = c->sequences,
                                   .user = c};

@@ -2,9 +2,6 @@
 
 #include "archive/cut.h"
 
-#include "convert/cutter.h"
-#include "record/text_quotes.h"
-
 #include <string.h>
 
 /* Offsets and limits of a block header (doc/binary-format.md), in bytes. */
@@ -33,12 +30,16 @@ static size_t block_size(const unsigned char *at, size_t left, int *none)
  */
 static size_t lines_size(const char *at, size_t left, uint64_t *lines)
 {
-    const char *newline = memchr(at, '\n', left);
-    size_t size = newline != NULL ? (size_t)(newline + 1 - at) : 0;
-    if (memchr(at, '\0', left) == NULL)
-        size = nl_text_cut(at, left);
-    *lines += cutter_count_lines(at, size);
-    return size;
+    const char *nul = memchr(at, '\0', left), *newline;
+    if (nul == NULL) {
+        newline = memrchr(at, '\n', left);
+        for (const char *line = at; newline != NULL && line <= newline; line = (char *)memchr(line, '\n', left) + 1)
+            ++*lines;
+    } else {
+        newline = memchr(at, '\n', left);
+        *lines += newline != NULL;
+    }
+    return newline != NULL ? (size_t)(newline + 1 - at) : 0;
 }
 
 size_t cut_whole(const char *data, size_t size, uint64_t *lines)

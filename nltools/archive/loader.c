@@ -139,7 +139,6 @@ nl_decoder *loader_decoder(loader *l, const char *name)
                                   .max_record_size = 16 << 20,
                                   .on_malformed = loader_on_malformed,
                                   .on_lost = on_lost,
-                                  .joins_lines = true,
                                   .user = l,
                                   .streams = l->streams,
                                   .sequences = program_reading_numbers(l->reading)};

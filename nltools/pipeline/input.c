@@ -116,7 +116,6 @@ static nl_status input_read_blocks(pipeline *p)
                                   .fraction = reading->fraction,
                                   .on_malformed = input_on_malformed,
                                   .on_lost = input_on_lost,
-                                  .joins_lines = true,
                                   .sequences = first ? NULL : program_reading_numbers(reading),
                                   .once = first ? NULL : program_archive_numbers(reading, p->name),
                                   .user = &b};

@@ -70,7 +70,6 @@ block_cutter *block_cutter_new(program_reading *reading, const char *name, const
                                   .fraction = file->fraction,
                                   .on_malformed = report_malformed,
                                   .on_lost = report_lost,
-                                  .joins_lines = true,
                                   .sequences = program_reading_numbers(reading),
                                   .once = program_archive_numbers(reading, name),
                                   .user = c};
@@ -98,6 +97,27 @@ bool block_cutter_is_finished(const block_cutter *c)
     return c->finished;
 }
 
+/*
+ * Returns the offset of a text record. c->offset is the end of the piece that was fed last. Either the whole record is
+ * in the piece, or the record began in an earlier piece and ends at the first newline of this piece. At the end of the
+ * file, there may be no newline.
+ */
+static uint64_t find_text(const block_cutter *c, nl_string raw, const char *piece, size_t size)
+{
+    uint64_t start = c->offset - size;
+    if (size > 0 && raw.data >= piece && raw.data < piece + size)
+        return start + (uint64_t)(raw.data - piece);
+    const char *newline = size > 0 ? memchr(piece, '\n', size) : NULL;
+    uint64_t end = newline != NULL ? start + (uint64_t)(newline - piece) : c->offset;
+    uint64_t from = end - MIN(end, raw.size + LINE_SLACK);
+    char *bytes = g_malloc((size_t)(end - from) + 1);
+    size_t got = (size_t)log_file_read_at(c->file->fd, bytes, (size_t)(end - from), from);
+    const char *found = memmem(bytes, got, raw.data, raw.size);
+    uint64_t offset = found != NULL ? from + (uint64_t)(found - bytes) : from;
+    g_free(bytes);
+    return offset;
+}
+
 /* Returns the size in bytes of a text record with the blanks and the newline after it. `size` is the record's size
  * without them. Returns `size` if no newline follows within LINE_SLACK bytes. */
 static uint32_t size_with_newline(const block_cutter *c, uint64_t offset, size_t size)
@@ -109,9 +129,9 @@ static uint32_t size_with_newline(const block_cutter *c, uint64_t offset, size_t
     return (uint32_t)(blank < got && after[blank] == '\n' ? size + blank + 1 : size);
 }
 
-static void block_cutter_add_text(block_cutter *c, nl_string raw)
+static void block_cutter_add_text(block_cutter *c, nl_string raw, const char *piece, size_t size)
 {
-    const uint64_t offset = c->base + nl_decoder_offset(c->decoder);
+    uint64_t offset = find_text(c, raw, piece, size);
     if (c->text.size > 0 && (offset < c->text.offset || offset - c->text.offset > STRETCH_SIZE))
         end_text(c);
     if (c->text.size == 0)
@@ -121,12 +141,12 @@ static void block_cutter_add_text(block_cutter *c, nl_string raw)
     c->first++;
 }
 
-static void block_cutter_take_records(block_cutter *c, GArray *found)
+static void block_cutter_take_records(block_cutter *c, const char *piece, size_t size, GArray *found)
 {
     const nl_record *record;
     c->found = found;
     while (nl_decoder_next(c->decoder, &record) == NL_OK)
-        block_cutter_add_text(c, record->raw);
+        block_cutter_add_text(c, record->raw, piece, size);
 }
 
 void block_cutter_read(block_cutter *c, uint64_t size, GArray *found)
@@ -138,7 +158,7 @@ void block_cutter_read(block_cutter *c, uint64_t size, GArray *found)
             break;
         c->offset += got;
         nl_decoder_feed(c->decoder, piece, got);
-        block_cutter_take_records(c, found);
+        block_cutter_take_records(c, piece, got, found);
     }
     end_text(c);
     g_free(piece);
@@ -148,7 +168,7 @@ void block_cutter_finish(block_cutter *c, GArray *found)
 {
     c->finished = true;
     nl_decoder_finish(c->decoder);
-    block_cutter_take_records(c, found);
+    block_cutter_take_records(c, NULL, 0, found);
     end_text(c);
 }
 
@@ -156,11 +176,8 @@ void block_cutter_decode_odd(const block_cutter *c, const log_block *b, const ch
                              void *user)
 {
     block_cutter at_block = {.reading = c->reading, .base = b->offset};
-    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.source = c->name,
-                                                               .fraction = c->file->fraction,
-                                                               .joins_lines = true,
-                                                               .on_malformed = report_malformed,
-                                                               .user = &at_block});
+    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){
+        .source = c->name, .fraction = c->file->fraction, .on_malformed = report_malformed, .user = &at_block});
     log_block_decode(b, c->file, &decoder, bytes, take, user);
     nl_decoder_free(decoder);
 }

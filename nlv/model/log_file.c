@@ -2,8 +2,6 @@
 
 #include "model/log_file.h"
 
-#include "record/text_quotes.h"
-
 #include "program/program.h"
 #include "record/format.h"
 #include "base/buffer.h"
@@ -174,8 +172,7 @@ uint64_t log_file_size(const log_file *f)
 static nl_decoder *log_file_decoder(const log_file *f)
 {
     return nl_decoder_new(&(nl_decoder_options){.format = f->format == NL_FORMAT_NLB ? NL_FORMAT_UNKNOWN : f->format,
-                                                .fraction = f->fraction,
-                                                .joins_lines = true});
+                                                .fraction = f->fraction});
 }
 
 /* ---- blocks ---- */
@@ -381,10 +378,7 @@ static bool take_from_line(const log_file *f, uint64_t offset, log_file_take *ta
         const char *newline = memchr(line, '\n', got);
         if (newline == NULL && got == size && size * 8 <= LINE_SIZE_MAX)
             continue;
-        if (newline != NULL && size < NL_TEXT_LINES_SIZE_MAX &&
-            nl_text_is_open(nl_text_format_of(f->format), line, newline))
-            continue; /* the record may have several lines */
-        good = got > 0 && log_file_decode(f, line, got, 1, take, user);
+        good = got > 0 && log_file_decode(f, line, newline != NULL ? (size_t)(newline + 1 - line) : got, 1, take, user);
         break;
     }
     g_free(line);
@@ -443,9 +437,6 @@ static void each_in_text(const log_file *f, log_file_take *take, bool (*go_on)(v
         if (got < wanted)
             break;
     }
-    nl_decoder_end_record(decoder);
-    while (nl_decoder_next(decoder, &record) == NL_OK)
-        take(user, record);
     nl_decoder_free(decoder);
     g_free(data);
 }

@@ -4,7 +4,6 @@
 
 #include "base/buffer.h"
 #include "model/batch.h"
-#include "record/text_quotes.h"
 
 #include <string.h>
 
@@ -66,11 +65,11 @@ static bool read_lines(record_walk *w, const log_file *f)
         const size_t size = (size_t)MIN(wanted, end - w->at);
         if (!read_bytes(w, f, w->at, size))
             return false;
-        const size_t whole = nl_text_cut(w->bytes.data, size);
+        const char *last = memrchr(w->bytes.data, '\n', size);
         if (w->at + size == end)
             w->bytes.data[w->bytes.size++] = '\n';
-        else if (whole > 0)
-            w->bytes.size = whole;
+        else if (last != NULL)
+            w->bytes.size = (size_t)(last + 1 - w->bytes.data);
         else if (wanted < PIECE_SIZE_MAX)
             continue;
         w->at = MIN(w->at + w->bytes.size, end);
@@ -102,8 +101,8 @@ static bool next_piece(record_walk *w)
         const log_file *f = g_ptr_array_index(files, w->file);
         const bool has_blocks = f->format == NL_FORMAT_NLB;
         if (f->is_numbered && (has_blocks ? read_block : read_lines)(w, f)) {
-            w->decoder = nl_decoder_new(&(nl_decoder_options){
-                .format = has_blocks ? NL_FORMAT_UNKNOWN : f->format, .fraction = f->fraction, .joins_lines = true});
+            w->decoder = nl_decoder_new(
+                &(nl_decoder_options){.format = has_blocks ? NL_FORMAT_UNKNOWN : f->format, .fraction = f->fraction});
             w->byte_count += w->bytes.size;
             nl_decoder_feed(w->decoder, w->bytes.data, w->bytes.size);
             return true;

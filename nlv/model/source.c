@@ -515,36 +515,16 @@ static void take_odd_row(void *user, const nl_record *record, uint64_t position)
 
 /*
  * Extracts the decoder's records to `rows`. `data` is the text that was last fed to the decoder, and `offset` is the
- * offset of this text in the log in bytes. Other records began at s->open_at.
+ * offset of this text in the log in bytes.
  */
 static void take_decoded(source *s, const char *data, size_t size, uint64_t offset, extractor *x, batch *rows)
 {
     const nl_record *record;
     while (nl_decoder_next(s->decoder, &record) == NL_OK) {
         const char *raw = record->raw.data;
-        uint64_t at = raw != NULL && raw >= data && raw < data + size ? offset + (uint64_t)(raw - data) : s->open_at;
+        uint64_t at = raw != NULL && raw >= data && raw < data + size ? offset + (uint64_t)(raw - data) : offset;
         extract(x, record, place_make(source_file(s)->number, at), rows);
     }
-}
-
-/* Feeds text to the decoder, and extracts the records. */
-static void decode_text(source *s, const char *data, size_t size, uint64_t offset, extractor *x, batch *rows)
-{
-    if (!nl_decoder_is_midway(s->decoder))
-        s->open_at = offset;
-    nl_decoder_feed(s->decoder, data, size);
-    take_decoded(s, data, size, offset, x, rows);
-}
-
-/* Passes over plain lines, which end any record with several lines. */
-static void pass_over(source *s, uint64_t lines, uint64_t bytes, extractor *x, batch *rows)
-{
-    if (lines > 0 && nl_decoder_is_midway(s->decoder)) {
-        nl_decoder_end_record(s->decoder);
-        take_decoded(s, NULL, 0, 0, x, rows);
-    }
-    if (lines > 0)
-        nl_decoder_pass_over(s->decoder, source_file(s)->format, lines, bytes);
 }
 
 void source_decode_odd(source *s, scan_part *p, extractor *x)
@@ -558,11 +538,12 @@ void source_decode_odd(source *s, scan_part *p, extractor *x)
             block_cutter_decode_odd(cutter_of(s), odd->block, text, take_odd_row, &rows);
             continue;
         }
-        pass_over(s, odd->lines_before, odd->bytes_before, x, &p->rows);
-        decode_text(s, text, odd->size, odd->offset, x, &p->rows);
+        nl_decoder_pass_over(s->decoder, f->format, odd->lines_before, odd->bytes_before);
+        nl_decoder_feed(s->decoder, text, odd->size);
+        take_decoded(s, text, odd->size, odd->offset, x, &p->rows);
     }
     if (s->decoder != NULL)
-        pass_over(s, p->lines_after, p->bytes_after, x, &p->rows);
+        nl_decoder_pass_over(s->decoder, f->format, p->lines_after, p->bytes_after);
 }
 
 /* Closes the feed. The source ends after the last record of the feed. */
@@ -611,9 +592,11 @@ void source_finish(source *s, batch *rows, extractor *x)
     size_t rest = (size_t)MIN(size > s->at ? size - s->at : 0, 2 << 20);
     nl_buffer_reserve(&line, rest + 64);
     ssize_t got = rest > 0 ? log_file_read_at(f->fd, line.data, rest, s->at) : 0;
-    if (got > 0)
-        decode_text(s, line.data, (size_t)got, from, x, rows);
-    s->at += got > 0 ? (uint64_t)got : 0;
+    if (got > 0) {
+        nl_decoder_feed(s->decoder, line.data, (size_t)got);
+        take_decoded(s, line.data, (size_t)got, from, x, rows);
+        s->at += (uint64_t)got;
+    }
     nl_decoder_finish(s->decoder);
     take_decoded(s, line.data, (size_t)got, from, x, rows);
     nl_buffer_free(&line);

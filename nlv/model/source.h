@@ -24,7 +24,6 @@ typedef struct source {
     GPtrArray *files; /* log_file, in the order of reading */
     guint current;    /* index of the file that is read now */
     uint64_t at;      /* offset up to which the current file has been read */
-    uint64_t open_at; /* offset of a record whose lines the decoder has begun to read */
     prints prints;    /* fingerprints of the bytes that were read, if the source is a single file */
     char **archive;   /* paths of an archive's files; the files before archive_next are open */
     size_t archive_count, archive_next;

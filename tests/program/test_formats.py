@@ -2,7 +2,6 @@
 import gzip
 import os
 import pathlib
-import random
 import re
 import shutil
 import socket
@@ -112,10 +111,6 @@ class Formats(collector.Case):
         """Returns the log in every format, plain and compressed, by the format's name."""
         found = {format: self.make(format) for format in OWN}
         found.update({format: self.convert(format, self.original, format) for format in FOREIGN})
-        for format in "ulm", "bp", "logfmt":
-            path = self.scratch / f"{format}_newlines"
-            path.write_text(found[format].read_text().replace("\\n", "\n"))
-            found[f"{format} with newlines in quotes"] = path
         for how in ["gzip"] + ["zstd"] * (shutil.which("zstd") is not None):
             for format, path in list(found.items()):
                 if not format.endswith(("gzip", "zstd")) or format in OWN:
@@ -193,35 +188,6 @@ class Formats(collector.Case):
             for format, path in paths.items():
                 with self.subTest(program=program.__name__, format=format):
                     self.assertEqual(program(self, path), expected)
-
-    def test_large_logs_with_newlines_in_quotes(self):
-        """The programs cut logs into pieces. Some quotes are missing. Every program reads the same records as without newlines."""
-        random.seed(27)
-        lines = []
-        for i in range(30000):
-            text = "".join(random.choice(["word ", "a=b ", "\\n", "\\n", "  \\n at x.c:5 ", "\\\"q\\\" ", "x" * 90]) for _ in range(random.randrange(12)))
-            value = f'"{text}"' if i % 7 else '"open'
-            lines.append(f"DATE=20261123{i // 3600 + 1:02}{i // 60 % 60:02}{i % 60:02}.000000 HOST=h PROG=p LVL=Usage NL.EVNT=Server.{('Begin', 'End')[i % 2]} ID={i // 2} MSG={value} N={i}\n")
-        log, raw = self.scratch / "one.log", self.scratch / "many.log"
-        for path, text in (log, "".join(lines)), (raw, "".join(line.replace("\\n", "\n") for line in lines)):
-            path.write_text(text)
-        self.assertGreater(raw.stat().st_size, 3 << 20)
-        says = self.says
-
-        def says_but_for_order(*command):
-            """nlv reads the lines that are not plain last in each piece of 1 MiB, and then reports that records were out of order."""
-            result = self.run_program(*command)
-            self.assertEqual((result.returncode, [line for line in result.stderr.splitlines() if "out of order" not in line]), (0, []), command)
-            return result.stdout.replace(str(command[-1]), "INPUT")
-
-        for program in self.PROGRAMS:
-            self.says = says_but_for_order if program.__name__ == "nlv_draws" else says
-            with self.subTest(program.__name__):
-                self.assertEqual(program(self, raw), program(self, log))
-        with self.subTest("nlsort with little memory"):
-            result = self.run_program(self.nlsort, "-S", "16m", "-r", raw)
-            self.assertEqual((result.returncode, result.stderr), (0, ""))
-            self.assertEqual(result.stdout, self.says(self.nlsort, "-r", "--format", "ulm", log))
 
     def test_every_program_reads_what_other_programs_write(self):
         """The result is that of the same records in blocks. A CTF trace is a directory."""

@@ -2,7 +2,6 @@
 #include "text_support.h"
 #include "reader/decoder.h"
 #include "record/line_scanner.h"
-#include "record/text_quotes.h"
 
 #include <stdlib.h>
 
@@ -177,49 +176,6 @@ static void agrees_with_the_decoder(void **state)
     }
 }
 
-/* A line with an unclosed quote is plain only if a plain line follows in the same call. */
-static void leaves_open_quotes_to_the_decoder(void **state)
-{
-    (void)state;
-    static const char text[] = DATE " A=\"1\n" DATE " B=\"2\nx\" C=3\n" DATE " D=\"4\" E=5\nx\n" DATE " F=\"6\n";
-    static const bool plain[] = {true, false, false, true, false, false};
-    nl_line_scanner *scanner = nl_line_scanner_new(NL_FORMAT_ULM, NL_FRACTION_DECIMAL);
-    nl_scanned_line lines[MAX];
-    size_t used;
-    assert_int_equal(nl_lines_scan(scanner, text, sizeof text - 1, 0, lines, MAX, &used), 6);
-    for (size_t i = 0; i < 6; i++)
-        assert_int_equal(nl_line_is_plain(lines[i]), plain[i]);
-    assert_int_equal(nl_lines_scan(scanner, text, sizeof text - 1, 0, lines, 1, &used), 1);
-    assert_false(nl_line_is_plain(lines[0]));
-    nl_line_scanner_free(scanner);
-}
-
-static void cuts_between_records(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *first, *second;
-    } texts[] = {
-        {"", ""},
-        {"", "x"},
-        {DATE " A=1\n", "x"},
-        {DATE " A=1\nx\n", ""},
-        {DATE " A=1\n", DATE " A=\"1\n"
-                             "2"},
-        {DATE " A=1\n", DATE " A=\"1\n2\n\n"},
-        {DATE " A=\"1\n2\" B=3\n", "x"},
-        {DATE " A=1\n", DATE " A=\"1\n2\" B=\"3\n"},
-        {DATE " A=\"1\nsaid \"x\"!\n", ""},
-        {DATE " A=\"1\n" DATE " B=2\n", ""},
-        {"", "time=2000-03-30T11:23:20Z msg=\"a\n"},
-    };
-    char text[200];
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        snprintf(text, sizeof text, "%s%s", texts[i].first, texts[i].second);
-        assert_int_equal(nl_text_cut(text, strlen(text)), strlen(texts[i].first));
-    }
-}
-
 static void note_line(void *user, const nl_malformed *what)
 {
     assert_int_equal(what->line, 12);
@@ -251,8 +207,6 @@ int main(void)
         cmocka_unit_test(says_where_lines_are),
         cmocka_unit_test(sees_lines_anywhere),
         cmocka_unit_test(agrees_with_the_decoder),
-        cmocka_unit_test(leaves_open_quotes_to_the_decoder),
-        cmocka_unit_test(cuts_between_records),
         cmocka_unit_test(lines_that_were_passed_over_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
