@@ -22,8 +22,6 @@ enum {
     EXCHANGE_WAIT_NS = 600 * 1000000, /* more than nl_destination_exchange waits */
 };
 #define LONGEST_PAUSE_NS (INT64_C(10) * NL_NS_PER_SECOND)
-/* Time in which an attempt to reach the destination usually ends. */
-#define ATTEMPT_NS NL_NS_PER_SECOND
 /* Maximum time for which opening a log with a sender waits for the destination. */
 #define OPEN_WAIT_NS NL_NS_PER_SECOND
 
@@ -584,13 +582,14 @@ static bool is_attempt_due(const nl_outbox *outbox, bool now)
  */
 static nl_status use_backup(nl_outbox *outbox, nl_level level, bool now)
 {
-    const size_t size = part_of_batch(outbox).size;
-    const bool late = is_flush_late(outbox);
-    if (!late && !outbox->stopped && size < (outbox->away ? 1 : BACKUP_LIMIT))
+    /* The end of the batch decides, not the size of the rest: compact_batch cannot always move the rest to the start.
+     */
+    const bool late = is_flush_late(outbox), full = outbox->shared->batch_size >= BACKUP_LIMIT;
+    if (!late && !outbox->stopped && !outbox->away && !full)
         return NL_OK;
     if (sending_from_batch(outbox) > 0) {
         const int64_t now_ns = nl_monotonic_ns();
-        const bool is_slow = now_ns - outbox->sending_since_ns >= ATTEMPT_NS || size >= BACKUP_LIMIT;
+        const bool is_slow = now_ns - outbox->sending_since_ns >= timeout_ns(outbox) || full;
         if (!late && (!is_slow || now_ns < outbox->backup_pace.retry_ns))
             return NL_OK;
         interrupt_sending(outbox);
