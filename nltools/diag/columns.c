@@ -91,13 +91,39 @@ static bool is_identifier(const char *part, size_t size)
     return digits > 0 && (digits == size || (hex == size && size >= HEX_MIN));
 }
 
+/* Returns whether a text is a path, or a method and a path, as in "GET /index.html". */
+static bool is_path(nl_string text)
+{
+    size_t at = 0;
+    while (at < text.size && isalpha((unsigned char)text.data[at]))
+        at++;
+    at += at > 0 && at < text.size && text.data[at] == ' ';
+    return at < text.size && text.data[at] == '/' && (at == 0 || text.data[at - 1] == ' ');
+}
+
+/* Returns the size of "scheme://authority" at the start of a text, or 0. */
+static size_t authority_size(nl_string text)
+{
+    const char *scheme = memmem(text.data, text.size, "://", 3);
+    if (scheme == NULL)
+        return 0;
+    size_t at = (size_t)(scheme + 3 - text.data);
+    while (at < text.size && text.data[at] != '/')
+        at++;
+    return at;
+}
+
 /*
- * Shortens the text of a URL to what names the operation: an optional method, and the path. Replaces identifiers and
- * numbers of several digits by N. Drops the query. Returns the text, which is in `buffer`.
+ * Shortens a URL or a path to what names the operation: an optional method or server, and the path without query.
+ * Replaces identifiers and numbers of several digits in the path by N. Other texts, such as addresses of servers,
+ * remain unchanged. Returns the text, which is in `buffer` or in `url`.
  */
 static nl_string path_of_url(nl_string url, char buffer[PATH_SIZE])
 {
-    size_t count = 0, at = 0;
+    size_t at = authority_size(url), count = at;
+    if (at >= PATH_SIZE / 2 || !is_path((nl_string){url.data + at, url.size - at}))
+        return url;
+    memcpy(buffer, url.data, at);
     while (at < url.size && count < PATH_SIZE - 2) {
         size_t end = at;
         while (end < url.size && strchr("/ ?#;", url.data[end]) == NULL)

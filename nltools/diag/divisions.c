@@ -838,22 +838,15 @@ static const column *find_operation(const search *s, uint32_t place)
     return found;
 }
 
-bool place_has_operations(const search *s, uint32_t place)
-{
-    return find_operation(s, place) != NULL;
-}
-
-/*
- * Returns a sample in which all operations take the same time, or NULL if no column names operations. Operations with
- * few visits are one group.
- */
-static sample *even_out_operations(const search *s, const sample *x)
+/* Stores the operation of each visit of a sample in `groups`. Operations with few visits are one group. Returns the
+ * number of the other operations. */
+static uint32_t group_operations(const search *s, const sample *x, uint32_t *groups)
 {
     enum { OPERATION_MIN = 12 };
     const column *c = find_operation(s, x->place);
     if (c == NULL)
-        return NULL;
-    uint32_t *groups = g_new(uint32_t, x->count + 1), counts[COLUMN_TEXTS_MAX + 1] = {0}, used = 0;
+        return 0;
+    uint32_t counts[COLUMN_TEXTS_MAX + 1] = {0}, used = 0;
     for (uint32_t i = 0; i < x->count; i++) {
         float value = column_of_visit(c, s->v, x->index[i]);
         groups[i] = isfinite(value) ? (uint32_t)value : COLUMN_TEXTS_MAX;
@@ -864,7 +857,22 @@ static sample *even_out_operations(const search *s, const sample *x)
     for (uint32_t i = 0; i < x->count; i++)
         if (counts[groups[i]] < OPERATION_MIN)
             groups[i] = COLUMN_TEXTS_MAX;
-    sample *even = used > 1 ? sample_even_out(x, groups, COLUMN_TEXTS_MAX + 1) : NULL;
+    return used;
+}
+
+bool sample_has_operations(const search *s, const sample *x)
+{
+    uint32_t *groups = g_new(uint32_t, x->count + 1);
+    bool several = group_operations(s, x, groups) > 1;
+    g_free(groups);
+    return several;
+}
+
+/* Returns a sample in which all operations take the same time, or NULL if there are not several operations. */
+static sample *even_out_operations(const search *s, const sample *x)
+{
+    uint32_t *groups = g_new(uint32_t, x->count + 1);
+    sample *even = group_operations(s, x, groups) > 1 ? sample_even_out(x, groups, COLUMN_TEXTS_MAX + 1) : NULL;
     g_free(groups);
     return even;
 }

@@ -39,6 +39,10 @@
 /* Maximum probability by chance that kinds of work differ. */
 #define KINDS_CHANCE 1e-6
 
+/* Kinds of work: the step from the other values to the slow values, divided by the largest step between other values,
+ * as logarithms. */
+#define GAP_FACTOR 2
+
 /* Minimum part of the visits with a known amount. */
 #define KNOWN_MIN 0.9
 
@@ -362,13 +366,13 @@ static bool is_part_uneven(const sample *x, const uint8_t *bins, uint64_t slow)
 
 double time_before_ordinary(const search *s, const sample *x, uint32_t i)
 {
-    double sum = x->y[i];
+    double claimed = 0;
     for (guint n = 0; n < s->f->list->len; n++) {
         const finding *f = g_ptr_array_index(s->f->list, n);
         if (f->is_ordinary && f->cut != NULL)
-            sum += (double)f->cut[x->index[i]];
+            claimed += (double)f->cut[x->index[i]];
     }
-    return sum;
+    return x->y[i] + claimed * (x->factor != NULL ? x->factor[i] : 1);
 }
 
 /* The mean value and the mean time of some visits, and the range of their values. */
@@ -506,13 +510,29 @@ static bool bins_differ(const sample *x, const division *d, uint64_t bins)
 }
 
 /*
- * Returns whether the values of a field of texts are kinds of work: even among the slow values, or among the other
- * values, some take much longer than others. A fault is an exception among values that take equally long.
+ * Returns whether the values of a field of texts are kinds of work: also among the other values, some take much longer
+ * than others, and the slow values continue this series. A fault is an exception: it is slower than the other values by
+ * more than GAP_FACTOR times the largest step between them. Steps are ratios of mean times.
  */
 static bool are_kinds_of_work(const sample *x, const division *d)
 {
     uint64_t all = d->count == 64 ? UINT64_MAX : (UINT64_C(1) << d->count) - 1;
-    return bins_differ(x, d, all & ~d->slow) || bins_differ(x, d, d->slow);
+    if (!bins_differ(x, d, all & ~d->slow))
+        return false;
+    double others[BINS_MAX], fastest_slow = INFINITY, step = 0;
+    int count = 0;
+    for (int b = 0; b < d->count; b++) {
+        double mean = means_of_bins(x, d, UINT64_C(1) << b).ns;
+        if (!(d->slow >> b & 1))
+            others[count++] = mean;
+        else
+            fastest_slow = fmin(fastest_slow, mean);
+    }
+    qsort(others, (size_t)count, sizeof *others, compare_double);
+    for (int i = 1; i < count; i++)
+        if (others[i - 1] > 0)
+            step = fmax(step, log(others[i] / others[i - 1]));
+    return log(fastest_slow / others[count - 1]) <= GAP_FACTOR * step;
 }
 
 /* Returns the bit mask of the bins with the largest quarter of an ordered column's values. */

@@ -159,8 +159,8 @@ void candidate_find_ordinary(const search *s, candidate *c, const sample *x, con
  */
 bool column_is_operation(const visits *v, uint32_t place, const column *c);
 
-/* Returns whether a column names the operations of a place whose span name does not (divisions.c). */
-bool place_has_operations(const search *s, uint32_t place);
+/* Returns whether a column names several operations of a place whose span name does not (divisions.c). */
+bool sample_has_operations(const search *s, const sample *x);
 
 /* Returns whether the numbers of a column are amounts of work, according to its name (ordinary.c). */
 bool column_is_work(const column *c);
