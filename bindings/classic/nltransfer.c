@@ -25,8 +25,8 @@ typedef struct nl_stream {
     NL_transfer_op_t operation;
     NL_transfer_streamid_t id;
     int64_t start_ns; /* start of the current block; 0: no block has started */
-    nl_blocks all,
-        last; /* all blocks since NL_transfer_init began the summaries, and the blocks of the current interval */
+    nl_blocks all;    /* all blocks since NL_transfer_init began the summaries */
+    nl_blocks last;   /* blocks of the current interval */
     char transfer[];
 } nl_stream;
 
