@@ -466,6 +466,7 @@ class Page(ServeCase):
         support.wait_until(lambda: self.get_document("/state").get("filter") == 'HOST == "web0"', what="the key isolates web0")
         browser.key("Enter", "\r")
         support.wait_until(lambda: matching() == 120, what="all colors")
+        self.wait_for("document.getElementById('filter').value === ''", "the reply to the key")
         browser.key("Escape")
         self.wait_for("framed === -1", "the end of the choice of colors")
         browser.key("f", "f")
