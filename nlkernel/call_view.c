@@ -199,8 +199,12 @@ int call_view_read(call_view *v, log_input *input, char **names, size_t count)
     calls_sort_edges(&v->calls);
     select_functions(v);
     if (v->count == 0) {
-        program_error("no function%s%s is called at least %" PRIu64 " %s", v->filepaths != NULL ? " below " : "",
-                      v->filepaths != NULL ? v->filepaths : "", v->min_count, v->min_count == 1 ? "time" : "times");
+        char *often = v->min_count > 0
+                          ? program_format(" with at least %" PRIu64 " call%s", v->min_count, nl_plural(v->min_count))
+                          : nl_memory_check(strdup(""));
+        program_error("the log contains no function%s%s%s", often, v->filepaths != NULL ? " in files below " : "",
+                      v->filepaths != NULL ? v->filepaths : "");
+        free(often);
         status = PROGRAM_PROBLEM;
     }
     return status;
