@@ -387,9 +387,9 @@ static void find_parents_of_kinds(whole_spans *w)
 {
     bool done[WHOLE_KINDS_MAX] = {false};
     for (guint n = 0; n < w->kinds.count; n++) {
-        guint next = WHOLE_KINDS_MAX;
-        for (guint k = 0; k < w->kinds.count; k++)
-            if (!done[k] && (next == WHOLE_KINDS_MAX || mean_offset(w, k) < mean_offset(w, next)))
+        guint next = 0;
+        for (guint k = 1; k < w->kinds.count; k++)
+            if (!done[k] && (done[next] || mean_offset(w, k) < mean_offset(w, next)))
                 next = k;
         uint8_t kind = (uint8_t)next;
         done[kind] = true;

@@ -519,7 +519,7 @@ static bool are_kinds_of_work(const sample *x, const division *d)
     uint64_t all = d->count == 64 ? UINT64_MAX : (UINT64_C(1) << d->count) - 1;
     if (!bins_differ(x, d, all & ~d->slow))
         return false;
-    double others[BINS_MAX], fastest_slow = INFINITY, step = 0;
+    double others[BINS_MAX] = {0}, fastest_slow = INFINITY, step = 0;
     int count = 0;
     for (int b = 0; b < d->count; b++) {
         double mean = means_of_bins(x, d, UINT64_C(1) << b).ns;

@@ -504,8 +504,10 @@ void try_mechanisms(search *s, const sample *x)
     const candidate *best = &s->best[x->place];
     if (best->cause == NULL || best->explained < 0.5 || best->meaning == NUMBER_CONTENTION) {
         /* The durations of several operations are no evidence of a time-out. */
-        m = sample_has_operations(s, x) ? (mechanism){0} : find_timeout(x);
-        offer_mechanism(s, x, "timeout", &m, 1);
+        if (!sample_has_operations(s, x)) {
+            m = find_timeout(x);
+            offer_mechanism(s, x, "timeout", &m, 1);
+        }
         m = find_given_up(x);
         offer_mechanism(s, x, "timeout", &m, 1);
     }

@@ -265,7 +265,8 @@ void waterfall_draw(const waterfall *w, cairo_t *cr, double width, int64_t lengt
     drawing_area a = {.w = w, .cr = cr, .dark = dark, .width = width, .length_ns = MAX(length_ns, w->length_ns)};
     a.left = floor(MAX(LABELS_MIN, width * labels_share));
     a.right = MAX(a.left + 40, width - (width < NARROW ? NUMBERS_NARROW : NUMBERS));
-    cairo_clip_extents(cr, &(double){0}, &a.visible_top, &(double){0}, &a.visible_bottom);
+    double left, right;
+    cairo_clip_extents(cr, &left, &a.visible_top, &right, &a.visible_bottom);
     palette_set(cr, palette_background(dark), 1);
     cairo_paint(cr);
     draw_records(&a);
