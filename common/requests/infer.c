@@ -35,7 +35,7 @@ typedef struct inference {
     bool *excluded;     /* indexed by the string of a field's name: the field cannot be an ID */
     uint32_t trace_id;  /* string of the name of the field with trace IDs, or TRACE_NONE */
     uint32_t sensor;    /* string of the name of the program "nlsensor", or TRACE_NONE */
-    GHashTable *barred; /* the pairs (event, field) of find_barred, as keys of hash64; NULL if there are none */
+    GHashTable *barred; /* the pairs (event, field) of find_barred, as keys of hash64; NULL: no pairs */
     tie *ties;          /* the result of tie_fields before the first lifeline, or NULL */
     drawing *result;
 } inference;

@@ -23,7 +23,7 @@ struct position_log {
     uint64_t size;
     uint64_t replaced_size; /* size after the latest replacement */
     unsigned char stream[STREAM_SIZE];
-    nl_replacement next; /* the file that will replace the log; its fd is -1 if there is none */
+    nl_replacement next; /* the file that will replace the log; an fd of -1: no such file */
     bool failed;         /* a line could not be written to `next` */
 };
 

@@ -44,17 +44,24 @@ void columns_exclude(columns *c, const char *const *names)
                             GUINT_TO_POINTER(NO_COLUMN));
 }
 
+/* Stores the start of a name in lower case, without '.', '_' and '-', in `letters`. */
+static void simplify_name(nl_string name, char letters[LETTERS_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < name.size && count < LETTERS_MAX - 1; i++)
+        if (strchr("._-", name.data[i]) == NULL)
+            letters[count++] = (char)tolower((unsigned char)name.data[i]);
+    letters[count] = '\0';
+}
+
 /* Returns whether a field is an ID or a result of the request, according to its name. */
 static bool explains_nothing(nl_string name)
 {
     static const char *const whole[] = {"ts", "ph", "pid", "tid", "thread", "start", "end", "status", "seq", "nlevnt"};
     static const char *const parts[] = {"traceid", "spanid",  "parentid", "threadid", "duration", "elapsed",
                                         "latency", "statusc", "error",    "timeout",  "original", "took"};
-    char letters[LETTERS_MAX] = "";
-    size_t count = 0;
-    for (size_t i = 0; i < name.size && count < sizeof letters - 1; i++)
-        if (strchr("._-", name.data[i]) == NULL)
-            letters[count++] = (char)tolower((unsigned char)name.data[i]);
+    char letters[LETTERS_MAX];
+    simplify_name(name, letters);
     for (size_t i = 0; i < G_N_ELEMENTS(whole); i++)
         if (strcmp(letters, whole[i]) == 0)
             return true;
@@ -69,11 +76,8 @@ static bool contains_urls(nl_string name)
 {
     static const char *const names[] = {"uri",         "url",     "path",       "request",  "requesturi", "requesturl",
                                         "requestpath", "httpurl", "httptarget", "httppath", "urlpath",    "target"};
-    char letters[LETTERS_MAX] = "";
-    size_t count = 0;
-    for (size_t i = 0; i < name.size && count < sizeof letters - 1; i++)
-        if (strchr("._-", name.data[i]) == NULL)
-            letters[count++] = (char)tolower((unsigned char)name.data[i]);
+    char letters[LETTERS_MAX];
+    simplify_name(name, letters);
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
         if (strcmp(letters, names[i]) == 0)
             return true;

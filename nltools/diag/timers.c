@@ -33,9 +33,6 @@ enum {
 /* Minimum part of the slow visits that follow a slow visit if all visits are slow for a time. */
 #define FOLLOW_MIN 0.9
 
-/* Minimum length of a time-out, as a multiple of the resolution of the log's times. */
-#define UNITS_MIN 10
-
 /* The module ignores times and differences below this share of a time-out. */
 #define NOTHING 0.01
 
@@ -506,9 +503,8 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
            ratio = middle / MAX(base, NOTHING * middle);
     /* If the cause is a time-out, the slow times have the distribution of the other times, shifted but not stretched.
      */
-    /* With coarse times, gaps between short times are usual. */
-    if (end - split < TIMED_OUT_MIN || ratio < 2 || middle - base < UNITS_MIN * (double)s->visits->unit_ns ||
-        upper_spread >= sqrt(ratio) * base_spread || is_slow_for_a_time(s, y[split]))
+    if (end - split < TIMED_OUT_MIN || ratio < 2 || upper_spread >= sqrt(ratio) * base_spread ||
+        is_slow_for_a_time(s, y[split]))
         return m;
     m.period_ns = middle - base;
     m.count = n - split;

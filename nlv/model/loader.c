@@ -146,7 +146,7 @@ static bool has_filter(const loader *l)
     return model_current_filters(l->model) != NULL;
 }
 
-/* Returns whether nlv has listed the requests of all logs, and there are none. */
+/* Returns whether nlv has searched all logs for requests without finding any. */
 static bool has_no_requests(const loader *l)
 {
     const request_list *requests = model_requests(l->model);
