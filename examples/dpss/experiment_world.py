@@ -188,7 +188,7 @@ def owner(name):
 
 
 def sweep(gone, kept=None):
-    """Removes the objects of each owner (a process ID) for which gone() is true. Keeps the directory kept."""
+    """Removes the objects of each owner (a process ID) for which gone() is true. Keeps the directory `kept`."""
 
     def ours(names):
         return [name for name in names if owner(name) is not None and gone(owner(name))]

@@ -13,7 +13,7 @@
  *
  *   SHOP_LISTEN      [ADDRESS:]PORT (default: a free port on loopback)
  *   SHOP_TIMEOUT_MS  the frontend repeats a call after this time (default: never)
- *   SHOP_POOL        number of the stock's connections to the database (default 32)
+ *   SHOP_POOL        number of connections from the stock server to the database (default 32)
  *   SHOP_QUERIES     number of queries for the item "list" (default 1)
  *   SHOP_WORKERS     number of queries that the database executes at a time (default 32)
  */

@@ -17,7 +17,7 @@ struct block_cutter {
     const log_file *file;
     nl_decoder *decoder;
     uint64_t base;   /* offset of the decoder's first byte */
-    uint64_t offset; /* the decoder has all bytes before this offset */
+    uint64_t offset; /* the decoder has received all bytes before this offset */
     uint64_t first;  /* position of the next record */
     log_block text;  /* the part of text that is still growing; its size is 0 if there is no such part */
     GArray *found;   /* result of the current call */

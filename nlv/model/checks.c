@@ -150,8 +150,8 @@ static void check_clocks(const store *s, GPtrArray *notices)
     g_string_free(hosts, TRUE);
 }
 
-/* Reports the first pair of rows, and the number of further pairs, such that each step between the rows takes slightly
- * more than a multiple of half an hour. */
+/* Finds the pairs of rows between which every step takes slightly more than a multiple of half an hour, which suggests
+ * two time zones. Reports the first pair, and the number of the other pairs. */
 static void check_zone_of_steps(const store *s, size_t lifeline, const drawing_lifeline *definition, GPtrArray *notices)
 {
     const lifeline_lists *l = &s->lifelines[lifeline];

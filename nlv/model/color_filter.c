@@ -122,7 +122,7 @@ static void find_parts(const model *m, filter_parts *parts)
     char *base = parts->base;
     if (is_in_parentheses(base)) {
         parts->base = g_strndup(base + 1, strlen(base) - 2);
-    } else { /* the user has written the terms: they may not apply to the whole expression */
+    } else { /* the user wrote these terms, which may apply only to a part of the expression */
         *parts = (filter_parts){.count = parts->count, .base = g_strdup(text)};
     }
     g_free(base);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    SNAP = 8, /* minimum number of nodes (or blocks) in a range whose ends the module rounds to nodes (or blocks) */
-    OF_A_COLUMN = 4, /* the same for the ends of columns */
+    SNAP = 8,        /* minimum size, in nodes or blocks, of a range whose ends list_find_extremes rounds to them */
+    OF_A_COLUMN = 4, /* minimum size, in nodes or blocks, of a column whose ends list_grain rounds to them */
     GROWTH = 8,      /* factor by which a list's first block grows, from LIST_NODE to LIST_BLOCK entries */
 };
 

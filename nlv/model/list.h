@@ -82,8 +82,8 @@ static inline float list_value(const list *l, size_t i)
 size_t list_find(const list *l, uint32_t record, size_t from);
 
 /*
- * Returns the precision with which to find the bounds of columns: 1, LIST_NODE or LIST_BLOCK entries. The precision is
- * at most a quarter of a column, or 1 entry.
+ * Returns the precision, in entries, with which to find the bounds of a picture's columns: 1, LIST_NODE or LIST_BLOCK.
+ * The precision is at most a quarter of a column's entries, or 1.
  */
 size_t list_grain(size_t entries, size_t columns);
 

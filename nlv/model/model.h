@@ -1,7 +1,7 @@
 /*
- * The model contains the records and their drawing. The loader (loader.h) reads logs into a store, and a drawing gives
- * the records their meaning. When the model needs a record's fields, it reads the record again from the log. Does not
- * use GTK.
+ * The model contains the records and their drawing. The loader (loader.h) reads logs into a store, and a drawing states
+ * which lifelines, loadlines and points the records form. When the model needs a record's fields, it reads the record
+ * again from the log. Does not use GTK.
  *
  * model_load reads the logs to their ends in the calling thread. model_start starts a thread that reads and follows
  * growing logs until the model is freed. After either call, call the other functions between model_lock and

@@ -199,7 +199,7 @@ static void find_in_whole_span(span_search *f, double duration_ns)
     end_span(f, kept, is_backwards);
 }
 
-/* Finds the records from the begin of the span that the record ends. Without such a begin, keeps only the record. */
+/* Finds the records from the start of the span that the record ends. If the start is unknown, keeps only the record. */
 static void find_since_begin(span_search *f)
 {
     const event_names *names = request_reader_names(f->reader);

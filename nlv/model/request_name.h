@@ -7,8 +7,8 @@
 
 /*
  * Returns the name of the request of a lifeline to which the record at a place (batch.h) belongs, without control
- * characters. If the lifeline has no ID fields, as REQUEST_NO_LIFELINE, returns the values of the record's fields that
- * are neither numbers nor single characters. The caller frees the result with g_free.
+ * characters. If the lifeline has no ID fields, or is REQUEST_NO_LIFELINE, returns the values of the record's fields
+ * that are neither numbers nor single characters. The caller frees the result with g_free.
  */
 char *request_name_at(const model *m, size_t lifeline, uint64_t place);
 

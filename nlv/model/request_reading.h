@@ -23,8 +23,9 @@ typedef struct request_reading request_reading;
 request_reading *request_reading_new(model *m, const program_reading *reading);
 
 /*
- * Makes a reading that lists requests list only the requests that match a filter (NULL: all), and read the logs again.
- * Readers keep the previous list until the new list is complete. The caller keeps the filter.
+ * For a reading that lists requests: sets the filter that the listed requests must match (NULL: all requests), and
+ * starts to read the logs again. Readers keep the previous list until the new list is complete. The caller keeps the
+ * filter.
  */
 void request_reading_list(request_reading *r, const request_filter *requests);
 

@@ -19,8 +19,8 @@ typedef struct slow_line {
 
 /*
  * Finds the slowest kind of line in a time range, and its longest line. A line that is completely in the range takes
- * precedence over a longer line that is only partly in it. Samples requests that end in the range, or after the range
- * by at most its length.
+ * precedence over a longer line that is only partly in it. Samples the requests that end in the range, or after the
+ * range within a time as long as the range.
  *
  * begin_ns and end_ns are the times of the path of one line. Usually, this line is the longest line in the middle half
  * of the lines, in order of time. This excludes the start and the end of the range, where fewer requests may run. If
@@ -36,8 +36,9 @@ slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns);
 char *slow_hosts(const model *m, const slow_line *slow);
 
 /*
- * Extends the time from slow->begin_ns to slow->end_ns until at least `count` requests of its lifeline begin in it. The
- * result is at most 61 times as long as the path. In a longer range, the lines of the path would look vertical.
+ * Extends the time from slow->begin_ns to slow->end_ns until at least `count` requests of the line's lifeline begin in
+ * this time. The result is at most 61 times as long as the path, because the lines of the path would look vertical in a
+ * longer range.
  */
 void slow_find_neighbours(const store *s, const slow_line *slow, unsigned count, int64_t *from_ns, int64_t *to_ns);
 

@@ -12,8 +12,7 @@
 #include "model/names.h"
 
 enum {
-    SPEC_LAYERS = 4, /* lifelines that share an event are in different layers; nlv does not draw more lifelines with a
-                        shared event */
+    SPEC_LAYERS = 4, /* maximum number of lifelines that share an event; each of them is in another layer */
     SPEC_IDS = 8,
     SPEC_CHOICES = 4, /* maximum number of alternative names of an ID field */
     SPEC_ROWS = 1024,

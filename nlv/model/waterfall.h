@@ -19,7 +19,8 @@ typedef struct waterfall_span {
     unsigned parent;          /* index of a span, or G_MAXUINT */
     int64_t begin_ns, end_ns; /* nanoseconds since the start of the request */
     int64_t path_ns;          /* the span's self time on the critical path in nanoseconds */
-    double median_ns;         /* median duration in nanoseconds of such spans in a sample of requests, or -1 */
+    double median_ns; /* median duration in nanoseconds of spans with this name and program in a sample of requests, or
+                         -1 */
     bool failed, incomplete;
 } waterfall_span;
 

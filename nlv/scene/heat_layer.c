@@ -24,7 +24,7 @@ enum {
     P99_REQUESTS_MIN = 100,
     CELL_HEIGHT_MIN = 3,   /* units */
     CELL_WIDTH = 2,        /* pixels */
-    CELL_WIDTH_SPARSE = 4, /* width of the cells of at most SPARSE_MAX requests in pixels */
+    CELL_WIDTH_SPARSE = 4, /* width of the cells in pixels if there are at most SPARSE_MAX requests */
     SPARSE_MAX = 1000,
 };
 

@@ -50,7 +50,8 @@ heat_scale heat_scale_of(const heat_map *h, const layout *l)
     s.low -= MIN(s.low, ROWS_MARGIN + missing / 2);
     s.is_cut = first < s.low;
     unsigned margin = ROWS_MARGIN + missing / 2;
-    /* Keep the counts at the top of the histogram clear of the longest requests, which are few and important. */
+    /* Leave space at the top, so that the histogram's counts do not cover the longest requests, which are few and
+     * important. */
     if (heat_scale_has_counts(l)) {
         const double label = text_height(TEXT_SMALL);
         margin = MAX(margin, (unsigned)ceil(label * (s.high - s.low) / (s.bottom - s.top - label)));

@@ -33,7 +33,7 @@ double heat_scale_y(const heat_scale *s, double row);
 /* Returns the row of a duration. The fraction is the position within the row. */
 double heat_row_of_ns(double duration_ns);
 
-/* Returns the color of the lines of a log's requests. The list of requests has this log (request_list_has_logs). */
+/* Returns the color of the lines of a log's requests. Call it only if request_list_has_logs returns true. */
 color heat_scale_log_color(const model *m, unsigned log, bool dark);
 
 /* Returns the lowest row of slow requests. */

@@ -48,7 +48,7 @@ void bars_find(const layer_context *c, const pane *p, unsigned row, uint16_t eve
                scene_found *found);
 
 /*
- * legend_layer_draw draws the meanings of the colors. legend_layer_find and legend_layer_step have the results of
+ * legend_layer_draw draws the meanings of the colors. legend_layer_find and legend_layer_step return the results of
  * scene_find_color and scene_step_color.
  */
 void legend_layer_draw(const layer_context *c);

@@ -150,8 +150,8 @@ static legend place_from(const layer_context *c, size_t first)
     return (legend){entries, i < count ? i : 0, has_colors ? count - i + first : 0, x};
 }
 
-/* Returns the first part of the legend or, if the color that the keyboard has chosen does not fit there, the part with
- * this color. The caller frees its entries. */
+/* Returns the first part of the legend or, if the color that the user has chosen with the keyboard does not fit there,
+ * the part with this color. The caller frees its entries. */
 static legend place_entries(const layer_context *c)
 {
     legend l = place_from(c, 0);

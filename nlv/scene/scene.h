@@ -60,7 +60,7 @@ scene_view scene_fit(const model *m, double width, double height);
 scene_view scene_first(const model *m, double width, double height);
 
 /* Emphasizes the object of a record. If the record belongs to no object, emphasizes the request that the record
- * describes or ends. If the number is too large for a record, emphasizes nothing. */
+ * describes or ends. If `record` is STORE_NONE, emphasizes nothing. */
 void scene_select(scene_view *view, const store *s, uint32_t record);
 
 /* Sets *record to a record of the emphasized request, and *lifeline to the index of its lifeline or

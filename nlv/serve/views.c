@@ -319,7 +319,8 @@ static void add_toggled(json_object *o, const char *name, const model *m, size_t
     g_free(filter);
 }
 
-/* Lists the colors of the legend, with the filters that isolate and hide them, or undo this. */
+/* Lists the colors of the legend. For each color, gives the filters that isolate it and that hide it, or that show all
+ * colors again. */
 static void list_colors(task *t)
 {
     model *m = t->views->model;

@@ -31,8 +31,9 @@ typedef struct canvas_callbacks {
     void (*ranged)(void *user);                  /* the user has changed the marked time range */
     /* The user has clicked in the heat map. Returns false if there is no request. */
     bool (*picked)(void *user, const request_choice *area);
-    void (*brushed)(void *user, const request_choice *area);  /* the user has marked an area of the heat map */
-    void (*listed)(void *user, const request_choice *choice); /* the user has clicked on a number in its legend */
+    void (*brushed)(void *user, const request_choice *area); /* the user has marked an area of the heat map */
+    /* The user has clicked on a number in the legend of the heat map. */
+    void (*listed)(void *user, const request_choice *choice);
     /* The user wants to isolate or hide a color of the legend, or to undo this (color_filter_toggle). */
     void (*colored)(void *user, size_t color, bool hides);
     void *user;

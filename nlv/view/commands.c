@@ -132,7 +132,7 @@ command commands_of_key(const GdkEventKey *event, bool typing)
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++)
         for (size_t k = 0; k < G_N_ELEMENTS(entries[i].keys); k++) {
             const key *own = &entries[i].keys[k];
-            /* for signs, ignore Shift, because some keyboards need Shift for them */
+            /* if the key is not a letter, ignore Shift, because some keyboards need Shift for such keys */
             bool is_letter = (value >= GDK_KEY_a && value <= GDK_KEY_z) || value > 0xff;
             GdkModifierType wanted = is_letter ? modifiers : (GdkModifierType)(modifiers & ~SHIFT);
             if (own->value == value && own->value != 0 && own->modifiers == wanted && !(typing && is_for_text(own)))

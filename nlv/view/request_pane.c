@@ -428,8 +428,8 @@ static void forget_area(request_pane *p)
 
 /*
  * Shows the table. In a low window, the table gets only a part of the height, so that the picture remains visible. The
- * table gets half of the width, but the width of all columns if enough remains for the waterfall. In a narrow window,
- * hides the waterfall.
+ * table gets half of the width, or the width of all its columns if enough width remains for the waterfall. In a narrow
+ * window, hides the waterfall.
  */
 static void appear(request_pane *p)
 {

@@ -12,9 +12,9 @@ struct search_bar {
     GtkWidget *widget; /* a GtkRevealer */
     GtkWidget *find, *filter, *status;
     search *search;
-    char *searched;        /* the expression of the search */
-    bool waits, backwards; /* waits: show the next match when the search ends; backwards: the next match is the previous
-                              one in time */
+    char *searched; /* the expression of the search */
+    bool waits;     /* show the next match when the search ends */
+    bool backwards; /* search back in time */
     int64_t wanted_ns;
 };
 

@@ -8,7 +8,7 @@
 
 enum { COLUMNS_MAX = 8 };
 
-/* Keys of the data that mark the grid's columns of numbers. */
+/* The names of the grid's data that mark the columns with numbers. */
 static const char *const keys[COLUMNS_MAX] = {"0", "1", "2", "3", "4", "5", "6", "7"};
 
 static void table_put(GtkWidget *grid, const char *text, int column, int row, bool is_heading)
