@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* calls_finish does not find the callers of functions that are nested more deeply. */
+/* Maximum depth of nested functions for which calls_finish finds callers. */
 enum { DEPTH_MAX = 64 };
 
 /* ---- tables ---- */

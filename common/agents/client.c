@@ -33,7 +33,10 @@ static void append(nl_buffer *out, const char *text)
     nl_buffer_append(out, text, strlen(text));
 }
 
-/* Returns the collector's URL with the same address and TLS options, for a dialer. */
+/*
+ * Returns a URL with the agent's address and the TLS options. The URL has a collector's scheme, because the dialer
+ * accepts only URLs of collectors.
+ */
 static nl_url *make_url(const char *authority, size_t size, bool secure, const client_options *o)
 {
     const char *const names[] = {"ca", "cert", "key"}, *const values[] = {o->ca, o->cert, o->key};
@@ -209,7 +212,10 @@ static bool send_request(client *c, const char *method, const char *path, const 
     int64_t deadline_ns = nl_deadline_ns(TIMEOUT_MS);
     nl_buffer request = {0};
     char text[1024];
-    /* The reply to a request of HTTP/1.0 is not in chunks. nlagentd replies to a request with a body in one piece. */
+    /*
+     * A request without a body uses HTTP/1.0, because this module cannot read a reply in chunks. A request with a body
+     * can use HTTP/1.1, because nlagentd replies to it in one piece.
+     */
     snprintf(text, sizeof text,
              "%s %.300s HTTP/1.%d\r\nHost: %.255s\r\nContent-Type: text/xml; charset=utf-8\r\nSOAPAction: \"\"\r\n"
              "Content-Length: %zu\r\n%s",

@@ -35,9 +35,9 @@ void directory_expire(directory *d);
 size_t directory_size(const directory *d);
 
 /*
- * Parses an expression of Find with the fields host, url, sensor, what and events. In addition to the usual language
- * (filter.h), & and | may be written once, and = matches a pattern if its value contains * ? or [. Returns NULL and
- * sets the error on failure.
+ * Parses the expression of a Find request. The expression may test the fields host, url, sensor, what and events. In
+ * addition to the usual language (filter.h), & means &&, | means ||, and = matches a pattern if the value contains * ?
+ * or [. Returns NULL and sets the error on failure.
  */
 nl_filter *directory_filter(const char *expression);
 

@@ -1,7 +1,7 @@
 /*
- * The configuration of programs that query agents, and the search for sensors in a directory, which is an agent or
- * LDAP. The functions block at most as long as the functions of client.h. Any thread may call them, but only one thread
- * at a time may use an agents_options.
+ * Reads the options of programs that query agents, and searches a directory for sensors. The directory is an agent or
+ * an LDAP server. The functions block at most as long as the functions of client.h. Any thread may call them, but only
+ * one thread at a time may use an agents_options.
  */
 #ifndef NETLOGGER_AGENTS_FIND_H
 #define NETLOGGER_AGENTS_FIND_H
@@ -21,7 +21,10 @@ typedef struct agents_options {
     const char *directory; /* NULL if it is not set */
 } agents_options;
 
-/* The options --agent and --directory, and the options for security and LDAP, with their environment variables. */
+/*
+ * The rows of the options --agent and --directory, and of the options for security and LDAP. A row also names the
+ * option's environment variable.
+ */
 extern const nl_option agents_place_rows[], agents_security_rows[];
 
 /*

@@ -92,8 +92,8 @@ static void time_text(time_t at, char text[32])
 /* ---- registering ---- */
 
 /*
- * Adds or replaces an entry. `pairs` lists names and values of attributes, and ends with NULL. LDAP has no empty
- * values.
+ * Adds or replaces an entry. `pairs` lists names and values of attributes, and ends with NULL. Omits attributes with
+ * empty values, because LDAP does not allow empty values.
  */
 static int put_entry(LDAP *ldap, const char *dn, const char *const *pairs)
 {

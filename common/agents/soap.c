@@ -22,7 +22,7 @@ enum {
     ATTRIBUTE_POINTERS = 5 /* pointers per attribute: name, prefix, namespace, start and end of the value */
 };
 
-/* The depth of elements. */
+/* The depths of the elements in a message. */
 enum { ENVELOPE, HEADER_OR_BODY, OPERATION, ARGUMENT };
 
 typedef struct soap_reader {

@@ -18,8 +18,9 @@
 #define ROUNDING_NS 2000.0
 
 /*
- * Times between readings of the clock are computed from the processor's counter, and are imprecise on an overloaded
- * host. Therefore, messages that contradict measurements by less than this time still count.
+ * A producer computes the times between two readings of the clock from the processor's counter. These times are
+ * imprecise on an overloaded host. Therefore, the module also uses messages that contradict the measurements by less
+ * than STAMPS_NS.
  */
 #define STAMPS_NS 200e3
 

@@ -14,7 +14,7 @@ enum {
 
 #define STEEPEST 0.002 /* 2000 ppm, which exceeds the drift of any clock and the kernel's adjustments */
 #define UNUSUAL 0.0007 /* a steeper slope between two pieces means that the clock was set, not slewed */
-#define UNSURE 0.0005  /* maximum deviation of a clock's rate outside of all bounds */
+#define UNSURE 0.0005  /* assumed maximum drift of a clock at times that are not between two bounds */
 #define PREFERENCE 1e-3
 
 static int compare_bounds(const void *a, const void *b)
@@ -59,7 +59,10 @@ static void range_of(const stretch *s, double slope, double *low, double *high)
     }
 }
 
-/* Returns the width of the range that range_of sets. The width is a concave function of the slope. */
+/*
+ * Returns the width of the range that range_of sets. The width is a concave function of the slope, so a ternary search
+ * finds its maximum.
+ */
 static double width_of(const stretch *s, double slope)
 {
     double low, high;
@@ -111,8 +114,8 @@ static double find_limit_slope(const stretch *s, double possible, double limit)
 }
 
 /*
- * Returns the maximum distance, at a time, by which another line within the bounds can be above (sign 1) or below (sign
- * -1) this line.
+ * Returns the maximum distance between this line and another line within the bounds, at the time at_ns. Considers only
+ * lines above this line if `sign` is 1, and only lines below it if `sign` is -1.
  */
 static double find_distance(const stretch *s, const fit_piece *p, double min, double max, double at_ns, double sign)
 {
@@ -168,9 +171,9 @@ static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
 /* ---- selecting bounds ---- */
 
 /*
- * Keeps the tightest of many bounds: in each part of the time, the highest low bound and the lowest high bound,
- * relative to a line through all bounds. Omitting bounds makes the result less precise, but not wrong. Returns the
- * number of remaining bounds.
+ * Reduces the number of bounds. Divides the time into parts, and keeps the highest low bound and the lowest high bound
+ * of each part, relative to a line through all bounds. Omitting bounds makes the result less precise, but not wrong.
+ * Returns the number of remaining bounds.
  */
 static size_t thin(fit_bound *bounds, size_t count)
 {

@@ -7,8 +7,9 @@
  * was sent before it was received. The fit is the line that is farthest from all bounds, midway between the convex
  * hulls of the two kinds of bounds. See A. Duda, G. Harrus, Y. Haddad, G. Bernard, "Estimating Global Time in
  * Distributed Systems", ICDCS 1987; L. Zhang, Z. Liu, C. Honghui Xia, "Clock Synchronization Algorithms for Network
- * Measurements", INFOCOM 2002. A piece extends as long as a line fits. The next piece is continuous with it, unless the
- * clock was set between the two pieces. If memory runs out, the program ends. Only one thread may use a fit.
+ * Measurements", INFOCOM 2002. A piece extends as long as a line fits. The next piece begins at the end of the previous
+ * piece, without a jump, unless the clock was set between the two pieces. If memory runs out, the program ends. Only
+ * one thread may use a fit.
  */
 #ifndef NETLOGGER_TIMEKEEPING_FIT_H
 #define NETLOGGER_TIMEKEEPING_FIT_H

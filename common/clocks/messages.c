@@ -49,14 +49,14 @@ messages *messages_new(const correction_options *options)
 
 /* ---- events ---- */
 
-/* Each word precedes its prefixes in the list. */
+/* A longer word precedes the words with which it begins, so that find_word finds the longer word. */
 static const struct {
     const char *word;
     side side;
 } verbs[] = {{"received", RECEIVED}, {"receive", RECEIVED}, {"recvd", RECEIVED}, {"recv", RECEIVED}, {"rcvd", RECEIVED},
              {"rcv", RECEIVED},      {"sending", SENT},     {"send", SENT},      {"sent", SENT},     {"snd", SENT}};
 
-/* Finds the first of these words in a name. Returns false if the name does not contain any of the words. */
+/* Finds the word of the list that occurs first in a name. Returns false if the name contains none of the words. */
 static bool find_word(const char *name, size_t *at, size_t *size, side *what)
 {
     for (*at = 0; name[*at] != '\0'; ++*at)

@@ -117,7 +117,10 @@ static classic_transfer *classic_transfer_add(classic_transfers *t, const nl_rec
     return x;
 }
 
-/* Changes the result of a sender to that of a receiver, by exchanging the two ends. */
+/*
+ * Exchanges the two ends of a result. A result is from the sender's point of view, but here the receiver wrote the
+ * records.
+ */
 static void classic_transfer_turn(connection_result *r)
 {
     r->ends = ENDS_RECEIVER;

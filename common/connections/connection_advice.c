@@ -23,10 +23,10 @@ double connection_gain_of_doubling(const connection_result *r)
     return 1 / (1 - share / 2);
 }
 
-/* Another connection must be faster by this factor to show what the path carries. */
+/* Another connection or the path sensor must have been faster by this factor to show that the path carries more. */
 #define FASTER 1.2
 
-/* Returns the rate that the path carries at least: for any connection, or for the path sensor. */
+/* Returns the highest rate that any connection or the path sensor has achieved on the path. */
 static double capacity_of(const connection_result *r)
 {
     return fmax(r->carried, r->path.rate);
@@ -54,7 +54,7 @@ bool connection_gain_of_reuse(const connection_result *r, double *minimum, doubl
     if (r->first != CAUSE_SLOW_START || left <= 0)
         return false;
     *maximum = 1 / left;
-    /* the remaining time, and the time for the bytes at the rate that the path has carried */
+    /* 1 is the present duration; `left` is the part without start-up, and r->rate / rate is the time for all bytes */
     *minimum = fmax(1, 1 / (left + r->rate / rate));
     return true;
 }
@@ -103,7 +103,7 @@ static char *describe_start(const connection_result *r)
     return text;
 }
 
-/* Describes the rate of the path, and adds the text, which the function frees. */
+/* Describes the rate of the path, and appends `text` to the description. Frees `text`. */
 static char *describe_path(const connection_result *r, char *text)
 {
     char rate[UNITS_SIZE], all[UNITS_SIZE], measured[UNITS_SIZE];

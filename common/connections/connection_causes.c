@@ -15,17 +15,23 @@
 /* A receiver with a small window delays acknowledgements by at most this time (TCP_DELACK_MAX). */
 #define ACK_DELAY_US 200000.0
 
-/* A loss counts as caused by a full queue on the path if the round-trip time has exceeded these bounds before. */
+/*
+ * A full queue on the path counts as the cause of a loss if, before the loss, the round-trip time exceeded its minimum
+ * by this factor and by this time.
+ */
 #define FILLED_FACTOR 1.2
 #define FILLED_US 500.0
 
-/* The queue counts as full at a loss if the round-trip time has exceeded its minimum by this factor. */
+/*
+ * For the statistics of all losses, the queue counts as full at a loss if the round-trip time has exceeded its minimum
+ * by this factor.
+ */
 #define FULL_FACTOR 1.3
 
 /* In slow start, the congestion window grows by this factor within two round trips. */
 #define START_GROWTH 1.1
 
-/* After a loss, congestion control counts as limited by loss while the rate is below this share of the highest rate. */
+/* After a loss, the loss counts as the limit while the rate is below this share of the highest rate. */
 #define LOSS_RATE 0.9
 
 /* A receive buffer counts as full if unread data occupies this share of it (half of the buffer is overhead). */
@@ -44,7 +50,7 @@
  * the buffer is unsent. */
 #define UNSENT 0.25
 
-/* A window below this share of the largest window has been closed by unread data. */
+/* If the window is below this share of the largest window, unread data counts as the reason. */
 #define WINDOW_CLOSED 0.5
 
 /*
@@ -69,7 +75,10 @@ enum { SLICES_MAX = 64 };
 /* The kernel's clocks count in ticks of at most this length. */
 #define TICK_US 10000.0
 
-/* Larger values of fields are cut, so that no sum overflows. 1e15 bytes are 1 PB, and 1e15 us are 31 years. */
+/*
+ * Larger values of fields are replaced by this value, so that no sum overflows. 1e15 bytes are 1 PB, and 1e15 us are 31
+ * years.
+ */
 #define NUMBER_MAX 1e15
 
 /* The kernel's value of an unknown minimum round-trip time, in older logs. */
@@ -308,7 +317,7 @@ static bool is_queued(const connection_sample *s)
     return s->rtt_min_us > 0 && s->rtt_us > QUEUE_FACTOR * s->rtt_min_us && s->rtt_us > s->rtt_min_us + QUEUE_US;
 }
 
-/* Adds a loss, except the first, which ends the slow start at any window. */
+/* Adds a loss to the statistics. Ignores the first loss, which ends slow start, because it may occur at any window. */
 static void add_loss(connection_entry *e, const connection_sample *b)
 {
     if (e->had_loss && b->rtt_min_us > 0) {
@@ -342,7 +351,10 @@ static void follow_window(connection_entry *e, const connection_sample *a, const
     }
 }
 
-/* Returns whether all data that the program has written is in flight. A part of a segment may wait (RFC 896). */
+/*
+ * Returns whether all data that the program has written is in flight. Ignores unsent data that is smaller than a
+ * segment, because such data may wait for an acknowledgement (RFC 896).
+ */
 static bool is_all_sent(const connection_sample *s)
 {
     return s->unsent < fmax(s->mss, 1);
@@ -378,7 +390,7 @@ static bool is_limited_by_buffer(const connection_entry *e, const connection_sam
 
 /*
  * Returns the window or buffer that is full although the congestion window is not, or CAUSE_UNKNOWN. The kernel's
- * clocks miss such a limit if the sender paces its segments at the rate that the limit has caused, as BBR does.
+ * clocks do not count such a limit if the sender paces its segments, as BBR does, at the rate that the limit allows.
  */
 static connection_cause full_cause(const connection_entry *e, const connection_sample *b)
 {
@@ -544,7 +556,7 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
         add_interval(t, r, a, b, &interval);
         return;
     }
-    /* The kernel counts in ticks. The next intervals compensate for the error of a tick in one interval. */
+    /* The kernel counts in ticks. Carry the error of up to a tick over to the next interval. */
     busy = fmax(busy, receiver + buffer);
     double idle = wall_us - busy + e->tick_us;
     e->tick_us = fabs(idle) <= TICK_US ? idle : idle > 0 ? 0 : -TICK_US;

@@ -164,8 +164,9 @@ double connection_gain_of_doubling(const connection_result *r);
 double connection_gain_of_path(const connection_result *r);
 
 /*
- * Sets the factors by which the same transfer is faster over a connection that is already open: at the rate that the
- * path has carried, and over an unlimited path. Returns false unless start-up limits the connection.
+ * Computes how much faster the same transfer would be over a connection that is already open. Sets *minimum to the
+ * factor at the rate that the path has carried, and *maximum to the factor over an unlimited path. Returns false unless
+ * start-up limits the connection.
  */
 bool connection_gain_of_reuse(const connection_result *r, double *minimum, double *maximum);
 
@@ -173,8 +174,8 @@ bool connection_gain_of_reuse(const connection_result *r, double *minimum, doubl
 char *connection_advice(const connection_result *r);
 
 /*
- * Returns a text with the measurements of the connection's path and the bounds of their errors, or NULL without
- * measurements. The caller frees the text with g_free.
+ * Returns a text with the measurements of the connection's path and the bounds of their errors. Returns NULL if the log
+ * has no measurements of the path. The caller frees the text with g_free.
  */
 char *connection_path_text(const connection_result *r);
 

@@ -8,21 +8,23 @@
 
 enum { PATHS_MAX = 1 << 12, DELAYS_MAX = 1 << 17, NAME_MAX_SIZE = 256 /* bytes; longer names are cut */ };
 
-/* Larger values of fields are cut, so that no sum overflows. */
+/* Larger values of fields are replaced by this value, so that no sum overflows. */
 #define VALUE_MAX 1e15
 
-/* The sensor counts the loss of a probe this time after it has sent the probe (PATH_LATE_NS), in nanoseconds. */
+/*
+ * The sensor counts a probe as lost when this time, in nanoseconds, has passed since it sent the probe (PATH_LATE_NS).
+ */
 #define LATE_NS 2e9
 
 /* The quantile of the normal distribution for bounds with a confidence of 95 %. */
 #define NORMAL_95 1.96
 
-/* The probes from begin_ns to end_ns. Delays are sums, in nanoseconds, of all replies. */
+/* The probes from begin_ns to end_ns. Each delay is the sum of the delays of all replies, in nanoseconds. */
 typedef struct path_delay {
     int64_t begin_ns, end_ns;
     double replies, out_ns, back_ns;
     double error_ns;                            /* maximum; INFINITY if it is unknown, 0 without delays */
-    double answered, lost, lost_out, lost_back; /* only of records that have the direction of losses */
+    double answered, lost, lost_out, lost_back; /* only from records that state the direction of losses */
 } path_delay;
 
 /* The measurements of one host to one address. */
@@ -103,7 +105,7 @@ static path_entry *find_measured(connection_paths *p, const nl_record *record)
     return e;
 }
 
-/* Adds up pairs of consecutive measurements of all entries. */
+/* To save memory, replaces each pair of consecutive measurements of an entry by its sum. */
 static void join_delays(connection_paths *p)
 {
     GHashTableIter all;
@@ -144,7 +146,7 @@ static void add_delays(connection_paths *p, path_entry *e, const nl_record *reco
     if (path_number(record, "PATH.LOST.OUT", 1, &lost_out) && path_number(record, "PATH.LOST.BACK", 1, &lost_back)) {
         d.answered = d.replies;
         d.lost = path_count(record, "PATH.LOST");
-        d.lost_out = fmax(lost_out, 0); /* may belong to losses of the previous record */
+        d.lost_out = fmax(lost_out, 0); /* may include probes that the previous record counted in PATH.LOST */
         d.lost_back = fmax(lost_back, 0);
     }
     if (d.replies > 0 && path_number(record, "PATH.DELAY.OUT", 1e3, &out_ns) &&

@@ -51,8 +51,8 @@ connection_path connection_paths_find(const connection_paths *p, const char *hos
                                       const char *peer_host, const char *peer, int64_t begin_ns, int64_t end_ns);
 
 /*
- * Returns the fraction (0 to 1) of the additional delay of probes that arises on the way back, or -1 if the delays
- * increased by less than `increase_min_ns` together.
+ * Returns the fraction (0 to 1) of the additional delay of probes that arises on the way back. Returns -1 if the sum of
+ * the increases in both directions is less than `increase_min_ns`.
  */
 double connection_path_reverse_part(const connection_path *path, double increase_min_ns);
 

@@ -61,8 +61,8 @@ static bool is_same_stream(int64_t out, int64_t in)
 }
 
 /*
- * Returns the socket at the other end by its sequence numbers, or NULL. A translator of addresses changes addresses and
- * ports, but no sequence numbers.
+ * Returns the socket at the other end by its sequence numbers, or NULL. Network address translation (NAT) changes
+ * addresses and ports, but not sequence numbers.
  */
 static connection_entry *find_translated(const connection_table *t, const connection_entry *e)
 {
@@ -76,8 +76,8 @@ static connection_entry *find_translated(const connection_table *t, const connec
 }
 
 /*
- * If the peer's program read its data, moves the receiver-limited time before the peer enlarged its window to the cause
- * slow start.
+ * If the peer's program read its data, counts the receiver-limited time until the peer enlarged its window as slow
+ * start.
  */
 static void divide_start(connection_entry *e, const connection_entry *peer)
 {
@@ -275,7 +275,7 @@ static void learn_address(GHashTable *hosts, const char *end, const char *host)
     g_hash_table_replace(hosts, address, (gpointer)(known == NULL || strcmp(known, host) == 0 ? host : ""));
 }
 
-/* Sets the names of hosts that only the records of other connections show. */
+/* Sets the host names that are missing from a connection's own records, from the records of other connections. */
 static void find_hosts(const connection_table *t, GPtrArray *results)
 {
     GHashTable *hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);

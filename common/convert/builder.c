@@ -42,8 +42,8 @@ char *builder_bytes(builder *b, size_t size)
 }
 
 /*
- * Parses only the fraction of a time in the same second as the previous time, because consecutive times are often in
- * the same second. Returns false for other times.
+ * If a time is in the same second as the previous time, parses only its fraction. This saves time, because consecutive
+ * times are often in the same second. Returns false for other times.
  */
 static bool read_known_second(const builder *b, nl_string text, int64_t *time_ns)
 {

@@ -2,8 +2,8 @@
  * Makes unique keys for the fields of a record, for JSON, CSV and OTLP.
  *
  * The keys of the standard fields are their BP names: ts, event, level, host, prog. The key of another field is its
- * name. The second field with the same name has the key NAME#2, and so on. If a field has the name of a standard field
- * in ULM or BP (such as ts, DATE or HOST), its numbers start at #2. Names cannot contain "#".
+ * name. The second field with the same name has the key NAME#2, and so on. The first field that has the name of a
+ * standard field in ULM or BP (such as ts, DATE or HOST) has the key NAME#2. Names cannot contain "#".
  */
 #ifndef NETLOGGER_CONVERT_KEYS_H
 #define NETLOGGER_CONVERT_KEYS_H

@@ -404,7 +404,8 @@ static size_t begin_choice(otlp_encoder *e, const nl_record *record, unsigned *i
 }
 
 /*
- * Returns whether a field repeats another member: the first identifier of each kind, or a time of Chrome's traces.
+ * Returns whether a field repeats another member. The first identifier of each kind and the time fields of Chrome's
+ * traces do.
  */
 static bool is_repeated(const nl_record *record, const nl_field *field, unsigned *ids)
 {
@@ -447,7 +448,10 @@ static void encode_span_attributes(otlp_encoder *e, const otlp_span *span, const
     end_list(e);
 }
 
-/* Encodes the chosen fields of a record in a span, and its level unless it is Usage, the level of OTLP's records. */
+/*
+ * Encodes the chosen fields and the level of a record in a span. Omits the level Usage, because the reader gives this
+ * level to all records in a span.
+ */
 static void encode_point_attributes(otlp_encoder *e, unsigned list, const nl_record *record)
 {
     begin_attributes(e, record->field_count + 1);

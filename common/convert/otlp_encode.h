@@ -14,7 +14,10 @@
 #include "convert/keys.h"
 #include "convert/otlp.h"
 
-/* An attribute may contain OTLP_NESTING_MAX values, of up to three messages each. */
+/*
+ * The values in an attribute may be nested to a depth of OTLP_NESTING_MAX. Each of these values consists of up to three
+ * nested messages.
+ */
 enum { OTLP_DEPTH_MAX = 12 + 3 * OTLP_NESTING_MAX, OTLP_TRACE_DIGITS = 32, OTLP_SPAN_DIGITS = 16 };
 
 /* Fields of a record that become attributes. */

@@ -226,8 +226,8 @@ static bool put_number(void *user, const otlp_value *value)
 }
 
 /*
- * Puts the numbers of a field: in protobuf, a field contains either one number or all numbers, packed. Returns false on
- * an error.
+ * Appends the numbers of a field. A protobuf field contains either one number or, in packed form, all numbers. Returns
+ * false on an error.
  */
 static bool put_packed(void *user, const otlp_value *value)
 {

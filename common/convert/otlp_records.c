@@ -548,7 +548,7 @@ static bool read_span(otlp_records *r, const otlp_value *item)
         return false;
     if (r->known != NULL && r->known->has(r->trace, r->span))
         return true;
-    /* The end 0 means that the span has not ended, except in a span that starts at 0. */
+    /* An end time of 0 means that the span has not ended, unless the span also starts at 0. */
     bool ended = end_ns != 0 || (start_ns == 0 && has_time(r, &m[END].value));
     span_parts parts = {.r = r,
                         .start_ns = start_ns,

@@ -26,8 +26,8 @@ void base64_put(nl_buffer *out, nl_string bytes);
 size_t base64_get(nl_string text, char *bytes);
 
 /*
- * Returns the level as BP spells it. If the record's spelling is neither missing nor that of ULM, returns the record's
- * spelling. data is NULL if the record has no level.
+ * Returns the level as BP spells it. If the record spells the level in its own way, and not as ULM does, returns the
+ * record's spelling. data is NULL if the record has no level.
  */
 nl_string level_as_text(const nl_record *record);
 

@@ -57,8 +57,8 @@ void program_replace_controls(char *text, size_t size);
 void program_set_listener(void (*listener)(const char *message));
 
 /*
- * Return a copy of text, and a text that is formatted as by printf. The caller frees the result with free(). If memory
- * runs out, the program ends.
+ * program_copy returns a copy of a text. program_format returns a text that is formatted as by printf. The caller frees
+ * the result with free(). If memory runs out, the program ends.
  */
 char *program_copy(const char *text);
 char *program_format(const char *format, ...) NL_PRINTF(1, 2);

@@ -208,7 +208,10 @@ nl_sequences *program_reading_numbers(program_reading *reading)
     return reading->sequences;
 }
 
-/* Call it when all sources were read. Keeps the set, because logs may be closed later. */
+/*
+ * Reports the records that are missing from all sources. Call this function after all sources were read. Keeps the set
+ * of sequence numbers, because logs may be closed later.
+ */
 static void report_missing(program_reading *reading)
 {
     if (reading->sequences == NULL || reading->left_early)

@@ -452,8 +452,9 @@ static bool learns_from(const assembler *a, const open_request *r)
 }
 
 /*
- * Returns the requests in the lists from which the module learns. Complete requests are first, and requests that have
- * been idle longer are before others. Sorts the events of these requests by time. The caller frees the array.
+ * Returns the requests in the lists from which the module learns. Complete requests are first. Within each kind, the
+ * requests that have been idle longest are first. Sorts the events of these requests by time. The caller frees the
+ * array.
  */
 static GPtrArray *find_unfinished(const assembler *a)
 {
@@ -653,8 +654,8 @@ static uint32_t group_of_record(assembler *a, const nl_record *record)
 }
 
 /*
- * Stores the group of the latest event's record: as the request's group if the request has no group yet, and also for
- * the event while learning. Ignores the group 0.
+ * Stores the group of the latest event's record as the request's group, unless the request already has a group. While
+ * learning, also stores the group of the event. Ignores the group 0.
  */
 static void note_group(assembler *a, open_request *r, uint32_t by)
 {

@@ -77,8 +77,8 @@ assembler *assembler_new(const assembler_options *options);
 void assembler_free(assembler *a); /* a may be NULL. Requests that were not handed out are lost */
 
 /*
- * Adds a record. Returns whether the record belongs to a request. Also add the records of sensors, because their
- * records about clocks bound the differences between hosts' clocks.
+ * Adds a record. Returns whether the record belongs to a request. Also add the records of sensors, because some of them
+ * bound the differences between hosts' clocks.
  */
 bool assembler_add(assembler *a, const nl_record *record);
 

@@ -27,8 +27,8 @@ struct clock_alignment {
     bool has_shifts;
     GHashTable *host_shifts; /* maps a host to its host_shift */
     GHashTable *evidence;    /* maps a host to its clock_evidence */
-    int64_t error_ns; /* maximum time by which a child of the request begins before its parent, between clocks with
-                         unknown bounds */
+    int64_t error_ns; /* maximum time by which a child of the request begins before its parent on another host, if the
+                         bound of their clocks is unknown */
     GArray *items;    /* tree_item */
 };
 
@@ -171,7 +171,7 @@ static void add_evidence(clock_alignment *a, uint32_t host, int64_t early_ns)
     e->correct += early_ns <= 0;
 }
 
-/* Collects the evidence from the groups that are between clocks with an unknown bound. */
+/* Collects the evidence from the groups for which the bound between their clock and their parent's clock is unknown. */
 static void find_evidence(clock_alignment *a)
 {
     g_hash_table_remove_all(a->evidence);
@@ -214,11 +214,12 @@ static bool is_skewed_by(const clock_alignment *a, const host_group *group, int6
 }
 
 /*
- * Returns whether the clocks of a group and its parent differ: the children seem to begin before the parent that waited
- * for them, or to end after it. A known bound of the clocks must permit the difference. If the children begin within
- * the parent, perhaps the parent did not wait for them. In this case, the parent must have no other children, and the
- * bound must be known or is_skewed_by must return true. Returns false if the children begin after the parent has ended
- * (see is_skewed_late).
+ * Returns whether the clocks of a group and its parent differ. In this case, the children seem to begin before the
+ * parent, or to end after it. A known bound of the clocks must permit the difference.
+ *
+ * If the children begin within the parent and end after it, the parent may not have waited for them. Therefore, the
+ * function then requires that the parent has no other children, and that the bound is known or wrong clocks can explain
+ * the times (is_skewed_by). Returns false if the children begin after the parent has ended (see is_skewed_late).
  */
 static bool is_skewed(const clock_alignment *a, const host_group *group)
 {
@@ -267,8 +268,8 @@ static int by_hosts(const void *a, const void *b)
 
 /*
  * Finds the shift that moves the children into their parent, and the precision of this shift, both in nanoseconds. If
- * records are missing, only impossible times prove a difference between the clocks. Returns false if the group gives no
- * shift.
+ * records are missing, only children that begin before their parent, or begin after its end, prove a difference between
+ * the clocks. Returns false if the group gives no shift.
  */
 static bool find_group_shift(const clock_alignment *a, const host_group *group, int64_t *shift_ns, int64_t *margin_ns)
 {

@@ -90,8 +90,8 @@ void critical_path_free(critical_path *p)
 }
 
 /*
- * Allocates memory for a request with this number of events. Each event belongs to at most one span. A span has at most
- * three nodes. Each step of the path begins at a different time.
+ * Allocates memory for a request with this number of events. Three facts bound the sizes: an event belongs to at most
+ * one span, a span has at most three nodes, and no two steps of the path begin at the same time.
  */
 static void reserve(critical_path *p, size_t events)
 {
@@ -298,8 +298,8 @@ static bool is_whole(const request_span *s)
 }
 
 /*
- * Returns the latest event that ends before a whole span without a parent begins, and that the span follows
- * (whole_spans.h), or REQUEST_NONE. Sets *certainty.
+ * For a whole span without a parent, returns the latest event that ends before the span begins and is a cause of the
+ * span (whole_spans_follow). Returns REQUEST_NONE if there is no such event. Sets *certainty.
  */
 static uint32_t find_former(const critical_path *p, const request_span *s, float *certainty)
 {
@@ -394,7 +394,10 @@ static uint32_t find_predecessor(const critical_path *p, uint32_t node, float *c
             return p->event_node[former];
         *certainty = 0;
     }
-    /* The order of their ends shows nothing about whole spans. */
+    /*
+     * A whole span has only one record, whose time is its end. The order of such records does not show what caused a
+     * span.
+     */
     if (n->event == REQUEST_NONE || (is_span && is_whole(span_at(p, n->strand))))
         return before;
     bool explicit = is_span && span_at(p, n->strand)->id != 0 && n->kind == NODE_BEGIN &&
@@ -577,8 +580,8 @@ static void add_causes(const edge_search *e, uint32_t event, int64_t since_ns)
 }
 
 /*
- * Returns the start event of the parent of a start node's span, if a record names this parent and the start event is
- * later than the node's event. Otherwise, returns REQUEST_NONE.
+ * `n` is the start of a span. If a record names the span's parent, and the parent's start event is later than the event
+ * of `n`, returns that start event. Otherwise, returns REQUEST_NONE.
  */
 static uint32_t find_later_parent(const critical_path *p, const graph_node *n)
 {
@@ -624,7 +627,10 @@ typedef struct edge_lists {
     bool *is_seen;       /* by event; all false between calls of is_implied */
 } edge_lists;
 
-/* Returns whether other edges lead from edge->from to edge->to. Follows at most IMPLIED_SCAN_MAX edges backwards. */
+/*
+ * Returns whether a path of other edges leads from edge->from to edge->to. Follows at most IMPLIED_SCAN_MAX edges
+ * backwards.
+ */
 static bool is_implied(const edge_lists *l, const request_edge *edge)
 {
     enum { IMPLIED_SCAN_MAX = 64 };

@@ -53,7 +53,8 @@ struct precedence {
     uint32_t together[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
     uint32_t equal[PRECEDENCE_EVENTS_MAX]
                   [PRECEDENCE_EVENTS_MAX]; /* number of these requests that have equal numbers of both events */
-    uint32_t both[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* number of requests with both events */
+    uint32_t both[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* number of requests with both events, among the
+                                                                    requests that were passed to precedence_learn */
     uint32_t before[PRECEDENCE_EVENTS_MAX]
                    [PRECEDENCE_EVENTS_MAX]; /* number of requests in which the first event precedes the second */
     program_pair pairs[PRECEDENCE_ROLES_MAX][PRECEDENCE_ROLES_MAX];

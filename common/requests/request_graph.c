@@ -623,7 +623,10 @@ static bool is_whole(const request_span *s)
     return s->begin == REQUEST_NONE && s->end != REQUEST_NONE && s->id == 0 && !s->names_parent;
 }
 
-/* Returns whether the times of two whole spans agree, and spans of the first kind contain spans of the second kind. */
+/*
+ * Returns whether a whole span can be the parent of another whole span: their times permit this, and spans of the outer
+ * kind usually contain spans of the inner kind (whole_spans.h).
+ */
 static bool is_nested_whole(const graph *g, uint32_t outer, uint32_t inner)
 {
     return is_whole(&g->spans[outer]) && is_whole(&g->spans[inner]) &&
@@ -644,7 +647,7 @@ static void find_parents_of_whole(graph *g)
         if (!is_whole(s) || (s->thread != 0 && s->parent != REQUEST_NONE))
             continue;
         if (s->parent != REQUEST_NONE && is_nested_whole(g, i, s->parent))
-            s->parent = REQUEST_NONE; /* of two spans with equal times, the outer span seemed to be the inner span */
+            s->parent = REQUEST_NONE; /* find_enclosing chose the wrong parent, because both have equal times */
         uint32_t best = s->parent, first = i > WHOLE_SCAN_BACK ? i - WHOLE_SCAN_BACK : 0;
         for (uint32_t k = first; k < g->span_count && k - first < WHOLE_SCAN_MAX; k++) {
             const request_span *outer = &g->spans[k];
@@ -691,7 +694,8 @@ static void break_cycles(graph *g)
 }
 
 /*
- * Extends a span, if the record of its start or end is missing, to the start or end of its parent or child (`other`).
+ * If the record of a span's start or end is missing, extends the span to the start or end of `other`, which is its
+ * parent or one of its children.
  */
 static void extend_span(request_span *s, const request_span *other)
 {

@@ -530,8 +530,8 @@ static const char *text_of(const name_table *t, uint32_t number)
 }
 
 /*
- * Returns a text of a table for a cache entry. Returns {0} if the text differs from the name, because the name is
- * beyond the table's limit.
+ * Returns the text to store in a cache entry, which is a table's text for the name. Returns {0} if this text differs
+ * from the name, because the name is beyond the table's limit.
  */
 static nl_string cached_text(const char *text, nl_string name)
 {

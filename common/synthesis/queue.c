@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If more events are waiting, half of them are processed. */
+/* The maximum number of waiting events. If more events are waiting, the module processes half of them. */
 enum { WAITING_MAX = 1 << 23 };
 
 /* ---- sources ---- */

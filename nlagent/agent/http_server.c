@@ -348,7 +348,10 @@ static void on_beat(evutil_socket_t fd, short what, void *user)
         stream_send(t, &line);
 }
 
-/* Called when the kernel has accepted bytes. The stream may have space again, so schedules the queued records. */
+/*
+ * Called when the kernel has accepted bytes. Schedules the sending of queued records, because the stream may have space
+ * again.
+ */
 static void on_written(struct evbuffer *buffer, const struct evbuffer_cb_info *info, void *user)
 {
     stream *t = user;

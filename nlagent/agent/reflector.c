@@ -33,13 +33,13 @@ typedef struct sink {
     int fd;
     uint64_t bytes;
     struct event *readable;
-    struct event *end; /* the end of the longest transfer */
+    struct event *end; /* ends the transfer after TRANSFER_S_MAX */
 } sink;
 
 struct reflector {
     int probes[FAMILIES], listeners[FAMILIES]; /* for IPv4 and IPv6; -1 if this host lacks the family */
     struct event *events[2 * FAMILIES];
-    struct event *retry; /* accepts transfers again */
+    struct event *retry; /* makes the reflector accept transfers again after a pause */
     struct event_base *base;
     const network_list *networks;
     reflector_limits limits;

@@ -1,9 +1,9 @@
 /*
- * Replies to the probes of path sensors (sensors/stamp.h), and accepts and discards the data of their transfers. It
- * listens on all addresses, but serves only the networks of --reflect. reflector_limits.h limits the rates. A reply is
- * never larger than the probe, and the reflector sends no data to a client that transfers data.
+ * Replies to the probes of path sensors (sensors/stamp.h), and accepts and discards the data of their transfers. A
+ * reflector listens on all addresses, but serves only the networks of --reflect. reflector_limits.h limits the rates. A
+ * reply is never larger than the probe, and the reflector sends no data to a client that transfers data.
  *
- * It runs in libevent's loop and belongs to its thread.
+ * A reflector runs in libevent's loop. Only the thread of this loop may use it.
  */
 #ifndef NLAGENT_REFLECTOR_H
 #define NLAGENT_REFLECTOR_H

@@ -61,7 +61,10 @@ typedef struct path_tally {
 /* Begins a session. Both numbers should be random, so that forged replies are unlikely to be accepted. */
 void path_tally_begin(path_tally *t, uint16_t session, uint32_t first_sequence);
 
-/* Adds a probe that is sent now, and returns it. monotonic_ns and sent_ns are the time on two clocks. */
+/*
+ * Adds a probe, and returns it. The caller sends it immediately. monotonic_ns and sent_ns are the current time on the
+ * monotonic clock and on the real-time clock; error_ns is the maximum error of the latter.
+ */
 stamp_probe path_tally_send(path_tally *t, int64_t monotonic_ns, int64_t sent_ns, int64_t error_ns);
 
 /*

@@ -2,8 +2,8 @@
  * Reads the ends of TCP connections from an eBPF program (tcp_close.bpf.c). The connections sensor calls this module to
  * report connections that begin and end between two measurements. Not thread-safe.
  *
- * The eBPF program stores the ends in a ring of 16 MiB, which has space for the ends of about 116,000 connections. It
- * counts the ends for which the ring has no space. socket_ends_next removes ends from the ring.
+ * The eBPF program stores the ends in a ring of 16 MiB, which has space for the ends of about 116,000 connections. The
+ * program counts the ends for which the ring has no space. socket_ends_next removes ends from the ring.
  */
 #ifndef NLAGENT_SOCKET_ENDS_H
 #define NLAGENT_SOCKET_ENDS_H

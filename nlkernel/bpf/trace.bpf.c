@@ -348,7 +348,7 @@ static __always_inline void report_wakeup(__u8 kind, __u32 wakee, __u64 channel)
     struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
     __u32 key = wakee != 0 ? wakee : (__u32)channel;
     if (!thread || (thread->woken == key && thread->events_at_wakeup == thread->events))
-        return; /* the thread has sent and received nothing, or nothing since the same wake-up */
+        return; /* the thread has reported no calls, or none since it reported the same wake-up */
     struct trace_event *e = reserve(kind);
     if (!e)
         return;
@@ -395,8 +395,10 @@ int BPF_PROG(on_waking, struct task_struct *wakee)
 
 /* ---- events ---- */
 
-/* Reports the name of the process and of its host. Sets `announced` only afterwards, because another thread that finds
- * it set writes its own event at once. Several threads may thus report the name. */
+/*
+ * Reports the name of the process and of its host. Sets `announced` only after the report. Otherwise, another thread
+ * that finds `announced` set could write an event before the report. Therefore, several threads may report the name.
+ */
 static __always_inline void announce(struct process *process)
 {
     struct task_struct *task = bpf_get_current_task_btf();

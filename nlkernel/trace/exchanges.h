@@ -53,8 +53,10 @@ void exchanges_free(exchanges *x); /* NULL is allowed */
 /* Handles the next event. */
 void exchanges_put(exchanges *x, const struct trace_event *event);
 
-/* Hands out the spans that were finished at least EXCHANGES_HOLD_NS before now_ns, and forgets what is idle. now_ns is
- * a time of the kernel's monotonic clock. */
+/*
+ * Hands out the spans that were finished at least EXCHANGES_HOLD_NS before now_ns, and forgets connections, threads and
+ * calls that are idle. now_ns is a time of the kernel's monotonic clock.
+ */
 void exchanges_advance(exchanges *x, int64_t now_ns);
 
 /* Hands out all spans, including those without a reply. Call it after the last event. */

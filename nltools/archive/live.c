@@ -2,8 +2,8 @@
  * Loads records from a collector.
  *
  * Subscriptions do not number records. A later load therefore requests the records from the time OVERLAP_NS before the
- * latest record in the archive. It skips the records that the archive already has. To recognize these records, it
- * counts how often the archive has each hash of a packed record.
+ * latest record in the archive. The load skips the records that the archive already has. To recognize these records,
+ * the module counts how often each hash of a packed record occurs in the archive.
  */
 #include "config.h"
 

@@ -9,8 +9,8 @@
 enum { REQUESTS_EACH_MIN = 20, VISITS_MIN = 20, SENSORS_SHOWN = 3, STRATUM_REQUESTS_MIN = 30 };
 
 /*
- * The module compares the requests of each value of a field separately if this reduces the standard error enough: to at
- * most this fraction of the standard error of a single comparison of all requests.
+ * If comparing only requests with equal values of a field reduces the standard error to at most this fraction, the
+ * module does so, instead of comparing all requests together.
  */
 #define STRATA_ERROR_MAX 0.9
 
@@ -44,7 +44,7 @@ static bool is_change(const contrast *c, double threshold)
 
 /* ---- standardization by a field ---- */
 
-/* The bins of a row whose ratio is compared: the sums in `values` divided by the counts in `counts`. */
+/* The bins of a row. The module compares a ratio: the sums in `values` divided by the counts in `counts`. */
 typedef struct binned {
     const profile_bin *counts, *values; /* indexed by bin; values may belong to another row */
     bool of_visits;                     /* use the counts of `values` instead of the sums */
@@ -83,7 +83,10 @@ static void predict(const profile *p, const binned *b, sums *out)
     }
 }
 
-/* Changes sums to the sums that would result if both sides had the bins' shares of the side before the change. */
+/*
+ * Removes the effect of the mix: changes the sums as if, on both sides, each bin had the same share of the counts as
+ * before the change.
+ */
 static void remove_mix(const profile *p, const binned *b, sums *s)
 {
     sums predicted;

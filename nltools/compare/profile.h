@@ -2,9 +2,9 @@
  * Collects the data of the two sides of a comparison: sums by place, by the value of a field, and by sensor.
  *
  * The first row is for whole requests. Each other row is for a place (diag/visits.h) on any host. A bin is a value of a
- * field: a text, or a range of numbers. Hosts and sensors' connections are named without port numbers, because the
- * ports of clients are random. The memory that a profile uses does not depend on the number of logs and records. Not
- * thread-safe.
+ * field: a text, or a range of numbers. The module omits port numbers from the names of hosts and of sensors'
+ * connections, because the ports of clients are random. The memory that a profile uses does not depend on the number of
+ * logs and records. Not thread-safe.
  */
 #ifndef NLTOOLS_PROFILE_H
 #define NLTOOLS_PROFILE_H

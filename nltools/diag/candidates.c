@@ -9,19 +9,22 @@
 #include <string.h>
 
 /*
- * Minimum part of the variation that a second candidate explains in a place that has a finding. A second effect is
- * often a consequence of the finding's cause.
+ * In a place that already has a finding, a further candidate must explain at least this part of the variation. The
+ * limit is high, because a second effect is often a consequence of the finding's cause.
  */
 #define AGAIN_MIN 0.3
 
-/* Minimum part of the variation that an explanation removes, and minimum share of the requests' time that it claims. */
+/*
+ * An explanation must remove at least EXPLAINED_MIN of the variation, and claim at least SHARE_MIN of the requests'
+ * time.
+ */
 #define EXPLAINED_MIN 0.04
 #define SHARE_MIN 0.02
 
-/* Minimum part of a queue's waits during a slow start if the queue is the start's backlog. */
+/* A queue counts as the backlog of a slow start if at least this part of the queue's waits begins during the start. */
 #define BACKLOG_MIN 0.9
 
-/* Maximum part of the visits that begin during this start. */
+/* In addition, at most this part of all visits may begin during the start. */
 #define START_MAX 0.25
 
 /*
@@ -107,16 +110,18 @@ static bool place_has_doubtful_host(const visits *v, const place *p)
 }
 
 /*
- * Returns whether messages to or from a host may seem slow because of a wrong clock. Messages in the other direction
- * then seem to arrive before they are sent. The sign is that the log contains messages in the other direction between
- * other hosts, but not between this host and its peers.
+ * Returns whether messages to or from a host may only seem slow because a clock is wrong. If it is wrong, messages in
+ * the other direction seem to arrive before they are sent, so few of them become visits. Therefore, the function
+ * returns true if the host's peers have many more messages in the other direction than the host, in proportion to their
+ * messages in this direction.
  */
 static bool may_be_clock(const visits *v, const candidate *c)
 {
     const place *p = place_at(v, c->place);
     bool ends = c->host != NULL && place_has_host(v, p, c->host, false),
          begins = c->host != NULL && place_has_host(v, p, c->host, true);
-    double there[2] = {0}, back[2] = {0}; /* numbers of messages of the host's peers, and of the host */
+    double there[2] = {0}, back[2] = {0}; /* numbers of messages of the host's peers (0) and of the host (1), in this
+                                             direction and in the other direction */
     if (strcmp(c->cause, "peer") == 0 && place_has_doubtful_host(v, p))
         return true;
     if (p->kind != PLACE_EDGE || begins == ends || clocks_are_known(v, p, c->slow_ns - c->other_ns))
@@ -217,10 +222,13 @@ static bool claim_same_time(const visits *v, const candidate *a, const candidate
 }
 
 /*
- * Returns whether a mechanism that explains the same time replaces a field. A number of waits, repetitions or failures
- * is a consequence of the mechanism. A number that is not an amount of work can also be a consequence, and ordinary
- * work must not hide a fault. In these two cases, a distribution of durations that looks like a time-out is no evidence
- * of a mechanism, because two kinds of work have a similar distribution.
+ * Returns whether a mechanism replaces a field that explains the same time. There are three cases:
+ * - The field is a number of waits, repetitions or failures, which are consequences of the mechanism.
+ * - The field is a number of unknown meaning, which may also be a consequence.
+ * - The field is ordinary work, which must not hide a fault.
+ *
+ * In the last two cases, the mechanism must not follow only from the distribution of the durations, as a time-out does.
+ * Two kinds of work can have a similar distribution.
  */
 static bool yields_to(const visits *v, const candidate *field, const candidate *c)
 {
@@ -246,7 +254,7 @@ static bool is_better(const visits *v, const candidate *c, const candidate *best
     if (yields_to(v, c, best))
         return false;
     if (c->is_ordinary != best->is_ordinary && (c->is_evened_out || best->is_evened_out))
-        return best->is_ordinary; /* the candidate is a fault of all operations */
+        return best->is_ordinary; /* if the best candidate is ordinary, `c` is a fault that slows all operations */
     bool is_pause = strcmp(c->cause, "pause") == 0, best_is_pause = strcmp(best->cause, "pause") == 0;
     if (is_pause != best_is_pause)
         return c->claim_ns > best->claim_ns;

@@ -262,9 +262,9 @@ static bool has_pair(const connection_joins *j, const char *a, const char *b)
 }
 
 /*
- * Handles an edge between two hosts without a connection, whose messages pass through a program on a third host.
- * Returns the connections from the sender to this third host. Returns NULL if there is no such host in the request, or
- * more than one.
+ * Handles an edge between two hosts that have no connection to each other, because their messages pass through a
+ * program on a third host. Returns the connections from the sender to this third host. Returns NULL if there is no such
+ * host in the request, or more than one.
  */
 static pair *pair_over_relay(const connection_joins *j, const sender *s, const request *q)
 {
@@ -316,8 +316,8 @@ static guint first_slice(const pair *p, int64_t index)
 }
 
 /*
- * A join is weak under two conditions: the visit's sender can send until the visit ends, and the records do not show
- * that the connections belong to programs with visits.
+ * A join is weak if the visit's sender can send until the visit ends, and the records do not show that the connections
+ * belong to programs with visits.
  */
 bool connection_joins_is_weak(const connection_joins *j, uint32_t index)
 {
@@ -354,7 +354,10 @@ static void add_expected(connection_joins *j, uint32_t index, double weight)
     }
 }
 
-/* Returns the number of different addresses at the ends without records of a pair's connections. */
+/*
+ * Considers the ends of a pair's connections for which the log has no records. Returns the number of different
+ * addresses of these ends.
+ */
 static guint count_addresses(const pair *p)
 {
     GHashTable *addresses = g_hash_table_new(NULL, NULL);

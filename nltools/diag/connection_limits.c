@@ -60,7 +60,8 @@ static void feel_fault(const findings *f, const connection_joins *j, const conne
         if (largest < 0)
             continue;
         const connection_result *r = connection_joins_longest(j, i, (connection_cause)largest);
-        if (r != NULL) /* NULL if a slice has a rounding error: no connection has the cause in total */
+        if (r != NULL) /* NULL after a rounding error in a slice, if the totals of all connections do not contain the
+                          cause */
             g_hash_table_add(hosts, (gpointer)g_intern_string(r->host[0] != '\0' ? r->host : r->local));
     }
 }

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns whether a candidate's `explained` is a measured part of the variation. The other causes have their own
- * evidence. */
+/*
+ * Returns whether a candidate's `explained` is a measured part of the variation. For other causes, the evidence does
+ * not contain this number.
+ */
 static bool is_measured(const candidate *c)
 {
     static const char *const others[] = {"timer", "timeout", "calls", "batch"};

@@ -14,8 +14,10 @@ enum { ROUNDS_MAX = 6, RIVALS_MAX = 2 };
  */
 #define SAME_CLAIM 0.01
 
-/* The limits of a finding's probability. The calibration has only a few hundred findings, which cannot prove more
- * certainty. */
+/*
+ * The limits of a finding's certainty (finding.sure). The calibration uses only a few hundred findings, which cannot
+ * prove more certainty.
+ */
 #define SURE_MIN 0.02
 #define SURE_MAX 0.98
 
@@ -402,7 +404,7 @@ static bool take_best(search *s)
             g_array_append_val(f->others, i);
         s->dirty[i] = true;
         s->has_finding[i] = s->has_finding[i] || is_consequential(f);
-        if (!is_consequential(f)) { /* what is left of a claim is not another cause of this kind */
+        if (!is_consequential(f)) { /* the unclaimed rest of the time is not evidence of another cause of this kind */
             const exclusion e = {.place = i, .cause = f->cause, .has_host = true, .host = c->host, .column = c->column};
             g_array_append_val(s->excluded, e);
         }

@@ -42,8 +42,9 @@ typedef struct finding {
     bool confirmed;      /* sensors confirm the cause */
     bool of_connections; /* the cause is a limit of the connections on which the visits waited */
     /*
-     * The time goes with the amount or the kind of the requested work, as in a system without faults. The search
-     * removes this time before it looks for other causes. Such a finding is no fault, and its rivals are ordinary, too.
+     * The time depends on the amount or the kind of the requested work, as in a system without faults. The search
+     * removes this time before it looks for other causes. Such a finding is not a fault, and its rivals are also
+     * ordinary.
      */
     bool is_ordinary;
     /*

@@ -128,7 +128,7 @@ static bool is_usual(const following *w, const finding *x, const visits *v)
 
 /*
  * Returns the finding that explains an alert, or NULL. Prefers a finding at the alert's place. Ignores findings that
- * the program is slow during a part of the log, because they only repeat the alert.
+ * only state that the program is slow during a part of the log, because such findings repeat the alert.
  */
 static const finding *find_cause(const following *w, const findings *f, const watch_alert *a)
 {

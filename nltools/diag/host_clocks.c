@@ -99,8 +99,8 @@ static void take_measurements(host_clocks *c)
 /*
  * Returns whether calls from one host to another would be impossible if the clocks were equal. This is the case if
  * callees begin before their callers, except for a few calls, which may be errors of the log. A callee that ends after
- * its caller is not evidence, because the caller may not wait for the callee. If the difference of the clocks was
- * measured, calls prove nothing.
+ * its caller is not evidence, because the caller may not wait for the callee. Returns false if the difference of the
+ * clocks was measured, because the measurement is better evidence than the calls.
  */
 static bool is_impossible(const clock_bound *b)
 {
@@ -188,7 +188,7 @@ static bool is_measured(const host_clocks *c, const char *host)
     return false;
 }
 
-/* Finds the wrong clocks from orders of events that differ from those of a program's other hosts. */
+/* Finds the wrong clocks of hosts on which events have another order than on the other hosts of the same program. */
 static void take_orders(host_clocks *c, const visits *v)
 {
     GArray *found = host_orders_find(v->orders);

@@ -1,8 +1,11 @@
 /*
  * Finds hosts with wrong clocks, and corrects their times. The module uses only evidence that concurrency cannot
- * explain: measured offsets (ClockOffset records), calls between hosts, with explicit parents, in which an effect comes
- * before its cause, and events of one host whose order differs from that of the other hosts. Processes on one host
- * share its clock. Not thread-safe.
+ * explain:
+ * - measured offsets (ClockOffset records)
+ * - calls between hosts, with explicit parents, in which an effect comes before its cause
+ * - events that have another order on one host than on the other hosts
+ *
+ * Processes on one host share its clock. Not thread-safe.
  */
 #ifndef NLDIAG_HOST_CLOCKS_H
 #define NLDIAG_HOST_CLOCKS_H
@@ -14,8 +17,10 @@ typedef struct host_clocks host_clocks;
 host_clocks *host_clocks_new(void);
 void host_clocks_free(host_clocks *c);
 
-/* Takes the evidence in a record. Returns the record's time in nanoseconds since 1970, corrected if host_clocks_decide
- * has found that the clock of its host is wrong. `clocks` is a host_clocks. */
+/*
+ * Stores the evidence in a record. Returns the record's time in nanoseconds since 1970, and corrects it if
+ * host_clocks_decide has found that the clock of its host is wrong. `clocks` is a host_clocks.
+ */
 int64_t host_clocks_time(void *clocks, const nl_record *record);
 
 /* Decides after the first reading. Returns whether a clock is wrong, so that the log must be read again. */

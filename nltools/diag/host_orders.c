@@ -17,9 +17,10 @@ enum {
 #define REVERSED_MIN 0.9
 
 /*
- * Two gaps agree if they differ by at most SAME_SHIFT of the time plus SAME_ERRORS standard errors. All gaps differ by
- * the same time if at least CONSISTENT_MIN of the orders agree. Orders with larger errors than ERRORS_MAX of the time
- * are no evidence, because their gaps would agree with any time.
+ * A wrong clock shifts all gaps between the host's events and events of other hosts by the same time. A gap agrees with
+ * a shift if its own shift differs by at most SAME_SHIFT of the shift plus SAME_ERRORS standard errors. At least
+ * CONSISTENT_MIN of the orders must agree. Orders for which these standard errors exceed ERRORS_MAX of the shift do not
+ * count, because they would agree with any shift.
  */
 #define SAME_SHIFT 0.2
 #define SAME_ERRORS 4
@@ -27,9 +28,9 @@ enum {
 #define ERRORS_MAX 0.3
 
 /*
- * A wrong clock shifts all gaps by a time that changes slowly, so that successive gaps do not vary more than on the
- * other hosts: at most by VARIATION_MAX times the standard deviation there plus NOISE_MAX of the time. A host that
- * works later than the others does not have a constant delay.
+ * The shift by a wrong clock changes only slowly, but the delay of a host that works later than the others is not
+ * constant. Therefore, successive gaps may vary by at most VARIATION_MAX times the standard deviation on the other
+ * hosts, plus NOISE_MAX of the shift.
  */
 #define VARIATION_MAX 2
 #define NOISE_MAX 0.1
@@ -156,9 +157,9 @@ static double variation_of(const order *o)
 }
 
 /*
- * Returns whether nearly all requests of a host have an order that the requests of the other hosts do not have. With a
- * single other host, one of the two clocks is wrong. The events are then farther apart on the host with the wrong
- * clock.
+ * Returns whether nearly all requests of a host have an order that the requests of the other hosts do not have. If
+ * there is only one other host, the orders do not show which of the two clocks is wrong. In this case, the events must
+ * also be farther apart on this host, because a wrong clock adds its error to the gap.
  */
 static bool is_reversed(const order *of, const order *others, uint32_t other_hosts)
 {
@@ -170,7 +171,10 @@ static bool is_reversed(const order *of, const order *others, uint32_t other_hos
     return differs && (other_hosts > 1 || fabs(mean_of(of)) > fabs(mean_of(others)));
 }
 
-/* Returns the time by which the clock of a host is ahead if the mean gap of its requests is that of the other hosts. */
+/*
+ * Returns the time by which a host's clock is ahead. Assumes that the true mean gap of the host's requests equals the
+ * mean gap of the other hosts.
+ */
 static double ahead_of(const order *of, const order *others)
 {
     double shift = mean_of(of) - mean_of(others);
@@ -215,7 +219,7 @@ static order others_of(GHashTable *totals, const order *of, uint32_t *other_host
                    .square = t->sum.square - of->square};
 }
 
-/* Returns the kind of the host's event of an order. */
+/* An order has two events on different hosts. Returns the kind of the event on the order's host. */
 static uint64_t own_kind(const order *of)
 {
     return of->of_second ? of->b : of->a;
@@ -258,8 +262,8 @@ static bool is_consistent(const host_orders *o, GHashTable *totals, const host_o
 }
 
 /*
- * Marks hosts whose clocks differ by opposite times. If two hosts have messages only with each other, the events of
- * both have another order, although one clock is right.
+ * Finds pairs of hosts whose clocks seem wrong by opposite times, and makes each host the rival of the other. If two
+ * hosts exchange messages only with each other, both clocks seem wrong, although one of them is right.
  */
 static void find_rivals(const GArray *found)
 {

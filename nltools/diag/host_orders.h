@@ -28,8 +28,8 @@ host_orders *host_orders_new(void);
 void host_orders_free(host_orders *o);
 
 /*
- * Learns from the logged times of a request's events. `lifeline` distinguishes kinds of requests. `names` knows the
- * numbers of the events' names, programs and hosts.
+ * Learns from the logged times of a request's events. `lifeline` is the number of the kind of request. `names` contains
+ * the names, programs and hosts to which the events' numbers refer.
  */
 void host_orders_learn(host_orders *o, uint32_t lifeline, const request_graph *g, const request_reader *names);
 

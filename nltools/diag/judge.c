@@ -6,7 +6,7 @@
 
 #include "diag/findings.h"
 
-/* The log may hide a cause if a place about which it shows nothing has more than this share of the time. */
+/* The log may hide a cause if more than this share of the time belongs to a place about which the log shows nothing. */
 #define UNEXPLAINED_MAX 0.5
 
 enum { ZONE_COUNT_MIN = 10 };

@@ -16,8 +16,8 @@ typedef struct limit {
     const char *cause, *what, *advice;
     int felt, alone;   /* scopes in which the limit explains findings; scopes in which it may be a finding */
     double part, sure; /* 0 to 1: part of the time in which the limit has an effect; certainty of its finding */
-    double busy; /* 0 to 1: share of the time in which TCP has data to send; of a visit that sends, only this share of
-                    the time counts */
+    double busy; /* 0 to 1: share of the time in which TCP has data to send; if a visit sends data, only this share of
+                    its time counts */
     GHashTable *hosts;   /* a set: names of the hosts, interned */
     GPtrArray *evidence; /* char *: evidence from the first host */
     const sender *senders;
@@ -34,7 +34,7 @@ typedef struct limit {
 /*
  * Makes a limit the cause of the findings that it explains. Returns whether the limit has an effect in more than half
  * of all time. In this case, the limit also claims time that no finding claims. A limit of connections (with `parts`)
- * claims this time from FINDING_MIN of all time.
+ * already claims this time if it has an effect in FINDING_MIN of all time.
  */
 bool limit_find(findings *f, const limit *l);
 

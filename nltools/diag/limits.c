@@ -559,8 +559,8 @@ bool limit_find(findings *f, const limit *l)
 }
 
 /*
- * Returns whether the visits of the edge between hosts with the most time take nearly constant times, as on a network
- * path without queues.
+ * Considers the edge between hosts that takes the most time. Returns whether its visits take a nearly constant time, as
+ * on a network path without queues.
  */
 static bool is_path_constant(const visits *v)
 {

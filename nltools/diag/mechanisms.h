@@ -38,9 +38,9 @@ typedef struct mechanism {
 
 /*
  * Finds a queue with k servers: the service of a visit begins when fewer than k other visits are in service. Compares
- * this model with independent times, by the likelihood of the remaining times. Tests each half of the visits with the
- * distribution of the other half. At an edge, a server executes the next span, or all work of its program for the
- * request.
+ * the likelihood of the measured times under this model with their likelihood if the visits were independent. Computes
+ * the likelihood of each half of the visits from the distribution of the other half. At an edge, a server executes the
+ * next span, or all work of its program for the request.
  */
 mechanism find_queue(const visits *v, uint32_t place);
 

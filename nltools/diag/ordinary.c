@@ -25,22 +25,26 @@
 #define PROPORTIONAL_MAX 1.3
 
 /*
- * An uneven part of slow visits: minimum ratio of the part on a host or in a range of time to the part elsewhere, and
- * maximum probability by chance.
+ * The slow visits are distributed unevenly if their part on a host or in a range of time is at least UNEVEN_MIN times
+ * their part elsewhere. The probability of such a difference by chance must be at most UNEVEN_CHANCE.
  */
 #define UNEVEN_MIN 1.5
 #define UNEVEN_CHANCE 1e-4
 
-/* Minimum ratio of a slope to its standard error if the time grows with an amount; number of standard errors by which a
- * slope may differ from another slope. */
+/*
+ * The time grows with an amount if the slope is at least GROWS_MIN standard errors. The slope of the slow visits may
+ * exceed the slope of the other visits by SLOPE_ERRORS standard errors.
+ */
 #define GROWS_MIN 3
 #define SLOPE_ERRORS 2
 
 /* Maximum probability by chance that kinds of work differ. */
 #define KINDS_CHANCE 1e-6
 
-/* Kinds of work: the step from the other values to the slow values, divided by the largest step between other values,
- * as logarithms. */
+/*
+ * For kinds of work, the step from the other values to the slow values is at most this factor times the largest step
+ * between other values. A step is the logarithm of the ratio of two mean times.
+ */
 #define GAP_FACTOR 2
 
 /* Minimum part of the visits with a known amount. */
@@ -80,7 +84,7 @@ static bool is_among(const char *word, const char *const *words, size_t count)
 
 #define IS_AMONG(word, words) is_among(word, words, G_N_ELEMENTS(words))
 
-/* Returns whether a word has a form of a plural, which is the name of a number of things. */
+/* Returns whether a word looks like a plural. A field with a plural as its name usually contains a number of things. */
 static bool is_plural(const char *word)
 {
     size_t length = strlen(word);
@@ -133,9 +137,9 @@ bool column_is_work(const column *c)
 }
 
 /*
- * Returns whether a column of texts names the operation of a span whose own name does not: "request", which is also the
- * name of a record with a duration but without an event, as in an access log. Such operations are places of their own:
- * some always take longer than others.
+ * Returns whether a column of texts names the operations of spans that have only the name "request". Records with a
+ * duration but without an event, as in an access log, have this name. Operations differ like places: some always take
+ * longer than others.
  */
 bool column_is_operation(const visits *v, uint32_t number, const column *c)
 {
@@ -229,15 +233,18 @@ static bool is_of_misses(const column *c, const division *d)
 
 /* ---- evenness ---- */
 
-/* The number of requests in a part of the log, and the sum of their parts of slow visits. */
+/*
+ * The number of requests in a part of the log, and a sum over these requests: the part of a request's visits that are
+ * slow.
+ */
 typedef struct part_counts {
     double all, slow;
 } part_counts;
 
 /*
  * Returns whether a part of the log has a significantly larger part of slow requests than the rest, by a factor of at
- * least UNEVEN_MIN. `tests` is the number of parts among which this part was chosen. A sum of parts varies less than a
- * number of slow requests, so that Fisher's exact test applies to both.
+ * least UNEVEN_MIN. `tests` is the number of parts among which this part was chosen. Fisher's exact test requires
+ * numbers of slow requests, but is also valid for sums of parts, because these vary less.
  */
 static bool has_more(part_counts here, part_counts all, double tests)
 {
@@ -255,7 +262,10 @@ static bool differs(part_counts here, part_counts all, double tests)
     return has_more(here, all, tests) || has_more(other_here, other_all, tests);
 }
 
-/* Returns whether the range of time whose part of slow requests differs most from the rest differs significantly. */
+/*
+ * Finds the range of time in which the part of slow requests differs most from the rest of the log. Returns whether the
+ * difference is significant.
+ */
 static bool differs_in_time(const part_counts *times, part_counts all)
 {
     part_counts chosen = {0};
@@ -495,8 +505,8 @@ static bool are_most_values_slow(const division *d)
 }
 
 /*
- * Returns whether the visits of some bins also differ significantly, and by at least EFFECT_MIN. `bins` is the bit mask
- * of these bins.
+ * Returns whether the visits of some bins differ from each other significantly, and by at least the factor EFFECT_MIN.
+ * `bins` is the bit mask of these bins.
  */
 static bool bins_differ(const sample *x, const division *d, uint64_t bins)
 {

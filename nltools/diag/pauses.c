@@ -28,7 +28,8 @@ enum {
     SUSPECT = 7,       /* minimum improbability of a gap, in natural logarithms */
     CLAIM_SUSPECT = 5, /* the same, if the program has pauses */
     GAPS_MAX = 1000,
-    FEW_GAPS = 20,   /* with more gaps, the first threshold finds most of them */
+    FEW_GAPS = 20, /* if more gaps are found with GAP_CHANCE, they are nearly all, and a second search with CLAIM_CHANCE
+                      is unnecessary */
     RESULTS_MAX = 16 /* each result has a number for each visit of the log */
 };
 
@@ -60,7 +61,10 @@ typedef struct survival {
     bool sorted;
 } survival;
 
-/* `visit` is VISIT_NONE for the time between two arrivals, whose place is the number of places. */
+/*
+ * A visit, or the time between two arrivals. The latter has VISIT_NONE as its `visit`, and the number of places as its
+ * place.
+ */
 typedef struct active {
     int64_t from_ns, to_ns;
     uint32_t visit, place;
@@ -339,7 +343,7 @@ static void add_pieces(station *s, uint32_t index)
     g_free(order);
 }
 
-/* Returns the position in `repeats` of the first repeat of a visit with at least this index. */
+/* Returns the position in `repeats` of the first repeat whose visit has this index or a larger index. */
 static guint first_repeat(const visits *v, uint32_t index)
 {
     guint low = 0, high = v->repeats->len;

@@ -1,8 +1,8 @@
 /*
  * Determines whether a log would have shown a cause. Adds a cause to the measured times of a place: lengthens the
  * visits of a random eighth of the requests, by a tenth of all time in total. The search looks for this cause with a
- * value that separates these requests from the other requests, as a host or a field does. It must find the cause in
- * nine of ten trials.
+ * value that separates these requests from the other requests, as a host or a field does. The search must find the
+ * cause in nine of ten trials.
  */
 #include "config.h"
 

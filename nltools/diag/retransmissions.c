@@ -7,8 +7,10 @@
 /* Minimum length of a retransmission time-out in nanoseconds: TCP_RTO_MIN of Linux, minus the error of the estimate. */
 #define TIMEOUT_MIN_NS 190e6
 
-/* Minimum ratio of the retransmissions to the visits that timed out. Records of the first and the last retransmissions
- * of a connection may be missing. */
+/*
+ * Minimum ratio of the retransmissions to the visits that timed out. It is below 1, because records of the first and
+ * the last retransmissions of a connection may be missing.
+ */
 #define COVERED_MIN 0.5
 
 /* The late visits between two hosts. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    BIN_COUNT_MIN = 3, /* minimum number of visits of a bin in a half that predict the other half */
+    BIN_COUNT_MIN = 3, /* minimum number of visits of a bin in one half of the sample, to predict the other half */
     QUANTILES = 16,
     QUANTILE_COUNT = 16, /* minimum mean number of visits in a quantile */
     EXACT_MAX = 1024     /* maximum size of a sample for Fisher's test; Kruskal and Wallis's test suffices for more */
@@ -371,11 +371,11 @@ static void add_unit(ranked *units, uint32_t *count, double sum, uint32_t visits
 }
 
 /*
- * Returns the probability that visits in the slow bins are at least as often among the slowest visits by chance
- * (Fisher's exact test). As many visits as are in the slow bins count as the slowest. Visits of one request depend on
- * each other, so the request's visits in the slow bins count as one, and so do its other visits. Multiplies the
- * probability by the number of sets of bins that could be the slow bins. Complements Kruskal and Wallis's test, which
- * is weak if few visits are slow.
+ * Performs Fisher's exact test, which complements Kruskal and Wallis's test: the latter is weak if few visits are slow.
+ * If the slow bins have n visits, the n slowest visits of the sample count as the slowest. Returns the probability
+ * that, by chance, at least as many visits in the slow bins are among the slowest as in this sample. Visits of one
+ * request depend on each other, so the request's visits in the slow bins count as one, and so do its other visits.
+ * Multiplies the probability by the number of sets of bins that could be the slow bins.
  */
 static double chance_of_slowest(const sample *s, const uint8_t *bins, int count, uint64_t slow, bool ordered)
 {
@@ -401,7 +401,7 @@ static double chance_of_slowest(const sample *s, const uint8_t *bins, int count,
     }
     qsort(units, unit_count, sizeof *units, by_y_descending);
     uint32_t slowest = slow_count, both = 0;
-    /* Of equal times, either all are among the slowest, or none. */
+    /* Visits with equal times are either all among the slowest, or none of them are. */
     while (slowest > 0 && slowest < unit_count && units[slowest].y == units[slowest - 1].y)
         slowest--;
     for (uint32_t i = 0; i < slowest; i++)

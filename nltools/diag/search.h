@@ -40,7 +40,7 @@ typedef struct candidate {
     bool falls;             /* visits are slow while the sensor's or the column's value is low */
     bool is_ordinary;       /* see finding */
     bool is_evened_out;     /* the candidate comes from a sample in which all operations take the same time */
-    bool is_uneven;         /* the candidate would be ordinary if its slow visits were not uneven */
+    bool is_uneven;         /* the candidate is not ordinary only because its slow visits are distributed unevenly */
     number_meaning meaning; /* of the column */
     const column *amount; /* for an ordinary field: the amount of work that explains the field's slow visits, or NULL */
     double power;         /* for "size": visits take about the size to this power */
@@ -148,18 +148,16 @@ typedef struct division {
 } division;
 
 /*
- * Decides whether a candidate for a field is ordinary: whether the field describes the requested work, and the time
- * goes with this work in the same way on all hosts and at all times. Sets the candidate's is_ordinary, is_uneven,
- * meaning, amount, falls and power (ordinary.c).
+ * Decides whether a candidate for a field is ordinary: the field describes the requested work, and the time depends on
+ * this work in the same way on all hosts and at all times. Sets the candidate's is_ordinary, is_uneven, meaning,
+ * amount, falls and power (ordinary.c).
  */
 void candidate_find_ordinary(const search *s, candidate *c, const sample *x, const division *d);
 
-/*
- * Returns whether a column of texts names the operation of a span whose own name does not (ordinary.c).
- */
+/* Returns whether a column of texts names the operations of spans that have only the name "request" (ordinary.c). */
 bool column_is_operation(const visits *v, uint32_t place, const column *c);
 
-/* Returns whether a column names several operations of a place whose span name does not (divisions.c). */
+/* Returns whether the visits of a sample are several operations, and a column names these operations (divisions.c). */
 bool sample_has_operations(const search *s, const sample *x);
 
 /* Returns whether the numbers of a column are amounts of work, according to its name (ordinary.c). */

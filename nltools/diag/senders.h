@@ -1,6 +1,6 @@
 /*
- * Finds the hosts that send the data for which visits wait, from the edges between hosts on the critical paths.
- * Callers: limits.c and connection_joins.c. No state.
+ * Finds the hosts that send the data for which visits wait. The edges between hosts on the critical paths show these
+ * hosts. Callers: limits.c and connection_joins.c. No state.
  */
 #ifndef NLDIAG_SENDERS_H
 #define NLDIAG_SENDERS_H

@@ -80,7 +80,10 @@ static bool is_one_of(nl_string name, const char *const *names, size_t count)
     return false;
 }
 
-/* Builds the name of an instance from the texts and IDs of a record, without states, because states change. */
+/*
+ * Builds the name of an instance from the texts and IDs of a record. Omits texts that are states, because states
+ * change.
+ */
 static void make_instance(const nl_record *record, GString *out)
 {
     static const char *const ids[] = {"CPU.ID", "PROC.ID"};

@@ -25,8 +25,9 @@ typedef struct visit {
     float own_ns;  /* time in nanoseconds in which no child was running */
     float path_ns; /* time on the critical path in nanoseconds */
     uint32_t request, site;
-    uint32_t parent;        /* index of the parent visit, or VISIT_NONE */
-    uint32_t span;          /* for an edge: index of the visit of the span that it begins or follows, or VISIT_NONE */
+    uint32_t parent; /* index of the parent visit, or VISIT_NONE */
+    uint32_t span; /* for an edge: the visit of the span that begins at the edge's end, or else of the span that ends at
+                      its start, or VISIT_NONE */
     uint64_t begin_columns; /* bit c: the record of the span's start has a value in column c */
     bool failed;
 } visit;

@@ -21,7 +21,7 @@ typedef struct watched_place {
     int64_t since_ns;
     double now, excess; /* own time per request in the latest pane, in nanoseconds; excess over the mean, as a share of
                            the requests' time */
-    double sum;         /* sum over the pane that is being added */
+    double sum;         /* sum of the place's own times in the pane that is being added */
     unsigned alert;     /* number of the alert to which the place belongs; 0: no alert */
     bool leads;         /* the alert is named after this place */
 } watched_place;

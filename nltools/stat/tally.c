@@ -7,8 +7,10 @@
 #include <glib.h>
 #include <string.h>
 
-/* ROWS_MAX: if there are this many rows, rows of new groups belong to the group TALLY_BY_OTHERS; the tally has at most
- * 2 * ROWS_MAX rows. */
+/*
+ * If the tally has ROWS_MAX rows, it adds the times of new groups to the rows of the group TALLY_BY_OTHERS. The tally
+ * never has more than 2 * ROWS_MAX rows.
+ */
 enum { ROWS_MAX = 8192, VALUES_MAX = 1 << 24, EXAMPLE_SPANS_MAX = 10000 };
 
 static guint key_hash(gconstpointer key)
@@ -179,8 +181,8 @@ static void add_to_row(tally *t, tally_key key, double path_ns, double certainty
 }
 
 /*
- * Adds the steps of a request's critical path to their rows. A step inside a span that begins or ends at an event other
- * than the span's start and end also counts as a part of the span.
+ * Adds the steps of a request's critical path to their rows. If a step inside a span begins or ends at an event other
+ * than the span's start and end, the step also counts as a part of the span.
  */
 static void add_steps(tally *t, const request_graph *g, uint32_t by)
 {
