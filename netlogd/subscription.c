@@ -31,7 +31,7 @@ enum {
     GROUP_STEPS = 50,      /* approximate number of steps for a group and a record, not counting the expression */
     CHEAP_STEPS = 2000,    /* groups are cheap if all groups together need at most this many steps for a record */
     COSTLY_STEPS = 1000,   /* an expression is costly if it needs more steps than this for a record, on average */
-    AT_ONCE_NS = 2000000,  /* maximum nanoseconds of work that is done at once while the backlog is full */
+    AT_ONCE_NS = 2000000,  /* maximum processor time of work that is done at once while the backlog is full */
     AT_ONCE_SAVED = 10,    /* maximum allowance for such work, as a multiple of AT_ONCE_NS */
 };
 
@@ -90,7 +90,7 @@ static subscription *subscriptions;
 static group *groups;
 static group *next_group; /* the next group to match; NULL: begin with the first group */
 static background_task matching;
-static allowance at_once; /* allowance of nanoseconds for work that is done at once */
+static allowance at_once; /* allowance of processor time in ns for work that is done at once */
 static nl_buffer past_line;
 static nl_buffer chunk;
 static subscription_counts counts;
@@ -424,11 +424,14 @@ static void drop_matched(void)
     backlog_drop(matched);
 }
 
-/* Matches records with one group after another until until_ns. Returns whether all records have been matched. */
-static bool match_until(int64_t until_ns)
+/*
+ * Matches records with one group after another until `clock` returns at least until_ns. Returns whether all records
+ * have been matched.
+ */
+static bool match_until(int64_t (*clock)(void), int64_t until_ns)
 {
     bool left = false, done = false;
-    for (group *start = next_group; !done; done = done || nl_monotonic_ns() >= until_ns) {
+    for (group *start = next_group; !done; done = done || clock() >= until_ns) {
         group *g = next_group != NULL ? next_group : groups;
         if (g == NULL)
             break;
@@ -448,13 +451,13 @@ static bool match_until(int64_t until_ns)
 static void run_matching(void *user)
 {
     (void)user;
-    if (!match_until(nl_monotonic_ns() + BACKGROUND_SLICE_NS))
+    if (!match_until(nl_monotonic_ns, nl_monotonic_ns() + BACKGROUND_SLICE_NS))
         background_add(&matching);
 }
 
 void subscriptions_deliver(int64_t until_ns)
 {
-    match_until(until_ns);
+    match_until(nl_monotonic_ns, until_ns);
     for (subscription *s = subscriptions; s != NULL; s = s->all_next)
         request_send(s->request);
 }
@@ -468,18 +471,21 @@ static bool are_cheap(void)
     return steps <= CHEAP_STEPS;
 }
 
-/* Matches records at once, for a limited share of the time, and drops the records that were matched with all groups. */
+/*
+ * Matches records at once, for a limited share of the time, and drops the records that were matched with all groups.
+ * The work is limited by its processor time. If the elapsed time were the limit, subscribers would miss records when
+ * the kernel runs other programs.
+ */
 static void match_at_once(void)
 {
-    int64_t began_ns = nl_monotonic_ns();
+    int64_t began_ns = nl_thread_cpu_ns();
     double share = are_cheap() ? AT_ONCE_SHARE_CHEAP : AT_ONCE_SHARE, saved = (double)AT_ONCE_SAVED * AT_ONCE_NS;
-    allowance_spend(&at_once, share * 1e9, began_ns, 0);
+    allowance_spend(&at_once, share * 1e9, nl_monotonic_ns(), 0);
     at_once.left = at_once.left < saved ? at_once.left : saved;
     if (at_once.left <= 0)
         return;
-    match_until(began_ns + AT_ONCE_NS);
-    int64_t ended_ns = nl_monotonic_ns();
-    allowance_spend(&at_once, share * 1e9, ended_ns, (uint64_t)(ended_ns - began_ns));
+    match_until(nl_thread_cpu_ns, began_ns + AT_ONCE_NS);
+    allowance_spend(&at_once, share * 1e9, nl_monotonic_ns(), (uint64_t)(nl_thread_cpu_ns() - began_ns));
 }
 
 /* Disconnects costly subscribers that have not received all records. Returns whether it has disconnected any. */

@@ -1,5 +1,6 @@
 """Subscriptions: records for subscribers, with real sockets."""
 import os
+import random
 import re
 import signal
 import socket
@@ -174,6 +175,31 @@ class Subscribe(support.Case):
             return b"N=999999" in self.run_program(nlsort, stream, text=False).stdout
         support.wait_until(complete, 30, "the last record")
         self.assertEqual(self.run_program(nlsort, stream, text=False).stdout, self.taken())
+        self.stop(process)
+
+    def test_none_misses_records_because_netlogd_is_stopped(self):
+        """Other programs on a busy machine delay netlogd in the same way as these stops."""
+        process = self.serve("--subscriber-queue", "64M")
+        subscribers = [self.welcome(more) for more in ("", " WHERE=\"PROG == 'p'\"", " SINCE=-1000000000")]
+        ended = threading.Event()
+
+        def stop_often():
+            delays = random.Random(1)
+            while not ended.wait(delays.uniform(0, 0.01)):
+                process.send_signal(signal.SIGSTOP)
+                time.sleep(0.1)
+                process.send_signal(signal.SIGCONT)
+        stopper = threading.Thread(target=stop_often)
+        stopper.start()
+        try:
+            self.send(b"".join(record(n) for n in range(100000)))
+        finally:
+            ended.set()
+            stopper.join()
+        self.send(record(999999))
+        for s in subscribers:
+            s.wait_for(record(999999))
+            self.assertTrue(bytes(s.data) == self.taken(), re.findall(rb"NL.EVNT=Netlogd.Missed[^\n]*", s.data))
         self.stop(process)
 
     def test_a_slow_one_is_told_what_it_missed_and_holds_up_nobody(self):
