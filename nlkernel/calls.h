@@ -80,7 +80,7 @@ static inline uint64_t calls_heat(const call_function *f, bool chains)
     return chains && f->calling > f->calls ? f->calling : f->calls;
 }
 
-/* Sorts the edges by function, then in descending order of calls. No call may be added afterwards. */
+/* Sorts the edges by function, then in descending order of calls. Do not add calls afterwards. */
 void calls_sort_edges(calls *c);
 
 void calls_free(calls *c);

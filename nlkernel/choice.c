@@ -61,7 +61,7 @@ bool event_names_read(event_names *names, const tracing *t)
     bool good = directory != NULL;
     if (!good)
         rights_set_open_error(events);
-    /* The events of the system ftrace cannot be enabled: they describe records that tracers write. */
+    /* Skip the system ftrace: its events describe records that tracers write, and nlkernel cannot enable them. */
     for (struct dirent *entry; good && (entry = readdir(directory)) != NULL;)
         if (is_event_directory(entry) && entry->d_type == DT_DIR && strcmp(entry->d_name, "ftrace") != 0)
             good = read_system(names, events, entry->d_name);

@@ -2,12 +2,12 @@
  * Switches a running recorder on and off. The commands come from nlkernel control or from a file that the recorder
  * watches. Each command is a line:
  *
- *   off | on                  the whole recording
- *   event PATTERN off | on    the recorded events that match PATTERN (choice.h)
+ *   off | on the whole recording event PATTERN off | on the recorded events that match PATTERN (choice.h)
  *
  * A file describes a complete state: when the file changes, the recorder switches on all events that the file does not
- * switch off. Blank lines and lines that begin with # are ignored. The recorder accepts commands only from root and
- * from the user who started it. The recorder identifies the sender by the socket's credentials. Not thread-safe.
+ * switch off. The recorder ignores blank lines and lines that begin with #. The recorder accepts commands only from
+ * root and from the user who started it. The recorder identifies the sender by the socket's credentials. Not
+ * thread-safe.
  */
 #ifndef NLKERNEL_CONTROL_H
 #define NLKERNEL_CONTROL_H
@@ -34,16 +34,20 @@ typedef struct control {
     struct stat seen; /* state of the file when it was last applied; zeros if it was never applied or did not exist */
 } control;
 
-/* Opens the socket, and sets the file to watch. The recording and all events are switched on. If the socket cannot be
- * opened, `fd` is -1. Borrows `path`, which may be NULL. The file need not exist. */
+/*
+ * Opens the socket, and sets the file to watch. At first, the recording and all events are on. If the socket cannot be
+ * opened, `fd` is -1. Borrows `path`, which may be NULL. The file need not exist.
+ */
 void control_open(control *c, const control_target *target, const char *path);
 void control_close(control *c);
 
 /* Receives and executes a command, and replies to the sender. Call it when fd is readable. */
 void control_answer(control *c);
 
-/* Applies the file if it has changed. Returns false and sets the error if the file cannot be read, or if a line is
- * invalid or cannot be executed. The other lines are applied nevertheless. */
+/*
+ * Applies the file if it has changed. Returns false and sets the error if the file cannot be read, or if a line is
+ * invalid or cannot be executed. Applies the other lines nevertheless.
+ */
 bool control_poll_file(control *c);
 
 /* Sends a command to the recorder with a process ID, or to the only recorder if `pid` is 0. Returns false and sets

@@ -55,8 +55,10 @@ void counted_close(counted *c);
 /* Returns a descriptor that is readable when the buffer is filled to its low-water mark. */
 int counted_fd(const counted *c);
 
-/* Switches the event with this index, or all events if event is SIZE_MAX. An event is recorded only while both its own
- * switch and the switch for all events are on. Returns false and sets the error on failure. */
+/*
+ * Switches the event with this index, or all events if event is SIZE_MAX. The kernel records an event only while both
+ * its own switch and the switch for all events are on. Returns false and sets the error on failure.
+ */
 bool counted_switch(counted *c, size_t event, bool on);
 
 /* Gets the next event, valid until the next call. Returns false if no event is available. */

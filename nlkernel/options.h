@@ -40,8 +40,10 @@ bool recording_add_pids(int **pids, size_t *count, const char *value);
 /* Adds a pattern. Borrows `pattern`. */
 void recording_options_add_pattern(recording_options *o, const char *pattern);
 
-/* Exits with a message if two options exclude each other, or if something that an option requires is missing. Also
- * exits if `needs_event` is true and there is neither an event nor --functions. */
+/*
+ * Exits with a message if two options exclude each other, or if an option lacks another option or an argument that it
+ * requires. Also exits if `needs_event` is true and there is neither an event nor --functions.
+ */
 void recording_options_check(const recording_options *o, bool needs_event);
 
 void recording_options_free(recording_options *o);

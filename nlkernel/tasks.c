@@ -108,7 +108,7 @@ static bool look_up_in_proc(tasks *t, task *task, int64_t now_ns)
         return false;
     size--; /* drop the newline */
     set_name(t, task, text, (size_t)size < TASK_NAME_SIZE ? (size_t)size : TASK_NAME_SIZE, now_ns);
-    /* Thread IDs are reused, so look up the process as often as the name. */
+    /* The kernel reuses thread IDs, so look up the process as often as the name. */
     const char *line = read_proc(task->tid, "status", text, sizeof text) > 0 ? strstr(text, "\nTgid:") : NULL;
     if (line != NULL)
         sscanf(line, " Tgid: %d", &task->pid);

@@ -313,8 +313,10 @@ static bool read_6(trace_dat *t, bytes *b)
 
 /* ---- version 7 ---- */
 
-/* Returns the content of the section at an offset, decompressed. `bad` is set if the section's ID is not `expected`, or
- * if the section is damaged. */
+/*
+ * Returns the content of the section at an offset, decompressed. Sets `bad` in the result if the section's ID is not
+ * `expected`, or if the section is damaged.
+ */
 static bytes section_at(trace_dat *t, uint64_t offset, unsigned expected)
 {
     bytes head = part_of(t, offset, 16);

@@ -66,8 +66,8 @@ static nl_url *make_url(const char *authority, size_t size, bool secure, const c
 client *client_new(const char *url, const client_options *o)
 {
     bool secure = strncmp(url, "https://", 8) == 0;
-    bool has_options = strchr(url, '?') != NULL; /* a URL with options is rejected, because the dialer would read the
-                                                  * files that the options name */
+    /* Reject a URL with options, because the dialer would read the files that the options name. */
+    bool has_options = strchr(url, '?') != NULL;
     if (has_options || (!secure && strncmp(url, "http://", 7) != 0))
         return nl_error_null(NL_ERROR_INVALID, "%s: invalid URL; use http://HOST[:PORT] or https://HOST[:PORT]", url);
 

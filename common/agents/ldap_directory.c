@@ -240,7 +240,7 @@ static bool is_name_test(const nl_filter *filter, const nl_filter_test *test, ch
 
 /*
  * Sets text to the filter for the server. The filter contains the test "sensor == NAME" if the expression requires it.
- * This module evaluates the rest of the expression.
+ * The caller evaluates the whole expression for each entry that the server returns.
  */
 static void server_filter(const nl_filter *filter, char text[FILTER_SIZE])
 {

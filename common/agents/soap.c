@@ -17,7 +17,7 @@
 enum {
     DEPTH_MAX = 16,
     ELEMENTS_MAX = 20000,
-    ATTRIBUTES_MAX = 64, /* maximum number of an element's attributes; namespaces are counted separately */
+    ATTRIBUTES_MAX = 64, /* maximum number of an element's attributes, and of its namespaces */
     ATTRIBUTE_SIZE_MAX = 8 << 10,
     ATTRIBUTE_POINTERS = 5 /* pointers per attribute: name, prefix, namespace, start and end of the value */
 };

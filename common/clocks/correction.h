@@ -31,14 +31,14 @@ typedef struct correction_options {
                                no measurements, the host with the most messages */
     const char *const *ids; /* fields that identify messages; NULL selects SEQ and the fields whose names end in ID */
     size_t id_count;
-    const correction_message *messages; /* NULL means that messages are identified by event names */
+    const correction_message *messages; /* NULL: the event names identify messages */
     size_t message_count;
 } correction_options;
 
 /* Creates a correction, which the caller frees. Copies the options, but not their texts and lists. */
 correction *correction_new(const correction_options *options);
 
-/* Learns from a record, which may be freed afterwards. */
+/* Learns from a record. The caller may free the record afterwards. */
 void correction_learn(correction *c, const nl_record *record);
 
 /* Computes the corrections. Call it once, after all records. */

@@ -8,8 +8,8 @@
 
 enum {
     ROUNDS = 90,       /* number of rounds of a ternary search, which leaves (2/3)^90 of the range */
-    BOUNDS_MAX = 4096, /* maximum number of bounds per clock; if there are more, only the tightest bounds in each part
-                          of the time are used */
+    BOUNDS_MAX = 4096, /* maximum number of bounds per clock; beyond it, the module uses only the tightest bounds in
+                          each part of the time */
 };
 
 #define STEEPEST 0.002 /* 2000 ppm, which exceeds the drift of any clock and the kernel's adjustments */

@@ -11,7 +11,7 @@
 #include <strings.h>
 
 enum {
-    MAX = 16 << 20, /* maximum number of messages; events of other messages are ignored */
+    MAX = 16 << 20, /* maximum number of messages; the module ignores the events of further messages */
     NONE = UINT32_MAX,
     STEM_SIZE = 256,
 };
@@ -197,9 +197,9 @@ static void messages_grow(messages *m)
 }
 
 /*
- * Adds the sending or the receipt of a message. If a message is repeated, the earliest times are kept, because the
- * first received copy cannot have been sent before the first sent copy. A message that several hosts sent or received
- * cannot be used.
+ * Adds the sending or the receipt of a message. If a message is repeated, keeps the earliest times, because the first
+ * received copy cannot have been sent before the first sent copy. If several hosts sent or received the message, makes
+ * it unusable.
  */
 static void messages_note(half *h, side side, uint32_t host, int64_t time_ns)
 {

@@ -4,10 +4,10 @@
  * NL_transfer (transfer.disk.read.start, START_READ, STOP_READ). Such logs contain no data about TCP connections, so
  * most of the time is CAUSE_UNKNOWN.
  *
- * The spans of a stream divide its time. During a span of the network, the limit is unknown, because the span contains
- * all waits for the path and for the peer. During any other span, the disk is the limit. Between the spans, the program
- * is the limit. Records with the same host, program and identifiers (guid, STREAM and similar fields) belong to one
- * stream.
+ * The spans of a stream divide its time. During a span that sends or receives data, the limit is unknown, because the
+ * span contains all waits for the path and for the peer. During any other span, the disk is the limit. Between the
+ * spans, the program is the limit. Records with the same host, program and identifiers (guid, STREAM and similar
+ * fields) belong to one stream.
  *
  * Callers: nlstat. Memory: at most CONNECTIONS_MAX transfers; the module ignores further transfers. Only one thread at
  * a time may use the object.

@@ -76,15 +76,15 @@ enum { SLICES_MAX = 64 };
 #define TICK_US 10000.0
 
 /*
- * Larger values of fields are replaced by this value, so that no sum overflows. 1e15 bytes are 1 PB, and 1e15 us are 31
- * years.
+ * The module replaces larger values of fields with this value, so that no sum overflows. 1e15 bytes are 1 PB, and 1e15
+ * us are 31 years.
  */
 #define NUMBER_MAX 1e15
 
 /* The kernel's value of an unknown minimum round-trip time, in older logs. */
 #define RTT_MIN_UNKNOWN_US 4294967295.0
 
-enum { TEXT_MAX = 256 /* bytes; longer texts of fields are cut */ };
+enum { TEXT_MAX = 256 /* bytes; the module truncates longer texts of fields */ };
 
 static void connection_entry_free(gpointer data)
 {
@@ -407,9 +407,9 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
     bool lost = b->keeps_rate ? a->times_out || b->times_out
                               : b->retransmitted > a->retransmitted || b->recovers || a->recovers;
     /*
-     * All data was sent at once. If data in flight fills the send buffer, the buffer was the limit. Otherwise, the
-     * program was the limit. The kernel's own clock misses the buffer's limit if the program fills the buffer with a
-     * single write.
+     * The sender sent all data immediately. If data in flight fills the send buffer, the buffer was the limit.
+     * Otherwise, the program was the limit. The kernel's own clock misses the buffer's limit if the program fills the
+     * buffer with a single write.
      */
     if (!lost && is_all_sent(a) && is_all_sent(b)) {
         if (is_filled(b) && is_queued(b))

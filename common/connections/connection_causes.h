@@ -11,9 +11,10 @@
  *
  * A connection has one result, for the direction with more data. The module joins the records of its two sockets by
  * their addresses, or, behind a translator of addresses (NAT), by their first sequence numbers. The receiver's records
- * decide whether the receiving program, its host or its buffer limited the window. Only totals of the two ends are
- * compared, so the hosts' clocks may differ. Records of the receiver alone show only its own limits; the rest of the
- * time is unknown. If a connection ended before the sensor measured it twice, only its handshake is known (TcpClose).
+ * decide whether the receiving program, its host or its buffer limited the window. The module compares only the totals
+ * of the two ends, so the hosts' clocks may differ. Records of the receiver alone show only its own limits; the rest of
+ * the time is unknown. If a connection ended before the sensor measured it twice, only its handshake is known
+ * (TcpClose).
  *
  * If the log has measurements of a connection's path (connection_paths.h), they show what the path carries, its MTU,
  * and in which direction it loses and delays packets.
@@ -49,7 +50,7 @@ typedef enum connection_cause {
     CAUSE_COUNT
 } connection_cause;
 
-/* The distance of the peer. Results for different distances are never added up. */
+/* The distance of the peer. The module never adds up results for different distances. */
 typedef enum connection_distance { DISTANCE_LOCAL, DISTANCE_LAN, DISTANCE_WAN, DISTANCE_UNKNOWN } connection_distance;
 
 /* The ends whose records the result uses. */
@@ -127,7 +128,7 @@ GPtrArray *connection_table_finish(connection_table *t);
 /* Returns the present length of the slices in nanoseconds. */
 int64_t connection_table_slice_ns(const connection_table *t);
 
-/* Return the number of sockets in the table, and of records that were ignored because the table was full. */
+/* Return the number of sockets in the table, and the number of records that the table ignored because it was full. */
 size_t connection_table_count(const connection_table *t);
 uint64_t connection_table_ignored(const connection_table *t);
 
@@ -157,9 +158,9 @@ const char *connection_confidence(const connection_result *r, connection_cause c
 double connection_gain_of_doubling(const connection_result *r);
 
 /*
- * Returns the factor by which the connection becomes faster if its window is large enough, and the path carries as much
- * as it has carried for another connection or for the path sensor. Returns 1 if no window limits it, if its round-trip
- * time is unknown, or if neither a connection nor the path sensor was at least 1.2 times as fast.
+ * Returns the factor by which the connection becomes faster with a window that is large enough. Assumes that the path
+ * carries as much as it has carried for another connection or for the path sensor. Returns 1 if no window limits it, if
+ * its round-trip time is unknown, or if neither a connection nor the path sensor was at least 1.2 times as fast.
  */
 double connection_gain_of_path(const connection_result *r);
 

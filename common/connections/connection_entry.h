@@ -45,8 +45,9 @@ typedef struct connection_entry {
     bool queue_lost;    /* the last loss was caused by a full queue */
     double tick_us;     /* time that the kernel's clocks, which count in ticks, have not counted yet */
     /*
-     * About the losses after the first: their number, the number of losses after a full queue, and the mean and the sum
-     * of squared deviations (Welford) of the slow start threshold, which depends on the window at the loss.
+     * Statistics of the losses after the first loss: their number, and the number of losses after a full queue. The
+     * slow start threshold depends on the window at a loss; threshold_mean is its mean, and threshold_squares is the
+     * sum of its squared deviations (Welford).
      */
     bool had_loss;
     bool buffer_grows; /* the kernel adjusts the send buffer */
@@ -56,8 +57,8 @@ typedef struct connection_entry {
     double start_ns;      /* receiver-limited time before the peer last enlarged its window during the start */
     double limited_us[2]; /* receiver-limited time with an open and with a closed window */
     /*
-     * Numbers of intervals: with received or unread data; with a full receive buffer; with a full receive buffer while
-     * the program waited for its host.
+     * Numbers of intervals with received or unread data, with a full receive buffer, and with a full receive buffer
+     * while the program waited for its host.
      */
     double receptions, unread, unread_busy;
 } connection_entry;

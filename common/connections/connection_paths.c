@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { PATHS_MAX = 1 << 12, DELAYS_MAX = 1 << 17, NAME_MAX_SIZE = 256 /* bytes; longer names are cut */ };
+enum { PATHS_MAX = 1 << 12, DELAYS_MAX = 1 << 17, NAME_MAX_SIZE = 256 /* bytes; the module truncates longer names */ };
 
-/* Larger values of fields are replaced by this value, so that no sum overflows. */
+/* The module replaces larger values of fields with this value, so that no sum overflows. */
 #define VALUE_MAX 1e15
 
 /*

@@ -19,11 +19,11 @@
  * Numbers are 0 if they are unknown, unless stated otherwise.
  */
 typedef struct connection_path {
-    bool measured;                      /* false: the log has no measurements of the path */
-    bool during;                        /* there are measurements from the time of the connection */
-    double probes_out, probes_back;     /* number of probes and of replies that were sent */
-    double lost_out, lost_back;         /* the part of them that was lost */
-    double rtt_min_ns;                  /* minimum of the whole log */
+    bool measured;                  /* false: the log has no measurements of the path */
+    bool during;                    /* there are measurements from the time of the connection */
+    double probes_out, probes_back; /* number of probes that the sender sent, and of replies that the receiver sent */
+    double lost_out, lost_back;     /* number of these probes and replies that were lost */
+    double rtt_min_ns;              /* minimum of the whole log */
     double delay_out_ns, delay_back_ns; /* means */
     double delay_error_ns;              /* maximum error of each mean; INFINITY if a clock is not synchronized */
     double queue_out_ns, queue_back_ns; /* difference between the mean delay and the minimum of the whole log */
@@ -43,9 +43,9 @@ bool connection_paths_add(connection_paths *p, const nl_record *record);
 
 /*
  * Returns the path from `local` on `host` to `peer` on `peer_host`, which have the form ADDRESS:PORT. `host` and
- * `peer_host` are "" if they are unknown. The losses and mean delays are those from begin_ns to end_ns, or those of the
- * whole log if the path was not measured in this time. The sensor counts losses later, so the log should continue for
- * 2 s after end_ns.
+ * `peer_host` are "" if they are unknown. Computes the losses and mean delays from the measurements between begin_ns
+ * and end_ns or, if there are none, from the whole log. The sensor counts a loss up to 2 s later, so the log should
+ * continue for 2 s after end_ns.
  */
 connection_path connection_paths_find(const connection_paths *p, const char *host, const char *local,
                                       const char *peer_host, const char *peer, int64_t begin_ns, int64_t end_ns);

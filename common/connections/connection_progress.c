@@ -3,7 +3,7 @@
 #include "connections/connection_entry.h"
 
 enum {
-    PROGRESS_MAX = 1024,          /* maximum number of records of a socket; then every second record is dropped */
+    PROGRESS_MAX = 1024, /* maximum number of records of a socket; beyond it, the module drops every second record */
     PROGRESS_TOTAL_MAX = 1 << 20, /* maximum number of records of all sockets */
     POINTS_MIN = 20,              /* minimum number of points for a result */
     BASE_PART = 10, /* the 1/BASE_PART of the points with the shortest delays give the delays without queues */

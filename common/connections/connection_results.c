@@ -7,7 +7,7 @@
 
 #define LAN_RTT_US 5000.0
 
-/* A share of a cause counts as measured if at most this part of it was estimated. */
+/* The share of a cause counts as measured if at most this part of the share is an estimate. */
 #define ESTIMATED_MAX 0.1
 
 /*
@@ -40,8 +40,8 @@ static double difference(const connection_entry *e, const connection_entry *peer
 }
 
 /*
- * Returns the socket at the other end, or NULL. If ports were used again, several sockets have the right addresses; the
- * function then returns the socket whose totals agree best. Times are not compared, because the clocks of the hosts may
+ * Returns the socket at the other end, or NULL. If a port was used again, several sockets have the right addresses. In
+ * this case, returns the socket whose totals agree best. Does not compare times, because the clocks of the hosts may
  * differ.
  */
 static connection_entry *find_peer(connection_table *t, const connection_entry *e)

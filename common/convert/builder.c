@@ -209,7 +209,7 @@ static bool builder_field_as_time(builder *b, const nl_field *field, int64_t *ti
     return read_time(b, field->string, time_ns);
 }
 
-/* Returns whether a field has this name, after invalid bytes of the name are replaced by "_". */
+/* Returns whether a field has this name with "_" instead of invalid bytes. */
 static bool has_name(const nl_field *field, const char *name, size_t size)
 {
     if (field->name.size != size)
@@ -267,7 +267,8 @@ static bool take_usual_time(builder *b, sink *s)
         return nl_error_false(NL_ERROR_INVALID,
                               "no ts, time, timestamp or @timestamp field; name the time field with --time-field");
     if (s->losses[LOSS_NAMES] > 0)
-        s->losses[LOSS_NAMES]--; /* the name of @timestamp was counted as a loss, but the field is not written */
+        s->losses[LOSS_NAMES]--; /* builder_add counted the name @timestamp as a loss, but this field is not in the
+                                    output */
     return true;
 }
 

@@ -68,9 +68,10 @@ nl_field *builder_add_key(builder *b, const builder_key *key, sink *s);
 
 /*
  * Determines the time of the record, after its last field. If import_about names the time field, that field is the
- * time. Otherwise, the time is the standard field, or the first valid field of time, timestamp and @timestamp, which is
- * removed from the record. A number is in seconds since 1970, or in milliseconds, microseconds or nanoseconds if it
- * would otherwise be after the year 5138. Returns false and sets the error if the record has no time.
+ * time. Otherwise, the time is the standard field. Without this field, the time is the first valid field of time,
+ * timestamp and @timestamp, and the function removes this field from the record. A number is in seconds since 1970, or
+ * in milliseconds, microseconds or nanoseconds if it would otherwise be after the year 5138. Returns false and sets the
+ * error if the record has no time.
  */
 bool builder_find_time(builder *b, sink *s);
 

@@ -1,9 +1,9 @@
 /*
  * Reads Chrome trace format (JSON): {"traceEvents":[...]} or [...].
  *
- * In nlconv's own traces, the args of the instant events are the records, and other events are ignored. Each event of
- * another program's trace becomes a record. Its time is ts, its event name is name, and its fields are ph, cat, pid,
- * tid, id, dur and the args. Metadata (ph M) is ignored.
+ * In nlconv's own traces, the args of the instant events are the records, and the reader ignores other events. Each
+ * event of another program's trace becomes a record. Its time is ts, its event name is name, and its fields are ph,
+ * cat, pid, tid, id, dur and the args. The reader ignores metadata (ph M).
  */
 #include "config.h"
 

@@ -13,7 +13,7 @@
 
 #include "program/program.h"
 
-/* Information that a format cannot represent. Each kind of loss is counted, and reported once. */
+/* Information that a format cannot represent. A sink counts each kind of loss, and losses_report prints the counts. */
 typedef enum loss {
     LOSS_TYPES,    /* types of values, which text formats do not have */
     LOSS_UNSIGNED, /* unsigned types of integers, which are written as signed */
@@ -57,7 +57,7 @@ struct sink {
     const import_about *about; /* NULL if nothing is known */
     bool undated;              /* the input has times with an unknown origin */
     bool strict;               /* ignore all records after malformed input */
-    bool stopped;              /* later records are ignored; importers may return early */
+    bool stopped;              /* the sink ignores all further records; importers may return early */
     uint64_t seen;             /* number of records that the importer has passed to the sink */
     uint64_t records;          /* number of records that matched `where` */
     uint64_t unterminated;
@@ -66,7 +66,7 @@ struct sink {
     report *reports;
     size_t report_count, report_capacity;
     nl_buffer report_text;
-    void (*drain)(sink *s); /* consumes the bytes; if NULL, they accumulate */
+    void (*drain)(sink *s); /* consumes the bytes; NULL: the bytes accumulate */
     void *drain_user;
 };
 
@@ -145,7 +145,7 @@ typedef struct importer_kind {
     const char *what; /* description, for lists of formats */
     bool in_order;    /* one importer gets all pieces in their order */
     bool blocks;      /* a format of the library, in which blocks and text may be mixed */
-    nl_format format; /* format of the library; if it is unknown, the format of each line is detected */
+    nl_format format; /* format of the library; if it is unknown, the decoder detects the format of each line */
     /* Returns whether an input that begins with these bytes is in this format. */
     bool (*detect)(const char *data, size_t size);
     /*

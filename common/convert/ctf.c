@@ -410,9 +410,7 @@ static bt_graph_simple_sink_component_initialize_func_status on_begin(bt_message
     return BT_GRAPH_SIMPLE_SINK_COMPONENT_INITIALIZE_FUNC_STATUS_OK;
 }
 
-/*
- * Converts the next messages. An iterator's status is returned as a sink's status, because both have the same values.
- */
+/* Converts the next messages. Returns an iterator's status as a sink's status, because both have the same values. */
 static bt_graph_simple_sink_component_consume_func_status on_messages(bt_message_iterator *messages, void *user)
 {
     ctf_reader *r = user;

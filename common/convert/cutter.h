@@ -21,8 +21,8 @@ typedef struct cutter {
 typedef enum cut {
     CUT_NOTHING, /* more bytes are needed, or the input has ended */
     CUT_RECORDS, /* the piece has whole records; it may be empty at the end of the input */
-    CUT_OTHER,   /* the piece has no records; it is a header, or a line that is too long, which is reported to the
-                  * sink */
+    CUT_OTHER, /* the piece has no records; it is a header, or a line that is too long, which the cutter reports to the
+                  sink */
 } cut;
 
 /*

@@ -39,7 +39,7 @@ typedef struct trace_head {
     nl_string rest;
 } trace_head;
 
-/* Converts the first 18 digits or fewer to a number. */
+/* Converts at most the first 18 digits to a number, so that the number cannot overflow. */
 static int64_t ftrace_number_of(nl_string digits)
 {
     int64_t number = 0;

@@ -18,7 +18,7 @@
 
 enum {
     VALUE_SIZE_MAX = 32 << 20, /* bytes; a larger size means that the field is damaged */
-    ENTRY_SIZE_MAX = 48 << 20, /* bytes; larger entries are cut into pieces of whole fields */
+    ENTRY_SIZE_MAX = 48 << 20, /* bytes; the reader cuts larger entries into pieces of whole fields */
 };
 
 typedef struct journal_field {

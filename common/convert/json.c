@@ -4,8 +4,8 @@
  *   {"ts":"2000-03-30T11:23:20.957943Z","event":"WriteData","level":"Info","host":"h","prog":"p","SEND.SZ":49332}
  *
  * with the keys of keys.h and the values of json_text.h. The reader also accepts ULM's names of standard fields (such
- * as DATE for ts), and a time in seconds since 1970. A nested object becomes fields OUTER.INNER, an array becomes text,
- * and null is ignored.
+ * as DATE for ts), and a time in seconds since 1970. A nested object becomes fields OUTER.INNER, and an array becomes
+ * text. The reader ignores null.
  */
 #include "config.h"
 

@@ -318,7 +318,8 @@ bool json_unsigned(nl_string text, uint64_t *value)
 }
 
 /*
- * Sets a field to an integer. Returns false if the text is not an integer, or the integer would be written differently.
+ * Sets a field to an integer. Returns false if the text is not an integer, or is not the text that a writer would
+ * produce for this integer.
  */
 static bool integer_value(nl_string text, nl_field *field)
 {

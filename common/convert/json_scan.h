@@ -76,8 +76,8 @@ bool json_key(json_scan *j, nl_string *key);
 bool json_unsigned(nl_string text, uint64_t *value);
 
 /*
- * Sets the type and value of a field from the text of a number. If no numeric type would be written as the same text,
- * the field becomes text.
+ * Sets the type and value of a field from the text of a number. If a writer would not produce the same text from any
+ * numeric type, the field becomes text.
  */
 void json_number_value(nl_string text, nl_field *field);
 

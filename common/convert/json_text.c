@@ -33,7 +33,7 @@ bool json_is_number(nl_string text)
     enum {
         DIGITS = 15,
         DECIMALS = 9
-    }; /* a double with this many digits is printed with the same digits and without an exponent */
+    }; /* printf prints a double with this many digits with the same digits and without an exponent */
     const char *at = text.data, *end = at + text.size;
     if (text.size == 0 || text.size > DIGITS + 2)
         return false;

@@ -1,8 +1,8 @@
 /*
  * Writes JSON (RFC 8259) for conversions, which must be fast.
  *
- * Invalid UTF-8 is written as {"$bytes": "BASE64"}, and a number that JSON cannot represent as {"$double": "inf"}. Any
- * thread may call these functions.
+ * The functions write invalid UTF-8 as {"$bytes": "BASE64"}, and a number that JSON cannot represent as {"$double":
+ * "inf"}. Any thread may call these functions.
  */
 #ifndef NETLOGGER_CONVERT_JSON_TEXT_H
 #define NETLOGGER_CONVERT_JSON_TEXT_H
@@ -24,8 +24,8 @@ void json_put_text(nl_buffer *out, nl_string text);
 void json_put_name(nl_buffer *out, nl_string text);
 
 /*
- * Appends a value. If typed is true, the value is written according to its type. Otherwise, text that json_is_number
- * accepts is written as a number.
+ * Appends a value. If `typed` is true, writes the value according to its type. Otherwise, writes text that
+ * json_is_number accepts as a number.
  */
 void json_put_value(nl_buffer *out, const nl_field *field, bool typed, sink *s);
 

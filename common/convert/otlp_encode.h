@@ -33,7 +33,7 @@ typedef struct otlp_encoder {
     bool json;
     bool typed;    /* see sink_put */
     bool contexts; /* log records have traceId and spanId; reading them back may change the order of fields */
-    sink *s;       /* counts losses; NULL: losses are not counted */
+    sink *s;       /* counts losses; NULL: the encoder does not count losses */
     keys keys;
     otlp_fields fields; /* fields of the current item */
     nl_buffer text;     /* strings of the current array */
@@ -76,8 +76,8 @@ typedef struct otlp_span {
 void otlp_span_set_status(otlp_span *span, const nl_record *end);
 
 /*
- * Begins a span. Its attributes are the fields of the records that begin and end it; either may be NULL. Fields that
- * repeat an identifier or another member of the span, and the time fields of Chrome's traces, are omitted.
+ * Begins a span. Its attributes are the fields of the records that begin and end it; either may be NULL. Omits fields
+ * that repeat an identifier or another member of the span, and the time fields of Chrome's traces.
  */
 void otlp_begin_span(otlp_encoder *e, const otlp_span *span, const nl_record *begin, const nl_record *end);
 

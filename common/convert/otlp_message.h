@@ -1,8 +1,8 @@
 /*
  * Reads messages of OTLP, in protobuf or JSON, member by member.
  *
- * Every length is checked against the message that contains it, and nesting is limited. Values point into the input or
- * to bytes of the builder. Only one thread at a time may use an otlp_input.
+ * The module checks every length against the message that contains it, and limits the nesting. Values point into the
+ * input or to bytes of the builder. Only one thread at a time may use an otlp_input.
  */
 #ifndef NETLOGGER_CONVERT_OTLP_MESSAGE_H
 #define NETLOGGER_CONVERT_OTLP_MESSAGE_H
@@ -50,8 +50,8 @@ bool otlp_pick(otlp_input *in, const otlp_value *message, otlp_member *members, 
 bool otlp_each(otlp_input *in, const otlp_value *list, bool (*take)(void *user, const otlp_value *element), void *user);
 
 /*
- * Read a string, an ID (as lower-case hexadecimal digits), or an integer. An absent value is read as an empty text or
- * 0. An ID of zeros is read as an empty text. Return false on an error.
+ * Read a string, an ID (as lower-case hexadecimal digits), or an integer. For an absent value, return an empty text or
+ * 0. For an ID of zeros, return an empty text. Return false on an error.
  */
 bool otlp_text(otlp_input *in, const otlp_value *value, nl_string *text);
 bool otlp_id(otlp_input *in, const otlp_value *value, nl_string *text);

@@ -19,8 +19,8 @@ enum {
 struct otlp_records {
     const otlp_known_spans *known; /* or NULL */
     otlp_limits limits;
-    bool checking; /* records are checked but not passed on, because a span with an invalid part must not become records
-                    */
+    bool checking; /* the module only checks records and does not pass them on, because a span with an invalid part must
+                      not become records */
     size_t text;   /* size of the names and values of the request's records so far, in bytes */
     otlp_input in; /* the input; in.builder points to `record` */
     builder record;

@@ -16,14 +16,14 @@ typedef enum otlp_signal { OTLP_TRACES, OTLP_LOGS, OTLP_METRICS, OTLP_SIGNAL_COU
 
 typedef struct otlp_records otlp_records;
 
-/* Recognizes spans that were converted before. The IDs are hexadecimal digits. */
+/* Recognizes spans that a converter has already converted. The IDs are hexadecimal digits. */
 typedef struct otlp_known_spans {
     bool (*has)(nl_string trace, nl_string span);
-    void (*add)(nl_string trace, nl_string span); /* called after a span was converted completely */
+    void (*add)(nl_string trace, nl_string span); /* called after the conversion of a whole span */
 } otlp_known_spans;
 
 typedef struct otlp_limits {
-    int64_t now_ns;  /* time for log records and data points without a time; 0: such items are rejected */
+    int64_t now_ns;  /* time for log records and data points without a time; 0: the module rejects such items */
     size_t item_max; /* maximum size in bytes of a span, log record or metric, and of the resource and scope together;
                         0: no limit */
     size_t text_max; /* maximum size in bytes of the names and values of a request's records, which all repeat the
@@ -37,8 +37,8 @@ typedef struct otlp_outcome {
 } otlp_outcome;
 
 /*
- * Makes a converter, which the caller frees. Spans in `known` are not converted again, and count as accepted. If
- * `known` is NULL, all spans are converted.
+ * Makes a converter, which the caller frees. The converter does not convert spans in `known` again, but counts them as
+ * accepted. If `known` is NULL, converts all spans.
  */
 otlp_records *otlp_records_new(const otlp_known_spans *known);
 void otlp_records_free(otlp_records *r);

@@ -16,8 +16,8 @@ output *output_open(const char *path);
 bool output_write(output *o, const char *data, size_t size);
 
 /*
- * Closes the output. If `keep` is true, the new file replaces the old file. Otherwise, the new file is removed, and the
- * old file stays. Returns false on failure.
+ * Closes the output. If `keep` is true, the new file replaces the old file. Otherwise, removes the new file, and keeps
+ * the old file. Returns false on failure.
  */
 bool output_close(output *o, bool keep);
 

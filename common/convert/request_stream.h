@@ -59,7 +59,7 @@ bool request_stream_is_typed(const request_stream *s);
 /*
  * Returns the record with this number of the current request. Call it only during a call of user.request. `slot` is 0
  * or 1; the result is valid until the next call with the same slot. If the record is larger than 64 KiB, the result has
- * only the fields that fit, and long standard fields are cut.
+ * only the fields that fit, and truncated standard fields.
  */
 const nl_record *request_stream_record(request_stream *s, size_t number, int slot);
 

@@ -13,8 +13,8 @@
 #include <stdio.h>
 
 /*
- * Returns text as a JSON string, in which each byte that is not part of valid UTF-8 is replaced by U+FFFD. The caller
- * owns the result. If text is NULL, returns NULL, which json-c writes as null.
+ * Returns text as a JSON string, in which U+FFFD replaces each byte that is not part of valid UTF-8. The caller owns
+ * the result. If text is NULL, returns NULL, which json-c writes as null.
  */
 json_object *json_text(const char *text);
 
@@ -26,8 +26,8 @@ void json_add_bool(json_object *object, const char *name, bool value);
 
 /*
  * Returns document, which must be an object or an array, as text without a newline at the end. The text has indented
- * lines, or only one line. Characters that must not reach a terminal (record/terminal.h) are escaped. `document` owns
- * the text.
+ * lines, or only one line. Escapes characters that must not reach a terminal (record/terminal.h). `document` owns the
+ * text.
  */
 const char *json_document_text(json_object *document, bool indented);
 

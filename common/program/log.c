@@ -58,7 +58,7 @@ static nl_status log_skip(program_log *log, const nl_filter *where)
     return status;
 }
 
-/* Opens the next file. Only the last file of an archive is followed. Returns false after reporting an error. */
+/* Opens the next file. Follows only the last file of an archive. Returns false after reporting an error. */
 static bool open_next(program_log *log)
 {
     free(log->name);

@@ -40,7 +40,7 @@ void program_start(const char *name)
         close(fd);
 }
 
-/* This function is exported, because the shared library also calls it. */
+/* The linker exports this function, because the shared library also calls it. */
 __attribute__((visibility("default"))) void program_memory_failed(void)
 {
     program_fail(PROGRAM_PROBLEM, "out of memory");

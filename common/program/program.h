@@ -183,16 +183,16 @@ bool program_filter_narrow(nl_filter **filter, const char *expression);
 /* ---- records of a source ---- */
 
 /*
- * A log, as PROGRAM_SOURCES describes it. Malformed input and missing records are reported: the first few on standard
- * error as "name: FILE:LINE: reason", all malformed input in the reject file, the rest as counts. The files of an
- * archive are read as one log.
+ * A log, as PROGRAM_SOURCES describes it. The functions report the first few pieces of malformed input and gaps on
+ * standard error as "name: FILE:LINE: reason", and the number of the others. They write all malformed input to the
+ * reject file. The files of an archive are one log.
  */
 typedef struct program_log program_log;
 
 /*
  * Opens a log. If `follow` is true, program_log_next waits for more records at the end. If `nonblocking` is true,
- * program_log_next returns NL_AGAIN instead of waiting. A collector is read until it ends, or until SIGINT or SIGTERM
- * arrives. The signal ends all logs. Returns NULL after reporting an error.
+ * program_log_next returns NL_AGAIN instead of waiting. A collector's log ends when the collector closes the
+ * connection, or when SIGINT or SIGTERM arrives. The signal ends all logs. Returns NULL after reporting an error.
  */
 program_log *program_log_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
 
@@ -277,9 +277,9 @@ bool program_is_archive(const char *path);
 bool program_list_archive(const char *directory, char ***files, size_t *count);
 
 /*
- * Replaces each archive among the names by its files. If there are no names, uses "-". The sequence numbers of an
- * archive's files are checked together. The caller frees the names and the array. Returns false after reporting an
- * archive that cannot be read; the other files are listed.
+ * Replaces each archive among the names by its files. If there are no names, uses "-". Makes later readers check the
+ * sequence numbers of an archive's files together. The caller frees the names and the array. Returns false after
+ * reporting an archive that cannot be read; the other files are listed.
  */
 bool program_expand_archives(program_reading *reading, char **names, size_t count, char ***files, size_t *file_count);
 

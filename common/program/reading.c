@@ -193,8 +193,8 @@ void program_lost(void *user, const nl_lost *what)
 }
 
 /*
- * The sets of all readings. Logs may be closed after program_reading_finish, and threads may read until the process
- * ends, so the sets are never freed.
+ * The sets of all readings. A program may close logs after program_reading_finish, and threads may read until the
+ * process ends. Therefore, the module never frees the sets.
  */
 static nl_sequences **sets;
 static size_t set_count;

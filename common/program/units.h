@@ -1,4 +1,4 @@
-/* Formats numbers for people. Any thread may call these functions. */
+/* Formats numbers for people to read. Any thread may call these functions. */
 #ifndef NETLOGGER_PROGRAM_UNITS_H
 #define NETLOGGER_PROGRAM_UNITS_H
 

@@ -69,7 +69,7 @@ typedef struct assembler_options {
     size_t memory_max;    /* bytes */
     assembler_pack *pack; /* NULL: events have no payload */
     assembler_take *take;
-    assembler_take *rest; /* gets the events of threads that no span encloses; NULL: these events are dropped */
+    assembler_take *rest; /* gets the events of threads that no span encloses; NULL: the assembler drops these events */
     void *user;
 } assembler_options;
 

@@ -84,7 +84,10 @@ void clock_bounds_learn(clock_bounds *b, const nl_record *record, uint32_t host)
         clock->machine = hash_bytes(0, field.string.data, field.string.size) | 1;
     if (!find_ns(record, "CLOCK.ERROR", &error_ns))
         return;
-    /* If the record's time was corrected, the logged offset no longer applies, and only the error remains. */
+    /*
+     * If a correction has already changed the record's time, the logged offset no longer applies, and only the error
+     * remains.
+     */
     if (is_measured && !nl_record_find(record, "DATE.ORIGINAL", &field) && !find_ns(record, "CLOCK.OFFSET", &offset_ns))
         return;
     int64_t *known_ns = is_measured ? &clock->measured_ns : &clock->reported_ns;

@@ -10,8 +10,10 @@
 
 #include <netlogger.h>
 
-/* Maximum number of hosts whose clocks are distinguished. All further hosts share one number, so their clocks count as
- * unknown. */
+/*
+ * Maximum number of hosts whose clocks the module distinguishes. All further hosts share one number, so their clocks
+ * count as unknown.
+ */
 enum { CLOCK_BOUNDS_HOSTS_MAX = 1 << 16 };
 
 #define CLOCK_BOUND_UNKNOWN INT64_MAX

@@ -5,10 +5,10 @@
  * A mean is the ratio of two sums, such as total time and number of visits. The requests of one run depend on each
  * other, so the sample consists of units instead of requests. If a side has several logs, each log is a unit. The units
  * of a single log are blocks of consecutive requests (batch means, Law and Kelton, "Simulation Modeling and Analysis").
- * The correlation of adjacent blocks increases the variance like that of an AR(1) process. Differences are tested with
- * Welch's t-test (Biometrika 1947). The tests of a family share one false discovery rate (Benjamini and
- * Hochberg, J. R. Stat. Soc. B 1995); the intervals of the changes that were found have the corresponding level
- * (Benjamini and Yekutieli, J. Am. Stat. Assoc. 2005).
+ * The correlation of adjacent blocks increases the variance like that of an AR(1) process. The module tests differences
+ * with Welch's t-test (Biometrika 1947). The tests of a family share one false discovery rate (Benjamini and Hochberg,
+ * J. R. Stat. Soc. B 1995); the intervals of the changes that were found have the corresponding level (Benjamini and
+ * Yekutieli, J. Am. Stat. Assoc. 2005).
  *
  * The functions have no state. Any thread may call them.
  */

@@ -19,7 +19,7 @@ void critical_path_free(critical_path *p); /* NULL is allowed */
 /*
  * Sets g->path, which is valid until the next call, and path_ns of the spans. If spans were shifted, also updates
  * g->from_ns and g->to_ns. The parents of spans must be set. event_span[i] is the index of the span that contains the
- * point event i, or REQUEST_NONE. If `edges` is NULL, no edge is inferred.
+ * point event i, or REQUEST_NONE. If `edges` is NULL, infers no edges.
  */
 void critical_path_find(critical_path *p, request_graph *g, const uint32_t *event_span, const precedence *edges,
                         const clock_alignment *alignment);

@@ -1,39 +1,25 @@
 /*
  * A drawing defines how programs draw and measure a log: the events that are the steps of lifelines, the fields that
- * are loadlines, and the events that are points. Programs infer a drawing from a log (infer.h) or read it
- * from a file:
+ * are loadlines, and the events that are points. Programs infer a drawing from a log (infer.h) or read it from a file:
  *
- *   [view]
- *   title=Blocks from four servers
- *   [lifeline Block]
- *   events=BlockRequestSend;BlockRequestRecv;BlockDone
- *   id=BLOCK.ID
- *   color=HOST
- *   [loadline CPU]
- *   event=CpuLoad
- *   field=CPU.BUSY
- *   unit=%
- *   [loadline Throughput]
- *   event=Transfer
- *   field=NBYTES
- *   rate=true
- *   [point Retransmits]
- *   event=TcpRetransmit
+ *   [view] title=Blocks from four servers [lifeline Block] events=BlockRequestSend;BlockRequestRecv;BlockDone
+ *   id=BLOCK.ID color=HOST [loadline CPU] event=CpuLoad field=CPU.BUSY unit=% [loadline Throughput] event=Transfer
+ *   field=NBYTES rate=true [point Retransmits] event=TcpRetransmit
  *
  * events= lists the events in order. id= lists the fields that identify a request. color= is the field whose values get
  * different colors. HOST means the rarest host of a request: the host that the fewest requests visit. LOG means that
- * each log has its own color, and that equal IDs in different logs identify different requests. If events have the
- * same ID in different fields, join the names of these fields by |, as in EV.PID|NEXT.PID. The ID of a record is the
- * value of the first of these fields that the record has. With again=true, each occurrence of the first event begins a
- * new request, even if its ID is not new.
+ * each log has its own color, and that equal IDs in different logs identify different requests. If events have the same
+ * ID in different fields, join the names of these fields by |, as in EV.PID|NEXT.PID. The ID of a record is the value
+ * of the first of these fields that the record has. With again=true, each occurrence of the first event begins a new
+ * request, even if its ID is not new.
  *
- * rate=true draws the sum of the field's values per second. If a record has a duration, its value is spread over that
- * duration.
+ * rate=true draws the sum of the field's values per second. If a record has a duration, programs spread its value over
+ * that duration.
  *
  * A request may branch. after= lists, for each event, the events that precede it in a request. surely= lists, for each
- * event, the events that certainly cause it, because records name them as its parents. Events are numbered from 0, and
- * the numbers are separated by commas. Without after=, each event follows all events before it in the list. Programs
- * learn after= and surely= from the log (nlv/model/event_order.h).
+ * event, the events that certainly cause it, because records name them as its parents. Commas separate the numbers of
+ * events, which begin at 0. Without after=, each event follows all events before it in the list. Programs learn after=
+ * and surely= from the log (nlv/model/event_order.h).
  *
  * drawing_read("http") reads the ready-made drawing netlogger/drawings/http.nlv from XDG_DATA_HOME, XDG_DATA_DIRS, or
  * the directory where NetLogger is installed. Only one thread at a time may use a drawing.
@@ -67,8 +53,8 @@ typedef struct drawing_loadline {
     char *event;
     char *field;
     char *unit; /* "" means unknown */
-    bool rate;  /* draw the sum of the values per second; the value of a record with a duration is spread over the
-                   duration */
+    bool rate;  /* draw the sum of the values per second; spread the value of a record with a duration over the duration
+                 */
 } drawing_loadline;
 
 typedef struct drawing_point {

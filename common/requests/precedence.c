@@ -23,8 +23,8 @@ enum {
 static const double rule_share = 0.99;
 
 /*
- * A lower share, for the first and last events of programs, because their records are lost more often than other
- * records.
+ * The share for the first and last events of programs. It is lower, because programs lose the records of these events
+ * more often than other records.
  */
 static const double call_share = 0.9;
 
@@ -47,8 +47,8 @@ struct precedence {
     key_map events; /* maps request_event_kind + 1 to the event's index + 1 */
     uint16_t role_count;
     /*
-     * precedence_learn_kinds sets `together` to the number of requests with both events. On the diagonal, it is the
-     * number of requests with the event.
+     * precedence_learn_kinds sets `together` to the number of requests with both events. On the diagonal, `together` is
+     * the number of requests with the event.
      */
     uint32_t together[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX];
     uint32_t equal[PRECEDENCE_EVENTS_MAX]
@@ -450,8 +450,8 @@ void precedence_learn(precedence *p, const request_event *events, size_t count)
 }
 
 /*
- * Returns whether the other program can call this program. It can only if it precedes this program in at least this
- * share of the visits. If `inside` is true, the other program must also wait for this program.
+ * Returns whether the other program can be the caller of this program. The other program must precede this program in
+ * at least `share` of the visits. If `inside` is true, the other program must also wait for this program.
  */
 static bool can_call(const program_pair *pair, bool inside, double share)
 {

@@ -188,8 +188,8 @@ int64_t request_find_zone(int64_t error_ns)
 }
 
 /*
- * Adds a span, and returns its index. `begin` and `end` are indices of events; one of them is REQUEST_NONE. A span is
- * added when its first event occurs, so the spans are in the order of their first events.
+ * Adds a span, and returns its index. `begin` and `end` are indices of events; one of them is REQUEST_NONE. The graph
+ * adds a span when its first event occurs, so the spans are in the order of their first events.
  */
 static uint32_t add_span(graph *g, uint32_t begin, uint32_t end)
 {
@@ -493,7 +493,8 @@ static void sort_by_lane(graph *g, lane_kind kind, bool points)
 }
 
 /*
- * Returns whether all spans are explicit and all points have a span. In this case, no parent is inferred from threads.
+ * Returns whether all spans are explicit and all points have a span. In this case, the graph does not infer parents
+ * from threads.
  */
 static bool is_explicit(const graph *g)
 {
@@ -513,7 +514,7 @@ static uint32_t first_event(const request_span *s)
 
 /*
  * Returns the smallest span that may contain the span s (see precedence_nests): `around`, or a span that encloses
- * `around`. Returns REQUEST_NONE if there is no such span among ENCLOSING_MAX spans.
+ * `around`. Examines at most ENCLOSING_MAX spans. Returns REQUEST_NONE if none of them may contain the span.
  */
 static uint32_t find_container(const graph *g, uint32_t around, const request_span *s)
 {
@@ -526,8 +527,8 @@ static uint32_t find_container(const graph *g, uint32_t around, const request_sp
 }
 
 /*
- * Returns the smallest span that encloses a point: `around`, or a span that encloses `around`. Returns REQUEST_NONE if
- * there is no such span among ENCLOSING_MAX spans.
+ * Returns the smallest span that encloses a point: `around`, or a span that encloses `around`. Examines at most
+ * ENCLOSING_MAX spans. Returns REQUEST_NONE if none of them encloses the point.
  */
 static uint32_t find_span_of_point(const graph *g, uint32_t around, int64_t time_ns, uint32_t event)
 {
@@ -570,8 +571,8 @@ static void find_enclosing(graph *g)
 }
 
 /*
- * Returns the smallest span that encloses the span s: `around`, or a span that encloses `around`. Returns REQUEST_NONE
- * if there is no such span among ENCLOSING_MAX spans.
+ * Returns the smallest span that encloses the span s: `around`, or a span that encloses `around`. Examines at most
+ * ENCLOSING_MAX spans. Returns REQUEST_NONE if none of them encloses the span.
  */
 static uint32_t find_span_around(const graph *g, uint32_t around, const request_span *s)
 {
@@ -708,8 +709,8 @@ static void extend_span(request_span *s, const request_span *other)
 /*
  * Estimates the missing starts and ends of explicit spans. A span contains its children. A missing start of a parent is
  * therefore the earliest start of its children, and a missing end is the latest end of the children. If an only child
- * has no children, its missing start or end is that of its parent. Other children are not extended to their parent, so
- * this time counts as the parent's own time.
+ * has no children, its missing start or end is that of its parent. The function does not extend other children to their
+ * parent, so this time counts as the parent's own time.
  */
 static void estimate_sides(graph *g)
 {

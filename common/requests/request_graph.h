@@ -4,16 +4,15 @@
  * span that its record names. If the record names neither a span nor a parent, the parent is the smallest enclosing
  * span. The module searches the same thread, then the main thread of the process, and then the main thread of the
  * program. If one record describes a span, a span of any program can be its parent (whole_spans.h). If explicit parents
- * do not join two programs, precedence joins them (precedence.h); such edges are marked as inferred.
+ * do not join two programs, precedence joins them (precedence.h); the module marks such edges as inferred.
  *
  * Each nanosecond between the first and the last event belongs to one step of the critical path (critical_path.h).
  *
  * If the start or end of an explicit span is missing, the module estimates it from the span's children, because a span
  * contains its children. The member `problems` counts such spans. If hosts' clocks differ, clock_alignment.h corrects
- * the times of spans and of the path, but not the times of events.
- * A build reuses the memory of the previous build. For n events, a build takes O(n) memory and usually O(n log n) time.
- * `problems` counts inconsistent times, missing parents, and parents that form cycles. Only one thread at a time may
- * use a graph.
+ * the times of spans and of the path, but not the times of events. A build reuses the memory of the previous build. For
+ * n events, a build takes O(n) memory and usually O(n log n) time. `problems` counts inconsistent times, missing
+ * parents, and parents that form cycles. Only one thread at a time may use a graph.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_GRAPH_H
 #define NETLOGGER_REQUESTS_REQUEST_GRAPH_H

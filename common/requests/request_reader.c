@@ -539,7 +539,7 @@ static nl_string cached_text(const char *text, nl_string name)
     return same ? (nl_string){text, name.size} : (nl_string){0};
 }
 
-/* Returns whether a cache entry contains a text. Empty texts are not cached. */
+/* Returns whether a cache entry contains a text. The reader does not cache empty texts. */
 static inline bool is_cached(nl_string cached, nl_string text)
 {
     return cached.size == text.size && text.size > 0 && equal_texts(cached.data, text.data, text.size);

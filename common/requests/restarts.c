@@ -10,7 +10,7 @@
 enum {
     LAST_KINDS_MAX = 16, /* maximum number of kinds of last events to distinguish for each kind of first event */
     SAMPLES_MAX = 1024,
-    RULE_MIN = 10,    /* minimum number of rounds from which a rule is derived */
+    RULE_MIN = 10,    /* minimum number of rounds from which the module derives a rule */
     ROUNDS_MANY = 3,  /* minimum mean number of rounds of an ID, to conclude that IDs are reused */
     ROUNDS_ALONE = 8, /* the same minimum, if no ID has ended */
     USUAL_SHARE = 4,  /* a last event is usual if at least 1/USUAL_SHARE of all IDs end with it */

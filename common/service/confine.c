@@ -23,7 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* These definitions are copied from linux/landlock.h of Linux 6.12, because the installed headers may be older. */
+/* Definitions from linux/landlock.h of Linux 6.12, because the installed headers may be older. */
 enum { FS_REFER = 1 << 13, FS_TRUNCATE = 1 << 14, FS_IOCTL_DEV = 1 << 15 };
 enum { NET_BIND_TCP = 1 << 0, NET_CONNECT_TCP = 1 << 1, RULE_NET_PORT = 2, SCOPE_SIGNAL = 1 << 1 };
 

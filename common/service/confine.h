@@ -9,7 +9,7 @@
  * these functions check whether the process has the rights, because a new configuration cannot extend them. They return
  * false and set the error if the daemon must be restarted. Only one thread may call these functions.
  *
- * Landlock rules apply to directories, not to files, because files are replaced by renaming.
+ * Landlock rules apply to directories, not to files, because programs replace files by renaming other files.
  */
 #ifndef NETLOGGER_SERVICE_CONFINE_H
 #define NETLOGGER_SERVICE_CONFINE_H

@@ -78,7 +78,9 @@ static const char allowed_to_sanitizer[] =
 static const char allowed_to_sanitizer[] = "";
 #endif
 
-/* Calls that are allowed only with certain arguments. The arguments are compared as 32-bit values under masks. */
+/*
+ * Calls that are allowed only with certain arguments. The filter compares the arguments as 32-bit values under masks.
+ */
 typedef struct argument {
     unsigned index;
     uint32_t mask, value;
@@ -154,7 +156,7 @@ static const restricted_call restricted[] = {
     {SCMP_SYS(clone), {{CLONE_FLAGS_INDEX, CLONE_THREAD, CLONE_THREAD}}},
     {SCMP_SYS(mprotect), {{2, PROT_EXEC, 0}}},
 #endif
-    /* Resolver modules may be mapped as executable memory, but no memory may be both writable and executable. */
+    /* The process may map resolver modules as executable memory, but no memory may be both writable and executable. */
     {SCMP_SYS(mmap), {{2, PROT_EXEC, 0}}},
     {SCMP_SYS(mmap), {{2, PROT_WRITE, 0}}},
     {SCMP_SYS(mmap2), {{2, PROT_EXEC, 0}}},

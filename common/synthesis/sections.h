@@ -1,14 +1,12 @@
 /*
  * Reads files that consist of sections, such as rules files:
  *
- *   # a comment
- *   [span RunQueue]
- *   begin = sched.sched_wakeup key EV.PID
- *   end = sched.sched_switch \
+ *   # a comment [span RunQueue] begin = sched.sched_wakeup key EV.PID end = sched.sched_switch \
  *         key NEXT.PID
  *
- * A line that ends with a backslash continues in the next line. ${NAME} is replaced by the value of a parameter. The
- * section [parameter NAME] has the default value, which the caller may override. Only one thread may use the result.
+ * A line that ends with a backslash continues in the next line. The module replaces ${NAME} with the value of a
+ * parameter. The section [parameter NAME] has the default value, which the caller may override. Only one thread may use
+ * the result.
  */
 #ifndef NETLOGGER_SYNTHESIS_SECTIONS_H
 #define NETLOGGER_SYNTHESIS_SECTIONS_H

@@ -7,7 +7,7 @@
  * reason. This event changes the state of the wait to the state that the rule gives for the event.
  *
  * Marks may also override the state, as an interrupt does. While such a mark is set, the state is the mark's state.
- * Afterwards, the former state returns.
+ * Afterwards, the state is again the state before the mark.
  *
  * The time between two events of [segment] is a segment. The segment's record has the time in each state.
  */
@@ -128,7 +128,7 @@ static void enter_wait(nl_synthesis *s, const rule *r, subject *t, unsigned labe
     enter_state(s, r, t, marked ? (unsigned)__builtin_ctz(t->marks) : label, !marked, now_ns);
 }
 
-/* Changes the last ended wait without a mark to a state. */
+/* Changes the state of the last ended wait that had no mark. */
 static void change_last_wait(subject *t, unsigned label)
 {
     past *p = NULL;

@@ -23,8 +23,8 @@
 typedef struct nl_synthesis nl_synthesis;
 
 /*
- * Creates the rules from a file that nl_sections_read has read. Sections for other modules, such as [report], are
- * ignored. Returns NULL and sets the error, with FILE:LINE, if a rule is invalid. `sections` may be freed afterwards.
+ * Creates the rules from a file that nl_sections_read has read. Ignores sections for other modules, such as [report].
+ * Returns NULL and sets the error, with FILE:LINE, if a rule is invalid. The caller may free `sections` afterwards.
  */
 nl_synthesis *nl_synthesis_new(const nl_sections *sections);
 
@@ -36,8 +36,8 @@ void nl_synthesis_put(nl_synthesis *s, const nl_record *record);
 
 /*
  * Declares that all records before a time (nanoseconds since 1970) have arrived. Records with earlier times that arrive
- * after this call count as late, and are processed out of order. Derives the sums and rates of the intervals that end
- * at or before this time.
+ * after this call count as late. The module processes late records out of order. Derives the sums and rates of the
+ * intervals that end at or before this time.
  */
 void nl_synthesis_advance(nl_synthesis *s, int64_t before_ns);
 
@@ -54,8 +54,8 @@ typedef struct nl_synthesis_stats {
     uint64_t made;    /* number of derived records */
     uint64_t late;    /* number of records that arrived after a later record was processed */
     uint64_t waiting; /* number of records that are not processed yet */
-    uint64_t dropped; /* number of spans, states, requests and sums that were dropped: there were too many, events were
-                 lost, or a span was longer than its maximum */
+    uint64_t dropped; /* number of spans, states, requests and sums that the module dropped, because there were too
+                         many, events were lost, or a span was longer than its maximum */
 } nl_synthesis_stats;
 
 void nl_synthesis_get_stats(const nl_synthesis *s, nl_synthesis_stats *stats);

@@ -132,9 +132,9 @@ typedef struct clause {
     carrier from, to;
     unsigned id; /* in the begin clause of a follow rule: number of the field with the request's number, or NO_FIELD */
     unsigned label;  /* in states rules: index of the state */
-    unsigned unless; /* in states rules: index of the state in which the clause is ignored, or NO_FIELD */
+    unsigned unless; /* in states rules: index of the state in which the rule ignores the clause, or NO_FIELD */
     char *as;        /* in follow rules: the name of the step; NULL means the last part of the event's name */
-    bool move;       /* in pass clauses: the former carrier loses the request */
+    bool move;       /* in pass clauses: remove the request from the carrier that passes it */
     nl_filter *where;
     unsigned line;
 } clause;
@@ -162,7 +162,7 @@ typedef struct rule {
     unsigned value_field; /* for sums: number of the field to sum; NO_FIELD means that the rule only counts events */
     int64_t every_ns;     /* for sums: the interval; 0 means one interval for all events */
     int64_t longest_ns;   /* for spans and follows: the maximum duration; 0 means no maximum */
-    bool keep;            /* for spans: a second begin event is ignored */
+    bool keep;            /* for spans: ignore a second begin event */
     bool pair;            /* for spans: derive a record for each end event */
     bool segments;        /* for states: derive a record for each segment */
     bool changes;         /* for states: derive a record for each state */

@@ -18,7 +18,7 @@ enum {
     VALUE_SIZE = 64,
     BUDGET_RATE = 200000000, /* steps per second for all expressions, which is about 20 % of one processor */
     BUDGET_MAX = 20000000,   /* maximum number of steps without a pause, which is about 20 ms */
-    CHEAP_STEPS = 1000,      /* an evaluation of at most this many steps is allowed even if the budget is used up */
+    CHEAP_STEPS = 1000, /* nlagentd performs an evaluation of at most this many steps even if the budget is used up */
 };
 
 /*

@@ -18,7 +18,7 @@
 
 enum { CONDITION_KEY_SIZE = 160 };
 
-/* A client's conditions. NULL or NAN means that a condition is not given. */
+/* A client's conditions. NULL or NAN: the client has not set the condition. */
 typedef struct condition_options {
     double interval_s; /* 0: every measurement */
     const char *where;

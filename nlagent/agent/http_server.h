@@ -1,7 +1,9 @@
 /*
- * The HTTP server. It serves SOAP at /soap, streams at /stream?subscription=ID&format=ulm|bp|logfmt|nlb|xml, the WSDL
- * at /nlagent.wsdl and /soap?wsdl, and the XML schema of records at /netlogger.xsd. It runs in libevent's loop, with or
- * without TLS.
+ * The HTTP server, with or without TLS, which runs in libevent's loop. It serves these paths:
+ * - /soap: SOAP
+ * - /stream?subscription=ID&format=ulm|bp|logfmt|nlb|xml: streams
+ * - /nlagent.wsdl and /soap?wsdl: the WSDL
+ * - /netlogger.xsd: the XML schema of records
  */
 #ifndef NLAGENT_HTTP_SERVER_H
 #define NLAGENT_HTTP_SERVER_H

@@ -3,8 +3,8 @@
  * standard output, watches the process, and restarts it when it ends.
  *
  * The module passes records on as ULM lines. If a line begins like a ULM record and contains no control characters, the
- * module passes it on without decoding it. It decodes all other input (another format, blocks, a truncated line) and
- * encodes it as ULM.
+ * module passes it on without decoding it. The module decodes all other input (another format, blocks, a truncated
+ * line) and encodes it as ULM.
  *
  * Each process is the leader of its own process group, which ends with the process. If the sensor writes at each
  * measurement (definition.beats), nlagentd kills the process when it hangs. nlagentd also kills a process that has

@@ -111,8 +111,8 @@ reflector *reflector_open(uint16_t port)
 /* ---- probes ---- */
 
 /*
- * Removes from a message's control data everything except the address to which the client sent the probe, so that the
- * reply has this source address.
+ * Removes everything from a message's control data except the address to which the client sent the probe. The reply
+ * then has this source address.
  */
 static void keep_own_address(struct msghdr *message)
 {

@@ -17,7 +17,7 @@
  * - The connection was opened for this request, this request has sent no other call since, and all other requests of
  *   the thread are suspended.
  * - The call and this request have headers traceparent with the same trace ID, and all other requests of the thread
- * have other trace IDs.
+ *   have other trace IDs.
  *
  * A thread that has no request may work on a request of another thread of the process. The calls of the thread form a
  * job, and are undecided until a thread of the process sends a reply:
@@ -35,13 +35,12 @@
  *   - The receiver of the request woke a thread without a request while it handled the request.
  *   - If the thread with the job was woken for a request, it was woken for this request.
  *   - The thread with the job has finished its calls, and has then signalled another thread.
- *   - No other job of the process is in this state.
- *   If there are several requests, threads may have exchanged their jobs: a thread that was woken for one request may
- *   find another request in the queue.
- * If a thread wakes other threads on a futex, and is itself woken on the same futex, the futex is a lock. If a thread
- * wakes another thread that waits for a lock, it does not hand over its request. A job ends without a cause if the
- * process has answered all requests, or if the thread is idle for JOB_NS. The cause is ambiguous if a thread with a
- * request woke the thread with the job.
+ *   - No other job of the process is in this state. If there are several requests, threads may have exchanged their
+ *     jobs: a thread that was woken for one request may find another request in the queue. If a thread wakes other
+ *     threads on a futex, and is itself woken on the same futex, the futex is a lock. A thread that wakes another
+ *     thread on a lock does not hand over its request. A job ends without a cause if the process has answered all
+ *     requests, or if the thread is idle for JOB_NS. The cause is ambiguous if a thread with a request woke the thread
+ *     with the job.
  *
  * UNDECIDED_MAX calls, and CHANNELS_MAX futexes and files, limit the memory. Not thread-safe.
  */

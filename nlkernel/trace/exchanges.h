@@ -16,9 +16,13 @@
  *
  * DNS messages in datagrams have no connection. The module joins their ends by the ports, the ID and the question.
  *
- * The memory grows with four numbers: the ends of connections (at most EXCHANGES_ENDS_MAX), the unfinished requests of
- * HTTP/2 (at most EXCHANGES_STREAMS_MAX), the running processes that have sent or received data, and the spans in the
- * hold time. Not thread-safe.
+ * The memory grows with four numbers:
+ * - the ends of connections, at most EXCHANGES_ENDS_MAX
+ * - the unfinished requests of HTTP/2, at most EXCHANGES_STREAMS_MAX
+ * - the running processes that have sent or received data
+ * - the finished spans of the last EXCHANGES_HOLD_NS
+ *
+ * Not thread-safe.
  */
 #ifndef NLKERNEL_TRACE_EXCHANGES_H
 #define NLKERNEL_TRACE_EXCHANGES_H

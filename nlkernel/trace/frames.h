@@ -27,7 +27,7 @@ typedef struct stream_frame {
     hpack_headers headers;
 } stream_frame;
 
-/* Receives a frame. It must not free the frames. */
+/* Receives a frame. The function must not call frames_free. */
 typedef void frames_take(void *user, const stream_frame *frame);
 
 frames *frames_new(void);

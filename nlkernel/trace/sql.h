@@ -1,6 +1,6 @@
 /*
  * Finds the verb and the name of a table or function in SQL statements, for nlkernel trace. The module skips strings,
- * numbers and comments, because they contain values. It has no state.
+ * numbers and comments, because they contain values. The module has no state.
  */
 #ifndef NLKERNEL_TRACE_SQL_H
 #define NLKERNEL_TRACE_SQL_H

@@ -216,8 +216,8 @@ static bool load_incomplete(loader *l, const input *in, store_place *place, nl_d
 }
 
 /*
- * Returns whether to store the position of an input. The position of a file without any record is not stored, so that
- * the next load reports its malformed content again.
+ * Returns whether to store the position of an input. Returns false for a file without any record, so that the next load
+ * reports its malformed content again.
  */
 static bool has_position(const loader *l, const store_place *place, uint64_t before, const nl_decoder *decoder)
 {

@@ -1,6 +1,6 @@
 /*
- * Compares two sides. Each side consists of one or more logs. Finds changes of the requests' time, of the mix of
- * requests, and of places. Also finds the values of fields that explain these changes.
+ * Compares two sides. Each side consists of one or more logs. Finds changes of three kinds: in the requests' time, in
+ * the mix of requests, and in places. Also finds the values of fields that explain these changes.
  *
  * If the mix of requests has changed, the module separates the effect of the mix from the effect of the program
  * (Kitagawa, J. Am. Stat. Assoc. 1955; Oaxaca, Int. Econ. Rev. 1973). The effect of the mix is the change of the
@@ -57,8 +57,8 @@ typedef struct comparison {
     const profile *profile;
     double requests[SIDES];
     const profile_field *strata; /* compare only requests with equal values of this field; NULL: compare all requests */
-    contrast total; /* mean duration of a request in ns; with strata, the means of the second side are weighted with the
-                     * first side's shares of the field's values */
+    contrast total; /* mean duration of a request in ns; with strata, the shares of the field's values on the first side
+                       weight the means of the second side */
     contrast unadjusted;      /* the requests' time, as measured */
     const profile_field *mix; /* the field whose mix has changed; NULL: none was found */
     contrast mix_effect;

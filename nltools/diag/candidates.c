@@ -28,8 +28,9 @@
 #define START_MAX 0.25
 
 /*
- * A mechanism replaces a field if it explains at least YIELD_MIN of what the field explains, and claims the same time:
- * at least SAME_TIME_MIN of the smaller claim is also part of the other claim.
+ * A mechanism replaces a field if it explains at least YIELD_MIN of what the field explains, and both claim the same
+ * time. Two candidates claim the same time if at least SAME_TIME_MIN of the smaller claim is also part of the other
+ * claim.
  */
 #define YIELD_MIN 0.5
 #define SAME_TIME_MIN 0.5
@@ -302,7 +303,10 @@ void candidate_offer(search *s, candidate *c)
 
 /* ---- the time that a candidate claims ---- */
 
-/* Sums over a site's visits in the sample, in nanoseconds: the time that was cut, and the time that is left. */
+/*
+ * Sums over a site's visits in the sample, in nanoseconds: the time that the candidate cuts, and the time that no
+ * finding has claimed.
+ */
 typedef struct site_sums {
     double cut, left;
 } site_sums;
@@ -382,7 +386,7 @@ static double sum_cut(const visits *v, const place *p, const float *claimed, con
     return sum;
 }
 
-/* Limits the cuts of all visits to the time that is left. */
+/* Limits the cut of each visit to the time that no finding has claimed. */
 static double settle_tree(candidate *c, const visits *v, const float *claimed)
 {
     c->claim_ns = 0;

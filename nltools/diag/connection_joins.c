@@ -332,8 +332,8 @@ static double overlap_ns(const connection_joins *j, const visit *x, int64_t inde
 }
 
 /*
- * Returns the part of a visit's duration, 0 to 1, in which the visit may wait for a limited connection: its own time
- * minus a round trip, which every message needs.
+ * Returns the part of a visit's duration, 0 to 1, in which the visit may wait for a limited connection. This time is
+ * the visit's own time minus a round trip, which every message needs.
  */
 static double waiting_part(const pair *p, const visit *x)
 {

@@ -1,10 +1,10 @@
 /*
  * Searches for causes of a log's times, and produces findings.
  *
- * For each place, the search looks for causes of the variation in the own times of its visits. Candidates are the hosts
- * (peers), fields of the records, the time, sensors, the number of calls, and mechanisms (mechanisms.h). The candidate
- * that explains most of the variation claims its excess time. The search continues with the remaining time, so that no
- * time is claimed twice. Shares are shares of all requests' time. Not thread-safe.
+ * For each place, the search looks for the reasons why the own times of the place's visits vary. Candidates are the
+ * hosts (peers), fields of the records, the time, sensors, the number of calls, and mechanisms (mechanisms.h). The
+ * candidate that explains most of the variation claims its excess time. The search continues with the remaining time,
+ * so that no time is claimed twice. Shares are shares of all requests' time. Not thread-safe.
  */
 #ifndef NLDIAG_FINDINGS_H
 #define NLDIAG_FINDINGS_H

@@ -226,14 +226,17 @@ static uint64_t own_kind(const order *of)
 }
 
 /*
- * Returns whether all gaps to and from a host's events differ from those of the other hosts by the same time, as they
- * do if the host's clock is wrong. If the host only works longer, or if its callers do not wait, only some gaps differ.
- * The evidence must include events of other hosts that come before and after two different events of this host.
+ * Compares the gaps before and after a host's events with the gaps on the other hosts. Returns whether they all differ
+ * by the same time. This is the case if the host's clock is wrong. If the host only works longer, or if its callers do
+ * not wait, only some gaps differ. The evidence must include at least two different events of this host. Some events of
+ * other hosts must come before events of this host, and some after them.
  */
 static bool is_consistent(const host_orders *o, GHashTable *totals, const host_order *e)
 {
     uint32_t all = 0, same = 0, other_hosts;
-    bool has_after = false, has_before = false, has_two = false; /* about events of this host */
+    /* has_after: an event of this host comes after an event of another host; has_two: the orders contain two events of
+     * this host. */
+    bool has_after = false, has_before = false, has_two = false;
     uint64_t kind = 0;
     const double shift_ns = fabs(e->ahead_ns);
     GHashTableIter i;

@@ -3,7 +3,7 @@
  *
  * A limit becomes the cause of a finding if the limit has an effect in most of the finding's time. A limit that slows
  * all requests in the same way explains no variation. A limit becomes a finding of its own if it affects more than half
- * of the time. For a limit of connections, less is enough (alone_min), because its part of each visit is known.
+ * of the time. A limit of connections needs only the share alone_min, because its part of each visit is known.
  */
 #include "config.h"
 
@@ -58,7 +58,8 @@ static bool is_of(const sensor_series *s, const char *event, const char *field, 
 }
 
 /*
- * Adds up a series during requests. Returns the number of samples. Sets *rise to the last value minus the first value.
+ * Adds up the samples of a series that sensors took during requests. Returns the number of these samples. Sets *rise to
+ * the last value minus the first value.
  */
 static uint32_t sum_series(const visits *v, const sensor_series *s, double *sum, double *rise)
 {

@@ -1,12 +1,13 @@
 /*
  * Decides which explanations of a place are ordinary: the time depends on the requested work, as in a system without
- * faults. A field describes the requested work in five cases:
+ * faults. A field describes the requested work in six cases:
  * - a text is the name of the operation, such as a URL, and the span has no such name
  * - a number is an amount of work, according to its name, and the time grows at most in proportion to the number
  * - a text is the result of a look-up in a cache
  * - the visits with the slow values have larger amounts of work, and the amounts explain their times
- * - most values of the field are slow, or the values are kinds of work that also differ otherwise: a fault is an
- *   exception
+ * - most values of the field are slow, so the slow values are not an exception, as they would be with a fault
+ * - the values are kinds of work: the times of the other values also differ much
+ *
  * In all cases, the slow visits must be as frequent on every host and at every time. Otherwise, the work is distributed
  * unevenly, or it has changed, and the explanation is a fault. No state.
  */
@@ -520,9 +521,9 @@ static bool bins_differ(const sample *x, const division *d, uint64_t bins)
 }
 
 /*
- * Returns whether the values of a field of texts are kinds of work: also among the other values, some take much longer
- * than others, and the slow values continue this series. A fault is an exception: it is slower than the other values by
- * more than GAP_FACTOR times the largest step between them. Steps are ratios of mean times.
+ * Returns whether the values of a field of texts are kinds of work. In this case, some of the other values also take
+ * much longer than others, and the slow values continue this series. A fault is an exception: it is slower than the
+ * other values by more than GAP_FACTOR times the largest step between them. Steps are ratios of mean times.
  */
 static bool are_kinds_of_work(const sample *x, const division *d)
 {

@@ -2,9 +2,10 @@
  * Samples of the own times of a place's visits. The functions measure the part of the variation that an explanation
  * removes.
  *
- * A sample contains up to SAMPLE_MAX visits of a place, in order of time. The sample is divided into two halves by
- * request. The functions fit an explanation to each half, and measure with the other half how much it explains. Tests
- * against chance use the whole sample, and assume that the requests are independent. Not thread-safe.
+ * A sample contains up to SAMPLE_MAX visits of a place, in order of time. The sample has two halves, and all visits of
+ * a request are in the same half. The functions fit an explanation to each half, and measure with the other half how
+ * much it explains. Tests against chance use the whole sample, and assume that the requests are independent. Not
+ * thread-safe.
  */
 #ifndef NLDIAG_SAMPLE_H
 #define NLDIAG_SAMPLE_H

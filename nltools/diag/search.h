@@ -51,9 +51,9 @@ typedef struct candidate {
     uint32_t slow_count, count;
     int64_t from_ns, to_ns;
     uint32_t hours; /* bit h: visits are slow from h to h + 1 o'clock UTC */
-    bool is_tree; /* the candidate also claims time of visits at other places: visits below and beside the visits of its
-                     place */
-    float *cut;   /* for each visit, the time that the candidate claims */
+    bool is_tree;   /* the candidate also claims time of visits at other places: the children of its place's visits, and
+                       the edges beside these visits */
+    float *cut;     /* for each visit, the time that the candidate claims */
 } candidate;
 
 /* The maximum number of tests of a place, by family: values that divide visits, sensors, and mechanisms. */
@@ -65,9 +65,9 @@ typedef struct test_counts {
 typedef struct exclusion {
     uint32_t place;
     const char *cause;
-    bool has_host; /* only the cause with this host, which may be NULL, is excluded */
+    bool has_host; /* exclude only the cause with this host, which may be NULL */
     const char *host;
-    const column *column; /* only the cause with this column is excluded; NULL: any column */
+    const column *column; /* exclude only the cause with this column; NULL: any column */
 } exclusion;
 
 typedef struct search {
@@ -108,8 +108,10 @@ bool place_is_examined(const visits *v, uint32_t place);
  */
 double significance_level(const visits *v, uint32_t place, uint32_t tests);
 
-/* Returns whether an effect is large enough to count: the part of the variation, the share of the time and the ratio of
- * slow_ns to other_ns. slow_ns is 0 if it is unknown. */
+/*
+ * Returns whether an effect is large enough to count. The criteria are the part of the variation, the share of the
+ * time, and the ratio of slow_ns to other_ns. slow_ns is 0 if it is unknown.
+ */
 bool effect_counts(double explained, double share, double slow_ns, double other_ns);
 
 void candidate_clear(candidate *c);

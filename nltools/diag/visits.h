@@ -92,9 +92,9 @@ typedef struct visits {
     GArray *repeats;        /* elements are repeat_end, sorted by visit and then by time */
     uint32_t *by_place;     /* indices of visits, sorted by place and then by time */
     /*
-     * Like by_place, without the spans that contain others and have no time of their own on a critical path: such a
-     * span is not a fast visit, because the requests waited elsewhere. Places have the same first positions as in
-     * by_place.
+     * Like by_place, but without some spans: those that contain other spans and have no time of their own on a critical
+     * path. Such a span is not a fast visit, because its request waited elsewhere. Places have the same first positions
+     * as in by_place.
      */
     uint32_t *by_work;
     columns *columns;
@@ -109,7 +109,7 @@ typedef struct visits {
     uint64_t overlapping; /* number of spans without IDs that overlap and cannot be separated (assembler.h) */
     uint64_t separate;    /* number of requests without such spans, including dropped requests */
     int64_t from_ns, to_ns;
-    int64_t unit_ns; /* resolution of the log's times: the largest power of 10 of which all of them are multiples */
+    int64_t unit_ns; /* resolution of the log's times: the largest power of 10 that divides all of them */
     GPtrArray *ids;  /* names of the ID fields, for reports */
     GArray *bounds;  /* elements are clock_bound */
     host_orders *orders;

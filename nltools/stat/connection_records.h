@@ -1,8 +1,8 @@
 /*
  * The records that nlstat --connections derives for pictures, from the slices of the results (connection_causes.h):
  *
- * - TcpRate: at the end of each slice, the bytes per second that were acknowledged in the slice.
- * - TcpRetransmit: at the end of each slice in which segments were sent again, their number.
+ * - TcpRate: at the end of each slice, the bytes per second that the peer acknowledged in the slice.
+ * - TcpRetransmit: at the end of each slice with retransmissions, the number of retransmitted segments.
  * - TcpLimit.CAUSE, such as TcpLimit.SendBuffer: a time in which the same cause had the largest share. DUR is its
  *   duration in seconds, and the record's time is its end.
  *

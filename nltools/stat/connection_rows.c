@@ -82,7 +82,8 @@ static void row_add(connections_row *row, const connection_result *r)
     sum->wall_ns += r->wall_ns;
     sum->bytes += r->bytes;
     sum->intervals += r->intervals;
-    sum->rtt_min_ns = MIN(sum->rtt_min_ns, r->rtt_min_ns); /* if one is 0 (unknown), all in the row are 0 */
+    /* A row has connections of one distance, so either all of its round-trip times are 0 (unknown), or none. */
+    sum->rtt_min_ns = MIN(sum->rtt_min_ns, r->rtt_min_ns);
     sum->segments += r->segments;
     sum->retransmitted += r->retransmitted;
     for (int c = 0; c < CAUSE_COUNT; c++) {

@@ -279,7 +279,8 @@ static gint slower_first(gconstpointer a, gconstpointer b)
 static gint by_begin(gconstpointer a, gconstpointer b, gpointer user)
 {
     const request_span *spans = user, *x = &spans[*(const uint32_t *)a], *y = &spans[*(const uint32_t *)b];
-    if (x->parent != y->parent) /* REQUEST_NONE is the maximum, so roots come last and are taken from the stack first */
+    /* REQUEST_NONE is the maximum, so roots come last, and copy_tree takes them from the stack first. */
+    if (x->parent != y->parent)
         return x->parent < y->parent ? -1 : 1;
     return x->begin_ns != y->begin_ns ? (x->begin_ns < y->begin_ns ? -1 : 1) : (x > y) - (x < y);
 }

@@ -75,7 +75,8 @@ typedef struct tally_event {
 /* Spans whose start and end were logged in different time zones. */
 typedef struct tally_zone {
     uint32_t event, host; /* event and host of the starts */
-    int64_t zone_ns;      /* difference of the time zones in nanoseconds, which was added to the times of the starts */
+    int64_t zone_ns; /* difference of the time zones in nanoseconds, which request_graph_build added to the times of the
+                        starts */
     uint64_t count;
 } tally_zone;
 
