@@ -26,8 +26,8 @@ enum {
     ACCEPTED_AT_ONCE = 64,
     RETRY_MS = 250,       /* interval between checks for free descriptors */
     REPORT_SECONDS = 10,  /* minimum time between two reports of missing descriptors */
-    WAITING_MAX = 4096,   /* maximum number of connections to accept from a socket when netlogd ends; the kernel queues
-                             fewer connections */
+    WAITING_MAX = 4096,   /* maximum number of connections to accept from a socket when netlogd ends; greater than the
+                             kernel's queue */
     OWN_DESCRIPTORS = 64, /* number of descriptors that are reserved for output files and certificates */
 };
 

@@ -1,7 +1,8 @@
 /*
- * The commands that netlogd sends to the programs that log to it. netlogger.h describes the commands (nl_control). The
- * commands come from a file and from the control socket (netlogctl tell). Every client of the binary protocol gets all
- * commands when it connects, and again when a command changes. A program undoes commands that netlogd no longer sends.
+ * The commands that netlogd sends to the programs that log to it. netlogger/log.h describes the commands (nl_control).
+ * The commands come from a file and from the control socket (netlogctl tell). Every client of the binary protocol gets
+ * all commands when it connects, and again when a command changes. A program undoes commands that netlogd no longer
+ * sends.
  *
  * The module owns the text of the file and the commands. Only the server's thread may call it.
  */
@@ -15,8 +16,8 @@ void activation_start(const char *path);
 void activation_free(void);
 
 /*
- * Adds a command for programs whose name matches the glob pattern `prog`. The command is valid until netlogd ends. An
- * empty command removes all commands for that pattern. Returns NL_FAILED after setting the error.
+ * Adds a command for programs whose name matches the glob pattern `prog`. The command remains in effect until netlogd
+ * ends. An empty command removes all commands for that pattern. Returns NL_FAILED after setting the error.
  */
 nl_status activation_tell(const char *prog, const char *command);
 

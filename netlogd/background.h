@@ -5,7 +5,7 @@
  * This work is divided into tasks of half a millisecond. The tasks run one after another, in the order in which they
  * were added. The tasks run when no client has sent bytes and no record is waiting to be written or acknowledged. They
  * run for at most 1 millisecond before the loop checks for clients again. While clients keep the loop busy, the tasks
- * run for 1 millisecond in 20.
+ * run for 1 of every 20 milliseconds.
  *
  * The module owns the queue of tasks; the caller owns each task. Only the server's thread may call it.
  */

@@ -2,8 +2,8 @@
  * Keeps the latest records until they have been matched with all subscriptions. Adding a record costs one copy,
  * regardless of the subscribers' expressions.
  *
- * Records are numbered from 0 in the order of arrival. The backlog holds at most BACKLOG_RECORDS records and about
- * BACKLOG_BYTES; subscription.c drops the oldest records while it is full. Only the server's thread may call this
+ * Records are numbered from 0 in the order of arrival. The backlog contains at most BACKLOG_RECORDS records and about
+ * BACKLOG_BYTES bytes; subscription.c drops the oldest records while it is full. Only the server's thread may call this
  * module.
  */
 #ifndef NETLOGD_BACKLOG_H

@@ -146,7 +146,7 @@ static X509 *certificates_issue(EVP_PKEY *key, const char *name, const char *nam
         return NULL;
     X509_NAME *subject = X509_get_subject_name(certificate);
     X509 *by = issuer != NULL ? issuer : certificate;
-    /* The common name holds at most 64 bytes. Programs check the subjectAltName, which holds the whole name. */
+    /* The common name has at most 64 bytes. Programs check the subjectAltName, which contains the whole name. */
     int name_size = (int)strnlen(name, 64);
     bool ok =
         X509_set_version(certificate, X509_VERSION_3) == 1 && certificates_set_serial(certificate) &&

@@ -7,19 +7,19 @@
  * Only the server's thread may call this module.
  *
  * Limit of streams. netlogd remembers 65,536 streams. If it forgot a stream that is still in use, it would store
- * repeated blocks of that stream twice. If all streams were in use within the last ten minutes (reader/admission.h), it
- * therefore rejects new streams. An owner of streams is the holder of a certificate, an address without a certificate,
- * or an input from NATS. An owner may begin STREAMS_BURST streams in one burst, and STREAMS_RATE streams per second
- * after that. All owners together may begin ALL_STREAMS_BURST streams in one burst, and STREAMS_RATE per second after
- * that, but each owner may always begin STREAMS_FREE streams. Therefore, clients need more than ten minutes, or
- * hundreds of owners, to fill the table.
+ * repeated blocks of that stream twice. Therefore, netlogd rejects new streams if all remembered streams were used
+ * within the last ten minutes (reader/admission.h). An owner of streams is the holder of a certificate, an address
+ * without a certificate, or an input from NATS. An owner may begin STREAMS_BURST streams in one burst, and STREAMS_RATE
+ * streams per second after that. All owners together may begin ALL_STREAMS_BURST streams in one burst, and STREAMS_RATE
+ * per second after that, but each owner may always begin STREAMS_FREE streams. Therefore, clients need more than ten
+ * minutes, or hundreds of owners, to fill the table.
  *
  * Limit of text. The text of a block may be about 1,100 times as large as the block, so a client with a slow connection
  * could fill a disk. For ordinary blocks, this factor is about 25. For each address, a bucket counts the bytes that
- * netlogd writes for the address's clients (on average over all outputs). It subtracts the received bytes, multiplied
- * by TEXT_RATIO, and drains by TEXT_RATE bytes per second. While a bucket contains more than TEXT_BURST bytes, netlogd
- * does not read from those clients of the address whose own records expand to more than TEXT_RATIO times their received
- * bytes. The records of these clients wait, and no record is lost.
+ * netlogd writes for the address's clients (on average over all outputs). The content of the bucket decreases by
+ * TEXT_RATIO bytes for each received byte, and by TEXT_RATE bytes per second. While a bucket contains more than
+ * TEXT_BURST bytes, netlogd does not read from those clients of the address whose own records expand to more than
+ * TEXT_RATIO times their received bytes. The records of these clients wait, and no record is lost.
  */
 #ifndef NETLOGD_CLIENT_LIMITS_H
 #define NETLOGD_CLIENT_LIMITS_H

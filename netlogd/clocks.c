@@ -87,10 +87,10 @@ static unsigned change_share(uint64_t owner, int change)
 }
 
 /*
- * Returns the index of the host that a new host of `owner` replaces in a full table. If the host that has been silent
- * longest has expired, it is replaced. Otherwise, among the hosts of the owner with the most hosts, the host that has
- * been silent longest is replaced. If `owner` itself has the most hosts, a host of `owner` is replaced. Therefore, a
- * client that sends many invented host names cannot displace the hosts of an address with fewer hosts.
+ * Returns the index of the host that a new host of `owner` replaces in a full table. This is the host that has been
+ * silent longest, if it has expired. Otherwise, the function chooses the owner with the most hosts, preferably `owner`
+ * itself, and returns the host of this owner that has been silent longest. Therefore, a client that sends many invented
+ * host names cannot displace the hosts of an address with fewer hosts.
  */
 static size_t find_replaceable(uint64_t owner)
 {

@@ -64,7 +64,7 @@ struct connection {
     uint64_t work_max; /* total units of work at which the current turn ends */
     bool at_once;      /* the client was served without waiting for its turn */
     bool first;        /* no block of the client was decoded in this turn yet */
-    bool rest;         /* the decoder holds blocks for the client's next turn */
+    bool rest;         /* the decoder has kept blocks for the client's next turn */
     uint64_t gaps;     /* number of gaps in the client's streams, including gaps that have since been filled */
     int64_t came_ns;   /* time at which the latest bytes were read, on the real-time clock */
     int64_t opened_ns;
@@ -680,7 +680,8 @@ static outcome read_once(connection *c)
     return result;
 }
 
-/* Returns whether the decoder or the channel holds bytes that netlogd can process, which the kernel does not report. */
+/* Returns whether the decoder or the channel has buffered bytes that netlogd can process. The kernel does not report
+ * these bytes. */
 static bool has_more(const connection *c)
 {
     return c->rest || nl_channel_has_more(&c->channel);
@@ -713,8 +714,7 @@ static int64_t part_since_ns(const connection *c)
 
 /*
  * Closes connections until incomplete input and unsent replies use at most 7/8 of the memory limit, or no connection
- * holds incomplete input. Because of this margin, netlogd does not have to search for such connections after every
- * read.
+ * has incomplete input. Because of this margin, netlogd does not have to search for such connections after every read.
  */
 static void free_memory(void)
 {
@@ -749,8 +749,8 @@ static void on_turn(void *user)
     connection *c = user;
     if (!c->entry.proven) /* do not count the time during which netlogd did not read from the client */
         c->opened_ns += nl_monotonic_ns() - c->waits_ns;
-    take_turn(c, !c->rest); /* serve the client at once if the decoder holds no blocks for this turn, because then few
-                               bytes are unread */
+    take_turn(c, !c->rest); /* serve the client at once if the decoder has kept no blocks for this turn, because then
+                               few bytes are unread */
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *user)

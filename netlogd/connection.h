@@ -31,13 +31,13 @@ void connection_pause(connection *c, bool pause);
 void connection_settings_changed(connection *c);
 
 /*
- * Reads about as many bytes from this client as the kernel holds now. Stops at deadline_ns (nl_monotonic_ns), when an
- * output is blocked, or when clients use too much memory. Called at the end of the program.
+ * Reads about as many bytes from this client as the kernel has buffered now. Stops at deadline_ns (nl_monotonic_ns),
+ * when an output is blocked, or when clients use too much memory. Called at the end of the program.
  */
 void connection_take_arrived(connection *c, int64_t deadline_ns);
 
 /*
- * Reads until the kernel holds no bytes from this client. Stops earlier for the same reasons as
+ * Reads until the kernel has no more bytes from this client. Stops earlier for the same reasons as
  * connection_take_arrived. Called at the end of the program.
  */
 void connection_drain(connection *c, int64_t deadline_ns);

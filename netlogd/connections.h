@@ -34,15 +34,15 @@ void connections_remove(connections_entry *entry);
  */
 void connections_visit(void (*visit)(connection *c, void *user), void *user);
 
-/* Sets the number of bytes of incomplete input that a connection holds. */
+/* Sets the number of bytes of a connection's incomplete input. */
 void connections_set_held(connections_entry *entry, size_t held);
 
-/* Returns the total number of bytes of incomplete input that all connections hold. */
+/* Returns the total number of bytes of incomplete input of all connections. */
 size_t connections_get_held(void);
 
 /*
  * Returns the connection to close when all connections together hold too much memory, or NULL if no connection holds
- * memory. Considers only connections that hold at least the mean of all connections that hold memory. Chooses the
+ * memory. Considers only connections whose memory is at least the mean of all connections that hold memory. Chooses the
  * connection whose time_ns is earliest. A time of 0 counts as later than all other times.
  */
 connection *connections_find_worst(int64_t (*time_ns)(const connection *c));

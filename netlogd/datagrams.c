@@ -113,8 +113,8 @@ static sender *limited_sender(datagrams *d, const struct sockaddr_storage *from)
 }
 
 /*
- * Returns whether to drop a datagram because its sender has exceeded its allowance. Senders of datagrams cannot be
- * slowed down. Reports the drop.
+ * Returns whether to drop a datagram because its sender has exceeded its allowance, and reports the drop. netlogd
+ * cannot make a sender of datagrams wait.
  */
 static bool drop_excess(const datagrams *d, const sender *from)
 {

@@ -16,7 +16,7 @@ void datagrams_new(const listener *from);
 /* Stops reading all sockets because an output is blocked, or resumes reading. */
 void datagrams_pause(bool pause);
 
-/* Reads the datagrams that the kernel holds now. Called at the end of the program. */
+/* Reads the datagrams that the kernel has buffered now. Called at the end of the program. */
 void datagrams_take_arrived(void);
 
 /* Counts the datagrams that the kernel has dropped, and writes an event for each socket with new drops. */

@@ -183,7 +183,8 @@ static void finish_followed(followed *f)
 
 /* ---- finding content ---- */
 
-/* Returns the open file at path if its content has the place of f, and sets *status. */
+/* Opens the file at path and sets *status. Returns the open file if its content matches the place of f, otherwise
+ * NULL. */
 static file_content *open_matching(const followed *f, const char *path, struct stat *status)
 {
     file_content *c = file_content_open(path);
@@ -194,7 +195,7 @@ static file_content *open_matching(const followed *f, const char *path, struct s
     return c;
 }
 
-/* Returns the open file of f at its path if the file still has the inode and the place of f. */
+/* Opens the file at the path of f. Returns the open file if its inode and content still match f, otherwise NULL. */
 static file_content *open_at_path(const followed *f)
 {
     struct stat status;
@@ -650,9 +651,9 @@ typedef struct candidate {
  * f.
  *
  * Until f is truncated, f contains all bytes of its copy. The candidate counts as a copy if all its bytes are in f and
- * it changed recently: the copy may be incomplete. It also counts as a copy if all its bytes are in f and its path
- * begins with the path of f: the copy may wait for the truncation of f. After the truncation, the copy is complete and
- * has the place of f.
+ * it changed recently, because it may be an incomplete copy. It also counts as a copy if all its bytes are in f and its
+ * path begins with the path of f, because f may not be truncated yet. After the truncation of f, the copy is complete
+ * and matches the place of f.
  */
 static bool may_be_copy(candidate *c, followed *f)
 {
@@ -900,7 +901,7 @@ static void load_stored(void *user, uint64_t next)
 static void apply_pieces(void)
 {
     uint64_t stored = numbered_input_get_stored(inputs.input, inputs.next);
-    if (stored < inputs.next) /* the outputs lack records before it, because a piece was lost */
+    if (stored < inputs.next) /* the outputs lack records before inputs.next, because a piece was lost */
         stored = inputs.next;
     for (; inputs.piece_at < inputs.piece_count; inputs.piece_at++) {
         const file_piece *piece = &inputs.pieces[inputs.piece_at];

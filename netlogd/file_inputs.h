@@ -4,10 +4,10 @@
  *
  *   file -> file_content -> file_reader -> numbered_input
  *
- * A file is recognized by its inode, and otherwise by hashes of its content (file_content.h). A file that was renamed
- * is read to its end. If a file was truncated, netlogd searches the directory for a copy, and reads the rest of the old
- * content from the copy. position_log.h describes how each record is stored exactly once, even if netlogd is killed at
- * any moment.
+ * netlogd recognizes a file by its inode or, if the file was copied, by hashes of its content (file_content.h). netlogd
+ * reads a renamed file to its end. If a file was truncated, netlogd searches the directory for a copy, and reads the
+ * rest of the old content from the copy. position_log.h describes how each record is stored exactly once, even if
+ * netlogd is killed at any moment.
  *
  * While the outputs cannot be written, netlogd does not read files. The module owns the list of files and the log of
  * positions. Only the server's thread may call this module.

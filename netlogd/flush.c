@@ -28,7 +28,7 @@ static struct {
     struct event *flush;  /* flushes when no client has sent bytes */
     struct event *late;   /* flushes while clients send bytes without a pause */
     struct event *retry;  /* flushes again while an output is blocked */
-    struct event *settle; /* settles outputs with a timed fsync= */
+    struct event *settle; /* settles outputs whose option fsync= is an interval */
     int64_t since_ns;     /* time at which the first unflushed record was put; 0: all records are flushed */
     bool at_once;         /* some of the unflushed records came from clients that did not wait for their turns */
     int64_t latest_ns;    /* duration of the latest flush */

@@ -4,8 +4,8 @@
  *
  * netlogd flushes the outputs when no client has sent bytes, or when records have waited too long. After the outputs
  * have settled records (output/output.h), netlogd acknowledges the blocks that contained them. While an output cannot
- * be written, netlogd does not read from clients, so that memory does not grow. This module owns that state and its
- * timers.
+ * be written, netlogd does not read from clients, so that memory does not grow. This module owns the state of the pause
+ * and the timers.
  */
 #ifndef NETLOGD_FLUSH_H
 #define NETLOGD_FLUSH_H

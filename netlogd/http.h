@@ -2,9 +2,9 @@
  * Implements the part of HTTP/1.1 that Prometheus needs: GET or HEAD of one path. The connection closes after the
  * reply.
  *
- * A client that sends slowly or not at all uses a descriptor and 8 KiB of memory. The module closes it after
- * handshake-timeout. At most 64 clients are connected; a new client replaces the oldest client. The module owns the
- * clients. Only the server's thread may call it.
+ * A client that sends slowly or not at all uses a descriptor and 8 KiB of memory. The module closes the connection of
+ * such a client after handshake-timeout. At most 64 clients are connected; a new client replaces the oldest client. The
+ * module owns the clients. Only the server's thread may call it.
  */
 #ifndef NETLOGD_HTTP_H
 #define NETLOGD_HTTP_H

@@ -1,6 +1,6 @@
 /*
  * Puts the records of an input that netlogd itself reads (files, the journal) into the outputs, as numbered records of
- * one stream. After a kill, the input is read again, and the outputs skip the records that they have stored.
+ * one stream. After a kill, netlogd reads the input again, and the outputs skip the records that they have stored.
  *
  *   record -> exporter -> numbered block -> decoder -> records_put
  *

@@ -1,6 +1,6 @@
 /*
  * OTLP over gRPC: unary calls of Export in HTTP/2, which libnghttp2 frames. The specification is "gRPC over HTTP2" of
- * the gRPC project, with prior knowledge of HTTP/2 or with ALPN.
+ * the gRPC project. A client begins with HTTP/2 at once (prior knowledge), or selects HTTP/2 with ALPN.
  *
  *   frames -> stream (its headers and its message) -> otlp_client_export -> status in the trailer
  *
@@ -27,8 +27,8 @@
 
 enum {
     STREAMS_MAX = 100,      /* maximum number of concurrent streams of a connection */
-    HEADERS_MAX = 16 << 10, /* maximum size of a stream's headers in bytes, plus 32 bytes for each header (RFC 9113,
-                               section 6.5.2) */
+    HEADERS_MAX = 16 << 10, /* maximum size of a stream's headers in bytes, counting 32 more bytes for each header (RFC
+                               9113, section 6.5.2) */
     HEADER_OVERHEAD = 32,
     STREAM_WINDOW = 1 << 20,
     CONNECTION_WINDOW = 4 << 20,
@@ -50,7 +50,7 @@ typedef struct grpc_stream {
     stream_state state;
     int64_t since_ns;
     size_t headers; /* size of the headers so far, in bytes */
-    size_t kept;    /* received bytes by which the stream's window was not yet enlarged */
+    size_t kept;    /* number of received bytes that were not yet added to the stream's window */
     bool has_type, unknown_path, unknown_coding;
     bool incomplete; /* the stream was answered before the end of the request */
     otlp_request request;
@@ -63,7 +63,7 @@ typedef struct grpc {
     otlp_session base;
     nghttp2_session *http2;
     grpc_stream *streams, **end; /* in the order in which they began */
-    size_t kept;                 /* received bytes by which the connection's window was not yet enlarged */
+    size_t kept;                 /* number of received bytes that were not yet added to the connection's window */
     bool over;                   /* the connection ends, and all further bytes are dropped */
 } grpc;
 

@@ -14,7 +14,7 @@ typedef struct otlp_session {
     otlp_client *client;
     bool midway; /* a request is incomplete */
     bool busy;   /* a request waits for its response; until then, feed is called only if reads_while_busy is true */
-    bool more;   /* the session is not busy, and holds bytes of the next request; feed must be called */
+    bool more;   /* the session is not busy, and has bytes of the next request; feed must be called */
 } otlp_session;
 
 /* The first member of a kind's structure is an otlp_session. */

@@ -146,7 +146,8 @@ static void open_spans_files(void)
         read_spans(old_path);
         replace_old();
         read_spans(young_path);
-        unsaved.size = 0; /* a smaller max-memory moves spans between the tables, but not between the files */
+        unsaved.size = 0; /* reading may have moved spans to the old table because max-memory is smaller than before;
+                           * the files stay unchanged */
     }
     if (seed == 0 && getrandom(&seed, sizeof seed, 0) != sizeof seed)
         seed = (uint64_t)nl_monotonic_ns();

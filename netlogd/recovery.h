@@ -34,8 +34,8 @@ void recovery_unwatch(recovery *r);
 
 /*
  * recovery_end requests the end of recovery without waiting, because a recovery in progress may be sending records to
- * this server. Afterwards, recovery_is_over returns whether recovery has ended, or whether the patience_ms of any call
- * of recovery_end have passed. `r` may be NULL.
+ * this server. Afterwards, recovery_is_over returns whether recovery has ended, or whether patience_ms milliseconds
+ * have passed since any call of recovery_end. `r` may be NULL.
  */
 void recovery_end(recovery *r, int64_t patience_ms);
 bool recovery_is_over(const recovery *r);

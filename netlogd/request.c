@@ -117,7 +117,7 @@ static bool send_some(request *r)
     return true;
 }
 
-/* Waits for data from the client. If the channel already holds bytes, netlogd reads them after other events. */
+/* Waits for data from the client. If the channel has already buffered bytes, netlogd reads them after other events. */
 static void listen_for_data(request *r)
 {
     event_add(r->readable, NULL);

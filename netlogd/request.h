@@ -1,5 +1,5 @@
 /*
- * A client sends NETLOGGER/1 and one line, and netlogd replies with records (doc/requests.md).
+ * Requests: a client sends NETLOGGER/1 and one line, and netlogd replies with records (doc/requests.md).
  *
  * request.c reads the line, calls the function of its verb (subscription.c, control.c), and sends the reply from a
  * queue. No function waits for a client. Bytes that a client does not read stay in its queue; the verb must limit the

@@ -288,8 +288,8 @@ static bool any_client_logs(void)
 
 /*
  * Reads the bytes that have arrived, and writes their records. Repeats this until the outputs can be written, or until
- * half of the remaining time has passed. Clients' kernels may hold further data until this host's socket has space; the
- * server waits REST_MS for this data.
+ * half of the remaining time has passed. The kernel of a client's host may keep further data until the socket of this
+ * host has space; the server waits REST_MS for this data.
  */
 static nl_status take_and_write_all(void)
 {

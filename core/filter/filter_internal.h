@@ -44,7 +44,8 @@ typedef struct nl_number {
 
 /*
  * A value in an expression. `number` is nanoseconds since 1970 UTC for a time, the nl_level for a level, or the number
- * that the unquoted text of another value represents. Otherwise, its kind is NL_NUMBER_NONE.
+ * that the unquoted text of another value represents. If this text is not a number, the kind of `number` is
+ * NL_NUMBER_NONE.
  */
 typedef struct nl_operand {
     nl_string text;

@@ -8,8 +8,8 @@
  * recurse, allocate or lock.
  *
  * Compiling reads the pattern once and copies positions for repetitions, so the size of the pattern and the number of
- * positions limit its cost. The start and the end of the text are symbols, which ^ and $ accept. A match may begin
- * anywhere in the text.
+ * positions limit the cost of compiling. The start and the end of the text are symbols, which ^ and $ accept. A match
+ * may begin anywhere in the text.
  */
 #ifndef NETLOGGER_FILTER_PATTERN_H
 #define NETLOGGER_FILTER_PATTERN_H

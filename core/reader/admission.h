@@ -1,14 +1,15 @@
 /*
- * Limits the streams and gaps that clients can create in netlogd's table of streams, which all clients share. netlogd
- * neither stores nor acknowledges a refused block, so the sender keeps the block.
+ * Limits the streams and gaps that clients can create in netlogd's table of streams, which all clients share. A gap is
+ * a range of missing sequence numbers. netlogd neither stores nor acknowledges a refused block, so the sender keeps the
+ * block.
  *
  * nl_streams_admit applies these limits to gaps:
  * - Each stream may have NL_STREAM_GAPS_OWN gaps, regardless of other streams. Its further gaps are called shared gaps.
  * - Each stream may have at most NL_STREAM_GAPS_MAX gaps, including shared gaps.
  * - All streams together may have NL_SHARED_GAPS_MAX shared gaps.
  * - The streams of one owner, such as an address, may have NL_OWNER_GAPS_MAX shared gaps.
- * - A block that opens or splits a gap beyond these limits is refused. A block that fills or narrows a gap, or
- *   continues its stream, is always admitted. Therefore, the sender's other blocks can fill the gaps, and the sender
+ * - The function refuses a block that would open or split a gap beyond these limits. It admits every block that fills
+ *   or narrows a gap, or continues its stream. Therefore, the sender's other blocks can fill the gaps, and the sender
  *   then continues.
  *
  * The gaps of 65,536 streams take at most 65 MiB (16 bytes per gap) in memory, and the same amount in a journal.

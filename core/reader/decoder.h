@@ -125,8 +125,8 @@ void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user,
 
 /*
  * Adds the numbers of a stream's block, as a decoder that uses this table does. Sets *fresh to the ranges
- * (nl_number_range) of new numbers, in ascending order. Callers pass blocks to several destinations that may have
- * received different parts of a stream.
+ * (nl_number_range) of new numbers, in ascending order. A caller that passes blocks to several destinations has a table
+ * for each destination, because each destination may have received a different part of a stream.
  */
 void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer *fresh);
 
@@ -140,23 +140,24 @@ void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user
                                 void *user);
 
 /*
- * Makes the decoder call `may` before each block, and after malformed text. Callers use it to limit work, because a few
- * bytes can contain very many compressed records. If `may` returns false, the decoder copies the rest of the piece, and
- * nl_decoder_next returns NL_AGAIN. nl_decoder_is_paused is then true until the next call of nl_decoder_next, which
- * must precede any call of nl_decoder_feed. If `may` is NULL, the decoder never pauses.
+ * Makes the decoder call `may` before each block, and after malformed text. Callers use `may` to limit their work,
+ * because a few bytes can contain very many compressed records. If `may` returns false, the decoder copies the rest of
+ * the piece, and nl_decoder_next returns NL_AGAIN. nl_decoder_is_paused is then true until the next call of
+ * nl_decoder_next, which must precede any call of nl_decoder_feed. If `may` is NULL, the decoder never pauses.
  */
 void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user);
 bool nl_decoder_is_paused(const nl_decoder *decoder);
 
 /*
  * Gives the decoder the next piece, of `size` bytes, which must stay valid until nl_decoder_next returns NL_AGAIN. If
- * nl_decoder_next has not returned NL_AGAIN for the previous piece, only sets the error.
+ * nl_decoder_next has not returned NL_AGAIN for the previous piece, the function only sets the error.
  */
 void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size);
 
 /*
  * Tells the decoder that the caller has read the next lines itself (line_scanner.h), so that later reports have the
- * correct position. The lines have size bytes, including their newlines. Within a line or block, only sets the error.
+ * correct position. The lines have size bytes, including their newlines. If the decoder is within a line or block, the
+ * function only sets the error.
  */
 void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size);
 

@@ -37,7 +37,8 @@ typedef struct nl_damage {
 } nl_damage;
 
 /*
- * The sequence numbers of damaged blocks. The decoder trusts them if the next valid block of the stream continues them.
+ * The sequence numbers in the headers of damaged blocks. The decoder uses them only if the numbers of the stream's next
+ * valid block directly follow them.
  */
 typedef struct nl_suspect {
     unsigned char stream[NL_BLOCK_STREAM_SIZE];
@@ -75,7 +76,7 @@ struct nl_decoder {
     bool in_blocks; /* a block comes next */
     bool damaged;   /* damage is being skipped */
     nl_damage damage;
-    bool open;               /* a block is open; the following members describe it */
+    bool open;               /* a block is being decoded; the following members describe it */
     bool all_fresh;          /* all records of the block are new; otherwise, `fresh` lists the new records */
     uint64_t place;          /* index of the block's next record */
     uint64_t first_sequence; /* sequence number of the block's first record */

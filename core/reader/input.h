@@ -1,7 +1,7 @@
 /*
  * The unread bytes of a decoder: [at, end). The bytes are usually in the piece that was fed. If a block began in an
- * earlier piece, its first bytes are in `held`, and the rest of the current piece follows them. The code that reads the
- * bytes advances `at`.
+ * earlier piece, `held` contains the first bytes of the block, and `later` points to the bytes of the current piece
+ * that come after the bytes in `held`. The code that reads the bytes advances `at`.
  */
 #ifndef NETLOGGER_READER_INPUT_H
 #define NETLOGGER_READER_INPUT_H

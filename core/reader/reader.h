@@ -9,8 +9,8 @@
 #include "transport/source.h"
 
 /*
- * Like nl_reader_open, for an open source and with options for the decoder; NULL selects the defaults. Takes ownership
- * of source, even on failure. Returns NULL if memory runs out.
+ * Like nl_reader_open, for an open source and with the decoder's options. If options is NULL, the decoder uses the
+ * defaults. Takes ownership of source, even on failure. Returns NULL if memory runs out.
  */
 nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *options, bool nonblocking);
 
@@ -19,8 +19,8 @@ nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns
 
 /*
  * Like nl_reader_seek_range. If there is a value index (value_index.h), also skips pieces in which no record can match
- * the filter. The filter may be NULL, and must stay valid until a call returns a status other than NL_AGAIN. The other
- * records are returned whether they match or not.
+ * the filter. The filter may be NULL, and must stay valid until a call returns a status other than NL_AGAIN. The reader
+ * returns all other records, whether they match or not.
  */
 nl_status nl_reader_seek_matches(nl_reader *reader, int64_t from_ns, int64_t to_ns, const nl_filter *filter);
 

@@ -1,14 +1,13 @@
 /*
  * The time index of a log file, in FILE.index beside it (netlogd(8), FILES). The index has the time range of each piece
- * of the file. All its information is also in the file. Therefore, the index may be missing, or may cover only the
- * beginning of the file; the rest of the file is then read. Checksums of the file's first bytes and of the last bytes
- * of each piece detect an index that belongs to another file. The library reads the index; netlogd writes it. Only one
- * thread at a time may use an index.
+ * of the file. All information in the index can be computed from the file. Therefore, the index may be missing, or may
+ * cover only the beginning of the file; a reader then reads the rest of the file. Checksums of the file's first bytes
+ * and of the last bytes of each piece detect an index that belongs to another file. The library reads the index;
+ * netlogd writes it. Only one thread at a time may use an index.
  *
  * The header has 16 bytes (offset, size, content):
- *    0  4  "NLI1"
- *    4  4  number of bytes at the start of the file in the next checksum, at most 512
- *    8  4  CRC-32C of these bytes
+ *    0 4 "NLI1" 4 4 number of bytes at the start of the file that the next checksum covers, at most 512 8 4 CRC-32C of
+ *    these bytes
  *   12  4  CRC-32C of the preceding 12 bytes
  *
  * An entry of 40 bytes follows for each piece:
@@ -34,13 +33,13 @@
 enum {
     NL_TIME_INDEX_HEADER = 16,
     NL_TIME_INDEX_ENTRY = 40,
-    NL_TIME_INDEX_HEAD = 512, /* maximum bytes of the file in the header's checksum */
-    NL_TIME_INDEX_TAIL = 64,  /* maximum bytes of the file in an entry's checksum */
+    NL_TIME_INDEX_HEAD = 512, /* maximum number of the file's bytes that the header's checksum covers */
+    NL_TIME_INDEX_TAIL = 64,  /* maximum number of the file's bytes that an entry's checksum covers */
 };
 
 /*
- * A piece of the file. Its time range is {INT64_MAX, INT64_MIN} if it has no records, and {INT64_MIN, INT64_MAX} if it
- * is unknown.
+ * A piece of the file. Its time range is {INT64_MAX, INT64_MIN} if it has no records, and {INT64_MIN, INT64_MAX} if the
+ * range is unknown.
  */
 typedef struct nl_time_piece {
     uint64_t end;           /* offset in the file, in bytes, after a whole record; the next piece begins there */

@@ -1,5 +1,5 @@
 /*
- * The value index of a log file, in FILE.values beside it (netlogd(8), FILES). For some fields, it has the pieces of
+ * The value index of a log file, in FILE.values beside it (netlogd(8), FILES). For some fields, it lists the pieces of
  * the file in which each value occurs. The pieces are those of the time index (time_index.h), which must also exist. An
  * index only allows a reader to skip pieces that cannot match. Therefore, the index may be missing, damaged or
  * incomplete: a reader reads all pieces that the index does not describe. netlogd writes the index, and the library
@@ -9,17 +9,26 @@
  * with values, which are the numbers of pieces (Bender et al., "Don't Thrash: How to Cache Your Hash on Flash", VLDB
  * 2012; quotienting is from Cleary, "Compact Hash Tables Using Bidirectional Linear Probing", 1984). The first
  * `bucket_bits` of a key (value_keys.h) choose a bucket. The bucket has an entry for each key and piece: the next
- * `remainder_bits` of the key, and the number of the piece within the segment in `piece_bits`. A bucket is sorted, and
- * has the gaps between its entries, encoded as in Rice, "Some Practical Universal Noiseless Coding Techniques" (1979).
- * Thus a search reads one bucket of each segment. For an absent key, a segment has about 190 / 2^remainder_bits wrong
- * entries. The remainder shrinks if the segment would otherwise exceed its share of the file.
+ * `remainder_bits` of the key, and the number of the piece within the segment in `piece_bits`. The entries of a bucket
+ * are sorted. The bucket stores the differences between successive entries, encoded as in Rice, "Some Practical
+ * Universal Noiseless Coding Techniques" (1979). Thus a search reads one bucket of each segment. A search for a key
+ * that does not occur finds about 190 / 2^remainder_bits wrong entries in a segment. The remainder shrinks if the
+ * segment would otherwise exceed its share of the file.
  *
- * A segment has, little-endian:
- * - "NLV1"; the size of the segment (4 bytes); the offsets in the file at which its pieces begin and end (8 bytes
- * each); the number of its first piece, the number of pieces (4 bytes each); the number of bytes of all field names (3
- * bytes); rice_bits (1 byte); the size of all buckets (4 bytes); bucket_bits, remainder_bits, piece_bits and the number
- * of fields (1 byte each); CRC-32C of the ends and tail checksums of its pieces in the time index (4 bytes); CRC-32C of
- * the 48 bytes above and the names
+ * A segment has the following parts, with little-endian numbers:
+ * - a header of 52 bytes (offset, size, content):
+ *    0  4  "NLV1"
+ *    4  4  size of the segment in bytes
+ *    8  8  offset in the file at which the segment's first piece begins
+ *   16  8  offset in the file at which the segment's last piece ends
+ *   24  4  number of the first piece
+ *   28  4  number of pieces
+ *   32  3  size of the next part, the fields, in bytes
+ *   35  1  rice_bits
+ *   36  4  size of all buckets in bytes
+ *   40  4  bucket_bits, remainder_bits, piece_bits and the number of fields, 1 byte each
+ *   44  4  CRC-32C of the ends and tail checksums of the pieces in the time index
+ *   48  4  CRC-32C of the preceding 48 bytes and the next part
  * - for each field, the size of its name (1 byte) and the name
  * - for each bucket, and for the end of the last bucket: the offset among the buckets, and CRC-32C of the header's
  *   checksum, the bucket's number and size (4 bytes each), and its bytes

@@ -1,10 +1,10 @@
 /*
  * The keys under which a value index (value_index.h) finds the values of fields. A key is a hash of a field's name and
  * value. If a test FIELD == VALUE is true for a record (doc/expressions.md), then the key of the operand is among the
- * keys of the record. Therefore, texts that are numbers have the key of the number.
+ * keys of the record. Therefore, a text that represents a number has the key of that number.
  *
- * nl_value_keys collects the keys of records, lines or blocks. If it misses values, it sets `unknown`. Only one thread
- * at a time may use it.
+ * nl_value_keys collects the keys of records, lines or blocks. If it cannot collect all keys, it sets `unknown`. Only
+ * one thread at a time may use it.
  */
 #ifndef NETLOGGER_READER_VALUE_KEYS_H
 #define NETLOGGER_READER_VALUE_KEYS_H

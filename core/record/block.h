@@ -14,7 +14,7 @@ enum {
 
 /*
  * Limits that keep the cost of reading a block proportional to its size. The expanded size of a block is about the size
- * of its records as text: each record counts its own copy of each string and name.
+ * of its records as text: each string and name counts once for each record in which it occurs.
  */
 enum {
     NL_BLOCK_PAYLOAD_MAX = 16 << 20,    /* bytes; maximum stored and raw size of a block that has one record */

@@ -8,7 +8,7 @@
  * The caller keeps the record in memory or in a file. To write the record, nl_encoder_put_moved calls
  * nl_block_put_moved.
  *
- * The functions that read blocks use one part of the table, and the functions that write blocks another part. One
+ * The functions that read blocks use one part of the table, and the functions that write blocks use another part. One
  * thread may therefore read while another thread writes the moved records that it received from the first thread.
  */
 #ifndef NETLOGGER_RECORD_BLOCK_MOVE_H

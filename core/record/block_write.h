@@ -248,7 +248,7 @@ static inline bool nl_block_is_full(const nl_block_writer *w)
 bool nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int zstd_level, nl_buffer *out);
 
 /*
- * Appends a sound block to `out`. If the block is not compressed, compresses it with zstd_level if that makes it
+ * Appends a valid block to `out`. If the block is not compressed, compresses it with zstd_level if that makes it
  * smaller; level 0 disables compression. `expanded` is an upper bound of the block's expanded size. Uses only the
  * compressor of w. Returns false if memory runs out.
  */

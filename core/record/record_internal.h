@@ -92,7 +92,7 @@ bool nl_record_find_member(const nl_record *record, nl_member member, nl_string 
  */
 char *nl_record_allocate(nl_record *record, size_t size);
 
-/* Clears a record that may stay idle, and frees the memory that exceeds the needs of small records. */
+/* Clears a record that may not be used for a long time, and frees memory that small records do not need. */
 void nl_record_trim(nl_record *record);
 
 #endif

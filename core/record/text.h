@@ -7,7 +7,8 @@
  * Reading. A name is [A-Za-z_][A-Za-z0-9_.-]* followed by '=', at the start of the line or after a blank (space or
  * tab). Its value is either
  *
- * - quoted: "..." if the end, or a blank and the next NAME=, follows the closing quote. \" \\ \n \t \r and \xHH are
+ * - quoted: "...". After the closing quote, the line ends, or a blank and the next NAME= follow. \" \\ \n \t \r and
+ * \xHH are
  *   escapes; an unknown escape keeps its backslash; or
  * - unquoted: all text up to the next NAME=, without blanks at both ends, because programs often do not quote values
  *   with spaces. Backslashes have no special meaning.

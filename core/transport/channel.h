@@ -3,11 +3,12 @@
  * non-blocking, so operations may fail with EAGAIN.
  *
  * The module uses OpenSSL for TLS 1.2 or later, without side effects on the program. The module does not change the
- * state of the process, raise signals or request a passphrase. As far as OpenSSL allows, it keeps the program's errors
- * in OpenSSL's error queue. A fork waits until calls of this module have ended, so that OpenSSL is consistent in the
- * child.
+ * state of the process, raise signals or request a passphrase. As far as OpenSSL allows, it does not remove the
+ * program's errors from OpenSSL's error queue. A fork waits until calls of this module have ended, so that OpenSSL is
+ * consistent in the child.
  *
- * Only one thread at a time may use a channel, or an nl_tls and all its channels.
+ * Only one thread at a time may use a channel. Only one thread at a time may use an nl_tls and the channels that use
+ * it.
  */
 #ifndef NETLOGGER_TRANSPORT_CHANNEL_H
 #define NETLOGGER_TRANSPORT_CHANNEL_H
@@ -108,7 +109,7 @@ ssize_t nl_channel_write(nl_channel *channel, const void *data, size_t size);
 /* Returns an upper bound of the number of unread bytes in the channel's buffer; 0 if the buffer is empty. */
 size_t nl_channel_held(const nl_channel *channel);
 
-/* Returns whether the channel may buffer more unread bytes, which poll does not report. */
+/* Returns whether the channel's buffer may contain unread bytes, which poll(2) does not report. */
 bool nl_channel_has_more(const nl_channel *channel);
 
 /* Returns whether a write that failed with EAGAIN is incomplete. If so, the next write must have the same bytes. */

@@ -137,8 +137,8 @@ int nl_path_descriptor(const char *path);
 void nl_url_append_escaped(nl_buffer *out, const char *text);
 
 /*
- * Returns whether the URL has a different meaning in each process: standard output, a descriptor, the controlling
- * terminal or memory.
+ * Returns whether the URL has a different meaning in each process, because it names standard output, a descriptor, the
+ * controlling terminal or memory.
  */
 bool nl_url_is_of_process(const nl_url *url);
 

@@ -58,9 +58,9 @@ bool nl_spool_is_empty(const nl_spool *spool);
 bool nl_spool_can_hold(const nl_spool *spool, size_t size);
 
 /*
- * Sets out to the oldest undelivered bytes, which are the data of whole calls of nl_spool_put. Returns NL_END if the
- * spool is empty. Returns NL_FAILED if the bytes cannot be read; the next call tries again. If it returns NL_OK and out
- * is empty, the caller reports only the loss (nl_spool_lost), and then calls nl_spool_delivered.
+ * Sets out to the oldest undelivered bytes, which are the data of one or more whole calls of nl_spool_put. Returns
+ * NL_END if the spool is empty. Returns NL_FAILED if the bytes cannot be read; the next call tries again. If it returns
+ * NL_OK and out is empty, the caller reports only the loss (nl_spool_lost), and then calls nl_spool_delivered.
  */
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 

@@ -2,13 +2,14 @@
  * The records of one process in a spool. They form a queue in several files.
  *
  *   NAME.row           nl_spool_row_state; locked (fcntl) by the process that writes or delivers the row
- *   NAME-000001.spool  a segment: puts of whole records, each after a put_head
+ *   NAME-000001.spool  a segment: puts; each consists of a put_head and whole records
  *   NAME-a.lost, -b    blocks that announce dropped numbers; state.losses_file names the valid file
  *
  * The state file is authoritative. Each change of the state, such as "segment 5 is dropped, with 100 records", is one
  * write of a few bytes, which a kill cannot interrupt halfway. A segment's file is created before the state counts the
  * segment, and removed after the state drops it. Therefore, a kill does not lose the count of dropped records, and does
- * not count records that will still be delivered. Files outside [first, last] remain from processes that were killed.
+ * not count records that will still be delivered. Segment files with numbers outside [first, last] remain from
+ * processes that were killed.
  *
  * A system crash can leave an older state. Records are then delivered again. A collector that receives blocks detects
  * the repetition.

@@ -2,9 +2,10 @@
  * Converts readings of the time-stamp counter to times.
  *
  * Every event reads the counter, which takes a third as long as reading the real-time clock. Each update reads both the
- * counter and the real-time clock; these two values are a point. The module interpolates between two points, so that
- * times follow a clock whose rate a time daemon changes. Events before a step of the clock keep the old time. If the
- * machine has no invariant counter, ticks are nanoseconds of the monotonic clock. An nl_clock belongs to one thread.
+ * counter and the real-time clock; these two values are a point. The module interpolates between two points, which form
+ * a segment, so that times follow a clock whose rate a time daemon changes. Events that occur before a step of the
+ * clock keep their times from before the step. If the machine has no invariant counter, ticks are nanoseconds of the
+ * monotonic clock. An nl_clock belongs to one thread.
  */
 #ifndef NETLOGGER_LOG_CLOCK_H
 #define NETLOGGER_LOG_CLOCK_H

@@ -1,10 +1,13 @@
 /*
  * The output of a log. Encoded records wait in a batch in shared memory until the destination has accepted them. While
- * the destination is unreachable, the records go to the spool or to the backup, if the log has one. One thread at a
- * time uses an outbox: the thread in nl_open, then the log's writer thread, and then the thread in nl_close, after the
- * writer thread has ended. In a recovery (recover.c), only the recovering thread uses the outbox. There are three
- * exceptions: any thread may call the functions whose comments say so; any thread that holds log->mutex may call
- * nl_outbox_make_batch; and at exit, the library calls nl_outbox_is_spooled after it has flushed the log.
+ * the destination is unreachable, the records go to the spool or to the backup, if the log has one.
+ *
+ * One thread at a time uses an outbox: the thread in nl_open, then the log's writer thread, and then the thread in
+ * nl_close, after the writer thread has ended. In a recovery (recover.c), only the recovering thread uses the outbox.
+ * There are three exceptions:
+ * - Any thread may call a function whose comment permits this.
+ * - Any thread that has locked log->mutex may call nl_outbox_make_batch.
+ * - At exit, the library calls nl_outbox_is_spooled after it has flushed the log.
  */
 #ifndef NETLOGGER_LOG_OUTBOX_H
 #define NETLOGGER_LOG_OUTBOX_H
@@ -24,11 +27,11 @@ typedef struct nl_pace {
     int64_t pause_ns; /* pause after the latest failed attempt; 0 if the latest attempt did not fail */
 } nl_pace;
 
-/* A number of bytes to write at once: records of the spool, records of the batch, or a report of losses. */
+/* Bytes to write at once: records of the spool, records of the batch, or a report of losses. */
 typedef struct nl_part {
     const char *data;
     size_t size;
-    size_t in_spool; /* number of the first bytes that are in the spool; the following bytes are in the batch */
+    size_t in_spool; /* the first in_spool bytes are in the spool, and the following bytes are in the batch */
     bool is_report;  /* the bytes report `lost` records that the spool dropped */
     uint64_t lost;
     nl_spool_front front; /* the position of the bytes in the spool */
@@ -143,7 +146,7 @@ void nl_outbox_poll(nl_outbox *outbox);
  */
 nl_status nl_outbox_exchange(nl_outbox *outbox, nl_exchange *exchange, bool wait);
 
-/* Begins a flush, or a cycle without a flush if `flush` is false. */
+/* Begins a cycle of the writer thread, with a flush if `flush` is true. */
 void nl_outbox_begin_flush(nl_outbox *outbox, bool flush);
 
 /*
@@ -170,7 +173,7 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
  */
 nl_status nl_outbox_sync(nl_outbox *outbox, bool flush);
 
-/* Records that the destination failed with the thread's error, and schedules the next attempt. */
+/* Notes a failure of the destination, which the thread's error describes, and schedules the next attempt. */
 void nl_outbox_note_failure(nl_outbox *outbox);
 
 /* Returns whether the spool is open and has records. */

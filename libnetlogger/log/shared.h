@@ -4,7 +4,7 @@
  *
  * A process has a directory, /dev/shm/netlogger-UID-PID-RANDOM, that only its user may enter:
  *
- *   lock        empty; locked (fcntl) while the process lives
+ *   lock        empty; locked (fcntl) while the process runs
  *   sites       nl_shared_sites: the sites of all events that the process has logged, with names and types
  *   log-N       nl_shared_log: a log's destination, its clock, and the batch of encoded records
  *   ring-N-M    nl_shared_ring: events of one thread in log N that are not in a batch yet
@@ -19,7 +19,8 @@
  *     completes these stores.
  *   - The writer thread moves the rest of a batch to offset 0 if the old and the new place do not overlap. It stores the
  *     new batch_size, then batch_start. If batch_start is not less than batch_size, recovery sets batch_start to 0.
- *   - The writer thread notes the size of a file before it writes the batch, so that recovery can find the batch there.
+ *   - The writer thread notes the size of a file before it writes the batch, so that recovery can find the batch in the
+ *   file.
  *
  * The layout depends on the machine's byte order and on the version of the layout, NL_SHARED_VERSION.
  */

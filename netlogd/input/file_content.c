@@ -113,8 +113,8 @@ static void pass_packed(file_content *c, uint64_t size, bool keep)
 }
 
 /*
- * Keeps the bytes that it returns, because netlogd reads some of these bytes again with the next piece. Without the
- * kept bytes, the module would have to decompress the content from its start.
+ * Reads packed content, and keeps the bytes that it returns, because netlogd reads some of these bytes again with the
+ * next piece. Without the kept bytes, the module would have to decompress the content from its start.
  */
 static ssize_t read_packed(file_content *c, uint64_t offset, char *data, size_t size)
 {

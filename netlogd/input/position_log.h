@@ -1,5 +1,5 @@
 /*
- * The log of positions in the files that netlogd follows (OUTPUT.inputs). It survives a kill of netlogd.
+ * The log of positions in the files that netlogd follows (OUTPUT.inputs). The log remains after netlogd was killed.
  *
  * All records of file inputs belong to one stream, and have consecutive numbers. Before netlogd puts the records of a
  * piece of a file into the outputs, it appends the numbers and the place of the piece to this log. The outputs'

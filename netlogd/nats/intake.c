@@ -24,7 +24,7 @@ enum {
     IN_PROGRESS_MS = 3000,
     ASK_FOR = 64,           /* number of messages per request */
     ASK_BYTES = 4 << 20,    /* maximum number of bytes per request */
-    HERE_MAX = 3 * ASK_FOR, /* maximum number of a shard's messages that are held or requested */
+    HERE_MAX = 3 * ASK_FOR, /* maximum number of a shard's messages that the intake has or has requested */
     REQUESTS = 2,           /* maximum number of open requests for a shard */
     REQUEST_S = 5,          /* lifetime of a request */
     REQUEST_LATE_MS = 1500, /* after a request's lifetime, maximum time to wait for the server's report of its end */
@@ -44,7 +44,7 @@ struct nats_message {
     uint64_t number; /* the message's sequence number in its JetStream stream */
     bool again;
     bool refused;       /* NATS must deliver the message again */
-    int64_t touched_ms; /* time at which JetStream was last told that the message is in progress */
+    int64_t touched_ms; /* time of the latest report to JetStream that the message is in progress */
 };
 
 typedef struct message_list {
@@ -52,7 +52,7 @@ typedef struct message_list {
     size_t count;
 } message_list;
 
-/* A request for messages that the server may still hold. */
+/* A request for messages to which the server may still reply. */
 typedef struct pull_state {
     unsigned left; /* number of messages that may still arrive; 0: no request */
     unsigned number;
@@ -69,7 +69,7 @@ typedef struct shard {
     size_t here;
 } shard;
 
-/* A request for messages that must be sent. */
+/* A request for messages that the thread has not sent yet. */
 typedef struct pull_request {
     unsigned shard, number;
 } pull_request;
@@ -162,14 +162,14 @@ static void wake(nats_intake *in)
         program_error("eventfd: %s", strerror(errno));
 }
 
-/* Wakes the thread. The mutex is held. */
+/* Wakes the thread. The caller holds the mutex. */
 static void wake_thread(nats_intake *in)
 {
     in->changes++;
     pthread_cond_signal(&in->changed);
 }
 
-/* Sets the reason, or clears it if `reason` is NULL. The mutex is held. */
+/* Sets the reason, or clears it if `reason` is NULL. The caller holds the mutex. */
 static void set_reason(nats_intake *in, const char *reason)
 {
     reason = reason != NULL ? reason : "";
@@ -312,7 +312,7 @@ static void on_other(natsConnection *connection, natsSubscription *subscription,
 
 /* ---- the thread: start ---- */
 
-/* Waits for a change. The mutex is held. */
+/* Waits for a change. The caller holds the mutex. */
 static void wait_a_while(nats_intake *in, int milliseconds)
 {
     struct timespec until = nl_monotonic_in_ms(milliseconds);
@@ -464,7 +464,7 @@ static nl_status begin_shard(nats_intake *in, shard *s)
     return NL_OK;
 }
 
-/* The mutex is held at the call, and released while a shard begins. */
+/* Begins to read the shards. The caller holds the mutex, which the function releases while it begins a shard. */
 static nl_status begin_shards(nats_intake *in)
 {
     nl_status status = NL_OK;
@@ -533,7 +533,7 @@ static void publish_settled(nats_intake *in)
         publish_state(in, m, m->refused ? "-NAK {\"delay\": 30000000000}" : "+ACK"); /* nanoseconds */
 }
 
-/* Finds the messages that must be reported to JetStream as in progress. The mutex is held. */
+/* Finds the messages that must be reported to JetStream as in progress. The caller holds the mutex. */
 static void find_late(turn_output *what, message_list *list, int64_t now)
 {
     for (nats_message *m = list->first; m != NULL; m = m->next)
@@ -561,7 +561,7 @@ static void intake_ask(nats_intake *in, pull_request w)
     natsConnection_PublishRequestString(in->link->connection, subject, reply, request);
 }
 
-/* Chooses the shards from which to request messages. The mutex is held. */
+/* Chooses the shards from which to request messages. The caller holds the mutex. */
 static void choose_requests(nats_intake *in, turn_output *what, int64_t now)
 {
     for (unsigned i = 0; i < in->shard_count; i++) {
@@ -582,7 +582,7 @@ static void choose_requests(nats_intake *in, turn_output *what, int64_t now)
     }
 }
 
-/* Chooses what to send in this turn. The mutex is held. */
+/* Chooses what to send in this turn. The caller holds the mutex. */
 static turn_output choose_all(nats_intake *in, bool ready)
 {
     int64_t now = nl_monotonic_ms();
@@ -597,7 +597,7 @@ static turn_output choose_all(nats_intake *in, bool ready)
 }
 
 /*
- * Sends reports and requests without holding the mutex, because libnats may wait for a reconnection and the server's
+ * Sends reports and requests without locking the mutex, because libnats may wait for a reconnection and the server's
  * thread must not wait. This is safe: only this thread frees messages, and shards are not freed.
  */
 static void publish_all_states(nats_intake *in, turn_output *what)

@@ -1,12 +1,12 @@
 /*
  * Reads the shards of a NATS JetStream stream, and queues their messages, in order, for the server's thread.
  *
- * Each shard that netlogd reads has a durable consumer. The intake requests more messages while it holds only a few
+ * Each shard that netlogd reads has a durable consumer. The intake requests more messages while it has only a few
  * messages. If 10 seconds pass without a report about a message, JetStream delivers the message again, possibly to
  * another client. Therefore, the intake reports every few seconds that its messages are in progress, even while the
  * outputs are blocked. It acknowledges a message when the outputs have settled the message's records. After a kill,
- * JetStream again delivers the messages that the killed netlogd held. To get these messages first and in order, the
- * intake requests no other messages of a shard until JetStream has noticed the missing acknowledgements.
+ * JetStream again delivers the messages that the killed netlogd had not acknowledged. To get these messages first and
+ * in order, the intake requests no other messages of a shard until JetStream has noticed the missing acknowledgements.
  *
  * Two netlogd processes must not read the same shard. Each would get only some of the records of each stream, and would
  * report the other records as lost. A starting reader therefore asks on the subject netlogd-reads.STREAM.DURABLE

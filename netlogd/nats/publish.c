@@ -31,8 +31,8 @@ enum {
                     readers have fewer than NL_STREAM_GAPS_OWN gaps */
     MESSAGES_MAX = 2048,  /* maximum number of messages of one delivery, not counting further parts of its last block */
     BYTES_MAX = 8 << 20,  /* maximum number of bytes of one delivery, not counting further parts of its last block */
-    TOGETHER = 256 << 10, /* maximum bytes of a message that contains several blocks */
-    HEADERS = 1 << 10,    /* maximum bytes of a message's headers */
+    TOGETHER = 256 << 10, /* maximum size in bytes of a message that contains several blocks */
+    HEADERS = 1 << 10,    /* maximum size in bytes of a message's headers */
     NO_LEADER_MS = 100,   /* delay before another attempt */
     ANSWER_MS = 125,
     SILENCE_MS = 2000,   /* time without a reply after which all messages are sent again */
@@ -78,7 +78,7 @@ typedef struct publisher {
     /* These members, and the states of messages, are shared with libnats' threads: */
     pthread_mutex_t mutex;
     pthread_cond_t answered;
-    uint64_t round; /* number of the delivery; replies with other numbers are ignored */
+    uint64_t round; /* number of the delivery; the module ignores replies with other numbers */
     size_t stored;
     size_t wanted; /* number of stored messages at which the delivery continues */
     bool no_leader;
@@ -200,7 +200,7 @@ static void keep_refusal(publisher *p, const char *text, size_t size)
     snprintf(p->refused, sizeof p->refused, "%.*s", (int)((to != NULL ? to : text + size) - from), from);
 }
 
-/* Records from a reply whether the server has stored a message. */
+/* Notes whether the server has stored a message, according to its reply. */
 static void note_answer(publisher *p, message *m, natsMsg *answer)
 {
     const char *text = natsMsg_GetData(answer);
@@ -318,7 +318,7 @@ static void wait_for_answers(publisher *p)
     }
 }
 
-/* Publishes all messages. The mutex is held. */
+/* Publishes all messages. The caller holds the mutex. */
 static nl_status publish_all(publisher *p)
 {
     while (p->stored < p->message_count) {

@@ -459,7 +459,7 @@ static void note_result(delivery *d, nl_status status, const output_delivered *d
         wait_for(d, done->wait_ms > (unsigned)d->back_off_ms ? (int)done->wait_ms : d->back_off_ms);
 }
 
-/* Runs one step of the thread. The mutex is held at the call, and released during delivery. */
+/* Runs one step of the thread. The caller holds the mutex, which the function releases during delivery. */
 static void deliver_some(delivery *d)
 {
     output_place end = d->end;

@@ -1,25 +1,38 @@
 /*
  * The journal of an output: a small file beside the output's file, with the numbers of the output's records for each
- * stream. It survives a kill of netlogd.
+ * stream. The journal remains after netlogd was killed.
  *
  * Clients of the binary protocol send unacknowledged blocks again, and nl_streams skips blocks that are already stored.
- * nl_streams is in memory, and a kill loses it. Therefore, netlogd appends an entry to the journal each time it settles
- * the output. The entry contains the size up to which the output was written, and the next number of each stream that
- * was used since the previous entry. Then netlogd acknowledges the blocks. The next netlogd reads the entries and
- * truncates the output to the size in the last entry. The bytes beyond that size were never acknowledged, so clients
- * send them again. Because netlogd writes the output before the entry, no record is lost or stored twice after a kill
- * at any moment. This is true for text and for blocks. (netlogd cannot read the numbers from the files instead: text
- * has no numbers, and large files would take too long.) With fsync=, the output reaches the disk before its entry, and
- * the entry before the acknowledgement.
+ * nl_streams is only in memory, so it is lost if netlogd is killed. Therefore, netlogd appends an entry to the journal
+ * each time it settles the output. The entry contains the size up to which the output was written, and the next number
+ * of each stream that was used since the previous entry. Then netlogd acknowledges the blocks. The next netlogd reads
+ * the entries and truncates the output to the size in the last entry. The bytes beyond that size were never
+ * acknowledged, so clients send them again. Because netlogd writes the output before the entry, no record is lost or
+ * stored twice after a kill at any moment. This is true for text and for blocks. (netlogd cannot read the numbers from
+ * the files instead: text has no numbers, and large files would take too long.) With fsync=, the output reaches the
+ * disk before its entry, and the entry before the acknowledgement.
  *
- * Format of an entry, little-endian: "NLJ1"; size of the entry (4 bytes); CRC-32C of the rest (4); flags (4; 1 means
- * that netlogd has ended and other programs may write the file); number, inode and size of the file (8 each). Then
- * follow, for each stream: name (16), next number, latest time and number of gaps (8 each), and the two ends of each
- * gap (8 each). An incomplete last entry is ignored, because netlogd has not acknowledged its records.
+ * An entry begins with the following parts, with little-endian numbers (size in bytes, content):
+ *   4  "NLJ1"
+ *   4  size of the entry in bytes
+ *   4  CRC-32C of the rest of the entry
+ *   4  flags; 1: netlogd has ended, and other programs may write the file
+ *   8  number of the file
+ *   8  inode of the file
+ *   8  size of the file in bytes
+ *
+ * The following parts follow for each stream:
+ *  16  name of the stream
+ *   8  next number
+ *   8  latest time
+ *   8  number of gaps
+ *  16  for each gap: the two ends of the gap, 8 bytes each
+ *
+ * netlogd ignores an incomplete last entry, because it has not acknowledged the records of this entry.
  *
  * If the journal is larger than 1 MiB, and has doubled since it was last rewritten, netlogd writes one new entry under
- * another name and renames it. nl_streams holds 65,536 streams and forgets the streams that have been silent longest.
- * With the limits of reader/admission.h, the journal has at most about 70 MiB.
+ * another name and renames it. nl_streams contains at most 65,536 streams, and forgets the streams that have been
+ * silent longest. With the limits of reader/admission.h, the journal has at most about 70 MiB.
  *
  * Only the server's thread may call these functions.
  */

@@ -9,8 +9,8 @@
 typedef struct missing missing;
 
 /*
- * Reads the journals in a directory. Because netlogd may be writing, call it before the files are read. Free the result
- * with missing_free.
+ * Reads the journals in a directory. Call it before you read the files. Otherwise, a running netlogd could add numbers
+ * to the journals after you have read the files. Free the result with missing_free.
  */
 missing *missing_open(const char *directory);
 

@@ -50,7 +50,7 @@ struct output {
     output_past past;
     journal *journal; /* NULL: the output is not a file, or cannot have a journal */
     bool noted;       /* the journal has an entry for this file */
-    bool ahead;       /* the file has records that the journal does not contain */
+    bool ahead;       /* the file has records for which the journal has no entry */
     bool settled;     /* netlogd may acknowledge all written records and received blocks */
     bool blocked;
     bool failed; /* encoding a record has failed since the latest output_settle */
@@ -211,7 +211,7 @@ static void free_output(output *out)
     file_index_close(out->index);
     seal_close(out->seal);
     output_file_close(&out->file);
-    /* Allows only a part of the remaining time, because a delivery in progress may take longer. */
+    /* Allow only a part of the remaining time, because a delivery in progress may take longer. */
     delivery_close(out->delivery, ending_left_ms() / 10 * 9);
     journal_close(out->journal);
     nl_streams_free(out->streams);
@@ -626,7 +626,7 @@ static bool has_stream(const nl_block_view *block)
     return memcmp(block->stream, none, STREAM) != 0;
 }
 
-/* Records the numbers of a block. Returns how many of its records are new to this output. */
+/* Adds the numbers of a block to the output's streams. Returns how many records of the block are new to this output. */
 static uint64_t take_numbers(output *out, const nl_block_view *block)
 {
     uint64_t count = 0;

@@ -27,7 +27,7 @@ typedef struct output output;
 /* State of the journal when the output was opened. */
 typedef enum output_past {
     OUTPUT_PAST_NONE,  /* there was no journal */
-    OUTPUT_PAST_ENDED, /* netlogd had ended properly, so clients do not send again the records that this output should
+    OUTPUT_PAST_ENDED, /* netlogd had ended properly, so clients do not repeat the records that this output should
                           have */
     OUTPUT_PAST_KILLED
 } output_past;

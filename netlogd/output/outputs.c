@@ -111,7 +111,7 @@ static void meet_killed(void *user, const nl_stream_state *state)
 
 /*
  * Adds a stream to `streams`. The stream's output has ended properly. If outputs have different next numbers of the
- * stream, the highest number is correct: the output with this number has existed longest.
+ * stream, the highest number is correct, because the output with this number has existed longest.
  */
 static void meet_ended(void *user, const nl_stream_state *state)
 {

@@ -3,9 +3,9 @@
  * them).
  *
  * The object `seal` belongs to one output, and owns the collector's key file and the seal file beside the archive. The
- * module hashes bytes as they are written. After seal_time=, and when a file ends, the output syncs its file, then its
- * journal, and then calls seal_write. Therefore, a crash of the machine cannot remove sealed bytes. The journal covers
- * all sealed bytes, so the next netlogd process does not remove them either.
+ * module hashes bytes as they are written. When the interval seal_time= has passed, and when a file ends, the output
+ * syncs its file, then its journal, and then calls seal_write. Therefore, a crash of the machine cannot remove sealed
+ * bytes. The journal covers all sealed bytes, so the next netlogd process does not remove them either.
  *
  * A seal names a file before anything is written to the file, and the file is sealed to its end before a seal names the
  * next file. The seals therefore list every file that contains data, and only the latest file can contain bytes that no

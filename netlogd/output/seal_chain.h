@@ -15,14 +15,26 @@
  *
  * systemd's journal uses a seekable key generator instead of a chain (FSPRG: Marson and Poettering, "Practical Secure
  * Logging: Seekable Sequential Key Generators", ESORICS 2013), which computes the key of seal N directly. A verifier
- * needs all keys in order anyway, and a step of the chain takes 3 microseconds: 0.1 seconds for a year of seals every
- * 15 minutes (tests/unit/seal.c). The generator would need arithmetic modulo numbers of 1,536 bits, keys of hundreds of
- * bytes, and the assumption that factoring is hard. The chain assumes only SHA-256.
+ * needs all keys in order anyway. A step of the chain takes 3 microseconds, so the keys for a year of seals, one every
+ * 15 minutes, take 0.1 seconds (tests/unit/seal.c). The generator would need arithmetic modulo numbers of 1,536 bits,
+ * keys of hundreds of bytes, and the assumption that factoring is hard. The chain assumes only SHA-256.
  *
- * Format of a seal file, little-endian: "NLSEAL01", 2 end marks (number of seals 8, tag 32), then seals: "NLS1", size
- * of the seal with its tag (4), flags (4; 1: the file has ended), length of the pattern (4), index (8), time (8,
- * nanoseconds since 1970), number of the log file (8), from (8), to (8), SHA-256 (32), pattern (a file name with {N}),
- * tag (32).
+ * A seal file begins with the following parts, with little-endian numbers (size in bytes, content):
+ *    8  "NLSEAL01"
+ *   80  2 end marks, each with the number of seals (8 bytes) and a tag (32 bytes)
+ *
+ * The seals follow. Each seal has the following parts:
+ *    4  "NLS1"
+ *    4  size of the seal with its tag, in bytes
+ *    4  flags; 1: the log file is complete
+ *    4  length of the pattern, in bytes
+ *    8  index of the seal
+ *    8  time of the seal, in nanoseconds since 1970
+ *    8  number of the log file
+ *   16  the range of sealed bytes [from, to) in the log file, 8 bytes each
+ *   32  SHA-256 of this range
+ *    -  pattern: the name of the log file, with {N} instead of its number
+ *   32  tag
  *
  * The module has no state and is thread-safe. The program ends if libcrypto fails.
  */

@@ -3,9 +3,9 @@
  * archive (index 0) verifies the archive. The collector's own file contains the key of the next seal.
  *
  * A key file must be a regular file and not a symbolic link. It must belong to the process's user or to root, and other
- * users must have no access. A new key is written to FILE.new, which is then renamed, so that a crash leaves the old or
- * the new key. Then the bytes of the old key are overwritten. Nevertheless, old keys may remain in backups and in file
- * systems that never overwrite data (btrfs, snapshots, flash memory). This module has no state.
+ * users must have no access. The module writes a new key to FILE.new and then renames this file, so that a crash leaves
+ * the old or the new key. Then the module overwrites the bytes of the old key. Nevertheless, old keys may remain in
+ * backups and in file systems that never overwrite data (btrfs, snapshots, flash memory). This module has no state.
  */
 #ifndef NETLOGD_OUTPUT_SEAL_KEY_H
 #define NETLOGD_OUTPUT_SEAL_KEY_H

@@ -20,7 +20,7 @@
  */
 typedef struct value_choice {
     nl_value_fields fields;
-    bool given, none; /* fields were named; no fields are indexed */
+    bool given, none; /* given: index= names fields; none: no fields are indexed */
 } value_choice;
 
 /* Sets the choice from the value of index=; NULL is the default, none. Returns NL_FAILED if it is invalid. */
@@ -53,9 +53,9 @@ bool value_file_rename(value_file *v);
 
 /*
  * Reads the next pieces, and appends a segment for them. Pieces whose index would be too large or whose records are
- * unknown stay without an index. With `all`, indexes all pieces of the time index; otherwise, leaves the last pieces
- * until there are enough for a whole segment. Returns false if no pieces are left, if `stop` has become true, or after
- * a failure.
+ * unknown stay without an index. If `all` is true, indexes all pieces of the time index. Otherwise, leaves the last
+ * pieces until there are enough for a whole segment. Returns false if no pieces are left, if `stop` has become true, or
+ * after a failure.
  */
 bool value_file_extend(value_file *v, bool all);
 

@@ -28,7 +28,7 @@ void value_thread_advance(value_job *job, uint64_t end);
 /* Reports that the time index is complete. The thread frees the job. */
 void value_thread_end(value_job *job);
 
-/* Allows the thread to start when there is a file to index. Must be called after netlogd has been confined. */
+/* Allows the thread to start when there is a file to index. Call it after netlogd has been confined. */
 void value_thread_allow(void);
 
 /*

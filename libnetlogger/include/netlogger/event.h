@@ -3,24 +3,30 @@
  *
  *   NL_EVENT(log, NL_USAGE, "WriteData", "SEND.SZ", size, "FILE", name);
  *
- * NL_EVENT copies the values and a reading of the time-stamp counter into a ring of the calling thread. NL_EVENT does
- * not format values, take locks, allocate memory or make system calls. There are two exceptions: the first event of a
- * thread in a log creates the ring, and the first event at a place in the program registers the place. If more than 496
- * logs are open, each event in the additional logs takes a lock; the first 16 open logs have the lowest cost. The log's
- * writer thread makes records from the values and sends the records. nl_write uses the same rings.
+ * NL_EVENT copies the values and a reading of the time-stamp counter into a ring (a circular buffer) of the calling
+ * thread. NL_EVENT does not format values, take locks, allocate memory or make system calls. There are two exceptions:
+ * the first event of a thread in a log creates the ring, and the first event at a place in the program registers the
+ * place. If more than 496 logs are open, each event in the additional logs takes a lock; the first 16 open logs have
+ * the lowest cost. The log's writer thread makes records from the values and sends the records. nl_write uses the same
+ * rings.
  *
  * Arguments: the log (with NULL, nothing happens), a level (a constant), the event name (a string literal), and up to
- * 16 pairs of a field name (a string literal) and a value. Each value is evaluated once, and only if the event is on.
- * Types of values:
+ * 16 pairs of a field name (a string literal) and a value. Each value is evaluated once, and only if the log's
+ * threshold includes the level and the event is not switched off by name. Types of values:
  *
  *   bool, char, every integer type, float, double    the value; a char is a number, a long double becomes a double
  *   char *, const char *                             the text up to its NUL; NULL becomes "(null)"
  *   nl_string                                        the bytes, including NULs: NL_BYTES(data, size)
  *
- * The following are compile errors: other types, a name without a value, more than 16 pairs, a missing or empty event
- * name, a level that is invalid or not a constant, nullptr, and C++ objects (cast them to a type in the table). In C++,
- * NULL without a cast is the number 0. A bit-field needs a cast. A string of more than NL_VALUE_SIZE_MAX bytes is
- * truncated. NL_EVENT works in C11 with GNU extensions and in C++11.
+ * The compiler rejects:
+ *
+ *   - a value of another type, nullptr, and a C++ object (cast an object to a type in the table)
+ *   - a field name without a value, and more than 16 pairs
+ *   - a missing or empty event name
+ *   - a level that is invalid or not a constant
+ *
+ * In C++, NULL without a cast is the number 0. A bit-field needs a cast. A string of more than NL_VALUE_SIZE_MAX bytes
+ * is truncated. NL_EVENT works in C11 with GNU extensions and in C++11.
  *
  * NL_EVENT is safe in signal handlers. If the signal interrupts an event of the same thread, the handler's event is
  * counted as lost. A signal handler must not call siglongjmp to leave an interrupted event.
@@ -114,11 +120,11 @@ typedef struct nl_event_cost {
  * Measures the cost of each event that the program has reached since it opened its first log. Each NL_EVENT in the
  * source is one event, and so is each combination of name, level and format that the program passes to nl_write. A
  * separate thread writes each event several thousand times into a private ring, with strings of 23 bytes. No log
- * receives these events. ns is the minimum of several rounds. ns excludes full rings, cold caches, and the time in
- * which nl_write reads and prints its arguments. The measurement takes about 0.1 ms per event. report is called with
- * `user` in the calling thread; cost is valid until report returns. The strings in cost are valid while the code that
- * logs the event is loaded. Returns NL_OK, or NL_FAILED with the reason in nl_error_message(). Thread-safe, unless
- * another thread unloads a shared library that logs. Not safe in signal handlers.
+ * receives these events. ns is the minimum of several rounds. ns does not include delays by full rings and cold caches,
+ * or the time in which nl_write reads and prints its arguments. The measurement takes about 0.1 ms per event. report is
+ * called with `user` in the calling thread; cost is valid until report returns. The strings in cost are valid while the
+ * code that logs the event is loaded. Returns NL_OK, or NL_FAILED with the reason in nl_error_message(). Thread-safe,
+ * unless another thread unloads a shared library that logs. Not safe in signal handlers.
  */
 NL_API nl_status nl_event_costs(void (*report)(void *user, const nl_event_cost *cost), void *user);
 

@@ -119,9 +119,9 @@ static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 }
 
 /*
- * The writer thread may set the limit to 0 at any time. A plain load after the signal fence also sees the change. A
- * relaxed atomic load would make nl_private_begin one instruction longer, too long for compilers to inline, and an
- * event would then need 50 % more instructions.
+ * The writer thread may set the limit to 0 at any time. A plain load after the signal fence reads the new limit as
+ * reliably as an atomic load. A relaxed atomic load would make nl_private_begin one instruction longer, too long for
+ * compilers to inline, and an event would then need 50 % more instructions.
  */
 #if defined(__SANITIZE_THREAD__)
 #define NL_PRIVATE_LIMIT(ring) __atomic_load_n(&(ring)->limit, __ATOMIC_RELAXED)

@@ -25,7 +25,7 @@
  *
  * Values. A value is a word of letters, digits, non-ASCII bytes and _ . - + : / * ? [ ] @ %, or text in single or
  * double quotes with the escapes of ULM: \" \\ \n \t \r \xHH. A backslash before another character stands for itself,
- * so "\." is the dot of a regular expression.
+ * so the regular expression "\." matches a dot.
  *
  *   Numbers  If the word and the value of the field are decimal numbers, the comparison is numeric and exact: 1e3 is
  *            equal to 1000 and 1000.0; 2^53 + 1 is not equal to 2^53. Otherwise the comparison is by bytes: SIZE > 9 is
@@ -39,8 +39,8 @@
  *
  * Limits. The constants below limit the size, the nesting depth, the number of tests and the size of patterns of an
  * expression, and thereby the cost of nl_filter_parse. Patterns are automata that never backtrack, so the cost per byte
- * of the field depends only on the size of the pattern. The cost of a match is at most proportional to the product of
- * the sizes of the expression and the record. netlogd also limits the cost per record.
+ * of the field depends only on the size of the pattern. The cost of a match is at most proportional to the size of the
+ * expression multiplied by the size of the record. netlogd also limits the cost per record.
  *
  * Any number of threads may use a filter at the same time, because matching does not change it.
  */

@@ -5,12 +5,12 @@
  *   nl_write(log, NL_USAGE, "WriteData", "SEND.SZ=%ld FILE=%s", size, name);
  *   nl_close(log);
  *
- * A log is a stream of records from one program to one destination. A call writes the event to a ring of the calling
- * thread in shared memory, which outlives the process (recover.h). The log's writer thread adds the host and the
- * program, and sends the records: within milliseconds, or within about 0.1 s for blocks in a file. In text, the records
- * of all threads are in order of time, unless a thread is stopped for more than 0.1 s within a call. A call never waits
- * for the destination unless the ring is full; then the log's policy applies. The library never changes the CPU
- * affinity of a thread.
+ * A log is a stream of records from one program to one destination. A call writes the event to a ring (a circular
+ * buffer) of the calling thread. The ring is in shared memory, which outlives the process (recover.h). The log's writer
+ * thread adds the host and the program, and sends the records within milliseconds. It writes a file of blocks (the
+ * binary format) within about 0.1 s. In text, the records of all threads are in order of time, unless a thread is
+ * stopped for more than 0.1 s within a call. A call never waits for the destination unless the ring is full; then the
+ * log's policy applies. The library never changes the CPU affinity of a thread.
  *
  * The library counts lost events and reports them in the log. A NetLogger.Lost record has the number of lost events
  * (COUNT), the times between which they occurred (FROM, TO) and the REASON. If the program overwrites the memory of an
@@ -170,7 +170,7 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  *   marker PATTERN log [LEVEL]        logs passes of matching markers (marker.h); default level: Usage
  *   marker PATTERN count              counts passes of matching markers
  *   marker PATTERN time PATTERN       measures the time from one marker to another
- *   marker PATTERN off                detaches the probes of this log that commands attached to this pattern
+ *   marker PATTERN off                detaches the probes that earlier commands of this log attached to this pattern
  *   destination URL                   changes the destination. The options format, zstd, append and
  *                                     timeout apply. Buffered events go to the new destination, or, if the format
  *                                     differs, first to the old destination. If the new destination cannot be opened,

@@ -103,7 +103,7 @@ NL_API nl_status nl_reader_next(nl_reader *reader, const nl_record **record);
  * according to their headers. Records before from_ns may still follow, because a log of several programs is only
  * roughly in order. The reader skips nothing in text without a time index, in pipes, and after a damaged block. The
  * reader does not report skipped records as missing. Returns NL_OK, or NL_FAILED with the reason in nl_error_message().
- * A nonblocking reader may also return NL_AGAIN, because there are more headers to examine; call the function again.
+ * A nonblocking reader returns NL_AGAIN if it has more headers to examine; call the function again.
  */
 NL_API nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns);
 

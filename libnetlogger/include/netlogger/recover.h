@@ -4,13 +4,13 @@
  *
  * The events of a log stay in shared memory until the destination has them (log.h). If a process is killed, or nl_close
  * cannot deliver the events, they remain in a directory named /dev/shm/netlogger-UID-PID-... . nl_recover delivers
- * these events to the log's destination: each event whose call had returned, exactly once and in order. nl_recover also
- * completes a partial write to a file. The programs nlrecover and netlogd call nl_recover; netlogd recovers only the
- * events of its own user.
+ * these events to the log's destination, in order. It delivers each event whose logging call had returned exactly once.
+ * nl_recover also completes a partial write to a file. The programs nlrecover and netlogd call nl_recover; netlogd
+ * recovers only the events of its own user.
  *
  * nl_recover considers only directories of the calling user. root can also recover directories of other users, but only
- * to a destination given in the options. The reason is that a directory's owner controls the destination that the
- * directory contains. nl_recover ignores the directories of running processes.
+ * to a destination given in the options. The reason is that the owner of a directory controls the destination that is
+ * stored in the directory. nl_recover ignores the directories of running processes.
  */
 #ifndef NETLOGGER_RECOVER_H
 #define NETLOGGER_RECOVER_H

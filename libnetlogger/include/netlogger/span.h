@@ -15,9 +15,10 @@
  *
  * Contexts. A context names a trace and a span in it (nl_context). Every thread has a current context, which is empty
  * at first. NL_SPAN makes its span the current context for the duration of the block. While the current context is that
- * of a sampled span, all events of the thread, in all logs, carry its TRACE.ID and SPAN.ID. Contexts are values: pass a
- * copy to another thread, a callback or a queue, and call nl_context_attach there. nl_span_begin and nl_span_end do not
- * change the current context, so that spans can overlap, and end in another thread or after their parent.
+ * of a sampled span, all events of the thread, in all logs, have the TRACE.ID and SPAN.ID of that span. Contexts are
+ * values: pass a copy to another thread, a callback or a queue, and call nl_context_attach there. nl_span_begin and
+ * nl_span_end do not change the current context, so that spans can overlap, and end in another thread or after their
+ * parent.
  *
  * Between processes, a context is passed as a traceparent (W3C Trace Context, levels 1 and 2), in a request header or
  * in a program's environment variable TRACEPARENT.
