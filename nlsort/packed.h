@@ -15,7 +15,8 @@
 #include "record/block_move.h"
 #include "transport/writer.h"
 
-/* Appends a record as a packed line with its newline. Ends the program if the nlb format cannot hold the record. */
+/* Appends a record as a packed line with its newline. Ends the program if the nlb format cannot represent the
+ * record. */
 void packed_append(const nl_record *record, nl_buffer *line);
 
 /*

@@ -191,7 +191,7 @@ static void merge_some(const runs *r, const run_file *file, size_t first, size_t
     free(all);
 }
 
-/* Merges the runs in groups of at most `maximum` runs, because a block of each run does not fit into memory. */
+/* Merges the runs in groups of at most `maximum` runs, because the memory is too small for one block of every run. */
 static void merge_groups(runs *r, size_t maximum)
 {
     run_file merged = {.fd = -1};

@@ -166,7 +166,7 @@ static void unmap_from(table *t, size_t from)
 
 void table_keep_mapped(table *t, size_t end)
 {
-    t->used = round_up(end); /* the rest of the file's last page cannot hold other text */
+    t->used = round_up(end); /* the rest of the file's last page cannot contain other text */
     if (t->range_count > 0)
         t->ranges[t->range_count - 1].end = t->used;
     unmap_from(t, t->used);

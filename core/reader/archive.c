@@ -23,8 +23,8 @@ static const char *next_block(const char *at, const char *end)
 }
 
 /*
- * Returns whether [at, end), which ends a file, is a truncated block or damage from a system crash. Otherwise, it is
- * appended text.
+ * Returns whether [at, end), which ends a file, is a truncated block or damage from a system crash. Otherwise, these
+ * bytes are appended text.
  */
 static bool is_rest_of_block(const char *at, const char *end)
 {

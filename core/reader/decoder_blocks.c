@@ -1,4 +1,4 @@
-/* The decoder's part for blocks: finds blocks, skips damage, and detects missing records. */
+/* The part of the decoder that reads blocks. It finds blocks, skips damage, and detects missing records. */
 #include "config.h"
 
 #include "base/text.h"
@@ -45,7 +45,8 @@ static bool ends_mark(const nl_decoder *d, const char *at)
 }
 
 /*
- * Returns the first NUL in [at, end), or `end`. Text rarely contains a NUL, so the caller searches each byte only once.
+ * Returns the first NUL in [at, end), or `end`. The caller stores the result, and searches again only after this
+ * position. Therefore, it searches each byte only once.
  */
 static const char *next_nul(const char *at, const char *end)
 {
@@ -336,7 +337,7 @@ static void decoder_add_numbers(nl_decoder *d, const nl_block_header *h)
 
 /* ---- blocks ---- */
 
-/* Begins damage if the input can contain only blocks. Otherwise, returns NL_END, and text follows. */
+/* Begins a damaged part if the input can contain only blocks. Otherwise, returns NL_END, and text follows. */
 static nl_status end_blocks(nl_decoder *d)
 {
     return d->options.format == NL_FORMAT_NLB ? damage(d, "no block begins here") : NL_END;
@@ -349,8 +350,8 @@ static bool may_be_block(const nl_input *in)
 }
 
 /*
- * Returns NL_AGAIN if the rest of a block may still arrive. Otherwise, begins damage. `header` is NULL if the header is
- * incomplete too.
+ * Returns NL_AGAIN if the rest of a block may still arrive. Otherwise, begins a damaged part. `header` is NULL if the
+ * header is incomplete too.
  */
 static nl_status wait_for_more(nl_decoder *d, const nl_block_header *header)
 {
@@ -365,9 +366,9 @@ static nl_status wait_for_more(nl_decoder *d, const nl_block_header *header)
 }
 
 /*
- * Returns whether to verify the checksum of a block. Limits the bytes whose verification fails, because many large
- * blocks may seem to begin within one another. The limit grows with the bytes before the block, so that it does not
- * depend on how the input was split.
+ * Returns whether to verify the checksum of a block. Limits the total size of the blocks whose verification fails,
+ * because many large blocks may seem to begin within one another. The limit grows with the bytes before the block, so
+ * that it does not depend on how the input was split.
  */
 static bool may_check(const nl_decoder *d, const nl_block_header *header)
 {

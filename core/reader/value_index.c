@@ -84,7 +84,8 @@ static uint32_t packed_entry(const encoding *e, uint64_t entry)
     return (uint32_t)(remainder << e->piece_bits | (entry & 0xffff));
 }
 
-/* Chooses the parameter of the Rice code: about the logarithm of the mean gap between the entries of a bucket. */
+/* Chooses the parameter of the Rice code: about the logarithm of the mean difference between successive entries of a
+ * bucket. */
 static void choose_rice_bits(encoding *e, size_t entry_count)
 {
     const size_t mean = entry_count >> e->bucket_bits;
@@ -414,8 +415,8 @@ static bool get_bucket(segment_data *d, uint32_t bucket)
 }
 
 /*
- * Reads the gap before the next entry at a bit of the bucket, and advances the bit. Returns false at the end of the
- * bucket.
+ * Reads the difference between the previous entry and the next entry. The difference is encoded at the bit offset *bit
+ * in the bucket. Advances *bit. Returns false at the end of the bucket.
  */
 static bool get_gap(const nl_buffer *bucket, unsigned rice_bits, size_t *bit, uint64_t *gap)
 {

@@ -192,7 +192,7 @@ typedef struct lines_scan {
     const char *text, *end;
 } lines_scan;
 
-/* Decodes the line around a position, for values that are not simple. */
+/* Decodes the whole line around a position, for a value with bytes that are not simple (is_simple). */
 static void add_decoded_line(const lines_scan *s, const char *at)
 {
     nl_value_keys *k = s->k;
@@ -214,7 +214,7 @@ static bool is_simple(char c)
     return (unsigned char)c > ' ' && c != '=' && c != '"' && c != '\\' && c != 127;
 }
 
-/* Returns the first byte that is not simple, or `end`. */
+/* Returns the first byte that is not simple (is_simple), or `end`. */
 static const char *skip_simple(const char *at, const char *end)
 {
 #ifdef __SSE2__

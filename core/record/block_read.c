@@ -285,7 +285,8 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
 /* ---- records ---- */
 
 /*
- * Reads a string: 0 means the previous string; otherwise its size + 1 and its bytes follow. Returns false on failure.
+ * Reads a string, which begins with a number. 0 means the previous string. Any other number is the size of the string
+ * plus 1, and the bytes of the string follow. Returns false on failure.
  */
 static bool get_text(nl_block_reader *r, nl_string *string)
 {

@@ -28,7 +28,7 @@ typedef struct window {
     uint64_t stops[WINDOW_WORDS]; /* a bit for each blank and '=' */
 } window;
 
-/* The state of reading a line, with the open field, whose value may continue. */
+/* The state of reading a line. The open field is the field whose value may continue. */
 typedef struct scan {
     const nl_text_format *format;
     nl_record *record;
@@ -263,7 +263,8 @@ static bool is_prefix(const char *text, size_t size, nl_string name)
  * second field follows the time, and one of these conditions is true:
  * - This record already has the second field.
  * - The open value of this record has an unclosed quote.
- * - The name begins with the start of the field name that this record lacks.
+ * - The part before the time field's name is the beginning of the name that this record lacks. That is the name of the
+ * second field, or of the time field if this record has no time.
  */
 static bool begins_next_record(scan *s, const char *name, const char *equals)
 {

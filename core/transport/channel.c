@@ -562,7 +562,7 @@ static const char *describe_failure(const nl_tls_session *session, unsigned long
 static int result_of_failure(nl_tls_session *session)
 {
     unsigned long error = ERR_peek_last_error();
-    bool complained = error != 0 && !is_mark(error); /* OpenSSL reports a fatal alert of the peer also as a shutdown */
+    bool complained = error != 0 && !is_mark(error); /* OpenSSL also reports a fatal alert of the peer as a shutdown */
     if (session->failed == 0 && !complained && (SSL_get_shutdown(session->ssl) & SSL_RECEIVED_SHUTDOWN))
         return 0;
     if (session->failed == 0 && session->ended)

@@ -441,7 +441,7 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
         return NL_FAILED;
     if (send_more(s, data, size, deadline_ns, written) == NL_OK)
         return NL_OK;
-    /* After the connection broke, connects again and sends the remaining records, if there is time. */
+    /* If the connection broke, connect again and send the remaining records, if there is time. */
     if (fresh || s->channel.fd >= 0 || remaining_ms(deadline_ns) == 0 || connect_now(s, deadline_ns, false) != NL_OK)
         return NL_FAILED;
     return send_more(s, data, size, deadline_ns, written);

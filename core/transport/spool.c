@@ -131,7 +131,8 @@ void nl_spool_find_damaged(const nl_spool *spool, void (*on_damaged)(void *user,
         const char *file = entries[i]->d_name;
         const size_t size = nl_spool_row_name_size(file);
         snprintf(name, sizeof name, "%.*s", (int)(size > 0 ? size : strlen(file) - strlen(".row")), file);
-        /* A row's segments are removed before its state, so a segment without a state is not being removed. */
+        /* A process that removes a row removes its segments before its state. Therefore, a segment without a state
+         * belongs to a damaged row. */
         if (strcmp(name, before) != 0 && nl_spool_row_is_damaged(spool->directory_fd, name) &&
             faccessat(spool->directory_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
             char *path;

@@ -321,8 +321,8 @@ static bool is_ip_address(const char *text, int family)
 }
 
 /*
- * Returns whether text is probably the address of a collector without x-netlog://. The test does not query DNS, which
- * may be slow, and may resolve any name.
+ * Returns whether text is probably the address of a collector without x-netlog://. The test does not query DNS, because
+ * DNS may be slow and may resolve any name.
  */
 static bool is_address(const char *text)
 {

@@ -84,10 +84,10 @@ static void do_one(nl_log *log, const nl_activation *activation, const char *com
 }
 
 /*
- * Applies all "event" commands together because their order matters, or all commands of a kind of which only the last
- * command counts. `old` contains the commands of the previous version of the file, and `new` those of this version.
- * Does nothing if the commands are unchanged, so that later changes by the program remain in effect. Otherwise first
- * undoes the previous commands, except a level or destination that a new command replaces.
+ * Applies all commands of one kind together. The order of "event" commands matters. Of "level" and "destination"
+ * commands, only the last command has an effect. `old` contains the commands of the previous version of the file, and
+ * `new` those of this version. Does nothing if the commands are unchanged, so that later changes by the program remain
+ * in effect. Otherwise first undoes the previous commands, except a level or destination that a new command replaces.
  */
 static void change_together(nl_log *log, nl_activation *activation, const nl_buffer *old, const nl_buffer *new,
                             outcome *o)

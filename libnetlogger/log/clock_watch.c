@@ -230,8 +230,8 @@ void nl_clock_watch_begin(nl_log *log)
 }
 
 /*
- * Returns whether the module must not write a record yet. If a log never reaches its destination, the events that it
- * keeps must be those of the program only.
+ * Returns whether the module must not write a record yet. A log that has never reached its destination must keep only
+ * the events of the program.
  */
 static bool waits_for_destination(const nl_log *log)
 {

@@ -372,9 +372,9 @@ static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *head
 }
 
 /*
- * Adds an event to a block of `count` records. If the event is damaged, adds a report of the loss instead. Only puts a
- * report into an empty block, because a block that put_run has written to may have a part of the damaged event. Returns
- * false if the event must wait for the next block.
+ * Adds an event to a block of `count` records. If the event is damaged, adds a report of the loss instead. Puts a
+ * report only into an empty block, because a block that put_run has written to may have a part of the damaged event.
+ * Returns false if the event must wait for the next block.
  */
 static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                               uint64_t count)

@@ -190,8 +190,8 @@ static taken_as signed_of(length length)
 }
 
 /*
- * Returns how to read a value that consists of only this conversion. A conversion with flags, width or precision is
- * printed.
+ * Returns how to read a value that consists of only this conversion. Returns PRINTED if the conversion has flags, a
+ * width or a precision.
  */
 static taken_as plain_kind(const nl_plan_piece *piece)
 {

@@ -260,9 +260,9 @@ static void append_whole_url(nl_buffer *out, const char *directory, const nl_url
 }
 
 /*
- * Makes all paths absolute, unless the current directory is unknown, because the program may change its directory
- * before it opens files. Takes ownership of url, which may be NULL. Returns the URL to use; NULL if url is NULL or
- * memory runs out.
+ * Makes all paths absolute, because the program may change its directory before the library opens the files. If the
+ * current directory is unknown, the paths stay relative. Takes ownership of url, which may be NULL. Returns the URL to
+ * use; NULL if url is NULL or memory runs out.
  */
 static nl_url *make_whole(nl_url *url)
 {
@@ -732,7 +732,8 @@ static void stop_senders(void)
 
 /*
  * Rejects later events, and waits until no thread is logging an event; the wait is limited, because a thread may be
- * blocked in an event. Returns whether no thread is logging. The registry is locked, and unlocked during the wait.
+ * blocked in an event. Returns whether no thread is logging. The caller has locked the registry; the function unlocks
+ * it during the wait.
  */
 static bool finish_producers(void)
 {

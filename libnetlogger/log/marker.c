@@ -399,7 +399,11 @@ void nl_markers_forget_log(nl_log *log)
         settle();
 }
 
-/* ---- lists: the functions copy them while they hold the lock, and call the program's function without it ---- */
+/*
+ * ---- lists ----
+ *
+ * The functions lock the mutex, copy the list, unlock the mutex, and then call the program's function.
+ */
 
 typedef struct text_of_markers {
     nl_buffer text;

@@ -582,7 +582,8 @@ static bool is_attempt_due(const nl_outbox *outbox, bool now)
  */
 static nl_status use_backup(nl_outbox *outbox, nl_level level, bool now)
 {
-    /* The end of the batch decides, not the size of the rest: compact_batch cannot always move the rest to the start.
+    /* The limit applies to the end of the batch and not to the size of the rest, because compact_batch cannot always
+     * move the rest to the start.
      */
     const bool late = is_flush_late(outbox), full = outbox->shared->batch_size >= BACKUP_LIMIT;
     if (!late && !outbox->stopped && !outbox->away && !full)
@@ -729,7 +730,7 @@ bool nl_outbox_is_flushing(nl_outbox *outbox, bool stuck)
     }
     const bool waits = nl_outbox_is_spooled(outbox) || (stuck ? has_batch(outbox) : flush->left > 0);
     if (outbox->sending !=
-        NL_SENDING_NOTHING) /* after the maximum time, the sender can only be resolving a host name */
+        NL_SENDING_NOTHING) /* after the maximum time, a sender that is still busy is resolving a host name */
         return waits && nl_monotonic_ns() < flush->end_ns + timeout_ns(outbox);
     return waits && !flush->failed && !is_flush_late(outbox);
 }

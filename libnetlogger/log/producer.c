@@ -330,7 +330,8 @@ static bool is_too_late(const nl_log *log)
     return true;
 }
 
-/* Returns the busy ring with space for the event; NULL if the event is lost. Not reentrant: nl_inside is set. */
+/* Returns the busy ring with space for the event; NULL if the event is lost. Not reentrant. The caller has set
+ * nl_inside. */
 static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
 {
     nl_ring *ring = known_ring(log);

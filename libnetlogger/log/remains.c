@@ -158,7 +158,8 @@ static void close_file(nl_mapping *mapping)
 /*
  * Returns NL_OK if the process still runs and has files of the directory mapped, otherwise NL_END. Returns NL_FAILED if
  * the state is unknown. The lock alone is not sufficient, because a process that closes all its descriptors, as daemons
- * do, also releases its lock. For a process in another PID namespace or of another user, only the lock counts.
+ * do, also releases its lock. For a process in another PID namespace or of another user, the function checks only the
+ * lock.
  */
 static nl_status find_mapped(const char *name)
 {
@@ -233,7 +234,7 @@ static bool is_sound(const nl_ring *ring, const nl_shared_log *log)
 }
 
 /*
- * Checks a ring whose head is not sound. Returns NL_END if the process was killed while it created the ring, so that
+ * Checks a ring whose head is not valid. Returns NL_END if the process was killed while it created the ring, so that
  * the ring has no events; NL_MALFORMED with the reason if the ring is damaged; NL_FAILED with the reason if it cannot
  * be read.
  */
@@ -606,7 +607,8 @@ nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int 
     const size_t done = cut_off || !ends_file ? whole : there;
     if (done < wanted_size) {
         shared->batch_start += done;
-    } else { /* the size first: if this process is killed, the next recovery finds an empty batch (shared.h) */
+    } else { /* store the size first; if this process is then killed, the next recovery finds an empty batch
+              * (shared.h) */
         __atomic_store_n(&shared->batch_size, 0, __ATOMIC_RELEASE);
         shared->batch_records = 0;
         __atomic_store_n(&shared->batch_start, 0, __ATOMIC_RELEASE);

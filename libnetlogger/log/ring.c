@@ -73,7 +73,7 @@ nl_ring *nl_ring_make(size_t size, unsigned log, unsigned number)
     ring->shared->log = log;
     ring->producer.limit = size;
     ring->producer.slow_clock = !nl_clock_has_counter();
-    /* All pages are touched now, so that a thread's first events do not cause page faults. */
+    /* Write to all pages now, so that a thread's first events do not cause page faults. */
     memset(ring->producer.data, 0, size);
     nl_ring_begin_stream(ring);
     return ring;

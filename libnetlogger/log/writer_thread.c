@@ -454,7 +454,8 @@ static bool is_quiet(nl_log *log)
 
 /*
  * Sleeps. The first sleep after watch_rings is short, because an event may have begun before that call. Returns the
- * length in nanoseconds from which the caller computes the next pause: after an event, the shortest pause.
+ * length, in nanoseconds, from which the caller computes the next pause. This is the shortest pause if an event has
+ * woken the thread from a long sleep, otherwise pause_ns.
  */
 static int64_t writer_thread_pause(nl_log *log, int64_t pause_ns)
 {
