@@ -40,7 +40,7 @@ CLEANFILES += %D%/classic/*.o %D%/classic/libnetlogger-classic.a
 		$(CC) $(AM_CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -c $(srcdir)/$$source -o %D%/classic/$$(basename $$source .c).o || exit 1; done && \
 	$(AR) cr $@ %D%/classic/nl.o %D%/classic/nl_log.o %D%/classic/nltransfer.o
 
-# Java: a jar that contains the native part, with which the library is linked statically.
+# Java: a jar that contains the native part, which is linked statically with the library.
 java_sources = \
 	%D%/java/src/netlogger/package-info.java %D%/java/src/netlogger/Context.java %D%/java/src/netlogger/Event.java %D%/java/src/netlogger/Level.java \
 	%D%/java/src/netlogger/LogRecord.java %D%/java/src/netlogger/Native.java %D%/java/src/netlogger/NetLogHandler.java \

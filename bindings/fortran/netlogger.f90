@@ -13,8 +13,8 @@
 !> keeps the events, prints one line on standard error, and tries again.
 !>
 !> open, flush, close and the reader's procedures have the optional arguments stat, which is 0 on success, and errmsg, the
-!> reason for a failure. Without stat, a failure stops the program, except in close, after which the library prints what is not
-!> delivered.
+!> reason for a failure. Without stat, a failure stops the program. There is one exception: if close fails, the library prints
+!> what is not delivered, and the program continues.
 !>
 !> Reading.
 !>
@@ -25,18 +25,19 @@
 !>     end do
 !>     call reader%close()
 !>
-!> A reader is for one thread at a time.
+!> Only one thread at a time may use a reader.
 !>
 !> Spans.
 !>
 !>     type(nl_span) :: span
 !>     call nl_attach(header)                          ! the context of a request: its traceparent
 !>     call span%begin(log, "Query", "SQL", text)      ! Query.start
-!>     call log%write("Row", "N", 1)                   ! carries the ID of the span
+!>     call log%write("Row", "N", 1)                   ! has the ID of the span
 !>     header = nl_traceparent()                       ! for a request to another server, or another thread
 !>     call span%end("ROWS", n)                        ! Query.end
 !>
-!> Between begin and end, which the same thread calls, the span is the thread's current context. Spans end in reverse order.
+!> The same thread must call begin and end. Between these calls, the span is the thread's current context. End nested spans in
+!> reverse order.
 module netlogger
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64, real128, error_unit
@@ -69,7 +70,7 @@ module netlogger
     end type
 
     !> A span: the events name.start and name.end with the IDs of the trace, the span and its parent. A span that is off, or
-    !> whose trace is not sampled, writes nothing. The log must be open until the end.
+    !> whose trace is not sampled, writes nothing. The log must be open until the span ends.
     type, public :: nl_span
         private
         integer(c_int64_t) :: state(12) = 0
@@ -516,8 +517,8 @@ contains
         self%log = c_null_ptr
     end subroutine
 
-    !> Makes the context of a traceparent header the thread's current context; "" or an invalid header clears it. Without
-    !> traceparent, uses the environment variable TRACEPARENT.
+    !> Makes the context of a traceparent header the thread's current context. If the header is "" or invalid, the thread then
+    !> has no current context. Without traceparent, uses the environment variable TRACEPARENT.
     subroutine nl_attach(traceparent)
         character(*), intent(in), optional :: traceparent
         character(:, kind=c_char), allocatable, target :: text

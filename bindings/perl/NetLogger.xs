@@ -156,7 +156,7 @@ static bool is_true_or_false(pTHX_ SV *value)
             (sv_derived_from(value, "JSON::PP::Boolean") || sv_derived_from(value, "Types::Serialiser::Boolean")));
 }
 
-/* Returns a string of characters as UTF-8, a string of bytes unchanged. */
+/* Returns the bytes of a string: characters as UTF-8, bytes unchanged. */
 static nl_string text_of(pTHX_ SV *value)
 {
     STRLEN size;
@@ -296,7 +296,7 @@ static bool write_event(pTHX_ handle *h, nl_level level, SV *event, SV **items, 
     const size_t count = (size + 1) / 2;
     nl_string some_names[NL_FIELDS_MAX], *names = some_names;
     nl_field some_values[NL_FIELDS_MAX], *values = some_values;
-    if (count > NL_FIELDS_MAX) { /* Perl frees it at the end of the statement, even after die */
+    if (count > NL_FIELDS_MAX) { /* Perl frees this memory at the end of the statement, even after die */
         names = (nl_string *)(void *)SvPVX(sv_2mortal(newSV(count * sizeof *names)));
         values = (nl_field *)(void *)SvPVX(sv_2mortal(newSV(count * sizeof *values)));
     }

@@ -178,7 +178,7 @@ Strings of characters (with perl's utf8 flag) are logged in UTF-8, other strings
 
 =item *
 
-True and false are booleans since perl 5.36; so are those of JSON::PP.
+Since perl 5.36, true and false are booleans. The values true and false of JSON::PP are booleans in any version of perl.
 
 =item *
 
@@ -227,8 +227,8 @@ C<is_on> returns whether events of a level are written. C<set_level> sets the th
 
 =item $log->control($commands), $log->switch($pattern, $on), $log->send_to($url)
 
-Executes commands (C<level LEVEL>, C<event PATTERN off|on>, C<destination URL>), one per line; switches events whose name
-matches a pattern; changes the destination.
+C<control> executes commands (C<level LEVEL>, C<event PATTERN off|on>, C<destination URL>), one per line. C<switch> switches
+events whose name matches a pattern on or off. C<send_to> changes the destination.
 
 =item $log->flush, $log->close, $log->is_open
 
@@ -244,7 +244,7 @@ some were not delivered. A log is closed when its last reference disappears.
     $log->open('x-netlog://localhost') or die;
     $log->info('inca.usage', { ts => '2010-10-13T01:00:00Z', numConns => 507 });
 
-C<new> without arguments returns an object without a log. Classes may inherit from it. C<open> appends to a file in the
+C<new> without arguments returns an object without a log. Other classes may inherit C<new>. C<open> appends to a file in the
 format BP, and returns C<undef> if it fails. C<fatal>, C<error>, C<warn>, C<warning>, C<info> and C<debug> take a hash of
 fields. The levels are C<$FATAL>, C<$ERROR>, C<$WARN>, C<$INFO> and C<$DEBUG>.
 
@@ -267,20 +267,21 @@ C<stats> returns a list of names and counts: records, malformed, unterminated, l
 
 =item $record->time_ns, time, level, host, prog, event
 
-The standard fields: nanoseconds or seconds since 1970 UTC, the name of the level; undef if missing.
+Return the standard fields. C<time_ns> is in nanoseconds and C<time> in seconds since 1970 UTC; C<level> is the name of the level.
+The result is C<undef> if the record does not have the field.
 
 =item $record->get($name), $record->fields, $record->pairs
 
-The value of a field; a reference to the hash of all fields; the list of all names and values, including repeated names.
-UTF-8 text is a string of characters; other text is a string of bytes.
+C<get> returns the value of a field. C<fields> returns a reference to the hash of all fields. C<pairs> returns the list of all
+names and values, including repeated names. UTF-8 text is a string of characters; other text is a string of bytes.
 
 =back
 
 =head1 THREADS AND PROCESSES
 
 Threads may share a log. Each thread has its own copy of the object. Closing a copy flushes the log, and closing the last
-copy closes the log. A reader is for one thread. After C<fork>, a child may continue to use its
-parent's logs; its events are a separate stream. A child that ends by C<POSIX::_exit> should flush them first.
+copy closes the log. Only one thread may use a reader. After C<fork>, a child may continue to use its
+parent's logs; its events are a separate stream. A child that calls C<POSIX::_exit> should flush these logs first.
 
 =head1 SEE ALSO
 

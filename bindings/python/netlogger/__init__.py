@@ -10,7 +10,7 @@
     frame = netlogger.read("/tmp/a.log").to_pandas()    # or to_arrow(); requires pandas or pyarrow
 
 A call copies the event to memory; a thread of the library sends the event. A call waits only if this memory is full because the
-destination is slow. Calls that wait, open, flush, close and readers release the interpreter lock.
+destination is slow. A call that may wait releases the interpreter lock; so do open, flush, close and readers.
 
 A collector that is not running is not an error: the library keeps the events, prints one line on standard error, and tries
 again. Logging and closing never raise exceptions because of the destination or of values. NETLOGGER_QUIET=1 suppresses

@@ -27,8 +27,9 @@ class Handler(logging.Handler):
         logging.getLogger().addHandler(netlogger.Handler("x-netlog://localhost", "testprog"))
         logging.getLogger("disk").info("read %d blocks", 7, extra={"BLOCKS": 7})
 
-    The event's name is the logger's name, or "event" of extra. The fields are MSG, the members of extra, and EXC, the traceback
-    of an exception. CRITICAL becomes Alert, INFO becomes Usage. Closing the handler does not close a given log.
+    The event's name is the member "event" of extra, or otherwise the logger's name. The fields are MSG, the other members of
+    extra, and EXC, the traceback of an exception. CRITICAL becomes Alert, and INFO becomes Usage. If the handler was created
+    with a log, closing the handler does not close the log.
     """
 
     def __init__(

@@ -156,7 +156,8 @@ class Log(_core.Log):
         thread's current context until it is left, and the thread's events carry its ID. With "async with", it is the
         parent of the task's later spans; use span.event to log events with its ID.
 
-        NAME.end has the added fields and STATUS: 0, or -1 after an exception, with its name in ERROR.
+        NAME.end has the added fields and STATUS, which is 0 by default. After an exception, STATUS is -1, and ERROR is the
+        name of the exception.
         """
         return Span(self, name, {**(fields or {}), **more}, parent, level)
 

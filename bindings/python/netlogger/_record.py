@@ -71,7 +71,7 @@ class Record(Dict[str, Any]):
 
     @property
     def time(self) -> datetime.datetime:
-        """The time in UTC, in microseconds; time_ns has nanoseconds."""
+        """The time in UTC, rounded down to microseconds; time_ns has nanoseconds."""
         return _EPOCH + datetime.timedelta(microseconds=self.time_ns // 1000)
 
     def __missing__(self, name: str) -> Any:
@@ -93,8 +93,8 @@ class Reader(_core.Reader):
 
     url is a path, "-", "memory:NAME", or a collector: "x-netlog://HOST?since=-60". The reader detects format and
     compression. where is an expression that selects records ('LVL <= Warning && HOST ~ dpss*'). since, a datetime or
-    seconds since 1970, excludes earlier records. With follow, the reader waits for more records at the end of a file. With
-    numbers, text that is a number becomes int or float.
+    seconds since 1970, excludes earlier records. If follow is true, the reader waits for more records at the end of a file. If
+    numbers is true, text that is a number becomes int or float.
 
     Raises Error if the source cannot be opened or read, and ValueError if where is invalid. Malformed lines are skipped
     and counted (stats). Only one thread at a time may use a reader. KeyboardInterrupt ends a wait.

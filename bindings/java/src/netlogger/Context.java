@@ -3,8 +3,8 @@ package netlogger;
 import java.util.Arrays;
 
 /**
- * A trace and a span in it (W3C Trace Context). Contexts are immutable: pass them to other threads, and their traceparent to
- * other processes.
+ * A trace and a span in it (W3C Trace Context). Contexts are immutable. Pass a context to other threads, and its traceparent
+ * to other processes.
  */
 public final class Context {
     static final int SIZE = 32;

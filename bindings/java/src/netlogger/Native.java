@@ -79,7 +79,7 @@ final class Native {
     /** The following functions do nothing if the log is not open; false and negative results are failures. */
     static native boolean flush(long log);
 
-    /** Waits for threads that are using the log. */
+    /** Closes the log. First waits for threads that are using the log. */
     static native boolean close(long log);
 
     static native void setLevel(long log, int level);

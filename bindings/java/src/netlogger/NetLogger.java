@@ -165,8 +165,8 @@ public final class NetLogger implements AutoCloseable {
 
     /**
      * Flushes and closes the log. If not all events can be delivered, the library prints how many remain, and where.
-     * Call flush() before close() to detect this. An event that another thread writes at the same time is in the log if
-     * the call returned true.
+     * Call flush() before close() to detect undelivered events. If another thread writes an event at the same time, the
+     * event is in the log if the call that wrote the event returned true.
      */
     @Override
     public synchronized void close() {

@@ -19,7 +19,7 @@ public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, A
     private LogRecord ahead;
 
     /**
-     * Opens a source for all its records.
+     * Opens a source to read all its records.
      *
      * @param source a file, "-", or x-netlog://HOST
      * @throws NetLoggerException if the source cannot be opened

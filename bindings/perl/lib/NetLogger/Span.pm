@@ -68,7 +68,7 @@ NetLogger::Span - spans of requests, and contexts that connect them
     my $attached = NetLogger::Context->new($header{traceparent})->attach;
     {
         my $span = $log->span('Read', 'BLOCK.ID' => 7);    # logs Read.start
-        $log->event('Seek', OFFSET => 0);                  # carries the ID of the span
+        $log->event('Seek', OFFSET => 0);                  # has the ID of the span
         $span->add(BYTES => read_block(7));
         $span->fail if ...;
         call_server(traceparent => $span->context->traceparent);
@@ -84,7 +84,7 @@ after C<fail>. A C<die> does not set STATUS: call C<fail> where the exception is
 C<< NetLogger::Span->begin_detached($log, $context, NAME, FIELD => VALUE, ...) >> begins a span whose parent is C<$context>.
 This span does not become the current context, so spans can overlap.
 
-C<< $span->context >> is the span's L</Contexts>. A span whose trace is not sampled, or of a log that is off, logs nothing.
+C<< $span->context >> is the context of the span (L</Contexts>). A span logs nothing if its trace is not sampled or its log is off.
 
 =head1 Contexts
 
