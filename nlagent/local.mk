@@ -1,7 +1,7 @@
 # nlsensor, and the program that nlagentd starts. They write records to different destinations.
 nlagent_sensor_sources = %D%/nlsensor.c %D%/output.h
 
-# The sensors, of which nlagentd needs the descriptions.
+# The sensors. nlagentd is also linked with them, because it needs their descriptions.
 EXTRA_LIBRARIES += %D%/libsensors.a
 %C%_libsensors_a_SOURCES = \
 	%D%/sensors/spec.c %D%/sensors/spec.h %D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c %D%/sensors/http.c %D%/sensors/http.h \
@@ -15,7 +15,7 @@ nlagent_nlsensor_SOURCES = $(nlagent_sensor_sources) %D%/output_log.c
 nlagent_nlsensor_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% $(tcp_close_cppflags)
 nlagent_nlsensor_LDADD = %D%/libsensors.a $(common_libs)
 
-# To use less memory, it needs no shared library except libc.
+# The program that nlagentd starts. It needs no shared library except libc, so that it uses little memory.
 pkglibexec_PROGRAMS = nlagent/sensor
 nlagent_sensor_SOURCES = $(nlagent_sensor_sources) %D%/output_text.c
 nlagent_sensor_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% $(tcp_close_cppflags)

@@ -76,8 +76,8 @@ static bool shared_is_empty(const instance *i)
 static long shared_read_number(const instance *i, const char *file, long otherwise)
 {
     char *text = instance_read(i, file);
-    const char *expanded =
-        text != NULL ? strstr(text, "expanded: ") : NULL; /* for example "7 (expanded: 1408)" before the first use */
+    /* The text is, for example, "7 (expanded: 1408)" before the first use. */
+    const char *expanded = text != NULL ? strstr(text, "expanded: ") : NULL;
     long number = expanded != NULL ? strtol(expanded + strlen("expanded: "), NULL, 10)
                   : text != NULL   ? strtol(text, NULL, 10)
                                    : otherwise;

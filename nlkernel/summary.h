@@ -34,9 +34,9 @@ typedef struct summary_point {
 } summary_point;
 
 typedef struct summary_row {
-    char *labels[SUMMARY_FIELDS_MAX +
-                 1]; /* values of the `by` fields; if there are several values, also the name of the value */
-    unsigned value;  /* index into `values` of struct summary */
+    /* The values of the `by` fields; if there are several values, also the name of the value. */
+    char *labels[SUMMARY_FIELDS_MAX + 1];
+    unsigned value; /* index into `values` of struct summary */
     uint64_t count;
     double sum;
     nl_distribution values;

@@ -200,8 +200,8 @@ static nl_status copy_sources(nl_log **log, arguments *a)
 
 int main(int argc, char **argv)
 {
-    setenv("NETLOGGER_CLOCK", "no",
-           0); /* write no clock records in addition to the event, unless the URL requests them */
+    /* Write no clock records in addition to the event, unless the URL requests them. */
+    setenv("NETLOGGER_CLOCK", "no", 0);
     program_start("nlwrite");
     arguments a = {0};
     int first = options_parse(&usage, argc, argv, &a);

@@ -50,8 +50,8 @@ typedef struct host {
     bool solved, is_known;
     size_t first; /* index in by_host of the host's first relation */
     size_t count;
-    uint64_t measured, there,
-        back; /* number of relations with solved hosts: measurements, messages to these hosts, and messages from them */
+    /* Numbers of relations with solved hosts: measurements, messages to these hosts, and messages from them. */
+    uint64_t measured, there, back;
 } host;
 
 struct correction {

@@ -66,8 +66,8 @@ typedef struct correction_host {
     double min_ns, max_ns; /* range of the offset over all records of the host */
     double drift;          /* drift against the reference; 1e-4 means 100 ppm fast */
     double error_ns;       /* maximum error; infinite if the offset has only one bound */
-    uint64_t measurements, messages,
-        contradictions; /* contradictions: number of messages whose times contradict the measurements */
+    /* contradictions: number of messages whose times contradict the measurements. */
+    uint64_t measurements, messages, contradictions;
     unsigned pieces, steps;
 } correction_host;
 

@@ -107,8 +107,8 @@ static void divide_window(connection_entry *e, const connection_entry *peer)
         double left = peer->receptions - peer->unread_busy;
         if (left > 0)
             connection_move(r, CAUSE_RECEIVE_BUFFER, CAUSE_RECEIVER_PROGRAM, (peer->unread - peer->unread_busy) / left);
-        r->estimated_ns[CAUSE_RECEIVER_HOST] = r->estimated_ns[CAUSE_RECEIVER_PROGRAM] =
-            0; /* the receiver measured it */
+        /* The receiver has measured these two causes, so no part of them is an estimate. */
+        r->estimated_ns[CAUSE_RECEIVER_HOST] = r->estimated_ns[CAUSE_RECEIVER_PROGRAM] = 0;
         r->estimated_ns[CAUSE_RECEIVE_BUFFER] = estimated_ns;
         return;
     }

@@ -417,8 +417,9 @@ static bool add_pair(void *user, const otlp_value *pair)
  */
 static bool is_large_unsigned(const otlp_input *in, nl_string text, uint64_t *number)
 {
+    /* In the protobuf form, each point stands for a length byte. */
     static const char json[] = "{\"values\":[{\"key\":\"uint\",\"value\":{\"stringValue\":\"", after[] = "\"}}]}",
-                      protobuf[] = "\x0a.\x0a\x04uint\x12.\x0a."; /* each point stands for a length */
+                      protobuf[] = "\x0a.\x0a\x04uint\x12.\x0a.";
     const char *before = in->json ? json : protobuf;
     size_t begin = strlen(before), around = begin + (in->json ? sizeof after - 1 : 0);
     if (text.size <= around)

@@ -222,8 +222,8 @@ const nl_record *request_stream_record(request_stream *s, size_t number, int slo
 {
     const request_event *e = &s->graph->events[number];
     nl_record *record = s->records[slot];
-    if (e->payload_size == 0 ||
-        nl_record_unpack(record, s->graph->payloads + e->payload, e->payload_size) != NL_OK) { /* memory ran out */
+    /* If memory runs out, use a record with only the time. */
+    if (e->payload_size == 0 || nl_record_unpack(record, s->graph->payloads + e->payload, e->payload_size) != NL_OK) {
         nl_record_clear(record);
         nl_record_set_time(record, e->time_ns);
     }

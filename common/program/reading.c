@@ -341,8 +341,8 @@ int program_reading_finish(program_reading *reading)
     if (reading->repeated > 0)
         program_error("%" PRIu64 " duplicate record%s of an archive ignored", reading->repeated,
                       nl_plural(reading->repeated));
-    if (reading->unterminated > 0 &&
-        !reading->failed) /* if reading failed, the line ends at the position of the failure */
+    /* If reading failed, the last line ends at the position of the failure, and this is not a defect of the log. */
+    if (reading->unterminated > 0 && !reading->failed)
         report_unterminated(reading);
     if (reading->reject_file != NULL) {
         bool failed = ferror(reading->reject_file) != 0;

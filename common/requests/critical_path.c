@@ -513,8 +513,8 @@ static void add_edge(GArray *edges, uint32_t from, uint32_t to, double certainty
 static void search_strand(const edge_search *e, uint32_t number, uint32_t until, uint32_t event, size_t *left)
 {
     const critical_path *p = e->p;
-    uint32_t covered =
-        0; /* nodes up to this index need no edge, because a child that began after them already has an edge */
+    /* Nodes up to this index need no edge, because a child that began after them already has an edge. */
+    uint32_t covered = 0;
     bool has_joined = false;
     for (;;) {
         uint32_t first = p->strands[number].first;

@@ -481,8 +481,8 @@ static unsigned precedence_index(precedence *p, uint32_t event)
 
 static void count_precedence(const inference *in, const candidate *c, const grouping *g, precedence *p)
 {
-    uint64_t *seen =
-        g_new0(uint64_t, g->groups->len + 1); /* for each request, a bit for each event that has occurred */
+    /* For each request, a bit for each event that has occurred. */
+    uint64_t *seen = g_new0(uint64_t, g->groups->len + 1);
     for (size_t i = 0; i < in->count; i++) {
         const trace_record *record = trace_get(in->t, i);
         guint64 key;

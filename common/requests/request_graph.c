@@ -240,8 +240,8 @@ static void find_role(const graph *g, request_event *e)
     if (e->role != REQUEST_POINT && e->role != REQUEST_WHOLE)
         return;
     event_side side = event_names_side(g->names, e->name, &e->span_name);
-    if (side ==
-        EVENT_SIDE_END) /* pair_end makes an end with a duration a whole span if the record of the start is missing */
+    /* An end with a duration may be a whole span without a start record. pair_end detects this case. */
+    if (side == EVENT_SIDE_END)
         e->role = REQUEST_END;
     else if (side == EVENT_SIDE_BEGIN && e->role == REQUEST_POINT)
         e->role = REQUEST_BEGIN;

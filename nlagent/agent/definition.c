@@ -186,8 +186,8 @@ bool definition_check(const definition *d, const sensor_spec *spec)
     const char *rules = d->kernel ? spec_argument(spec, "rules") : NULL;
     if (unknown != NULL)
         return nl_error_false(NL_ERROR_INVALID, "sensor %s has no argument named \"%s\"", d->name, unknown);
-    if (rules != NULL && (strchr(rules, '/') != NULL ||
-                          *rules == '\0')) /* reject paths, because a client must not make nlkernel read a file */
+    /* Reject paths, because a client must not make nlkernel read a file. */
+    if (rules != NULL && (strchr(rules, '/') != NULL || *rules == '\0'))
         return nl_error_false(NL_ERROR_INVALID, "rules= must be the name of rules that nlkernel has, not a path");
     if (d->kernel && rules == NULL && spec_argument(spec, "event") == NULL)
         return nl_error_false(NL_ERROR_INVALID, "expected event=SYSTEM:EVENT or rules=NAME");

@@ -21,9 +21,9 @@ void path_tally_begin(path_tally *t, uint16_t session, uint32_t first_sequence)
 /* Adds the lost probes before a probe with a reply to the counts of each direction. */
 static void count_gap(path_tally *t, uint32_t sequence, uint32_t reply_sequence)
 {
-    uint64_t passed =
-        (uint32_t)(reply_sequence - t->known_reply - 1); /* number of replies that the reflector sent in the gap */
-    bool copies = reply_sequence == sequence;            /* a stateless reflector copies the numbers */
+    /* The number of replies that the reflector sent in the gap. */
+    uint64_t passed = (uint32_t)(reply_sequence - t->known_reply - 1);
+    bool copies = reply_sequence == sequence; /* a stateless reflector copies the numbers */
     if (t->gap > 0 && !copies && passed < PATH_PENDING_MAX) {
         uint64_t back = passed < t->gap ? passed : t->gap;
         t->report.lost_back += back;

@@ -30,8 +30,8 @@ typedef struct path_report {
     uint64_t replies, lost; /* lost: the probes in lost_out and lost_back, and the losses whose direction is unknown */
     uint64_t lost_out, lost_back;
     uint64_t duplicates, reordered;
-    path_delays out, back,
-        round_trip; /* out and back: measured with two clocks; round_trip: not counting the time in the reflector */
+    /* Two clocks measure `out` and `back`. `round_trip` does not include the time in the reflector. */
+    path_delays out, back, round_trip;
     int64_t peer_error_ns;      /* the error of the reflector's clock in its last reply */
     unsigned ttl_out, ttl_back; /* TTL with which the last probe and reply arrived; 0 if unknown */
     bool knows_direction;       /* lost_out and lost_back are known */

@@ -808,8 +808,8 @@ static __noinline int report_frames(struct trace_event *e, const struct pt_regs 
     e->captured = 0;
     if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
         bpf_loop(STEPS_MAX, walk_step, 0, 0);
-    if (w->left > 0 && !w->failed && d->left >= w->left &&
-        !d->captures) { /* sendfile sends a payload, whose bytes the program cannot read */
+    /* sendfile sends a payload whose bytes the program cannot read. */
+    if (w->left > 0 && !w->failed && d->left >= w->left && !d->captures) {
         d->left -= w->left;
         d->next += w->left;
         w->left = 0;

@@ -362,8 +362,8 @@ static void match_job(causes *c, const trace_thread *receiver, span *request)
         (found->handed == request || found->handed == NULL))
         end_job(c, found, request, SPAN_CAUSE_WAKEUP);
     for (guint i = working->len; count > 1 && i-- > 0;) {
-        trace_thread *t = g_ptr_array_index(
-            working, i); /* end_job moves the last thread, which the loop has already seen, to this index */
+        /* end_job moves the last thread, which the loop has already seen, to this index. */
+        trace_thread *t = g_ptr_array_index(working, i);
         if (t->signalled)
             end_job(c, t, NULL, SPAN_CAUSE_AMBIGUOUS);
     }

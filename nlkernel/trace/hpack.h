@@ -34,7 +34,7 @@ void hpack_forget(hpack *h);
 
 /*
  * Decodes the next block of the direction, which is NULL if its size is 0. Returns the headers in *headers. If the
- * block is malformed, forgets all fields and returns headers that are unknown.
+ * block is malformed, forgets all fields, and sets only has_unknown in *headers.
  */
 void hpack_read(hpack *h, const uint8_t *block, size_t size, hpack_headers *headers);
 

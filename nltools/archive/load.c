@@ -319,9 +319,8 @@ bool load_file(loader *l, const char *name)
         bool packed = in.again && (nl_zstd_begins(head, head_size) || gzip_begins(head, head_size));
         if (!in.again)
             place->position = place->lines = 0;
-        l->reading->live =
-            l->reading->live ||
-            place->position > 0; /* it is not an error if a file that was loaded before has no new records */
+        /* A file that was loaded before may have no new records. */
+        l->reading->live = l->reading->live || place->position > 0;
         if (in.again && is_foreign(l->reading, name)) {
             good = load_foreign(l, name, place);
         } else if (!in.again || packed || file_size > place->position) {

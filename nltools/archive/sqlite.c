@@ -179,8 +179,8 @@ static void undo(store *base)
 {
     sqlite *s = (sqlite *)base;
     if (s->inside)
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL,
-                     NULL); /* SQLite may already have rolled back because the disk is full */
+        /* Ignore an error, because SQLite may already have rolled back when the disk was full. */
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     s->inside = false;
 }
 

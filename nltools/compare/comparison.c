@@ -448,7 +448,7 @@ static void find_sensors(comparison *c)
 
 /*
  * Adds a place's change of the time per request to the sum of all changes. Also adds the half widths of the intervals,
- * because places may vary together.
+ * because the errors of different places may be correlated.
  */
 static void add_change(comparison *c, const place_change *x)
 {

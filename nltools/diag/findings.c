@@ -187,8 +187,8 @@ static candidate *first_of_host(const search *s, candidate *largest)
 }
 
 /*
- * Returns whether a candidate explains why a span takes long. Fields, sizes, calls and load are demand, which the
- * span's servers must handle.
+ * Returns whether a candidate is a fault of a span's servers. A field, a size, the number of calls and the load are
+ * demands that the servers must handle, and not their fault.
  */
 static bool is_fault_of_server(const candidate *c)
 {
@@ -412,8 +412,8 @@ static bool take_best(search *s)
             mark_places(s, c->cut);
         candidate_clear(c);
     }
-    if (strcmp(f->cause, "balance") == 0 &&
-        first.m.is_host_fast) { /* the host is slower than its peers because it receives more requests */
+    /* The host is slower than its peers only because it receives more requests. */
+    if (strcmp(f->cause, "balance") == 0 && first.m.is_host_fast) {
         const exclusion e = {.place = main, .cause = "peer"};
         g_array_append_val(s->excluded, e);
     }
@@ -520,11 +520,12 @@ static void search_again(search *s)
 }
 
 /*
- * Returns the certainty of a finding: the probability that such a finding is right, by a logistic regression
- * (tests/diagnosis/calibrate.py; 492 findings of 471 simulated development runs with weak faults or short logs). A
- * finding is right less often if other causes resemble its cause (assumed for "path", which these runs do not contain).
- * The load is a consequence of many causes. Limits of connections are a separate group. A finding that claims less than
- * another finding is often a consequence of that finding. The other terms are the finding's evidence.
+ * Returns the certainty of a finding, which is the probability that such a finding is right. The coefficients come from
+ * a logistic regression (tests/diagnosis/calibrate.py) of 492 findings in 471 simulated development runs with weak
+ * faults or short logs. A finding is right less often if other causes resemble its cause. This is assumed for "path",
+ * because the runs do not contain this cause. The load is a consequence of many causes. Limits of connections are a
+ * separate group. A finding that claims less than another finding is often a consequence of that finding. The other
+ * terms are the finding's evidence.
  */
 static double confidence(const finding *f, bool is_largest)
 {

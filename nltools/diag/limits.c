@@ -24,7 +24,7 @@
 /* Weak visits (limit.h) count only if a limit has an effect in this share of all time. */
 #define WEAK_MIN 0.3
 
-enum { SENT_MIN = 65536 }; /* minimum number of bytes of a connection that counts */
+enum { SENT_MIN = 65536 }; /* the module ignores connections that have sent fewer bytes */
 
 /* A program is too slow for its input if at least this share of the bytes is unread. */
 #define UNREAD 0.2

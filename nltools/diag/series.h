@@ -24,7 +24,7 @@ typedef struct sensor_series {
     double sum;
     double lowest, highest;     /* smallest and largest value of the samples; set by series_finish */
     bool is_first;              /* first series with its event, field and instance; set by series_finish */
-    struct sensor_series *next; /* next series with the same event, field and instance, which is of another host */
+    struct sensor_series *next; /* next series with the same event, field and instance, from another host */
 } sensor_series;
 
 typedef struct series_set series_set;

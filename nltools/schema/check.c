@@ -250,7 +250,7 @@ static void check_fields(const subject *s, const schema_event *e)
         else if (f != NULL)
             check_value(s, f, field);
         else if (field->name.size < 3 ||
-                 memcmp(field->name.data, "NL.", 3) != 0) /* NL. is the prefix of NetLogger's own fields */
+                 memcmp(field->name.data, "NL.", 3) != 0) /* NL. begins NetLogger's own fields */
             found(s, UNEXPECTED_FIELD, "%.*s is not a declared field", (int)MIN(field->name.size, VALUE_SHOWN),
                   field->name.data);
         if (f != NULL)

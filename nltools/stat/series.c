@@ -16,9 +16,8 @@ static int64_t floor_to(int64_t time_ns, int64_t width_ns)
 
 int64_t series_from_ns(const series *s, size_t i)
 {
-    return (
-        int64_t)((uint64_t)s->from_ns +
-                 i * (uint64_t)s->width_ns); /* unsigned, because the difference of distant times overflows int64_t */
+    /* Compute with unsigned numbers, because the difference of distant times overflows int64_t. */
+    return (int64_t)((uint64_t)s->from_ns + i * (uint64_t)s->width_ns);
 }
 
 /* Joins each group of `factor` intervals into one interval. The bounds of intervals are multiples of the width. */
@@ -74,8 +73,8 @@ void series_add(series *s, int64_t time_ns, double value)
         s->intervals = g_new0(series_interval, SERIES_MAX + 1);
         s->width_ns = FIRST_WIDTH_NS;
     }
-    time_ns = CLAMP(time_ns, INT64_MIN / 2,
-                    INT64_MAX / 2); /* limit times to the years 1824 to 2116, so that rounded times do not overflow */
+    /* Limit times to the years 1824 to 2116, so that rounded times do not overflow. */
+    time_ns = CLAMP(time_ns, INT64_MIN / 2, INT64_MAX / 2);
     size_t at = reach(s, time_ns);
     s->intervals[at].sum += value;
     s->intervals[at].count++;

@@ -84,8 +84,8 @@ enum { TALLY_ZONES_MAX = 16, TALLY_CACHE_SIZE = 1024 };
 
 typedef struct tally {
     size_t slowest_max;
-    uint64_t requests, failed, cut,
-        left_out; /* cut: requests measured before they ended; left_out: durations without a row */
+    /* cut: requests measured before they ended; left_out: durations without a row. */
+    uint64_t requests, failed, cut, left_out;
     uint64_t doubtful, lossy, skewed, contradictory; /* requests with a request_doubt: any, records, clocks, times */
     request_problems problems;                       /* sums over all requests */
     tally_zone zones[TALLY_ZONES_MAX];
