@@ -59,7 +59,8 @@ static bool list_kinds(void *settings, const nl_option *row, const char *value)
     exit(program_finish(PROGRAM_DONE));
 }
 
-/* Returns whether `f` belongs to another event than the sensor's first event, and the first event has the same field.
+/*
+ * Returns whether `f` belongs to another event than the sensor's first event, and the first event has the same field.
  */
 static bool in_first_event(const sensor_kind *k, const sensor_field *f)
 {

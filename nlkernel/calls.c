@@ -13,7 +13,8 @@ enum { DEPTH_MAX = 64 };
 
 /* ---- tables ---- */
 
-/* Returns the array `list`, enlarged if necessary to hold one more element. `size` is the size of an element in bytes.
+/*
+ * Returns the array `list`, enlarged if necessary to hold one more element. `size` is the size of an element in bytes.
  */
 static void *calls_grow(void *list, size_t count, size_t *capacity, size_t size)
 {

@@ -35,7 +35,10 @@ bool counters_choose(counters *c, const char *names);
 /* Moves the counters that a CPU has to the front, and returns their number. Sets `absence` in the other counters. */
 size_t counters_probe(counters *c, int cpu);
 
-/* One CPU's events with their counters. Only one thread may use a counted, but any thread may call counted_switch. */
+/*
+ * The events of one CPU with their counters. Any thread may call counted_switch. Only one thread may call the other
+ * functions.
+ */
 typedef struct counted counted;
 
 typedef struct counted_event {

@@ -14,8 +14,8 @@
 
 typedef enum functions_kind {
     FUNCTIONS_NONE,
-    FUNCTIONS_ANY,   /* graph tracer if all functions are recorded and the tracer works in an instance; otherwise,
-                        function tracer */
+    FUNCTIONS_ANY,   /* FUNCTIONS_GRAPH if nlkernel records all functions and the graph tracer works in an instance;
+                        otherwise, FUNCTIONS_CALLS */
     FUNCTIONS_CALLS, /* the `function` tracer, which records each call with its caller */
     FUNCTIONS_GRAPH, /* the `function_graph` tracer, which records the duration of each call; the nesting gives the
                         caller */

@@ -256,7 +256,8 @@ static void lane_handle_loss(lane *l, const page_walk *walk)
         log_loss(l, walk->missed_count, from_ns, to_ns);
         return;
     }
-    /* The page has no space for the number of lost events. settle_losses computes this number when the buffer is empty.
+    /*
+     * The page has no space for the number of lost events. settle_losses computes this number when the buffer is empty.
      */
     if (!l->unaccounted)
         l->unaccounted_from_ns = from_ns;
@@ -307,7 +308,8 @@ static bool read_page(lane *l, bool *caught_up)
     return true;
 }
 
-/* Like read_page, but reads at most EVENTS_MAX events with counters. Sets *caught_up if no more events are available.
+/*
+ * Like read_page, but reads at most EVENTS_MAX events with counters. Sets *caught_up if no more events are available.
  */
 static bool read_counted(lane *l, bool *caught_up)
 {

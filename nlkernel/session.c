@@ -268,7 +268,8 @@ static bool enable_events(session *s)
 
 /* ---- processes ---- */
 
-/* Appends the thread IDs of a process to `list`, a file of the instance. Returns false and sets the error on failure.
+/*
+ * Appends the thread IDs of a process to `list`, a file of the instance. Returns false and sets the error on failure.
  */
 static bool add_threads(const instance *i, const char *list, int pid)
 {

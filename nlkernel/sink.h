@@ -38,7 +38,8 @@ typedef struct sink {
  * implies, such as .nlb, or ULM. Returns false and sets the error on failure. */
 bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level);
 
-/* Opens a log of libnetlogger, like nl_open. NULL selects $NETLOGGER_DEST. Returns false and sets the error on failure.
+/*
+ * Opens a log of libnetlogger, like nl_open. NULL selects $NETLOGGER_DEST. Returns false and sets the error on failure.
  */
 bool sink_open_log(sink *s, const char *url);
 

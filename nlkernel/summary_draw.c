@@ -213,7 +213,8 @@ static void draw_points(chart p, const summary *s)
     draw_legend(&p, s);
 }
 
-/* Divides the time of the chart into INTERVALS intervals, and computes the sum of the row's values per second in each.
+/*
+ * Divides the time of the chart into INTERVALS intervals, and computes the sum of the row's values per second in each.
  */
 static void sum_intervals(const chart *p, const summary_row *row, double *intervals)
 {

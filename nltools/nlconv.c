@@ -155,7 +155,8 @@ static bool can_be_read_twice(const char *name)
     return is_file;
 }
 
-/* Returns the time of the last write to a file, in nanoseconds since 1970. Returns the current time for other inputs.
+/*
+ * Returns the time of the last write to a file, in nanoseconds since 1970. Returns the current time for other inputs.
  */
 static int64_t written_at(const char *url)
 {

@@ -571,7 +571,8 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
     double congestion = fmax(0, wall_us - idle - receiver - buffer), rate = acked / wall_us * 1e6;
     cause_ns[idle_cause(a, b)] = idle * 1e3;
     cause_ns[CAUSE_SEND_BUFFER] += buffer * 1e3;
-    cause_ns[CAUSE_RECEIVE_BUFFER] += receiver * 1e3; /* connection_results.c divides this time */
+    cause_ns[CAUSE_RECEIVE_BUFFER] += receiver * 1e3; /* connection_results.c divides this time among the receiving
+                                                         program, its host and its buffer */
     e->limited_us[b->window < WINDOW_CLOSED * r->window] += receiver;
     follow_window(e, a, b);
     if (congestion > 0) {

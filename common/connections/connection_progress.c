@@ -70,7 +70,7 @@ static delays mean_delays(const GArray *list, guint count)
     return sum;
 }
 
-/* Returns the delays for each record of the sender in which data was acknowledged. The caller frees the list. */
+/* Returns the delays for each record of the sender that reports newly acknowledged data. The caller frees the list. */
 static GArray *find_delays(const GArray *sender, const GArray *receiver)
 {
     GArray *list = g_array_new(FALSE, FALSE, sizeof(delays));

@@ -30,7 +30,7 @@ typedef struct translator {
     bool detected;
     bool in_place;          /* the content is in a format of the library, and passes unchanged */
     bool warned;            /* a warning about times without an origin was printed */
-    bool ended;             /* the source has no more bytes; `end` is returned after the buffered bytes */
+    bool ended;             /* the source has no more bytes; translator_read returns `end` after the buffered bytes */
     nl_status end;          /* the status of the source at its end */
     nl_error error;         /* the error, if end is NL_FAILED */
     uint64_t lines, offset; /* lines and bytes of the input before the bytes in the cutter */

@@ -294,8 +294,8 @@ static bool find_group_shift(const clock_alignment *a, const host_group *group, 
 }
 
 /*
- * Returns the best host_pair in each direction for every two hosts that call each other. Pairs that are not late are
- * better than late pairs. Among these, the pair with the smallest margin is best. The caller frees the array.
+ * Returns the best host_pair in each direction for every two hosts that call each other. A pair that is not late is
+ * better than any late pair. Otherwise, the pair with the smaller margin is better. The caller frees the array.
  */
 static GArray *find_host_pairs(clock_alignment *a)
 {

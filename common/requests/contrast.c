@@ -45,7 +45,7 @@ static double student_tails(double t, double freedom)
                                      : 1 - factor * beta_fraction(b, a, 1 - x) / b;
 }
 
-/* Returns the t that the absolute value of Student's t exceeds with the probability `tails`. */
+/* Returns the value that the absolute value of Student's t exceeds with the probability `tails`. */
 static double student_quantile(double tails, double freedom)
 {
     double low = 0, high = 1;

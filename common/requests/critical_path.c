@@ -654,8 +654,11 @@ static bool is_implied(const edge_lists *l, const request_edge *edge)
     return is_found;
 }
 
-/* Removes the inferred edges, from the edge `first` on, that other edges imply. For example, a program calls another
- * host again after a failure: the second visit waits for the first visit only because the program does. */
+/*
+ * Removes the inferred edges, from the edge `first` on, that other edges imply. For example, a program calls another
+ * host again after a failure. The second visit then waits for the first visit only because the program waits for the
+ * first visit.
+ */
 static void remove_implied(const critical_path *p, GArray *edges, guint first)
 {
     const size_t events = p->graph->event_count;

@@ -105,8 +105,8 @@ void drawing_add_point(drawing *d, const char *name, const char *event);
 void drawing_set_order(drawing_lifeline *l, const uint64_t *after, const uint64_t *surely);
 
 /*
- * Finds the field of an ID in a record. If the ID is several names joined by |, finds the first of them that the record
- * has. Returns false if the record has none of these fields.
+ * Finds the field of an ID in a record. If `id` consists of several names joined by |, finds the first of them that the
+ * record has. Returns false if the record has none of these fields.
  */
 bool drawing_find_id(const nl_record *record, const char *id, nl_field *field);
 
@@ -137,8 +137,8 @@ drawing *drawing_copy(const drawing *d);
 bool drawing_check(const drawing *d);
 
 /*
- * Writes the drawing to a file. Writes a device or pipe in place, and replaces a regular file when the new file is
- * complete. Returns false and sets the error on failure.
+ * Writes the drawing to a file. If `path` names a regular file, first writes a new file, and replaces the old file by
+ * the complete new file. Writes directly to a device or pipe. Returns false and sets the error on failure.
  */
 bool drawing_write(const drawing *d, const char *path);
 

@@ -369,8 +369,8 @@ static unsigned rounding_of(const nl_field *field, double unit_ns)
 }
 
 /*
- * Returns the duration of a text with units, such as "12.3ms" or "1m2.5s", which Go's programs write, in nanoseconds.
- * Sets *unit_ns to the last unit. Returns -1 if the text has another form.
+ * Returns the duration in nanoseconds from a text with units, such as "12.3ms" or "1m2.5s". Programs in Go write such
+ * texts. Sets *unit_ns to the last unit. Returns -1 if the text has another form.
  */
 static double read_units(nl_string text, double *unit_ns)
 {

@@ -188,7 +188,8 @@ bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns)
 {
     if (measurement == c->measurement)
         return c->is_selected;
-    /* Select a measurement that is up to a tenth of the interval early, because measurements are not perfectly regular.
+    /*
+     * Select a measurement that is up to a tenth of the interval early, because measurements are not perfectly regular.
      */
     int64_t interval_ns = (int64_t)(c->interval_s * 1e9);
     c->measurement = measurement;

@@ -34,7 +34,8 @@ typedef struct exchange exchange;
 /* Sends the reply and frees the exchange. */
 void exchange_answer(exchange *x, const nl_buffer *message, bool fault);
 
-/* Defers the reply. If the client disconnects before exchange_answer, the server calls on_gone and frees the exchange.
+/*
+ * Defers the reply. If the client disconnects before exchange_answer, the server calls on_gone and frees the exchange.
  */
 void exchange_keep(exchange *x, void (*on_gone)(void *user), void *user);
 

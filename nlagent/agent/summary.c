@@ -93,7 +93,8 @@ static int summary_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Appends the open window to the ring of closed windows, which holds at most `kept` windows. Returns the closed window.
+/*
+ * Appends the open window to the ring of closed windows, which holds at most `kept` windows. Returns the closed window.
  */
 static const closed_window *window_close(window *w, size_t kept)
 {

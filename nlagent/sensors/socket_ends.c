@@ -75,7 +75,8 @@ socket_ends *socket_ends_new(void)
     return NULL;
 }
 
-/* See "BPF ring buffer" in the kernel's documentation: each entry has a header of 8 bytes with its size and two flags.
+/*
+ * See "BPF ring buffer" in the kernel's documentation: each entry has a header of 8 bytes with its size and two flags.
  */
 bool socket_ends_next(socket_ends *e, struct tcp_close *end)
 {

@@ -118,7 +118,8 @@ static __always_inline __u32 since(__u32 first, __u32 last)
     return (__s32)(last - first) > 0 ? last - first : 0;
 }
 
-/* Returns the time in jiffies that one of the kernel's timers for the sender has counted (tcp_get_info_chrono_stats).
+/*
+ * Returns the time in jiffies that one of the kernel's timers for the sender has counted (tcp_get_info_chrono_stats).
  */
 static __always_inline __u64 chrono(const struct tcp_sock *tp, int kind, __u32 running, __u32 now)
 {

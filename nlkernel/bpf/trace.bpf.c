@@ -114,7 +114,8 @@ void *bpf_rdonly_cast(const void *pointer, __u32 type) __ksym __weak;
 const volatile __u32 own_pid;  /* nlkernel itself is never traced */
 const volatile _Bool by_ports; /* trace every process, but only connections with one of the ports */
 
-/* The number of events for which the ring had no space, and the number of calls on Unix sockets, which are not traced.
+/*
+ * The number of events for which the ring had no space, and the number of calls on Unix sockets, which are not traced.
  */
 __u64 missed, unix_calls;
 

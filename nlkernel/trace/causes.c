@@ -342,9 +342,9 @@ static bool is_alone(const span *request, const trace_thread *t)
 }
 
 /*
- * Decides jobs when the thread that received a request replies to the request. If only one thread has a job and has
- * signalled, and the conditions in causes.h are met, the job belongs to the request. Ends several such jobs without a
- * cause, because later events cannot decide them either.
+ * Finds the job that belongs to a request, when the thread that received the request replies to it. If only one thread
+ * with a job has signalled, and the conditions in causes.h are met, its job belongs to the request. If several threads
+ * with jobs have signalled, ends their jobs without a cause, because later events cannot decide them either.
  */
 static void match_job(causes *c, const trace_thread *receiver, span *request)
 {

@@ -36,11 +36,12 @@
  *   - If the thread with the job was woken for a request, it was woken for this request.
  *   - The thread with the job has finished its calls, and has then signalled another thread.
  *   - No other job of the process is in this state. If there are several requests, threads may have exchanged their
- *     jobs: a thread that was woken for one request may find another request in the queue. If a thread wakes other
- *     threads on a futex, and is itself woken on the same futex, the futex is a lock. A thread that wakes another
- *     thread on a lock does not hand over its request. A job ends without a cause if the process has answered all
- *     requests, or if the thread is idle for JOB_NS. The cause is ambiguous if a thread with a request woke the thread
- *     with the job.
+ *     jobs: a thread that was woken for one request may find another request in the queue.
+ *
+ * If a thread wakes other threads on a futex, and is itself woken on the same futex, the futex is a lock. A thread that
+ * wakes another thread on a lock does not hand over its request. A job ends without a cause if the process has answered
+ * all requests, or if the thread is idle for JOB_NS. The cause is ambiguous if a thread with a request woke the thread
+ * with the job.
  *
  * UNDECIDED_MAX calls, and CHANNELS_MAX futexes and files, limit the memory. Not thread-safe.
  */
@@ -101,7 +102,8 @@ span *causes_find_opener(causes *c, const struct trace_event *event, span *opene
  */
 span *causes_find_context(causes *c, const struct trace_event *event, const protocol_request *call);
 
-/* Ends jobs that have been idle for JOB_NS, and forgets threads and processes that have been idle for a long time.
+/*
+ * Ends jobs that have been idle for JOB_NS, and forgets threads and processes that have been idle for a long time.
  * now_ns is a time of the events' clock.
  */
 void causes_expire(causes *c, int64_t now_ns);

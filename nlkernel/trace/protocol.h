@@ -81,7 +81,7 @@ extern const protocol protocol_dns_datagram;
  * recognizes them. */
 const protocol *protocol_find(const protocol_bytes *bytes, protocol_request *request);
 
-/* HTTP/2. The module frames.h reads its requests and replies, and the functions are NULL. */
+/* HTTP/2. The module frames.h reads its requests and replies, so the functions of this protocol are NULL. */
 extern const protocol protocol_http2;
 
 /*

@@ -295,7 +295,8 @@ static bool load_foreign(loader *l, const char *name, store_place *place)
     return good && status != NL_FAILED;
 }
 
-/* Returns the absolute path of a file, or a copy of `name` if it is not an existing file. The caller frees the result.
+/*
+ * Returns the absolute path of a file, or a copy of `name` if it is not an existing file. The caller frees the result.
  */
 static char *full_name(const char *name)
 {

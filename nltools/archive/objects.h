@@ -9,7 +9,8 @@
 
 typedef struct objects objects;
 
-/* Returns the object that defines lifelines. `ids` contains lists of the form FIELD,FIELD, and must outlive the object.
+/*
+ * Returns the object that defines lifelines. `ids` contains lists of the form FIELD,FIELD, and must outlive the object.
  */
 objects *objects_new(char **ids, size_t count);
 void objects_free(objects *l);

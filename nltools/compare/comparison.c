@@ -513,7 +513,8 @@ static char *reason_no_data(const comparison *c)
     return NULL;
 }
 
-/* Returns the reason why the comparison could not have found a change, with a remedy. The caller frees it with g_free.
+/*
+ * Returns the reason why the comparison could not have found a change, with a remedy. The caller frees it with g_free.
  */
 static char *reason_weak(const comparison *c)
 {

@@ -121,8 +121,8 @@ static bool may_be_clock(const visits *v, const candidate *c)
     const place *p = place_at(v, c->place);
     bool ends = c->host != NULL && place_has_host(v, p, c->host, false),
          begins = c->host != NULL && place_has_host(v, p, c->host, true);
-    double there[2] = {0}, back[2] = {0}; /* numbers of messages of the host's peers (0) and of the host (1), in this
-                                             direction and in the other direction */
+    /* Numbers of messages in this direction and in the other direction. Index 0: the host's peers; 1: the host. */
+    double there[2] = {0}, back[2] = {0};
     if (strcmp(c->cause, "peer") == 0 && place_has_doubtful_host(v, p))
         return true;
     if (p->kind != PLACE_EDGE || begins == ends || clocks_are_known(v, p, c->slow_ns - c->other_ns))
@@ -188,7 +188,8 @@ static double level_of(const search *s, const candidate *c)
                       : significance_level(s->v, c->place, tests_of_family(s, c));
 }
 
-/* Returns whether a queue is only the backlog of a slow start: nearly all of its waits begin before the start is over.
+/*
+ * Returns whether a queue is only the backlog of a slow start: nearly all of its waits begin before the start is over.
  */
 static bool is_backlog(const visits *v, const candidate *queue, const candidate *start)
 {

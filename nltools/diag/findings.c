@@ -22,8 +22,8 @@ enum { ROUNDS_MAX = 6, RIVALS_MAX = 2 };
 #define SURE_MAX 0.98
 
 /*
- * A rival claims at least this part of what the finding claims, or FINDING_MIN. A rival with the same cause also
- * explains at least this part.
+ * A rival claims at least this part of the time that the finding claims, or at least FINDING_MIN of all time. A rival
+ * with the same cause also has at least this part of the finding's score.
  */
 #define RIVAL_NEAR 0.5
 
@@ -522,10 +522,10 @@ static void search_again(search *s)
 /*
  * Returns the certainty of a finding, which is the probability that such a finding is right. The coefficients come from
  * a logistic regression (tests/diagnosis/calibrate.py) of 492 findings in 471 simulated development runs with weak
- * faults or short logs. A finding is right less often if other causes resemble its cause. This is assumed for "path",
- * because the runs do not contain this cause. The load is a consequence of many causes. Limits of connections are a
- * separate group. A finding that claims less than another finding is often a consequence of that finding. The other
- * terms are the finding's evidence.
+ * faults or short logs. The causes form four groups, because findings with different causes are not equally often
+ * right. A finding is right less often if other causes resemble its cause. The module assumes this for "path", because
+ * the runs do not contain this cause. The load is a consequence of many causes. A finding that claims less than another
+ * finding is often a consequence of that finding. The other terms are the finding's evidence.
  */
 static double confidence(const finding *f, bool is_largest)
 {

@@ -43,7 +43,7 @@ typedef struct order {
     uint32_t lifeline;
     const char *host, *program; /* interned; the program of the other event */
     uint32_t count, reversed;   /* numbers of requests, and of requests in which `b` comes first */
-    double sum, square;         /* of the gaps, in nanoseconds */
+    double sum, square;         /* sum of the gaps in nanoseconds, and sum of their squares */
     double steps, last_ns;      /* sum of the squared differences between successive gaps; the last gap */
 } order;
 
@@ -148,7 +148,8 @@ static double deviation_of(const order *o)
     return sqrt(fmax(0, o->square / o->count - mean_of(o) * mean_of(o)));
 }
 
-/* Returns the standard deviation of the gaps about a value that changes slowly (von Neumann, Ann. Math. Stat. 12,
+/*
+ * Returns the standard deviation of the gaps about a value that changes slowly (von Neumann, Ann. Math. Stat. 12,
  * 1941).
  */
 static double variation_of(const order *o)

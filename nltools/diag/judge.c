@@ -127,7 +127,8 @@ static char *reason_mixture(const visits *v)
     return reason;
 }
 
-/* Returns a text that names the edge with most of the requests' time if its ends are in different time zones, or NULL.
+/*
+ * Returns a text that names the edge with most of the requests' time if its ends are in different time zones, or NULL.
  */
 static char *reason_zone(const visits *v)
 {

@@ -54,7 +54,8 @@ uint32_t next_span(const visits *v, uint32_t edge);
  */
 double queue_find_savings(const visits *v, uint32_t edge, const mechanism *queue, const float *cut, float *saved);
 
-/* Finds pauses of all visits of a program on a host. Returns the programs that pause most (elements are pause_result).
+/*
+ * Finds pauses of all visits of a program on a host. Returns the programs that pause most (elements are pause_result).
  */
 GArray *find_pauses(const visits *v);
 
@@ -68,8 +69,8 @@ typedef struct pause_result {
 mechanism find_timer(const sample *s);
 
 /*
- * Finds messages between hosts that wait for an acknowledgement that the receiver delays: Nagle's algorithm (RFC 896)
- * holds back the second of two small segments until the acknowledgement arrives.
+ * Finds messages between hosts that wait for an acknowledgement. Nagle's algorithm (RFC 896) holds back the second of
+ * two small segments until the acknowledgement of the first arrives, and the receiver delays this acknowledgement.
  */
 mechanism find_acknowledgement(const sample *s);
 

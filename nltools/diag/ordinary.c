@@ -93,9 +93,10 @@ static bool is_plural(const char *word)
 }
 
 /*
- * Returns what a column's numbers measure. The rule: a name with a word for waits, repetitions, failures or shared
- * resources means contention. Otherwise, a name with a unit or a word for a size or a count, or with a plural, means an
- * amount of work. A time, a part, a state or an identification is neither.
+ * Returns what a column's numbers measure, according to its name. A name with a word for waits, repetitions, failures
+ * or shared resources means contention. Otherwise, a name with a word for a time, a part, a state or an identification
+ * has an unknown meaning. Of the remaining names, those with a unit, a plural, or a word for a size or a count mean an
+ * amount of work.
  */
 static number_meaning meaning_of(const column *c)
 {
@@ -162,7 +163,8 @@ bool column_is_operation(const visits *v, uint32_t number, const column *c)
 /* Results of a look-up. A miss includes look-ups whose value must be fetched or checked again. */
 typedef enum cache_result { CACHE_OTHER, CACHE_HIT, CACHE_MISS } cache_result;
 
-/* Returns the result that a text names, such as "HIT", "TCP_MISS" or "RefreshHit". "-" means that the cache was not
+/*
+ * Returns the result that a text names, such as "HIT", "TCP_MISS" or "RefreshHit". "-" means that the cache was not
  * used.
  */
 static cache_result result_of_text(const char *text)

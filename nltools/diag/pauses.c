@@ -28,16 +28,18 @@ enum {
     SUSPECT = 7,       /* minimum improbability of a gap, in natural logarithms */
     CLAIM_SUSPECT = 5, /* the same, if the program has pauses */
     GAPS_MAX = 1000,
-    FEW_GAPS = 20, /* if more gaps are found with GAP_CHANCE, they are nearly all, and a second search with CLAIM_CHANCE
-                      is unnecessary */
+    FEW_GAPS = 20,   /* if the search with GAP_CHANCE finds more gaps, it has found nearly all, and a second search
+                        with CLAIM_CHANCE is unnecessary */
     RESULTS_MAX = 16 /* each result has a number for each visit of the log */
 };
 
-/* Maximum expected share of chance gaps among the gaps that are found. */
+/* Maximum expected share of chance gaps among the gaps that gaps_are_pauses tests. */
 #define GAP_CHANCE 0.01
 
-/* Maximum expected share of chance gaps among the gaps that are claimed. If a program has pauses, gaps that are at
- * least as long as the shortest of them are probably pauses, too. */
+/*
+ * Maximum expected share of chance gaps among the gaps that the result claims. If a program has pauses, gaps that are
+ * at least as long as its shortest pause are probably pauses, too.
+ */
 #define CLAIM_CHANCE 0.1
 
 /* Maximum mean that gaps_are_pauses accepts. The expected mean is 0.5 or less. */
@@ -558,7 +560,8 @@ static double shortest_gap(const station *s)
     return shortest;
 }
 
-/* Finds the pauses of a station. Without pauses, m.waits is NULL in the result. `indices` are the station's visits.
+/*
+ * Finds the pauses of a station. Without pauses, m.waits is NULL in the result. `indices` are the station's visits.
  */
 static pause_result examine_station(station *s, const uint32_t *indices, uint32_t count)
 {

@@ -330,7 +330,8 @@ static uint64_t find_slow(const bin_sums *sums, int count, int half)
     return chosen;
 }
 
-/* Returns a bit mask of the slow bins if bins are ordered: all bins except the first or the last, whichever is faster.
+/*
+ * Returns a bit mask of the slow bins if bins are ordered: all bins except the first or the last, whichever is faster.
  */
 static uint64_t find_slow_ordered(const bin_sums *sums, int count, int half)
 {

@@ -70,7 +70,10 @@ sample *sample_even_out(const sample *s, const uint32_t *groups, uint32_t count)
  */
 explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool ordered);
 
-/* Returns the part of the deviation that disappears if each visit's element of `waits` is subtracted from its time. */
+/*
+ * Returns the part of the deviation that the waits explain. The deviation becomes smaller by this part if one subtracts
+ * each visit's element of `waits` from its time.
+ */
 double sample_explained_by_waits(const sample *s, const float *waits);
 
 /*
@@ -86,8 +89,8 @@ double normal_tail(double z);
 double binomial_tail(uint32_t k, uint32_t n, double share);
 
 /*
- * Returns the probability that at least `both` of `chosen` elements, which are chosen from `all` elements at random,
- * are among `marked` elements (hypergeometric distribution).
+ * Of `all` elements, `marked` elements are marked, and `chosen` elements are chosen at random. Returns the probability
+ * that at least `both` elements are marked and chosen (hypergeometric distribution).
  */
 double hypergeometric_tail(double all, double marked, double chosen, double both);
 int compare_double(const void *a, const void *b);

@@ -56,7 +56,10 @@ typedef struct candidate {
     float *cut;     /* for each visit, the time that the candidate claims */
 } candidate;
 
-/* The maximum number of tests of a place, by family: values that divide visits, sensors, and mechanisms. */
+/*
+ * The maximum numbers of tests that the search makes at a place: of values that divide the visits, of sensors, and of
+ * mechanisms.
+ */
 typedef struct test_counts {
     uint32_t divisions, sensors, mechanisms;
 } test_counts;
@@ -92,7 +95,7 @@ static inline bool visits_span_days(const visits *v)
     return v->to_ns - v->from_ns > (DAYS_MIN - 1) * 24 * HOUR_NS;
 }
 
-/* Returns the maximum number of tests when the search examines a place of a log. */
+/* Returns the maximum numbers of tests for each place of a log. */
 test_counts search_count_tests(const visits *v);
 
 /* Returns whether a place has enough time and visits to be examined. */

@@ -17,7 +17,8 @@ void visits_halve(visits *v);
  * have changed. */
 void visits_index_places(visits *v);
 
-/* Sorts the visits by place, adds up the times of places, and adds a column of hosts for each program on several hosts.
+/*
+ * Sorts the visits by place, adds up the times of places, and adds a column of hosts for each program on several hosts.
  */
 void visits_index(visits *v);
 

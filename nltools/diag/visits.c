@@ -198,7 +198,8 @@ static void add_visit(visits *v, const visit *x)
     g_array_append_val(v->all, *x);
 }
 
-/* Returns whether a part of a span's own time is between two programs. Such a part is a message, not work of the span.
+/*
+ * Returns whether a part of a span's own time is between two programs. Such a part is a message, not work of the span.
  */
 static bool is_crossing(const request_graph *g, const request_step *step)
 {
@@ -363,8 +364,9 @@ static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 }
 
 /*
- * Returns whether a value in an event is valid from the start of the event's span. One record that describes a whole
- * span is written at its end, but a text in it usually describes what the span does. A number may be a result.
+ * Returns whether a value in an event is valid from the start of the event's span. A program writes a record that
+ * describes a whole span at the end of the span, but a text in the record usually describes what the span does. A
+ * number may be a result.
  */
 static bool is_valid_from_begin(const request_event *e, const column *of)
 {

@@ -35,7 +35,9 @@ typedef struct watch_alert {
 
 typedef struct watch watch;
 
-/* Receives an alert, which is valid only during the call. `v` contains the requests of the pane; NULL: the alert ends.
+/*
+ * Receives an alert, which is valid only during the call. `v` contains the requests of the pane. At the end of an
+ * alert, `v` is NULL.
  */
 typedef void watch_take(void *user, const watch_alert *alert, const visits *v);
 

@@ -11,7 +11,8 @@ typedef struct schema_check schema_check;
 schema_check *schema_check_new(const schema *s, bool strict);
 void schema_check_free(schema_check *c);
 
-/* Checks a record. `source` is the name of the record's log, and `number` is the record's position in the log, from 1.
+/*
+ * Checks a record. `source` is the name of the record's log, and `number` is the record's position in the log, from 1.
  */
 void schema_check_record(schema_check *c, const nl_record *record, const char *source, uint64_t number);
 

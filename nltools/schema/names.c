@@ -48,7 +48,8 @@ static void append_mangled(GString *out, const char *name, bool upper)
     }
 }
 
-/* Joins up to four names with _, in lower or upper case. NULL ends the list. The caller frees the result with g_free.
+/*
+ * Joins up to four names with _, in lower or upper case. NULL ends the list. The caller frees the result with g_free.
  */
 static char *names_join(bool upper, const char *first, const char *second, const char *third, const char *fourth)
 {

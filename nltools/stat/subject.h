@@ -53,7 +53,8 @@ typedef struct subject_user {
     void *user;
 } subject_user;
 
-/* Returns a new subject; `options` must outlive it. Exits with a message if the file with the lifelines cannot be read.
+/*
+ * Returns a new subject; `options` must outlive it. Exits with a message if the file with the lifelines cannot be read.
  */
 subject *subject_new(subject_options *options, subject_user user);
 void subject_free(subject *s);

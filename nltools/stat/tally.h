@@ -103,7 +103,8 @@ typedef struct tally {
     tally_row *cache[TALLY_CACHE_SIZE]; /* indexed by a hash of the key */
 } tally;
 
-/* Returns a new tally, which keeps at most slowest_max examples. If `groups` is true, the tally also adds up the
+/*
+ * Returns a new tally, which keeps at most slowest_max examples. If `groups` is true, the tally also adds up the
  * requests of each group.
  */
 tally *tally_new(size_t slowest_max, bool groups);
