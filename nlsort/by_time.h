@@ -19,7 +19,7 @@ typedef struct by_time {
     void (*begin)(void *user);     /* called before the first call of `put`, when settings->format is known */
     gather_sink *put;              /* called in any thread, but never by two threads at the same time */
     bool with_places;              /* `put` needs the positions of the lines */
-    void (*take_back)(void *user); /* discards the lines that `put` has received; `begin` is then called again; NULL:
+    void (*take_back)(void *user); /* discards the lines that `put` has received, before `begin` is called again; NULL:
                                       the lines cannot be discarded */
     void *user;
 } by_time;

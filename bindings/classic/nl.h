@@ -94,8 +94,8 @@ void NL_close(NL_log_T log);
 const char *NL_get_level_name(NL_level_t level);
 
 /*
- * Returns an IPv4 address of this host as text, such as "192.0.2.1"; "127.0.0.1" if the host has no other address; NULL
- * on failure. The caller frees the text with free(3).
+ * Returns an IPv4 address of this host as text, such as "192.0.2.1". If the host has no other address, this is
+ * "127.0.0.1". Returns NULL on failure. The caller frees the text with free(3).
  */
 char *NL_get_ipaddr(void);
 

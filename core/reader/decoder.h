@@ -165,9 +165,11 @@ void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines,
 void nl_decoder_finish(nl_decoder *decoder);
 
 /*
- * Returns NL_OK and the next record, valid until the next call; NL_AGAIN if the decoder needs more bytes; NL_END after
- * nl_decoder_finish; NL_FAILED if memory ran out in this call or in an earlier call. Reports malformed input to
- * on_malformed and skips it.
+ * Returns the next record. Reports malformed input to on_malformed and skips it. The result is:
+ *   NL_OK      *record is the next record, which is valid until the next call
+ *   NL_AGAIN   the decoder needs more bytes
+ *   NL_END     there are no more records after nl_decoder_finish
+ *   NL_FAILED  memory ran out in this call or in an earlier call
  */
 nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record);
 

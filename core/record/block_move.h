@@ -33,7 +33,7 @@ bool nl_block_shapes_add(nl_block_shapes *shapes, const nl_block_reader *reader)
 
 /*
  * Writes the next record of the block whose shapes were added last to out[0..capacity), and sets *size to its size in
- * bytes. The time of the record is then reader->time_ns. Returns NL_OK; NL_END after the last record; or NL_FAILED if
+ * bytes. The time of the record is then reader->time_ns. Returns NL_OK, NL_END after the last record, or NL_FAILED if
  * the capacity is too small. After NL_FAILED, the caller must open the block again.
  */
 nl_status nl_block_next_moved(nl_block_reader *reader, const nl_block_shapes *shapes, char *out, size_t capacity,

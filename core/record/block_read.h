@@ -36,7 +36,7 @@ static inline size_t nl_block_total_size(const nl_block_header *header)
 }
 
 /*
- * Parses the header at the start of data[0..size). Returns NL_OK; NL_AGAIN if there are too few bytes; or
+ * Parses the header at the start of data[0..size). Returns NL_OK, or NL_AGAIN if there are too few bytes. Returns
  * NL_MALFORMED if no block begins here or a size in the header is invalid.
  */
 nl_status nl_block_parse_header(const char *data, size_t size, nl_block_header *header);
@@ -76,15 +76,14 @@ typedef struct nl_block_reader {
 
 /*
  * Opens a verified block of records, and closes the previous block. `data` must not change while records are read.
- * Initialize a reader with zeros. Returns NL_OK; NL_MALFORMED if the block is invalid; or NL_FAILED if memory runs out.
+ * Initialize a reader with zeros. Returns NL_OK, NL_MALFORMED if the block is invalid, or NL_FAILED if memory runs out.
  */
 nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, const char *data);
 
 /*
  * Clears record and reads the next record into it. The record's strings point into the block or the reader's memory,
- * and are valid until the next call of nl_block_open. Returns NL_OK; NL_END after the last record; NL_MALFORMED if
- * the record is invalid; or NL_FAILED if memory runs out. After NL_MALFORMED and NL_FAILED, the next call returns
- * NL_END.
+ * and are valid until the next call of nl_block_open. Returns NL_OK, NL_END after the last record, NL_MALFORMED if the
+ * record is invalid, or NL_FAILED if memory runs out. After NL_MALFORMED and NL_FAILED, the next call returns NL_END.
  */
 nl_status nl_block_next(nl_block_reader *reader, nl_record *record);
 

@@ -8,8 +8,7 @@
  * tab). Its value is either
  *
  * - quoted: "...". After the closing quote, the line ends, or a blank and the next NAME= follow. \" \\ \n \t \r and
- * \xHH are
- *   escapes; an unknown escape keeps its backslash; or
+ *   \xHH are escapes. An unknown escape keeps its backslash.
  * - unquoted: all text up to the next NAME=, without blanks at both ends, because programs often do not quote values
  *   with spaces. Backslashes have no special meaning.
  *

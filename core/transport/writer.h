@@ -23,8 +23,8 @@ typedef struct nl_writer_options {
     bool truncate;      /* for files: truncate instead of appending */
     bool atomic;        /* for files: write to a temporary file, which nl_writer_close renames; on failure, the old file
                          * stays */
-    int zstd_level;     /* for nlb: 1 to 19; a negative value disables compression; 0 means level 1 for files, and no
-                         * compression otherwise */
+    int zstd_level;     /* for nlb: 1 to 19; 0 means level 1 for files, and no compression otherwise. A negative value
+                         * disables compression */
     int timeout_ms; /* for collectors: maximum time of a write, including connecting and acknowledgement; 0 means 10 s
                      */
 } nl_writer_options;

@@ -13,7 +13,7 @@
  * handle, and a child of fork() may continue to use the handle.
  *
  * Events. keyword is the name of the event (NL.EVNT). Fields may follow the name ("DPSS_START A=1"). const_fmt, despite
- * its name, is text of the form NAME=value ..., which the library uses unchanged; NULL or "" adds nothing. variable_fmt
+ * its name, is text of the form NAME=value ..., which the library uses unchanged. NULL or "" adds nothing. variable_fmt
  * is a printf(3) format for more fields; its arguments follow. If variable_fmt has the form "A=%d B=%s", each argument
  * stays within its field, even if the argument contains spaces or '='. The library searches the result of any other
  * format, such as "%s", for fields: a value ends at the next NAME=. Words outside fields become the field MSG. Fields
@@ -24,10 +24,10 @@
  *
  * If OLD_API is defined, the functions have no const_fmt (or const_data), as in the toolkit before 2000.
  *
- * Functions that write return 1 (written), 0 (off, or filtered by level) or -1 (the event is lost, keyword is NULL, sec
- * is 0 or negative, or the time is after 2262). nl_error_message() (<netlogger.h>) returns the reason for -1. A NULL
- * handle means that logging is off. The functions have no format attribute, because old programs pass "" and variables
- * as formats.
+ * Functions that write return 1 if the event is written, and 0 if logging is off or the level filters the event. They
+ * return -1 if the event is lost, keyword is NULL, sec is 0 or negative, or the time is after 2262. nl_error_message()
+ * (<netlogger.h>) then returns the reason. A NULL handle means that logging is off. The functions have no format
+ * attribute, because old programs pass "" and variables as formats.
  *
  * A program may include both this header and <netlogger.h>. NL_OFF then has the value from <netlogger.h>; NL_OK has the
  * same value in both headers.
@@ -182,8 +182,8 @@ NETLOGGER_CLASSIC_API int NetLoggerSetTag(NL_Handle *handle, const char *tag);
 NETLOGGER_CLASSIC_API int NetLoggerSetGlobalTag(const char *tag);
 
 /*
- * Sends all buffered events and waits until they are sent. Returns 1; 0 if handle is NULL; -1 if some events could not
- * be sent. The log keeps these events and tries again.
+ * Sends all buffered events and waits until they are sent. Returns 1, or 0 if handle is NULL. Returns -1 if some events
+ * could not be sent; the log keeps these events and tries again.
  */
 NETLOGGER_CLASSIC_API int NetLoggerFlush(NL_Handle *handle);
 

@@ -10,12 +10,16 @@
  *   activation.c      changes by an activation file or a collector
  *   own_records.c     the log's own records
  *
- * Threads take locks in this order: the process's registry (logs and threads); a log's control.mutex (probes); the
- * log's mutex (the list of rings, requests to the writer thread); and last, one of the process's locks for site rules
- * (site.c), for the directory in shared memory (session.c) and for markers (marker.c). Producers take locks only at the
- * first event of a thread in a log, at the first event of a site, and in logs without a slot. nl_inside marks a thread
- * that may hold a lock. The library rejects events of signal handlers in this thread, because they could cause a
- * deadlock.
+ * Threads take locks in this order:
+ * - the process's registry (logs and threads)
+ * - a log's control.mutex (probes)
+ * - the log's mutex (the list of rings, requests to the writer thread)
+ * - one of the process's locks for site rules (site.c), for the directory in shared memory (session.c) and for markers
+ *   (marker.c)
+ *
+ * Producers take locks only at the first event of a thread in a log, at the first event of a site, and in logs without
+ * a slot. nl_inside marks a thread that may hold a lock. The library rejects events of signal handlers in this thread,
+ * because they could cause a deadlock.
  */
 #ifndef NETLOGGER_LOG_LOG_INTERNAL_H
 #define NETLOGGER_LOG_LOG_INTERNAL_H

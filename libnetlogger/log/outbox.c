@@ -181,7 +181,7 @@ static nl_part part_of_batch(const nl_outbox *outbox)
 
 /*
  * Finds the part to write next. A report of losses is first, then the records of the spool, and then the records of the
- * batch, which are newer. Returns NL_OK; NL_END if nothing waits; NL_FAILED if the spool cannot be read.
+ * batch, which are newer. Returns NL_OK, NL_END if nothing waits, or NL_FAILED if the spool cannot be read.
  */
 static nl_status find_part(nl_outbox *outbox, nl_part *part)
 {
@@ -549,7 +549,7 @@ void nl_outbox_stop_sending(nl_outbox *outbox)
         interrupt_sending(outbox);
 }
 
-/* Gives the next part to the sender. Returns NL_OK; NL_END if nothing waits; NL_FAILED with the reason. */
+/* Gives the next part to the sender. Returns NL_OK, NL_END if nothing waits, or NL_FAILED with the reason. */
 static nl_status start_sending(nl_outbox *outbox, nl_level level)
 {
     nl_job *job = nl_sender_job(outbox->sender);

@@ -160,10 +160,10 @@ bool nl_outbox_is_flushing(nl_outbox *outbox, bool stuck);
 
 /*
  * Sends the spool's records and then the batch to the destination. If the destination is unreachable, writes the batch
- * to the backup or the spool. Returns NL_OK if the batch is empty afterwards; NL_AGAIN if it is too early for another
- * attempt; NL_FAILED with the reason. If at_once is true, makes an attempt now. If the log has a spool or a backup, an
- * attempt at the destination itself also requires outbox->hurry. With a sender, does not wait, and returns NL_OK also
- * while the sender sends the records; the batch then accepts more records.
+ * to the backup or the spool. Returns NL_OK if the batch is empty afterwards, NL_AGAIN if it is too early for another
+ * attempt, or NL_FAILED with the reason. If at_once is true, makes an attempt now. If the log has a spool or a backup,
+ * an attempt at the destination itself also requires outbox->hurry. With a sender, does not wait, and returns NL_OK
+ * also while the sender sends the records; the batch then accepts more records.
  */
 nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
 

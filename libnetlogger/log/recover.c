@@ -175,8 +175,8 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
 }
 
 /*
- * Moves events from the rings to the batch. Returns NL_OK; NL_END if no event was left; NL_FAILED with the reason if
- * memory runs out or the batch has no space.
+ * Moves events from the rings to the batch. Returns NL_OK, or NL_END if no event was left. Returns NL_FAILED with the
+ * reason if memory runs out or the batch has no space.
  */
 static nl_status recover_take(nl_remains_log *log, nl_drain *drain, nl_buffer *bytes, uint64_t *records)
 {

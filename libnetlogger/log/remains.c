@@ -33,8 +33,8 @@ static bool is_zero(const char *bytes, size_t size)
 
 /*
  * Looks for bytes other than 0 after the header of a file of `size` bytes. Uses system calls instead of the mapping,
- * because reading a hole of the file through a mapping allocates memory. Returns NL_END if there are no such bytes;
- * NL_MALFORMED with the reason if there are such bytes; NL_FAILED with the reason if the file cannot be read.
+ * because reading a hole of the file through a mapping allocates memory. Returns NL_END if there are no such bytes, and
+ * NL_MALFORMED with the reason if there are such bytes. Returns NL_FAILED with the reason if the file cannot be read.
  */
 static nl_status find_data(const nl_mapping *mapping, size_t size)
 {
@@ -59,9 +59,11 @@ static nl_status find_data(const nl_mapping *mapping, size_t size)
 }
 
 /*
- * Checks the head of a file of `size` bytes. Returns NL_OK; NL_END if the process was killed before it wrote the head,
- * so that the file has no events; NL_MALFORMED with the reason if the file is damaged or has another layout; NL_FAILED
- * with the reason if the file cannot be read.
+ * Checks the head of a file of `size` bytes. Returns:
+ *   NL_OK         the head is valid
+ *   NL_END        the process was killed before it wrote the head, so the file has no events
+ *   NL_MALFORMED  the file is damaged or has another layout; the error has the reason
+ *   NL_FAILED     the file cannot be read; the error has the reason
  */
 static nl_status check_head(const nl_mapping *mapping, size_t size)
 {
@@ -234,9 +236,10 @@ static bool is_sound(const nl_ring *ring, const nl_shared_log *log)
 }
 
 /*
- * Checks a ring whose head is not valid. Returns NL_END if the process was killed while it created the ring, so that
- * the ring has no events; NL_MALFORMED with the reason if the ring is damaged; NL_FAILED with the reason if it cannot
- * be read.
+ * Checks a ring whose head is not valid. Returns:
+ *   NL_END        the process was killed while it created the ring, so the ring has no events
+ *   NL_MALFORMED  the ring is damaged; the error has the reason
+ *   NL_FAILED     the ring cannot be read; the error has the reason
  */
 static nl_status check_unsound(const nl_ring *ring, size_t size)
 {
@@ -351,9 +354,10 @@ static nl_status on_name_of_lone_ring(void *user, const char *name)
 }
 
 /*
- * Checks a log whose file has no head. Returns NL_END if no ring of the log has a head; NL_MALFORMED with the reason if
- * a ring has a head, because a process writes the head of a log before those of its rings; NL_FAILED with the reason if
- * the rings cannot be examined.
+ * Checks a log whose file has no head. A process writes the head of a log before the heads of its rings. Returns:
+ *   NL_END        no ring of the log has a head
+ *   NL_MALFORMED  a ring has a head, so the log's file is damaged; the error has the reason
+ *   NL_FAILED     the rings cannot be examined; the error has the reason
  */
 static nl_status check_headless(const nl_remains *remains, unsigned number)
 {

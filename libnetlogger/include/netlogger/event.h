@@ -88,20 +88,28 @@ NL_API void nl_event_kind_free(nl_event_kind *kind);
 /*
  * Writes one event of a kind. values has one field for each field name of the kind, in the same order; only the type
  * and the value of each field are used. The types may differ from call to call. The data of a string may be NULL if its
- * size is 0. The policies and limits of nl_write apply. Returns NL_OK; NL_OFF if log is NULL, the threshold excludes
- * the level, or the event is switched off by name; NL_FAILED if the event is lost; or NL_MALFORMED if the event is
- * logged but a value of more than 131072 bytes was truncated. The cost is about that of NL_EVENT. errno is unchanged.
+ * size is 0. The policies and limits of nl_write apply. The cost is about that of NL_EVENT. errno is unchanged.
  * Thread-safe. Safe in signal handlers if the kind is registered and an event with the same types has been written
- * before.
+ * before. Returns:
+ *
+ *   NL_OK         the event is logged
+ *   NL_OFF        log is NULL, the threshold excludes the level, or the event is switched off by name
+ *   NL_FAILED     the event is lost
+ *   NL_MALFORMED  the event is logged, but a value of more than 131072 bytes was truncated
  */
 NL_API nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field *values);
 
 /*
  * Returns true if log is NULL, or if the calling thread's ring certainly has space for the thread's next event, so that
  * logging this event does not wait. If the function returns false, a binding releases its lock (Python's GIL) before it
- * logs the event. size is the size of the event in the ring: 16 bytes, plus 8 per number, plus 4 and the length per
- * string. Also returns false if the space is unknown: at the thread's first event in the log, each time that the thread
- * has written as many bytes as its ring has, and in all logs except the first 16 open logs. Thread-safe.
+ * logs the event. size is the size of the event in the ring: 16 bytes, plus 8 bytes for each number, plus 4 bytes and
+ * the length for each string. Thread-safe.
+ *
+ * The function also returns false if the space is unknown:
+ *
+ *   - at the thread's first event in the log
+ *   - each time that the thread has written as many bytes as its ring has
+ *   - in all logs except the first 16 open logs
  */
 NL_API bool nl_event_has_room(const nl_log *log, size_t size);
 

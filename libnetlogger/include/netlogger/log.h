@@ -102,10 +102,12 @@ NL_API void nl_set_message_handler(nl_message_handler *handler, void *user);
  * determines the fields: a %s value with spaces, quotes, '=' or newlines is preserved. A comma is part of a value. %n,
  * and a format that does not begin with NAME=, are errors. The library parses a format at its first use. The writer
  * thread formats fields that are one integer (%d or %u of any length) or %s; the calling thread formats other fields.
- * Returns NL_OK; NL_OFF if log is NULL, the threshold excludes the level, or the event is switched off by name;
- * NL_FAILED if event is NULL, the level or the format is invalid, or the event is lost; NL_MALFORMED if the event is
- * logged but a value of more than 131072 bytes was truncated. errno is unchanged. Thread-safe. Signal handlers: see the
- * top of this file.
+ * errno is unchanged. Thread-safe. The top of this file describes the use in signal handlers. Returns:
+ *
+ *   NL_OK         the event is logged
+ *   NL_OFF        log is NULL, the threshold excludes the level, or the event is switched off by name
+ *   NL_FAILED     event is NULL, the level or the format is invalid, or the event is lost
+ *   NL_MALFORMED  the event is logged, but a value of more than 131072 bytes was truncated
  */
 NL_API nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...) NL_PRINTF(4, 5);
 NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
@@ -186,8 +188,8 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  * log has applied the file, a NetLogger.Activation record reports how many commands were executed (DONE) and undone
  * (UNDONE). NetLogger.Activation.Error records report failures.
  *
- * Returns NL_OK; NL_OFF if log is NULL; NL_FAILED if some lines are invalid: nl_error_message() names them, and the
- * other lines are executed. Thread-safe. Not safe in signal handlers.
+ * Returns NL_OK, or NL_OFF if log is NULL. If some lines are invalid, executes the other lines and returns NL_FAILED;
+ * nl_error_message() names the invalid lines. Thread-safe. Not safe in signal handlers.
  */
 /* clang-format on */
 NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);

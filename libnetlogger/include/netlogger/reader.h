@@ -54,8 +54,8 @@ typedef struct nl_lost {
                          them */
     int64_t from_ns;  /* no record before from_ns is missing */
     int64_t to_ns;    /* no record after to_ns is missing */
-    nl_number_range numbers; /* sequence numbers of the records that were lost after the producer sent them; if no such
-                                record is missing, numbers of the dropped records; empty if unknown */
+    nl_number_range numbers; /* sequence numbers of the records that were lost after the producer sent them or, if no
+                                such record is missing, of the dropped records; empty if unknown */
 } nl_lost;
 
 typedef struct nl_reader_options {
@@ -90,9 +90,12 @@ NL_API nl_reader *nl_reader_open(const char *url, const nl_reader_options *optio
 NL_API void nl_reader_close(nl_reader *reader);
 
 /*
- * Reads the next record. Returns NL_OK and sets *record, which is valid until the next call on this reader; NL_END at
- * the end; NL_AGAIN if nonblocking is set and no record is available now; NL_FAILED with the reason in
- * nl_error_message() if reading failed. Records that were returned before a failure are correct.
+ * Reads the next record. Records that were returned before a failure are correct. Returns:
+ *
+ *   NL_OK      *record is the next record, which is valid until the next call on this reader
+ *   NL_END     there are no more records
+ *   NL_AGAIN   nonblocking is set, and no record is available now
+ *   NL_FAILED  reading failed; nl_error_message() has the reason
  */
 NL_API nl_status nl_reader_next(nl_reader *reader, const nl_record **record);
 

@@ -128,9 +128,12 @@ static inline void nl_span_set_status(int status);
 /*
  * Begin and end a span with names that are known only at run time, for bindings to other languages: fields[0..count)
  * have names, types and values. nl_span_begin_fields sets *span even if it logs nothing. name has at most 4000 bytes
- * and must exist until the span ends. The functions cost several times as much as the macros. The functions return
- * NL_OK; NL_OFF if the span is not logged; NL_FAILED with the reason in nl_error_message() if an argument is invalid or
- * the event is lost; NL_MALFORMED if the event is logged but a value of more than 131072 bytes was truncated.
+ * and must exist until the span ends. The functions take several times as long as the macros. The functions return:
+ *
+ *   NL_OK         the event is logged
+ *   NL_OFF        the span is not logged
+ *   NL_FAILED     an argument is invalid, or the event is lost; nl_error_message() has the reason
+ *   NL_MALFORMED  the event is logged, but a value of more than 131072 bytes was truncated
  */
 NL_API nl_status nl_span_begin_fields(nl_span *span, nl_log *log, nl_level level, const char *name,
                                       const nl_context *parent, const nl_field *fields, size_t count);
