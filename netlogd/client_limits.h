@@ -18,8 +18,8 @@
  * could fill a disk. For ordinary blocks, this factor is about 25. For each address, a bucket counts the bytes that
  * netlogd writes for the address's clients (on average over all outputs). The content of the bucket decreases by
  * TEXT_RATIO bytes for each received byte, and by TEXT_RATE bytes per second. While a bucket contains more than
- * TEXT_BURST bytes, netlogd does not read from those clients of the address whose own records expand to more than
- * TEXT_RATIO times their received bytes. The records of these clients wait, and no record is lost.
+ * TEXT_BURST bytes, netlogd does not read from some clients of the address. These are the clients whose own records
+ * expand to more than TEXT_RATIO times their received bytes. Their records wait, and no record is lost.
  */
 #ifndef NETLOGD_CLIENT_LIMITS_H
 #define NETLOGD_CLIENT_LIMITS_H

@@ -76,7 +76,7 @@ static void clocks_copy(char *to, size_t capacity, nl_string from)
              from.data != NULL ? from.data : "");
 }
 
-/* Changes the number of hosts of an owner in all of the owner's entries, and returns the new number. */
+/* Adds `change` to the number of hosts in each entry of an owner. Returns the new number. */
 static unsigned change_share(uint64_t owner, int change)
 {
     unsigned share = 0;

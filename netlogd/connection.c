@@ -37,7 +37,7 @@
 enum {
     READ_SIZE = 256 << 10,
     WORK_PER_BYTE = 3,        /* units of work per byte of ordinary lines */
-    FOREIGN_READS = 4,        /* maximum number of reads of bytes that a client of another protocol has already sent */
+    FOREIGN_READS = 4,        /* maximum number of times that netlogd reads bytes of a client of another protocol */
     TOUCH_SECONDS = 60,       /* interval at which a client's streams are marked as in use */
     GARBAGE_LIMIT = 20 << 20, /* maximum number of bytes without a record, in addition to max-record-size; it is larger
                                  than any block */
@@ -292,7 +292,7 @@ static void name_by(connection *c, const nl_record *record)
 }
 
 /*
- * Searches a block that was passed on whole for the client's name and for clock records. Searches only small blocks
+ * Searches a block that netlogd does not decode. Finds the client's name and clock records. Searches only small blocks
  * without a stream for clock records, because clock records arrive in such blocks.
  */
 static void look_into_block(connection *c, const nl_block_view *block)

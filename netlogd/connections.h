@@ -1,5 +1,5 @@
 /*
- * The list of netlogd's connections, the total memory that they hold, and the list of connections that wait for an
+ * The list of netlogd's connections, the total memory that they use, and the list of connections that wait for an
  * acknowledgement.
  *
  * The module owns the order of both lists and the total. connection.c adds and removes connections, and other modules
@@ -41,8 +41,8 @@ void connections_set_held(connections_entry *entry, size_t held);
 size_t connections_get_held(void);
 
 /*
- * Returns the connection to close when all connections together hold too much memory, or NULL if no connection holds
- * memory. Considers only connections whose memory is at least the mean of all connections that hold memory. Chooses the
+ * Returns the connection to close when all connections together use too much memory, or NULL if no connection uses
+ * memory. Considers only connections whose memory is at least the mean of all connections that use memory. Chooses the
  * connection whose time_ns is earliest. A time of 0 counts as later than all other times.
  */
 connection *connections_find_worst(int64_t (*time_ns)(const connection *c));

@@ -3,8 +3,9 @@
  * (otlp_session.h), which passes whole requests to otlp_export.c. The session responds when the outputs have settled
  * the records of the request, so the client may drop the request after the response.
  *
- * While an output cannot be written, or while clients hold too much memory, netlogd rejects requests, and clients try
- * again. The module owns the list of clients and the memory that they hold. Only the server's thread may call it.
+ * While an output cannot be written, or while incomplete requests use too much memory, netlogd rejects requests, and
+ * clients try again. The module owns the list of clients and their incomplete requests. Only the server's thread may
+ * call it.
  */
 #ifndef NETLOGD_OTLP_CLIENT_H
 #define NETLOGD_OTLP_CLIENT_H
@@ -27,7 +28,7 @@ void otlp_clients_settings_changed(void);
 /* Appends a record for each client to the reply to a request. */
 void otlp_clients_describe(request *r);
 
-/* Returns the number of bytes that clients hold for incomplete requests. */
+/* Returns the number of bytes of memory that incomplete requests use. */
 size_t otlp_clients_held(void);
 
 /* Closes all clients. */

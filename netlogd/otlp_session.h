@@ -51,7 +51,7 @@ void otlp_client_end(otlp_client *c);
 /* Returns whether a request that began at since_ns (nl_monotonic_ns) has exceeded record-timeout. */
 bool otlp_client_is_late(const otlp_client *c, int64_t since_ns);
 
-/* Returns whether clients hold too much memory, so that a request of `more` bytes must be rejected. */
+/* Returns whether clients' requests use so much memory that a request of `more` bytes must be rejected. */
 bool otlp_client_is_too_much(const otlp_client *c, size_t more);
 
 #endif

@@ -78,7 +78,7 @@ nl_log *server_log(void);
 
 enum { SERVER_HOST_SIZE = 256 };
 
-/* Returns the name of this host for netlogd's records. It is shorter than SERVER_HOST_SIZE. */
+/* Returns the name of this host for netlogd's records. The name has fewer than SERVER_HOST_SIZE bytes. */
 const char *server_host(void);
 
 /* Returns the time at which the server started (nl_monotonic_ns). */

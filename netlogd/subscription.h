@@ -47,8 +47,8 @@ void subscriptions_put(const nl_record *record);
 
 /*
  * Call it after the outputs have changed; all earlier records must be written. Some subscribers may be reading stored
- * records from an output that was removed, or that no longer has all records. They read the records that the output
- * has, and miss records that arrive before they have finished.
+ * records from an output that was removed, or that no longer has all records. These subscribers read the records that
+ * the output has, and miss the records that arrive before they have read all of them.
  */
 void subscriptions_outputs_changed(void);
 

@@ -18,8 +18,8 @@ nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction frac
 bool nl_time_parse_day(const char *text, bool iso, int64_t *begin_ns);
 
 /*
- * A cache of the day that was parsed last, because most consecutive records have the same day. Initialize the structure
- * with zeros.
+ * Caches the latest parsed day, because most consecutive records have the same day. Initialize the structure with
+ * zeros.
  */
 typedef struct nl_known_day {
     uint64_t digits;  /* the eight bytes of the day's text */
@@ -33,8 +33,8 @@ typedef struct nl_known_day {
 bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int64_t *time_ns);
 
 /*
- * A cache of the text of the second that was formatted last, because most consecutive records have the same second.
- * Initialize the structure with zeros, and use it for only one format.
+ * Caches the text of the latest formatted second, because most consecutive records have the same second. Initialize the
+ * structure with zeros, and use it for only one format.
  */
 typedef struct nl_known_second {
     int64_t seconds; /* since 1970 */

@@ -16,7 +16,7 @@ enum { NL_DECODER_MARK_SIZE = NL_BLOCK_MAGIC_SIZE + 2 };
 typedef struct nl_line {
     const char *text;
     const char *end;
-    const char *limit; /* memory up to this position may be read; never before `end` */
+    const char *limit; /* memory up to this position may be read; the position is never before `end` */
     uint64_t offset;   /* offset of text in the input */
     bool terminated;
     bool last; /* the input ends at `end` */

@@ -39,8 +39,8 @@ bool nl_pieces_search(nl_pieces *p, const nl_source *source, size_t count);
 bool nl_pieces_are_left(const nl_pieces *p, const nl_source *source);
 
 /*
- * Chooses the next part. If `midway` is set, the latest part did not end with a whole record, so the index belongs to
- * another file, and the next part is the rest of the file. The same applies if the index does not match the file there.
+ * Chooses the next part. `midway` means that the latest part did not end with a whole record. In this case, or if the
+ * index does not match the file there, the index belongs to another file, and the next part is the rest of the file.
  */
 void nl_pieces_choose(nl_pieces *p, const nl_source *source, bool midway);
 

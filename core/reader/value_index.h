@@ -30,11 +30,11 @@
  *   44  4  CRC-32C of the ends and tail checksums of the pieces in the time index
  *   48  4  CRC-32C of the preceding 48 bytes and the next part
  * - for each field, the size of its name (1 byte) and the name
- * - for each bucket, and for the end of the last bucket: the offset among the buckets, and CRC-32C of the header's
- *   checksum, the bucket's number and size (4 bytes each), and its bytes
- * - the buckets, lowest bit first. For each entry, a bucket has the number of values between the preceding entry and
- *   this one: the quotient by 2^rice_bits in unary (ones and a final zero), and then the remainder in rice_bits bits.
- *   Further ones fill the last byte of the bucket.
+ * - for each bucket, and for the end of the last bucket, its offset in the buckets (4 bytes) and a CRC-32C (4 bytes)
+ *   of the header's checksum, the bucket's number and size (4 bytes each), and its bytes
+ * - the buckets, lowest bit first. Each entry is encoded as n, the number of values between the preceding entry and
+ * this entry: n / 2^rice_bits in unary (ones and a final zero), and then n modulo 2^rice_bits in rice_bits bits. Ones
+ * fill the unused bits of the last byte of the bucket.
  *
  * The checksums detect a segment that was only partly written over an older segment, and pieces that have changed.
  */

@@ -224,8 +224,8 @@ static char *put_shape_of(char *at, const nl_record *record, unsigned source)
 }
 
 /*
- * Returns the index of a record's shape, or NL_BLOCK_NO_PLACE if memory runs out. `bound` is an upper bound, in bytes,
- * of the definition of the shape and of the definition of the record's source.
+ * Returns the index of a record's shape, or NL_BLOCK_NO_PLACE if memory runs out. `bound` is the maximum size, in
+ * bytes, of the shape's definition and of the source's definition.
  */
 static unsigned find_shape(nl_block_writer *w, const nl_record *record, size_t bound)
 {

@@ -87,8 +87,8 @@ static uint32_t power_of_x(unsigned n)
 }
 
 /*
- * Each exponent is smaller than the number of bits by 33: the product of two reflected numbers is too large by the
- * factor x, and the CRC instruction adds 32 bits.
+ * Each exponent is the number of bits minus 33. The product of two reflected numbers has an additional factor x, which
+ * is 1 bit, and the CRC instruction adds 32 bits.
  */
 static void make_lanes(void)
 {

@@ -38,7 +38,7 @@ static void after_fork(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Runs before the handlers of logs are registered, so that this lock is taken after their locks. */
+/* Registers the fork handlers before those of logs, so that fork takes this module's lock after the locks of logs. */
 __attribute__((constructor(101))) static void watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork, after_fork);

@@ -9,9 +9,9 @@
  * text was sent over it, the text may be lost, and closing the destination fails.
  *
  * A connection begins with a time question, which netlogd answers at once. A peer that is not netlogd is thus detected
- * before it gets records. Text is sent only after netlogd has also acknowledged the question, because netlogd sends
- * nothing more after that. Otherwise, the socket of a killed program could have unread bytes; the kernel would reset
- * the connection, and netlogd would lose text.
+ * before it gets records. The module sends text only after netlogd has also acknowledged the question, because netlogd
+ * sends nothing more after that. If a program were killed while its socket had unread bytes, the kernel would reset the
+ * connection, and netlogd would lose text.
  */
 #include "config.h"
 
@@ -279,8 +279,7 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
 }
 
 /*
- * Returns the offset of the end of the first `count` blocks of data, in bytes. Sets *found to the number of these
- * blocks.
+ * Returns the total size of the first `count` blocks of data, in bytes. Sets *found to the number of these blocks.
  */
 static size_t end_of_blocks(const char *data, size_t size, uint64_t count, uint64_t *found)
 {

@@ -65,7 +65,7 @@ const char *nl_source_path(const nl_source *source);
 
 /*
  * Makes reads of a regular file continue at the offset `from`, and return NL_END at the offset `to`. A record must
- * begin at `from`, and a record must end at `to`. If `to` is UINT64_MAX, reading goes on to the end of the file. The
+ * begin at `from`, and a record must end at `to`. If `to` is UINT64_MAX, reading continues to the end of the file. The
  * function may be called again after NL_END. If the file is replaced, the range no longer applies. Returns NL_OK or
  * NL_FAILED.
  */

@@ -122,12 +122,12 @@ enum { NL_VISIBLE_NS = 10 * 1000 }; /* a store is visible to other processors wi
 
 /*
  * Returns the calling thread's ring, which has space for an event of size bytes and is marked as busy. Returns NULL if
- * the event is lost; the loss is then counted. If the thread's events carry a context, the function has already put the
+ * the event is lost; the loss is then counted. If the thread's events have a context, the function has already put the
  * context into the ring.
  */
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
 
-/* Like nl_private_begin, for an event that never carries the thread's context. Also returns NULL if the site is off. */
+/* Like nl_private_begin, for an event that never gets the thread's context. Also returns NULL if the site is off. */
 char *nl_producer_begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_producer **ring);
 
 /* Makes the thread's events take the slow path, which adds the thread's context. Call this function after setting

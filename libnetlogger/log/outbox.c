@@ -153,8 +153,8 @@ out:
 }
 
 /*
- * Sets *bytes to a report of the records that the full spool dropped and the announcement of their sequence numbers, or
- * to nothing if there is no loss to report.
+ * Sets *bytes to a report of the records that the full spool dropped, followed by the announcement of their sequence
+ * numbers. If there is no loss to report, *bytes is empty.
  */
 static nl_status encode_losses(nl_outbox *outbox, nl_buffer *bytes)
 {

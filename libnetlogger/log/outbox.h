@@ -77,9 +77,9 @@ typedef struct nl_outbox {
     nl_pace pace;           /* pace of attempts to reach the destination */
     nl_pace backup_pace;    /* pace of attempts to reach the backup */
     bool away;              /* the log's latest attempt to reach the destination failed */
-    uint64_t waiting;       /* records in the batch; atomic, because other threads read it */
-    uint64_t to_spool;      /* records written to the spool */
-    uint64_t from_spool;    /* records delivered from the spool */
+    uint64_t waiting;       /* number of records in the batch; atomic, because other threads read it */
+    uint64_t to_spool;      /* number of records written to the spool */
+    uint64_t from_spool;    /* number of records delivered from the spool */
     bool reports;           /* failures are reported with nl_report, once per error code */
     unsigned reported;      /* bit N is set if error code N was reported */
     bool hurry;             /* a flush has begun, so one attempt is made now, even with a spool or backup */

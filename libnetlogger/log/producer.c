@@ -12,9 +12,9 @@
 #include <string.h>
 
 /*
- * NL_EVENT finds the thread's rings here, without a lock. While the thread's events carry a context, the entries are
+ * NL_EVENT finds the thread's rings here, without a lock. While the thread's events have a context, the entries are
  * NULL, so that events take the slow path, which adds the context. Spans therefore do not slow down events outside
- * spans. The slow path finds the ring in nl_thread, and restores the entry when events no longer carry a context.
+ * spans. The slow path finds the ring in nl_thread, and restores the entry when events no longer have a context.
  */
 __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS];
 __thread unsigned nl_inside;

@@ -3,9 +3,9 @@
  * end of a span.
  *
  * The module owns each thread's nl_private_current, which NL_SPAN reads inline, and each thread's generator of IDs.
- * Events that carry the context take the slow path of producer.c, which puts the IDs before the event in the ring.
- * Spans do not slow down events outside spans. The library keeps no pointers to spans or scopes. Therefore, a span that
- * never ends, for example because its thread has ended, needs no cleanup.
+ * Events that have a context take the slow path of producer.c, which puts the IDs before the event in the ring. Spans
+ * do not slow down events outside spans. The library keeps no pointers to spans or scopes. Therefore, a span that never
+ * ends, for example because its thread has ended, needs no cleanup.
  */
 #include "config.h"
 
@@ -102,9 +102,9 @@ static inline bool has_trace(const nl_context *context)
 }
 
 /*
- * Makes a context the thread's current context. If a signal handler logs an event during the change, the event carries
- * no context, and can restore an entry of nl_private_rings. With this entry, later events would not carry the new
- * context. Therefore, this function clears the entries after it has set the context.
+ * Makes a context the thread's current context. If a signal handler logs an event during the change, the event has no
+ * context, and can restore an entry of nl_private_rings. With this entry, later events would not get the new context.
+ * Therefore, this function clears the entries after it has set the context.
  */
 static inline void make_current(const nl_context *context)
 {

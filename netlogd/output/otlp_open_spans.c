@@ -28,7 +28,7 @@ typedef struct open_span {
     nl_buffer records; /* packed records, each after its size (4 bytes) */
 } open_span;
 
-/* An element of the file, before the records. */
+/* The beginning of a span in the file. The records of the span follow. */
 typedef struct file_entry {
     unsigned char id[OPEN_SPAN_ID_SIZE];
     int64_t since_ns;

@@ -6,12 +6,12 @@
  * records stay in memory. Memory grows by at most the records of one read, because the server does not read from
  * clients until output_flush succeeds.
  *
- * Written records count as stored only when the journal (journal.h) has an entry for them. They are settled when
- * netlogd may acknowledge them: when the journal has the entry. If fsync= requires it, the file and the journal must
- * also be on the disk. The server calls output_flush only when no block is partly stored. Each output has its own
- * journal and its own table of streams. After a kill, one output may have records that another output lacks, and each
- * output then accepts only the records that it lacks. outputs.h explains how the outputs stay consistent. Only the
- * server's thread may call these functions.
+ * Written records count as stored only when the journal (journal.h) has an entry for them. Records are settled when
+ * netlogd may acknowledge them. This requires that the journal has the entry and, if fsync= requires it, that the file
+ * and the journal are on the disk. The server calls output_flush only when no block is partly stored. Each output has
+ * its own journal and its own table of streams. After a kill, one output may have records that another output lacks,
+ * and each output then accepts only the records that it lacks. outputs.h explains how the outputs stay consistent. Only
+ * the server's thread may call these functions.
  */
 #ifndef NETLOGD_OUTPUT_H
 #define NETLOGD_OUTPUT_H

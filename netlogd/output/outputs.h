@@ -9,12 +9,12 @@
  * skip numbers, contains only the numbers that all outputs have. If any output lacks a part of a block, the block is
  * decoded, and each output stores the records that it lacks.
  *
- * Exactly-once storage must survive a kill at any moment. Therefore, the following rules define which records each
- * output should have:
- * - Clients will not send earlier records again for three kinds of outputs: outputs whose journal was properly ended,
- *   outputs without a journal, and outputs that a running netlogd adds. If other outputs have more records of a stream,
- *   such an output continues at their position, with the same gaps. It writes this position to its journal before it
- *   stores any record.
+ * Each record must be stored exactly once, even if netlogd is killed at any moment. Therefore, the following rules
+ * define which records each output should have:
+ * - netlogd assumes that three kinds of outputs will not receive earlier records from clients: outputs whose journal
+ *   was properly ended, outputs without a journal, and outputs that a running netlogd adds. If other outputs have more
+ *   records of a stream, such an output continues at their position, with the same gaps. It writes this position to its
+ *   journal before it stores any record.
  * - An output that was killed and does not know a stream has no records of it. Clients may send the stream's first
  *   numbers again.
  * - No output writes streams to its journal before the journals of all outputs mark netlogd as running.

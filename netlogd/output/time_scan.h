@@ -7,10 +7,10 @@
 #include <netlogger.h>
 
 /*
- * Reads a file from an offset at which a record or a compressed frame begins, until a record or frame ends at `minimum`
- * or later, but not beyond `limit`. *piece describes the bytes that were read. Its end is at most limit, and its times
- * are unknown if a part could not be read as records. Returns false if no record or frame ends in this range, or if the
- * file cannot be read.
+ * Reads a file from the offset `from`, at which a record or a compressed frame must begin. Stops at the first end of a
+ * record or frame at `minimum` or later. Does not read beyond `limit`. *piece describes the bytes that were read. Its
+ * end is at most limit, and its times are unknown if a part could not be read as records. Returns false if no record or
+ * frame ends in this range, or if the file cannot be read.
  */
 bool time_scan(int fd, uint64_t from, uint64_t minimum, uint64_t limit, nl_time_piece *piece);
 

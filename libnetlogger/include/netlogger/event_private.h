@@ -137,7 +137,7 @@ static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size
     uint64_t ticks;
     if (__builtin_expect(ready, 1)) {
         /*
-         * The ring is marked as busy before the check for space, so that an event of a signal handler cannot take the
+         * Mark the ring as busy before the check for space. Otherwise, an event of a signal handler could take the
          * space after the check.
          */
         __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);

@@ -7,10 +7,11 @@
  *
  * A log is a stream of records from one program to one destination. A call writes the event to a ring (a circular
  * buffer) of the calling thread. The ring is in shared memory, which outlives the process (recover.h). The log's writer
- * thread adds the host and the program, and sends the records within milliseconds. It writes a file of blocks (the
- * binary format) within about 0.1 s. In text, the records of all threads are in order of time, unless a thread is
- * stopped for more than 0.1 s within a call. A call never waits for the destination unless the ring is full; then the
- * log's policy applies. The library never changes the CPU affinity of a thread.
+ * thread adds the host and the program, and sends the records within milliseconds. If the destination is a file of
+ * blocks (the binary format), the writer thread writes the records within about 0.1 s. In text, the records of all
+ * threads are in order of time, unless a thread is stopped for more than 0.1 s within a call. A call never waits for
+ * the destination unless the ring is full; then the log's policy applies. The library never changes the CPU affinity of
+ * a thread.
  *
  * The library counts lost events and reports them in the log. A NetLogger.Lost record has the number of lost events
  * (COUNT), the times between which they occurred (FROM, TO) and the REASON. If the program overwrites the memory of an
@@ -62,11 +63,11 @@ typedef struct nl_log nl_log;
  *
  * The log sends blocks to a collector, which acknowledges them and stores them exactly once. With format=ulm, the log
  * sends text, which is not acknowledged. nl_open waits for the connection at most as long as the URL's timeout= option
- * allows, and with a spool at most 1 s. nl_open does not fail if the destination cannot be reached now, for example
- * because the collector is not running. The log then prints one line on standard error, keeps the events in its rings
- * or its spool, and tries again after pauses that double from 0.1 s to 10 s. If the peer is not a collector, the log
- * also prints a line and tries again. If a connection is reset after it has transferred text, the text may be lost, and
- * nl_close reports the loss.
+ * allows. If the log has a spool, nl_open waits at most 1 s. nl_open does not fail if the destination cannot be reached
+ * now, for example because the collector is not running. The log then prints one line on standard error, keeps the
+ * events in its rings or its spool, and tries again after pauses that double from 0.1 s to 10 s. If the peer is not a
+ * collector, the log also prints a line and tries again. If a connection is reset after it has transferred text, the
+ * text may be lost, and nl_close reports the loss.
  *
  * Returns the log, which the caller closes with nl_close. Returns NULL if logging is off; nl_error_message() is then
  * "". Also returns NULL if the URL is invalid or the destination can never work, such as a file in a missing directory.

@@ -3,9 +3,9 @@
  *
  *   NL_MARKER(disk_read, "BLOCK.ID", id, "SIZE", size);
  *
- * A marker without a probe costs one load and one branch that is not taken. Any number of probes can be attached to a
- * marker by name or pattern at run time, by the program (the functions below) or from outside (nl_control and the
- * activation file, log.h). A probe logs the marker, counts it, measures the time from one marker to another, or calls a
+ * A marker without a probe costs one load and one branch that is not taken. At run time, the program can attach any
+ * number of probes to markers by name or pattern, with the functions below. nl_control and the activation file (log.h)
+ * can also attach probes. A probe logs the marker, counts it, measures the time from one marker to another, or calls a
  * function. Probes can be detached while other threads pass the marker.
  *
  * The name of a marker is an identifier. Up to 8 pairs follow the name. Each pair consists of a field name (a string

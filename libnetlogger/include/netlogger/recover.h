@@ -4,7 +4,7 @@
  *
  * The events of a log stay in shared memory until the destination has them (log.h). If a process is killed, or nl_close
  * cannot deliver the events, they remain in a directory named /dev/shm/netlogger-UID-PID-... . nl_recover delivers
- * these events to the log's destination, in order. It delivers each event whose logging call had returned exactly once.
+ * these events to the log's destination, in order. It delivers exactly once each event whose logging call had returned.
  * nl_recover also completes a partial write to a file. The programs nlrecover and netlogd call nl_recover; netlogd
  * recovers only the events of its own user.
  *

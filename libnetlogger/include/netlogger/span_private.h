@@ -28,7 +28,7 @@ typedef struct nl_span_end_place {
 typedef struct nl_private_current_context {
     nl_context context;
     int status;  /* STATUS of the thread's innermost NL_SPAN */
-    int carried; /* the context is sampled, so that events carry it */
+    int carried; /* the context is sampled, so events get its IDs */
 } nl_private_current_context;
 
 extern NL_API __thread nl_private_current_context nl_private_current __attribute__((tls_model("initial-exec")));
