@@ -1,5 +1,5 @@
 /*
- * The internals of NetLogger 4's interface (nl.h): logs, and the summaries that observe their transfers.
+ * The internals of NetLogger 4's interface (nl.h): logs, and the summaries of their transfers.
  *
  * nl.c opens and writes logs, nl_log.c finds logs by name, and nltransfer.c writes and summarizes transfers.
  */

@@ -262,8 +262,8 @@ char *NL_transfer_get_result_string(NL_summ_T summ, const char *id)
 /* ---- events ---- */
 
 /*
- * Returns the stream of an event. If the stream does not exist, creates it if make is true, and otherwise returns NULL.
- * Also returns NULL if memory runs out. The caller holds the lock.
+ * Returns the stream of an event. If the stream does not exist, the function creates it or, if make is false, returns
+ * NULL. Also returns NULL if memory runs out. The caller holds the lock.
  */
 static nl_stream *stream_find(NL_summ_T summ, NL_transfer_op_t operation, const char *transfer,
                               NL_transfer_streamid_t id, bool make)

@@ -124,7 +124,8 @@ double nl_distribution_mean(const nl_distribution *d)
     return d->count > 0 ? d->total / (double)d->count : 0;
 }
 
-/* Returns the number of values that do not exceed the limit, or of values in buckets up to the limit's bucket. */
+/* Returns the number of values that do not exceed the limit. If values are counted in buckets, returns the number of
+ * values in the buckets up to the limit's bucket. */
 static uint64_t up_to(nl_distribution *d, int64_t limit)
 {
     if (d->buckets != NULL) {

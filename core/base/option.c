@@ -309,7 +309,8 @@ const nl_option *nl_option_find(const nl_option *rows, const char *name)
 
 enum { NAME_MAX_COMPARED = 32 };
 
-/* Returns the number of letters to insert, remove, replace, or swap with the next letter to change a into b. */
+/* Returns the number of edits that change a into b. An edit inserts, removes or replaces a letter, or swaps two
+ * adjacent letters. */
 static unsigned option_name_distance(const char *a, const char *b)
 {
     unsigned lines[3][NAME_MAX_COMPARED + 1], *before = lines[0], *last = lines[1], *line = lines[2];

@@ -17,9 +17,9 @@ typedef struct nl_replacement {
 /*
  * Opens a replacement for path. If path is a symbolic link to a file, that file is replaced. A device or pipe is
  * written in place. The new file gets the mode, owner and group of the old file. There are two exceptions: this process
- * may not set the owner, or another user may have created the old file. The new file then gets only the permissions
- * that both the old file and the usual mode of a new file have. Returns false on failure; then there is nothing to
- * free.
+ * is not permitted to set the owner, or another user may have created the old file. The new file then gets only the
+ * permissions that both the old file and the usual mode of a new file have. Returns false on failure; then there is
+ * nothing to free.
  */
 bool nl_replacement_open(nl_replacement *r, const char *path);
 

@@ -258,7 +258,8 @@ static void expect_suspect(nl_decoder *d, nl_sequences *sequences, const nl_bloc
         nl_sequences_expect(sequences, h->stream, s->from, s->from_ns, d->source);
 }
 
-/* Reports records that the producer dropped, with their numbers if these were reported as missing before. */
+/* Reports records that the producer dropped. The report contains their numbers if these numbers were reported as
+ * missing before. */
 static void report_dropped(nl_decoder *d, const nl_block_header *h, uint64_t count, nl_number_range numbers)
 {
     nl_lost lost = {.source = d->source,

@@ -32,9 +32,10 @@ void nl_block_shapes_free(nl_block_shapes *shapes);
 bool nl_block_shapes_add(nl_block_shapes *shapes, const nl_block_reader *reader);
 
 /*
- * Writes the next record of the block whose shapes were added last to out[0..capacity), and sets *size to its size in
- * bytes. The time of the record is then reader->time_ns. Returns NL_OK, NL_END after the last record, or NL_FAILED if
- * the capacity is too small. After NL_FAILED, the caller must open the block again.
+ * Writes the next record of a block to out[0..capacity), and sets *size to the record's size in bytes. The block must
+ * be the latest block that was passed to nl_block_shapes_add. The time of the record is then reader->time_ns. Returns
+ * NL_OK, NL_END after the last record, or NL_FAILED if the capacity is too small. After NL_FAILED, the caller must open
+ * the block again.
  */
 nl_status nl_block_next_moved(nl_block_reader *reader, const nl_block_shapes *shapes, char *out, size_t capacity,
                               size_t *size);

@@ -81,8 +81,8 @@ static inline const char *nl_find_any(const char *at, const char *end, const cha
 }
 
 /*
- * Returns the first position of the byte `first` in [at, end) that the byte `last` follows `distance` bytes later,
- * before `end`. Returns `end` if there is no such position. Finds a text by two of its bytes; see Mula, "SIMD-friendly
+ * Searches [at, end) for a byte `first` that is followed, `distance` bytes later, by a byte `last`. Returns the
+ * position of the first such byte `first`, or `end`. Finds a text by two of its bytes; see Mula, "SIMD-friendly
  * algorithms for substring searching" (2018).
  */
 static inline const char *nl_find_pair(const char *at, const char *end, size_t distance, char first, char last)

@@ -56,7 +56,7 @@ static inline uint64_t word_at(const unsigned char *at)
     return word;
 }
 
-/* Returns the checksum register after the bytes, without the inversions at both ends. */
+/* Returns the checksum register after the bytes. Does not invert the register at the start and at the end. */
 __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const unsigned char *at, size_t size)
 {
     uint64_t wide = crc;

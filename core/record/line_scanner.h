@@ -5,7 +5,7 @@
  *
  * Most lines are plain. A plain line begins with the format's time field, for example DATE=YYYYMMDDhhmmss.ffffff or
  * ts=YYYY-MM-DDThh:mm:ss.ffffffZ. The end of the line or another field follows the time field, and the line does not
- * contain a second time. Each plain line is a whole record that the decoder would accept. All other lines (prefixes,
+ * contain another time. Each plain line is a whole record that the decoder would accept. All other lines (prefixes,
  * truncated records, quoted times, other formats) need a decoder; nl_decoder_pass_over informs the decoder about the
  * lines that the scanner read. An input that contains a NUL may contain blocks, so a decoder must read the whole input.
  *

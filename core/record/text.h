@@ -16,8 +16,8 @@
  * name of a standard field sets the record's member; further fields with that name are ordinary fields.
  *
  * If a writer was killed while it wrote a record, the next record is in the same line. The reader recognizes the next
- * record by a second time at the start of a field, within an unquoted value, or at the end of a truncated name. The
- * truncated part is malformed; the reader then reads the next record.
+ * record by another time, which is at the start of a field, within an unquoted value, or at the end of a truncated
+ * name. The truncated part is malformed; the reader then reads the next record.
  *
  * Writing. The standard fields come first, in the format's order. A value is quoted if it is empty or has a blank, '"',
  * '=' or a control byte. A field with the name of a standard field is written with the prefix "_.", which the reader

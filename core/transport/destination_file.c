@@ -1,8 +1,8 @@
 /*
- * Files and standard output. If the disk becomes full in the middle of a record, a regular file is truncated to its
- * last whole record. Each write to a pipe has as many whole records as the kernel writes atomically (PIPE_BUF bytes).
- * Therefore, a killed process leaves no partial record in the pipe, unless the record is longer than PIPE_BUF. The
- * module waits for a pipe's reader only until the timeout.
+ * Files and standard output. If the disk becomes full in the middle of a record, the module truncates a regular file to
+ * its last whole record. Each write to a pipe has as many whole records as the kernel writes atomically (PIPE_BUF
+ * bytes). Therefore, a killed process leaves no partial record in the pipe, unless the record is longer than PIPE_BUF.
+ * The module waits for a pipe's reader only until the timeout.
  */
 #include "config.h"
 

@@ -8,10 +8,10 @@
  * between attempts. A write takes no longer than the timeout, including all these steps. If a connection is reset after
  * text was sent over it, the text may be lost, and closing the destination fails.
  *
- * A connection begins with a time question, which netlogd answers at once. A peer that is not netlogd is thus detected
- * before it gets records. The module sends text only after netlogd has also acknowledged the question, because netlogd
- * sends nothing more after that. If a program were killed while its socket had unread bytes, the kernel would reset the
- * connection, and netlogd would lose text.
+ * A connection begins with a time question, which netlogd answers at once. Therefore, the module detects a peer that is
+ * not netlogd before the peer gets records. The module sends text only after netlogd has also acknowledged the
+ * question, because netlogd sends nothing more after that. If a program were killed while its socket had unread bytes,
+ * the kernel would reset the connection, and netlogd would lose text.
  */
 #include "config.h"
 

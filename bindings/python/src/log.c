@@ -108,8 +108,8 @@ static void add_fields(call *c, PyObject *fields)
 }
 
 /*
- * Replaces a value whose conversion raised an exception, because logging must not raise exceptions of values. Does not
- * catch KeyboardInterrupt and SystemExit, which are not failures of the value. Returns 0, or -1 with an exception.
+ * Replaces a value whose conversion raised an exception, because a value must not make logging raise an exception. Does
+ * not catch KeyboardInterrupt and SystemExit, which are not failures of the value. Returns 0, or -1 with an exception.
  */
 static int take_unprintable(PyObject *object, nl_field *value, PyObject **kept)
 {
