@@ -2,7 +2,8 @@
  * Switches a running recorder on and off. The commands come from nlkernel control or from a file that the recorder
  * watches. Each command is a line:
  *
- *   off | on the whole recording event PATTERN off | on the recorded events that match PATTERN (choice.h)
+ *   off | on                  the whole recording
+ *   event PATTERN off | on    the recorded events that match PATTERN (choice.h)
  *
  * A file describes a complete state: when the file changes, the recorder switches on all events that the file does not
  * switch off. The recorder ignores blank lines and lines that begin with #. The recorder accepts commands only from

@@ -3,8 +3,13 @@
  *
  * Every program has --help (-h) and --version (-V) besides its own options. Options and operands may be mixed; "--"
  * ends the options. The module applies the defaults first, then the environment variables, and then the command line
- * from left to right. The forms of --help are: --help text --help=json the tables, with each option's present value
- * --help=words a line for each word of shell completion --help=urls the options of URLs, and the environment variables
+ * from left to right. The forms of --help are:
+ *
+ *   --help        text
+ *   --help=json   the tables, with each option's present value
+ *   --help=words  a line for each word of shell completion
+ *   --help=urls   the options of URLs, and the environment variables
+ *
  * The functions have no state of their own. Call them in only one thread.
  */
 #ifndef NETLOGGER_PROGRAM_OPTIONS_H

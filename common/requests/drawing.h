@@ -2,9 +2,22 @@
  * A drawing defines how programs draw and measure a log: the events that are the steps of lifelines, the fields that
  * are loadlines, and the events that are points. Programs infer a drawing from a log (infer.h) or read it from a file:
  *
- *   [view] title=Blocks from four servers [lifeline Block] events=BlockRequestSend;BlockRequestRecv;BlockDone
- *   id=BLOCK.ID color=HOST [loadline CPU] event=CpuLoad field=CPU.BUSY unit=% [loadline Throughput] event=Transfer
- *   field=NBYTES rate=true [point Retransmits] event=TcpRetransmit
+ *   [view]
+ *   title=Blocks from four servers
+ *   [lifeline Block]
+ *   events=BlockRequestSend;BlockRequestRecv;BlockDone
+ *   id=BLOCK.ID
+ *   color=HOST
+ *   [loadline CPU]
+ *   event=CpuLoad
+ *   field=CPU.BUSY
+ *   unit=%
+ *   [loadline Throughput]
+ *   event=Transfer
+ *   field=NBYTES
+ *   rate=true
+ *   [point Retransmits]
+ *   event=TcpRetransmit
  *
  * events= lists the events in order. id= lists the fields that identify a request. color= is the field whose values get
  * different colors. HOST means the rarest host of a request: the host that the fewest requests visit. LOG means that
@@ -53,8 +66,7 @@ typedef struct drawing_loadline {
     char *event;
     char *field;
     char *unit; /* "" means unknown */
-    bool rate;  /* draw the sum of the values per second; spread the value of a record with a duration over the duration
-                 */
+    bool rate;  /* draw the sum of the values per second; a value is spread over the duration of its record */
 } drawing_loadline;
 
 typedef struct drawing_point {

@@ -12,6 +12,7 @@
  *
  * If another event is repeated, its numeric fields with changing values are loadlines. If its records have durations,
  * the loadline is the number of transferred bytes per second. The remaining events are points.
+ *
  * Time and memory are linear in the number of records. Only the first INFER_RECORDS records determine lifelines and
  * loadlines.
  */

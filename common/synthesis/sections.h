@@ -1,7 +1,10 @@
 /*
  * Reads files that consist of sections, such as rules files:
  *
- *   # a comment [span RunQueue] begin = sched.sched_wakeup key EV.PID end = sched.sched_switch \
+ *   # a comment
+ *   [span RunQueue]
+ *   begin = sched.sched_wakeup key EV.PID
+ *   end = sched.sched_switch \
  *         key NEXT.PID
  *
  * A line that ends with a backslash continues in the next line. The module replaces ${NAME} with the value of a

@@ -2,10 +2,15 @@
  * Protocols that a rules file describes, for nlkernel trace. A section [protocol NAME] describes messages that consist
  * of lines, or that begin with a length:
  *
- *   [protocol beanstalkd] [protocol names] port = 11300 port = 53 frame = line frame = length at 0 size 2 big add 2
- *   request = put reserve quit request-at = 4 2 request-body = put 4 request = 0x0100 query silent = quit reply-at = 4
- *   2 reply = INSERTED RESERVED reply = 0x8180 NOERROR reply-body = RESERVED 2 failed = 0x8183 NXDOMAIN failed =
- *   NOT_FOUND
+ *   [protocol beanstalkd]               [protocol names]
+ *   port = 11300                        port = 53
+ *   frame = line                        frame = length at 0 size 2 big add 2
+ *   request = put reserve quit          request-at = 4 2
+ *   request-body = put 4                request = 0x0100 query
+ *   silent = quit                       reply-at = 4 2
+ *   reply = INSERTED RESERVED           reply = 0x8180 NOERROR
+ *   reply-body = RESERVED 2             failed = 0x8183 NXDOMAIN
+ *   failed = NOT_FOUND
  *
  * The manual page nlkernel(1) explains the keys. The verb of a request, and the status of a reply, are always names
  * from the rules file. The module therefore keeps no secret value of a message. With frame = line, # in a name matches

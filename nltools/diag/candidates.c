@@ -28,9 +28,9 @@
 #define START_MAX 0.25
 
 /*
- * A mechanism replaces a field if it explains at least YIELD_MIN of what the field explains, and both claim the same
- * time. Two candidates claim the same time if at least SAME_TIME_MIN of the smaller claim is also part of the other
- * claim.
+ * A mechanism replaces a field if it explains at least YIELD_MIN of the variation that the field explains, and both
+ * claim the same time. Two candidates claim the same time if at least SAME_TIME_MIN of the smaller claim is also part
+ * of the other claim.
  */
 #define YIELD_MIN 0.5
 #define SAME_TIME_MIN 0.5
@@ -229,8 +229,8 @@ static bool claim_same_time(const visits *v, const candidate *a, const candidate
  * - The field is a number of unknown meaning, which may also be a consequence.
  * - The field is ordinary work, which must not hide a fault.
  *
- * In the last two cases, the mechanism must not follow only from the distribution of the durations, as a time-out does.
- * Two kinds of work can have a similar distribution.
+ * In the last two cases, the function returns false for a mechanism whose only evidence is the distribution of the
+ * durations, such as a time-out. Two kinds of work can have a similar distribution.
  */
 static bool yields_to(const visits *v, const candidate *field, const candidate *c)
 {
@@ -409,8 +409,8 @@ double candidate_settle(candidate *c, const visits *v, const float *claimed)
         extend_cut(v, p, claimed, c->cut);
     double sum = sum_cut(v, p, claimed, c->cut, &rest);
     /*
-     * The mean excess can be longer than a short visit, whose cut is then too small. The longer visits get the missing
-     * time.
+     * A cut is at most the visit's time, so the cut of a short visit can be less than the mean excess. The other visits
+     * get the missing time in addition.
      */
     double more = sum < c->claim_ns && rest > 0 ? MIN(1, (c->claim_ns - sum) / rest) : 0;
     for (uint32_t i = p->first; more > 0 && i < p->first + p->work_count; i++) {

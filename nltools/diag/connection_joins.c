@@ -10,7 +10,8 @@
 enum {
     RELAY_VISITS_MAX = 256, /* maximum number of a request's visits in which pair_over_relay searches */
     COMMAND_SIZE = 15,      /* the kernel cuts names of programs (TASK_COMM_LEN) */
-    WINDOW_SLICES = 16,     /* number of slices in a window of part_of_others; records may be a second apart */
+    WINDOW_SLICES = 16,     /* number of slices in a window of part_of_others, because the time between two records
+                               may be a second */
 };
 
 /*
@@ -354,10 +355,7 @@ static void add_expected(connection_joins *j, uint32_t index, double weight)
     }
 }
 
-/*
- * Considers the ends of a pair's connections for which the log has no records. Returns the number of different
- * addresses of these ends.
- */
+/* Returns the number of different addresses of those ends of a pair's connections for which the log has no records. */
 static guint count_addresses(const pair *p)
 {
     GHashTable *addresses = g_hash_table_new(NULL, NULL);

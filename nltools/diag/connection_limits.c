@@ -11,7 +11,7 @@
 /* The path limits every transfer of many bytes. It is a cause only if it takes at least this share of all time. */
 #define PATH_MIN 0.3
 
-/* A limit of connections. The last two members are those of limit.h. */
+/* A limit of connections. The last two members have the same meaning as in limit.h. */
 typedef struct connection_fault {
     unsigned limits; /* bits, with the positions of connection_cause */
     const char *cause, *what, *advice;

@@ -167,9 +167,9 @@ static const char *only_host(const visits *v, const place *p)
 }
 
 /*
- * Returns the candidate to use first. If a host is slower than its peers, messages to the host wait because the host's
- * own work is slow. A span on the host therefore comes before the messages, unless the span claims at most a quarter of
- * their claim.
+ * Returns the candidate from which the search makes the next finding. If a host is slower than its peers, messages to
+ * the host wait because the host's own work is slow. A span on the host therefore comes before the messages, unless the
+ * span claims at most a quarter of their claim.
  */
 static candidate *first_of_host(const search *s, candidate *largest)
 {
@@ -348,7 +348,7 @@ static double claim_with_same_cause(const search *s, const candidate *c)
     return sum;
 }
 
-/* Marks the places of the visits with a cut for another examination. */
+/* Marks the places of the visits that have a cut, so that the search examines these places again. */
 static void mark_places(search *s, const float *cut)
 {
     for (guint i = 0; i < s->v->all->len; i++)
@@ -364,7 +364,7 @@ static bool is_consequential(const finding *f)
 }
 
 /*
- * Makes a finding of the candidate with the largest claim. Returns false if no cause claims at least 3 % of the time.
+ * Makes a finding from the candidate with the largest claim. Returns false if no cause claims at least 3 % of the time.
  */
 static bool take_best(search *s)
 {
@@ -404,7 +404,7 @@ static bool take_best(search *s)
             g_array_append_val(f->others, i);
         s->dirty[i] = true;
         s->has_finding[i] = s->has_finding[i] || is_consequential(f);
-        if (!is_consequential(f)) { /* the unclaimed rest of the time is not evidence of another cause of this kind */
+        if (!is_consequential(f)) { /* the time that this cause leaves unclaimed is not evidence for the same cause */
             const exclusion e = {.place = i, .cause = f->cause, .has_host = true, .host = c->host, .column = c->column};
             g_array_append_val(s->excluded, e);
         }
@@ -460,7 +460,10 @@ static bool is_place_of(const finding *x, uint32_t place)
     return found;
 }
 
-/* Marks the places of a finding for another examination, after the finding was added to the list or removed from it. */
+/*
+ * Marks the places of a finding that was added to the list or removed from it, so that the search examines these places
+ * again.
+ */
 static void touch_places(search *s, const finding *x)
 {
     mark_places(s, x->cut);

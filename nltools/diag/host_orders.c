@@ -17,9 +17,9 @@ enum {
 #define REVERSED_MIN 0.9
 
 /*
- * A wrong clock shifts all gaps between the host's events and events of other hosts by the same time. A gap agrees with
- * a shift if its own shift differs by at most SAME_SHIFT of the shift plus SAME_ERRORS standard errors. At least
- * CONSISTENT_MIN of the orders must agree. Orders for which these standard errors exceed ERRORS_MAX of the shift do not
+ * A wrong clock shifts all gaps between the host's events and events of other hosts by the same time. An order agrees
+ * with a shift S if the shift of its gaps differs from S by at most SAME_SHIFT * S plus SAME_ERRORS standard errors. At
+ * least CONSISTENT_MIN of the orders must agree. Orders for which these standard errors exceed ERRORS_MAX * S do not
  * count, because they would agree with any shift.
  */
 #define SAME_SHIFT 0.2
@@ -30,7 +30,7 @@ enum {
 /*
  * The shift by a wrong clock changes only slowly, but the delay of a host that works later than the others is not
  * constant. Therefore, successive gaps may vary by at most VARIATION_MAX times the standard deviation on the other
- * hosts, plus NOISE_MAX of the shift.
+ * hosts, plus NOISE_MAX * S.
  */
 #define VARIATION_MAX 2
 #define NOISE_MAX 0.1
@@ -230,7 +230,7 @@ static uint64_t own_kind(const order *of)
  * Compares the gaps before and after a host's events with the gaps on the other hosts. Returns whether they all differ
  * by the same time. This is the case if the host's clock is wrong. If the host only works longer, or if its callers do
  * not wait, only some gaps differ. The evidence must include at least two different events of this host. Some events of
- * other hosts must come before events of this host, and some after them.
+ * other hosts must come before events of this host, and some must come after events of this host.
  */
 static bool is_consistent(const host_orders *o, GHashTable *totals, const host_order *e)
 {

@@ -249,7 +249,10 @@ static load *measure(const visits *v, const GPtrArray *all)
 
 /* ---- limits ---- */
 
-/* The limits, with root causes first: a host that swaps also has a busy disk, and lost packets are sent again. */
+/*
+ * The limits, with root causes first. For example, a host that swaps also has a busy disk, and a full interface also
+ * loses packets.
+ */
 enum { MEMORY, DISK, SOFTIRQ, CPU, LINK, WINDOW, LOSS, STREAMS, LIMITS };
 
 static const limit kinds[LIMITS] = {
@@ -282,8 +285,10 @@ static const limit kinds[LIMITS] = {
                  NULL, NULL, NULL, NULL},
 };
 
-/* Adds a host to a limit. Returns whether the host is the limit's first host: only the evidence from this host is
- * reported. */
+/*
+ * Adds a host to a limit. Returns whether the host is the limit's first host. The report contains only the evidence
+ * from this host.
+ */
 static bool add_host(limit *l, const char *host)
 {
     g_hash_table_add(l->hosts, (gpointer)host);

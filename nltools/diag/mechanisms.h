@@ -82,8 +82,9 @@ mechanism find_timeout(const sample *s);
 
 /*
  * Finds attempts that are given up after a fixed time: many visits take nearly the same, long time, and few visits take
- * a little less or more. Compares the number of visits in a narrow range with the ranges of the same relative width
- * below and above. The visits that are given up must fail, or be followed by another step than the others.
+ * a little less or more. Compares the number of visits in a narrow range with the numbers in the ranges of the same
+ * relative width below and above. Requires that the visits in the range fail, or that another step follows them than
+ * follows the other visits.
  */
 mechanism find_given_up(const sample *s);
 

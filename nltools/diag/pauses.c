@@ -1,11 +1,12 @@
 /*
  * Finds pauses. While a program is stopped, none of its visits begins or ends. All visits in progress therefore last
- * across the gap between two consecutive events of a program on a host. The probability of this event follows from the
- * usual durations of the visits of each place. For a pause, the product of these probabilities is very small. A single
- * visit is not evidence, because it may simply be long. While no child of a span is running, the program works or waits
- * in the span itself. Each part of a span without a running child therefore counts as a visit. If requests usually
- * arrive while others are in progress, the time between two arrivals also counts: while a program is stopped, no
- * request arrives. It counts at most as much as the visits, because a time without load is not a pause.
+ * across the gap between two consecutive events of a program on a host. For each visit, the probability that it lasts
+ * across the gap follows from the usual durations of the place's visits. For a pause, the product of these
+ * probabilities is very small. A single visit is not evidence, because it may simply be long. While no child of a span
+ * is running, the program works or waits in the span itself. Each part of a span without a running child therefore
+ * counts as a visit. If requests usually arrive while others are in progress, the time between two arrivals also counts
+ * as a visit, because no request arrives while a program is stopped. Its evidence counts at most as much as the
+ * evidence of the real visits, because a time without load is not a pause.
  *
  * If a program has several hosts, the module also examines it as if it had a single host. Fewer requests are then
  * sufficient to find pauses that occur on all hosts at the same time.
@@ -81,7 +82,7 @@ typedef struct family {
 typedef struct station {
     const visits *v;
     const family *family;
-    const char *program, *host; /* the program's visits, in the order in which they begin */
+    const char *program, *host; /* host: NULL for all hosts of the program */
     GArray *times;              /* int64_t: times at which visits of the program begin and end */
     GArray *active;             /* the program's visits, in order of their start times */
     survival *lasting;          /* indexed by place; shared by all stations */
@@ -169,8 +170,8 @@ static double longer(const survival *l, double x, bool first)
             return x <= l->certain_ns ? 1 : RARE;
         return MAX(normal_tail((log(x) - l->log_middle) / l->sigma), RARE);
     }
-    return x < *l->values ? l->count + 1.0 /* a fast path, because many visits began in the gap */
-                          : l->count - count_up_to(l, x) + 1.0;
+    /* Many visits began in the gap, and are shorter than all values. They need no search. */
+    return x < *l->values ? l->count + 1.0 : l->count - count_up_to(l, x) + 1.0;
 }
 
 /*

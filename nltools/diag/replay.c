@@ -1,7 +1,7 @@
 /*
  * Computes the gain of a finding: replays the requests with shorter visits. Within its parent, a visit begins some time
- * after the latest earlier event, which is the parent's start or the end of another child. In the replay, the events
- * move, but the time between them stays the same (Curtsinger and Berger, "Coz", SOSP 2015; CRISP, USENIX ATC 2022).
+ * after the latest earlier event, which is the parent's start or the end of another child. In the replay, this time
+ * stays the same, although both events come earlier (Curtsinger and Berger, "Coz", SOSP 2015; CRISP, USENIX ATC 2022).
  */
 #include "config.h"
 

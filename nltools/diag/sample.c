@@ -374,8 +374,8 @@ static void add_unit(ranked *units, uint32_t *count, double sum, uint32_t visits
 /*
  * Performs Fisher's exact test, which complements Kruskal and Wallis's test: the latter is weak if few visits are slow.
  * If the slow bins have n visits, the n slowest visits of the sample count as the slowest. Returns the probability
- * that, by chance, at least as many visits in the slow bins are among the slowest as in this sample. Visits of one
- * request depend on each other, so the request's visits in the slow bins count as one, and so do its other visits.
+ * that, by chance, the slow bins contain at least as many of the slowest visits as they do in this sample. Visits of
+ * one request depend on each other, so the request's visits in the slow bins count as one, and so do its other visits.
  * Multiplies the probability by the number of sets of bins that could be the slow bins.
  */
 static double chance_of_slowest(const sample *s, const uint8_t *bins, int count, uint64_t slow, bool ordered)

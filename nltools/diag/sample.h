@@ -59,8 +59,8 @@ void sample_free(sample *s);
 void sample_rank(sample *s);
 
 /*
- * Returns a copy of a sample in which the groups of visits have the same median time: the times of each group are
- * multiplied by a factor. `groups` contains the number of each visit's group, below `count`.
+ * Returns a copy of a sample in which the groups of visits have the same median time. Multiplies the times of each
+ * group by a factor. `groups` contains the number of each visit's group, below `count`.
  */
 sample *sample_even_out(const sample *s, const uint32_t *groups, uint32_t count);
 

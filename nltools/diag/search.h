@@ -43,7 +43,7 @@ typedef struct candidate {
     bool is_uneven;         /* the candidate is not ordinary only because its slow visits are distributed unevenly */
     number_meaning meaning; /* of the column */
     const column *amount; /* for an ordinary field: the amount of work that explains the field's slow visits, or NULL */
-    double power;         /* for "size": visits take about the size to this power */
+    double power;         /* for "size": the time of a visit is approximately proportional to the size to this power */
     mechanism m;          /* the mechanism, without its waits */
     double p;             /* probability of at least this effect by chance */
     double explained, score, claim_ns;

@@ -62,8 +62,9 @@ static crossing *index_crossings(const visits *v, const request *q, GHashTable *
 /*
  * Returns the sender of a visit. An edge between hosts has the host at its start as the sender. A visit on one host has
  * a sender in two cases. If an edge to another host begins when the visit ends, the visit's host is the sender, because
- * the program may send until then. If the visit is between repeated events and an edge from another host ends with the
- * same event, the sender is that host. If both are true, the earlier edge determines the sender.
+ * the program may send until then. If the visit is the time between two events with the same name, and an edge from
+ * another host ends with an event of this name, the sender is that host. If both are true, the earlier edge determines
+ * the sender.
  */
 static sender sender_of(const visits *v, const visit *x, GHashTable *crossings)
 {
