@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Maximum time in which a collector must answer the first bytes of a connection, and complete a TLS handshake. */
+/* Maximum time in which a collector must reply to the first bytes of a connection, or complete a TLS handshake. */
 enum { NL_PEER_PATIENCE_MS = 5000 };
 
 /*

@@ -1,6 +1,6 @@
 /*
- * A source of bytes, which is a file, a pipe, standard input, memory or a collector. zstd data is decompressed. Only
- * one thread at a time may use a source.
+ * A source of bytes, which is a file, a pipe, standard input, memory or a collector. The source decompresses zstd data.
+ * Only one thread at a time may use a source.
  */
 #ifndef NETLOGGER_TRANSPORT_SOURCE_H
 #define NETLOGGER_TRANSPORT_SOURCE_H

@@ -70,8 +70,8 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 }
 
 /*
- * Returns whether the file exists and no process has locked it. If this cannot be determined, returns true; an attempt
- * to adopt the row then fails and is repeated.
+ * Returns whether the file exists and no process has locked it. If the function cannot determine this, it returns true.
+ * The caller's attempt to adopt the row then fails, and the caller tries again later.
  */
 static bool is_free(const nl_spool *spool, const char *name)
 {

@@ -34,8 +34,8 @@ void nl_spool_close(nl_spool *spool);
 
 /*
  * Appends data[0..size), which must be whole records. Returns NL_FAILED if the spool is full (NL_ERROR_FULL), if the
- * data is larger than the spool (NL_ERROR_LIMIT), or if the spool cannot be written. If oldest is set, data that is
- * larger than the spool is counted as dropped, and the call returns NL_OK.
+ * data is larger than the spool (NL_ERROR_LIMIT), or if the spool cannot be written. If oldest is set and the data is
+ * larger than the spool, the call counts the data as dropped, and returns NL_OK.
  */
 nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size);
 

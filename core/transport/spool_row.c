@@ -257,7 +257,7 @@ static void add_segment(nl_spool_row *row, nl_spool_segment *s)
 /* ---- putting ---- */
 
 /*
- * Starts a segment. Creates the file before the state counts the segment, because a number without a file would cause
+ * Starts a segment. Creates the file before the state includes the segment, because a number without a file would cause
  * the next segment to be delivered or dropped twice. If the process is killed between these steps, nl_spool_row_adopt
  * removes the file. Returns NULL on failure.
  */

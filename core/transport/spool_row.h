@@ -6,10 +6,10 @@
  *   NAME-a.lost, -b    blocks that announce dropped numbers; state.losses_file names the valid file
  *
  * The state file is authoritative. Each change of the state, such as "segment 5 is dropped, with 100 records", is one
- * write of a few bytes, which a kill cannot interrupt halfway. A segment's file is created before the state counts the
- * segment, and removed after the state drops it. Therefore, a kill does not lose the count of dropped records, and does
- * not count records that will still be delivered. Segment files with numbers outside [first, last] remain from
- * processes that were killed.
+ * write of a few bytes, which a kill cannot interrupt halfway. A process creates a segment's file before the state
+ * includes the segment, and removes the file after the state no longer includes the segment. Therefore, a kill does not
+ * lose the count of dropped records, and does not count records that will still be delivered. Segment files with
+ * numbers outside [first, last] remain from processes that were killed.
  *
  * A system crash can leave an older state. Records are then delivered again. A collector that receives blocks detects
  * the repetition.

@@ -380,7 +380,7 @@ static size_t sending_from_batch(const nl_outbox *outbox)
 
 /*
  * Returns the number of bytes to move to the spool next: whole records of together at most SPOOL_PIECE bytes, or one
- * larger record. The bytes that one nl_spool_put stores are later sent together. Therefore, the sender must be sending
+ * larger record. The log later sends the bytes of one nl_spool_put together. Therefore, the sender must be sending
  * either all of the returned bytes or none of them.
  */
 static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size)

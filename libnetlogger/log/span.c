@@ -103,8 +103,8 @@ static inline bool has_trace(const nl_context *context)
 
 /*
  * Makes a context the thread's current context. If a signal handler logs an event during the change, the event has no
- * context, and can restore an entry of nl_private_rings. With this entry, later events would not get the new context.
- * Therefore, this function clears the entries after it has set the context.
+ * context, and the handler can set an entry of nl_private_rings. With this entry, later events would not get the new
+ * context. Therefore, this function clears the entries after it has set the context.
  */
 static inline void make_current(const nl_context *context)
 {

@@ -55,10 +55,10 @@ static nl_status each_output(nl_status (*function)(output *out))
 
 /* ---- common numbers ---- */
 
-typedef struct meeting {
-    output *one;
+typedef struct visit {
+    output *out;
     bool behind; /* the output may lack records that clients will send again */
-} meeting;
+} visit;
 
 /* Returns the state with the numbers that both states have. Its gaps are in *gaps. */
 static nl_stream_state intersect(const nl_stream_state *a, const nl_stream_state *b, nl_buffer *gaps)
@@ -83,17 +83,17 @@ static nl_stream_state intersect(const nl_stream_state *a, const nl_stream_state
 }
 
 /*
- * Sets the stream in `streams` to the numbers that all outputs with OUTPUT_PAST_KILLED have. An output that does not
- * know a stream has no records of the stream.
+ * Sets the state of a stream in `streams` to the numbers that all outputs with OUTPUT_PAST_KILLED have. If an output
+ * does not know the stream, it has no records of the stream.
  */
-static void meet_killed(void *user, const nl_stream_state *state)
+static void collect_killed(void *user, const nl_stream_state *state)
 {
-    const meeting *m = user;
+    const visit *v = user;
     nl_stream_state joint = *state, other;
     nl_buffer gaps = {0}, before = {0};
     for (size_t i = 0; i < output_count; i++) {
         output *out = outputs[i];
-        if (out == m->one || output_get_past(out) != OUTPUT_PAST_KILLED)
+        if (out == v->out || output_get_past(out) != OUTPUT_PAST_KILLED)
             continue;
         if (!nl_streams_get(output_streams(out), state->stream, &other)) {
             other = (nl_stream_state){.latest_ns = state->latest_ns};
@@ -110,10 +110,10 @@ static void meet_killed(void *user, const nl_stream_state *state)
 }
 
 /*
- * Adds a stream to `streams`. The stream's output has ended properly. If outputs have different next numbers of the
+ * Adds a stream of an output that has ended properly to `streams`. If outputs have different next numbers of the
  * stream, the highest number is correct, because the output with this number has existed longest.
  */
-static void meet_ended(void *user, const nl_stream_state *state)
+static void collect_ended(void *user, const nl_stream_state *state)
 {
     (void)user;
     nl_stream_state known;
@@ -123,25 +123,25 @@ static void meet_ended(void *user, const nl_stream_state *state)
 
 /*
  * Copies a common stream of the other outputs to a joining output. If the joining output is not behind, it gets the
- * position of the other outputs. If the joining output is behind and does not know the stream, it expects the stream
- * from its first record.
+ * state of the other outputs, unless its own next number is at least as high. If the joining output is behind and does
+ * not know the stream, it must get all records of the stream.
  */
 static void adopt_stream(void *user, const nl_stream_state *state)
 {
-    const meeting *m = user;
+    const visit *v = user;
     nl_stream_state known, set = *state;
-    bool knows = nl_streams_get(output_streams(m->one), state->stream, &known);
-    if (knows && (m->behind || known.next >= state->next))
+    bool knows = nl_streams_get(output_streams(v->out), state->stream, &known);
+    if (knows && (v->behind || known.next >= state->next))
         return;
-    if (m->behind) {
+    if (v->behind) {
         set.next = 0;
         set.gap_count = 0;
     }
-    nl_streams_set(output_streams(m->one), &set);
+    nl_streams_set(output_streams(v->out), &set);
 }
 
 /* Marks the output's own stream as complete, because other collectors may send its records back. */
-static void know_own(const output *out)
+static void complete_own_stream(const output *out)
 {
     const unsigned char *own = output_own_stream(out);
     nl_stream_state state = {.next = UINT64_MAX};
@@ -154,7 +154,7 @@ static void know_own(const output *out)
 /* Sets the streams of a joining output to those of the other outputs, and writes them to its journal. */
 static nl_status outputs_join(output *one, bool behind)
 {
-    nl_streams_list(streams, adopt_stream, &(meeting){one, behind});
+    nl_streams_list(streams, adopt_stream, &(visit){one, behind});
     return output_note_streams(one);
 }
 
@@ -169,18 +169,18 @@ static bool has_past(const output *out)
 }
 
 /* Computes the numbers that all outputs have in common. */
-static nl_status meet(void)
+static nl_status unify_streams(void)
 {
     bool killed = any_output(is_killed), any = any_output(has_past);
     nl_status status = NL_OK;
     for (size_t i = 0; i < output_count; i++)
         if (!killed || is_killed(outputs[i]))
-            nl_streams_list(output_streams(outputs[i]), killed ? meet_killed : meet_ended,
-                            &(meeting){.one = outputs[i]});
+            nl_streams_list(output_streams(outputs[i]), killed ? collect_killed : collect_ended,
+                            &(visit){.out = outputs[i]});
     for (size_t i = 0; i < output_count && status == NL_OK && any && output_count > 1; i++)
         status = outputs_join(outputs[i], is_killed(outputs[i]));
     for (size_t i = 0; i < output_count; i++)
-        know_own(outputs[i]);
+        complete_own_stream(outputs[i]);
     return status;
 }
 
@@ -200,7 +200,7 @@ static void free_all(void)
 }
 
 /* Returns whether two valid URLs have the same target. */
-static bool is_twice(const char *one, const char *other)
+static bool is_same_target(const char *one, const char *other)
 {
     output_options a, b;
     bool same = false;
@@ -218,7 +218,7 @@ static nl_status check_targets(char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++)
-            if (is_twice(texts[i], texts[k]))
+            if (is_same_target(texts[i], texts[k]))
                 return nl_error_set(NL_ERROR_INVALID, "output %s: another output, %s, has the same destination",
                                     texts[i], texts[k]);
     return NL_OK;
@@ -233,7 +233,7 @@ nl_status outputs_open(char *const *texts, size_t count)
     outputs = nl_memory_check(calloc(count + 1, sizeof *outputs));
     while (output_count < count && (outputs[output_count] = open_text(texts[output_count])) != NULL)
         output_count++;
-    if (output_count == count && meet() == NL_OK)
+    if (output_count == count && unify_streams() == NL_OK)
         return NL_OK;
     nl_error_save(&error);
     while (output_count > 0)
@@ -318,8 +318,9 @@ static void close_output(output *out, nl_log *log)
     }
 }
 
-/* Applies the changes. An existing output that cannot change its options keeps its old options. */
-static void carry_out(change *changes, size_t count, nl_log *log)
+/* Applies the changes after prepare() has succeeded. An existing output that cannot change its options keeps its old
+ * options. */
+static void apply_changes(change *changes, size_t count, nl_log *log)
 {
     output **now = nl_memory_check(calloc(count + 1, sizeof *now));
     for (size_t i = 0; i < output_count; i++)
@@ -330,7 +331,7 @@ static void carry_out(change *changes, size_t count, nl_log *log)
         now[i] = c->existing != NULL ? c->existing : c->opened;
         if (c->opened != NULL) {
             start_output(c->opened, log);
-            know_own(c->opened);
+            complete_own_stream(c->opened);
             nl_write(log, NL_USAGE, "Netlogd.OutputOpened", "OUTPUT=%s", output_get_options(c->opened)->target);
         } else if (strcmp(c->options.url->text, output_get_options(c->existing)->url->text) == 0) {
             output_options_free(&c->options);
@@ -351,7 +352,7 @@ nl_status outputs_change(char *const *texts, size_t count, nl_log *log)
     change *changes = nl_memory_check(calloc(count + 1, sizeof *changes));
     nl_status status = prepare(changes, texts, count);
     if (status == NL_OK)
-        carry_out(changes, count, log);
+        apply_changes(changes, count, log);
     else
         undo(changes, count);
     free(changes);

@@ -76,11 +76,11 @@ NL_BEGIN_DECLS
 typedef struct nl_event_kind nl_event_kind;
 
 /*
- * Creates a kind. event and the field_count names are copied; each byte that a name must not contain (record.h) becomes
- * '_'. Returns NULL with the reason in nl_error_message() on failure. When no thread uses the kind any more, the caller
- * frees it with nl_event_kind_free, which accepts NULL. The process registers the first 4096 different kinds and never
- * frees them. Events of other kinds, and of kinds with more than NL_FIELDS_MAX fields or with a name of 4096 bytes or
- * more, take several times as long. Thread-safe. Not safe in signal handlers.
+ * Creates a kind. Copies event and the field_count names, and replaces each byte that a name must not contain
+ * (record.h) by '_'. Returns NULL with the reason in nl_error_message() on failure. When no thread uses the kind any
+ * more, the caller frees it with nl_event_kind_free, which accepts NULL. The process registers the first 4096 different
+ * kinds and never frees them. Events of other kinds, and of kinds with more than NL_FIELDS_MAX fields or with a name of
+ * 4096 bytes or more, take several times as long. Thread-safe. Not safe in signal handlers.
  */
 NL_API nl_event_kind *nl_event_kind_new(nl_level level, nl_string event, const nl_string *names, size_t field_count);
 NL_API void nl_event_kind_free(nl_event_kind *kind);

@@ -185,9 +185,9 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  *
  * ?activation=FILE or $NETLOGGER_ACTIVATION names an activation file, which need not exist. The log executes the file's
  * commands when the log is opened and whenever the file changes. The log undoes commands that a changed file no longer
- * contains. Write to a temporary file and rename it, because the log applies a half-written file. Each time that the
- * log has applied the file, a NetLogger.Activation record reports how many commands were executed (DONE) and undone
- * (UNDONE). NetLogger.Activation.Error records report failures.
+ * contains. Write to a temporary file and rename it, because the log would otherwise apply a half-written file. Each
+ * time that the log has applied the file, a NetLogger.Activation record reports how many commands were executed (DONE)
+ * and undone (UNDONE). NetLogger.Activation.Error records report failures.
  *
  * Returns NL_OK, or NL_OFF if log is NULL. If some lines are invalid, executes the other lines and returns NL_FAILED;
  * nl_error_message() names the invalid lines. Thread-safe. Not safe in signal handlers.

@@ -20,12 +20,12 @@
  * nl_span_end do not change the current context, so that spans can overlap, and end in another thread or after their
  * parent.
  *
- * Between processes, a context is passed as a traceparent (W3C Trace Context, levels 1 and 2), in a request header or
- * in a program's environment variable TRACEPARENT.
+ * A program passes a context to another process as a traceparent (W3C Trace Context, levels 1 and 2), in a request
+ * header or in the environment variable TRACEPARENT.
  *
  * Sampling. The originator of a trace decides whether it is sampled and passes the decision in the flags. A span whose
- * parent is not sampled logs nothing. The traceparent is passed on, so that other programs do not sample the trace
- * either. Traces that begin in this library are sampled.
+ * parent is not sampled logs nothing. Pass its traceparent to other programs nevertheless, so that they do not sample
+ * the trace either. Traces that begin in this library are sampled.
  *
  * Cost. A span takes no lock, makes no system call and allocates no memory, except for the first span of a thread and
  * the first at a place in the program. A span that is not logged costs about as much as a switched-off event.
