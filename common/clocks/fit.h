@@ -28,8 +28,7 @@ typedef struct fit_bound {
 typedef struct fit_piece {
     int64_t from_ns, to_ns;
     double at_ns, slope;
-    double low_error_ns, high_error_ns; /* maximum distance of the true value below and above the line; may be
-                                         * infinite */
+    double low_error_ns, high_error_ns; /* maximum distance of the true value below and above the line, or infinity */
     bool set;                           /* the clock was set, or jumped, before this piece */
     int64_t set_ns;                     /* if set: the first time after the jump; estimated if no step was recorded */
 } fit_piece;

@@ -171,8 +171,8 @@ void builder_add_text(builder *b, nl_string key, nl_string value, sink *s)
 /* ---- times in other fields ---- */
 
 /*
- * Converts a number of seconds, milliseconds, microseconds or nanoseconds since 1970 to nanoseconds; its size
- * determines its unit. Returns false if the result does not fit.
+ * Converts a number of seconds, milliseconds, microseconds or nanoseconds since 1970 to nanoseconds. The magnitude of
+ * the number shows its unit. Returns false if the result does not fit.
  */
 static bool number_as_time(double number, int64_t *time_ns)
 {

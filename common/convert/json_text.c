@@ -30,10 +30,11 @@ void json_put_name(nl_buffer *out, nl_string text)
 
 bool json_is_number(nl_string text)
 {
-    enum {
-        DIGITS = 15,
-        DECIMALS = 9
-    }; /* printf prints a double with this many digits with the same digits and without an exponent */
+    /*
+     * A number may have DIGITS digits, of which DECIMALS follow the decimal point. A program that reads such a number
+     * as a double and prints the double prints the same digits, without an exponent.
+     */
+    enum { DIGITS = 15, DECIMALS = 9 };
     const char *at = text.data, *end = at + text.size;
     if (text.size == 0 || text.size > DIGITS + 2)
         return false;

@@ -66,7 +66,7 @@ typedef struct drawing_loadline {
     char *event;
     char *field;
     char *unit; /* "" means unknown */
-    bool rate;  /* draw the sum of the values per second; a value is spread over the duration of its record */
+    bool rate;  /* draw the sum of the values per second; spread a value over the duration of its record */
 } drawing_loadline;
 
 typedef struct drawing_point {

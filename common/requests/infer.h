@@ -10,8 +10,9 @@
  * An event comes before the events that it precedes in most requests (Copeland's rule, which also resolves cycles). The
  * remaining events may form further lifelines.
  *
- * If another event is repeated, its numeric fields with changing values are loadlines. If its records have durations,
- * the loadline is the number of transferred bytes per second. The remaining events are points.
+ * If an event of no lifeline occurs repeatedly, its numeric fields with changing values are loadlines. If the records
+ * of the event have durations, the loadline is the number of transferred bytes per second. The remaining events are
+ * points.
  *
  * Time and memory are linear in the number of records. Only the first INFER_RECORDS records determine lifelines and
  * loadlines.

@@ -2,12 +2,12 @@
  * Learns whether a request begins again when its first event occurs again with the same ID.
  *
  * A first event has two possible reasons to occur again. The ID may name an object that handles several requests in
- * turn, such as a stream. Or the first event may be a step that one request repeats, such as a call that is retried. A
- * round is a first event and all events of the same ID before the next first event. A round counts as ended if its last
- * event is an event with which IDs of this kind usually end. An ended round was a separate request in two cases. Either
- * the pause before the next round is longer than rounds usually last, or IDs of this kind usually have many rounds. If
- * nearly all rounds were requests, rounds that have not ended also count as requests. The kind of an ID is the kind of
- * its first event.
+ * turn, such as a stream. Alternatively, the first event may be a step that one request repeats, such as a call that
+ * the program tries again. A round is a first event and all events of the same ID before the next first event. A round
+ * counts as ended if its last event is an event with which IDs of this kind usually end. An ended round was a separate
+ * request in two cases. Either the pause before the next round is longer than rounds usually last, or IDs of this kind
+ * usually have many rounds. If nearly all rounds were requests, rounds that have not ended also count as requests. The
+ * kind of an ID is the kind of its first event.
  *
  * Memory is bounded: the module learns only about the first RESTARTS_KINDS_MAX kinds of first events. Only one thread
  * at a time may use the object.

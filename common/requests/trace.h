@@ -1,6 +1,6 @@
 /*
- * A log in memory. Its records are in the order of time. Each string is stored once, and identified by its number. The
- * number TRACE_NONE means no string. Only one thread at a time may use a trace.
+ * A log in memory. Its records are in the order of time. The trace stores each different string once. A number
+ * identifies a string, and TRACE_NONE means no string. Only one thread at a time may use a trace.
  */
 #ifndef NETLOGGER_ANALYSIS_TRACE_H
 #define NETLOGGER_ANALYSIS_TRACE_H

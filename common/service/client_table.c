@@ -26,9 +26,8 @@ typedef TAILQ_HEAD(client_list, client_entry) client_list;
 
 typedef struct client_address {
     LIST_ENTRY(client_address) of_hash;
-    TAILQ_ENTRY(client_address)
-    of_count; /* addresses with the same number of clients; the address that has been silent
-               * longest is first */
+    /* The list of the addresses with the same number of clients. The address that has been silent longest is first. */
+    TAILQ_ENTRY(client_address) of_count;
     unsigned char key[KEY_SIZE];
     bool local; /* the entry for all clients of Unix sockets */
     size_t count;

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int starter = -1; /* write end of the pipe on which the parent waits; -1 if the process is not detached, or is
-                          * ready */
+/* The write end of the pipe on which the parent waits. -1 if the process is not detached, or is ready. */
+static int starter = -1;
 static bool redirects;
 
 void daemon_detach(bool keep_streams)

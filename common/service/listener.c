@@ -227,8 +227,8 @@ static void remove_path(listener *l)
 
 void listener_end(listener *l)
 {
-    remove_path(l); /* removed now, because the next daemon may create its socket at this path as soon as this socket is
-                     * shut down */
+    /* Remove the path first. After the shutdown, the next daemon may create its own socket at this path. */
+    remove_path(l);
     shutdown(l->fd, SHUT_RDWR);
 }
 

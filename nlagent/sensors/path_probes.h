@@ -1,6 +1,6 @@
 /*
  * Sends probes to a reflector at a bounded rate, and reads the replies. The other measurements of a path (path_route.h,
- * path_transfer.h) wait with path_probes_wait, so that the probes continue while they wait.
+ * path_transfer.h) wait with path_probes_wait, so that the probes continue during the wait.
  *
  * A session belongs to one thread. Only path_probes_take may be called by another thread.
  */

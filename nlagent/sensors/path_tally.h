@@ -4,8 +4,8 @@
  *
  * A probe is lost if its reply has not arrived after PATH_LATE_NS. The number in the reflector's replies shows in which
  * direction probes were lost. A stateful reflector (RFC 8762) numbers its replies. Therefore, a lost reply leaves a gap
- * in these numbers, and a lost probe does not. The senders' first number is never 0, so that the copied numbers of a
- * stateless reflector can be distinguished from its own numbers.
+ * in these numbers, and a lost probe does not. The sender's first number is never 0. The module can therefore
+ * distinguish the copied numbers of a stateless reflector from the numbers of a stateful reflector, which begin at 0.
  */
 #ifndef NLAGENT_PATH_TALLY_H
 #define NLAGENT_PATH_TALLY_H

@@ -69,9 +69,9 @@ enum trace_role { TRACE_ROLE_UNKNOWN, TRACE_ROLE_CLIENT, TRACE_ROLE_SERVER };
 
 struct trace_event {
     __u64 begin_ns, end_ns; /* start and end of the call on CLOCK_MONOTONIC; equal unless the kind is TRACE_SEND */
-    __u64 socket; /* address of the socket or channel in the kernel; if the lowest bit is set, address of a futex in the
-                   * process
-                   */
+    /* The address of the socket or channel in the kernel. If the lowest bit is set, the address of a futex in the
+     * process. */
+    __u64 socket;
     __u32 pid, tid;
     __u32 sequence; /* TCP sequence number of the first byte */
     __u32 other; /* sequence number of the next byte in the other direction; HTTP/2: of the first byte of the connection
