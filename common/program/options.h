@@ -39,7 +39,7 @@ typedef struct options_usage {
     const char *notes;                 /* help below the options, or NULL */
     const options_group *groups;       /* the last element is a group without rows; or NULL */
     const options_command *commands;   /* the last element is a command without a name; or NULL */
-    const nl_option *file_rows;        /* the group's rows that are also valid in a configuration file, or NULL */
+    const nl_option *file_rows;        /* rows of the group whose options a configuration file may also set, or NULL */
     const options_group *urls;         /* options of URLs, used only for help; or NULL */
     const options_group *variables;    /* environment variables that belong to no option, used only for help; or NULL */
     void (*read_urls)(void *settings); /* sets the members that urls describes, for JSON; NULL if they have no values */

@@ -1,7 +1,7 @@
 /*
  * The starter, which is the process that starts sensors. nlagentd forks the starter first, and then gives up its own
- * right to run programs (service/confine.h). An attacker who controls nlagentd can only send requests to the starter.
- * The starter runs only the sensors in its own copy of the configuration, and "nlagent collect".
+ * right to run programs (service/confine.h). An attacker who controls nlagentd can do nothing but send requests to the
+ * starter. The starter runs only the sensors in its own copy of the configuration, and "nlagent collect".
  *
  * Two sockets connect nlagentd and the starter. One socket carries requests and replies; the other carries reports of
  * the exits of sensors. The starter and its sensors exit when nlagentd exits. If the starter ends first, nlagentd exits

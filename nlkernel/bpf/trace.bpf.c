@@ -192,7 +192,7 @@ struct http2_direction {
     __u8 head[24];   /* the first bytes of the next frame's head; the verifier needs space after the head */
     _Bool is_known;  /* the other members are known */
     _Bool has_gap;   /* frames are missing before the next event */
-    _Bool captures;  /* the payload is captured */
+    _Bool captures;  /* the program captures the payload */
 };
 
 struct http2_socket {

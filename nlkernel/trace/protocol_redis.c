@@ -65,7 +65,7 @@ static protocol_progress read_redis_reply(const protocol_bytes *bytes, const pro
     if (bytes->captured == 0 || reply->begun)
         return PROTOCOL_UNKNOWN;
     reply->begun = true;
-    if (*bytes->data == '-') { /* the first word, such as WRONGTYPE; the rest may contain values */
+    if (*bytes->data == '-') { /* the status is the first word, such as WRONGTYPE; the rest may contain values */
         size_t word = 1;
         while (word < bytes->captured && isupper((unsigned char)bytes->data[word]))
             word++;

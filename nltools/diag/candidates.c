@@ -111,8 +111,8 @@ static bool place_has_doubtful_host(const visits *v, const place *p)
 }
 
 /*
- * Returns whether messages to or from a host may only seem slow because a clock is wrong. If it is wrong, messages in
- * the other direction seem to arrive before they are sent, so few of them become visits. Therefore, the function
+ * Returns whether messages to or from a host may seem slow only because a clock is wrong. If a clock is wrong, messages
+ * in the other direction seem to arrive before they are sent, so few of them become visits. Therefore, the function
  * returns true if the host's peers have many more messages in the other direction than the host, in proportion to their
  * messages in this direction.
  */
