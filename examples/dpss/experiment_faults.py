@@ -45,7 +45,7 @@ class Plan:
     pipeline: int = 2  # outstanding requests per stream
     block: int = 128 << 10
     path: dict = dataclasses.field(default_factory=dict)  # arguments of World.make_path
-    environment: dict = dataclasses.field(default_factory=dict)  # variables of hosts' programs, for fault.so
+    environment: dict = dataclasses.field(default_factory=dict)  # by host: the environment variables of its programs, for fault.so
     before: Callable = None  # (world), called before the programs start
     beside: Callable = None  # (world), called when all programs except the client run
     during: Callable = None  # (world, programs), a generator of waiting times; it ends with the client

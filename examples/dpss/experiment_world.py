@@ -94,7 +94,7 @@ def unified():
 
 
 class Group:
-    """A control group of version 2. If version 1 exists, a control group in each hierarchy of version 1, and one of version 2."""
+    """A control group of version 2. If version 1 exists, the object consists of a group of version 2 and a group in each hierarchy of version 1."""
 
     def __init__(self, name):
         root, self.pure = unified()

@@ -10,7 +10,7 @@
 #include "model/filters.h"
 
 typedef struct compare_query_side {
-    char *name;            /* for people */
+    char *name;            /* the side's name, as shown to the user */
     char *log;             /* NULL: all logs */
     bool excludes;         /* the requests of all logs except `log` */
     request_filter *where; /* NULL: all requests */

@@ -36,7 +36,7 @@ typedef struct compared_request {
 } compared_request;
 
 typedef struct comparison_side {
-    char *name; /* for people */
+    char *name; /* the side's name, as shown to the user */
     uint64_t requests, failed;
     uint64_t cut; /* number of the side's requests of which only a part was compared, because of the memory limit */
     uint64_t unselected;      /* number of requests in the side's logs that the side does not include */

@@ -27,7 +27,7 @@ typedef struct source {
     prints prints;    /* fingerprints of the bytes that were read, if the source is a single file */
     char **archive;   /* paths of an archive's files; the files before archive_next are open */
     size_t archive_count, archive_next;
-    nl_decoder *decoder;    /* for lines that are not plain */
+    nl_decoder *decoder;    /* decodes the lines that are not plain (line_scanner.h) */
     block_cutter **cutters; /* one per file; NULL for text */
     nl_source *stream;      /* its bytes go to spills; NULL: the stream has ended, or the source is not a stream */
     feed *feed;             /* its records go to the only spill; NULL: no feed */

@@ -10,7 +10,7 @@ typedef struct pane {
     pane_kind kind;
     guint index;        /* index in the drawing's list of its kind; points have one pane */
     double top, bottom; /* top and bottom of its plot */
-    unsigned rows;      /* of a loadline: the number of strips, or 1 for curves */
+    unsigned rows;      /* number of rows; of a loadline: the number of strips, or 1 for curves */
 } pane;
 
 enum { LAYOUT_PANES = 32 };

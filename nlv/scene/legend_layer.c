@@ -25,7 +25,7 @@ static bool has_violations(const store *s)
 
 enum {
     NAME_MIN = 100, /* minimum width in units of a shortened name */
-    MORE = 90,      /* width of the text about the omitted colors in units */
+    MORE = 90,      /* width in units of the text about the omitted colors */
     WHOLE = 10000,  /* do not shorten the name */
     SAMPLE_WIDTH = 16,
     NAME_AT = 21, /* distance of the name from the left edge of the entry */

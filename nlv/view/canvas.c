@@ -96,7 +96,7 @@ static bool find_heat(canvas *c, scene_heat *places)
     return is;
 }
 
-/* Computes the position in the strip of the area that the user marks with the keyboard. */
+/* Converts the area that the user marks with the keyboard to a position in the strip. */
 static void place_brush(canvas *c)
 {
     scene_heat places;

@@ -34,7 +34,7 @@ typedef struct canvas_callbacks {
     void (*brushed)(void *user, const request_choice *area); /* the user has marked an area of the heat map */
     /* The user has clicked on a number in the legend of the heat map. */
     void (*listed)(void *user, const request_choice *choice);
-    /* The user wants to isolate or hide a color of the legend, or to undo this (color_filter_toggle). */
+    /* The user wants to isolate or hide a color of the legend, or to end this (color_filter_toggle). */
     void (*colored)(void *user, size_t color, bool hides);
     void *user;
 } canvas_callbacks;

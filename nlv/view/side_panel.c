@@ -159,8 +159,8 @@ static void add_errors(side_panel *p, const chosen_request *r)
     g_string_free(text, TRUE);
 }
 
-/* Describes the time from the cause of a record to the record in `took`, and the cause in `since`. Without a cause,
- * describes the duration of the record's span. */
+/* Writes the time from a record's cause to the record into `took`, and describes the cause in `since`. Without a cause,
+ * writes the duration of the record's span. */
 static void describe_took(const store *s, const request_drawn *drawn, uint32_t record, char took[32], GString *since)
 {
     const request_line *line = drawn != NULL ? request_lines_cause(drawn, record) : NULL;

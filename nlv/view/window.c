@@ -31,7 +31,7 @@ enum {
     TICK_MS = 30,     /* interval between checks for new data */
     READING_MS = 100, /* minimum interval between pictures while nlv reads a log, which needs the processors */
     NOTICES_MAX = 20,
-    NOTICE_BUTTONS = 320,     /* width of the buttons beside the notices in pixels */
+    NOTICE_BUTTONS = 320,     /* width in pixels of the buttons beside the notices */
     NOTICE_LETTER = 8,        /* approximate width of a letter in pixels */
     NOTICES_HEIGHT_MAX = 160, /* units */
     RESPONSE_MORE = 1,        /* expands or collapses the bar of notices */
@@ -704,7 +704,7 @@ static bool on_filter(void *user, const char *expression)
     return true;
 }
 
-/* Isolates or hides the requests with a color, or undoes this. */
+/* Isolates or hides the requests with a color. If the color is isolated or hidden already, ends this. */
 static void on_colored(void *user, size_t color, bool hides)
 {
     window *w = user;

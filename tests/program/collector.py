@@ -13,8 +13,8 @@ def record(client, number, padding=""):
     return f"DATE=20260101000000.{number % 1000000:06d} HOST=h{client} PROG=p LVL=Usage NL.EVNT=E N={number}{padding}\n".encode()
 
 
-QUESTION_END = b"\r\n\r\n"  # of the time question with which the library opens a connection
-ACKNOWLEDGEMENT = b"NLA1\x08" + bytes(3) + b"\x01" + bytes(7)  # of this question
+QUESTION_END = b"\r\n\r\n"  # the end of the time question with which the library opens a connection
+ACKNOWLEDGEMENT = b"NLA1\x08" + bytes(3) + b"\x01" + bytes(7)  # the reply to this question
 
 
 def keep_silent(connection):

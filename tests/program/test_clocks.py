@@ -17,7 +17,7 @@ CLIENT = r"""
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
-/* URL, milliseconds that it stays, and what it does in between */
+/* Arguments: the URL, the milliseconds until the program ends, and what the program does during this time. */
 int main(int argc, char **argv)
 {
     nl_log *log = nl_open("client", argv[1]);

@@ -449,7 +449,7 @@ class Netlogd(collector.Case):
 
     def test_a_client_over_its_rate_is_held_up_alone(self):
         process = self.serve("--max-rate", "10")
-        data = b"".join(record(1, n) for n in range(100000))  # would take hours
+        data = b"".join(record(1, n) for n in range(100000))  # at 10 records per second, netlogd would need hours for these
         greedy = socket.create_connection(("127.0.0.1", self.port), timeout=60)
 
         def send():

@@ -401,7 +401,7 @@ class Storm(support.Case):
         return sorted(p for p in [*self.aside.iterdir(), *self.folder.iterdir()] if p.suffix in (".log", ".nlb", ".zst"))
 
     def judge(self):
-        """The oracle."""
+        """Checks that the output has each acknowledged event once, and each other event at most once."""
         files = [p for p in self.files() if p.stat().st_size > 0]
         verified = self.run_program(self.netlogd, "--verify", *files)
         self.assertNotIn(" at byte ", verified.stdout, "every file is sound")

@@ -74,7 +74,7 @@ class Output(support.Case):
         return sorted(p for p in self.folder.iterdir() if not p.name.endswith((".streams", ".index")))
 
     def text(self, paths=None):
-        """What the files hold, as text, in the order of their numbers."""
+        """Returns the records of the files as text, in the order of the files' numbers."""
         text = ""
         for path in paths or self.files():
             if path.stat().st_size == 0:

@@ -122,7 +122,7 @@ class Files(support.Case):
 
 
     def test_times_of_0(self):
-        times = [("0", "0"), ("0", "5"), ("0", None), ("7", "0"), ("7", "9")]  # of spans in JSON, where an absent time differs from 0
+        times = [("0", "0"), ("0", "5"), ("0", None), ("7", "0"), ("7", "9")]  # starts and ends of spans; in JSON, an absent time differs from 0
         spans = [otlp.span(n, startTimeUnixNano=start, endTimeUnixNano=end, events=[{"timeUnixNano": start, "name": "e"}])
                  for n, (start, end) in enumerate(times)]
         events = [r["event"] for r in self.convert(json.dumps(otlp.traces(spans)).encode())]
@@ -340,7 +340,7 @@ class Http(Listener):
             self.output.unlink(missing_ok=True)
             for file in self.scratch.glob("*.spans*"):
                 file.unlink()
-            process = self.listen("--max-memory", "1m")  # for 10485 spans in a table
+            process = self.listen("--max-memory", "1m")  # the table then has space for 10485 spans
             for first in range(0, 30000, 1000):
                 request = otlp.traces([otlp.span(n) for n in range(first, first + 1000)])
                 self.assertEqual(self.post(body=otlp.protobuf("traces", request))[0], 200)
@@ -361,7 +361,7 @@ class Http(Listener):
             end = threading.Timer(0.05 + 0.03 * kill, process.kill)
             end.start()
             with contextlib.closing(self.connect()) as connection, contextlib.suppress(OSError, http.client.HTTPException):
-                for body in bodies[:confirmed]:  # all of them again
+                for body in bodies[:confirmed]:  # sends the confirmed requests again
                     self.assertEqual(self.post(body=body, connection=connection)[0], 200)
                 while confirmed < 10 * (kill + 1) and self.post(body=bodies[confirmed], connection=connection)[0] == 200:
                     confirmed += 1

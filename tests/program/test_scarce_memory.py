@@ -22,7 +22,7 @@ class ScarceMemory(collector.Case):
         self.nlrecover = support.program("nltools/nlrecover")
         self.shm = self.scratch / "shm"
 
-    # The places that can contain events: the logs, the shared memory of a closed log, and a spool.
+    # ---- the places that can contain events: the logs, the shared memory of a closed log, and a spool ----
 
     def count(self, paths):
         """Returns the events in logs, and the events that the logs report as lost: in records of text, in headers of blocks."""
@@ -97,7 +97,7 @@ class ScarceMemory(collector.Case):
     def test_little_address_space(self):
         self.limit(range(0, 8 << 20, 512 << 10), *self.to_files())
 
-    # The reading functions.
+    # ---- the functions that read or recover events ----
 
     def call(self, *arguments):
         environment = {"NETLOGGER_SHM": str(self.shm), "NETLOGGER_CLOCK": "no", "PATH": "/usr/bin:/bin"}
@@ -172,7 +172,7 @@ class ScarceMemory(collector.Case):
                 first += 1
             self.assertGreater(allocations, 10)
 
-    # The whole.
+    # ---- the whole library ----
 
     def test_nothing_aborts(self):
         library = support.BUILD / "libnetlogger" / ".libs" / "libnetlogger.so"

@@ -75,7 +75,7 @@ static void talk(int connection, manner how, short ready)
     if (how != TALKS)
         return;
     for (size_t i = 0; i < sizeof frames; i += 8)
-        memcpy(frames + i, "NLXX\0\0\0", 8); /* each without content */
+        memcpy(frames + i, "NLXX\0\0\0", 8); /* frames of an unknown type without content */
     while (write(connection, frames, sizeof frames) > 0)
         continue;
 }
@@ -205,7 +205,7 @@ static void a_program_that_ends(void **state)
         exit(0);
     }
     close(ends[1]);
-    assert_int_equal(read(ends[0], &status, 1), 0); /* all events are logged, and it ends */
+    assert_int_equal(read(ends[0], &status, 1), 0); /* the child has logged all events, and is ending */
     int64_t start_ns = nl_monotonic_ns();
     close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -220,7 +220,7 @@ static void a_program_that_ends(void **state)
 typedef struct producer {
     nl_log *log;
     pthread_t thread;
-    nl_ring_producer *ring; /* after it has begun to wait */
+    nl_ring_producer *ring; /* the thread's ring; NULL before the thread's first event */
 } producer;
 
 enum { EVENTS = 4000 };

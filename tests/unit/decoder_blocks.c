@@ -112,7 +112,7 @@ static void text_and_blocks_may_follow_one_another(void **state)
     add_block(&input, 0, 1, 1, 0);
     add_line(&input, LINE "\nts=1 event=e\n");
     add_block(&input, 0, 2, 1, 0);
-    add_line(&input, LINE " B=\"cut"); /* after a crash; then the files were concatenated */
+    add_line(&input, LINE " B=\"cut"); /* a crash cut this line off; later, another file was appended */
     add_block(&input, 0, 3, 1, 0);
     add_block(&input, 0, 4, 1, 0);
     add_line(&input, "\r\nN=L NLB1\n" LINE);
@@ -316,7 +316,8 @@ static void records_of_damaged_beginnings_are_counted(void **state)
     add_block(&input, 'a', 13, 1, 0);
     add_block(&input, 'b', 0, 2, 0);
     input.data[input.size - 1] ^= 1;
-    add_block(&input, 'b', 5, 1, 0); /* who knows */
+    add_block(&input, 'b', 5, 1,
+              0); /* does not continue the damaged block, so it is unknown how many records are missing */
     decoded r = decoder_blocks_decode(input.data, input.size, 40, NL_FORMAT_NLB);
     assert_int_equal(r.stats.malformed, 3);
     assert_int_equal(r.stats.lost, 3);

@@ -91,7 +91,7 @@ static void what_is_not_opened_closes_nothing(void **state)
                                        "file:///tmp/x?backup=what://", "file:///tmp/x?spool=/dev/null/x"};
     struct stat before, after;
     int in = open("/dev/null", O_RDONLY), kept = dup(0);
-    assert_int_equal(dup2(in, 0), 0); /* in any environment of the tests */
+    assert_int_equal(dup2(in, 0), 0); /* so that the result does not depend on the environment of the tests */
     assert_int_equal(fstat(0, &before), 0);
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
         assert_null(nl_open("prog", urls[i]));
@@ -490,7 +490,8 @@ static void an_absent_collector_is_reported_once_and_at_close(void **state)
     nl_set_message_handler(NULL, NULL);
 }
 
-/* A collector that serves one connection: it acknowledges the opening question, and reads to the end. */
+/* A collector that serves one connection: it acknowledges the time question that begins the connection, and reads to
+ * the end. */
 typedef struct text_collector {
     pthread_t thread;
     int listener;
@@ -861,7 +862,7 @@ static bool comes_soon(const char *name, const char *what)
 {
     nl_buffer copy = {0};
     bool there = false;
-    for (int i = 0; i < 1000 && !there; i++) { /* 10 s, while it sleeps for an hour */
+    for (int i = 0; i < 1000 && !there; i++) { /* waits up to 10 s; the writer thread would sleep for an hour */
         copy.size = 0;
         there = nl_memory_read(name, &copy) && (nl_buffer_append(&copy, "", 1), strstr(copy.data, what) != NULL);
         if (!there)
@@ -886,7 +887,7 @@ static void who_sleeps_is_woken(void **state)
     nl_write(log, NL_USAGE, "First", NULL);
     assert_true(comes_soon("asleep", "NL.EVNT=First"));
     for (int i = 0; i < 3; i++) {
-        usleep(300000); /* it sleeps now */
+        usleep(300000); /* until the writer thread sleeps */
         char what[32];
         snprintf(what, sizeof what, " I=%d\n", i);
         NL_EVENT(log, NL_USAGE, "Step", "I", i);

@@ -181,14 +181,14 @@ static void test_times_are_each_threads_own(void **state)
     nl_probe_info info;
     assert_true(nl_probe_read(probe, &info));
     assert_int_equal(info.count + (uint64_t)info.p99_ns, 0);
-    pass_write(0); /* has no begin */
+    pass_write(0); /* the marker that begins the time was not passed before */
     pass_read(1);
     pthread_t thread;
     pthread_create(&thread, NULL, write_without_read, NULL);
     pthread_join(thread, NULL);
     assert_int_equal(count_of(probe), 0);
     pass_write(1);
-    pass_write(1); /* has ended before */
+    pass_write(1); /* the previous pass has already ended the time */
     assert_int_equal(count_of(probe), 1);
     for (int i = 0; i < 1000; i++) {
         pass_read(i);

@@ -96,7 +96,7 @@ static void test_a_rate_takes_whole_looks(void **state)
         taken += a;
     }
     assert_in_range(taken, 9, 12);
-    /* After a pause, no samples are made up. */
+    /* After a pause, the condition accepts one sample, and none for the missed intervals. */
     assert_true(wants(c, "sda", 1, 101, 1000 * SECOND));
     assert_false(wants(c, "sda", 1, 102, 1000 * SECOND + SECOND / 10));
     condition_free(c);
@@ -300,7 +300,7 @@ static void test_directory(void **state)
     assert_int_equal(nlagent_find(d, "sensor=cpu & (host=dpss1.* | host=\"dpss2.*\")"), 2);
     assert_int_equal(nlagent_find(d, "events ~ *TcpSegments* & !(host=dpss*)"), 0);
     assert_int_equal(nlagent_find(d, "host != x & sensor >= d"), 1000);
-    /* More tests than are remembered. */
+    /* The expression has more tests than nlagentd stores. */
     nl_buffer many = {0};
     for (int i = 0; i < 40; i++) {
         snprintf(url, sizeof url, "%s(host=dpss%d.lbl.gov & sensor=%s)", i > 0 ? " | " : "", i, i % 2 ? "cpu" : "none");

@@ -1372,7 +1372,7 @@ static void test_clock_errors(void **unused)
     const store *s = model_store(m);
     assert_int_equal(s->unordered, 1);
     uint16_t a = names_find(s->names.hosts, "a"), b = names_find(s->names.hosts, "b");
-    assert_true(store_clock_at(s, a, 0).high_ns == 1500500); /* the spelling that came first */
+    assert_true(store_clock_at(s, a, 0).high_ns == 1500500); /* all measurements are later, so the first one counts */
     assert_true(store_clock_at(s, a, 3).high_ns == 1500500);
     assert_true(store_clock_at(s, a, 5).high_ns == 700 &&
                 store_clock_at(s, a, 5).low_ns == -700); /* the more precise measurement */
@@ -2100,7 +2100,7 @@ static void test_clocks_corrected(void **unused)
         b = names_find(s->names.hosts, "b");
         for (uint32_t record = 1; record < s->count; record++)
             if (strcmp(names_text(s->names.events, store_event(s, record)), "Taken") ==
-                0) /* directly after its Asked */
+                0) /* the previous step is the request's Asked */
                 assert_int_equal((store_time(s, record) - store_time(s, store_previous(s, record, 0)) + 50000) / 100000,
                                  2000);
         store_clock now = store_clock_at(s, b, s->count - 1);

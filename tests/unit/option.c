@@ -287,7 +287,7 @@ static void test_difference(void **state)
     (void)state;
     settings a = fresh(), b = fresh();
     assert_null(nl_options_fixed_difference(rows, &a, &b));
-    set(&b, "count", "9"); /* may change */
+    set(&b, "count", "9"); /* a reload may change this option */
     assert_null(nl_options_fixed_difference(rows, &a, &b));
     set(&b, "flag", "yes");
     assert_string_equal(nl_options_fixed_difference(rows, &a, &b)->name, "flag");

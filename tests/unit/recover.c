@@ -231,7 +231,8 @@ static bool read_some(gatherer *g, int fd)
 /* Serves one client after the other: the killed process and the recovering process. */
 static void take_connection(gatherer *g)
 {
-    static const char acknowledgement[16] = "NLA1\x08\0\0\0\x01"; /* of the opening question */
+    /* The reply to the time question that begins a connection. */
+    static const char acknowledgement[16] = "NLA1\x08\0\0\0\x01";
     int fd = accept(g->fd, NULL, NULL);
     if (write(fd, acknowledgement, sizeof acknowledgement) != sizeof acknowledgement)
         perror("acknowledge");

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static char folder[] = "/tmp/netlogger-test-XXXXXX";
-static bool is_named; /* /proc does not exist */
+static bool is_named; /* pretend that /proc does not exist, so that temporary files need names */
 
 int access(const char *path, int mode)
 {

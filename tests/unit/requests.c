@@ -781,11 +781,11 @@ typedef struct simulation {
     uint64_t next_id;
     uint32_t hosts;
     int64_t free_ns[HOSTS_MAX + 1][POOL_SIZE]; /* the times at which the workers of each host's pool become free */
-    int64_t offset_ns[HOSTS_MAX + 1];          /* of the hosts' clocks */
+    int64_t offset_ns[HOSTS_MAX + 1];          /* the errors of the hosts' clocks */
     int64_t drift_ppm[HOSTS_MAX + 1];
     bool has_async;
     unsigned async_elsewhere; /* number of asynchronous children on other hosts */
-    unsigned lost_of_1000;    /* records */
+    unsigned lost_of_1000;    /* share of lost records, in thousandths */
     size_t lost;
     struct outcome *latest; /* the latest end of a child that no span waits for */
 } simulation;

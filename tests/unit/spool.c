@@ -366,7 +366,7 @@ static void a_failed_sync_is_not_forgotten(void **state)
 static void what_another_process_left_is_synced(void **state)
 {
     (void)state;
-    for (unsigned puts = 1; puts < 40; puts += 38) { /* one file, and many files */
+    for (unsigned puts = 1; puts < 40; puts += 38) { /* few records fit in one file; many records need several files */
         nl_spool *spool = open_spool(false);
         for (unsigned i = 0; i < puts; i++)
             assert_int_equal(put_line(spool, LIMIT / 50), NL_OK);

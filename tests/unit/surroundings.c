@@ -494,8 +494,9 @@ static void refused_events_are_charged_to_their_log(void **state)
     write_to_b(0); /* a new format needs memory, which a handler must not allocate */
     struct sigaction action = {.sa_handler = write_to_b}, before;
     sigaction(SIGUSR2, &action, &before);
-    NL_EVENT(a, NL_USAGE, "First", "I", (raise(SIGUSR2), 1)); /* not within a call: it is logged */
-    nl_inside++;                                              /* as within a call */
+    /* The handler runs while the arguments are evaluated, which is not within a call, so its event is logged. */
+    NL_EVENT(a, NL_USAGE, "First", "I", (raise(SIGUSR2), 1));
+    nl_inside++; /* from here on, the handler logs as if it interrupted a call */
     raise(SIGUSR2);
     raise(SIGUSR2);
     nl_inside--;
@@ -585,7 +586,7 @@ static void many_logs_without_a_lock(void **state)
     nl_registry_lock();
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
-    nl_registry_unlock(); /* the end of the thread takes it */
+    nl_registry_unlock(); /* the thread needs this lock when it ends */
     pthread_join(thread, NULL);
     for (int i = 0; i < LOGS; i++) {
         char name[16];
@@ -614,7 +615,7 @@ static int change_folder(void)
     nl_flush(log);
     snprintf(file, sizeof file, "%s/relative.log", folder);
     unlink(file);
-    for (int fd = 3; fd < 64; fd++) /* opened again */
+    for (int fd = 3; fd < 64; fd++) /* the library must open its descriptors again */
         close(fd);
     NL_EVENT(log, NL_USAGE, "Second");
     nl_flush(log);

@@ -338,15 +338,15 @@ static void test_follow(void **state)
                  "step = switch from thread N as running\nend = answer from thread T\n");
     synthesis_put(s, 0, "send", "T=1 ID=7");
     synthesis_put(s, 1, "queue", "T=1 SKB=100");
-    synthesis_put(s, 2, "queue", "T=5 SKB=101"); /* somebody else's */
+    synthesis_put(s, 2, "queue", "T=5 SKB=101"); /* another thread's */
     synthesis_put(s, 3, "receive", "SKB=100 C=0");
-    synthesis_put(s, 4, "receive", "SKB=100 C=1"); /* the carrier no longer exists */
+    synthesis_put(s, 4, "receive", "SKB=100 C=1"); /* SKB 100 has been received already */
     synthesis_put(s, 5, "wake", "C=0 W=2");
     synthesis_put(s, 6, "exit", "C=0");
     synthesis_put(s, 7, "wake", "C=0 W=3");
     synthesis_put(s, 8, "switch", "N=2");
     synthesis_put(s, 9, "answer", "T=2");
-    synthesis_put(s, 10, "answer", "T=1"); /* the request is already answered */
+    synthesis_put(s, 10, "answer", "T=1"); /* T=2 has already answered the request */
     expect(
         s,
         "0 R.sent p REQUEST=7 SINCE.NS=0\n1 R.queue p REQUEST=7 SINCE.NS=1000\n3 R.received p REQUEST=7 SINCE.NS=3000\n"

@@ -26,9 +26,9 @@ typedef struct world {
     int count;
     int64_t now_ns;
     uint32_t idles, polls;
-    uint32_t process;          /* of all threads; 0: each thread is a process */
-    uint32_t other[3];         /* by role: position in the other direction */
-    __u8 http2;                /* of the next frames */
+    uint32_t process;          /* the process of all threads; 0: each thread is a process */
+    uint32_t other[3];         /* the position in the other direction, indexed by role */
+    __u8 http2;                /* the value of http2 in the events of the next frames */
     bool is_one_call;          /* the next frames arrive with one call */
     uint16_t port_translation; /* added to the client's port, as the server sees it */
 } world;
@@ -407,7 +407,7 @@ static void test_traceparent_names_request(void **state)
     put_in_trace(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 12, "y", 1);
     put_in_trace(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 3, "c", 2);
     w.polls++;
-    put_in_trace(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 13, "z", 2); /* of b or c */
+    put_in_trace(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 13, "z", 2); /* a call for b or c */
     arrive(&w, 4, THREAD, "d");
     w.polls++;
     put_in_trace(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 14, "u", 1);

@@ -60,7 +60,7 @@ static void test_traceparent(void **state)
                 &protocol_http, "GET", "/");
     assert_string_equal(r.trace_id, "");
     r = REQUEST("POST / HTTP/1.1\r\n\r\ntraceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n",
-                &protocol_http, "POST", "/"); /* in the body */
+                &protocol_http, "POST", "/"); /* the traceparent is in the body, so it is not a header */
     assert_string_equal(r.trace_id, "");
 }
 

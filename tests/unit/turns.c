@@ -263,7 +263,7 @@ static void test_a_modest_client_is_next(void **state)
         arrive(&w->clients[i], 1);
     }
     for (int step = 0; step < 20000; step++) {
-        if (step % 50 == 0) /* 10 million units later, of which its share is 10,000 */
+        if (step % 50 == 0) /* 50 turns are 10 million units of work; the client's share of these is 10,000 */
             arrive(modest, 5000);
         run_turn(w);
         assert_true(!turns_is_waiting(&modest->turn) || w->work - modest->waits_from <= 3 * (uint64_t)TURNS_BUDGET);

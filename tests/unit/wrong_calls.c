@@ -84,7 +84,7 @@ static void records(void **state)
     ASSERT_FAILS(nl_url_parse(NULL), NULL, "nl_url_parse");
     ASSERT_FAILS(nl_filter_parse(NULL), NULL, "nl_filter_parse");
     assert_int_equal(out.size, 0);
-    nl_record_set_time(NULL, 1); /* as for a record without memory */
+    nl_record_set_time(NULL, 1); /* a record is NULL if memory ran out */
     nl_record_add_string(NULL, "A", "b", 1);
     nl_record_clear(NULL);
     nl_record_free(record);
