@@ -171,7 +171,7 @@ class Connections(support.Case):
         for algorithm, state, cause in (("reno", "recovery", "loss"), ("bbr", "recovery", "path rate"), ("bbr", "loss", "loss")):
             lines = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, TCP_RETRANS=i, TCP_ALGORITHM=algorithm, TCP_RECOVERY=state) for i in range(30)]
             self.assertEqual(self.report(self.written(*lines))[0]["first"], cause)
-        for algorithm, cause in (("reno", "loss"), ("bbr", "path rate")):  # single losses, and a threshold that changes once
+        for algorithm, cause in (("reno", "loss"), ("bbr", "path rate")):  # one loss in ten intervals; the slow start threshold changes once
             lines = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000 if i < 30 else 15000 + i * 500, TCP_BUSY=i * 10000, TCP_RETRANS=i // 10, TCP_ALGORITHM=algorithm,
                             TCP_SSTHRESH=0x7fffffff if i < 25 else 50) for i in range(90)]
             self.assertEqual(self.report(self.written(*lines))[0]["first"], cause)

@@ -1,6 +1,6 @@
 /*
- * Tests the content of netlogd's journal after a kill, for every state of the journal's end, and the size of the
- * journal.
+ * Tests that netlogd ignores the last entry of its journal if a kill truncated or damaged the entry at any byte. Also
+ * tests that the journal's size is limited.
  */
 #include "output/journal.h"
 

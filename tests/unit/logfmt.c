@@ -201,7 +201,7 @@ static void is_told_from_the_other_formats(void **state)
             fail_msg("%s: %s", cases[i].text, nl_format_name(nl_format_detect(cases[i].text, strlen(cases[i].text))));
 }
 
-/* The table of formats, for each format. */
+/* The functions that look up formats agree with the format's row of the table. */
 static void formats_are_described(void **state)
 {
     (void)state;

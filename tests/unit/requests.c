@@ -326,7 +326,7 @@ static void a_queue_between_hosts(void **state)
         assert_path(s, "Publish 10000, Publish.end>Consume.start 490000, Consume 3000");
         assert_int_equal(s->graph->problems.unknown_clocks, 0);
     }
-    /* A call proves that another clock is wrong, by less than the wait in the queue. */
+    /* A call proves that the clock of host 3 is wrong by less than the wait in the queue. */
     s->clocks = NULL;
     add_side(s, 0, "Publish.start", 1, 1, 0);
     add_side(s, 1000, "Call.start", 1, 3, 1);

@@ -289,15 +289,16 @@ static void test_crashes(void **state)
     assert_int_equal(stat(path, &before), 0);
     assert_int_equal(stat(seal_path, &after), 0);
 
-    for (long cut = before.st_size; cut <= after.st_size; cut++) { /* of the seal, before its mark */
+    /* A part of the second seal was written, but not its mark. */
+    for (long cut = before.st_size; cut <= after.st_size; cut++) {
         seal_run("cp %s/before %s; tail -c +%ld %s/after | head -c %ld >>%s; cp %s/key.before %s", folder, seal_path,
                  (long)before.st_size + 1, folder, cut - (long)before.st_size, seal_path, folder, key_path);
         assert_true(verify_seals(archive, &first, 0));
         seal_close(open_seals());
         assert_true(verify_seals(archive, &first, 0));
     }
-    seal_run("cp %s/after %s; cp %s/key.before %s", folder, seal_path, folder,
-             key_path); /* before the key was replaced */
+    /* The seal was written, but the key was not replaced. */
+    seal_run("cp %s/after %s; cp %s/key.before %s", folder, seal_path, folder, key_path);
     assert_true(verify_seals(archive, &first, 0));
     s = open_seals();
     write_log(s, 2, "three");
@@ -305,7 +306,7 @@ static void test_crashes(void **state)
     seal_close(s);
     assert_true(verify_seals(archive, &first, 0));
 
-    /* The first seal and key. */
+    /* A kill leaves a part of the seal file while netlogd creates the file and uses the first key. */
     for (size_t size = 0; size <= SEAL_HEAD_SIZE + 10; size++) {
         empty_folder(NULL);
         first = begin_archive();
