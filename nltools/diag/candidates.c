@@ -37,7 +37,8 @@
 
 enum {
     OTHER_DIVISIONS = 4, /* peers at both ends, the time, and the load */
-    /* pause, acknowledgement, queue, lock after other work, timer, batch, timeout, given up, retries, calls */
+    /* The mechanisms: pause, acknowledgement, queue, lock after other work, timer, batch, timeout, given up, retries,
+       calls */
     MECHANISMS = 10,
     EXAMINED_SHARE = 50, /* the search examines places with at least 1/EXAMINED_SHARE of the time */
     EXAMINED_COUNT = 20
