@@ -293,7 +293,8 @@ static void report_missing(followed *f)
     if (f->state.place.offset == 0 || f->lost)
         return;
     f->lost = true;
-    program_error("%s: cannot find the old content; unread lines are lost", f->state.path);
+    program_error("%s: the file was removed, replaced or truncated; lines that netlogd had not read are lost",
+                  f->state.path);
     nl_write(server_log(), NL_WARNING, "Netlogd.InputLost", "FILE=%s OFFSET=%" PRIu64, f->state.path,
              f->state.place.offset);
 }
@@ -922,8 +923,8 @@ void file_inputs_start(void)
     position_visitor visitor = {.on_file = load_file, .on_piece = load_piece, .on_stored = load_stored};
     char *path = outputs_name_beside(".inputs");
     if (path == NULL)
-        program_fail(PROGRAM_PROBLEM, "--input requires an output with a file or a spool, beside which netlogd stores "
-                                      "the positions in the input files");
+        program_fail(PROGRAM_PROBLEM, "--input requires an output with a file or a spool; netlogd stores its positions "
+                                      "in the input files beside this output");
     inputs.log = position_log_open(path, &visitor);
     if (inputs.log == NULL)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());

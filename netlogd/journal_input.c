@@ -214,8 +214,8 @@ void journal_input_start(void)
         return;
     journal_input.path = outputs_name_beside(".cursor");
     if (journal_input.path == NULL)
-        program_fail(PROGRAM_PROBLEM, "--input requires an output with a file or a spool, beside which netlogd stores "
-                                      "the position in the journal");
+        program_fail(PROGRAM_PROBLEM, "--input requires an output with a file or a spool; netlogd stores its position "
+                                      "in the journal beside this output");
     int result = sd_journal_open_directory(&journal_input.journal, directory, 0);
     if (result < 0) {
         errno = -result;

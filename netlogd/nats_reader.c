@@ -56,7 +56,7 @@ static void on_block(void *user, const nl_block_view *block)
 static bool admit_block(void *user, const nl_block_header *block)
 {
     nats_reader *r = user;
-    return records_admit_block(block, stream_limit_owner(r->name), r->source, "left in NATS");
+    return records_admit_block(block, stream_limit_owner(r->name), r->source, "message left in NATS");
 }
 
 static void new_decoder(nats_reader *r)

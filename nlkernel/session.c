@@ -415,7 +415,7 @@ static void choose_counters(session *s)
     s->counters = s->options->counters;
     size_t present = counters_probe(&s->counters, 0);
     for (size_t i = present; i < s->counters.count; i++)
-        program_error("--counters %s: absent: %s", s->counters.list[i].name, s->counters.list[i].absence.message);
+        program_error("--counters %s: omitted: %s", s->counters.list[i].name, s->counters.list[i].absence.message);
     s->setup.counters = &s->counters;
     s->setup.counter_count = present;
     s->setup.buffer_size = s->options->buffer_size;

@@ -108,7 +108,7 @@ static int options_read_long(options_reading *r, const char *word, char *next)
     if (row->type == NL_OPTION_FLAG && value != NULL)
         options_reject(r, "--%s: this option does not accept a value", row->name);
     else if (takes_next && next == NULL)
-        options_reject(r, "--%s: missing value, %s", row->name, options_value_name(row));
+        options_reject(r, "--%s: missing value (%s)", row->name, options_value_name(row));
     else
         options_apply(r, row, base, takes_next ? next : value);
     return takes_next && next != NULL ? 2 : 1;
@@ -133,7 +133,7 @@ static int options_read_letters(options_reading *r, const char *letters, char *n
             return 1;
         }
         if (next == NULL) {
-            options_reject(r, "-%c: missing value, %s", *letters, options_value_name(row));
+            options_reject(r, "-%c: missing value (%s)", *letters, options_value_name(row));
             return 1;
         }
         options_apply(r, row, base, next);

@@ -166,7 +166,7 @@ static bool read_bare(parser *p, nl_string *text)
         return false;
     }
     if (!is_blank(*p->at) && *p->at != '\0' && strchr("),&|", *p->at) == NULL) {
-        unexpected(p, p->at, "the end of the value (put quotes around a value that has other characters)");
+        unexpected(p, p->at, "the end of the value (put quotes around a value that contains special characters)");
         return false;
     }
     *text = keep_string(p, start, (size_t)(p->at - start));

@@ -350,11 +350,9 @@ static void close_backup(nl_outbox *outbox)
 static void report_damaged_row(void *user, const char *path)
 {
     (void)user;
-    nl_report(
-        NL_MESSAGE_CLOSE, NULL,
-        "%s: this row of the spool has no valid state, so its records cannot be delivered; they stay in the files "
-        "%s*, which you can remove",
-        path, path);
+    nl_report(NL_MESSAGE_CLOSE, NULL,
+              "%s: this part of the spool is damaged, so its records cannot be delivered; you can remove the files %s*",
+              path, path);
 }
 
 nl_status nl_outbox_open_spool(nl_outbox *outbox)
@@ -594,7 +592,8 @@ static nl_status use_backup(nl_outbox *outbox, nl_level level, bool now)
         if (!late && (!is_slow || now_ns < outbox->backup_pace.retry_ns))
             return NL_OK;
         interrupt_sending(outbox);
-        nl_error_set(NL_ERROR_TIMEOUT, "%s: accepts events too slowly, so they go to the backup", outbox->url->text);
+        nl_error_set(NL_ERROR_TIMEOUT, "%s: accepts events too slowly; sending them to the backup destination",
+                     outbox->url->text);
         nl_outbox_note_failure(outbox);
         if (!has_batch(outbox))
             return NL_OK;

@@ -30,7 +30,7 @@ static nl_status check_piece(const nl_time_index *index, int fd, size_t i)
     if (entry->records == UINT64_MAX)
         return NL_OK;
     if (!time_scan(fd, nl_time_index_start(index, i), entry->end, entry->end, &found) || found.end != entry->end)
-        return nl_error_set(NL_ERROR_INVALID, "no record ends at the end of this range");
+        return nl_error_set(NL_ERROR_INVALID, "the range does not end at the end of a record");
     if (found.records == UINT64_MAX) /* the unreadable records were already reported */
         return NL_OK;
     if (found.min_ns < entry->min_ns || found.max_ns > entry->max_ns)

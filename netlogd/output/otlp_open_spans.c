@@ -138,10 +138,10 @@ static nl_status keep_unread(const open_spans *o)
     char *kept = program_format("%s.unread-%" PRId64, o->path, nl_time_now_ns());
     nl_status status = NL_OK;
     if (rename(o->path, kept) != 0)
-        status = nl_error_set_errno("%s: malformed or of another version; rename", o->path);
+        status = nl_error_set_errno("%s: malformed or written by another version; rename the file", o->path);
     else
-        program_error("%s: malformed or of another version; the spans that were open are sent without their starts; "
-                      "their starts stay in %s, which you can remove",
+        program_error("%s: malformed or written by another version, so netlogd sends the spans that were open without "
+                      "their starts; netlogd renamed the file to %s, which you can remove",
                       o->path, kept);
     free(kept);
     return status;

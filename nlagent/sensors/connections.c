@@ -529,7 +529,7 @@ static const sensor_field fields[] = {
     TCP("TCP.SSTHRESH", "segments", "slow start threshold"),
     TCP("TCP.MSS", "bytes", "maximum segment size"),
     TCP("TCP.WINDOW", "bytes", "receive window of the peer"),
-    TCP("TCP.WINDOW.RECEIVE", "bytes", "receive window for the peer, approximately"),
+    TCP("TCP.WINDOW.RECEIVE", "bytes", "approximate receive window that this host offers to the peer"),
     TCP("TCP.RTT", "us", "smoothed round-trip time"),
     TCP("TCP.RTT.VAR", "us", "variation of the round-trip time"),
     TCP("TCP.RTT.MIN", "us", "minimum round-trip time; 0 if unknown"),

@@ -87,7 +87,7 @@ static void print_answer(const comparison *c)
         printable_print("compared only requests with the same %s\n", c->strata->name);
     if (c->has_data && c->profile->logs[0] == 1 && c->profile->logs[1] == 1)
         printable_print("only one log before and one after the change: any difference between two runs looks like a "
-                        "change; give several logs of each\n");
+                        "change; give several logs from before and several from after\n");
     if (c->profile->dropped[0] + c->profile->dropped[1] > 0)
         printable_print("incomplete: %" G_GUINT64_FORMAT " requests were left out; see --memory\n",
                         c->profile->dropped[0] + c->profile->dropped[1]);

@@ -153,8 +153,9 @@ static void print_places(const findings *f, uint32_t shown)
              *mean = text_ns(p->path_ns / MAX(p->count, 1));
         double claimed = claimed_share(f, order[i]);
         char *named = text_share(claimed);
-        char *visit = p->repeats == 0 ? g_strdup("each")
-                                      : g_strdup_printf("for each run of %.0f", 1 + (double)p->repeats / p->count);
+        char *visit = p->repeats == 0
+                          ? g_strdup("each")
+                          : g_strdup_printf("for each series of %.0f visits", 1 + (double)p->repeats / p->count);
         printable_print("  %6s  %s, %s %s%s%s%s\n", part, where, mean, visit, claimed > 0 ? "; explained above: " : "",
                         claimed > 0 ? named : "",
                         p->path_ns > 0.5 * v->total_ns && claimed == 0 && (p->kind != PLACE_SPAN || p->has_children)
@@ -179,7 +180,7 @@ static void print_places(const findings *f, uint32_t shown)
  */
 static void print_rivals(const findings *f, const finding *x)
 {
-    const char *before = "   or else: ", *after = "";
+    const char *before = "   alternative causes: ", *after = "";
     for (guint i = 0; i < f->list->len; i++) {
         const finding *rival = g_ptr_array_index(f->list, i);
         if (rival->rival_of != x)
@@ -207,7 +208,7 @@ void report_finding(const findings *f, const finding *x, const report_sources *s
         printable_print("   - %s\n", (const char *)g_ptr_array_index(x->evidence, n));
     for (guint n = 0; n < MIN(x->others->len, others_max); n++) {
         char *where = text_place(v, g_array_index(x->others, uint32_t, n), NULL);
-        printable_print("   - it also slows %s\n", where);
+        printable_print("   - this cause also slows %s\n", where);
         g_free(where);
     }
     printable_print("   try: %s\n", x->advice);
@@ -247,7 +248,7 @@ void report_text(const findings *f, const report_sources *sources, bool explain)
         if (number > 1 || !has_fault)
             printable_print("%u. ", number);
         if (x->rival_of != NULL)
-            printable_print("Or, instead of %u: ", report_number(f, x->rival_of));
+            printable_print("Alternative to %u: ", report_number(f, x->rival_of));
         report_finding(f, x, sources, explain);
     }
     if (f->list->len > 0)

@@ -68,7 +68,7 @@ static void append_cause(GString *out, const findings *f, guint number, const re
          *view = report_view(cause, f->visits, sources);
     g_string_append(out, "<li><h2>");
     if (cause->rival_of != NULL)
-        g_string_append_printf(out, "Or, instead of %u: ", report_number(f, cause->rival_of));
+        g_string_append_printf(out, "Alternative to %u: ", report_number(f, cause->rival_of));
     append_escaped(out, cause->answer);
     g_string_append_printf(out, "</h2>\n<p>Expected gain: %s of the requests' time; confidence %s.</p>\n<ul>\n", gain,
                            sure);

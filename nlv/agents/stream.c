@@ -80,7 +80,7 @@ static void note_own_event(stream *s, const nl_record *record)
     nl_string value = {"", 0};
     if (nl_record_find(record, "REASON", &reason))
         value = nl_field_text(&reason, scratch);
-    char *message = g_strdup_printf("%s: %.*s", is_lost ? "lost, connecting again" : "the sensor failed",
+    char *message = g_strdup_printf("%s: %.*s", is_lost ? "connection lost, connecting again" : "the sensor failed",
                                     (int)MIN(value.size, REASON_MAX), value.data);
     set_state(s, message);
     g_free(message);
@@ -155,7 +155,8 @@ static bool put_record(void *user, const nl_record *record)
 
 /* ---- creation and destruction ---- */
 
-/* Ends the reading thread. Runs in another thread, because the reading thread may wait for a lost agent. */
+/* Ends the reading thread. Runs in another thread, because the reading thread may be waiting for an unreachable agent.
+ */
 static gpointer end_reading(gpointer user)
 {
     mailbox *box = user;

@@ -279,7 +279,7 @@ class Files(Case):
         self.until(2)
         support.wait_until(lambda: "Netlogd.InputLost" in self.said(), what="the report")
         self.stop(process)
-        self.assertIn("cannot find the old content; unread lines are lost", self.said())
+        self.assertIn("the file was removed, replaced or truncated; lines that netlogd had not read are lost", self.said())
 
     def test_content_that_is_found_later(self):
         """After a kill, netlogd finds the rest of a log only after several searches, with and without stored first lines."""
@@ -334,14 +334,14 @@ class Files(Case):
         support.wait_until(lambda: self.lines()[-1:] == [ulm(1)], what="the new file")
         positions = pathlib.Path(str(self.output) + ".inputs")
         support.wait_until(lambda: "\nstored 6001\n" in positions.read_text(), what="the line to be stored")
-        self.assertEqual(self.said().count("cannot find the old content"), 1)
+        self.assertEqual(self.said().count("lines that netlogd had not read are lost"), 1)
         process.kill()
         process.wait()
         process = self.follow()
         self.append(ulm(2))
         support.wait_until(lambda: self.lines()[-1:] == [ulm(2)], what="the next line")
         self.stop(process)
-        self.assertNotIn("cannot find the old content", self.said())
+        self.assertNotIn("lines that netlogd had not read are lost", self.said())
 
     def test_settings(self):
         self.assertIn("requires an output with a file", self.fails("--input", f"file:{self.log}", "--output", "-", "--listen", "unix:" + str(self.scratch / "u")))

@@ -49,7 +49,7 @@ HOLD = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-/* Until there is the file GATE, a request for messages waits, and the file HELD says that one does. */
+/* A request for messages waits until the file GATE exists. While a request waits, the file HELD exists. */
 int natsConnection_PublishRequestString(void *c, const char *subject, const char *reply, const char *text)
 {
     int (*real)(void *, const char *, const char *, const char *) = dlsym(RTLD_NEXT, "natsConnection_PublishRequestString");

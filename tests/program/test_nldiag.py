@@ -969,7 +969,7 @@ class Nldiag(support.Case):
         causes = [(c["cause"], c.get("instead_of")) for c in found["causes"][:2]]
         self.assertEqual(causes, [("lock", None), ("pool", 1)])
         text = self.run_program(self.nldiag, self.scratch / "head-of-line-50001.log").stdout
-        self.assertRegex(text, r"(?m)^   or else: pool \([\d.]+ %\)[,;]")
+        self.assertRegex(text, r"(?m)^   alternative causes: pool \([\d.]+ %\)[,;]")
         self.assertNotIn("instead of", text)
 
     def test_lock_of_few_requests_on_each_host(self):
@@ -1423,7 +1423,7 @@ class Nldiag(support.Case):
         found = self.diagnosed(path)
         self.assertEqual([(c["cause"], c["host"]) for c in found["causes"] if c["sure"] > 0.2], [("peer", "dpss4")])
         self.assertAlmostEqual(found["causes"][0]["share"], 1 / 3, delta=0.05)
-        self.assertRegex(self.run_program(self.nldiag, path).stdout, r"BlockRead -> BlockRead of dpss_get, [0-9.]+ ms for each run of \d+; explained above")
+        self.assertRegex(self.run_program(self.nldiag, path).stdout, r"BlockRead -> BlockRead of dpss_get, [0-9.]+ ms for each series of \d+ visits; explained above")
 
     def test_items_of_a_loop_are_no_pieces(self):
         """A request handles several items, and logs one event for each. Some items are slow, and the request takes as long as its items."""

@@ -125,7 +125,7 @@ class Sensors(nlv_window.WindowCase):
         support.wait_until(lambda: "running" in self.cells(), what="it runs")
         agent.send_signal(signal.SIGKILL)
         agent.wait()
-        support.wait_until(lambda: any(cell.startswith("lost, connecting again") for cell in self.cells()), what="that is said")
+        support.wait_until(lambda: any(cell.startswith("connection lost, connecting again") for cell in self.cells()), what="that is said")
         self.start_agent(agent.port)
         support.wait_until(lambda: "running" in self.cells(), what="it is there again")
 
@@ -160,7 +160,7 @@ class Sensors(nlv_window.WindowCase):
         name = f"--output={self.scratch}/stolen"
         support.wait_until(lambda: "<b>&" in self.cells() and name in self.cells(), what="the names as they are")
         self.tick(name)
-        support.wait_until(lambda: any(cell.startswith("lost, connecting again") for cell in self.cells()), what="it is only asked for")
+        support.wait_until(lambda: any(cell.startswith("connection lost, connecting again") for cell in self.cells()), what="it is only asked for")
         time.sleep(0.5)
         self.assertFalse(os.path.exists(f"{self.scratch}/stolen"))
 

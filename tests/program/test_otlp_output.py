@@ -329,8 +329,8 @@ class Faults(Sender):
         self.stop(process)
         kept, = path.parent.glob("open-spans.unread-*")
         self.assertEqual(kept.read_bytes(), content)
-        self.assertIn(f"{path}: malformed or of another version; the spans that were open are sent without their starts; "
-                      f"their starts stay in {kept}, which you can remove\n", self.said())
+        self.assertIn(f"{path}: malformed or written by another version, so netlogd sends the spans that were open without their "
+                      f"starts; netlogd renamed the file to {kept}, which you can remove\n", self.said())
 
     def test_invalid_urls(self):
         for url, message in (("otlp://127.0.0.1", "missing option spool"), (f"otlp://127.0.0.1?spool={self.scratch}/s&format=ulm", "requires format=nlb"),

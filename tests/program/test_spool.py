@@ -545,7 +545,7 @@ class Spool(support.Case):
                 result = self.run_program(self.program, url, "0", "0", env=os.environ | environment)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 path = row.with_suffix("")
-                reported = re.findall(rf"{path}: this row of the spool .* stay in the files {path}\*", result.stderr)
+                reported = re.findall(rf"{path}: this part of the spool is damaged, .* you can remove the files {path}\*", result.stderr)
                 self.assertEqual(len(reported), 0 if environment else 1, result.stderr)
             self.assertEqual(segment.read_bytes(), before)
 

@@ -219,8 +219,8 @@ static void says_what_is_wrong(void **state)
         {"A == 1 &&", "column 10: expected a field name, has, not or (, not the end"},
         {"A == \"x", "column 6: missing closing \""},
         {"A == 'x\\'", "column 6: missing closing '"},
-        {"A == a=b",
-         "column 7: expected the end of the value (put quotes around a value that has other characters), not \"=b\""},
+        {"A == a=b", "column 7: expected the end of the value (put quotes around a value that contains special "
+                     "characters), not \"=b\""},
         {"A in 1", "column 6: expected ( and a list of values, not \"1\""},
         {"A in ()", "column 7: expected a value (a word, or text in quotes), not \")\""},
         {"A in (1 2)", "column 9: expected a comma or ), not \"2)\""},
@@ -250,7 +250,7 @@ static void says_what_is_wrong(void **state)
          "column 6: expected a time, such as 2012-03-14T14:04:46Z or 20120314140446: invalid time: expected "
          "YYYYMMDDhhmmss, ISO 8601 or seconds since 1970"},
         {"A == 1\x01\xff",
-         "column 7: expected the end of the value (put quotes around a value that has other characters), not "
+         "column 7: expected the end of the value (put quotes around a value that contains special characters), not "
          "\"..\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
