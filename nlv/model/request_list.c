@@ -41,7 +41,7 @@ static request_summary *own_request(request_list *l, uint32_t i)
 /* ---- adding ---- */
 
 /*
- * Drops the requests without errors that are not slower than the median of such requests.
+ * Drops the faster half of the requests that have no error.
  */
 static void drop_fast(request_list *l)
 {

@@ -501,7 +501,7 @@ class Netlogd(collector.Case):
         support.wait_until(lambda: b"Netlogd.Open" in said, what="the pipe is read")
 
         def counted():
-            """Losses are reported before the next event or message that has space, and the log has no space until it has been written."""
+            """Makes netlogd log and print: netlogd reports the losses before the next event and message that it can write."""
             process.send_signal(signal.SIGHUP)
             time.sleep(0.2)
             return b"NetLogger.Lost" in said and b" dropped: standard error was blocked" in said

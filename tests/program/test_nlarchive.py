@@ -1,4 +1,4 @@
-"""nlarchive: logs into SQLite and PostgreSQL, each event once in all circumstances, and out again."""
+"""nlarchive loads logs into SQLite and PostgreSQL, with each event once in all circumstances, and exports them."""
 import json
 import os
 import pathlib

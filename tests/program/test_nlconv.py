@@ -475,7 +475,7 @@ class Nlconv(support.Case):
                 self.assertEqual((result.stdout, result.stderr), (b"", b'nlconv: -:1: unsupported encoding; convert the document to UTF-8: "%s"\n' % name.encode()))
 
     def test_xml_attacks_cost_little(self):
-        """Each input ends the reading or the record within seconds and in bounded memory; the preceding record is read."""
+        """nlconv rejects each record or the rest of each input within seconds and in bounded memory. It reads the preceding record."""
         if "xml" not in self.two_way:
             self.skipTest("XML is not built here")
         secret = self.scratch / "secret"

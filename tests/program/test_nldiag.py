@@ -1166,7 +1166,7 @@ class Nldiag(support.Case):
         self.assertNotIn("pause", [c["cause"] for c in found])
 
     def test_pause_is_claimed_once(self):
-        """A program on one of several hosts stops for 150 ms now and then. A piece of its work takes about as long."""
+        """A program on one of several hosts stops for 150 ms now and then. A piece of its work takes about as long as a stop."""
         chance, lines, at, stops = random.Random(4), [], 0.0, [0.0]
         while stops[-1] < 20:
             stops.append(stops[-1] + chance.uniform(0.4, 1.0))

@@ -316,7 +316,7 @@ class Subscribe(support.Case):
     def test_who_catches_up_delays_nobody(self):
         """A client with another request does not wait for the subscribers that read stored records."""
         line = record(1, padding=" PAD=" + "x" * 200)
-        for much in 400, 800, 1600:  # writes more if netlogd reads everything before this test's next turn
+        for much in 400, 800, 1600:  # repeats the test with more records if netlogd has read all of them before the test can compare
             with open(self.output, "wb") as output:
                 for _ in range(much):
                     output.write(line * 4000)

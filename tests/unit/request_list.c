@@ -616,7 +616,7 @@ static void write_long_requests(const char *path, int from, int to)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Counts the bytes of a text log as read. */
+/* Marks all bytes of a text log as read. */
 static void read_to_end(source *s)
 {
     (void)source_look(s);
