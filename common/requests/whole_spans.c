@@ -21,7 +21,7 @@ enum {
 /* A relation that holds in this share of cases is a rule. The lower share is for logs in which a clock is wrong. */
 static const double rule_share = 0.99, weak_share = 0.9;
 
-/* The start of a span varies more if it is measured from this kind than from a kind with this part of the deviation. */
+/* A deviation counts as smaller than another deviation only if it is less than this part of the other. */
 static const double deviation_less = 0.8;
 
 /* Two mean durations are equal if they differ by at most this part. */
@@ -356,7 +356,7 @@ static double deviation_after(const whole_spans *w, uint8_t inner, uint8_t befor
     return result;
 }
 
-/* Finds the kind whose ends a kind without parents follows. */
+/* Finds the kind whose ends the spans of a kind without parents follow. */
 static void find_former(whole_spans *w, uint8_t inner)
 {
     span_kind *of = &w->all[inner];

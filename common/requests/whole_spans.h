@@ -42,8 +42,8 @@ int64_t whole_spans_rounding(const whole_spans *w, const request_event *a, const
 bool whole_spans_are_nested(const whole_spans *w, const request_event *outer, const request_event *inner);
 
 /*
- * Returns the certainty, from 0 to 1, that the span that `effect` describes begins after an event of the kind of
- * `cause` and because of it, or 0 if it does not.
+ * Returns the certainty, from 0 to 1, that an event of the kind of `cause` makes the span of `effect` begin. Returns 0
+ * if the module has not found this relation.
  */
 double whole_spans_follow(const whole_spans *w, const request_event *cause, const request_event *effect);
 

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limit of the probability, by chance, of the effect of a sensor or of the hours. The search tests shifted sensors and
- * hours, and offers the cause, only below this limit. */
+/*
+ * Only if the probability by chance of the effect of a sensor or of the hours is below this limit, the search also
+ * tests shifted sensors or hours, and may offer the cause.
+ */
 #define PROMISING 1e-3
 
 /* Factor of the load's score. The load is a consequence of many causes, so the search prefers other causes. */
@@ -26,8 +28,10 @@
 /* A fault recurs daily if the same hours are slow on all days. At most this part of the days may be exceptions. */
 #define OTHER_DAYS_MAX 0.2
 
-/* Minimum ratio of the variation that the hours explain to the variation that they explain if each day begins at a
- * random hour. */
+/*
+ * try_hours moves each day by a random number of hours. The true hours must explain more than this many times the
+ * variation that the moved hours explain.
+ */
 #define HOURS_FACTOR 1.3
 
 enum {
@@ -322,8 +326,10 @@ static bool find_range(const sample *x, const uint8_t *bins, int count, int *fro
     return best > 0;
 }
 
-/* Returns the number of ranges among which the slowest range was chosen. The ranges at the start, the ranges at the end
- * and all other ranges each have a third of the significance level. */
+/*
+ * Returns the number of ranges among which find_range has chosen the slowest range. The ranges at the start, the ranges
+ * at the end and all other ranges each have a third of the significance level.
+ */
 static double count_ranges(int count, int from, int to)
 {
     return 3.0 * (from == 0 || to == count - 1 ? count : count * (count - 1) / 2);
@@ -418,8 +424,10 @@ static void bins_of_hours(const sample *x, uint32_t rotation, uint8_t *bins)
     }
 }
 
-/* Returns whether visits in these hours are slower than other visits on nearly every day. A day counts if it has at
- * least `least` visits in these hours, and as many in other hours. */
+/*
+ * Returns whether visits in these hours are slower than other visits on nearly every day. A day counts if it has at
+ * least `least` visits in these hours, and at least `least` visits in other hours.
+ */
 static bool is_daily(const sample *x, const uint8_t *bins, uint64_t slow, size_t least)
 {
     double *values = g_new(double, x->count + 1);
@@ -609,7 +617,8 @@ static void try_load(search *s, const sample *x)
 /* The series of a sensor on all hosts. */
 typedef struct sensor_of_sample {
     const sensor_series *first;
-    const sensor_series **of_site; /* series for each number of a site; NULL: the site's host has no such series */
+    const sensor_series **of_site; /* for each site, by its number, the series of the site's host; NULL: the host has
+                                      no such series */
 } sensor_of_sample;
 
 /* Finds the series for each site of the sample's place. Returns false if the sensor covers too few visits, or if it
@@ -709,9 +718,9 @@ static const char *host_of_claim(const sample *x, const float *cut)
 
 /*
  * Divides the visits by a threshold of a sensor's values into bins 0 (below) and 1. A busy resource often slows visits
- * only beyond a threshold. Finds the threshold at which the mean ranks of the visits below and above it differ most.
- * The thresholds separate a half to a thirty-second of the values, the largest or the smallest. Returns the number of
- * bins, or 0.
+ * only beyond a threshold. Tries thresholds that separate a part of the values, either the largest or the smallest.
+ * This part is a half to a thirty-second of all values. Chooses the threshold at which the mean ranks of the visits
+ * below and above it differ most. Returns the number of bins, or 0.
  */
 static int bins_of_threshold(const sample *x, const float *values, uint8_t *bins)
 {

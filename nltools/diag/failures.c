@@ -88,8 +88,8 @@ static const visit *origin_of(const visits *v, const request *q)
 }
 
 /*
- * Returns the first visit of a successful request that failed and was not followed by a successful attempt. Returns
- * NULL if there is no such visit.
+ * For a successful request, returns the failed visit that ended first. Returns NULL if the request has no failed visit,
+ * or if a later attempt succeeded.
  */
 static const visit *partial_failure_of(const visits *v, const request *q)
 {

@@ -17,10 +17,7 @@
  */
 #define SERIAL_CHANCE 0.01
 
-/*
- * With a lock, the share of short gaps is at most this part of the share for durations that do not depend on each
- * other.
- */
+/* With a lock, the share of short gaps is less than this part of the share that expected_shorter returns. */
 #define SERIAL_PART 0.5
 
 /*
@@ -33,8 +30,10 @@
 /* Times with at least this resolution, in nanoseconds, need no spreading. */
 #define UNIT_FINE_NS 1000
 
-/* The part of visits that use the hosts in turn must be larger by this number in the order of the ends than in the
- * order of the starts. */
+/*
+ * Hosts count as chosen at the end of the visits if part_in_turn is larger by this number in the order of the ends than
+ * in the order of the starts.
+ */
 #define CHOSEN_LATE_MIN 0.2
 
 /* The result names a host if at least this part of the claim belongs to the host. */
@@ -239,7 +238,8 @@ static int by_transfer(const void *a, const void *b)
  */
 static double part_in_turn(transfer *all, size_t count, uint32_t from_hosts, uint32_t hosts)
 {
-    uint32_t *last = g_new0(uint32_t, from_hosts), *counts = g_new0(uint32_t, (size_t)hosts * hosts); /* last: + 1 */
+    /* `last` contains, for each calling host, the number of its last target + 1. */
+    uint32_t *last = g_new0(uint32_t, from_hosts), *counts = g_new0(uint32_t, (size_t)hosts * hosts);
     double usual = 0, pairs = 0;
     qsort(all, count, sizeof *all, by_transfer);
     for (size_t i = 0; i < count; i++) {
@@ -283,10 +283,10 @@ static void gather_transfers(const visits *v, const place *p, GHashTable *from_n
 }
 
 /*
- * Returns whether the hosts at the ends of an edge's visits are chosen only when the visits end. The hosts are then
- * used in turn in the order of the ends, but not in the order of the starts. No visit has waited for its host, although
- * the ends at one host are at regular times. Each calling host may have an order of its own, or all may have the same
- * order.
+ * Returns whether programs choose the hosts at the ends of an edge's visits only when the visits end. They then use the
+ * hosts in turn in the order of the ends, but not in the order of the starts. No visit has waited for its host,
+ * although the ends at one host are at regular times. Each calling host may have an order of its own, or all may have
+ * the same order.
  */
 static bool hosts_are_chosen_at_end(const visits *v, const place *p)
 {
@@ -360,8 +360,8 @@ static size_t gather_holdings(const visits *v, uint32_t number, bool of_program,
 /*
  * For each visit, computes the number of earlier arrivals that are still present when the visit ends. If servers serve
  * visits in the order of arrival, these numbers are small. A model of another order must also predict which visit ends
- * next, which lowers its likelihood. Positions from POSITIONS - 1 are one position; sets *shared to the number of
- * present visits that share the position.
+ * next, which lowers its likelihood. All positions from POSITIONS - 1 on count as one position. Sets shared[i] to the
+ * number of present visits that share the position of visit i.
  */
 static void find_positions(const holding *held, size_t count, uint8_t *positions, uint32_t *shared)
 {
@@ -397,8 +397,8 @@ static void find_positions(const holding *held, size_t count, uint8_t *positions
 }
 
 /*
- * Computes when the service of each visit begins, if the servers serve visits in any order: when the k-th visit before
- * it ends.
+ * Computes when the service of each visit begins, if the servers serve visits in any order. With k servers, a server is
+ * free when the visit that is k positions earlier in the order of the ends has ended.
  */
 static void serve_any(const holding *held, size_t count, int servers, int64_t *served)
 {
@@ -648,7 +648,9 @@ static void choose_servers(const visits *v, const holding *held, size_t count, b
     *best_z = z_of[several];
 }
 
-/* Returns whether the work of many visits begins long before a server is free. The servers then do not limit this work.
+/*
+ * Returns whether the work of many visits begins long before a server is free. In this case, the servers do not limit
+ * this work.
  */
 static bool begins_too_early(const visits *v, const queue_work *w)
 {
@@ -701,7 +703,7 @@ static bool choose_host(mechanism *m, double *largest_ns, double claim_ns, const
     return true;
 }
 
-/* Names no host if the mechanism has less than most of its claim on one host. */
+/* Removes the mechanism's host if less than MOST of the claim belongs to this host. */
 static void require_most_on_host(mechanism *m, double largest_ns)
 {
     if (largest_ns < MOST * m->claim_ns)
@@ -749,8 +751,10 @@ static gap_counts count_gaps(const holding *held, size_t count, double short_ns)
     return c;
 }
 
-/* Returns the share of short gaps that is expected if the durations of the visits do not depend on other visits:
- * assigns the durations to the visits in random order. */
+/*
+ * Returns the expected share of short gaps if the durations of the visits do not depend on other visits. To compute it,
+ * assigns the durations to the visits in random order.
+ */
 static double expected_shorter(const holding *held, size_t count, double short_ns)
 {
     GRand *chance = g_rand_new_with_seed(1); /* the same log always has the same result */
@@ -803,9 +807,9 @@ static double claim_serial(const visits *v, const holding *held, size_t count, d
 
 /*
  * Finds a lock that visits take only after other work. Such visits do not take the lock in the order of their arrival.
- * Such visits end one at a time: the gaps between their ends are at least as long as the lock is held. Compares the
- * number of short gaps on all hosts with the number for durations that do not depend on other visits. Returns a
- * mechanism without waits if the probability by chance is more than `chance`.
+ * However, they end one at a time: the gap between two ends is at least the time for which a visit holds the lock.
+ * Compares the number of short gaps on all hosts with the number for durations that do not depend on other visits.
+ * Returns a mechanism without waits if the probability by chance is more than `chance`.
  */
 static mechanism find_serial(const visits *v, const holding *held, size_t count, GPtrArray *hosts, double chance)
 {
@@ -844,8 +848,10 @@ static mechanism find_serial(const visits *v, const holding *held, size_t count,
     return m;
 }
 
-/* If no queue was found, or a pool, tries a lock that visits take after other work. Keeps the pool if chance explains
- * the pool less than the lock. */
+/*
+ * If the search has found no queue, or only a pool, tries a lock that visits take after other work. Keeps the pool if
+ * its probability by chance is less than that of the lock.
+ */
 static void try_serial(const visits *v, const holding *held, size_t count, GPtrArray *hosts, mechanism *m)
 {
     if (m->claim_ns > 0 && m->servers == 1)

@@ -445,10 +445,11 @@ static double chance_of_gap(uint32_t between, uint32_t count, double gap, double
 }
 
 /*
- * Returns the probability that the logarithms of the times, `y` in ascending order, have such a gap before y[split] by
- * chance. If their density has a single maximum, its mean in the gap is at least its mean in an adjacent range, either
- * below or above the gap. The function tries all ranges that end at the gap, and uses the strongest range of each side.
- * A few visits may be within the gap. `end` is the end of the visits that may belong to the upper range.
+ * There is a gap between the times before y[split] and the times from y[split] on. `y` is in ascending order. Returns
+ * the probability that the logarithms of the times have such a wide gap by chance. If their density has a single
+ * maximum, its mean in the gap is at least its mean in an adjacent range, either below or above the gap. The function
+ * tries all ranges that end at the gap, and uses the strongest range of each side. A few visits may be within the gap.
+ * `end` is the end of the visits that may belong to the upper range.
  */
 static double chance_of_split(const double *y, uint32_t count, uint32_t split, uint32_t end)
 {
@@ -501,7 +502,9 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
         end++;
     double middle = y[(split + end) / 2], upper_spread = spread(y + split, end - split),
            ratio = middle / MAX(base, NOTHING * middle);
-    /* If the cause is a time-out, the slow times have the distribution of the other times, shifted but not stretched.
+    /*
+     * If the cause is a time-out, the slow times have the same distribution as the other times, shifted but not
+     * stretched.
      */
     if (end - split < TIMED_OUT_MIN || ratio < 2 || upper_spread >= sqrt(ratio) * base_spread ||
         is_slow_for_a_time(s, y[split]))
@@ -575,7 +578,7 @@ mechanism find_timeout(const sample *s)
     return m;
 }
 
-/* Returns the place of the request's next visit after a visit, or VISIT_NONE. Looks through no very large requests. */
+/* Returns the place of the request's next visit after a visit, or VISIT_NONE. Does not search very large requests. */
 static uint32_t place_after(const visits *v, uint32_t index)
 {
     enum { LOOKED_THROUGH_MAX = 4096 };
@@ -589,7 +592,7 @@ static uint32_t place_after(const visits *v, uint32_t index)
     return next != NULL ? place_of_visit(v, next) : VISIT_NONE;
 }
 
-/* Returns the place that most often follows the visits of a sample with other times than `from` to `to`. */
+/* Returns the place that most often follows those visits of a sample whose times are below `from` or above `to`. */
 static uint32_t usual_place_after(const sample *s, const uint32_t *after, double from, double to)
 {
     GHashTable *counts = g_hash_table_new(NULL, NULL); /* maps a place to its number of visits */
@@ -608,8 +611,9 @@ static uint32_t usual_place_after(const sample *s, const uint32_t *after, double
 
 /*
  * Returns whether the visits that take from `from` to `to` nanoseconds end without a result: at least half of them
- * fail, or are followed by another step than usual, such as another attempt. By chance, so many of them are unlikely.
- * Work with a fixed cost and timers that are part of the work are followed by the usual step.
+ * fail, or another step than usual follows them, such as another attempt. It must be unlikely that this happens to so
+ * many of them by chance. After work with a fixed cost, and after timers that are part of the work, the usual step
+ * follows.
  */
 static bool end_without_result(const sample *s, double from, double to)
 {

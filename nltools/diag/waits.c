@@ -109,9 +109,11 @@ static uint32_t callers_below(const calls *c, double limit)
 }
 
 /*
- * Compares each range of `width` numbers between `low` and `high` with the ranges of this width between `usual` and
- * `low`, and with the whole range from `usual` to `low`. Returns the probability by chance that a lower range has so
- * few callers, and sets *limit to the end of this range. See chance_of_group_from.
+ * In this function, a number is the number of a caller's visits. Compares the range of `width` numbers with the most
+ * callers between `low` and `high` with each range of this width between `usual` and `low`, and with the whole range
+ * from `usual` to `low`. Chooses the lower range whose small number of callers is least probable by chance. Returns
+ * this probability, multiplied by the number of comparisons, and sets *limit to the end of this range. See
+ * chance_of_group_from.
  */
 static double chance_of_width(const calls *c, double usual, double low, double high, double width, double *limit)
 {
@@ -140,10 +142,11 @@ static double chance_of_width(const calls *c, double usual, double low, double h
 /*
  * Returns the probability that the callers from index `first` of `sorted` are a separate group by chance, and sets
  * *limit to the smallest number of visits in this group. If the numbers of all callers have one origin, such as a loop
- * that ends with a constant probability, larger numbers are rarer. Compare two ranges of numbers: one within the middle
- * half of the group, and one below that half but above the usual number. With one origin, the lower range has at least
- * as many callers per number as the range within the group. The function tries several widths of these ranges, because
- * the numbers in the group may differ, and multiplies the probability by the number of comparisons.
+ * that ends with a constant probability, larger numbers are rarer. The function compares two ranges of numbers: one
+ * within the middle half of the group, and one below that half but above the usual number. With one origin, the lower
+ * range has at least as many callers per number as the range within the group. The function tries several widths of
+ * these ranges, because the numbers in the group may differ, and multiplies the probability by the number of
+ * comparisons.
  */
 static double chance_of_group_from(const calls *c, uint32_t first, double *limit)
 {
@@ -208,9 +211,10 @@ static void claim_time(const findings *f, candidate *c, uint32_t index, double m
 }
 
 /*
- * Cuts the own times of visits below and beside the visits of a place. `parts` contains the part to cut for each visit
- * of the place, 0 to 1. An edge is beside the span that it begins or follows. Does not cut spans below the visits if
- * `with_spans` is false. Adds the cuts to the candidate's cut.
+ * Cuts the own times of the visits of a place, of all visits that these visits contain, and of the edges beside all
+ * these visits. `parts` contains the part to cut for each visit of the place, 0 to 1. An edge is beside the span that
+ * it begins or follows. If `with_spans` is false, does not cut the spans that the visits of the place contain. Adds the
+ * cuts to the candidate's cut.
  */
 static void cut_tree(const findings *f, const float *parts, bool with_spans, candidate *c)
 {
@@ -425,7 +429,10 @@ static bool is_elsewhere(const visits *v, const sample *x)
     return elsewhere * 3 > looked;
 }
 
-/* Maximum ratio of the median times, without waits, of a host's visits and of the other visits, for equal hosts. */
+/*
+ * A host is as fast as the others if the median time of its visits, without their waits, is at most this factor times
+ * the median time of the other visits.
+ */
 #define EQUAL_HOSTS 1.1
 
 /* Returns whether the waits of all visits (by index) alone can explain why a host is slower than the others. */
