@@ -13,8 +13,9 @@
 /*
  * Each thread's error is allocated when a call first fails in the thread, and is freed when the thread ends. The error
  * is not in static TLS, which is scarce in a program that loads the library with dlopen. The error is not on the heap,
- * because a signal handler that interrupted malloc may log an event and fail. The pthread key is created when the
- * library is loaded, because pthread_setspecific allocates memory for keys that a process creates later.
+ * because a signal handler may interrupt malloc and then log an event whose failure sets the error. The pthread key is
+ * created when the library is loaded, because pthread_setspecific allocates memory for keys that a process creates
+ * later.
  */
 static _Thread_local nl_error *current __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;

@@ -317,7 +317,8 @@ static inline void add_followers(const nl_pattern *p, const size_t units, const 
     }
 }
 
-/* Reads one byte. Returns whether the pattern matches. Sets *any to whether any position is reached. */
+/* Reads one byte. Returns whether the pattern matches. *any is nonzero if the text so far has reached a position of the
+ * pattern; the function updates it. */
 static inline bool step(const nl_pattern *p, const size_t units, uint64_t now[WORDS_MAX], unsigned char byte,
                         uint64_t *any)
 {

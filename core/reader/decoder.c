@@ -18,13 +18,13 @@
 enum {
     DEFAULT_MAX_RECORD = 1 << 20,
     PLAIN_PAUSE_MAX = 1023,
-    KEEP_CARRY = 512, /* bytes; a larger empty carry is freed, so that idle connections use little memory */
+    KEEP_PARTIAL = 512, /* bytes; a larger empty `partial` is freed, so that idle connections use little memory */
 };
 
-static void empty_carry(nl_decoder *decoder)
+static void clear_partial(nl_decoder *decoder)
 {
-    decoder->carry.size = 0;
-    decoder->carry_used = false;
+    decoder->partial.size = 0;
+    decoder->partial_used = false;
 }
 
 nl_decoder *nl_decoder_new(const nl_decoder_options *options)
@@ -37,7 +37,7 @@ nl_decoder *nl_decoder_new(const nl_decoder_options *options)
     if (decoder->options.max_record_size == 0)
         decoder->options.max_record_size = DEFAULT_MAX_RECORD;
     if (decoder->options.max_record_size > SIZE_MAX - NL_DECODER_MARK_SIZE)
-        decoder->options.max_record_size = SIZE_MAX - NL_DECODER_MARK_SIZE; /* see carry_more */
+        decoder->options.max_record_size = SIZE_MAX - NL_DECODER_MARK_SIZE; /* see append_partial */
     decoder->source = strdup(decoder->options.source != NULL ? decoder->options.source : "-");
     if (decoder->source == NULL) {
         nl_memory_failed();
@@ -54,7 +54,7 @@ void nl_decoder_free(nl_decoder *decoder)
     if (decoder == NULL)
         return;
     nl_record_free(decoder->record);
-    nl_buffer_free(&decoder->carry);
+    nl_buffer_free(&decoder->partial);
     nl_buffer_free(&decoder->in.held);
     nl_buffer_free(&decoder->damage.text);
     nl_block_reader_free(&decoder->block);
@@ -78,8 +78,8 @@ void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size)
 
 void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size)
 {
-    if (decoder->carry_used)
-        empty_carry(decoder);
+    if (decoder->partial_used)
+        clear_partial(decoder);
     NL_REQUIRE(!nl_decoder_is_midway(decoder) && !decoder->in_blocks, "the decoder is inside a line or a block", );
     if (lines > 0)
         decoder->format = format;
@@ -109,7 +109,7 @@ void nl_decoder_abort(nl_decoder *decoder)
     decoder->in.at = decoder->in.end;
     decoder->in.later = decoder->in.later_end;
     decoder->skipping = false;
-    empty_carry(decoder);
+    clear_partial(decoder);
 }
 
 void nl_decoder_restart(nl_decoder *decoder)
@@ -117,7 +117,7 @@ void nl_decoder_restart(nl_decoder *decoder)
     decoder->in.finished = false;
     decoder->in.end_offset = 0;
     decoder->skipping = false;
-    empty_carry(decoder);
+    clear_partial(decoder);
     decoder->wasted = 0;
     decoder->lines = 0;
     decoder->format = decoder->options.format;
@@ -175,12 +175,13 @@ nl_format nl_decoder_format(const nl_decoder *decoder)
 
 bool nl_decoder_is_midway(const nl_decoder *decoder)
 {
-    return (decoder->carry.size > 0 && !decoder->carry_used) || decoder->skipping || nl_input_left(&decoder->in) > 0;
+    return (decoder->partial.size > 0 && !decoder->partial_used) || decoder->skipping ||
+           nl_input_left(&decoder->in) > 0;
 }
 
 size_t nl_decoder_held(const nl_decoder *decoder)
 {
-    return decoder->carry.capacity + decoder->in.held.capacity + decoder->damage.text.capacity +
+    return decoder->partial.capacity + decoder->in.held.capacity + decoder->damage.text.capacity +
            nl_block_reader_held(&decoder->block);
 }
 
@@ -326,33 +327,33 @@ static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **r
 /* Keeps the last bytes of a skipped line, which may be the start of a block's mark. */
 static void keep_latest(nl_decoder *decoder, const char *text, size_t size)
 {
-    nl_buffer *carry = &decoder->carry, latest = {0};
+    nl_buffer *partial = &decoder->partial, latest = {0};
     size_t kept = NL_DECODER_MARK_SIZE - 1, now = size < kept ? size : kept;
-    size_t before = carry->size < kept - now ? carry->size : kept - now;
-    nl_buffer_append(&latest, carry->data + carry->size - before, before);
+    size_t before = partial->size < kept - now ? partial->size : kept - now;
+    nl_buffer_append(&latest, partial->data + partial->size - before, before);
     nl_buffer_append(&latest, text + size - now, now);
-    nl_buffer_free(carry);
-    *carry = latest;
+    nl_buffer_free(partial);
+    *partial = latest;
 }
 
 /*
- * Appends text to the carry. Returns false, and reports the line, if the line is certainly too long. The end of the
- * carry may be a '\r' or the first bytes of a block's mark, which do not count.
+ * Appends text to `partial`. Returns false, and reports the line, if the line is certainly too long. The end of
+ * `partial` may be a '\r' or the first bytes of a block's mark, which do not count.
  */
-static bool carry_more(nl_decoder *decoder, const char *text, size_t size)
+static bool append_partial(nl_decoder *decoder, const char *text, size_t size)
 {
-    size_t space = decoder->options.max_record_size + NL_DECODER_MARK_SIZE - decoder->carry.size;
+    size_t space = decoder->options.max_record_size + NL_DECODER_MARK_SIZE - decoder->partial.size;
     size_t now = size < space ? size : space;
-    nl_buffer_append(&decoder->carry, text, now);
+    nl_buffer_append(&decoder->partial, text, now);
     if (size <= space)
         return true;
-    report_long(decoder, decoder->carry.data, decoder->carry.size, decoder->carry_offset);
+    report_long(decoder, decoder->partial.data, decoder->partial.size, decoder->partial_offset);
     keep_latest(decoder, text + now, size - now);
     return false;
 }
 
-/* Moves the rest of the piece to the carry, unless the line becomes too long. */
-static void carry_rest(nl_decoder *decoder)
+/* Moves the rest of the piece to `partial`, unless the line becomes too long. */
+static void keep_partial(nl_decoder *decoder)
 {
     size_t size = (size_t)(decoder->in.end - decoder->in.at);
     if (size == 0)
@@ -361,21 +362,21 @@ static void carry_rest(nl_decoder *decoder)
         keep_latest(decoder, decoder->in.at, size);
     } else {
         decoder->line = decoder->lines + 1;
-        if (decoder->carry.size == 0)
-            decoder->carry_offset = nl_input_offset(&decoder->in, decoder->in.at);
-        decoder->skipping = !carry_more(decoder, decoder->in.at, size);
+        if (decoder->partial.size == 0)
+            decoder->partial_offset = nl_input_offset(&decoder->in, decoder->in.at);
+        decoder->skipping = !append_partial(decoder, decoder->in.at, size);
     }
     decoder->in.at = decoder->in.end;
 }
 
-static nl_line carried_line(nl_decoder *decoder, bool terminated)
+static nl_line partial_line(nl_decoder *decoder, bool terminated)
 {
-    const char *end = decoder->carry.data + decoder->carry.size;
-    decoder->carry_used = true;
-    return (nl_line){decoder->carry.data, end, end, decoder->carry_offset, .terminated = terminated};
+    const char *end = decoder->partial.data + decoder->partial.size;
+    decoder->partial_used = true;
+    return (nl_line){decoder->partial.data, end, end, decoder->partial_offset, .terminated = terminated};
 }
 
-/* Sets *l to the line that ends at newline; its start may be in the carry. Returns false if the line is too long. */
+/* Sets *l to the line that ends at newline; its start may be in `partial`. Returns false if the line is too long. */
 static bool decoder_take_line(nl_decoder *decoder, const char *newline, nl_line *l)
 {
     const char *start = decoder->in.at;
@@ -383,18 +384,18 @@ static bool decoder_take_line(nl_decoder *decoder, const char *newline, nl_line 
     decoder->line = ++decoder->lines;
     if (decoder->skipping) {
         decoder->skipping = false;
-        empty_carry(decoder);
+        clear_partial(decoder);
         return false;
     }
-    if (decoder->carry.size == 0) {
+    if (decoder->partial.size == 0) {
         *l = (nl_line){start, newline, decoder->in.end, nl_input_offset(&decoder->in, start), .terminated = true};
         return true;
     }
-    if (!carry_more(decoder, start, (size_t)(newline - start))) {
-        empty_carry(decoder);
+    if (!append_partial(decoder, start, (size_t)(newline - start))) {
+        clear_partial(decoder);
         return false;
     }
-    *l = carried_line(decoder, true);
+    *l = partial_line(decoder, true);
     return true;
 }
 
@@ -404,30 +405,30 @@ static bool decoder_take_line(nl_decoder *decoder, const char *newline, nl_line 
  */
 static nl_status decode_last(nl_decoder *decoder, const nl_record **record)
 {
-    if (decoder->carry.size == 0 || decoder->skipping)
+    if (decoder->partial.size == 0 || decoder->skipping)
         return NL_END;
     decoder->line = decoder->lines + 1;
-    nl_line l = carried_line(decoder, false);
+    nl_line l = partial_line(decoder, false);
     l.last = true;
     return decode_line(decoder, l, record);
 }
 
 /*
- * Decodes the text_size bytes before a block as a line, which may begin in the carry. The next call decodes the block.
+ * Decodes the text_size bytes before a block as a line, which may begin in `partial`. The next call decodes the block.
  */
 static nl_status decode_before_block(nl_decoder *decoder, size_t text_size, const nl_record **record)
 {
     nl_input *in = &decoder->in;
     nl_line l = {in->at, in->at + text_size, in->end, nl_input_offset(in, in->at), .terminated = false};
-    size_t carried = decoder->carry.size;
+    size_t kept = decoder->partial.size;
     bool skipped = decoder->skipping;
-    if (text_size < carried) {
-        nl_input_put_back(in, decoder->carry.data + text_size, carried - text_size);
-        decoder->carry.size = text_size;
+    if (text_size < kept) {
+        nl_input_put_back(in, decoder->partial.data + text_size, kept - text_size);
+        decoder->partial.size = text_size;
     } else {
-        if (carried > 0 && !skipped)
-            nl_buffer_append(&decoder->carry, in->at, text_size - carried);
-        in->at += text_size - carried;
+        if (kept > 0 && !skipped)
+            nl_buffer_append(&decoder->partial, in->at, text_size - kept);
+        in->at += text_size - kept;
     }
     decoder->in_blocks = true;
     decoder->skipping = false;
@@ -435,10 +436,10 @@ static nl_status decode_before_block(nl_decoder *decoder, size_t text_size, cons
         return NL_AGAIN;
     decoder->line = ++decoder->lines;
     if (skipped) {
-        empty_carry(decoder);
+        clear_partial(decoder);
         return NL_AGAIN;
     }
-    return decode_line(decoder, carried > 0 ? carried_line(decoder, false) : l, record);
+    return decode_line(decoder, kept > 0 ? partial_line(decoder, false) : l, record);
 }
 
 /* Frees the memory of large records, because thousands of decoders may be idle. Returns NL_AGAIN. */
@@ -446,8 +447,8 @@ static nl_status rest_idle(nl_decoder *decoder)
 {
     if (decoder->record != NULL)
         nl_record_trim(decoder->record);
-    if (decoder->carry.size == 0 && decoder->carry.capacity > KEEP_CARRY)
-        nl_buffer_free(&decoder->carry);
+    if (decoder->partial.size == 0 && decoder->partial.capacity > KEEP_PARTIAL)
+        nl_buffer_free(&decoder->partial);
     if (!decoder->in.in_held) {
         nl_block_reader_free(&decoder->block);
         nl_buffer_free(&decoder->in.held);
@@ -469,7 +470,7 @@ static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, boo
     nl_line l;
     if (newline != NULL)
         return decoder_take_line(decoder, newline, &l) ? decode_line(decoder, l, record) : NL_AGAIN;
-    carry_rest(decoder);
+    keep_partial(decoder);
     if (!nl_input_is_used_up(in))
         return NL_AGAIN;
     *wait = !in->finished;
@@ -513,8 +514,8 @@ static nl_status next_record(nl_decoder *decoder, const nl_record **record)
             status = decode_line(decoder, decoder->rest, record);
             continue;
         }
-        if (decoder->carry_used)
-            empty_carry(decoder);
+        if (decoder->partial_used)
+            clear_partial(decoder);
         if (decoder->ask && !decoder->in_blocks && pause_after_malformed(decoder))
             return NL_AGAIN;
         if (decoder->in_blocks) {
@@ -546,9 +547,9 @@ static nl_status next_record(nl_decoder *decoder, const nl_record **record)
 static bool may_be_plain(nl_decoder *decoder, const nl_text_format *format)
 {
     const nl_input *in = &decoder->in;
-    return format != NULL && format->confirm == NULL && decoder->carry.size == 0 && in->at < in->end && !in->in_held &&
-           nl_input_offset(in, in->at) > 0 && !decoder->in_blocks && !decoder->has_rest && !decoder->skipping &&
-           !decoder->ask && !decoder->paused && !decoder->broken;
+    return format != NULL && format->confirm == NULL && decoder->partial.size == 0 && in->at < in->end &&
+           !in->in_held && nl_input_offset(in, in->at) > 0 && !decoder->in_blocks && !decoder->has_rest &&
+           !decoder->skipping && !decoder->ask && !decoder->paused && !decoder->broken;
 }
 
 /* Returns a scanner for the format, or NULL if memory runs out. */
@@ -580,8 +581,8 @@ static size_t scan_plain(nl_decoder *decoder, nl_line_scanner *scanner, nl_scann
 size_t nl_decoder_next_plain(nl_decoder *decoder, nl_scanned_line *lines, size_t capacity, const char **text)
 {
     const nl_format format = decoder->options.format != NL_FORMAT_UNKNOWN ? decoder->options.format : decoder->format;
-    if (decoder->carry_used)
-        empty_carry(decoder);
+    if (decoder->partial_used)
+        clear_partial(decoder);
     if (!may_be_plain(decoder, nl_text_format_of(format)))
         return 0;
     if (decoder->plain_pause > 0) {

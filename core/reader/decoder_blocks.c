@@ -29,17 +29,17 @@ static bool is_magic(const char *at, size_t size)
     return size >= NL_BLOCK_MAGIC_SIZE && memcmp(at, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE) == 0;
 }
 
-/* Returns whether the NUL at a position ends a block's mark, which may begin in the carry. */
+/* Returns whether the NUL at a position ends a block's mark, which may begin in `partial`. */
 static bool ends_mark(const nl_decoder *d, const char *at)
 {
     size_t here = (size_t)(at + 1 - d->in.at);
     if (here >= MARK)
         return is_magic(at + 1 - MARK, MARK);
     size_t before = MARK - here;
-    if (before > d->carry.size)
+    if (before > d->partial.size)
         return false;
     char mark[MARK];
-    memcpy(mark, d->carry.data + d->carry.size - before, before);
+    memcpy(mark, d->partial.data + d->partial.size - before, before);
     memcpy(mark + before, d->in.at, here);
     return is_magic(mark, MARK);
 }
@@ -60,7 +60,7 @@ bool nl_decoder_find_block(nl_decoder *d, const char *limit, size_t *text_size)
         d->nul = next_nul(d->in.at, d->in.end);
     for (; d->nul < limit; d->nul = next_nul(d->nul + 1, d->in.end)) {
         if (ends_mark(d, d->nul)) {
-            *text_size = d->carry.size + (size_t)(d->nul + 1 - d->in.at) - MARK;
+            *text_size = d->partial.size + (size_t)(d->nul + 1 - d->in.at) - MARK;
             return true;
         }
     }

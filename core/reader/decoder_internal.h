@@ -55,12 +55,12 @@ struct nl_decoder {
     char *source;
     nl_input in;
 
-    nl_buffer carry;       /* start of an incomplete line; while skipping is set, the latest bytes of the line */
-    uint64_t carry_offset; /* offset of the carry in the input */
-    bool carry_used;       /* the latest record points into the carry, which the next call empties */
-    bool broken;           /* memory ran out; nothing more is read */
-    bool skipping;         /* within a line that was reported as too long */
-    const char *nul;       /* first NUL in the current piece, or the end of the piece; NULL if unknown */
+    nl_buffer partial;       /* start of an incomplete line; while skipping is set, the latest bytes of the line */
+    uint64_t partial_offset; /* offset of `partial` in the input */
+    bool partial_used;       /* the latest record points into `partial`, which the next call empties */
+    bool broken;             /* memory ran out; nothing more is read */
+    bool skipping;           /* within a line that was reported as too long */
+    const char *nul;         /* first NUL in the current piece, or the end of the piece; NULL if unknown */
 
     bool has_rest;
     nl_line rest; /* rest of a line that contains a second record */
@@ -131,7 +131,7 @@ nl_status nl_decoder_next_in_blocks(nl_decoder *decoder, const nl_record **recor
 
 /*
  * Searches for a block in [decoder->in.at, limit). If it finds a block, returns true and sets *text_size to the size of
- * the text before it, which may begin in the carry.
+ * the text before it, which may begin in `partial`.
  */
 bool nl_decoder_find_block(nl_decoder *decoder, const char *limit, size_t *text_size);
 

@@ -352,7 +352,8 @@ static nl_status open_destination(nl_log *log)
         return NL_FAILED;
     outbox->how.connect_later = true;
     nl_status status = nl_outbox_open_destination(outbox);
-    outbox->how.now = true; /* later attempts must not stop the writer thread while a FIFO has no reader */
+    outbox->how.now = true; /* later attempts must not wait for a FIFO's reader, because they run in the writer
+                             * thread */
     return status;
 }
 

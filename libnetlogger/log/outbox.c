@@ -580,8 +580,8 @@ static bool is_attempt_due(const nl_outbox *outbox, bool now)
  */
 static nl_status use_backup(nl_outbox *outbox, nl_level level, bool now)
 {
-    /* The limit applies to the end of the batch and not to the size of the rest, because compact_batch cannot always
-     * move the rest to the start.
+    /* The limit applies to batch_size, which includes bytes that were already sent. These bytes can still use space,
+     * because compact_batch cannot always move the rest to the start.
      */
     const bool late = is_flush_late(outbox), full = outbox->shared->batch_size >= BACKUP_LIMIT;
     if (!late && !outbox->stopped && !outbox->away && !full)

@@ -98,8 +98,8 @@ nl_status nl_outbox_make_batch(nl_outbox *outbox, unsigned number);
 nl_status nl_outbox_open_spool(nl_outbox *outbox);
 
 /*
- * Moves encoded records from the rings to the batch, which must have space. `bytes` contains `records` records. The
- * members `at` and `sequence` of each ring become its new position.
+ * Moves encoded records from the rings to the batch, which must have space. `bytes` contains `records` records. Sets
+ * the position of each ring to the ring's members `at` and `sequence`.
  */
 void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes, uint64_t records);
 

@@ -189,10 +189,10 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
 #define NL_PRIVATE_FIELD_NAME(place, name, value) ".ascii " NL_PRIVATE_TEXT(name) ", \" \"\n"
 
 /*
- * The symbol of the gate for the assembler. In templates, GCC does not use the assembler name that a variable's
- * declaration gives, so the assembler code contains the name itself. Clang rejects a declaration of such a variable in
- * an unnamed namespace if the assembler defines the variable. The %c0 operand must be first. On i386, an address is not
- * a constant in position-independent code, so markers in C++ templates have no effect there.
+ * NL_PRIVATE_GATE_NAME is the gate's symbol in assembler code. In templates, GCC does not use the assembler name that a
+ * variable's declaration gives, so the assembler code contains the name itself. Clang rejects a declaration of such a
+ * variable in an unnamed namespace if the assembler defines the variable. The %c0 operand must be first. On i386, an
+ * address is not a constant in position-independent code, so markers in C++ templates have no effect there.
  */
 #if defined(__clang__) || defined(__i386__)
 #define NL_PRIVATE_GATE_NAME(marker) "netlogger_" #marker "_semaphore"
