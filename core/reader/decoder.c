@@ -157,9 +157,9 @@ bool nl_decoder_is_refused(const nl_decoder *decoder)
     return decoder->refused;
 }
 
-void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user)
+void nl_decoder_ask(nl_decoder *decoder, bool (*may_continue)(void *user), void *user)
 {
-    decoder->may = may;
+    decoder->may_continue = may_continue;
     decoder->may_user = user;
 }
 
@@ -194,7 +194,7 @@ void nl_decoder_report(nl_decoder *decoder, const char *text, size_t size, uint6
 {
     decoder->stats.malformed++;
     decoder->work += NL_WORK_MALFORMED;
-    decoder->ask = decoder->may != NULL;
+    decoder->ask = decoder->may_continue != NULL;
     if (decoder->options.on_malformed == NULL)
         return;
     size_t limit = decoder->options.max_record_size;
@@ -489,13 +489,13 @@ static void note_midway(nl_decoder *decoder, bool midway)
 }
 
 /*
- * After malformed input, calls the caller's `may` to determine whether to continue. If `may` returns false, copies the
- * rest of the fed piece and returns true.
+ * After malformed input, calls may_continue. If may_continue returns false, copies the rest of the fed piece and
+ * returns true.
  */
 static bool pause_after_malformed(nl_decoder *decoder)
 {
     decoder->ask = false;
-    decoder->paused = nl_input_left(&decoder->in) > 0 && !decoder->may(decoder->may_user);
+    decoder->paused = nl_input_left(&decoder->in) > 0 && !decoder->may_continue(decoder->may_user);
     if (decoder->paused) {
         nl_input_pull(&decoder->in, SIZE_MAX);
         decoder->nul = NULL;

@@ -140,12 +140,13 @@ void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user
                                 void *user);
 
 /*
- * Makes the decoder call `may` before each block, and after malformed text. Callers use `may` to limit their work,
- * because a few bytes can contain very many compressed records. If `may` returns false, the decoder copies the rest of
- * the piece, and nl_decoder_next returns NL_AGAIN. nl_decoder_is_paused is then true until the next call of
- * nl_decoder_next, which must precede any call of nl_decoder_feed. If `may` is NULL, the decoder never pauses.
+ * Makes the decoder call may_continue before each block, and after malformed text. Callers use may_continue to limit
+ * their work, because a few bytes can contain very many compressed records. If may_continue returns false, the decoder
+ * copies the rest of the piece, and nl_decoder_next returns NL_AGAIN. nl_decoder_is_paused is then true until the next
+ * call of nl_decoder_next, which must precede any call of nl_decoder_feed. If may_continue is NULL, the decoder never
+ * pauses.
  */
-void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user);
+void nl_decoder_ask(nl_decoder *decoder, bool (*may_continue)(void *user), void *user);
 bool nl_decoder_is_paused(const nl_decoder *decoder);
 
 /*

@@ -591,13 +591,13 @@ uint64_t nl_decoder_sequence(const nl_decoder *d)
 }
 
 /*
- * Calls the caller's `may` to determine whether to decode the next block. If `may` returns false, copies the rest of
- * the piece and returns true.
+ * Calls may_continue before the next block. If may_continue returns false, copies the rest of the piece and returns
+ * true.
  */
 static bool pause_before_block(nl_decoder *d)
 {
     d->ask = false;
-    d->paused = d->may != NULL && nl_input_left(&d->in) > 0 && !d->may(d->may_user);
+    d->paused = d->may_continue != NULL && nl_input_left(&d->in) > 0 && !d->may_continue(d->may_user);
     if (d->paused)
         nl_input_pull(&d->in, SIZE_MAX);
     return d->paused;

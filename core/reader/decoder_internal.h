@@ -97,13 +97,13 @@ struct nl_decoder {
     bool declined;      /* on_block declined the block */
     bool unread_blocks; /* do not decode blocks */
 
-    bool (*may)(void *user); /* see nl_decoder_ask */
+    bool (*may_continue)(void *user); /* see nl_decoder_ask */
     void *may_user;
     bool (*admit)(void *user, const nl_block_header *block); /* see nl_decoder_on_admission */
     void *admit_user;
     bool refused; /* a block was refused */
-    bool paused;  /* `may` returned false */
-    bool ask;     /* the input was malformed: call `may` before continuing */
+    bool paused;  /* may_continue returned false */
+    bool ask;     /* the input was malformed: call may_continue before continuing */
 
     uint64_t work; /* work units (decoder_work.h) of blocks and malformed pieces, not counting their bytes */
 };

@@ -107,7 +107,7 @@ static void after_fork_in_child(void)
     nl_session_after_fork();
     nl_sites_forget();
     nl_producer_after_fork();
-    logs_in_use = 0; /* logs that another thread was closing belong to the parent */
+    logs_in_use = 0; /* do not count logs that another thread of the parent was closing */
     for (nl_log *log = logs; log != NULL; log = log->next, logs_in_use++)
         forget_parent(log);
     unlock_all();

@@ -19,7 +19,8 @@ enum {
     BACKUP_LIMIT = 3 << 20,   /* the same for the backup. The limit is larger, because the records then do not reach the
                                * destination */
     PROMPT_NS = 20 * 1000000, /* maximum time that a collector usually takes to reply */
-    EXCHANGE_WAIT_NS = 600 * 1000000, /* more than nl_destination_exchange waits */
+    EXCHANGE_WAIT_NS = 600 * 1000000, /* maximum wait for the exchange of clocks; more than nl_destination_exchange
+                                       * waits */
 };
 #define LONGEST_PAUSE_NS (INT64_C(10) * NL_NS_PER_SECOND)
 /* Maximum time for which opening a log with a sender waits for the destination. */

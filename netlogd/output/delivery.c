@@ -70,7 +70,7 @@ struct delivery {
     nl_log *log;                /* NULL: no log */
     char reported[256];         /* the latest reported failure, or "" */
     int64_t reported_ms;        /* time of that report */
-    uint64_t rejected_reported; /* number of rejected records in the log's events */
+    uint64_t rejected_reported; /* number of rejected records that events have reported */
     int64_t rejected_ms;        /* time of the latest of these events */
     int64_t away_ms;            /* time of the first report of the current failure */
     bool ever_reported;         /* a failure has been reported */
