@@ -105,8 +105,10 @@ static part number_part(const translation *t, const char *name, field_kind kind,
     return text_part(t, "%s %s %" PRId64, name, operators[operator], operand->number.integer);
 }
 
-/* Returns whether the text in quotes has the same meaning for the kernel. In a pattern, only * and ? may have a special
- * meaning. */
+/*
+ * Returns whether the text in quotes has the same meaning for the kernel as for nlkernel. In a pattern, only * and ?
+ * may have a special meaning.
+ */
 static bool is_plain(nl_string text, bool pattern)
 {
     if (text.size == 0 || text.size > 200)

@@ -152,8 +152,8 @@ static void count_nodes(critical_path *p, const uint32_t *event_span)
 }
 
 /*
- * Sets the ranges of the strands from their node counts. Then sets each count to the number of nodes that have been
- * added: 1 for a span (its start), otherwise 0.
+ * Sets the ranges of the strands from their node counts. Then sets each count to the number of nodes that the strand
+ * already has: 1 for a span (its start), otherwise 0.
  */
 static void place_strands(critical_path *p)
 {

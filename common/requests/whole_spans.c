@@ -328,8 +328,8 @@ static void set_parents(whole_spans *w, uint8_t kind)
 }
 
 /*
- * Returns the deviation of the time between the latest end of a kind and the start of a span of another kind, in
- * seconds, and sets *mean to the mean time.
+ * Measures the time from the latest end of a span of the kind `before` to the start of a span of the kind `inner`, in
+ * seconds. Returns the deviation of this time, and sets *mean to its mean.
  */
 static double deviation_after(const whole_spans *w, uint8_t inner, uint8_t before, double *mean)
 {

@@ -99,8 +99,8 @@ static void read_icmp(const struct sock_extended_err *e, answer *a)
 }
 
 /*
- * Reads an error of the socket. Ignores the error if it contains the beginning of another packet than the last. Returns
- * false if there is no error.
+ * Reads an error of the socket. Ignores the error if it contains the beginning of a packet other than the last packet.
+ * Returns false if there is no error.
  */
 static bool read_error(route_socket *s, answer *a)
 {

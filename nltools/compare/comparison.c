@@ -9,8 +9,8 @@
 enum { REQUESTS_EACH_MIN = 20, VISITS_MIN = 20, SENSORS_SHOWN = 3, STRATUM_REQUESTS_MIN = 30 };
 
 /*
- * If comparing only requests with equal values of a field reduces the standard error to at most this fraction, the
- * module does so, instead of comparing all requests together.
+ * The module compares only requests with equal values of a field if this reduces the standard error to at most this
+ * fraction. Otherwise, it compares all requests together.
  */
 #define STRATA_ERROR_MAX 0.9
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 /*
- * Only if the probability by chance of the effect of a sensor or of the hours is below this limit, the search also
- * tests shifted sensors or hours, and may offer the cause.
+ * The search offers a sensor or the hours only if the probability of their effect by chance is below this limit.
+ * Otherwise, it also omits the tests with shifted sensors or hours.
  */
 #define PROMISING 1e-3
 

@@ -30,8 +30,8 @@ bool host_clocks_decide(host_clocks *c, const visits *v);
 void host_clocks_report(const host_clocks *c, findings *f, bool corrected);
 
 /*
- * Returns whether a comparison of a host's times with the times of other hosts may be wrong, because the host's clock
- * may be fast, or the host's callers may not wait for its replies.
+ * Returns whether a comparison of a host's times with the times of other hosts may be wrong. There are two possible
+ * reasons: the host's clock may be fast, or the host's callers may not wait for its replies.
  */
 bool host_clock_is_doubtful(const visits *v, const char *host);
 

@@ -434,8 +434,11 @@ static const char *host_of_nearly_all(const sample *s, double from)
     return several && same * 10 >= all * 9 ? host : NULL;
 }
 
-/* Returns the probability that at most `between` of `between` + `count` values are in a gap, if the gap contains at
- * least as many values per unit as the adjacent range with the other values. Both lengths are positive. */
+/*
+ * Of `between` + `count` values, `between` are in a gap, and the others are in an adjacent range. Returns the
+ * probability that at most `between` values are in the gap if the gap has at least as many values per unit as the
+ * range. Both lengths are positive.
+ */
 static double chance_of_gap(uint32_t between, uint32_t count, double gap, double range)
 {
     double inside = gap / (gap + range), n = between + count, sum = 0;

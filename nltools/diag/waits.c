@@ -34,8 +34,10 @@ static uint32_t caller_of(const visits *v, uint32_t index)
     return x->parent != VISIT_NONE ? x->parent : v->all->len + x->request;
 }
 
-/* The visits of a place, by caller. Visits that begin while another visit of the caller is in progress do not count,
- * because a caller that makes its calls at the same time waits only for the longest. */
+/*
+ * The visits of a place, by caller. A visit that begins while another visit of the caller is in progress does not
+ * count. A caller that makes calls at the same time waits only for the longest call.
+ */
 typedef struct calls {
     float *counts;  /* number of visits of each caller, one after another */
     uint32_t *last; /* for each caller, the position of its last visit among the place's visits */
@@ -109,11 +111,11 @@ static uint32_t callers_below(const calls *c, double limit)
 }
 
 /*
- * In this function, a number is the number of a caller's visits. Compares the range of `width` numbers with the most
- * callers between `low` and `high` with each range of this width between `usual` and `low`, and with the whole range
- * from `usual` to `low`. Chooses the lower range whose small number of callers is least probable by chance. Returns
- * this probability, multiplied by the number of comparisons, and sets *limit to the end of this range. See
- * chance_of_group_from.
+ * In this function, a number is the number of a caller's visits. Finds the range of `width` numbers between `low` and
+ * `high` that has the most callers. Compares this range with each range of the same width between `usual` and `low`,
+ * and with the whole range from `usual` to `low`. Chooses the lower range whose small number of callers is least
+ * probable by chance. Returns this probability, multiplied by the number of comparisons, and sets *limit to the end of
+ * this range. See chance_of_group_from.
  */
 static double chance_of_width(const calls *c, double usual, double low, double high, double width, double *limit)
 {
