@@ -246,7 +246,7 @@ static path_delay sum_delays(const path_entry *e, int64_t begin_ns, int64_t end_
     return sum;
 }
 
-/* Returns the path in the direction of the probes. */
+/* Returns the path that an entry's measurements show. "Out" is the direction of the probes. */
 static connection_path path_of(const path_entry *e, int64_t begin_ns, int64_t end_ns)
 {
     path_delay sum = sum_delays(e, begin_ns, end_ns);

@@ -1,4 +1,4 @@
-/* The options --follow, --dest and --run of nldiag, and their work: alerts about a running program. */
+/* The options --follow, --dest and --run of nldiag, and the functions that give alerts about a running program. */
 #ifndef NLDIAG_FOLLOW_H
 #define NLDIAG_FOLLOW_H
 
