@@ -103,7 +103,7 @@ void accepting_change_settings(const settings *now)
  * Pauses the listeners after ACCEPTED_AT_ONCE connections, until waiting clients have had a turn. Without this pause,
  * libevent would not read from clients while connections are waiting in the kernel.
  */
-static void give_way(struct evconnlistener *from)
+static void pause_if_many_accepted(struct evconnlistener *from)
 {
     if (++accepted < ACCEPTED_AT_ONCE)
         return;
@@ -152,7 +152,7 @@ static bool may_displace(void)
     return !flush_is_paused() && !server_is_stopping();
 }
 
-static void displace(client_entry *silent, const char *newcomer)
+static void close_silent_client(client_entry *silent, const char *newcomer)
 {
     counts_report(COUNT_DISPLACED, newcomer, "too many clients; disconnected the client that was silent longest");
     silent->close(silent);
@@ -167,7 +167,7 @@ static bool make_place(const struct sockaddr *peer, bool full, const char *addre
     client_entry *silent;
     client_verdict verdict = client_table_admit(clients, peer, full, nl_monotonic_ns(), &silent);
     if (verdict == CLIENT_DISPLACES && may_displace()) {
-        displace(silent, address);
+        close_silent_client(silent, address);
         return true;
     }
     if (full && verdict != CLIENT_TOO_MANY_OF_ONE && client_table_count(clients) < server_settings()->max_connections) {
@@ -191,7 +191,7 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
     const listener *at = find_socket(from);
     char address[80];
     counts_add(COUNT_CONNECTIONS, 1);
-    give_way(from);
+    pause_if_many_accepted(from);
     listener_address_text(peer, address, sizeof address);
     if (accepting_allows(peer, at->asked->authenticated) && make_place(peer, fd + 1 >= client_descriptors, address))
         at->asked->otlp ? otlp_client_new(fd, at, peer) : (void)connection_new(fd, at, peer);
@@ -221,7 +221,7 @@ static void on_again(evutil_socket_t fd, short what, void *user)
     bool free = has_descriptors();
     client_entry *silent = free || !may_displace() ? NULL : client_table_find_silent(clients, nl_monotonic_ns());
     if (silent != NULL)
-        displace(silent, "?");
+        close_silent_client(silent, "?");
     if (free || silent != NULL)
         accepting_enable(true);
     else

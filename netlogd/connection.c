@@ -270,7 +270,7 @@ static double wait_for_text_s(const connection *c)
 }
 
 /* Stops reading from a client that has exceeded a limit, until the client may send again. */
-static void hold_up(connection *c)
+static void pause_over_limit(connection *c)
 {
     double rate = (double)server_settings()->max_rate, seconds = wait_for_text_s(c);
     if (c->limited && c->allowance.left < 0 && rate > 0 && -c->allowance.left / rate > seconds)
@@ -541,7 +541,7 @@ static void feed(connection *c, const char *data, size_t size)
  * Replies to a client of another protocol. Then reads some of the client's bytes, because the kernel may drop the reply
  * if bytes are unread at the close.
  */
-static void turn_away(connection *c, foreign_kind kind)
+static void reject_other_protocol(connection *c, foreign_kind kind)
 {
     size_t size;
     const char *answer = foreign_answer(kind, &size);
@@ -568,7 +568,7 @@ static first_bytes look_at_mark(connection *c, size_t got)
     foreign_kind foreign =
         c->mark_size > 0 ? foreign_recognise(c->mark, c->mark_size + more) : foreign_recognise(came, got);
     if (foreign == FOREIGN_HTTP || foreign == FOREIGN_TLS) {
-        turn_away(c, foreign);
+        reject_other_protocol(c, foreign);
         return FIRST_FOREIGN;
     }
     if (guess == REQUEST_PERHAPS || foreign == FOREIGN_PERHAPS) {
@@ -698,7 +698,7 @@ static void listen_for_data(connection *c);
 
 static void continue_reading(connection *c)
 {
-    hold_up(c);
+    pause_over_limit(c);
     if (flush_is_paused() || c->held_up)
         return;
     if (has_more(c))
@@ -880,7 +880,7 @@ void connection_settings_changed(connection *c)
         event_del(c->resume);
         c->held_up = false;
         spend(c, 0);
-        hold_up(c);
+        pause_over_limit(c);
     }
     listen_for_data(c);
 }

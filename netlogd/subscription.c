@@ -516,7 +516,7 @@ static span span_of(uint64_t from, uint64_t before)
  * records. Most groups have the same position, so the function computes the span again only if a group's position
  * differs from the position of the previous group.
  */
-static void pass_over(uint64_t before)
+static void skip_unmatched(uint64_t before)
 {
     span what = {0};
     uint64_t from = UINT64_MAX;
@@ -549,7 +549,7 @@ static void make_space(void)
     if (!backlog_is_full())
         return;
     uint64_t first = backlog_first();
-    pass_over(first + (backlog_end() - first + 3) / 4);
+    skip_unmatched(first + (backlog_end() - first + 3) / 4);
     drop_matched();
 }
 
@@ -766,7 +766,7 @@ static nl_status read_fields(const nl_record *asked, group *wanted, char where[N
     return wanted->filter != NULL ? NL_OK : nl_error_prepend("WHERE");
 }
 
-static void welcome(request *r, const group *g)
+static void reply_subscribed(request *r, const group *g)
 {
     nl_record *record = request_record(r, NL_USAGE, "Netlogd.Subscribed");
     request_add_text(record, "FORMAT", nl_format_name(g->format));
@@ -843,7 +843,7 @@ nl_status subscription_start(request *r, const nl_record *asked)
     add_subscription(r, &wanted);
     if (wanted.has_since && catch_up(r->subscription) != NL_OK)
         return NL_FAILED;
-    welcome(r, r->subscription->group);
+    reply_subscribed(r, r->subscription->group);
     if (!wanted.has_since)
         go_live(r->subscription);
     nl_write(server_log(), NL_DEBUG, "Netlogd.Subscribed", "PEER=%s WHERE=%s", r->peer,

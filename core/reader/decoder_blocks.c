@@ -377,7 +377,7 @@ static bool may_check(const nl_decoder *d, const nl_block_header *header)
 }
 
 /* Returns whether the checksum is correct. Otherwise, adds the block's size to the wasted bytes. */
-static bool is_sound(nl_decoder *d, const nl_block_header *header)
+static bool verify_checksum(nl_decoder *d, const nl_block_header *header)
 {
     if (nl_block_verify(header, d->in.at) == NL_OK)
         return true;
@@ -487,7 +487,7 @@ static nl_status decoder_read_block(nl_decoder *d)
         return damage(d, "too much damage to examine every block");
     if (!nl_input_pull(in, nl_block_total_size(&header)))
         return wait_for_more(d, &header);
-    if (!is_sound(d, &header)) {
+    if (!verify_checksum(d, &header)) {
         suspect(d, &header);
         return damage(d, nl_error_message());
     }

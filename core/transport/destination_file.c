@@ -92,7 +92,7 @@ static bool is_pipe(const char *path)
 }
 
 /* Opens a path. If it is a pipe, waits at most wait_ms for a reader. Returns -1 with errno on failure. */
-static int open_soon(const char *path, int flags, int wait_ms)
+static int open_within(const char *path, int flags, int wait_ms)
 {
     int64_t deadline_ns = nl_deadline_ns(wait_ms);
     int fd;
@@ -112,7 +112,7 @@ static nl_status open_path(file_destination *file, bool truncate, int wait_ms)
     if (own >= 0)
         return file_use_own(file, own);
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (truncate ? O_TRUNC : 0);
-    int fd = file->patient ? open(file->path, flags, 0666) : open_soon(file->path, flags, wait_ms);
+    int fd = file->patient ? open(file->path, flags, 0666) : open_within(file->path, flags, wait_ms);
     if (fd < 0 && errno == ENXIO && is_pipe(file->path))
         return nl_error_set(NL_ERROR_UNREACHABLE, "open %s: no process reads the pipe", file->path);
     if (fd < 0)

@@ -357,7 +357,7 @@ static uint64_t drain_read_text(nl_drain *drain, nl_ring *rings, uint64_t until_
  * is then unknown. A record reports the number of skipped bytes, which contained at least one event. Returns the number
  * of records: 0 or 1.
  */
-static uint64_t pass_over(nl_drain *drain, nl_ring *ring, nl_buffer *out)
+static uint64_t skip_overwritten(nl_drain *drain, nl_ring *ring, nl_buffer *out)
 {
     nl_event_header header;
     if (ring->at >= ring->end || nl_ring_event(ring, &header) != NULL ||
@@ -396,7 +396,7 @@ static uint64_t drain_read_events(nl_drain *drain, nl_ring *rings, uint64_t unti
 {
     uint64_t count = 0;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
-        count += pass_over(drain, ring, out);
+        count += skip_overwritten(drain, ring, out);
     if (drain->format == NL_FORMAT_NLB)
         return count + drain_read_blocks(drain, rings, until_ticks, out, limit);
     return count + drain_read_text(drain, rings, until_ticks, out, limit);

@@ -329,7 +329,7 @@ static nl_status add_number(conversion *c, va_list *arguments)
     return format_arguments_add_text(c, number, (size_t)size);
 }
 
-static nl_status spell(conversion *c, const nl_plan_piece *piece, va_list *arguments)
+static nl_status build_conversion(conversion *c, const nl_plan_piece *piece, va_list *arguments)
 {
     *c = (conversion){.length = piece->length, .letter = piece->letter};
     const char *at = piece->text, *end = at + piece->size;
@@ -441,7 +441,7 @@ static nl_status print_value(nl_buffer *out, const nl_plan *plan, const nl_plan_
         if (piece->letter == '\0' && !nl_buffer_append(out, piece->text, piece->size))
             return NL_FAILED;
         if (piece->letter != '\0' &&
-            (spell(&c, piece, arguments) != NL_OK || print_conversion(out, &c, arguments, error) != NL_OK))
+            (build_conversion(&c, piece, arguments) != NL_OK || print_conversion(out, &c, arguments, error) != NL_OK))
             return NL_FAILED;
     }
     return NL_OK;

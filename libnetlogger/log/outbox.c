@@ -443,14 +443,14 @@ bool nl_outbox_is_spooled(const nl_outbox *outbox)
     return outbox->spool != NULL && !nl_spool_is_empty(outbox->spool);
 }
 
-static bool has_stand_in(const nl_outbox *outbox)
+static bool has_backup_or_spool(const nl_outbox *outbox)
 {
     return outbox->backup_url != NULL || outbox->spool != NULL;
 }
 
-static nl_status stand_in(nl_outbox *outbox, nl_level level, nl_status status, bool now)
+static nl_status write_backup_or_spool(nl_outbox *outbox, nl_level level, nl_status status, bool now)
 {
-    if (has_stand_in(outbox) && !has_batch(outbox))
+    if (has_backup_or_spool(outbox) && !has_batch(outbox))
         return NL_OK; /* the batch has no records */
     if (outbox->backup_url != NULL)
         return write_backup(outbox, level, now);
@@ -744,7 +744,7 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
     if (!nl_outbox_is_spooled(outbox) && !has_batch(outbox))
         return NL_OK;
     nl_status status = NL_AGAIN;
-    if (is_attempt_due(outbox, at_once && (outbox->hurry || !has_stand_in(outbox)))) {
+    if (is_attempt_due(outbox, at_once && (outbox->hurry || !has_backup_or_spool(outbox)))) {
         outbox->hurry = false;
         status = write_primary(outbox, level);
         if (status == NL_OK) {
@@ -753,8 +753,8 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
         }
         nl_outbox_note_failure(outbox);
     }
-    status = stand_in(outbox, level, status, at_once);
-    if (status == NL_FAILED && has_stand_in(outbox))
+    status = write_backup_or_spool(outbox, level, status, at_once);
+    if (status == NL_FAILED && has_backup_or_spool(outbox))
         report_failure(outbox, outbox->backup_url != NULL ? outbox->backup_url : outbox->url);
     return status;
 }

@@ -73,17 +73,17 @@ static void count_refused(nl_ring *ring)
 }
 
 /*
- * Marks the ring as busy, so that the library rejects events of signal handlers until let_go. Reads the time after this
- * mark, as nl_private_begin does; the writer thread relies on this order (ordered_until).
+ * Marks the ring as busy, so that the library rejects events of signal handlers until clear_busy. Reads the time after
+ * setting the mark, as nl_private_begin does; the writer thread relies on this order (ordered_until).
  */
-static void hold(nl_ring *ring)
+static void mark_busy(nl_ring *ring)
 {
     __atomic_store_n(&ring->producer.busy, 2, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     __atomic_store_n(&ring->producer.called, nl_private_ticks(&ring->producer), __ATOMIC_RELEASE);
 }
 
-static void let_go(nl_ring *ring)
+static void clear_busy(nl_ring *ring)
 {
     __atomic_store_n(&ring->producer.busy, 0, __ATOMIC_RELEASE);
 }
@@ -307,7 +307,7 @@ static nl_ring *first_ring(nl_log *log)
         nl_ring_refuse(ring);
         ring = NULL;
     } else {
-        hold(ring);
+        mark_busy(ring);
         __atomic_store_n(&ring->producer.called, called, __ATOMIC_RELEASE);
     }
     end_first(log);
@@ -345,12 +345,12 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
         return NULL;
     }
     if (ring != NULL)
-        hold(ring);
+        mark_busy(ring);
     else
         ring = first_ring(log);
     if (is_too_late(log)) {
         if (ring != NULL) {
-            let_go(ring);
+            clear_busy(ring);
             nl_ring_refuse(ring);
         }
         return NULL;
@@ -367,7 +367,7 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
         nl_ring_stop_at(ring, 0);
     if (found)
         return ring;
-    let_go(ring);
+    clear_busy(ring);
     return NULL;
 }
 
@@ -489,11 +489,11 @@ bool nl_producer_report_lost(nl_log *log)
 {
     for (nl_ring *ring = self != NULL ? self->rings : NULL; ring != NULL; ring = ring->next_of_thread)
         if (ring->log == log) {
-            hold(ring);
+            mark_busy(ring);
             count_refused(ring);
             bool any = nl_ring_has_lost(ring);
             nl_ring_report_lost(ring);
-            let_go(ring);
+            clear_busy(ring);
             return any;
         }
     return false;

@@ -110,7 +110,7 @@ static int open_owned(const char *path, uid_t owner)
 }
 
 /* Returns whether a later attempt may succeed, because the error is not a property of the file. */
-static bool is_shortage(int error)
+static bool is_temporary(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO || error == EINTR;
 }
@@ -132,7 +132,7 @@ static nl_status open_file(const nl_shared_log *shared, uid_t owner, int *fd)
     if (url != NULL && url->scheme == NL_SCHEME_FILE) {
         *fd = owner == geteuid() ? open(url->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
                                  : open_owned(url->path, owner);
-        if (*fd < 0 && is_shortage(errno))
+        if (*fd < 0 && is_temporary(errno))
             status = nl_error_set_errno("open %s", url->path);
     }
     nl_url_free(url);

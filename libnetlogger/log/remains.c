@@ -227,7 +227,7 @@ void nl_remains_close(nl_remains *remains)
 /* ---- rings ---- */
 
 /* Returns whether the head of a ring is valid, and will still be valid after finish_commit. */
-static bool is_sound(const nl_ring *ring, const nl_shared_log *log)
+static bool is_head_valid(const nl_ring *ring, const nl_shared_log *log)
 {
     const nl_shared_ring *shared = ring->shared;
     const bool commits = log->commit != log->applied && shared->next_commit == log->commit;
@@ -241,7 +241,7 @@ static bool is_sound(const nl_ring *ring, const nl_shared_log *log)
  *   NL_MALFORMED  the ring is damaged; the error has the reason
  *   NL_FAILED     the ring cannot be read; the error has the reason
  */
-static nl_status check_unsound(const nl_ring *ring, size_t size)
+static nl_status check_invalid_ring(const nl_ring *ring, size_t size)
 {
     const nl_shared_ring *shared = ring->shared;
     if (shared->size == 0 && shared->published == 0 && shared->tail == 0)
@@ -281,8 +281,8 @@ static nl_status open_ring(const nl_remains *remains, const char *name, nl_remai
         nl_mapping_leave(&mapping);
         return NL_FAILED;
     }
-    if ((size & (size - 1)) != 0 || !is_sound(ring, log->outbox.shared)) {
-        status = check_unsound(ring, size);
+    if ((size & (size - 1)) != 0 || !is_head_valid(ring, log->outbox.shared)) {
+        status = check_invalid_ring(ring, size);
         if (status == NL_MALFORMED) {
             log->damaged = true;
             report_damaged(remains, name);

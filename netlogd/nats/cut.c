@@ -87,7 +87,7 @@ static void encode(cutting *c, uint64_t from, uint64_t to, nl_buffer *out)
 }
 
 /* Passes on records [from, to), in halves if they do not fit into one message. Omits a record that is too large. */
-static void give_part(cutting *c, uint64_t from, uint64_t to)
+static void pass_on_part(cutting *c, uint64_t from, uint64_t to)
 {
     nl_buffer part = {0};
     encode(c, from, to, &part);
@@ -95,8 +95,8 @@ static void give_part(cutting *c, uint64_t from, uint64_t to)
         give(c, (nl_string){part.data, part.size}, c->block.view.first_sequence + from, to - from);
     } else if (to - from > 1) {
         uint64_t middle = from + (to - from) / 2;
-        give_part(c, from, middle);
-        give_part(c, middle, to);
+        pass_on_part(c, from, middle);
+        pass_on_part(c, middle, to);
     } else {
         program_error("a record of %.*s takes %zu bytes, which is too large for a NATS message; record omitted",
                       (int)c->block.prog.size, c->block.prog.data, part.size);
@@ -111,9 +111,9 @@ static void give_runs(cutting *c)
     uint64_t from = 0, run;
     for (size_t at = 0; at < block->runs.size; at += sizeof run, from += run) {
         memcpy(&run, block->runs.data + at, sizeof run);
-        give_part(c, from, from + run);
+        pass_on_part(c, from, from + run);
     }
-    give_part(c, from, block->seen);
+    pass_on_part(c, from, block->seen);
 }
 
 /* ---- whole blocks ---- */
@@ -145,7 +145,7 @@ static void cut_on_block(void *user, const nl_block_view *view)
     block->host.size = block->prog.size = block->runs.size = 0;
 }
 
-static void look_at(open_block *block, const nl_record *record, bool whole)
+static void add_to_run(open_block *block, const nl_record *record, bool whole)
 {
     if (block->seen > 0 && !whole &&
         (!cut_is_same(&block->host, record->host) || !cut_is_same(&block->prog, record->prog))) {
@@ -168,7 +168,7 @@ size_t nats_cut_blocks(const nats_cutter *cutter, const char *data, size_t size)
     nl_decoder_on_block(decoder, false, cut_on_block, &c);
     nl_decoder_feed(decoder, data, size);
     while (c.more && nl_decoder_next(decoder, &record) == NL_OK)
-        look_at(&c.block, record, cutter->whole);
+        add_to_run(&c.block, record, cutter->whole);
     finish_block(&c);
     size_t done = c.block.end;
     /* If this many bytes do not contain the end of a block, they are damaged. */

@@ -714,7 +714,7 @@ void nats_intake_describe(nats_intake *in, nats_intake_state *state)
     pthread_mutex_unlock(&in->mutex);
 }
 
-static void give_back(nats_intake *in, message_list *list)
+static void return_messages(nats_intake *in, message_list *list)
 {
     for (nats_message *m; (m = list_take(list)) != NULL; free_message(m))
         publish_state(in, m, "-NAK");
@@ -732,8 +732,8 @@ void nats_intake_close(nats_intake *in)
     if (in->link != NULL)
         nats_subscription_end(in->messages);
     in->messages = NULL;
-    give_back(in, &in->taken);
-    give_back(in, &in->waiting);
+    return_messages(in, &in->taken);
+    return_messages(in, &in->waiting);
     disconnect(in);
     close(in->wake);
     nats_place_free(in->place);

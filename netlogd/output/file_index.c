@@ -129,7 +129,7 @@ static void catch_up(file_index *x, uint64_t size)
     }
 }
 
-static void go_on(file_index *x, const char *path)
+static void continue_index(file_index *x, const char *path)
 {
     nl_time_index index;
     if (nl_time_index_read(path, x->file, &index) != NL_TIME_INDEX_READ)
@@ -171,7 +171,7 @@ static file_index *open_index(const char *path, uint64_t inode, uint64_t size, n
         unlink(x->name); /* the index of a removed file with the same name */
         remove_old_values(path);
     } else if (x->file >= 0) {
-        go_on(x, path);
+        continue_index(x, path);
     }
     if (x->file >= 0)
         x->values = value_thread_add(path, inode, size, format, choice);

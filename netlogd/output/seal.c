@@ -41,7 +41,7 @@ static char *seal_name(const output_options *options)
 
 /* ---- writing ---- */
 
-static nl_status put_safely(seal *s, const char *data, size_t size, uint64_t offset)
+static nl_status write_synced(seal *s, const char *data, size_t size, uint64_t offset)
 {
     ssize_t put = pwrite(s->fd, data, size, (off_t)offset);
     errno = put >= 0 && put < (ssize_t)size ? ENOSPC : errno;
@@ -54,8 +54,8 @@ static nl_status put_mark(seal *s)
     static const char none[SEAL_MARK_SIZE];
     char mark[SEAL_MARK_SIZE];
     seal_mark_encode(&s->key, mark);
-    nl_status status = put_safely(s, mark, sizeof mark, seal_mark_offset(s->key.index));
-    return status == NL_OK ? put_safely(s, none, sizeof none, seal_mark_offset(s->key.index + 1)) : status;
+    nl_status status = write_synced(s, mark, sizeof mark, seal_mark_offset(s->key.index));
+    return status == NL_OK ? write_synced(s, none, sizeof none, seal_mark_offset(s->key.index + 1)) : status;
 }
 
 static nl_status save_key(seal *s)
@@ -90,7 +90,7 @@ static nl_status put_seal(seal *s)
     s->next.time_ns = nl_time_now_ns();
     seal_hash_get(s->hash, s->next.digest);
     seal_encode(&s->next, &s->key, s->tag, &bytes);
-    nl_status status = put_safely(s, bytes.data, bytes.size, s->size);
+    nl_status status = write_synced(s, bytes.data, bytes.size, s->size);
     if (status != NL_OK && ftruncate(s->fd, (off_t)s->size) != 0)
         program_error("truncate %s: %m", s->path);
     if (status != NL_OK)
@@ -232,7 +232,7 @@ static nl_status read_seals(seal *s, FILE *file)
  */
 static nl_status begin_seals(seal *s)
 {
-    nl_status status = put_safely(s, "NLSEAL01", 8, 0);
+    nl_status status = write_synced(s, "NLSEAL01", 8, 0);
     if (status == NL_OK)
         status = put_mark(s);
     if (status == NL_OK)
