@@ -61,7 +61,9 @@ test_counts search_count_tests(const visits *v)
         const sensor_series *s = g_ptr_array_index(all, i);
         g_hash_table_add(kinds, g_strjoin("\n", s->event, s->field, s->instance, NULL));
     }
-    const test_counts counts = {columns + OTHER_DIVISIONS + visits_span_days(v), g_hash_table_size(kinds), MECHANISMS};
+    uint32_t of_all = columns + OTHER_DIVISIONS + visits_span_days(v);
+    /* The tests of all visits and of the main kind of visits; columns without values in some visits have two tests. */
+    const test_counts counts = {2 * (of_all + columns), g_hash_table_size(kinds), MECHANISMS};
     g_hash_table_destroy(kinds);
     return counts;
 }
@@ -256,8 +258,9 @@ static bool is_better(const visits *v, const candidate *c, const candidate *best
         return true;
     if (yields_to(v, c, best))
         return false;
-    if (c->is_ordinary != best->is_ordinary && (c->is_evened_out || best->is_evened_out))
-        return best->is_ordinary; /* if the best candidate is ordinary, `c` is a fault that slows all operations */
+    const candidate *fault = c->is_ordinary ? best : c;
+    if (c->is_ordinary != best->is_ordinary && (c->is_evened_out || best->is_evened_out || fault->is_within_kind))
+        return best->is_ordinary; /* the fault is an effect in all operations, or within a kind of visits */
     bool is_pause = strcmp(c->cause, "pause") == 0, best_is_pause = strcmp(best->cause, "pause") == 0;
     if (is_pause != best_is_pause)
         return c->claim_ns > best->claim_ns;
@@ -266,9 +269,20 @@ static bool is_better(const visits *v, const candidate *c, const candidate *best
     return c->score > best->score;
 }
 
-void candidate_offer(search *s, candidate *c)
+void candidate_place(search *s, candidate *c)
 {
     candidate *best = &s->best[c->place];
+    if (is_better(s->v, c, best)) {
+        if (best->cause != NULL)
+            add_rival(s, best);
+        *best = *c;
+    } else {
+        add_rival(s, c);
+    }
+}
+
+void candidate_offer(search *s, candidate *c)
+{
     double share = c->claim_ns / s->v->total_ns;
     /* Pauses add up over all places of a program. */
     bool is_pause = c->cause != NULL && strcmp(c->cause, "pause") == 0;
@@ -292,15 +306,12 @@ void candidate_offer(search *s, candidate *c)
             g_strdup("the clock of a host may be wrong, which would look like slow messages; log ClockOffset records");
         counts = false;
     }
-    if (!counts || is_chance || is_excluded(s, c)) {
+    if (!counts || is_chance || is_excluded(s, c))
         candidate_clear(c);
-    } else if (is_better(s->v, c, best)) {
-        if (best->cause != NULL)
-            add_rival(s, best);
-        *best = *c;
-    } else {
-        add_rival(s, c);
-    }
+    else if (s->collected != NULL)
+        g_array_append_val(s->collected, *c);
+    else
+        candidate_place(s, c);
 }
 
 /* ---- the time that a candidate claims ---- */
@@ -439,12 +450,16 @@ candidate candidate_of(const sample *s, const char *cause, explanation *e, doubl
                    .place = s->place,
                    .p = e->p,
                    .explained = e->explained,
-                   .score = e->explained * preference,
+                   .score = e->explained * s->part * preference,
                    .claim_ns = e->claim_ns,
                    .slow_ns = e->slow_ns,
                    .other_ns = e->other_ns,
+                   .slow_logged_ns = e->slow_logged_ns,
+                   .other_logged_ns = e->other_logged_ns,
                    .slow_count = e->slow_count,
                    .count = s->count,
+                   .is_sampled = s->scale > 1,
+                   .kind = s->kind,
                    .from_ns = s->visits->from_ns,
                    .to_ns = s->visits->to_ns,
                    .cut = excess_by_visit(s, e->excess)};

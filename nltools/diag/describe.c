@@ -4,6 +4,8 @@
 
 #include "diag/search.h"
 
+#include "base/text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,15 +22,52 @@ static bool is_measured(const candidate *c)
     return true;
 }
 
+/* Returns a phrase that names the visits that a candidate compares, such as "visits with FIELD". `noun` is "visit" or
+ * "visits". The caller frees it with g_free. */
+static char *text_kind(const visit_kind *kind, const char *noun)
+{
+    static const char *const joints[] = {
+        [VISITS_WITH] = " with ", [VISITS_WITHOUT] = " without ", [VISITS_MISS] = " without a hit in "};
+    if (kind->column == NULL)
+        return g_strdup(noun);
+    if (kind->column->name[0] == '@') /* hosts of a program */
+        return g_strconcat(noun, " of requests", joints[kind->choice], kind->column->name + 1, NULL);
+    return g_strconcat(noun, joints[kind->choice], kind->column->name, NULL);
+}
+
+/* Returns the name of a field and its slow values, such as "FIELD=a or b". The caller frees it with g_free. */
+static char *text_values(const candidate *c)
+{
+    GString *text = g_string_new(c->column->name);
+    uint32_t named = 0;
+    for (uint32_t n = 0; n < MIN(c->values, SLOW_VALUES_NAMED); n++) {
+        if (isnan(c->slow_values[n]))
+            continue;
+        char *value = column_text(c->column, c->slow_values[n]);
+        bool is_last = n + 1 == c->values;
+        g_string_append_printf(text, "%s%s", named == 0 ? "=" : is_last ? " or " : ", ", value);
+        g_free(value);
+        named++;
+    }
+    if (named < c->values)
+        g_string_append_printf(text, " or %u other value%s", c->values - named, nl_plural(c->values - named));
+    return g_string_free(text, FALSE);
+}
+
 /* Adds the number of slow visits, or their percentage if the candidate comes from a sample, to the evidence. `which` is
  * a verb phrase, such as "are on HOST". */
 static void describe_slow_visits(finding *f, const candidate *c, const place *p, const char *which)
 {
-    if (c->count == p->work_count)
-        finding_evidence(f, "%u of the %u visits %s", c->slow_count, c->count, which);
-    else
+    char *compared = text_kind(&c->kind, "visits");
+    if (!c->is_sampled)
+        finding_evidence(f, "%u of the %u %s %s", c->slow_count, c->count, compared, which);
+    else if (c->kind.column == NULL)
         finding_evidence(f, "%.0f %% of the %u visits %s, according to a sample of %u",
                          100.0 * c->slow_count / c->count, p->work_count, which, c->count);
+    else
+        finding_evidence(f, "%.0f %% of the %s %s, according to a sample of %u of them",
+                         100.0 * c->slow_count / c->count, compared, which, c->count);
+    g_free(compared);
 }
 
 /* Adds the mean wait of a queue's visits to the evidence, if the finding claims these waits. */
@@ -69,12 +108,10 @@ static char *text_hours(uint32_t hours)
 void finding_describe(const search *s, finding *f, const candidate *c)
 {
     const visits *v = s->v;
-    char *where = text_place(v, c->place, c->host), *part = text_share(f->share), *value = NULL;
-    char *slow = text_ns(c->slow_ns), *other = text_ns(c->other_ns), *period = text_ns(c->m.period_ns),
-         *length = text_ns(c->m.length_ns);
+    char *where = text_place(v, c->place, c->host), *part = text_share(f->share);
+    char *compared = text_kind(&c->kind, "a visit"), *slow = text_ns(c->slow_logged_ns),
+         *other = text_ns(c->other_logged_ns), *period = text_ns(c->m.period_ns), *length = text_ns(c->m.length_ns);
     const place *p = place_at(v, c->place);
-    if (c->column != NULL && !isnan(c->value))
-        value = column_text(c->column, (float)c->value);
     if (strcmp(c->cause, "peer") == 0) {
         bool link = p->kind == PLACE_EDGE;
         f->answer = g_strdup_printf(
@@ -85,20 +122,18 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                            "loss of the links"
                          : "compare the hosts: their load (nlsensor), hardware, versions and configuration";
         char *which = g_strdup_printf("are on %s", c->host != NULL ? c->host : "these hosts");
-        finding_evidence(f, "a visit takes %s on %s, and %s on the other hosts", slow,
+        finding_evidence(f, "%s takes %s on %s, and %s on the other hosts", compared, slow,
                          c->host != NULL ? c->host : "these hosts", other);
         describe_slow_visits(f, c, p, which);
         g_free(which);
     } else if (strcmp(c->cause, "field") == 0) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): this cause has a column */
-        char *values = c->values > 1
-                           ? g_strdup_printf("%s=%s and %u other value%s", c->column->name, value != NULL ? value : "?",
-                                             c->values - 1, c->values > 2 ? "s" : "")
-                           : g_strdup_printf("%s=%s", c->column->name, value != NULL ? value : "?");
+        char *values = text_values(c);
         f->answer = g_strdup_printf("%s of the requests' time: %s is slow for %s", part, where, values);
         f->advice = "find out what the program does differently for this value";
         char *which = g_strdup_printf("have %s", c->values > 1 ? "one of these values" : values);
-        finding_evidence(f, "a visit takes %s with %s, and %s with other values", slow,
+        finding_evidence(f, "%s takes %s with %s, and %s with other values",
+                         c->kind.column == c->column ? "a visit" : compared, slow,
                          c->values > 1 ? "these values" : values, other);
         describe_slow_visits(f, c, p, which);
         if (c->amount != NULL)
@@ -119,7 +154,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                     : c->meaning != NUMBER_WORK || c->power == 0
                         ? "find out how this number affects the time"
                         : "find out why the cost grows faster than the amount of work";
-        finding_evidence(f, "a visit takes %s on average, and %s for the %s values of %s", slow, other,
+        finding_evidence(f, "%s takes %s on average, and %s for the %s values of %s", compared, slow, other,
                          c->falls ? "largest" : "smallest", name);
         if (c->is_ordinary || c->is_uneven)
             finding_evidence(f, "the time grows at most in proportion to %s, which is usual for an amount of work",
@@ -140,7 +175,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                       part, where, c->m.peak);
         f->advice = "find out what the requests share (processors, connections, a lock); allow more requests at a "
                     "time, or spread them over time";
-        finding_evidence(f, "a visit takes %s on average, and %s when %s", slow, other,
+        finding_evidence(f, "%s takes %s on average, and %s when %s", compared, slow, other,
                          c->m.rate > 0 ? "fewer requests arrive" : "few requests are in progress");
     } else if (strcmp(c->cause, "calls") == 0) {
         bool all = c->slow_count == c->count;
@@ -216,7 +251,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->answer = g_strdup_printf("%s of the requests' time: %s is slower at the same time each day, %s UTC", part,
                                     where, hours);
         f->advice = "find out what runs at that time: backups, scheduled jobs, a daily peak of the load";
-        finding_evidence(f, "a visit takes %s, and %s at other times of the day", slow, other);
+        finding_evidence(f, "%s takes %s, and %s at other times of the day", compared, slow, other);
         g_free(hours);
     } else if (strcmp(c->cause, "cold") == 0 || strcmp(c->cause, "changed") == 0) {
         char *when = text_ns((double)(c->from_ns - v->from_ns)), *until = text_ns((double)(c->to_ns - v->from_ns));
@@ -228,7 +263,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                                   part, where, when, until);
         f->advice = c->cause[1] == 'o' ? "warm up caches and connections before accepting requests"
                                        : "find out what changed at that time: load, data, deployments";
-        finding_evidence(f, "a visit takes %s, and %s at other times", slow, other);
+        finding_evidence(f, "%s takes %s, and %s at other times", compared, slow, other);
         g_free(when);
         g_free(until);
     } else {
@@ -258,7 +293,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
     }
     g_free(where);
     g_free(part);
-    g_free(value);
+    g_free(compared);
     g_free(slow);
     g_free(other);
     g_free(period);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "diag/search.h"
+#include "requests/contrast.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,10 @@
  */
 #define LOAD_SCALE_MAX 8
 
-/* Minimum ratio of the rates of requests if the load is the cause of a slow range of time. */
+/* If the load is the cause of a slow range of time: minimum ratio of the rates of requests, and maximum probability of
+ * such different rates by chance. */
 #define RATE_RATIO_MIN 1.5
+#define RATE_CHANCE_MAX 0.01
 
 /* A fault recurs daily if the same hours are slow on all days. At most this part of the days may be exceptions. */
 #define OTHER_DAYS_MAX 0.2
@@ -42,6 +45,9 @@ enum {
     RANGE_HOURS_MAX = 12
 };
 
+/* Number of blocks of time into which a slow range is divided. */
+enum { RATE_BLOCKS = 12 };
+
 enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRESHOLDS = 18, THRESHOLD_VISITS_MIN = 6 };
 
 /* Factor of a sensor's score. The search prefers a sensor to a range of time, because the sensor names a resource. */
@@ -56,213 +62,7 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
  */
 #define RESOURCE_MIN 0.12
 
-/*
- * Times in a field that are parts of the visits' times: the maximum part of a visit's time, which is more than 1
- * because of rounding; the maximum part of visits with a larger value; the minimum part of the time of all visits.
- */
-#define PART_MAX 1.01
-#define PART_EXCEPTIONS_MAX 0.01
-#define PART_MIN 0.5
-
-/* ---- fields and hosts ---- */
-
-/* Returns the value of a column in the record of a span's start, or NAN. */
-static float value_at_begin(const column *c, const visits *v, uint32_t index)
-{
-    uint64_t bit = UINT64_C(1) << (c - v->columns->all);
-    return (visit_at(v, index)->begin_columns & bit) != 0 ? column_get(c->of_visits, index) : (float)NAN;
-}
-
-/*
- * Returns the value of a column in the records of an edge, or NAN if no record has a value. These records belong to the
- * start or end of the span beside the edge. If the edge ends at the end of the span around it, the record of that end
- * counts, too.
- */
-static float value_of_edge(const column *c, const visits *v, const visit *x)
-{
-    if (x->span != VISIT_NONE && visit_at(v, x->span)->from_ns >= x->to_ns)
-        return value_at_begin(c, v, x->span);
-    float value = x->span != VISIT_NONE ? column_get(c->of_visits, x->span) : (float)NAN;
-    return isnan(value) && x->parent != VISIT_NONE && visit_at(v, x->parent)->to_ns == x->to_ns
-               ? column_get(c->of_visits, x->parent)
-               : value;
-}
-
-float column_of_visit(const column *c, const visits *v, uint32_t index)
-{
-    enum { SPANS_AROUND_MAX = 32 };
-    const visit *x = visit_at(v, index);
-    bool is_edge = place_at(v, place_of_visit(v, x))->kind == PLACE_EDGE;
-    float value = is_edge ? value_of_edge(c, v, x) : column_get(c->of_visits, index);
-    uint32_t around = x->parent;
-    for (int i = 0; i < SPANS_AROUND_MAX && isnan(value) && around != VISIT_NONE; i++) {
-        value = value_at_begin(c, v, around);
-        around = visit_at(v, around)->parent;
-    }
-    if (!isnan(value))
-        return value;
-    float since = column_get(c->since, x->request);
-    double age = (double)(x->from_ns - request_at(v, x->request)->from_ns);
-    return (double)since > age ? (float)NAN : column_get(c->of_requests, x->request);
-}
-
-/*
- * Assigns a bin to each of the most frequent values, and a common bin to all other values. Returns the number of bins.
- */
-static int bins_of_texts(const column *c, const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX])
-{
-    enum { NAMED = 24 };
-    uint32_t counts[COLUMN_TEXTS_MAX] = {0};
-    int bin_of[COLUMN_TEXTS_MAX] = {0}, named = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (isfinite(values[i]))
-            counts[(int)values[i]]++;
-    for (guint t = 0; t < c->texts->len; t++) {
-        guint larger = 0;
-        for (guint o = 0; o < c->texts->len; o++)
-            larger += counts[o] > counts[t] || (o < t && counts[o] == counts[t]);
-        bin_of[t] = larger < NAMED && counts[t] > 0 ? named++ : NAMED;
-        if (bin_of[t] < NAMED)
-            of_bin[bin_of[t]] = (float)t;
-    }
-    of_bin[NAMED] = NAN;
-    for (uint32_t i = 0; i < count; i++)
-        bins[i] = isfinite(values[i]) ? (uint8_t)bin_of[(int)values[i]] : BIN_NONE;
-    return NAMED + 1;
-}
-
-/* Returns whether a number nearly always increases or nearly always decreases with time, like a sequence number. */
-static bool is_clock(const float *values, uint32_t count)
-{
-    uint32_t rises = 0, falls = 0;
-    for (uint32_t i = 16; i < count; i += 16) {
-        rises += values[i] > values[i - 16];
-        falls += values[i] < values[i - 16];
-    }
-    return rises + falls > 10 && (rises > 50 * falls || falls > 50 * rises);
-}
-
-/* Assigns bins to numbers, and returns the number of bins. In a column with few different numbers, each number has its
- * own bin. Sets *ordered if the bins are ranges instead. */
-static int bins_of_numbers(const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX], bool *ordered)
-{
-    enum { DIFFERENT = 12 };
-    int used = 0;
-    *ordered = false;
-    for (uint32_t i = 0; i < count; i++) {
-        int b = 0;
-        bins[i] = BIN_NONE;
-        if (!isfinite(values[i]))
-            continue;
-        while (b < used && of_bin[b] != values[i])
-            b++;
-        if (b == used && used == DIFFERENT) {
-            *ordered = true;
-            return sample_quantize(values, count, bins);
-        }
-        of_bin[b] = values[i];
-        used = MAX(used, b + 1);
-        bins[i] = (uint8_t)b;
-    }
-    return used;
-}
-
-static const char *host_of_value(const column *c, float value)
-{
-    return isnan(value) ? NULL : g_intern_string(g_ptr_array_index(c->texts, (guint)value));
-}
-
-static int count_bits(uint64_t bits)
-{
-    return __builtin_popcountll(bits);
-}
-
-/*
- * Returns whether the visits with the slow values of a field take only a little longer than the others. If ordinary
- * findings have claimed a part of the times, the ratio of the remaining times is larger than the ratio of the times.
- */
-static bool is_small_difference(const search *s, const sample *x, const uint8_t *bins, uint64_t slow,
-                                const candidate *c)
-{
-    double sums[2] = {0}, counts[2] = {0};
-    if (c->is_ordinary || slow == 0 || strcmp(c->cause, "field") != 0)
-        return false;
-    for (uint32_t i = 0; i < x->count; i++)
-        if (bins[i] != BIN_NONE) {
-            sums[slow >> bins[i] & 1] += time_before_ordinary(s, x, i);
-            counts[slow >> bins[i] & 1]++;
-        }
-    return sums[1] * counts[0] <= EFFECT_MIN * sums[0] * counts[1];
-}
-
-/*
- * Returns whether the numbers of a column are times that the visits contain: in seconds, milliseconds, microseconds or
- * nanoseconds, they never exceed the visits' times, and most of the time consists of them. Access logs contain such
- * numbers, such as the duration of the request itself. They show where the time is, but explain nothing.
- */
-static bool is_part_of_time(const sample *x, const column *c, const float *values)
-{
-    for (double unit_ns = 1e9; unit_ns >= 1 && !column_is_work(c); unit_ns /= 1000) {
-        double sum_ns = 0, all_ns = 0;
-        uint32_t known = 0, larger = 0;
-        for (uint32_t i = 0; i < x->count; i++) {
-            const visit *y = visit_at(x->visits, x->index[i]);
-            double value_ns = (double)values[i] * unit_ns, time_ns = (double)(y->to_ns - y->from_ns);
-            if (!isfinite(values[i]))
-                continue;
-            known++;
-            larger += value_ns > PART_MAX * time_ns;
-            sum_ns += value_ns;
-            all_ns += time_ns;
-        }
-        if (larger <= PART_EXCEPTIONS_MAX * known && sum_ns >= PART_MIN * all_ns)
-            return true;
-    }
-    return false;
-}
-
-static void try_column(search *s, const sample *x, const column *c)
-{
-    float *values = g_new(float, x->count + 1), of_bin[BINS_MAX];
-    uint8_t *bins = g_new(uint8_t, x->count + 1);
-    uint32_t known = 0;
-    bool ordered = false;
-    for (int b = 0; b < BINS_MAX; b++)
-        of_bin[b] = NAN;
-    for (uint32_t i = 0; i < x->count; i++) {
-        values[i] = column_of_visit(c, s->v, x->index[i]);
-        known += isfinite(values[i]);
-    }
-    bool is_useless =
-        known * 2 < x->count || (!c->has_text && (is_clock(values, x->count) || is_part_of_time(x, c, values)));
-    int count = is_useless    ? 0
-                : c->has_text ? bins_of_texts(c, values, x->count, bins, of_bin)
-                              : bins_of_numbers(values, x->count, bins, of_bin, &ordered);
-    if (count > 1) {
-        s->f->tests++;
-        bool peers = c->name[0] == '@';
-        explanation e = sample_explain(x, bins, count, ordered);
-        uint64_t slow = e.slow;
-        candidate found = candidate_of(x, peers ? "peer" : ordered ? "size" : "field", &e, peers ? 1.01 : 1);
-        found.column = c;
-        found.value = slow != 0 && !ordered ? (double)of_bin[__builtin_ctzll(slow)] : NAN;
-        found.values = (uint32_t)count_bits(slow);
-        if (peers && count_bits(slow) == 1)
-            found.host = host_of_value(c, (float)found.value);
-        if (!peers) {
-            const division d = {values, bins, of_bin, count, ordered, slow};
-            candidate_find_ordinary(s, &found, x, &d);
-        }
-        bool is_rest = count_bits(slow) == 1 && isnan(of_bin[__builtin_ctzll(slow)]); /* values without a name */
-        if (!ordered && (slow == 0 || is_rest || count_bits(slow) > (peers ? 1 : 6) ||
-                         is_small_difference(s, x, bins, slow, &found)))
-            candidate_clear(&found);
-        else
-            candidate_offer(s, &found);
-    }
-    g_free(bins);
-    g_free(values);
-}
+/* ---- hosts ---- */
 
 /* Compares the hosts of a place: the same span on other hosts or, for an edge, the hosts at the edge's start or end. */
 static void try_peers(search *s, const sample *x, bool at_begin)
@@ -285,7 +85,7 @@ static void try_peers(search *s, const sample *x, bool at_begin)
         explanation e = sample_explain(x, bins, count, false);
         uint64_t slow = e.slow;
         candidate found = candidate_of(x, "peer", &e, 1.01);
-        if (count_bits(slow) == 1)
+        if (__builtin_popcountll(slow) == 1)
             found.host = hosts[__builtin_ctzll(slow)];
         if (found.host == NULL)
             candidate_clear(&found);
@@ -335,36 +135,42 @@ static double count_ranges(int count, int from, int to)
     return 3.0 * (from == 0 || to == count - 1 ? count : count * (count - 1) / 2);
 }
 
-/* Returns the number of requests per second that begin in a range of time or, if `inside` is false, outside of it but
- * before the last request. */
-static double rate_of_requests(const visits *v, int64_t from_ns, int64_t to_ns, bool inside)
-{
-    int64_t last_ns = v->from_ns;
-    double count = 0;
-    for (guint i = 0; i < v->requests->len; i++) {
-        const request *q = request_at(v, i);
-        count += (q->from_ns >= from_ns && q->from_ns < to_ns) == inside;
-        last_ns = MAX(last_ns, q->from_ns);
-    }
-    double length_ns = (double)(MIN(to_ns, last_ns) - MIN(from_ns, last_ns));
-    if (!inside)
-        length_ns = (double)(last_ns - v->from_ns) - length_ns;
-    return length_ns > 0 ? count / length_ns * 1e9 : 0;
-}
-
 /*
- * If more requests arrive while a place is slow, makes the load the cause of the range of time. A slow place alone does
- * not make requests arrive faster.
+ * If significantly more requests arrive while a place is slow, makes the load the cause of the range of time. A slow
+ * place alone does not make requests arrive faster. The units of the test are blocks of time, because requests often
+ * arrive in bursts. The log's end is the arrival of its last request.
  */
 static void find_rates(const visits *v, candidate *c)
 {
-    double here = rate_of_requests(v, c->from_ns, c->to_ns, true),
-           elsewhere = rate_of_requests(v, c->from_ns, c->to_ns, false);
-    if (here < RATE_RATIO_MIN * elsewhere || elsewhere <= 0)
+    unit_sums here = {0}, elsewhere = {0};
+    int64_t last_ns = v->from_ns;
+    for (guint i = 0; i < v->requests->len; i++)
+        last_ns = MAX(last_ns, request_at(v, i)->from_ns);
+    double length = (double)(MIN(c->to_ns, last_ns) - MIN(c->from_ns, last_ns)),
+           rest = (double)(last_ns - v->from_ns) - length;
+    if (length <= 0 || rest <= 0)
+        return;
+    const unit_kind blocks = {RATE_BLOCKS, false},
+                    other_blocks = {(unsigned)CLAMP(RATE_BLOCKS * rest / length, RATE_BLOCKS, UNITS_MAX), false};
+    for (unsigned u = 0; u < blocks.units; u++)
+        here.count[u] = length / blocks.units / NL_NS_PER_SECOND;
+    for (unsigned u = 0; u < other_blocks.units; u++)
+        elsewhere.count[u] = rest / other_blocks.units / NL_NS_PER_SECOND;
+    for (guint i = 0; i < v->requests->len; i++) {
+        int64_t ns = request_at(v, i)->from_ns;
+        double since = (double)(ns - v->from_ns), inside = (double)(ns - c->from_ns);
+        if (inside >= 0 && inside < length)
+            here.sum[(unsigned)(inside / length * blocks.units)]++;
+        else
+            elsewhere.sum[MIN((unsigned)((inside < 0 ? since : since - length) / rest * other_blocks.units),
+                              other_blocks.units - 1)]++;
+    }
+    contrast rates = contrast_make(&elsewhere, &other_blocks, &here, &blocks);
+    if (rates.p > RATE_CHANCE_MAX || rates.before <= 0 || rates.after < RATE_RATIO_MIN * rates.before)
         return;
     c->cause = "load";
-    c->m.rate = here;
-    c->m.other_rate = elsewhere;
+    c->m.rate = rates.after;
+    c->m.other_rate = rates.before;
 }
 
 static void try_time(search *s, const sample *x)
@@ -833,78 +639,56 @@ static void try_sensors(search *s, const sample *x)
         candidate_clear(&best);
 }
 
-/* ---- operations ---- */
-
-/* Returns the column with the most texts that names the operations of a place, or NULL. */
-static const column *find_operation(const search *s, uint32_t place)
+static void try_sample(search *s, const sample *original)
 {
-    const column *found = NULL;
-    for (uint32_t i = 0; i < s->v->columns->count; i++) {
-        const column *c = &s->v->columns->all[i];
-        if (!c->closed && column_is_operation(s->v, place, c) && (found == NULL || c->texts->len > found->texts->len))
-            found = c;
-    }
-    return found;
-}
-
-/* Stores the operation of each visit of a sample in `groups`. Operations with few visits are one group. Returns the
- * number of the other operations. */
-static uint32_t group_operations(const search *s, const sample *x, uint32_t *groups)
-{
-    enum { OPERATION_MIN = 12 };
-    const column *c = find_operation(s, x->place);
-    if (c == NULL)
-        return 0;
-    uint32_t counts[COLUMN_TEXTS_MAX + 1] = {0}, used = 0;
-    for (uint32_t i = 0; i < x->count; i++) {
-        float value = column_of_visit(c, s->v, x->index[i]);
-        groups[i] = isfinite(value) ? (uint32_t)value : COLUMN_TEXTS_MAX;
-        counts[groups[i]]++;
-    }
-    for (uint32_t k = 0; k < COLUMN_TEXTS_MAX; k++)
-        used += counts[k] >= OPERATION_MIN;
-    for (uint32_t i = 0; i < x->count; i++)
-        if (counts[groups[i]] < OPERATION_MIN)
-            groups[i] = COLUMN_TEXTS_MAX;
-    return used;
-}
-
-bool sample_has_operations(const search *s, const sample *x)
-{
-    uint32_t *groups = g_new(uint32_t, x->count + 1);
-    bool several = group_operations(s, x, groups) > 1;
-    g_free(groups);
-    return several;
-}
-
-/* Returns a sample in which all operations take the same time, or NULL if there are not several operations. */
-static sample *even_out_operations(const search *s, const sample *x)
-{
-    uint32_t *groups = g_new(uint32_t, x->count + 1);
-    sample *even = group_operations(s, x, groups) > 1 ? sample_even_out(x, groups, COLUMN_TEXTS_MAX + 1) : NULL;
-    g_free(groups);
-    return even;
-}
-
-void try_divisions(search *s, const sample *original)
-{
-    sample *even = even_out_operations(s, original);
+    sample *even = sample_even_out_operations(s, original);
     const sample *x = even != NULL ? even : original;
     const place *p = place_at(s->v, x->place);
     const site *first = site_at(s->v, visit_at(s->v, x->index[0])->site);
     try_peers(s, x, false);
     if (p->kind == PLACE_EDGE)
         try_peers(s, x, true);
-    for (uint32_t i = 0; i < s->v->columns->count; i++) {
-        const column *c = &s->v->columns->all[i];
-        if (!c->closed)
-            try_column(s, column_is_operation(s->v, x->place, c) ? original : x, c);
-    }
+    for (uint32_t i = 0; i < s->v->columns->count; i++)
+        if (!s->v->columns->all[i].closed)
+            try_column(s, original, x, &s->v->columns->all[i]);
     if (!p->inferred || first->host == first->from_host) /* otherwise, the result depends on clocks */
         try_time(s, x);
     try_hours(s, x);
     try_load(s, x);
-    try_sensors(s, x);
+    if (original->kind.column == NULL)
+        try_sensors(s, x);
     if (even != NULL)
         sample_free(even);
+}
+
+/*
+ * Examines the main kind of visits. A fault that explains them better than any ordinary work is not hidden by the
+ * ordinary difference between kinds.
+ */
+static void try_kind(search *s, const sample *kind)
+{
+    GArray *all = s->collected = g_array_new(FALSE, FALSE, sizeof(candidate));
+    double best_ordinary = 0;
+    try_sample(s, kind);
+    s->collected = NULL;
+    for (guint i = 0; i < all->len; i++) {
+        const candidate *c = &g_array_index(all, candidate, i);
+        best_ordinary = fmax(best_ordinary, c->is_ordinary ? c->score : 0);
+    }
+    for (guint i = 0; i < all->len; i++) {
+        candidate *c = &g_array_index(all, candidate, i);
+        c->is_within_kind = !c->is_ordinary && c->score > best_ordinary;
+        candidate_place(s, c);
+    }
+    g_array_free(all, TRUE);
+}
+
+void try_divisions(search *s, const sample *x)
+{
+    sample *kind = sample_select_main_kind(s, x);
+    try_sample(s, x);
+    if (kind != NULL) {
+        try_kind(s, kind);
+        sample_free(kind);
+    }
 }

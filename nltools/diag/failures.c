@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "diag/failure_groups.h"
 #include "diag/search.h"
 
 #include <math.h>
@@ -8,17 +9,16 @@
 enum { FAILED_MIN = 5, PARTIAL_MIN = 20 };
 
 /*
- * Minimum part of the requests that fail; minimum part of the requests that contain a failure but succeed; in the
- * latter case, minimum part of the visits that fail.
+ * Minimum part of the requests that fail, if the failures go with no group of visits; minimum part of the requests that
+ * contain a failure but succeed; in the latter case, minimum part of the visits that fail.
  */
 #define SHARE_MIN 0.02
 #define PARTIAL_SHARE_MIN 0.05
 #define PARTIAL_HERE_MIN 0.5
 
-/* Minimum ratio of the failures on a host to the failures on other hosts if the host is named; maximum probability of
- * this difference, or of so many failures, by chance. */
-#define HOST_FACTOR 3
-#define CHANCE_MAX (FALSE_ALARMS_MAX / FAMILIES)
+/* Maximum probability by chance of a group of failures in a log, for requests that fail, and for requests that contain
+ * failures but succeed. */
+#define CHANCE_MAX (FALSE_ALARMS_MAX / FAMILIES / 2)
 
 /* Minimum length of the span that stands for a request, as a part of the request's time. */
 #define ROOT_MIN 0.9
@@ -99,85 +99,38 @@ static const visit *partial_failure_of(const visits *v, const request *q)
 
 /* The failures of one kind, by the place where they began. */
 typedef struct failure_counts {
-    uint32_t *by_site, *by_place;
+    uint32_t *by_place;
+    bool *visits;          /* for each visit, whether a failure began there */
     uint32_t failed, most; /* number of requests with a failure; the place where most failures began */
 } failure_counts;
 
 static failure_counts failure_counts_new(const visits *v)
 {
-    return (failure_counts){.by_site = g_new0(uint32_t, v->sites->len + 1),
-                            .by_place = g_new0(uint32_t, v->places->len + 1)};
+    return (failure_counts){.by_place = g_new0(uint32_t, v->places->len + 1), .visits = g_new0(bool, v->all->len + 1)};
 }
 
 static void failure_counts_free(failure_counts *c)
 {
-    g_free(c->by_site);
     g_free(c->by_place);
+    g_free(c->visits);
 }
 
 static void count_failure(failure_counts *c, const visits *v, const visit *x)
 {
     uint32_t place = place_of_visit(v, x);
     c->failed++;
-    c->by_site[x->site]++;
+    c->visits[x - visit_at(v, 0)] = true;
     c->by_place[place]++;
     c->most = c->by_place[place] > c->by_place[c->most] ? place : c->most;
 }
 
-/* The host with most failures at the place with most failures. */
-typedef struct failing_host {
-    const char *name;         /* NULL: other hosts may fail as often */
-    double here;              /* part of the visits to the host (or, without a name, to the place) that failed */
-    uint32_t failed, visited; /* numbers of visits to the place */
-    bool is_only;             /* the place has no other hosts */
-} failing_host;
-
-/* The numbers of failures and visits of a host at a place. */
-typedef struct host_failures {
-    uint32_t failed, visited;
-} host_failures;
-
-/* Returns whether a host fails more often than the other hosts, by a factor of HOST_FACTOR. The probability by chance
- * is that of the host with most failures. */
-static bool fails_more(const host_failures *here, const failing_host *all, guint host_count)
+static bool has_one_host(const visits *v, const place *p)
 {
-    double others = (all->failed - here->failed + 0.5) / fmax((double)(all->visited - here->visited), 0.5);
-    return here->failed > HOST_FACTOR * others * here->visited &&
-           host_count * hypergeometric_tail(all->visited, all->failed, here->visited, here->failed) <= CHANCE_MAX;
-}
-
-static failing_host find_host(const failure_counts *c, const visits *v)
-{
-    const place *p = place_at(v, c->most);
-    GHashTable *hosts = g_hash_table_new_full(NULL, NULL, NULL, g_free); /* host -> host_failures */
-    failing_host found = {0};
-    const host_failures *most = NULL;
-    const char *host = NULL;
-    for (guint i = 0; i < p->sites->len; i++) {
-        uint32_t n = g_array_index(p->sites, uint32_t, i);
-        const site *at = site_at(v, n);
-        host_failures *of = g_hash_table_lookup(hosts, at->host);
-        if (of == NULL) {
-            of = g_new0(host_failures, 1);
-            g_hash_table_insert(hosts, (gpointer)at->host, of);
-        }
-        of->failed += c->by_site[n];
-        of->visited += at->count;
-        found.failed += c->by_site[n];
-        found.visited += at->count;
-        if (most == NULL || of->failed > most->failed) {
-            most = of;
-            host = at->host;
-        }
-    }
-    found.is_only = g_hash_table_size(hosts) == 1;
-    found.here = (double)found.failed / MAX(found.visited, 1);
-    if (!found.is_only && fails_more(most, &found, g_hash_table_size(hosts))) {
-        found.name = host;
-        found.here = (double)most->failed / MAX(most->visited, 1);
-    }
-    g_hash_table_destroy(hosts);
-    return found;
+    const char *host = site_at(v, g_array_index(p->sites, uint32_t, 0))->host;
+    for (guint i = 1; i < p->sites->len; i++)
+        if (site_at(v, g_array_index(p->sites, uint32_t, i))->host != host)
+            return false;
+    return true;
 }
 
 /*
@@ -185,39 +138,89 @@ static failing_host find_host(const failure_counts *c, const visits *v)
  * a fault if one of several hosts fails, or if significantly more than PARTIAL_HERE_MIN of the visits to an only host
  * fail.
  */
-static bool is_partial_fault(const failing_host *host)
+static bool is_partial_fault(const failure_counts *c, const visits *v, const failure_group *host)
 {
-    uint32_t succeeded = host->visited - MIN(host->failed, host->visited);
-    if (host->failed < PARTIAL_MIN)
+    const place *p = place_at(v, c->most);
+    uint32_t failed = c->by_place[c->most], succeeded = p->count - MIN(failed, p->count);
+    if (failed < PARTIAL_MIN)
         return false;
-    return host->name != NULL || (host->is_only && host->here > PARTIAL_HERE_MIN &&
-                                  binomial_tail(succeeded, host->visited, 1 - PARTIAL_HERE_MIN) <= CHANCE_MAX);
+    return host != NULL || (has_one_host(v, p) && failed > PARTIAL_HERE_MIN * p->count &&
+                            binomial_tail(succeeded, p->count, 1 - PARTIAL_HERE_MIN) <= CHANCE_MAX);
 }
 
-/* Adds a finding. `partial` is true if the requests succeed. */
-static void add_finding(findings *f, const failure_counts *c, const failing_host *host, bool partial)
+/* Returns a phrase that names a group after its place: "", " with FIELD=VALUE" or a range of time. The caller frees it
+ * with g_free. */
+static char *text_group(const visits *v, const failure_group *g)
+{
+    char *text = NULL;
+    if (g != NULL && g->column != NULL) {
+        char *value = column_text(g->column, g->value);
+        text = g->column->name[0] == '@' ? g_strdup_printf(" if %s of %s is used", value, g->column->name + 1)
+                                         : g_strdup_printf(" with %s=%s", g->column->name, value);
+        g_free(value);
+    } else if (g != NULL && g->is_time) {
+        char *from = text_ns((double)(g->from_ns - v->from_ns)), *to = text_ns((double)(g->to_ns - v->from_ns));
+        text = g_strdup_printf(" from %s to %s after the first request began", from, to);
+        g_free(from);
+        g_free(to);
+    }
+    return text != NULL ? text : g_strdup("");
+}
+
+/* Adds how often visits of the place fail, in the group and otherwise. */
+static void describe_rates(finding *x, const failure_counts *c, const visits *v, const failure_group *g)
+{
+    if (g == NULL) {
+        finding_evidence(x, "%.1f %% of the visits to this place failed",
+                         100.0 * c->by_place[c->most] / MAX(place_at(v, c->most)->count, 1));
+        return;
+    }
+    char *value = g->column != NULL ? column_text(g->column, g->value) : NULL,
+         *where = g->host != NULL ? g_strdup(" on this host")
+                  : g->is_time    ? g_strdup(" at this time")
+                               : g_strdup_printf(" with %s=%s", g->column->name + (g->column->name[0] == '@'), value);
+    finding_evidence(x, "%.3g %% of the visits to this place%s failed, and %.2g %% of the others",
+                     100 * g->failed / g->count, where, 100 * g->other_failed / g->others);
+    g_free(where);
+    g_free(value);
+}
+
+/* Adds a finding. `group` is NULL if the failures go with nothing. `partial` is true if the requests succeed. */
+static void add_finding(findings *f, const failure_counts *c, const failure_group *group, bool partial)
 {
     const visits *v = f->visits;
     finding *x = findings_add(f, "failures");
-    x->host = host->name;
     x->place = c->most;
     x->share = (double)c->failed / v->requests->len;
     x->sure = 0.95;
     x->explained = (double)c->by_place[c->most] / c->failed;
-    char *where = text_place(v, c->most, x->host), *part = text_share(x->share);
+    x->value = NAN;
+    if (group != NULL) {
+        x->host = group->column != NULL && group->column->name[0] == '@'
+                      ? g_intern_string(g_ptr_array_index(group->column->texts, (guint)group->value))
+                      : group->host;
+        x->column = group->column;
+        x->value = (double)group->value;
+        x->from_ns = group->from_ns;
+        x->to_ns = group->to_ns;
+        x->explained = group->failed / c->failed;
+    }
+    char *where = text_place(v, c->most, group != NULL ? group->host : NULL), *part = text_share(x->share),
+         *with = text_group(v, group);
+    const char *how_many = x->explained > 0.5 ? "most" : "many";
     x->answer = partial
-                    ? g_strdup_printf("%s of the requests succeed although a part of them fails, most of them in %s",
-                                      part, where)
-                    : g_strdup_printf("%s of the requests fail, most of them in %s", part, where);
+                    ? g_strdup_printf("%s of the requests succeed although a part of them fails, %s of them in %s%s",
+                                      part, how_many, where, with)
+                    : g_strdup_printf("%s of the requests fail, %s of them in %s%s", part, how_many, where, with);
     x->advice = "look at the messages of the failed requests: nlstat --slowest, or nlv";
     finding_evidence(x,
                      partial ? "%u of %u requests contain a failure; in %u of them, this place failed first"
                              : "%u of %u requests failed; in %u of them, this place failed first",
                      c->failed, v->requests->len, c->by_place[c->most]);
-    finding_evidence(x, "%.1f %% of the visits to this place failed%s", 100 * host->here,
-                     x->host != NULL ? " on this host" : "");
+    describe_rates(x, c, v, group);
     g_free(where);
     g_free(part);
+    g_free(with);
 }
 
 void find_failures(findings *f)
@@ -231,18 +234,17 @@ void find_failures(findings *f)
         if (x != NULL)
             count_failure(failed ? &whole : &partial, v, x);
     }
-    if (whole.failed >= FAILED_MIN && whole.failed >= SHARE_MIN * v->requests->len) {
-        failing_host host = find_host(&whole, v);
-        add_finding(f, &whole, &host, false);
+    f->failed = whole.failed;
+    failure_group group;
+    if (whole.failed >= FAILED_MIN) {
+        bool has_group = failure_group_find(v, whole.most, whole.visits, false, CHANCE_MAX, &group);
+        if (has_group || whole.failed >= SHARE_MIN * v->requests->len)
+            add_finding(f, &whole, has_group ? &group : NULL, false);
     }
-    /*
-     * Programs often expect that a step fails. A failed step is a fault only if it fails on one of several hosts, or if
-     * nearly every visit of the only host fails.
-     */
     if (partial.failed >= PARTIAL_MIN && partial.failed >= PARTIAL_SHARE_MIN * v->requests->len) {
-        failing_host host = find_host(&partial, v);
-        if (is_partial_fault(&host))
-            add_finding(f, &partial, &host, true);
+        bool has_host = failure_group_find(v, partial.most, partial.visits, true, CHANCE_MAX, &group);
+        if (is_partial_fault(&partial, v, has_host ? &group : NULL))
+            add_finding(f, &partial, has_host ? &group : NULL, true);
     }
     failure_counts_free(&whole);
     failure_counts_free(&partial);

@@ -596,7 +596,8 @@ static void search_places(findings *f)
                 g_array_new(FALSE, FALSE, sizeof(exclusion)),
                 g_new0(bool, v->places->len + 1),
                 g_new0(bool, v->places->len + 1),
-                search_count_tests(v)};
+                search_count_tests(v),
+                NULL};
     memset(s.dirty, true, v->places->len);
     for (int faults = 0, ordinary = 0; faults < ROUNDS_MAX && ordinary < ROUNDS_MAX;) {
         examine_changed(&s);

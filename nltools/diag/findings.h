@@ -63,6 +63,7 @@ typedef struct findings {
     uint32_t tests;    /* number of candidates that the search has tried */
     float *claimed;    /* for each visit, the time that findings claim */
     char *cannot_tell; /* reason why there is no verdict, and remedy; or NULL */
+    uint32_t failed;   /* number of requests that failed */
     bool healthy;      /* no cause was found, although the data was sufficient to find one */
 } findings;
 

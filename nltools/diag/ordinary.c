@@ -93,12 +93,12 @@ static bool is_plural(const char *word)
 }
 
 /*
- * Returns what a column's numbers measure, according to its name. A name with a word for waits, repetitions, failures
+ * A name with a word for waits, repetitions, failures
  * or shared resources means contention. Otherwise, a name with a word for a time, a part, a state or an identification
  * has an unknown meaning. Of the remaining names, those with a unit, a plural, or a word for a size or a count mean an
  * amount of work.
  */
-static number_meaning meaning_of(const column *c)
+number_meaning column_meaning(const column *c)
 {
     static const char *const contention[] = {
         "queue",       "queued",       "queues",   "wait",     "waits",      "waited",      "waiting",  "waiters",
@@ -133,9 +133,30 @@ static number_meaning meaning_of(const column *c)
     return is_other ? NUMBER_UNKNOWN : meaning;
 }
 
-bool column_is_work(const column *c)
+bool column_is_result(const column *c)
 {
-    return meaning_of(c) == NUMBER_WORK;
+    static const char *const results[] = {"result",  "outcome", "reason",    "cause",   "code",    "message",  "msg",
+                                          "detail",  "details", "exception", "state",   "level",   "severity", "stderr",
+                                          "stdout",  "output",  "signal",    "exit",    "success", "ok",       "failed",
+                                          "failure", "log",     "warning",   "warnings"};
+    char word[WORD_SIZE];
+    for (const char *rest = next_word(c->name, word); *word != '\0'; rest = next_word(rest, word))
+        if (IS_AMONG(word, results))
+            return true;
+    return false;
+}
+
+bool column_value_is_failure(const column *c, float value)
+{
+    static const char *const failures[] = {"error",   "errors",      "fail",    "failed",      "failure",  "failures",
+                                           "timeout", "refused",     "aborted", "exception",   "denied",   "reset",
+                                           "killed",  "unavailable", "broken",  "unreachable", "rejected", "cancelled"};
+    char *text = column_text(c, value), word[WORD_SIZE];
+    bool is = false;
+    for (const char *rest = next_word(text, word); *word != '\0' && !is; rest = next_word(rest, word))
+        is = IS_AMONG(word, failures);
+    g_free(text);
+    return is;
 }
 
 /*
@@ -211,6 +232,19 @@ static cache_result result_of_value(const column *c, float value)
     return result;
 }
 
+bool column_is_of_cache(const column *c)
+{
+    for (guint i = 0; c->has_text && i < c->texts->len; i++)
+        if (result_of_value(c, (float)i) == CACHE_OTHER)
+            return false;
+    return c->has_text;
+}
+
+bool column_is_hit(const column *c, float value)
+{
+    return result_of_value(c, value) == CACHE_HIT;
+}
+
 /*
  * Returns whether the slow visits are the misses of a cache: all values of the division are results of a look-up, and
  * no slow value is a hit.
@@ -219,9 +253,8 @@ static bool is_of_misses(const column *c, const division *d)
 {
     uint64_t present = 0;
     int slow_count = 0;
-    for (guint i = 0; c->has_text && i < c->texts->len; i++)
-        if (result_of_value(c, (float)i) == CACHE_OTHER)
-            return false;
+    if (c->has_text && !column_is_of_cache(c))
+        return false;
     for (int b = 0; b < d->count; b++) {
         if (isnan(d->of_bin[b]))
             continue;
@@ -486,7 +519,7 @@ static const column *find_amount(const search *s, const sample *x, const divisio
     float *amounts = g_new(float, x->count + 1);
     for (uint32_t n = 0; n < s->v->columns->count && found == NULL; n++) {
         const column *c = &s->v->columns->all[n];
-        if (c == own || c->closed || c->has_text || !column_is_work(c))
+        if (c == own || c->closed || c->has_text || column_meaning(c) != NUMBER_WORK)
             continue;
         for (uint32_t i = 0; i < x->count; i++)
             amounts[i] = column_of_visit(c, s->v, x->index[i]);
@@ -557,7 +590,7 @@ static uint64_t large_bins(int count)
 
 void candidate_find_ordinary(const search *s, candidate *c, const sample *x, const division *d)
 {
-    c->meaning = c->column->has_text ? NUMBER_NONE : meaning_of(c->column);
+    c->meaning = c->column->has_text ? NUMBER_NONE : column_meaning(c->column);
     if (d->ordered)
         c->falls = !(d->slow >> (d->count - 1) & 1);
     if (d->slow == 0 || !effect_counts(c->explained, c->claim_ns / s->v->total_ns, c->slow_ns, c->other_ns))

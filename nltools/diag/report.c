@@ -231,6 +231,14 @@ void report_finding(const findings *f, const finding *x, const report_sources *s
     g_free(sure);
 }
 
+static bool names_failures(const findings *f)
+{
+    for (guint i = 0; i < f->list->len; i++)
+        if (strcmp(((const finding *)g_ptr_array_index(f->list, i))->cause, "failures") == 0)
+            return true;
+    return false;
+}
+
 void report_text(const findings *f, const report_sources *sources, bool explain)
 {
     const visits *v = f->visits;
@@ -259,6 +267,12 @@ void report_text(const findings *f, const report_sources *sources, bool explain)
                         v->requests->len, nl_plural(v->requests->len), wall, mean);
         g_free(mean);
         g_free(wall);
+    }
+    if (f->failed > 0 && !names_failures(f)) {
+        char *part = text_share((double)f->failed / v->requests->len);
+        printable_print("%u request%s failed (%s); the failures go with no host, field or time\n", f->failed,
+                        nl_plural(f->failed), part);
+        g_free(part);
     }
     if (limits != NULL)
         printable_print("Incomplete: %s\n", limits);
@@ -330,6 +344,7 @@ void report_json(const findings *f, const report_sources *sources)
     json_add_text(document, "answer", answer);
     json_add_int(document, "records", (int64_t)v->records);
     json_add_int(document, "requests", v->requests->len);
+    json_add_int(document, "failed", f->failed);
     json_add_double(document, "total_ns", v->total_ns);
     json_add_int(document, "from_ns", v->requests->len > 0 ? v->from_ns : 0);
     json_add_int(document, "to_ns", v->requests->len > 0 ? v->to_ns : 0);

@@ -121,6 +121,7 @@ sample *sample_new(const visits *v, uint32_t number, const float *claimed)
     s->place = number;
     s->count = sample_size(p);
     s->scale = s->count > 0 ? (double)p->work_count / s->count : 1;
+    s->part = 1;
     s->index = g_new(uint32_t, s->count + 1);
     s->y = g_new(double, s->count + 1);
     s->weight = g_new(double, s->count + 1);
@@ -162,6 +163,33 @@ sample *sample_even_out(const sample *s, const uint32_t *groups, uint32_t count)
     g_free(times);
     sample_rank(even);
     return even;
+}
+
+sample *sample_select(const sample *s, const bool *chosen)
+{
+    sample *x = g_memdup2(s, sizeof *s);
+    uint32_t *position = g_new(uint32_t, s->count + 1); /* maps a position in s to the position in x */
+    x->index = g_new(uint32_t, s->count + 1);
+    x->order = g_new(uint32_t, s->count + 1);
+    x->y = g_new(double, s->count + 1);
+    x->weight = g_new(double, s->count + 1);
+    x->rank = g_new(double, s->count + 1);
+    x->count = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        position[i] = x->count;
+        if (!chosen[i])
+            continue;
+        x->index[x->count] = s->index[i];
+        x->y[x->count] = s->y[i];
+        x->weight[x->count++] = s->weight[i];
+    }
+    for (uint32_t i = 0, n = 0; i < s->count; i++)
+        if (chosen[s->order[i]])
+            x->order[n++] = position[s->order[i]];
+    g_free(position);
+    sample_rank(x);
+    x->part = s->deviation > 0 ? s->part * x->deviation / s->deviation : 0;
+    return x;
 }
 
 void sample_free(sample *s)
@@ -441,7 +469,7 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
     }
     e.slow = slow[0] & slow[1];
     e.excess = g_new0(float, s->count + 1);
-    double sum_slow = 0, sum_other = 0;
+    double sum_slow = 0, sum_other = 0, logged_slow = 0, logged_other = 0;
     uint32_t others = 0;
     for (uint32_t i = 0; i < s->count; i++) {
         if (bins[i] == BIN_NONE)
@@ -449,6 +477,7 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
         int h = halves[i];
         bool is_slow = (slow[h] >> bins[i]) & 1, is_named = e.slow != 0 ? (e.slow >> bins[i]) & 1 : is_slow;
         *(is_named ? &sum_slow : &sum_other) += s->y[i];
+        *(is_named ? &logged_slow : &logged_other) += s->factor != NULL ? s->y[i] / s->factor[i] : s->y[i];
         *(is_named ? &e.slow_count : &others) += 1;
         if (!is_slow || sums[bins[i]].count[h] == 0)
             continue;
@@ -462,6 +491,8 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
         e.p = fmin(1, 2 * fmin(e.p, chance_of_slowest(s, bins, count, e.slow, ordered)));
     e.slow_ns = e.slow_count > 0 ? sum_slow / e.slow_count : 0;
     e.other_ns = others > 0 ? sum_other / others : 0;
+    e.slow_logged_ns = e.slow_count > 0 ? logged_slow / e.slow_count : 0;
+    e.other_logged_ns = others > 0 ? logged_other / others : 0;
     return e;
 }
 

@@ -14,6 +14,17 @@
 
 enum { SAMPLE_MAX = 4096, BINS_MAX = 64, BIN_NONE = 255 };
 
+/* Minimum number of visits of a kind, to compare only these visits. */
+enum { KIND_COUNT_MIN = 20 };
+
+/* Kinds of visits by a column: visits with a value, visits without a value, and visits that are no hit of a cache. */
+typedef enum visit_choice { VISITS_WITH, VISITS_WITHOUT, VISITS_MISS } visit_choice;
+
+typedef struct visit_kind {
+    const column *column; /* NULL: all visits */
+    visit_choice choice;
+} visit_kind;
+
 typedef struct sample {
     const visits *visits;
     uint32_t place, count;
@@ -26,6 +37,8 @@ typedef struct sample {
     double median, deviation; /* deviation is the sum of |y - median| */
     bool reduced;             /* findings have claimed a part of the times */
     double *factor;           /* see sample_even_out; NULL: all factors are 1 */
+    visit_kind kind;          /* the kind of the visits */
+    double part;              /* see sample_select; 1 for a sample of all kinds */
 } sample;
 
 /* The quality with which bins explain the visits' times. */
@@ -34,7 +47,8 @@ typedef struct explanation {
     double explained; /* share of the deviation that the bins explain, measured with the other half of the visits */
     double claim_ns;  /* excess of the slow bins over the other bins, on critical paths */
     uint64_t slow;    /* bit mask of the slow bins */
-    double slow_ns, other_ns; /* mean times */
+    double slow_ns, other_ns;               /* mean times */
+    double slow_logged_ns, other_logged_ns; /* mean times before the operations were evened out */
     uint32_t slow_count;
     float *excess; /* for each visit of the sample; the caller frees it with g_free */
 } explanation;
@@ -63,6 +77,13 @@ void sample_rank(sample *s);
  * group by a factor. `groups` contains the number of each visit's group, below `count`.
  */
 sample *sample_even_out(const sample *s, const uint32_t *groups, uint32_t count);
+
+/*
+ * Returns a sample of the chosen visits of a sample, in the same order. `chosen` has an element for each visit. Sets
+ * `part` to the part of the deviation that the chosen visits have among themselves, because an explanation of these
+ * visits explains at most this part of all visits. The sample must not be evened out.
+ */
+sample *sample_select(const sample *s, const bool *chosen);
 
 /*
  * Judges a division of the visits into bins. The bin of a visit is a number below `count`, or BIN_NONE. If `ordered` is

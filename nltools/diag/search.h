@@ -11,8 +11,8 @@
 /* Maximum probability that a log without causes has a significant effect. */
 #define FALSE_ALARMS_MAX 0.02
 
-/* The number of families of tests, which share this probability: divisions, sensors, and mechanisms. */
-enum { FAMILIES = 3 };
+/* The number of families of tests, which share this probability: divisions, sensors, mechanisms, and failures. */
+enum { FAMILIES = 4 };
 
 /*
  * Minimum factor by which slow visits take longer than other visits. Smaller differences between kinds of requests or
@@ -28,6 +28,8 @@ typedef enum number_meaning {
     NUMBER_UNKNOWN
 } number_meaning;
 
+enum { SLOW_VALUES_MAX = 6, SLOW_VALUES_NAMED = 3 }; /* maximum number of slow values of a field; of these, named */
+
 /* A possible explanation of the times of a place. */
 typedef struct candidate {
     const char *cause;
@@ -35,11 +37,14 @@ typedef struct candidate {
     const char *host;
     const column *column;
     double value;
-    uint32_t values; /* for a field: the number of its slow values; `value` is one of them */
+    uint32_t values;                      /* for a field: the number of its slow values; `value` is one of them */
+    float slow_values[SLOW_VALUES_NAMED]; /* the first slow values; NAN: values without a name */
     const sensor_series *sensor;
     bool falls;             /* visits are slow while the sensor's or the column's value is low */
     bool is_ordinary;       /* see finding */
     bool is_evened_out;     /* the candidate comes from a sample in which all operations take the same time */
+    visit_kind kind;        /* the visits that the candidate compares */
+    bool is_within_kind;    /* a fault that explains the main kind of visits better than ordinary work does */
     bool is_uneven;         /* the candidate is not ordinary only because its slow visits are distributed unevenly */
     number_meaning meaning; /* of the column */
     const column *amount; /* for an ordinary field: the amount of work that explains the field's slow visits, or NULL */
@@ -47,8 +52,10 @@ typedef struct candidate {
     mechanism m;          /* the mechanism, without its waits */
     double p;             /* probability of at least this effect by chance */
     double explained, score, claim_ns;
-    double slow_ns, other_ns;
-    uint32_t slow_count, count;
+    double slow_ns, other_ns;               /* mean times of slow visits and of other visits; 0: unknown */
+    double slow_logged_ns, other_logged_ns; /* see explanation */
+    uint32_t slow_count, count;             /* numbers of visits in the sample */
+    bool is_sampled;                        /* the sample does not have all visits of the place */
     int64_t from_ns, to_ns;
     uint32_t hours; /* bit h: visits are slow from h to h + 1 o'clock UTC */
     bool is_tree;   /* the candidate also claims time of visits at other places: the children of its place's visits, and
@@ -82,6 +89,7 @@ typedef struct search {
     GArray *excluded;          /* elements are exclusion */
     bool *dirty, *has_finding; /* indexed by place */
     test_counts tests;
+    GArray *collected; /* elements are candidate: offered, but not placed yet; NULL: offered candidates are placed */
 } search;
 
 #define HOUR_NS (3600 * NL_NS_PER_SECOND)
@@ -133,8 +141,36 @@ double candidate_settle(candidate *c, const visits *v, const float *claimed);
  * other candidate. */
 void candidate_offer(search *s, candidate *c);
 
+/* Makes a significant candidate the best candidate of its place, or a rival. Takes ownership of it. */
+void candidate_place(search *s, candidate *c);
+
 /* Tries values that divide visits, as causes: fields, hosts, the time and sensors (divisions.c). */
 void try_divisions(search *s, const sample *x);
+
+/*
+ * Tries a column as a cause (field_divisions.c). `original` is the sample of the place or of a kind of its visits;
+ * `even` is the same sample after the operations were evened out. If only a part of the place's visits have the field,
+ * the function tries it with these visits.
+ */
+void try_column(search *s, const sample *original, const sample *even, const column *c);
+
+/*
+ * Returns a sample of the kind of visits that takes most of the place's time, if this kind has at least half of the
+ * time and at most three quarters of the visits; otherwise, returns NULL (field_divisions.c). A cause that slows only
+ * these visits hardly changes the median of all visits.
+ */
+sample *sample_select_main_kind(const search *s, const sample *x);
+
+/*
+ * Returns whether the visits that wait are a kind of visits, and their times vary: a field of some visits explains why
+ * these visits take longer, although the distribution of all times looks like a time-out (field_divisions.c). `waits`
+ * has an element for each visit of the log.
+ */
+bool sample_waits_are_kind(const search *s, const sample *x, const float *waits);
+
+/* Returns a sample in which all operations take the same time, or NULL if there are not several operations
+ * (field_divisions.c). */
+sample *sample_even_out_operations(const search *s, const sample *x);
 
 /*
  * Returns the value of a column for a visit, or NAN. The value comes from the visit's own records, or else from the
@@ -162,11 +198,22 @@ void candidate_find_ordinary(const search *s, candidate *c, const sample *x, con
 /* Returns whether a column of texts names the operations of spans that have only the name "request" (ordinary.c). */
 bool column_is_operation(const visits *v, uint32_t place, const column *c);
 
-/* Returns whether the visits of a sample are several operations, and a column names these operations (divisions.c). */
+/* Returns whether the visits of a sample are several operations, and a column names these operations
+ * (field_divisions.c). */
 bool sample_has_operations(const search *s, const sample *x);
 
-/* Returns whether the numbers of a column are amounts of work, according to its name (ordinary.c). */
-bool column_is_work(const column *c);
+/* Returns whether all values of a column of texts are results of look-ups in a cache, and whether a value of such a
+ * column is a hit (ordinary.c). */
+bool column_is_of_cache(const column *c);
+bool column_is_hit(const column *c, float value);
+
+/* Returns what the numbers of a column measure, according to its name (ordinary.c). */
+number_meaning column_meaning(const column *c);
+
+/* Returns whether a column contains results, such as messages, according to its name, and whether a value names a
+ * failure (ordinary.c). */
+bool column_is_result(const column *c);
+bool column_value_is_failure(const column *c, float value);
 
 /* Returns the time of a visit in the sample, in nanoseconds, before ordinary findings claimed a part of it. */
 double time_before_ordinary(const search *s, const sample *x, uint32_t i);

@@ -512,9 +512,11 @@ void try_mechanisms(search *s, const sample *x)
         return;
     const candidate *best = &s->best[x->place];
     if (best->cause == NULL || best->explained < 0.5 || best->meaning == NUMBER_CONTENTION) {
-        /* The durations of several operations are no evidence of a time-out. */
+        /* The durations of several operations, or of several kinds of visits, are no evidence of a time-out. */
         if (!sample_has_operations(s, x)) {
             m = find_timeout(x);
+            if (m.waits != NULL && sample_waits_are_kind(s, x, m.waits))
+                g_clear_pointer(&m.waits, g_free);
             offer_mechanism(s, x, "timeout", &m, 1);
         }
         m = find_given_up(x);

@@ -4,6 +4,7 @@ import datetime
 import heapq
 import html.parser
 import io
+import itertools
 import json
 import math
 import os
@@ -60,6 +61,9 @@ class Nldiag(support.Case):
             verdict = {HEALTHY: "healthy", FINDING: "finding", CANNOT_TELL: "cannot tell"}[result.returncode]
             self.assertEqual(found["verdict"], verdict)
             self.assertEqual(any(not cause["ordinary"] for cause in found["causes"]), verdict == "finding")
+        for cause in found["causes"]:
+            if "instead_of" in cause:
+                self.assertLessEqual(cause["sure"], found["causes"][cause["instead_of"] - 1]["sure"])
         return found
 
     # ---- simulated services ----
@@ -801,6 +805,10 @@ class Nldiag(support.Case):
                                                 fields=lambda n: f"TYPE={kinds[n % 17 % 4]} SIZE={n}"))
             self.assertEqual((first["cause"], first["field"]), ("field", "TYPE"))
             self.assertIn(f"slow for TYPE={slow}", first["title"])
+        for slow, text in ({"cart", "report"}, "TYPE=(cart or report|report or cart)$"), ({"cart", "report", "list", "page"}, r"TYPE=\w+, \w+, \w+ or 1 other value$"):
+            types = (*kinds, "list", "page", "news", "help", "map")
+            first = self.first_of(self.requests(lambda c, at, n, h: 0.1 * (types[n * 7919 % 31 % 9] in slow) * c.lognormvariate(0, 0.3), fields=lambda n: f"TYPE={types[n * 7919 % 31 % 9]}"))
+            self.assertRegex(first["title"], text)
         # A slow host is the cause, even if all requests have a field.
         first = self.first_of(self.requests(lambda c, at, n, h: 0.1 * (h == "b2") * c.random(), fields=lambda n: f"TYPE={kinds[n % 4]}"))
         self.assertEqual((first["cause"], first["host"]), ("peer", "b2"))
@@ -1574,6 +1582,12 @@ class Nldiag(support.Case):
         """The times are compared within each URL, without its query and numbers, because some URLs always take longer."""
         first = self.diagnosed(self.access_log(lambda host, at: 2 if host == "web1" else 1), status=FINDING)["causes"][0]
         self.assertEqual((first["cause"], first["host"]), ("peer", "web1"))
+        times = collections.defaultdict(list)
+        for line in (self.scratch / "access.log").read_text().splitlines():
+            times[re.search(r"HOST=(\S+)", line)[1] == "web1"].append(float(line.rpartition("=")[2]))
+        here, elsewhere = map(float, re.search(r"a visit takes ([0-9.]+) ms on web1, and ([0-9.]+) ms on the other hosts", first["evidence"][0]).groups())
+        self.assertAlmostEqual(here, 1000 * sum(times[True]) / len(times[True]), delta=0.2)  # logged times, not times after the operations were evened out
+        self.assertAlmostEqual(elsewhere, 1000 * sum(times[False]) / len(times[False]), delta=0.2)
 
     def test_access_log_that_becomes_slow(self):
         first = self.diagnosed(self.access_log(lambda host, at: 2 if at > 15 else 1), status=FINDING)["causes"][0]
@@ -1757,6 +1771,141 @@ class Nldiag(support.Case):
                 ("most are slow later", lambda n: 0.1 * (n > 800 and codecs[n] != "h264"), lambda n: f"CODEC={codecs[n]}", FINDING)):
             with self.subTest(name):
                 self.ordinary(cost, fields, status, 1500)
+
+    # ---- fields that some requests lack ----
+
+    def cached(self, hits=0.7, count=3000, seed=1, spread=0.4, slower=lambda chance, at, host, server, client: 1, absent="", fails=lambda chance, at, host, server, client: False,
+               rate=60.0):
+        """Writes an access log. Only requests that no cache answers have a server. `absent` is the text of a request without a server; "": no field."""
+        chance, at, lines = random.Random(seed), 0.0, []
+        for _ in range(count):
+            at += chance.expovariate(rate(at) if callable(rate) else rate)
+            host, client, server = f"edge{chance.randrange(3)}", chance.choice(("app", "web", "bot", "tv")), f"10.2.0.{chance.randrange(1, 5)}:80"
+            if chance.random() < hits:
+                server = absent
+            taken = 0.001 * chance.lognormvariate(0, 0.3)
+            if server != absent:
+                taken += 0.02 * chance.lognormvariate(0, spread) * slower(chance, at, host, server, client)
+            lines.append((at + taken, {
+                "time": f"{datetime.datetime.fromtimestamp(1.8e9 + at + taken, datetime.timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ}", "host": host, "client": client,
+                "status": 502 if fails(chance, at, host, server, client) else 200, "request_time": round(taken, 6), **({"server": server} if server else {})}))
+        path = self.scratch / "cached.json"
+        path.write_text("".join(json.dumps(fields) + "\n" for _, fields in sorted(lines, key=lambda line: line[0])))
+        return path
+
+    def faults_of(self, path):
+        found = self.diagnosed(path)
+        return [c for c in found["causes"] if not c["ordinary"] and "instead_of" not in c], found
+
+    def test_field_that_some_visits_lack(self):
+        """The slow value of a field is named even if most requests do not have the field."""
+        for hits, absent in itertools.product((0.3, 0.6, 0.9), ("", "-")):
+            with self.subTest(hits=hits, absent=absent):
+                (first, *_), _ = self.faults_of(self.cached(hits, absent=absent, slower=lambda c, at, h, server, k: 4 if server == "10.2.0.3:80" else 1))
+                self.assertEqual((first["cause"], first["field"]), ("field", "server"))
+                self.assertIn("slow for server=10.2.0.3:80", first["title"])
+                # a quarter of the requests that have a server takes 66 ms longer
+                self.assertAlmostEqual(first["share"], 0.25 * 0.065 / (0.25 * 0.065 + 0.0217 + 0.001 / (1 - hits)), delta=0.06)
+                visits, known = map(int, re.search(r"(\d+) of the (\d+) visits with server have server=10.2.0.3:80", " ".join(first["evidence"])).groups())
+                self.assertAlmostEqual(known / 3000, 1 - hits, delta=0.03)
+                self.assertAlmostEqual(visits / known, 0.25, delta=0.08)
+
+    def test_causes_within_one_kind_of_visits(self):
+        """A host, a range of time and another field are causes even if they slow only the requests that no cache answers."""
+        for name, slower, cause, text in (("host", lambda c, at, host, s, k: 3 if host == "edge1" else 1, "peer", "edge1 is slower than its peers"),
+                                          ("time", lambda c, at, h, s, k: 4 if 20 < at < 35 else 1, "changed", "is slower from"),
+                                          ("field", lambda c, at, h, s, client: 4 if client == "tv" else 1, "field", "slow for client=tv")):
+            with self.subTest(name):
+                (first, *_), _ = self.faults_of(self.cached(0.65, slower=slower))
+                self.assertEqual(first["cause"], cause)
+                self.assertIn(text, first["title"])
+                self.assertIn("a visit with server takes ", first["evidence"][0])
+
+    def test_healthy_requests_with_a_cache(self):
+        for hits, absent, spread in itertools.product((0.1, 0.4, 0.7, 0.85, 0.95), ("", "-"), (0.2, 0.4)):
+            with self.subTest(hits=hits, absent=absent, spread=spread):
+                self.assertEqual([c["title"] for c in self.faults_of(self.cached(hits, absent=absent, spread=spread))[0]], [])
+
+    def test_time_outs_with_a_field(self):
+        """Requests that a proxy sends to a server again have a field. Nearly equal waits are a time-out all the same."""
+        chance, at, lines = random.Random(5), 1.8e9, []
+        for _ in range(1500):
+            at += chance.expovariate(20)
+            again = chance.random() < 0.06
+            taken = 0.02 * chance.lognormvariate(0, 0.3) + 1 * again
+            lines.append(f"time={datetime.datetime.fromtimestamp(at, datetime.timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ} level=info host=edge prog=proxy "
+                         f"status=200 DUR={taken:.6f}{' second=b2' if again else ''}\n")
+        path = self.scratch / "access.log"
+        path.write_text("".join(lines))
+        self.assertEqual(self.diagnosed(path, status=FINDING)["causes"][0]["cause"], "timeout")
+
+    def test_field_of_some_visits_beside_an_amount_of_work(self):
+        """Visits with a field are a kind of work. Their times depend on an amount, and somewhat on the task; this dependence is not hidden by the kind."""
+        sizes = [random.Random(n).lognormvariate(10, 0.9) for n in range(1500)]
+        tasks = [random.Random(-n).choice(("align", "sort", "call")) for n in range(1500)]
+        cost = lambda n: sizes[n] * (1.7 if tasks[n] == "align" else 1) / 5e5
+        first = self.ordinary(cost, lambda n: f"TASK={tasks[n]} ITEMS={sizes[n]:.0f}{' NODE=n1' if n % 5 > 1 else ''}", HEALTHY, 1500)
+        self.assertEqual((first["cause"], first["field"]), ("size", "ITEMS"))
+
+    # ---- failures ----
+
+    def test_what_failures_go_with(self):
+        """Rare failures are a fault if they go with a value, a host or a time."""
+        for name, fails, share, text in (
+                ("server", lambda c, at, h, server, k: server == "10.2.0.2:80" and c.random() < 0.2, 0.015, "with server=10.2.0.2:80"),
+                ("client", lambda c, at, h, s, client: client == "bot" and c.random() < 0.03, 0.0075, "with client=bot"),
+                ("host", lambda c, at, host, s, k: host == "edge2" and c.random() < 0.04, 0.013, "on edge2"),
+                ("time", lambda c, at, h, s, k: 20 < at < 24 and c.random() < 0.2, 0.016, r"from (19|20)\.. s to 2[345]\.. s after the first request began")):
+            for background in 0, 0.001:
+                with self.subTest(name, background=background):
+                    causes, found = self.faults_of(self.cached(fails=lambda c, *about: fails(c, *about) or c.random() < background))
+                    self.assertEqual([c["cause"] for c in causes], ["failures"], found["answer"])
+                    self.assertRegex(causes[0]["title"], text)
+                    self.assertAlmostEqual(causes[0]["share"], share + background, delta=0.6 * share)
+                    self.assertEqual(round(causes[0]["share"] * 3000), found["failed"])
+
+    def test_failures_by_chance(self):
+        """Rare failures that go with nothing are no fault. nldiag prints their number."""
+        for share in 0.001, 0.003, 0.01:
+            for seed in range(1, 5):
+                with self.subTest(share=share, seed=seed):
+                    path = self.cached(seed=seed, fails=lambda c, *about: c.random() < share)
+                    causes, found = self.faults_of(path)
+                    self.assertEqual([c["title"] for c in causes], [])
+                    failed = path.read_text().count('"status": 502')
+                    self.assertEqual(found["failed"], failed)
+                    text = self.run_program(self.nldiag, path).stdout
+                    self.assertRegex(text, rf"\n{failed} requests? failed \([0-9.]+ %\); the failures go with no host, field or time\n")
+
+    def test_results_are_no_reasons_for_failures(self):
+        """A field that reports a failure does not explain it."""
+        for field in (lambda failed: f"REASON={'disk' if failed else 'none'}", lambda failed: "NOTE=disk" if failed else "", lambda failed: f"NOTE={'bad' if failed else 'good'}",
+                      lambda failed: f"END={'connection reset' if failed else random.choice(('keep', 'close', 'pool'))}".replace(" r", "-r"),
+                      lambda failed: f"BYTES={162 if failed else random.randrange(1000, 9000)}"):
+            chance, records = random.Random(2), []
+            for at, host, event, fields in self.requests():
+                failed = event == "Answer" and chance.random() < 0.01
+                records.append((at, host, event, f"{fields} STATUS={int(failed)} {field(failed)}" if event == "Answer" else fields))
+            self.assertEqual([c["title"] for c in self.diagnosed_of(records)["causes"]], [])
+
+    # ---- the rate of requests ----
+
+    def test_rate_of_requests(self):
+        """More requests arrive during a part of the log. The load is the cause only if the part is also slow; a slow part alone is a change."""
+        for name, rate, slower, cause in (("load", lambda at: 200 if 20 < at < 30 else 60, 4, "load"), ("steady", lambda at: 60, 4, "changed"), ("no effect", lambda at: 200 if 20 < at < 30 else 60, 1, None)):
+            with self.subTest(name):
+                causes, _ = self.faults_of(self.cached(0, rate=rate, slower=lambda c, at, h, s, k: slower if 20 < at < 30 else 1))
+                self.assertEqual([c["cause"] for c in causes[:1]], [cause] if cause else [])
+
+    def test_rate_of_few_requests(self):
+        """The rates of few requests differ by chance. A change is then not called a load."""
+        called = collections.Counter()
+        for seed in range(40):
+            begin = 3 * random.Random(seed).random()
+            causes, _ = self.faults_of(self.cached(0, count=150, seed=seed, rate=30, slower=lambda c, at, h, s, k: 8 if begin < at < begin + 0.6 else 1))
+            called[causes[0]["cause"] if causes else None] += 1
+        self.assertGreater(called["changed"] + called["cold"], 25, called)
+        self.assertLessEqual(called["load"], 2, called)
 
     # ---- comparing ----
 

@@ -1,0 +1,28 @@
+/*
+ * Groups of visits that fail more often than the others: the visits to one host, with one value of a field, or in a
+ * part of the log. Such a group shows what the failures go with. Not thread-safe.
+ */
+#ifndef NLDIAG_FAILURE_GROUPS_H
+#define NLDIAG_FAILURE_GROUPS_H
+
+#include "diag/visits.h"
+
+typedef struct failure_group {
+    const char *host;            /* the host, or NULL */
+    const column *column;        /* the field, or NULL */
+    float value;                 /* the value of the field */
+    bool is_time;                /* the group is a part of the log, from from_ns to to_ns */
+    int64_t from_ns, to_ns;      /* of the group, or of the log */
+    double failed, count;        /* numbers of failed visits and of all visits in the group */
+    double other_failed, others; /* numbers of failed visits and of all visits with which the group was compared */
+} failure_group;
+
+/*
+ * Finds the group of a place's visits that goes best with the failures. `failed` has an element for each visit of the
+ * log. The probability that visits without a group have any group by chance is at most `chance`. If `only_hosts` is
+ * true, the function compares only hosts. Returns false if there is no group.
+ */
+bool failure_group_find(const visits *v, uint32_t place, const bool *failed, bool only_hosts, double chance,
+                        failure_group *found);
+
+#endif

@@ -1,0 +1,448 @@
+/*
+ * Tries the fields of the records as causes, and divides the visits of a place into kinds of work by their fields.
+ *
+ * Many records have fields that others lack: an access log names the server of a request only if the reply does not
+ * come from a cache. Visits with the field are a kind of work of their own. The module therefore compares only these
+ * visits, and measures the effect of the field among them. The difference between the two kinds would hide the effect.
+ * No state.
+ */
+#include "config.h"
+
+#include <math.h>
+
+#include "diag/search.h"
+
+#include <string.h>
+
+/*
+ * Times in a field that are parts of the visits' times: the maximum part of a visit's time, which is more than 1
+ * because of rounding; the maximum part of visits with a larger value; the minimum part of the time of all visits.
+ */
+#define PART_MAX 1.01
+#define PART_EXCEPTIONS_MAX 0.01
+#define PART_MIN 0.5
+
+/* ---- fields ---- */
+
+/* Returns the value of a column in the record of a span's start, or NAN. */
+static float value_at_begin(const column *c, const visits *v, uint32_t index)
+{
+    uint64_t bit = UINT64_C(1) << (c - v->columns->all);
+    return (visit_at(v, index)->begin_columns & bit) != 0 ? column_get(c->of_visits, index) : (float)NAN;
+}
+
+/*
+ * Returns the value of a column in the records of an edge, or NAN if no record has a value. These records belong to the
+ * start or end of the span beside the edge. If the edge ends at the end of the span around it, the record of that end
+ * counts, too.
+ */
+static float value_of_edge(const column *c, const visits *v, const visit *x)
+{
+    if (x->span != VISIT_NONE && visit_at(v, x->span)->from_ns >= x->to_ns)
+        return value_at_begin(c, v, x->span);
+    float value = x->span != VISIT_NONE ? column_get(c->of_visits, x->span) : (float)NAN;
+    return isnan(value) && x->parent != VISIT_NONE && visit_at(v, x->parent)->to_ns == x->to_ns
+               ? column_get(c->of_visits, x->parent)
+               : value;
+}
+
+float column_of_visit(const column *c, const visits *v, uint32_t index)
+{
+    enum { SPANS_AROUND_MAX = 32 };
+    const visit *x = visit_at(v, index);
+    bool is_edge = place_at(v, place_of_visit(v, x))->kind == PLACE_EDGE;
+    float value = is_edge ? value_of_edge(c, v, x) : column_get(c->of_visits, index);
+    uint32_t around = x->parent;
+    for (int i = 0; i < SPANS_AROUND_MAX && isnan(value) && around != VISIT_NONE; i++) {
+        value = value_at_begin(c, v, around);
+        around = visit_at(v, around)->parent;
+    }
+    if (!isnan(value))
+        return value;
+    float since = column_get(c->since, x->request);
+    double age = (double)(x->from_ns - request_at(v, x->request)->from_ns);
+    return (double)since > age ? (float)NAN : column_get(c->of_requests, x->request);
+}
+
+/*
+ * Assigns a bin to each of the most frequent values, and a common bin to all other values. Returns the number of bins.
+ */
+static int bins_of_texts(const column *c, const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX])
+{
+    enum { NAMED = 24 };
+    uint32_t counts[COLUMN_TEXTS_MAX] = {0};
+    int bin_of[COLUMN_TEXTS_MAX] = {0}, named = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (isfinite(values[i]))
+            counts[(int)values[i]]++;
+    for (guint t = 0; t < c->texts->len; t++) {
+        guint larger = 0;
+        for (guint o = 0; o < c->texts->len; o++)
+            larger += counts[o] > counts[t] || (o < t && counts[o] == counts[t]);
+        bin_of[t] = larger < NAMED && counts[t] > 0 ? named++ : NAMED;
+        if (bin_of[t] < NAMED)
+            of_bin[bin_of[t]] = (float)t;
+    }
+    of_bin[NAMED] = NAN;
+    for (uint32_t i = 0; i < count; i++)
+        bins[i] = isfinite(values[i]) ? (uint8_t)bin_of[(int)values[i]] : BIN_NONE;
+    return NAMED + 1;
+}
+
+/* Returns whether a number nearly always increases or nearly always decreases with time, like a sequence number. */
+static bool is_clock(const float *values, uint32_t count)
+{
+    uint32_t rises = 0, falls = 0;
+    for (uint32_t i = 16; i < count; i += 16) {
+        rises += values[i] > values[i - 16];
+        falls += values[i] < values[i - 16];
+    }
+    return rises + falls > 10 && (rises > 50 * falls || falls > 50 * rises);
+}
+
+/* Assigns bins to numbers, and returns the number of bins. In a column with few different numbers, each number has its
+ * own bin. Sets *ordered if the bins are ranges instead. */
+static int bins_of_numbers(const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX], bool *ordered)
+{
+    enum { DIFFERENT = 12 };
+    int used = 0;
+    *ordered = false;
+    for (uint32_t i = 0; i < count; i++) {
+        int b = 0;
+        bins[i] = BIN_NONE;
+        if (!isfinite(values[i]))
+            continue;
+        while (b < used && of_bin[b] != values[i])
+            b++;
+        if (b == used && used == DIFFERENT) {
+            *ordered = true;
+            return sample_quantize(values, count, bins);
+        }
+        of_bin[b] = values[i];
+        used = MAX(used, b + 1);
+        bins[i] = (uint8_t)b;
+    }
+    return used;
+}
+
+static const char *host_of_value(const column *c, float value)
+{
+    return isnan(value) ? NULL : g_intern_string(g_ptr_array_index(c->texts, (guint)value));
+}
+
+static int count_bits(uint64_t bits)
+{
+    return __builtin_popcountll(bits);
+}
+
+/*
+ * Returns whether the visits with the slow values of a field take only a little longer than the others. If ordinary
+ * findings have claimed a part of the times, the ratio of the remaining times is larger than the ratio of the times.
+ */
+static bool is_small_difference(const search *s, const sample *x, const uint8_t *bins, uint64_t slow,
+                                const candidate *c)
+{
+    double sums[2] = {0}, counts[2] = {0};
+    if (c->is_ordinary || slow == 0 || strcmp(c->cause, "field") != 0)
+        return false;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (bins[i] != BIN_NONE) {
+            sums[slow >> bins[i] & 1] += time_before_ordinary(s, x, i);
+            counts[slow >> bins[i] & 1]++;
+        }
+    return sums[1] * counts[0] <= EFFECT_MIN * sums[0] * counts[1];
+}
+
+/*
+ * Returns whether the numbers of a column are times that the visits contain: in seconds, milliseconds, microseconds or
+ * nanoseconds, they never exceed the visits' times, and most of the time consists of them. Access logs contain such
+ * numbers, such as the duration of the request itself. They show where the time is, but explain nothing.
+ */
+static bool is_part_of_time(const sample *x, const column *c, const float *values)
+{
+    for (double unit_ns = 1e9; unit_ns >= 1 && column_meaning(c) != NUMBER_WORK; unit_ns /= 1000) {
+        double sum_ns = 0, all_ns = 0;
+        uint32_t known = 0, larger = 0;
+        for (uint32_t i = 0; i < x->count; i++) {
+            const visit *y = visit_at(x->visits, x->index[i]);
+            double value_ns = (double)values[i] * unit_ns, time_ns = (double)(y->to_ns - y->from_ns);
+            if (!isfinite(values[i]))
+                continue;
+            known++;
+            larger += value_ns > PART_MAX * time_ns;
+            sum_ns += value_ns;
+            all_ns += time_ns;
+        }
+        if (larger <= PART_EXCEPTIONS_MAX * known && sum_ns >= PART_MIN * all_ns)
+            return true;
+    }
+    return false;
+}
+
+/* Tries a division of a sample's visits by the values of a column, one for each visit. */
+static void try_values(search *s, const sample *x, const column *c, const float *values)
+{
+    float of_bin[BINS_MAX];
+    uint8_t *bins = g_new(uint8_t, x->count + 1);
+    bool ordered = false;
+    for (int b = 0; b < BINS_MAX; b++)
+        of_bin[b] = NAN;
+    bool is_useless = !c->has_text && (is_clock(values, x->count) || is_part_of_time(x, c, values));
+    int count = is_useless    ? 0
+                : c->has_text ? bins_of_texts(c, values, x->count, bins, of_bin)
+                              : bins_of_numbers(values, x->count, bins, of_bin, &ordered);
+    if (count > 1) {
+        s->f->tests++;
+        bool peers = c->name[0] == '@';
+        explanation e = sample_explain(x, bins, count, ordered);
+        uint64_t slow = e.slow;
+        candidate found = candidate_of(x, peers ? "peer" : ordered ? "size" : "field", &e, peers ? 1.01 : 1);
+        found.column = c;
+        found.value = slow != 0 && !ordered ? (double)of_bin[__builtin_ctzll(slow)] : NAN;
+        found.values = (uint32_t)count_bits(slow);
+        for (int b = 0, n = 0; b < count && n < SLOW_VALUES_NAMED; b++)
+            if (slow >> b & 1)
+                found.slow_values[n++] = of_bin[b];
+        if (peers && count_bits(slow) == 1)
+            found.host = host_of_value(c, (float)found.value);
+        if (!peers) {
+            const division d = {values, bins, of_bin, count, ordered, slow};
+            candidate_find_ordinary(s, &found, x, &d);
+        }
+        bool is_rest = count_bits(slow) == 1 && isnan(of_bin[__builtin_ctzll(slow)]); /* values without a name */
+        if (!ordered && (slow == 0 || is_rest || count_bits(slow) > (peers ? 1 : SLOW_VALUES_MAX) ||
+                         is_small_difference(s, x, bins, slow, &found)))
+            candidate_clear(&found);
+        else
+            candidate_offer(s, &found);
+    }
+    g_free(bins);
+}
+
+/* Tries a column with the chosen visits of a sample. */
+static void try_chosen(search *s, const sample *original, const column *c, const float *values, const bool *chosen,
+                       visit_kind kind)
+{
+    sample *selected = sample_select(original, chosen), *even = NULL;
+    selected->kind = kind;
+    float *own = g_new(float, selected->count + 1);
+    for (uint32_t i = 0, n = 0; i < original->count; i++)
+        if (chosen[i])
+            own[n++] = values[i];
+    if (!column_is_operation(s->v, original->place, c))
+        even = sample_even_out_operations(s, selected);
+    try_values(s, even != NULL ? even : selected, c, own);
+    if (even != NULL)
+        sample_free(even);
+    sample_free(selected);
+    g_free(own);
+}
+
+/* Returns whether a text stands for a field without a value. */
+static bool is_dash(const column *c, float value)
+{
+    return c->has_text && isfinite(value) && strcmp(g_ptr_array_index(c->texts, (guint)value), "-") == 0;
+}
+
+void try_column(search *s, const sample *original, const sample *even, const column *c)
+{
+    float *values = g_new(float, original->count + 1);
+    bool *known = g_new(bool, original->count + 1), *named = g_new(bool, original->count + 1);
+    uint32_t known_count = 0, named_count = 0;
+    for (uint32_t i = 0; i < original->count; i++) {
+        values[i] = column_of_visit(c, s->v, original->index[i]);
+        known[i] = isfinite(values[i]);
+        named[i] = known[i] && !is_dash(c, values[i]);
+        known_count += known[i];
+        named_count += named[i];
+    }
+    const visit_kind kind = {c, VISITS_WITH};
+    if (known_count == original->count)
+        try_values(s, column_is_operation(s->v, original->place, c) ? original : even, c, values);
+    else if (known_count >= KIND_COUNT_MIN)
+        try_chosen(s, original, c, values, known, kind);
+    if (named_count < known_count && named_count >= KIND_COUNT_MIN)
+        try_chosen(s, original, c, values, named, kind);
+    g_free(values);
+    g_free(known);
+    g_free(named);
+}
+
+/* ---- kinds of visits ---- */
+
+/*
+ * The most important kind of visits: maximum part of the visits, because all visits show what is true of nearly all of
+ * them; minimum part of the time.
+ */
+#define KIND_PART_MAX 0.75
+#define KIND_TIME_MIN 0.5
+
+/* Returns whether a visit with this value in the kind's column is of the kind. */
+static bool is_of_kind(visit_kind kind, float value)
+{
+    bool has = isfinite(value) && !is_dash(kind.column, value);
+    return kind.choice == VISITS_MISS ? isfinite(value) && !column_is_hit(kind.column, value)
+                                      : has == (kind.choice == VISITS_WITH);
+}
+
+/*
+ * Marks the visits of a sample that are of a kind in `chosen`, and returns their number. `values` has the values of the
+ * kind's column.
+ */
+static uint32_t choose_kind(const sample *x, visit_kind kind, const float *values, bool *chosen)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        chosen[i] = is_of_kind(kind, values[i]);
+        count += chosen[i];
+    }
+    return count;
+}
+
+/* Gets the values of a column for the visits of a sample. Returns whether the column divides them into kinds. */
+static bool get_kinds(const search *s, const sample *x, const column *c, float *values)
+{
+    bool has_all = true;
+    if (c->closed || c->name[0] == '@')
+        return false;
+    for (uint32_t i = 0; i < x->count; i++) {
+        values[i] = column_of_visit(c, s->v, x->index[i]);
+        has_all = has_all && isfinite(values[i]) && !is_dash(c, values[i]);
+    }
+    return !has_all || column_is_of_cache(c);
+}
+
+sample *sample_select_main_kind(const search *s, const sample *x)
+{
+    float *values = g_new(float, x->count + 1);
+    bool *chosen = g_new(bool, x->count + 1), *best = g_new(bool, x->count + 1);
+    visit_kind best_kind = {0};
+    double all_ns = 0, most_ns = 0;
+    for (uint32_t i = 0; i < x->count; i++)
+        all_ns += x->y[i];
+    for (uint32_t n = 0; n < s->v->columns->count; n++) {
+        const column *c = &s->v->columns->all[n];
+        bool has_kinds = get_kinds(s, x, c, values);
+        for (visit_choice choice = VISITS_WITH; choice <= VISITS_MISS && has_kinds; choice++) {
+            if (choice == VISITS_MISS && !column_is_of_cache(c))
+                continue;
+            const visit_kind kind = {c, choice};
+            uint32_t count = choose_kind(x, kind, values, chosen);
+            double ns = 0;
+            for (uint32_t i = 0; i < x->count; i++)
+                ns += chosen[i] ? x->y[i] : 0;
+            if (count < KIND_COUNT_MIN || count > KIND_PART_MAX * x->count || ns < KIND_TIME_MIN * all_ns ||
+                ns <= most_ns)
+                continue;
+            best_kind = kind;
+            most_ns = ns;
+            memcpy(best, chosen, x->count * sizeof *best);
+        }
+    }
+    sample *selected = best_kind.column != NULL ? sample_select(x, best) : NULL;
+    if (selected != NULL)
+        selected->kind = best_kind;
+    g_free(values);
+    g_free(chosen);
+    g_free(best);
+    return selected;
+}
+
+/*
+ * Visits that wait for a time-out and visits of a kind: minimum part of each that also belongs to the other, if the
+ * kind explains the longer times; maximum range of most longer times, as a part of their median, if they are a time-out
+ * all the same.
+ */
+#define KIND_AGREES_MIN 0.95
+#define TIME_OUT_RANGE_MAX 0.1
+
+/* Returns whether most of the times of the visits that wait are nearly equal. */
+static bool are_times_equal(const sample *x, const float *waits)
+{
+    double *times = g_new(double, x->count + 1);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (waits[x->index[i]] > 0)
+            times[n++] = x->y[i];
+    double middle = median_of(times, n); /* sorts the times */
+    bool equal = n > 0 && times[n - 1 - n / 10] - times[n / 10] <= TIME_OUT_RANGE_MAX * middle;
+    g_free(times);
+    return equal;
+}
+
+bool sample_waits_are_kind(const search *s, const sample *x, const float *waits)
+{
+    float *values = g_new(float, x->count + 1);
+    bool *chosen = g_new(bool, x->count + 1), found = false;
+    for (uint32_t n = 0; n < s->v->columns->count && !found; n++) {
+        const column *c = &s->v->columns->all[n];
+        if (column_is_result(c) || column_meaning(c) == NUMBER_CONTENTION || !get_kinds(s, x, c, values))
+            continue;
+        for (visit_choice choice = VISITS_WITH; choice <= VISITS_MISS && !found; choice++) {
+            if (choice == VISITS_MISS && !column_is_of_cache(c))
+                continue;
+            const visit_kind kind = {c, choice};
+            uint32_t of_kind = choose_kind(x, kind, values, chosen), waiting = 0, both = 0;
+            for (uint32_t i = 0; i < x->count; i++) {
+                waiting += waits[x->index[i]] > 0;
+                both += chosen[i] && waits[x->index[i]] > 0;
+            }
+            found = both > 0 && both >= KIND_AGREES_MIN * MAX(of_kind, waiting);
+        }
+    }
+    g_free(values);
+    g_free(chosen);
+    return found && !are_times_equal(x, waits);
+}
+
+/* ---- operations ---- */
+
+/* Returns the column with the most texts that names the operations of a place, or NULL. */
+static const column *find_operation(const search *s, uint32_t place)
+{
+    const column *found = NULL;
+    for (uint32_t i = 0; i < s->v->columns->count; i++) {
+        const column *c = &s->v->columns->all[i];
+        if (!c->closed && column_is_operation(s->v, place, c) && (found == NULL || c->texts->len > found->texts->len))
+            found = c;
+    }
+    return found;
+}
+
+/* Stores the operation of each visit of a sample in `groups`. Operations with few visits are one group. Returns the
+ * number of the other operations. */
+static uint32_t group_operations(const search *s, const sample *x, uint32_t *groups)
+{
+    enum { OPERATION_MIN = 12 };
+    const column *c = find_operation(s, x->place);
+    if (c == NULL)
+        return 0;
+    uint32_t counts[COLUMN_TEXTS_MAX + 1] = {0}, used = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        float value = column_of_visit(c, s->v, x->index[i]);
+        groups[i] = isfinite(value) ? (uint32_t)value : COLUMN_TEXTS_MAX;
+        counts[groups[i]]++;
+    }
+    for (uint32_t k = 0; k < COLUMN_TEXTS_MAX; k++)
+        used += counts[k] >= OPERATION_MIN;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (counts[groups[i]] < OPERATION_MIN)
+            groups[i] = COLUMN_TEXTS_MAX;
+    return used;
+}
+
+bool sample_has_operations(const search *s, const sample *x)
+{
+    uint32_t *groups = g_new(uint32_t, x->count + 1);
+    bool several = group_operations(s, x, groups) > 1;
+    g_free(groups);
+    return several;
+}
+
+sample *sample_even_out_operations(const search *s, const sample *x)
+{
+    uint32_t *groups = g_new(uint32_t, x->count + 1);
+    sample *even = group_operations(s, x, groups) > 1 ? sample_even_out(x, groups, COLUMN_TEXTS_MAX + 1) : NULL;
+    g_free(groups);
+    return even;
+}
