@@ -15,6 +15,7 @@
 Programs that are not built are skipped and reported.
 """
 import collections
+import functools
 import pathlib
 import re
 import shutil
@@ -106,6 +107,11 @@ def arguments(code, at):
     return parts
 
 
+@functools.cache
+def output_of(*command):
+    return subprocess.run(command, capture_output=True, text=True).stdout
+
+
 class Tree:
     """A source tree and its build directory. problems collects the problems."""
 
@@ -122,7 +128,7 @@ class Tree:
         return "\n".join(file.read_text() for file in sorted(path.rglob("*.c"))) if path.is_dir() else path.read_text()
 
     def run(self, program, *options):
-        return subprocess.run([str(self.build / PROGRAMS[program]), *options], capture_output=True, text=True).stdout
+        return output_of(str(self.build / PROGRAMS[program]), *options)
 
     def pages(self):
         """Yields every page except HACKING.md, which is about the source."""

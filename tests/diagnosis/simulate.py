@@ -491,15 +491,15 @@ def write_lines(path, lines):
             out.write(f"{begins[second]}.{us:06d} {text}\n")
 
 
-def make_run(kind, seed, path, connections=False, graded=False):
+def make_run(kind, seed, path, connections=False, graded=False, weighed=True):
     """Writes a log. Returns the truth, or None if the graph of this seed cannot have the fault or the fault costs less than COST_MIN
-    (GRADED_COST_MIN if graded)."""
+    (GRADED_COST_MIN if graded). The cost is the difference to a healthy run; without `weighed`, it is not determined."""
     try:
         run = Run(kind, seed, connections, graded)
     except ValueError:
         return None
     truth = run.write(path)
-    if kind != HEALTHY:
+    if kind != HEALTHY and weighed:
         healthy = Run(HEALTHY, seed, graded=graded).simulate(logs=False)
         truth["cost"] = 1 - healthy.truth["mean"] / truth["mean"] if truth["mean"] > 0 else 0
         if hasattr(run, "places"):  # The fault is not in the service, but in the wait for the service.

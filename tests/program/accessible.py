@@ -1,18 +1,27 @@
-"""Shows a window as a screen reader sees it, and operates it: accessible.py PROGRAM COMMAND..., through AT-SPI on the session bus.
+"""Shows a window as a screen reader sees it, and operates it: accessible.py PROGRAM, through AT-SPI on the session bus.
+
+Reads commands from standard input: each line is a JSON list of a command and its arguments. Answers each command with a line, a
+JSON list of the exit status, the output and the errors.
 
 tree: prints every visible widget as a line of JSON: role, name, focusable, actions, text. Prints only the first CELLS_MAX cells of a table.
+texts: prints the text of every visible widget that has text, as a line of JSON.
 press ROLE NAME: does the widget's first action. type NAME TEXT: enters text in a field.
 choose ROLE NAME: chooses a row of a list, or a page. value NAME NUMBER: moves a slider. combo NAME INDEX: chooses an entry of a combo box.
 """
 import json
+import os
+import signal
 import sys
+import tempfile
 import time
+import traceback
 
 import gi
 
 gi.require_version("Atspi", "2.0")
 from gi.repository import Atspi  # noqa: E402
 
+SECONDS_MAX = 60  # of a command
 CELLS_MAX = 1000  # each cell costs several messages, and a table of 3,000 rows has 24,000 cells
 
 
@@ -54,22 +63,28 @@ def find(program, role, name):
     sys.exit(f"no {role} {name!r}")
 
 
+def text_of(node):
+    text = node.get_text_iface()
+    return Atspi.Text.get_text(text, 0, -1) if text is not None else None
+
+
 def describe(node):
     states = node.get_state_set()
     action = node.get_action_iface()
-    text = node.get_text_iface()
     return {"role": node.get_role_name(), "name": node.get_name(), "description": node.get_description(),
             "focusable": states.contains(Atspi.StateType.FOCUSABLE),
             "sensitive": states.contains(Atspi.StateType.SENSITIVE),
             "actions": action.get_n_actions() if action is not None else 0,
-            "text": Atspi.Text.get_text(text, 0, -1) if text is not None else None}
+            "text": text_of(node)}
 
 
-def main():
-    program, command, *words = sys.argv[1:]
+def run(program, command, *words):
     if command == "tree":
         for node in walk(application(program)):
             print(json.dumps(describe(node)))
+    elif command == "texts":
+        for text in filter(None, map(text_of, walk(application(program)))):
+            print(json.dumps(text))
     elif command == "press":
         find(program, words[0], words[1]).get_action_iface().do_action(0)
     elif command == "type":
@@ -87,6 +102,37 @@ def main():
         find(program, "combo box", words[0]).get_selection_iface().select_child(int(words[1]))
     else:
         sys.exit(__doc__)
+
+
+def run_in_child(program, words, output, errors):
+    """Runs a command in a process of its own: a process remembers widgets, and then does not notice all changes."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.alarm(SECONDS_MAX)
+            os.dup2(output.fileno(), 1)
+            os.dup2(errors.fileno(), 2)
+            run(program, *words)
+            status = 0
+        except SystemExit as e:
+            print(e, file=sys.stderr)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def main():
+    for line in sys.stdin:
+        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+            status = run_in_child(sys.argv[1], json.loads(line), output, errors)
+            output.seek(0)
+            errors.seek(0)
+            print(json.dumps([status, output.read(), errors.read()]), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """nlv's window on a virtual display, operated by real input events, and seen as by a screen reader."""
+import collections.abc
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -47,6 +49,38 @@ def branching_requests(count, slow=(), failed=(), seed=1):
     return "".join(f"DATE={start + datetime.timedelta(microseconds=t):%Y%m%d%H%M%S.%f} {rest}\n" for t, rest in lines)
 
 
+class Picture(collections.abc.Sequence):
+    """The pixels of the display as rows of (red, green, blue). Decodes a row when it is first used."""
+
+    def __init__(self, rows, step):
+        """The rows are bytes, and each pixel has `step` bytes: blue, green, red, unused."""
+        self.rows, self.step, self.decoded = rows, step, {}
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, y):
+        if isinstance(y, slice):
+            return [self[i] for i in range(*y.indices(len(self)))]
+        if y not in self.decoded:
+            row = self.rows[y]
+            self.decoded[y] = list(zip(row[2::self.step], row[1::self.step], row[0::self.step]))
+        return self.decoded[y]
+
+    def __eq__(self, other):
+        return self.rows == other.rows
+
+    def places(self, color):
+        """Returns the places (x, y) of all pixels of a color."""
+        wanted = bytes(reversed(color))
+        return [(x, y) for y, row in enumerate(self.rows) if wanted in row for x, pixel in enumerate(self[y]) if pixel == color]
+
+
+@functools.cache
+def has_screen_reader_interface():
+    return subprocess.run(["/usr/bin/python3", "-c", "import gi; gi.require_version('Atspi', '2.0')"], capture_output=True).returncode == 0
+
+
 class WindowCase(support.Case):
     def setUp(self):
         super().setUp()
@@ -65,6 +99,7 @@ class WindowCase(support.Case):
         self.environment = {**os.environ, "DISPLAY": f":{display}", "GDK_BACKEND": "x11", "NO_AT_BRIDGE": "1",
                             "HOME": str(self.scratch), "XDG_CACHE_HOME": str(self.scratch / "cache"),
                             "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"}  # a test does not start it
+        self.screen_reader = None
         self.log = self.scratch / "a.log"
         self.log.write_text(requests())
 
@@ -73,8 +108,7 @@ class WindowCase(support.Case):
         for tool in ["/usr/bin/python3", "dbus-daemon"]:
             if shutil.which(tool) is None:
                 self.skipTest(f"no {tool} here")
-        if subprocess.run(["/usr/bin/python3", "-c", "import gi; gi.require_version('Atspi', '2.0')"],
-                          capture_output=True).returncode != 0:
+        if not has_screen_reader_interface():
             self.skipTest("no AT-SPI for Python here")
         read_end, write_end = os.pipe()
         self.start("dbus-daemon", "--session", "--nofork", f"--print-address={write_end}", pass_fds=[write_end],
@@ -86,13 +120,17 @@ class WindowCase(support.Case):
 
     def accessible(self, *words):
         """Returns the output of accessible.py. It waits a few seconds for an object that does not exist yet."""
-        script = pathlib.Path(__file__).with_name("accessible.py")
-        result = self.run_program("/usr/bin/python3", "-W", "ignore", script, "nlv", *words, env=self.environment)
-        self.assertEqual(result.returncode, 0, (words, result.stderr))
-        return [json.loads(line) for line in result.stdout.splitlines()]
+        if not self.screen_reader:
+            script = pathlib.Path(__file__).with_name("accessible.py")
+            self.screen_reader = self.start("/usr/bin/python3", "-W", "ignore", script, "nlv", env=self.environment, text=True,
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        print(json.dumps(words), file=self.screen_reader.stdin, flush=True)
+        status, output, errors = json.loads(self.screen_reader.stdout.readline())
+        self.assertEqual(status, 0, (words, errors))
+        return [json.loads(line) for line in output.splitlines()]
 
     def texts(self):
-        return [widget["text"] for widget in self.accessible("tree") if widget["text"]]
+        return self.accessible("texts")
 
     def focus(self, name):
         """Gives the keyboard focus to a window with this title, as a window manager would."""
@@ -164,10 +202,9 @@ class WindowCase(support.Case):
 
     def picture(self):
         """Returns the pixels of the display as rows of (red, green, blue)."""
-        rows, step = self.display()
-        return [[(row[x + 2], row[x + 1], row[x]) for x in range(0, len(row), step)] for row in rows]
+        return Picture(*self.display())
 
     def pixels(self, *places):
-        """Returns (red, green, blue) of each place (x, y) of the display. Faster than picture()."""
-        rows, step = self.display()
-        return [(rows[y][x * step + 2], rows[y][x * step + 1], rows[y][x * step]) for x, y in places]
+        """Returns (red, green, blue) of each place (x, y) of the display."""
+        picture = self.picture()
+        return [picture[y][x] for x, y in places]

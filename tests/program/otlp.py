@@ -1,6 +1,13 @@
-"""Requests of OTLP for tests: encodes their JSON form as protobuf."""
+"""Requests of OTLP for tests: encodes their JSON form as protobuf. Also installs Node's packages of OpenTelemetry."""
+import atexit
 import base64
+import functools
+import pathlib
+import shutil
 import struct
+import subprocess
+import tempfile
+import unittest
 
 # Members of messages: name -> (number, kind). A kind that is a name in this table is a message.
 MESSAGES = {
@@ -95,3 +102,21 @@ def logs(records, **resource):
 def span(number, **members):
     return {"traceId": f"{number // 16 + 1:032x}", "spanId": f"{number + 1:016x}", "name": "work",
             "startTimeUnixNano": str(1700000000000000000 + number), "endTimeUnixNano": str(1700000000500000000 + number), **members}
+
+
+@functools.cache
+def node_modules(*packages):
+    """Returns a directory node_modules with these packages and the packages that they require. It exists until this process ends, so
+    that all tests of a file install the packages once."""
+    if not shutil.which("npm"):
+        raise unittest.SkipTest("npm is not installed")
+    folder = tempfile.mkdtemp(prefix="netlogger-test-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        result = subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--silent", "--prefer-offline", "--ignore-scripts", "--prefix", folder,
+                                 *packages], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        raise unittest.SkipTest("the npm registry does not respond in time") from None
+    if result.returncode != 0:
+        raise unittest.SkipTest("the npm registry cannot be reached")
+    return pathlib.Path(folder, "node_modules")

@@ -2,7 +2,7 @@
 
 A test is a unittest file that ends with `support.main()`. It prints TAP. It runs from `make check`, which sets
 NL_BUILD_DIR and NL_SOURCE_DIR, or by hand with both variables in the environment. ./check without --full sets NL_QUICK=1, which skips
-tests marked `@support.long`. NL_TEST_TIMES=FILE adds a line to FILE for each test: its wall time and the processor time of
+tests marked `@support.long` and shortens those that call representative(). NL_TEST_TIMES=FILE adds a line to FILE for each test: its wall time and the processor time of
 the test and its processes in seconds, its file, and its name.
 """
 import atexit
@@ -27,6 +27,9 @@ SOURCE = pathlib.Path(os.environ["NL_SOURCE_DIR"])
 SHM = tempfile.mkdtemp(prefix="netlogger-test-", dir="/dev/shm") if os.path.isdir("/dev/shm") else None
 if SHM is not None:
     atexit.register(shutil.rmtree, SHM, ignore_errors=True)
+# make check sets these variables only for the interpreter of a test (tests/local.mk).
+for variable in "PYTHONMALLOC", "GLIBC_TUNABLES":
+    os.environ.pop(variable, None)
 # Clock records of programs would disturb tests of other features.
 os.environ.setdefault("NETLOGGER_CLOCK", "no")
 os.environ.setdefault("LSAN_OPTIONS", f"suppressions={SOURCE}/tests/program/leaks.supp:print_suppressions=0")
@@ -83,13 +86,14 @@ def damage(path, content):
 
 
 def wait_until(condition, seconds=60.0, what="condition"):
-    """Calls condition until its result is true, and returns the result. Fails the test after that many seconds."""
+    """Calls condition until its result is true, and returns the result. Fails the test after that many seconds. Pauses longer if
+    the condition takes long, to leave the processors to the programs that it waits for."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while (begun := time.monotonic()) < end:
         result = condition()
         if result:
             return result
-        time.sleep(0.01)
+        time.sleep(min(max(0.01, 2 * (time.monotonic() - begun)), 0.2))
     raise AssertionError(f"{what}: not within {seconds} s")
 
 
@@ -143,6 +147,7 @@ def processor_seconds():
 class Case(unittest.TestCase):
     """A test case with a scratch directory (self.scratch) and processes that end with the test."""
 
+    compiled = {}  # programs of this file's tests: (source, options) -> path
     refuses_calls = False  # lets a test make a daemon do what its confinement forbids
 
     def run(self, result=None):
@@ -180,18 +185,32 @@ class Case(unittest.TestCase):
         """Like run_program, for a compiler, which may be slow on a busy machine: waits at most 10 minutes."""
         return self.run_program(*command, **{"timeout": 600, **options})
 
+    def compile_c(self, target, source, *options):
+        """Compiles C source to the file `target` in the scratch directory, and returns its path. The tests of a file that compile
+        the same source with the same options share the work."""
+        key = (source, *map(str, options))
+        if key not in Case.compiled:
+            if not Case.compiled:
+                Case.compiled_folder = pathlib.Path(tempfile.mkdtemp(prefix="netlogger-test-"))
+                atexit.register(shutil.rmtree, Case.compiled_folder, ignore_errors=True)
+            built = Case.compiled_folder / str(len(Case.compiled))
+            built.with_suffix(".c").write_text(source)
+            result = self.run_compiler(*CC.split(), "-o", built, built.with_suffix(".c"), *options)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            Case.compiled[key] = built
+        return pathlib.Path(shutil.copy(Case.compiled[key], self.scratch / target))
+
+    def compile_preloaded(self, target, source):
+        """Compiles a library for LD_PRELOAD, and returns its path."""
+        return self.compile_c(target, source, "-shared", "-fPIC", "-ldl")
+
     def compile_client(self, source, *options):
         """Compiles a user's program with the library of the build directory. Skips the test if the library is not shared."""
         libraries = BUILD / "libnetlogger" / ".libs"
         if not (libraries / "libnetlogger.so").exists():
             self.skipTest("no shared library in this build")
-        (self.scratch / "client.c").write_text(source)
-        program = self.scratch / "client"
-        result = self.run_compiler(
-            *CC.split(), "-std=gnu11", "-O1", "-o", program, self.scratch / "client.c", f"-I{SOURCE}/libnetlogger/include",
-            f"-L{libraries}", "-lnetlogger", f"-Wl,-rpath,{libraries}", "-lpthread", *options)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return program
+        return self.compile_c("client", source, "-std=gnu11", "-O1", f"-I{SOURCE}/libnetlogger/include", f"-L{libraries}", "-lnetlogger",
+                              f"-Wl,-rpath,{libraries}", "-lpthread", *options)
 
     def start(self, *command, **options):
         """Starts a process that is killed at the end of the test if it is still running."""
@@ -252,6 +271,14 @@ class Case(unittest.TestCase):
                 stream.close()
 
 
+IS_QUICK = os.environ.get("NL_QUICK") == "1"
+
+
+def representative(whole, part):
+    """Returns `part` in ./check, and `whole` with --full. For tests that repeat a check with other random values or moments."""
+    return part if IS_QUICK else whole
+
+
 def long(test):
     """Marks a slow test or class. ./check runs it only with --full."""
     test.is_long = True
@@ -308,11 +335,11 @@ def main():
     forever would stop CI."""
     from tap.runner import TAPTestRunner
 
-    limit = threading.Timer(900 if os.environ.get("NL_QUICK") == "1" else 3600, _end_at_limit)
+    limit = threading.Timer(900 if IS_QUICK else 3600, _end_at_limit)
     limit.daemon = True
     limit.start()
     runner = TAPTestRunner()
     runner.set_stream(True)
     runner.set_format("{method_name}")
-    loader = QuickLoader() if os.environ.get("NL_QUICK") == "1" else unittest.defaultTestLoader
+    loader = QuickLoader() if IS_QUICK else unittest.defaultTestLoader
     unittest.main(module="__main__", testRunner=runner, testLoader=loader)

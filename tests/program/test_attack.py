@@ -144,7 +144,7 @@ class Attack(collector.Case):
     def test_mixtures(self):
         """The honest clients also succeed without limits per address."""
         self.begin("--max-per-address", 0)
-        for _ in range(3):
+        for _ in range(support.representative(3, 1)):
             names = self.mixture()
             with self.subTest(names):
                 self.play(names, 1)

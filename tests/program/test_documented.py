@@ -1,4 +1,6 @@
 """tests/documented.py reports each public item that is not documented, and each documented item that does not exist."""
+import os
+import pathlib
 import re
 import shutil
 import sys
@@ -21,14 +23,15 @@ class Documented(support.Case):
         """Makes each change (file, old, new, expected messages ...) in one copy of the tree, and returns the messages."""
         copy = self.scratch / "tree"
         for name in *documented.FOLDERS, "doc", "packaging":
-            shutil.copytree(support.SOURCE / name, copy / name, ignore=shutil.ignore_patterns("*.png"))
+            shutil.copytree(support.SOURCE.resolve() / name, copy / name, ignore=shutil.ignore_patterns("*.png"), copy_function=os.symlink)
         shutil.copy(support.SOURCE / "README.md", copy)
-        for path in copy.rglob("*"):
+        for path in filter(pathlib.Path.is_dir, copy.rglob("*")):
             path.chmod(0o755)  # a release is tested in a read-only tree
         for file, old, new, *_ in changes:
             text = (copy / file).read_text()
             changed = re.sub(old, new, text, count=1, flags=re.M | re.S)
             self.assertTrue(changed != text, f"{file} has no {old}")
+            (copy / file).unlink()
             (copy / file).write_text(changed)
         tree = documented.Tree(copy, support.BUILD)
         getattr(tree, "check_" + check)()

@@ -262,42 +262,37 @@ class Output(support.Case):
             self.assertEqual(sorted(self.numbers(f"c{i}", text)), list(range(count)))
 
     def kills_at_calls(self, output, kills, seed):
-        """Like the previous test, with kills before, in and after the calls that change files."""
+        """Like the previous test, with kills before, in and after the calls that change files. At least once, netlogd removes an
+        incomplete record when it starts again."""
         self.program = self.compile_client(PROGRAM)
-        killer = self.scratch / "killer.so"
-        (self.scratch / "killer.c").write_text(KILLER)
-        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", killer, self.scratch / "killer.c", "-ldl")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        killer = self.compile_preloaded("killer.so", KILLER)
         rng = random.Random(seed)
         spool = f"&spool={self.scratch}/spool&ring=64k"  # makes many small blocks even on a busy machine
-        killed = 0
-        for i in range(kills):
+        killed = runs = 0
+        while killed < kills or "Netlogd.Repaired" not in self.own.read_text():
             environment = {"LD_PRELOAD": str(killer), "KILL_AT": str(rng.randrange(1, 16)),
                            "ASAN_OPTIONS": "verify_asan_link_order=0"}
             netlogd = self.serve(output, environment=environment)
-            client = self.client(f"c{i}", 3000, 1000, spool + "&timeout=5")  # undelivered events wait on disk for the next run
+            client = self.client(f"c{runs}", 3000, 1000, spool + "&timeout=5")  # undelivered events wait on disk for the next run
             self.assertEqual(client.wait(60), 0, client.stderr.read())
             killed += netlogd.poll() is not None
             netlogd.kill()
             netlogd.wait()
+            runs += 1
+            self.assertLess(runs, 200)
         netlogd = self.serve(output)
         client = self.client("last", 1, 0, spool + "&timeout=60")
         self.assertEqual(client.wait(60), 0, client.stderr.read())
         self.stop(netlogd)
         text = self.text()
-        for i in range(kills):
+        for i in range(runs):
             self.assertEqual(sorted(self.numbers(f"c{i}", text)), list(range(3000)))
         self.assertEqual(self.verify(self.folder).returncode, 0)
-        self.assertGreater(killed, kills / 2)
-        self.assertGreater(self.own.read_text().count("Netlogd.Repaired"), 0, "something was written and taken back")
 
     def test_what_the_disk_did_not_take_is_not_acknowledged(self):
         """The kernel reports a failed background write only once: the next fsync succeeds."""
         self.program = self.compile_client(PROGRAM)
-        failing, source = self.scratch / "failing.so", self.scratch / "failing.c"
-        source.write_text(FAILING_SYNC)
-        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", failing, source, "-ldl")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        failing = self.compile_preloaded("failing.so", FAILING_SYNC)
         output, spool = f"file:{self.folder}/all.nlb?fsync=flush", f"&spool={self.scratch}/spool&ring=64k&timeout="
         netlogd = self.serve(output, environment={"LD_PRELOAD": str(failing), "ASAN_OPTIONS": "verify_asan_link_order=0"})
         client = self.client("c", 3000, 1000, spool + "5")  # more blocks than syncs before the failing sync
@@ -335,16 +330,16 @@ class Output(support.Case):
         self.assertEqual(self.verify(self.folder).returncode, 0)
 
     def test_killed_at_calls_with_text(self):
-        self.kills_at_calls(f"file:{self.folder}/all.log", 25, 4)
+        self.kills_at_calls(f"file:{self.folder}/all.log", support.representative(20, 7), 4)
 
     def test_killed_at_calls_with_blocks(self):
-        self.kills_at_calls(f"file:{self.folder}/all.nlb?fsync=flush", 25, 5)
+        self.kills_at_calls(f"file:{self.folder}/all.nlb?fsync=flush", support.representative(20, 7), 5)
 
     def test_killed_at_calls_with_numbered_files(self):
-        self.kills_at_calls(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=20k&fsync=5ms", 25, 6)
+        self.kills_at_calls(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=20k&fsync=5ms", support.representative(20, 7), 6)
 
     def test_killed_at_any_moment_with_text(self):
-        self.kills(f"file:{self.folder}/all.log", 15, 1)
+        self.kills(f"file:{self.folder}/all.log", support.representative(15, 8), 1)
 
     @support.long
     def test_killed_at_any_moment_with_blocks(self):

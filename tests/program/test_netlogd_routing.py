@@ -255,10 +255,7 @@ class Routing(support.Case):
 
     def killer(self):
         """Returns an environment in which netlogd kills itself at the KILL_ATth call that changes a file of its outputs."""
-        killer = self.scratch / "killer.so"
-        (self.scratch / "killer.c").write_text(KILLER)
-        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", killer, self.scratch / "killer.c", "-ldl")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        killer = self.compile_preloaded("killer.so", KILLER)
         return {"LD_PRELOAD": str(killer), "ASAN_OPTIONS": "verify_asan_link_order=0"}
 
     def test_killed_at_calls_with_several_outputs(self):

@@ -158,7 +158,7 @@ class Nlrecover(support.Case):
 
     def test_processes_that_end_while_threads_log(self):
         """Every accepted event is in the log, and no shared memory remains."""
-        processes, threads = 100, 3
+        processes, threads = support.representative(100, 40), 3
         log = self.scratch / "ending.log"
         result = self.run_program(self.compile_client(ENDING), f"file:{log}", str(processes), env=self.environment)
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -1,4 +1,5 @@
 """nlsort compared with an oracle: Python's stable sort."""
+import functools
 import os
 import pathlib
 import random
@@ -31,7 +32,10 @@ class Nlsort(support.Case):
         path.write_text("".join(l + "\n" for l in lines))
         return path
 
-    def random_lines(self, count, times=500, seed=1):
+    # Several tests use the same lists, and do not change them.
+    @staticmethod
+    @functools.cache
+    def random_lines(count, times=500, seed=1):
         rng = random.Random(seed)
         return [line(rng.randrange(times), N=i, SZ=rng.randrange(-50, 50)) for i in range(count)]
 
@@ -276,7 +280,9 @@ class Nlsort(support.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
 
-    def nearly_ordered(self, count=150000, lateness=3000, seed=7):
+    @staticmethod
+    @functools.cache
+    def nearly_ordered(count=150000, lateness=3000, seed=7):
         """Several lines have the same second, and keep their order."""
         rng = random.Random(seed)
         order = sorted(range(count), key=lambda i: i + rng.randrange(lateness))
@@ -351,14 +357,14 @@ class Nlsort(support.Case):
         self.assertEqual((self.scratch / "out").stat().st_size, path.stat().st_size)
 
     def test_unique_lines_of_one_time_stay_within_the_memory_bound(self):
-        """Sorts 60 MB of lines with equal times, each line twice. Some lines are short, and of the others only a few fit in
+        """Sorts 60 MB (30 MB in ./check) of lines with equal times, each line twice. Some lines are short, and of the others only a few fit in
         memory.
 
         The 8 MB in addition to -S are for the program itself and for buffers of several long lines.
         """
         rng = random.Random(11)
-        short = [line(2, N=rng.randrange(10**9), X="x" * rng.randrange(20, 60)) for _ in range(300000)]
-        long = [line(5, N=rng.randrange(10**9), X="x" * rng.randrange(200_000, 300_000)) for _ in range(120)]
+        short = [line(2, N=rng.randrange(10**9), X="x" * rng.randrange(20, 60)) for _ in range(support.representative(300000, 150000))]
+        long = [line(5, N=rng.randrange(10**9), X="x" * rng.randrange(200_000, 300_000)) for _ in range(support.representative(120, 70))]
         for name, large in [("short", short), ("long", long)]:
             lines = (large + [l.replace("PROG=p", "PROG=q") for l in large[:len(large) // 50]] + [line(1, N=1), line(9, N=2)]) * 2
             lines += [line(7, N=n) for n in (3, 1, 3)]
@@ -559,7 +565,7 @@ class Nlsort(support.Case):
         work.mkdir()
         for name, lines in [("random", self.random_lines(400000, times=80000)), ("near", self.nearly_ordered(400000))]:
             path = self.write(name, lines)
-            for how in [signal.SIGKILL, signal.SIGTERM, signal.SIGINT] * 3:
+            for how in [signal.SIGKILL, signal.SIGTERM, signal.SIGINT] * support.representative(3, 1):
                 process = self.start(self.nlsort, "-S", "16M", "-T", work, "-o", work / "out", path)
                 try:
                     process.wait(rng.random() / 3)

@@ -551,7 +551,7 @@ class Render(support.Case):
         def line(t, rest):
             return f"DATE=20260101{t // 36000:02d}{t // 600 % 60:02d}{t // 10 % 60:02d}.{t % 10} {rest}\n".encode()
 
-        yield write("dense.nlb", (blocks.dense_requests(i * 100000) for i in range(100))), True
+        yield write("dense.nlb", (blocks.dense_requests(i * 100000) for i in range(support.representative(100, 50)))), True
         yield write("wide.nlb", (blocks.tables() for _ in range(50))), False
         yield write("backwards.log", (line(400000 - i, f"HOST=h NL.EVNT=A ID={i // 2}") for i in range(400000))), None
         yield write("hosts.log", (line(i, f"HOST=h{i} NL.EVNT=Load L={i} M={i * 3 % 7}") for i in range(70000))), False

@@ -81,7 +81,7 @@ class Requests(nlv_window.WindowCase):
     def marks(self, color):
         """Returns the places of the pixels of a color in the heat map. The legend below and the histogram at the right have the
         same colors."""
-        places = [(x, y) for y, row in enumerate(self.picture()) for x, pixel in enumerate(row) if pixel == color]
+        places = self.picture().places(color)
         legend = max((y for _, y in places), default=0)
         return [(x, y) for x, y in places if y < legend - 12 and x < self.HISTOGRAM - 10]
 
@@ -124,8 +124,7 @@ class Requests(nlv_window.WindowCase):
         support.wait_until(lambda: self.marks((0xe6, 0x61, 0)), what="the heat map")
         for color, key, count, words in [((0xe6, 0x61, 0), "shift+r", 2, "(slow)"),
                                          ((0xc2, 0, 0x6b), "shift+e", 1, "(failed or incomplete)")]:
-            x, y = max(((x, y) for y, row in enumerate(self.picture()) for x, pixel in enumerate(row) if pixel == color),
-                       key=lambda place: place[1])
+            x, y = max(self.picture().places(color), key=lambda place: place[1])
 
             def is_listed():
                 return any(text.startswith(f"{count} of 3") and words in text for text in self.texts())

@@ -253,18 +253,14 @@ int main(int argc, char **argv)
             last = max(now, last)
         self.assertEqual(len(seen), 40000)
 
-    def forks(self, buffer):
-        log = self.scratch / f"forks{buffer}.log"
+    def test_forked_children_log_on_without_repeating(self):
+        log = self.scratch / "forks.log"
         result = self.run_program(self.program, "forks", f"file:{log}?append=yes")
         self.assertEqual(result.returncode, 0, result.stderr)
         counts = collections.Counter(line.split("NL.EVNT=", 1)[1] for line in log.read_text().splitlines())
         for who in ["Parent", "Child"]:
             for i in range(200):
                 self.assertEqual(counts[f"{who} N={i}"], 1, (who, i))
-
-    def test_forked_children_log_on_without_repeating(self):
-        self.forks("0")
-        self.forks("64k")
 
     def test_collector_that_returns(self):
         """The collector ends, and another collector starts on the same port. All records that are logged afterwards arrive there

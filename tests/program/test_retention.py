@@ -263,10 +263,7 @@ class Retention(collector.Case):
 
     def test_killed_while_it_deletes(self):
         """After a kill between any two steps, the archive is valid and the next netlogd deletes the rest."""
-        killer = self.scratch / "killer.so"
-        (self.scratch / "killer.c").write_text(KILLER)
-        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", killer, self.scratch / "killer.c", "-ldl")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        killer = self.compile_preloaded("killer.so", KILLER)
         program = self.compile_client(PROGRAM)
         rng, killed, options = random.Random(1), 0, "rotate_size=70k&zstd=0&keep_size=300k&fsync=5ms"
         for i in range(12):

@@ -376,9 +376,10 @@ class ValueIndex(collector.Case):
         return f"has {name}" if kind == "has" else f"{name} {kind} {value()}"
 
     def test_random_comparison(self):
-        """With the index, random expressions find the same records as a scan of copies that have no index."""
+        """With the index, random expressions find the same records as a scan of copies that have no index. In ./check, one log with an
+        index is enough."""
         rng, skipped, compared = random.Random(os.environ.get("NL_SEED", "11")), 0, 0
-        for _ in range(6):
+        for logs in range(1, 7):
             pools = self.write_random_log(rng)
             plain = self.scratch / "plain"
             plain.mkdir()
@@ -393,8 +394,10 @@ class ValueIndex(collector.Case):
             shutil.rmtree(plain)
             for left in self.folder.iterdir():
                 left.unlink()
-        self.assertGreater(skipped, 3)
-        self.assertGreater(compared, 40)
+            if skipped > support.representative(1000, 0):
+                break
+        self.assertGreater(skipped, support.representative(3, 0))
+        self.assertGreater(compared, 20 * logs // 3)
 
     def test_border_of_segments(self):
         """A value in the first piece of the second segment is found, even if the first piece of the first segment also has it."""
