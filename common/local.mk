@@ -3,8 +3,6 @@ noinst_LIBRARIES += %D%/libcommon.a
 %C%_libcommon_a_SOURCES = \
 	%D%/program/message_output.c \
 	%D%/program/message_output.h \
-	%D%/program/library.c \
-	%D%/program/library.h \
 	%D%/program/program.c \
 	%D%/program/program.h \
 	%D%/program/reading.c \
@@ -178,6 +176,7 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/connections/classic_transfers.h \
 	%D%/connections/connection_advice.c \
 	%D%/connections/connection_sharing.c \
+	%D%/charts/cairo_library.h \
 	%D%/charts/chart.c \
 	%D%/charts/chart.h \
 	%D%/convert/request_stream.c \
@@ -191,7 +190,7 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/convert/xml_write.c \
 	%D%/convert/ctf.c
 # Programs load libbabeltrace2 and libxml2 when they first need them. Programs that send or answer requests of agents are linked with libxml2.
-common_libs = %D%/libcommon.a $(producer_libs) $(JSON_LIBS) $(XML_LIBS) $(GLIB_LIBS) $(CAIRO_LIBS) $(ZLIB_LIBS) -lm
+common_libs = %D%/libcommon.a $(producer_libs) $(JSON_LIBS) $(XML_LIBS) $(GLIB_LIBS) $(ZLIB_LIBS) -lm
 if BUILD_DAEMONS
 # Confinement of netlogd and nlagentd.
 %C%_libcommon_a_SOURCES += \

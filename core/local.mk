@@ -23,6 +23,8 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/base/clock_quality.c \
 	%D%/base/clock_quality.h \
 	%D%/base/level.c \
+	%D%/base/library.c \
+	%D%/base/library.h \
 	%D%/base/signals.c \
 	%D%/base/signals.h \
 	%D%/base/write_some.h \
@@ -98,6 +100,8 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/transport/channel.h \
 	%D%/transport/tls_names.c \
 	%D%/transport/tls_names.h \
+	%D%/transport/openssl.c \
+	%D%/transport/openssl.h \
 	%D%/transport/spool.c \
 	%D%/transport/spool.h \
 	%D%/transport/spool_losses.c \
@@ -135,7 +139,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/reader/value_keys.h
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) $(OPENSSL_CFLAGS) -pthread -fno-semantic-interposition
 
-core_external_libs = $(ZSTD_LIBS) $(OPENSSL_LIBS) -lpthread
+core_external_libs = $(ZSTD_LIBS) -lpthread
 core_libs = core/libcore.la $(core_external_libs)
 
 # Instructions for adding to this directory.

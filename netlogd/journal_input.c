@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/library.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
 #include "base/replacement.h"
@@ -30,6 +31,25 @@ enum {
     SAVE_NS = 1000000000,  /* minimum interval between two writes of the cursor */
     STREAM_SIZE = 16,
 };
+
+/* The functions of libsystemd. */
+#define JOURNAL_FUNCTIONS(FUNCTION)                                                                                    \
+    FUNCTION(sd_journal_, close)                                                                                       \
+    FUNCTION(sd_journal_, enumerate_available_data)                                                                    \
+    FUNCTION(sd_journal_, get_cursor)                                                                                  \
+    FUNCTION(sd_journal_, get_fd)                                                                                      \
+    FUNCTION(sd_journal_, get_realtime_usec)                                                                           \
+    FUNCTION(sd_journal_, next)                                                                                        \
+    FUNCTION(sd_journal_, open_directory)                                                                              \
+    FUNCTION(sd_journal_, previous)                                                                                    \
+    FUNCTION(sd_journal_, process)                                                                                     \
+    FUNCTION(sd_journal_, restart_data)                                                                                \
+    FUNCTION(sd_journal_, seek_cursor)                                                                                 \
+    FUNCTION(sd_journal_, seek_head)                                                                                   \
+    FUNCTION(sd_journal_, set_data_threshold)                                                                          \
+    FUNCTION(sd_journal_, test_cursor)
+
+NL_LIBRARY_DEFINE(journald, SYSTEMD_LIBRARY, JOURNAL_FUNCTIONS);
 
 static struct {
     struct event *tick;
@@ -118,11 +138,11 @@ static void add_entry(void)
     const void *data;
     size_t size;
     char text[24];
-    sd_journal_get_realtime_usec(journal_input.journal, &time_us);
+    journald.get_realtime_usec(journal_input.journal, &time_us);
     int length = snprintf(text, sizeof text, "%" PRIu64, time_us);
     add_journal_field("__REALTIME_TIMESTAMP", strlen("__REALTIME_TIMESTAMP"), text, (size_t)length);
-    SD_JOURNAL_FOREACH_DATA(journal_input.journal, data, size)
-    {
+    for (journald.restart_data(journal_input.journal);
+         journald.enumerate_available_data(journal_input.journal, &data, &size) > 0;) {
         const char *equals = memchr(data, '=', size);
         if (equals != NULL)
             add_journal_field(data, (size_t)(equals - (const char *)data), equals + 1,
@@ -146,13 +166,13 @@ static bool read_entries(void)
     int result = 0;
     char *cursor = NULL;
     journal_input.text.size = 0;
-    while (journal_input.text.size < TEXT_SIZE && (result = sd_journal_next(journal_input.journal)) > 0)
+    while (journal_input.text.size < TEXT_SIZE && (result = journald.next(journal_input.journal)) > 0)
         add_entry();
     if (result < 0)
         report_journal("read", result);
     if (journal_input.text.size == 0)
         return false;
-    sd_journal_get_cursor(journal_input.journal, &cursor);
+    journald.get_cursor(journal_input.journal, &cursor);
     import_about about = {.host = server_host()};
     sink s = {.out = numbered_input_begin(journal_input.input, journal_input.next), .about = &about};
     journal_importer.read(journal_input.importer, journal_input.text.data, journal_input.text.size, &s);
@@ -173,7 +193,7 @@ static void on_journal_tick(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what, (void)user;
     bool more = false;
     if (!flush_is_paused() && !outputs_are_blocked() && !server_is_stopping()) {
-        sd_journal_process(journal_input.journal);
+        journald.process(journal_input.journal);
         more = read_entries();
     }
     if (journal_input.changed && journal_input.stored && nl_monotonic_ns() - journal_input.saved_ns >= SAVE_NS &&
@@ -196,15 +216,20 @@ static void seek_cursor(void)
 {
     sd_journal *j = journal_input.journal;
     if (journal_input.cursor == NULL) {
-        sd_journal_seek_head(j);
+        journald.seek_head(j);
         return;
     }
-    sd_journal_seek_cursor(j, journal_input.cursor);
-    if (sd_journal_next(j) > 0 && sd_journal_test_cursor(j, journal_input.cursor) > 0)
+    journald.seek_cursor(j, journal_input.cursor);
+    if (journald.next(j) > 0 && journald.test_cursor(j, journal_input.cursor) > 0)
         return;
     program_error("the journal no longer has the last entry that netlogd read; later entries may be lost");
     nl_write(server_log(), NL_WARNING, "Netlogd.InputLost", "FILE=journal:");
-    sd_journal_previous(j); /* the next call of sd_journal_next moves to the first entry after the cursor */
+    journald.previous(j); /* the next call of sd_journal_next moves to the first entry after the cursor */
+}
+
+bool journal_input_load(void)
+{
+    return nl_library_load(&journald_library);
 }
 
 void journal_input_start(void)
@@ -216,14 +241,14 @@ void journal_input_start(void)
     if (journal_input.path == NULL)
         program_fail(PROGRAM_PROBLEM, "--input requires an output with a file or a spool; netlogd stores its position "
                                       "in the journal beside this output");
-    int result = sd_journal_open_directory(&journal_input.journal, directory, 0);
+    int result = journald.open_directory(&journal_input.journal, directory, 0);
     if (result < 0) {
         errno = -result;
         nl_error_set_errno("open the journal in %s", directory);
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     }
-    sd_journal_set_data_threshold(journal_input.journal, server_settings()->max_record_size);
-    sd_journal_get_fd(journal_input.journal); /* begins to watch for new entries */
+    journald.set_data_threshold(journal_input.journal, server_settings()->max_record_size);
+    journald.get_fd(journal_input.journal); /* begins to watch for new entries */
     if (!load_cursor() && (getrandom(journal_input.stream, STREAM_SIZE, 0) != STREAM_SIZE || !save_cursor()))
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     seek_cursor();
@@ -247,7 +272,7 @@ void journal_input_free(void)
     if (journal_input.changed && journal_input.stored && !save_cursor())
         program_print_error();
     event_free(journal_input.tick);
-    sd_journal_close(journal_input.journal);
+    journald.close(journal_input.journal);
     numbered_input_free(journal_input.input);
     importer_close(journal_input.importer);
     nl_buffer_free(&journal_input.text);

@@ -14,7 +14,14 @@
 #ifndef NETLOGD_JOURNAL_INPUT_H
 #define NETLOGD_JOURNAL_INPUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/*
+ * Loads libsystemd. If the settings contain a journal, call this before netlogd is confined. Returns false and sets the
+ * error on failure.
+ */
+bool journal_input_load(void);
 
 /* Begins to read the journal in the settings. Ends the program if the journal or OUTPUT.cursor cannot be used. */
 void journal_input_start(void);

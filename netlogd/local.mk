@@ -29,7 +29,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/output/verify_seal.h
 netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
 netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(GLIB_CFLAGS) $(NATS_CFLAGS) $(NGHTTP2_CFLAGS) $(SYSTEMD_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
-netlogd_netlogd_LDADD = $(common_libs) $(EVENT_LIBS) $(NATS_LIBS) $(NGHTTP2_LIBS) $(SYSTEMD_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS)
+netlogd_netlogd_LDADD = $(common_libs) $(OPENSSL_LIBS) $(EVENT_LIBS) $(NATS_LIBS) $(NGHTTP2_LIBS) $(SECCOMP_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS)
 
 netlogd_netlogctl_SOURCES = %D%/netlogctl.c %D%/certificates.c %D%/certificates.h
 netlogd_netlogctl_LDADD = $(common_libs) $(OPENSSL_LIBS)

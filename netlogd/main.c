@@ -10,6 +10,7 @@
 #include "service/inherited.h"
 #include "service/listener.h"
 #include "confined.h"
+#include "journal_input.h"
 #include "metrics.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -194,6 +195,10 @@ static int serve_outputs(arguments *a, recovery *recovering)
     if (good && s->metrics != NULL)
         good = (parts.metrics_fd = metrics_bind(s)) >= 0;
     good = good && open_listeners(s, &parts.listeners, &parts.listener_count);
+    if (good && s->journal != NULL && !journal_input_load()) {
+        program_error("--input journal: %s", nl_error_message());
+        good = false;
+    }
     bool wrote_pid_file = good && s->pid_file != NULL && write_pid_file(s->pid_file);
     int status = PROGRAM_PROBLEM;
     if (good) {

@@ -39,7 +39,7 @@ nlagent_nlagentd_SOURCES = \
 	%D%/agent/registrar.h %D%/agent/settings.c %D%/agent/settings.h %D%/agent/collections.c %D%/agent/collections.h
 nlagent_nlagentd_CPPFLAGS = $(nlagent_cppflags)
 nlagent_nlagentd_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread
-nlagent_nlagentd_LDADD = %D%/libsensors.a $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS) $(SECCOMP_LIBS)
+nlagent_nlagentd_LDADD = %D%/libsensors.a $(common_libs) $(OPENSSL_LIBS) $(AGENT_LIBS) $(LDAP_LIBS) $(SECCOMP_LIBS)
 
 nlagent_nlagent_SOURCES = %D%/nlagent.c
 nlagent_nlagent_CPPFLAGS = $(nlagent_cppflags)

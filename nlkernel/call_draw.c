@@ -3,6 +3,7 @@
 #include "call_draw.h"
 
 #include "base/error.h"
+#include "base/library.h"
 #include "base/memory.h"
 #include "convert/output.h"
 
@@ -11,6 +12,27 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The functions and variables of libgvc and libcgraph. */
+#define GVC_FUNCTIONS(FUNCTION)                                                                                        \
+    FUNCTION(, Agdirected)                                                                                             \
+    FUNCTION(, agattr)                                                                                                 \
+    FUNCTION(, agclose)                                                                                                \
+    FUNCTION(, agedge)                                                                                                 \
+    FUNCTION(, aglasterr)                                                                                              \
+    FUNCTION(, agnameof)                                                                                               \
+    FUNCTION(, agnode)                                                                                                 \
+    FUNCTION(, agopen)                                                                                                 \
+    FUNCTION(, agsafeset)                                                                                              \
+    FUNCTION(, agseterr)                                                                                               \
+    FUNCTION(, agwrite)                                                                                                \
+    FUNCTION(, gvContext)                                                                                              \
+    FUNCTION(, gvFreeContext)                                                                                          \
+    FUNCTION(, gvFreeLayout)                                                                                           \
+    FUNCTION(, gvLayout)                                                                                               \
+    FUNCTION(, gvRender)
+
+NL_LIBRARY_DEFINE(gvc, GVC_LIBRARY, GVC_FUNCTIONS);
 
 static const char *find_format(const char *path)
 {
@@ -80,7 +102,7 @@ static void write_count(uint64_t count, char out[16])
 
 static void set_attribute(void *object, char *name, const char *value)
 {
-    agsafeset(object, name, (char *)value, "");
+    gvc.agsafeset(object, name, (char *)value, "");
 }
 
 NL_PRINTF(3, 4) static void set_format(void *object, char *name, const char *format, ...)
@@ -99,14 +121,16 @@ NL_PRINTF(3, 4) static void set_format(void *object, char *name, const char *for
 static bool render(GVC_t *context, Agraph_t *graph, const char *format, char **picture, size_t *size)
 {
     FILE *file = nl_memory_check(open_memstream(picture, size));
-    bool good = strcmp(format, "dot") == 0 ? agwrite(graph, file) == 0 : gvRender(context, graph, format, file) == 0;
+    bool good =
+        strcmp(format, "dot") == 0 ? gvc.agwrite(graph, file) == 0 : gvc.gvRender(context, graph, format, file) == 0;
     good = good && !ferror(file);
     return fclose(file) == 0 && good;
 }
 
 static bool report_libgvc_error(const char *path)
 {
-    program_error("%s: cannot draw: %s", path, aglasterr() != NULL ? aglasterr() : "libgvc did not give a reason");
+    program_error("%s: cannot draw: %s", path,
+                  gvc.aglasterr() != NULL ? gvc.aglasterr() : "libgvc did not give a reason");
     return false;
 }
 
@@ -127,14 +151,14 @@ static bool write_picture(GVC_t *context, Agraph_t *graph, const char *path, con
 static bool write_graph(Agraph_t *graph, const char *path)
 {
     const char *format = find_format(path);
-    GVC_t *context = gvContext();
+    GVC_t *context = gvc.gvContext();
     bool laid_out = strcmp(format, "dot") != 0;
-    bool good = !laid_out || gvLayout(context, graph, "dot") == 0 || report_libgvc_error(path);
+    bool good = !laid_out || gvc.gvLayout(context, graph, "dot") == 0 || report_libgvc_error(path);
     good = good && write_picture(context, graph, path, format);
     if (laid_out)
-        gvFreeLayout(context, graph);
-    agclose(graph);
-    gvFreeContext(context);
+        gvc.gvFreeLayout(context, graph);
+    gvc.agclose(graph);
+    gvc.gvFreeContext(context);
     return good;
 }
 
@@ -144,7 +168,7 @@ static Agnode_t *add_function(Agraph_t *graph, const call_view *v, uint32_t func
 {
     const call_function *f = &v->calls.functions[function];
     const char *name = calls_name(&v->calls, function);
-    Agnode_t *node = agnode(graph, (char *)name, 1);
+    Agnode_t *node = gvc.agnode(graph, (char *)name, 1);
     char color[8], count[16];
     size_t more;
     double heat = heat_of(calls_heat(f, v->chains), scale);
@@ -161,7 +185,7 @@ static Agnode_t *add_function(Agraph_t *graph, const call_view *v, uint32_t func
 
 static void add_call(Agraph_t *graph, Agnode_t *caller, Agnode_t *function, uint64_t calls, const heat_scale *scale)
 {
-    Agedge_t *edge = agedge(graph, caller, function, NULL, 1);
+    Agedge_t *edge = gvc.agedge(graph, caller, function, NULL, 1);
     char color[8], count[16];
     double heat = heat_of(calls, scale);
     heat_color(0.4 + 0.6 * heat, color);
@@ -170,7 +194,7 @@ static void add_call(Agraph_t *graph, Agnode_t *caller, Agnode_t *function, uint
     set_attribute(edge, "label", count);
     set_format(edge, "penwidth", "%.2f", 0.6 + 3 * heat);
     set_format(edge, "weight", "%d", 1 + (int)(9 * heat));
-    set_format(edge, "tooltip", "%s calls %s: %" PRIu64, agnameof(caller), agnameof(function), calls);
+    set_format(edge, "tooltip", "%s calls %s: %" PRIu64, gvc.agnameof(caller), gvc.agnameof(function), calls);
 }
 
 /* Limits the time for the layout: libgvc spends less effort on graphs with many edges. */
@@ -187,9 +211,9 @@ static void set_effort(Agraph_t *graph, size_t edges)
 
 static Agraph_t *new_graph(const call_view *v)
 {
-    Agraph_t *graph = agopen("calls", Agdirected, NULL);
+    Agraph_t *graph = gvc.agopen("calls", *gvc.Agdirected, NULL);
     char *summary = call_view_summary(v);
-    agseterr(AGMAX); /* libgvc must not print errors */
+    gvc.agseterr(AGMAX); /* libgvc must not print errors */
     set_attribute(graph, "label", summary);
     set_attribute(graph, "labelloc", "t");
     set_attribute(graph, "labeljust", "l");
@@ -197,16 +221,16 @@ static Agraph_t *new_graph(const call_view *v)
     set_attribute(graph, "rankdir", "LR");
     set_attribute(graph, "nodesep", "0.12");
     set_attribute(graph, "ranksep", "0.6");
-    agattr(graph, AGNODE, "shape", "box");
-    agattr(graph, AGNODE, "style", "filled,rounded");
-    agattr(graph, AGNODE, "color", "#888888");
-    agattr(graph, AGNODE, "fontname", "DejaVu Sans");
-    agattr(graph, AGNODE, "fontsize", "10");
-    agattr(graph, AGNODE, "margin", "0.08,0.03");
-    agattr(graph, AGNODE, "height", "0.3");
-    agattr(graph, AGEDGE, "fontname", "DejaVu Sans");
-    agattr(graph, AGEDGE, "fontsize", "8");
-    agattr(graph, AGEDGE, "arrowsize", "0.6");
+    gvc.agattr(graph, AGNODE, "shape", "box");
+    gvc.agattr(graph, AGNODE, "style", "filled,rounded");
+    gvc.agattr(graph, AGNODE, "color", "#888888");
+    gvc.agattr(graph, AGNODE, "fontname", "DejaVu Sans");
+    gvc.agattr(graph, AGNODE, "fontsize", "10");
+    gvc.agattr(graph, AGNODE, "margin", "0.08,0.03");
+    gvc.agattr(graph, AGNODE, "height", "0.3");
+    gvc.agattr(graph, AGEDGE, "fontname", "DejaVu Sans");
+    gvc.agattr(graph, AGEDGE, "fontsize", "8");
+    gvc.agattr(graph, AGEDGE, "arrowsize", "0.6");
     free(summary);
     return graph;
 }
@@ -214,6 +238,10 @@ static Agraph_t *new_graph(const call_view *v)
 bool call_draw_graph(const call_view *v, const char *path)
 {
     const calls *c = &v->calls;
+    if (!nl_library_load(&gvc_library)) {
+        program_error("%s: cannot draw: %s", path, nl_error_message());
+        return false;
+    }
     Agraph_t *graph = new_graph(v);
     Agnode_t **nodes = nl_memory_check(calloc(c->function_count + 1, sizeof *nodes));
     heat_scale of_functions = {0}, of_calls = {0};

@@ -27,7 +27,7 @@ EXTRA_LIBRARIES += %D%/libprotocols.a
 %C%_libprotocols_a_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(NGHTTP2_CFLAGS)
 nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -Inlkernel
 nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) $(BPF_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) -pthread
-nlkernel_nlkernel_LDADD = %D%/libprotocols.a $(common_libs) $(TRACEFS_LIBS) $(GVC_LIBS) $(DW_LIBS) $(BPF_LIBS) $(NGHTTP2_LIBS)
+nlkernel_nlkernel_LDADD = %D%/libprotocols.a $(common_libs) $(TRACEFS_LIBS) $(DW_LIBS) $(BPF_LIBS) $(NGHTTP2_LIBS)
 
 # The programs that run in the kernel, as libbpf skeletons: loaders that contain the programs.
 EXTRA_DIST += %D%/bpf/sum.bpf.c %D%/bpf/trace.bpf.c

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 
+#include "charts/cairo_library.h"
 #include "charts/chart.h"
 
 #include <glib.h>
@@ -67,8 +68,8 @@ static void draw_legend(const chart *p, const summary *s)
         char *label = row_label(s->rows[i]);
         double y = p->y + 8 + 18 * (double)i;
         chart_color(p->cr, colors[i], 1);
-        cairo_rectangle(p->cr, p->x + p->width + 16, y - 8, 10, 10);
-        cairo_fill(p->cr);
+        cairo.rectangle(p->cr, p->x + p->width + 16, y - 8, 10, 10);
+        cairo.fill(p->cr);
         chart_color(p->cr, 0x333333, 1);
         chart_text(p->cr, p->x + p->width + 32, y + 1, 0, 11, label);
         g_free(label);
@@ -103,16 +104,16 @@ static void draw_cdf(chart p, summary *s)
     for (size_t i = 0; i < lines_of(s); i++) {
         summary_row *row = s->rows[i];
         chart_color(p.cr, colors[i], 1);
-        cairo_set_line_width(p.cr, 1.6);
+        cairo.set_line_width(p.cr, 1.6);
         if (row->values.count == 0)
             continue;
-        cairo_new_path(p.cr);
+        cairo.new_path(p.cr);
         for (int step = 0; step <= CDF_STEPS; step++) {
             double share = (double)step / CDF_STEPS;
             int64_t value = nl_distribution_quantile(&row->values, share);
-            cairo_line_to(p.cr, chart_x(&p, log((double)MAX(value, 1))), chart_y(&p, share));
+            cairo.line_to(p.cr, chart_x(&p, log((double)MAX(value, 1))), chart_y(&p, share));
         }
-        cairo_stroke(p.cr);
+        cairo.stroke(p.cr);
     }
     draw_legend(&p, s);
 }
@@ -135,8 +136,8 @@ static void draw_bar(const chart *p, const summary *s, size_t place, const char 
     char text[UNITS_SIZE];
     double width = p->maximum > 0 ? MAX((p->width - NAMES) * value / p->maximum, 0) : 0, y = p->y + BAR * (double)place;
     chart_color(p->cr, color, 1);
-    cairo_rectangle(p->cr, p->x + NAMES, y, MAX(width, 1), BAR - 3);
-    cairo_fill(p->cr);
+    cairo.rectangle(p->cr, p->x + NAMES, y, MAX(width, 1), BAR - 3);
+    cairo.fill(p->cr);
     summary_write(s, s->value_count > 0 ? 'v' : 'n', value, text);
     chart_color(p->cr, 0x333333, 1);
     chart_text(p->cr, p->x + NAMES - 8, y + BAR - 6, 1, 11, label);
@@ -206,9 +207,9 @@ static void draw_points(chart p, const summary *s)
         chart_color(p.cr, colors[i], 0.8);
         for (size_t j = 0; j < s->rows[i]->point_count; j++) {
             const summary_point *point = &s->rows[i]->points[j];
-            cairo_rectangle(p.cr, chart_x(&p, (double)point->time_ns) - 1, chart_y(&p, point->value) - 1, 2, 2);
+            cairo.rectangle(p.cr, chart_x(&p, (double)point->time_ns) - 1, chart_y(&p, point->value) - 1, 2, 2);
         }
-        cairo_fill(p.cr);
+        cairo.fill(p.cr);
     }
     draw_legend(&p, s);
 }
@@ -242,11 +243,11 @@ static void draw_series(chart p, const summary *s)
     for (size_t i = lines_of(s); i-- > 0;) {
         sum_intervals(&p, s->rows[i], intervals);
         chart_color(p.cr, colors[i], 1);
-        cairo_set_line_width(p.cr, 1.4);
-        cairo_new_path(p.cr);
+        cairo.set_line_width(p.cr, 1.4);
+        cairo.new_path(p.cr);
         for (int j = 0; j < INTERVALS; j++)
-            cairo_line_to(p.cr, p.x + p.width * (j + 0.5) / INTERVALS, chart_y(&p, intervals[j]));
-        cairo_stroke(p.cr);
+            cairo.line_to(p.cr, p.x + p.width * (j + 0.5) / INTERVALS, chart_y(&p, intervals[j]));
+        cairo.stroke(p.cr);
     }
     draw_legend(&p, s);
 }

@@ -32,7 +32,7 @@ nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas
 	%D%/view/side_panel.c %D%/view/side_panel.h %D%/view/table.c %D%/view/table.h %D%/view/request_pane.c %D%/view/request_pane.h %D%/view/compare_window.c %D%/view/compare_window.h %D%/view/welcome.c %D%/view/welcome.h
 nlv_nlv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlv_nlv_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(SERVE_CFLAGS) $(GLIB_CFLAGS)
-nlv_nlv_LDADD = nlv/libscene.a $(common_libs) $(GTK_LIBS) $(SERVE_LIBS)
+nlv_nlv_LDADD = nlv/libscene.a $(common_libs) $(OPENSSL_LIBS) $(GTK_LIBS) $(SERVE_LIBS)
 nodist_nlv_nlv_SOURCES = nlv/serve/page.c
 
 # The page of --serve, as a C text.

@@ -23,7 +23,7 @@ EXTRA_DIST += %D%/documented.py %D%/coverage %D%/tidy %D%/diagnosis/README.md %D
 # The source of a unit test NAME is tests/unit/NAME.c. unit/local.mk lists the unit tests in unit_tests.
 # Unit tests include config.h, because it determines the layout of the library's structs on 32-bit processors (large files).
 unit_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/libnetlogger -include config.h $(CMOCKA_CFLAGS)
-unit_ldadd = $(common_libs) $(CMOCKA_LIBS)
+unit_ldadd = $(common_libs) $(OPENSSL_LIBS) $(CMOCKA_LIBS)
 
 include tests/program/local.mk
 include tests/unit/local.mk

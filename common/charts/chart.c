@@ -2,11 +2,11 @@
 
 #include "charts/chart.h"
 
+#include "charts/cairo_library.h"
 #include "program/glib_error.h"
 #include "requests/printable.h"
 #include "base/time_internal.h"
 
-#include <cairo-svg.h>
 #include <glib.h>
 #include <netlogger.h>
 
@@ -15,19 +15,21 @@
 
 enum { BARS = 80 };
 
+NL_LIBRARY_DEFINE_SHARED(cairo, CAIRO_LIBRARY, CAIRO_FUNCTIONS);
+
 void chart_color(cairo_t *cr, unsigned rgb, double alpha)
 {
-    cairo_set_source_rgba(cr, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, alpha);
+    cairo.set_source_rgba(cr, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, alpha);
 }
 
 void chart_text(cairo_t *cr, double x, double y, double align, double size, const char *text)
 {
     cairo_text_extents_t extents;
     char *valid = printable(text);
-    cairo_set_font_size(cr, size);
-    cairo_text_extents(cr, valid, &extents);
-    cairo_move_to(cr, x - align * extents.x_advance, y);
-    cairo_show_text(cr, valid);
+    cairo.set_font_size(cr, size);
+    cairo.text_extents(cr, valid, &extents);
+    cairo.move_to(cr, x - align * extents.x_advance, y);
+    cairo.show_text(cr, valid);
     g_free(valid);
 }
 
@@ -53,11 +55,11 @@ void chart_frame(const chart *p, const char *title)
     chart_color(cr, 0x222222, 1);
     chart_text(cr, p->x, p->y - 16, 0, 14, title);
     chart_color(cr, 0x999999, 1);
-    cairo_set_line_width(cr, 1);
-    cairo_move_to(cr, p->x - 0.5, p->y);
-    cairo_line_to(cr, p->x - 0.5, p->y + p->height + 0.5);
-    cairo_line_to(cr, p->x + p->width, p->y + p->height + 0.5);
-    cairo_stroke(cr);
+    cairo.set_line_width(cr, 1);
+    cairo.move_to(cr, p->x - 0.5, p->y);
+    cairo.line_to(cr, p->x - 0.5, p->y + p->height + 0.5);
+    cairo.line_to(cr, p->x + p->width, p->y + p->height + 0.5);
+    cairo.stroke(cr);
 }
 
 static const char *write_count(double value, char out[UNITS_SIZE])
@@ -72,11 +74,11 @@ void chart_heights(const chart *p, chart_write *write)
         char text[UNITS_SIZE];
         double value = p->maximum * i / 4, y = round(chart_y(p, value)) + 0.5;
         chart_color(p->cr, 0xe4e4e4, 1);
-        cairo_move_to(p->cr, p->x, y);
-        cairo_line_to(p->cr, p->x + p->width, y);
+        cairo.move_to(p->cr, p->x, y);
+        cairo.line_to(p->cr, p->x + p->width, y);
         if (i > 0)
-            cairo_stroke(p->cr);
-        cairo_new_path(p->cr);
+            cairo.stroke(p->cr);
+        cairo.new_path(p->cr);
         chart_color(p->cr, 0x555555, 1);
         chart_text(p->cr, p->x - 8, y + 4, 1, 11, write(value, text));
     }
@@ -127,9 +129,9 @@ void chart_histogram(chart p, nl_distribution *d, const char *title, chart_write
         double y = chart_y(&p, counts[i]);
         if (counts[i] > 0)
             y = MIN(y, p.y + p.height - 1.5); /* so that a single value is visible */
-        cairo_rectangle(p.cr, p.x + p.width * i / bars, y, p.width / bars - 1, p.y + p.height - y);
+        cairo.rectangle(p.cr, p.x + p.width * i / bars, y, p.width / bars - 1, p.y + p.height - y);
     }
-    cairo_fill(p.cr);
+    cairo.fill(p.cr);
     chart_color(p.cr, 0x555555, 1);
     for (int i = 0; i <= 4; i++) {
         char text[UNITS_SIZE];
@@ -151,27 +153,29 @@ static cairo_status_t keep_bytes(void *user, const unsigned char *data, unsigned
 
 bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *cr, void *user), void *user)
 {
+    if (!nl_library_load(&cairo_library))
+        return false;
     bool png = g_str_has_suffix(path, ".png");
     GByteArray *bytes = g_byte_array_new();
-    cairo_surface_t *surface = png ? cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height)
-                                   : cairo_svg_surface_create_for_stream(keep_bytes, bytes, width, height);
-    cairo_t *cr = cairo_create(surface);
+    cairo_surface_t *surface = png ? cairo.image_surface_create(CAIRO_FORMAT_RGB24, width, height)
+                                   : cairo.svg_surface_create_for_stream(keep_bytes, bytes, width, height);
+    cairo_t *cr = cairo.create(surface);
     chart_color(cr, 0xffffff, 1);
-    cairo_paint(cr);
-    cairo_select_font_face(cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
+    cairo.paint(cr);
+    cairo.select_font_face(cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
     draw(cr, user);
-    cairo_status_t status = cairo_status(cr);
-    cairo_destroy(cr);
+    cairo_status_t status = cairo.status(cr);
+    cairo.destroy(cr);
     if (status == CAIRO_STATUS_SUCCESS && png)
-        status = cairo_surface_write_to_png_stream(surface, keep_bytes, bytes);
-    cairo_surface_finish(surface);
+        status = cairo.surface_write_to_png_stream(surface, keep_bytes, bytes);
+    cairo.surface_finish(surface);
     if (status == CAIRO_STATUS_SUCCESS)
-        status = cairo_surface_status(surface);
-    cairo_surface_destroy(surface);
+        status = cairo.surface_status(surface);
+    cairo.surface_destroy(surface);
     GError *error = NULL;
     bool ok = status == CAIRO_STATUS_SUCCESS
                   ? g_file_set_contents(path, (const char *)bytes->data, bytes->len, &error) || glib_error_take(error)
-                  : nl_error_false(NL_ERROR_SYSTEM, "%s", cairo_status_to_string(status));
+                  : nl_error_false(NL_ERROR_SYSTEM, "%s", cairo.status_to_string(status));
     g_byte_array_free(bytes, TRUE);
     return ok;
 }

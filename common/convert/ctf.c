@@ -13,7 +13,7 @@
 #include "convert/builder.h"
 #include "base/error.h"
 #include "convert/lines.h"
-#include "program/library.h"
+#include "base/library.h"
 
 #include <babeltrace2/babeltrace.h>
 #include <dirent.h>
@@ -116,7 +116,7 @@ typedef struct ctf_reader {
     FUNCTION(bt_, value_put_ref)                                                                                       \
     FUNCTION(bt_, value_string_get)
 
-LIBRARY_DEFINE(bt, BABELTRACE_LIBRARY, BABELTRACE_FUNCTIONS);
+NL_LIBRARY_DEFINE(bt, BABELTRACE_LIBRARY, BABELTRACE_FUNCTIONS);
 
 /* ---- values ---- */
 
@@ -617,7 +617,7 @@ static bool read_path(const char *path, sink *s)
     ctf_reader r = {.s = s};
     traces t = {.reader = &r};
     size_t found = 0;
-    if (!library_load(&bt_library))
+    if (!nl_library_load(&bt_library))
         return false;
     bool good = find_plugin("ctf", &t.plugins.ctf) && find_plugin("utils", &t.plugins.utils);
     if (good && (found = each_trace(path, 0, ctf_read_trace, &t)) == 0)

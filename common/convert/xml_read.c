@@ -7,7 +7,7 @@
 
 #include "convert/builder.h"
 #include "convert/json_scan.h"
-#include "program/library.h"
+#include "base/library.h"
 #include "program/record_xml.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -38,7 +38,7 @@ enum {
     FUNCTION(xml, SetGenericErrorFunc)                                                                                 \
     FUNCTION(xml, StopParser)
 
-LIBRARY_DEFINE(xml, XML_LIBRARY, XML_FUNCTIONS);
+NL_LIBRARY_DEFINE(xml, XML_LIBRARY, XML_FUNCTIONS);
 
 typedef struct field_slot {
     nl_type type;
@@ -479,7 +479,7 @@ static size_t xml_read_head(const char *data, size_t size, bool all, void **shar
         size > 0 ? memmem(data, size < DECLARATION_SIZE_MAX ? size : DECLARATION_SIZE_MAX, "?>", 2) : NULL;
     if (is_declaration && close == NULL && size < DECLARATION_SIZE_MAX && !all)
         return 0;
-    if (!library_load(&xml_library)) {
+    if (!nl_library_load(&xml_library)) {
         *shared = &document_is_unreadable;
         sink_malformed(s, 1, 0, nl_error_message(), "", 0);
         return 0;

@@ -11,15 +11,13 @@
 
 #include "base/error.h"
 
+#include "transport/openssl.h"
 #include "transport/peer.h"
 #include "transport/tls_failure.h"
 #include "transport/tls_names.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -175,6 +173,16 @@ static void prepare(void)
     BIO_meth_set_write(socket_method, socket_write);
     BIO_meth_set_read(socket_method, socket_read);
     BIO_meth_set_ctrl(socket_method, socket_control);
+}
+
+/* Makes OpenSSL ready for use. Returns false and sets the error on failure. */
+static bool load_openssl(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!nl_openssl_load())
+        return false;
+    pthread_once(&once, prepare);
+    return true;
 }
 
 /* ---- certificates ---- */
@@ -366,8 +374,8 @@ static void settle(SSL_CTX *context, bool server, bool verified)
 
 nl_tls *nl_tls_new(bool server, const nl_tls_options *options)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, prepare);
+    if (!load_openssl())
+        return NULL;
     if (!enter())
         return nl_error_null(NL_ERROR_UNSUPPORTED, "TLS is not available");
     nl_error_clear();
@@ -434,7 +442,7 @@ int64_t nl_tls_read_expiry(const char *path)
 {
     FILE *file = fopen(path, "re");
     int64_t expiry_s = INT64_MAX;
-    if (file != NULL && enter()) {
+    if (file != NULL && load_openssl() && enter()) {
         X509 *certificate = PEM_read_X509(file, NULL, NULL, NULL);
         expiry_s = expiry_of(certificate);
         X509_free(certificate);

@@ -2,10 +2,9 @@
 
 #include "transport/tls_failure.h"
 
+#include "transport/openssl.h"
 #include "transport/tls_names.h"
 
-#include <openssl/err.h>
-#include <openssl/ssl.h>
 #include <stdio.h>
 #include <time.h>
 

@@ -2,8 +2,9 @@
 
 #include "transport/tls_names.h"
 
+#include "transport/openssl.h"
+
 #include <arpa/inet.h>
-#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

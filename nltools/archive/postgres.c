@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "program/library.h"
+#include "base/library.h"
 #include "program/program.h"
 
 #include <libpq-fe.h>
@@ -38,7 +38,7 @@
     FUNCTION(PQ, status)                                                                                               \
     FUNCTION(PQ, unescapeBytea)
 
-LIBRARY_DEFINE(pq, POSTGRES_LIBRARY, POSTGRES_FUNCTIONS);
+NL_LIBRARY_DEFINE(pq, POSTGRES_LIBRARY, POSTGRES_FUNCTIONS);
 
 enum { COLUMNS_MAX = 16, SEND_SIZE = 256 << 10, BYTEA_OID = 17 };
 
@@ -186,7 +186,7 @@ static nl_status quote_as_sql_does(postgres *p)
 
 static store *open_store(const char *where, store_purpose purpose)
 {
-    if (!library_load(&pq_library))
+    if (!nl_library_load(&pq_library))
         return NULL;
     postgres *p = nl_memory_check(calloc(1, sizeof *p));
     p->base.kind = &postgres_store;

@@ -4,6 +4,7 @@
 
 #include "stat/report.h"
 
+#include "charts/cairo_library.h"
 #include "charts/chart.h"
 
 #include <math.h>
@@ -37,11 +38,11 @@ static void draw_series(chart p, series *s, bool rate, const char *title)
             continue;
         double y = chart_y(&p, interval->sum * scale / (rate ? 1 : (double)interval->count));
         if (rate)
-            cairo_rectangle(p.cr, x - p.width / (double)s->count / 2, y, MAX(1, p.width / (double)s->count - 0.5),
+            cairo.rectangle(p.cr, x - p.width / (double)s->count / 2, y, MAX(1, p.width / (double)s->count - 0.5),
                             p.y + p.height - y);
         else
-            cairo_arc(p.cr, x, y, 2.5, 0, 2 * G_PI);
-        cairo_fill(p.cr);
+            cairo.arc(p.cr, x, y, 2.5, 0, 2 * G_PI);
+        cairo.fill(p.cr);
     }
 }
 
@@ -63,9 +64,9 @@ static void draw_transfers(chart p, transfers *t)
     chart_color(p.cr, 0x2c8c5a, 0.85);
     for (size_t k = 0; k < count; k++) {
         double y = chart_y(&p, intervals[k].bytes / seconds);
-        cairo_rectangle(p.cr, chart_x(&p, (double)intervals[k].from_ns), y, MAX(1, p.width / (double)count - 0.5),
+        cairo.rectangle(p.cr, chart_x(&p, (double)intervals[k].from_ns), y, MAX(1, p.width / (double)count - 0.5),
                         p.y + p.height - y);
-        cairo_fill(p.cr);
+        cairo.fill(p.cr);
     }
     g_free(intervals);
 }

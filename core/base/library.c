@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "program/library.h"
+#include "base/library.h"
 
 #include "base/error.h"
 
@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-static bool library_find_functions(library *l)
+static bool library_find_functions(nl_library *l)
 {
     void *handle = dlopen(l->file, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
@@ -22,7 +22,7 @@ static bool library_find_functions(library *l)
     return true;
 }
 
-bool library_load(library *l)
+bool nl_library_load(nl_library *l)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
