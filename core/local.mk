@@ -143,4 +143,4 @@ core_external_libs = $(ZSTD_LIBS) -lpthread
 core_libs = core/libcore.la $(core_external_libs)
 
 # Instructions for adding to this directory.
-EXTRA_DIST += %D%/record/README.md %D%/filter/README.md %D%/transport/README.md %D%/reader/README.md
+EXTRA_DIST += %D%/compile-lo %D%/record/README.md %D%/filter/README.md %D%/transport/README.md %D%/reader/README.md
