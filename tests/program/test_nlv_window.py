@@ -343,7 +343,7 @@ class Accessible(nlv_window.WindowCase):
         left = support.wait_until(box, what="the text")
         self.xdotool("key", "d")
         self.settled(before, "moved by a tenth")
-        moved = left - box()
+        moved = left - support.wait_until(lambda: (now := box()) != left and now, what="the text has followed the record")
         self.assertTrue(100 < moved < 115, moved)
         self.xdotool("key", *"dddddddddd")
         support.wait_until(lambda: box() is None, what="the record and the text have left the picture")

@@ -118,9 +118,10 @@ class Sources(support.Case):
 
     def test_memory_of_the_analysis(self):
         """The memory depends only on --memory. A verdict on a part of the log is marked."""
-        logs = {"requests": b"".join(blocks.dense_requests(i << 20) for i in range(100)),
-                "one request": b"".join(map(blocks.one_request, range(100))),
-                "hosts": b"".join(map(blocks.many_hosts, range(30))), "numbers": b"".join(map(blocks.many_numbers, range(100)))}
+        count = support.representative(100, 50)
+        logs = {"requests": b"".join(blocks.dense_requests(i << 20) for i in range(count)),
+                "one request": b"".join(map(blocks.one_request, range(count))),
+                "hosts": b"".join(map(blocks.many_hosts, range(30))), "numbers": b"".join(map(blocks.many_numbers, range(count)))}
         for name, data in logs.items():
             log = self.scratch / f"{name}.nlb"
             log.write_bytes(data)
