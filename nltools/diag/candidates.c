@@ -239,7 +239,7 @@ static bool yields_to(const visits *v, const candidate *field, const candidate *
 {
     if (field->column == NULL || !is_mechanism(c) || c->explained < YIELD_MIN * field->explained)
         return false;
-    bool by_duration = c->m.constant || (strcmp(c->cause, "timeout") == 0 && !c->m.is_retry);
+    bool by_duration = c->m.constant || c->m.is_sometimes || (strcmp(c->cause, "timeout") == 0 && !c->m.is_retry);
     if (field->meaning == NUMBER_CONTENTION ||
         (!by_duration && (field->is_ordinary || field->meaning == NUMBER_UNKNOWN)))
         return claim_same_time(v, field, c);

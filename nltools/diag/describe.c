@@ -199,12 +199,13 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f,
                          "%.1f %% of the %u visits take this time, to within 2 %%, and few visits take similar times",
                          100 * c->m.share, p->work_count);
-    } else if (strcmp(c->cause, "timeout") == 0) {
-        f->answer = g_strdup_printf("%s of the requests' time: %s sometimes takes %s longer, like a time-out", part,
-                                    where, period);
-        f->advice =
-            "find out what waits for this time: an attempt without an answer, a pause before a retry, or another "
-            "fixed delay";
+    } else if (strcmp(c->cause, "timeout") == 0 || c->m.is_sometimes) {
+        f->answer = g_strdup_printf("%s of the requests' time: %s sometimes takes %s longer, like %s", part, where,
+                                    period, c->m.acknowledgement ? "TCP's delayed acknowledgements" : "a time-out");
+        f->advice = c->m.acknowledgement ? "write each message with one call, or set TCP_NODELAY; if no messages are "
+                                           "sent here, find out what waits for this time"
+                                         : "find out what waits for this time: an attempt without an answer, a pause "
+                                           "before a retry, or another fixed delay";
         finding_evidence(f, "%.1f %% of the %u visits take %s longer than the others, and almost none are in between",
                          100 * c->m.share, p->count, period);
     } else if (strcmp(c->cause, "timer") == 0) {
@@ -286,6 +287,12 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f, "up to %.0f requests wait or work here at the same time", c->m.peak);
         describe_waits(f, v, p);
     }
+    if (c->queue_servers > 0)
+        finding_evidence(
+            f,
+            "requests also wait here for earlier requests, because %d %s served at a time; the times above "
+            "do not include this wait",
+            c->queue_servers, c->queue_servers == 1 ? "is" : "are");
     if (is_measured(c)) {
         char *removed = text_share(c->explained);
         finding_evidence(f, "without this effect, these times would vary %s less", removed);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "diag/queue_causes.h"
 #include "diag/search.h"
 
 #include <stdarg.h>
@@ -186,64 +187,6 @@ static candidate *first_of_host(const search *s, candidate *largest)
     return first;
 }
 
-/*
- * Returns whether a candidate is a fault of a span's servers. A field, a size, the number of calls and the load are
- * demands that the servers must handle, and not their fault.
- */
-static bool is_fault_of_server(const candidate *c)
-{
-    static const char *const others[] = {"field", "size", "calls", "load"};
-    for (size_t i = 0; c->cause != NULL && i < G_N_ELEMENTS(others); i++)
-        if (strcmp(c->cause, others[i]) == 0)
-            return false;
-    return c->cause != NULL && c->m.servers == 0;
-}
-
-/*
- * Visits may wait before a span because the span's earlier visits take long. The function computes which waits would
- * vanish without the cause of the span's times. If these are at least half of the waits that `largest` claims, returns
- * the span's candidate, and sets *saved to the time that each waiting visit would save. Otherwise, returns `largest`.
- */
-static candidate *server_of_queue(search *s, candidate *largest, float **saved)
-{
-    if (largest->m.servers == 0 || place_at(s->v, largest->place)->kind != PLACE_EDGE)
-        return largest;
-    uint32_t next = next_span(s->v, largest->place);
-    if (next == VISIT_NONE || !is_fault_of_server(&s->best[next]))
-        return largest;
-    float *waits = g_new0(float, s->v->all->len + 1);
-    double saved_ns = queue_find_savings(s->v, largest->place, &largest->m, s->best[next].cut, waits);
-    if (saved_ns < 0.5 * largest->claim_ns) {
-        g_free(waits);
-        return largest;
-    }
-    *saved = waits;
-    return &s->best[next];
-}
-
-/*
- * A caller that tries again after failures may look like a queue, because many callers wait at the same time. Returns
- * the candidate for these failures if it claims at least half of the time that the queue `largest` claims. Otherwise,
- * returns `largest`.
- */
-static candidate *failures_of_queue(const search *s, candidate *largest)
-{
-    const place *p = place_at(s->v, largest->place);
-    for (guint i = 0; largest->m.servers > 0 && i < s->v->places->len; i++) {
-        candidate *c = &s->best[i];
-        double both_ns = 0;
-        if (c->cause == NULL || !c->m.is_retry)
-            continue;
-        for (uint32_t n = p->first; n < p->first + p->count; n++) {
-            uint32_t index = s->v->by_place[n];
-            both_ns += (double)fminf(c->cut[index], largest->cut[index]) * path_weight(visit_at(s->v, index));
-        }
-        if (both_ns >= 0.5 * largest->claim_ns)
-            return c;
-    }
-    return largest;
-}
-
 /* Returns a finding for a candidate. The finding claims no time yet. */
 static finding *finding_of(const visits *v, const candidate *c)
 {
@@ -381,11 +324,13 @@ static bool take_best(search *s)
     }
     if (best == NULL || largest_ns < 0.03 * s->v->total_ns)
         return false;
-    best = failures_of_queue(s, first_of_host(s, best));
+    best = queue_find_failures(s, first_of_host(s, best));
     float *saved = NULL;
     candidate *waiting = best, queue = *best;
     queue.cut = NULL;
-    best = server_of_queue(s, best, &saved);
+    bool is_slow_server = queue_find_slow_service(s, best);
+    if (!is_slow_server)
+        best = queue_find_server(s, best, &saved);
     if (saved != NULL) { /* the queue claims only the time that its server explains */
         g_free(waiting->cut);
         waiting->cut = saved;
@@ -420,7 +365,7 @@ static bool take_best(search *s)
     finding_describe(s, f, &first);
     if (f->host == NULL)
         f->host = only_host(s->v, place_at(s->v, main));
-    if (saved != NULL)
+    if (saved != NULL || is_slow_server)
         add_rival_of(s, f, &queue, queue.claim_ns / s->v->total_ns);
     add_rivals(s, f, &first);
     return true;

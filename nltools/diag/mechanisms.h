@@ -28,6 +28,7 @@ typedef struct mechanism {
         share; /* share of visits that wait; queue: number of visits on `host`, divided by the mean number per host */
     bool constant;        /* for a timer: every visit takes the same time */
     bool acknowledgement; /* for a timer: the visits wait for TCP's delayed acknowledgements */
+    bool is_sometimes;    /* for a delayed acknowledgement: some visits take longer by the whole delay */
     bool given_up;        /* for a time-out: the visits end at the time-out, and few take longer */
     bool is_retry;        /* for a time-out: the visits fail, and their callers try again */
     bool of_program;   /* for a queue at an edge: a server is busy until its program has ended all work of the request,
@@ -48,11 +49,12 @@ mechanism find_queue(const visits *v, uint32_t place);
 uint32_t next_span(const visits *v, uint32_t edge);
 
 /*
- * The visits of an edge wait for one of the servers of `queue`, which execute the spans after the edge. Computes how
- * much less each visit would wait if each span were shorter by its element of `cut`. Sets `saved`. Both arrays are
- * indexed by visit. Returns the total time saved on critical paths, in nanoseconds.
+ * The visits of an edge wait for one of the servers of `queue`, which execute the spans after the edge. The visits of a
+ * span wait in the span itself. Computes how much less each visit would wait if each span were shorter by its element
+ * of `cut`. Sets `saved`. Both arrays are indexed by visit. Returns the total time saved on critical paths, in
+ * nanoseconds.
  */
-double queue_find_savings(const visits *v, uint32_t edge, const mechanism *queue, const float *cut, float *saved);
+double queue_find_savings(const visits *v, uint32_t number, const mechanism *queue, const float *cut, float *saved);
 
 /*
  * Finds pauses of all visits of a program on a host. Returns the programs that pause most (elements are pause_result).
@@ -77,7 +79,11 @@ mechanism find_acknowledgement(const sample *s);
 /* Finds visits that end together although they began at different times. */
 mechanism find_batch(const sample *s);
 
-/* Finds visits that take longer than the other visits by a constant time, with no durations in between. */
+/*
+ * Finds visits that take longer than the other visits by a constant time, with no durations in between. If the constant
+ * time is that of TCP's delayed acknowledgements, sets `acknowledgement` and `is_sometimes`: a visit may contain
+ * messages that the log does not show.
+ */
 mechanism find_timeout(const sample *s);
 
 /*

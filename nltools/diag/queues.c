@@ -963,7 +963,8 @@ static void add_savings(const visits *v, const queue_work *w, int servers, const
         const holding *h = &w->held[w->arrivals[n]];
         int64_t served_ns = w->served[w->arrivals[n]];
         const visit *x = visit_at(v, h->visit);
-        uint32_t span = span_after(v, x);
+        bool is_edge = place_at(v, place_of_visit(v, x))->kind == PLACE_EDGE;
+        uint32_t span = is_edge ? span_after(v, x) : h->visit;
         int first = 0;
         for (int k = 1; k < servers; k++)
             if (free_ns[k] < free_ns[first])
@@ -975,12 +976,12 @@ static void add_savings(const visits *v, const queue_work *w, int servers, const
     }
 }
 
-double queue_find_savings(const visits *v, uint32_t edge, const mechanism *queue, const float *cut, float *saved)
+double queue_find_savings(const visits *v, uint32_t number, const mechanism *queue, const float *cut, float *saved)
 {
-    const place *p = place_at(v, edge);
+    const place *p = place_at(v, number);
     holding *held = g_new(holding, p->count + 1);
     GPtrArray *hosts = g_ptr_array_new();
-    size_t all = gather_holdings(v, edge, queue->of_program, held, hosts);
+    size_t all = gather_holdings(v, number, queue->of_program, held, hosts);
     if (queue->is_shared)
         share_servers(held, all);
     for (size_t from = 0, to = 0; from < all; from = to) {

@@ -60,7 +60,8 @@ typedef struct candidate {
     uint32_t hours; /* bit h: visits are slow from h to h + 1 o'clock UTC */
     bool is_tree;   /* the candidate also claims time of visits at other places: the children of its place's visits, and
                        the edges beside these visits */
-    float *cut;     /* for each visit, the time that the candidate claims */
+    int queue_servers; /* the number of servers of a queue whose waits the candidate also claims; 0: no queue */
+    float *cut;        /* for each visit, the time that the candidate claims */
 } candidate;
 
 /*
@@ -218,8 +219,9 @@ bool column_value_is_failure(const column *c, float value);
 /* Returns the time of a visit in the sample, in nanoseconds, before ordinary findings claimed a part of it. */
 double time_before_ordinary(const search *s, const sample *x, uint32_t i);
 
-/* Try the number of calls, and the mechanisms in mechanisms.h, as causes (waits.c). */
+/* Try the number of calls, pauses, and the other mechanisms in mechanisms.h, as causes (waits.c). */
 void try_calls(search *s, uint32_t place);
+void try_pauses(search *s, const sample *x);
 void try_mechanisms(search *s, const sample *x);
 
 /* Sets the answer, the advice and the evidence of a finding (describe.c). */

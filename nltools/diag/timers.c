@@ -27,6 +27,10 @@ enum {
 #define NARROW 1.02
 #define GIVEN_UP_FACTOR 1.5
 
+/* TCP_DELACK_MIN of Linux, and the longest period of the kernel's timer, which can make the delay longer. */
+#define DELACK_MIN_NS 40e6
+#define KERNEL_TICK_NS 4e6
+
 /* Maximum probability by chance that so many of the visits that are given up end without a result. */
 #define WITHOUT_RESULT_CHANCE 1e-3
 
@@ -274,7 +278,7 @@ static uint32_t count_at_mixed_sites(const sample *s, double from)
 
 mechanism find_acknowledgement(const sample *s)
 {
-    static const double delays_ns[] = {40e6, 200e6}; /* TCP_DELACK_MIN and TCP_DELACK_MAX of Linux */
+    static const double delays_ns[] = {DELACK_MIN_NS, 200e6}; /* the second delay is TCP_DELACK_MAX of Linux */
     mechanism m = {0};
     if (s->count < VISITS_MIN || is_local(s))
         return m;
@@ -513,6 +517,8 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
         is_slow_for_a_time(s, y[split]))
         return m;
     m.period_ns = middle - base;
+    m.is_sometimes = m.acknowledgement =
+        m.period_ns > DELACK_MIN_NS - KERNEL_TICK_NS / 4 && m.period_ns < DELACK_MIN_NS + KERNEL_TICK_NS;
     m.count = n - split;
     m.share = (double)(n - split) / n;
     m.waits = g_new0(float, s->visits->all->len + 1);

@@ -476,9 +476,8 @@ static void offer_queue(search *s, const sample *x)
     g_array_append_val(s->rivals, other);
 }
 
-void try_mechanisms(search *s, const sample *x)
+void try_pauses(search *s, const sample *x)
 {
-    bool elsewhere = is_elsewhere(s->v, x);
     for (guint i = 0; i < s->pauses->len; i++) {
         const pause_result *pause = &g_array_index(s->pauses, pause_result, i);
         mechanism copy = pause->m;
@@ -493,6 +492,12 @@ void try_mechanisms(search *s, const sample *x)
         }
         offer_mechanism(s, x, "pause", &copy, 1.1);
     }
+}
+
+void try_mechanisms(search *s, const sample *x)
+{
+    bool elsewhere = is_elsewhere(s->v, x);
+    try_pauses(s, x);
     mechanism m = find_acknowledgement(x);
     offer_mechanism(s, x, "timer", &m, 1);
     /*
@@ -517,7 +522,7 @@ void try_mechanisms(search *s, const sample *x)
             m = find_timeout(x);
             if (m.waits != NULL && sample_waits_are_kind(s, x, m.waits))
                 g_clear_pointer(&m.waits, g_free);
-            offer_mechanism(s, x, "timeout", &m, 1);
+            offer_mechanism(s, x, m.acknowledgement ? "timer" : "timeout", &m, 1);
         }
         m = find_given_up(x);
         offer_mechanism(s, x, "timeout", &m, 1);

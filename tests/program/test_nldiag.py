@@ -837,6 +837,14 @@ class Nldiag(support.Case):
                 self.assertEqual((first["cause"], first["span"]), ("timeout", "Work"))
                 self.assertRegex(first["title"], f"{text} longer, like a time-out")
 
+    def test_time_of_delayed_acknowledgements_within_a_span(self):
+        """A span may contain messages that the log does not show. Other times than 40 ms are time-outs."""
+        for more, cause in (0.0395, "timer"), (0.0402, "timer"), (0.0435, "timer"), (0.05, "timeout"), (0.07, "timeout"):
+            with self.subTest(more=more):
+                first = self.first_of(self.requests(lambda c, at, n, h: (more + c.uniform(0, 0.0005)) * (c.random() < 0.2)))
+                self.assertEqual((first["cause"], first["span"]), (cause, "Work"))
+                self.assertEqual("sometimes" in first["title"] and "delayed acknowledgements" in first["title"], cause == "timer")
+
     def test_load(self):
         """Requests share a processor: the more requests run, the longer each takes."""
         chance, records, ends, at = random.Random(4), [], [], 0.0
@@ -970,6 +978,27 @@ class Nldiag(support.Case):
                        for i in range(300) for host in ("b1", "b2", "b3")]
             found = self.diagnosed_of(records + sensors)["causes"]
             self.assertEqual("resource" in [cause["cause"] for cause in found], causes, found)
+
+    def queues(self, service, rate=100.0, count=3000, seed=1):
+        """Writes requests to three hosts, each of which serves one request at a time, in order. service returns a duration."""
+        chance, at, free, records = random.Random(seed), 0.0, {}, []
+        for number in range(count):
+            at += chance.expovariate(rate)
+            host = chance.choice(("b1", "b2", "b3"))
+            free[host] = max(free.get(host, 0.0), at) + service(chance, at, host) * chance.lognormvariate(0, 0.3)
+            records += [(at, host, "Work.start", f"ID={number}"), (free[host], host, "Work.end", f"ID={number}")]
+        return records
+
+    def test_queue_because_of_slow_work(self):
+        """A queue is the cause only if its requests would also wait if all hosts were equally fast."""
+        for seed in 1, 2, 3:
+            with self.subTest(seed=seed):
+                slow = self.first_of(self.queues(lambda c, at, h: 0.026 if h == "b2" else 0.008, seed=seed))
+                self.assertEqual((slow["cause"], slow["host"]), ("peer", "b2"))
+                self.assertIn("slower than its peers", slow["title"])
+                self.assertIn("1 is served at a time", str(slow["evidence"]))
+                equal = self.first_of(self.queues(lambda c, at, h: 0.025, seed=seed))
+                self.assertEqual((equal["cause"], equal["span"]), ("lock", "Work"))
 
     def test_lock_or_pool(self):
         """If a lock and a pool predict the visits nearly equally well, nldiag names one of them first, and the other second."""
