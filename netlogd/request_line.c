@@ -29,12 +29,13 @@ static nl_status check_fields(const request_verb *v, const nl_record *asked)
     for (size_t i = 0; i < asked->field_count; i++) {
         nl_string field = asked->fields[i].name;
         if (!accepts(v, field.data, field.size))
-            return nl_error_set(NL_ERROR_INVALID, "the %s request has no field %.*s", v->name,
+            return nl_error_set(NL_ERROR_INVALID, "the %s request does not accept the field %.*s", v->name,
                                 field.size < FIELD_NAME_SIZE ? (int)field.size : FIELD_NAME_SIZE, field.data);
     }
     for (size_t i = 0; i < sizeof standard / sizeof standard[0]; i++)
         if (standard[i].present)
-            return nl_error_set(NL_ERROR_INVALID, "the %s request has no field %s", v->name, standard[i].name);
+            return nl_error_set(NL_ERROR_INVALID, "the %s request does not accept the field %s", v->name,
+                                standard[i].name);
     return NL_OK;
 }
 

@@ -494,7 +494,7 @@ nl_status nl_span_begin_fields(nl_span *span, nl_log *log, nl_level level, const
     NL_REQUIRE(strlen(name) <= NAME_SIZE_MAX, "the name of a span is too long", NL_FAILED);
     NL_REQUIRE(level > NL_LEVEL_NONE && level <= NL_DEBUG, "invalid level", NL_FAILED);
     NL_REQUIRE(fields != NULL || count == 0, "fields is NULL", NL_FAILED);
-    NL_REQUIRE(have_types(fields, count), "a value has no type", NL_FAILED);
+    NL_REQUIRE(have_types(fields, count), "a value has an invalid type", NL_FAILED);
     if (!nl_is_on(log, level) || !nl_private_is_sampled(&from))
         return NL_OFF;
     new_span(span, log, &from);
@@ -511,7 +511,7 @@ nl_status nl_span_end_fields(nl_span *span, const nl_field *fields, size_t count
     if (span == NULL || span->log == NULL)
         return NL_OFF;
     NL_REQUIRE(fields != NULL || count == 0, "fields is NULL", NL_FAILED);
-    NL_REQUIRE(have_types(fields, count), "a value has no type", NL_FAILED);
+    NL_REQUIRE(have_types(fields, count), "a value has an invalid type", NL_FAILED);
     nl_log *log = span->log;
     span->log = NULL;
     const int64_t status = span->status;

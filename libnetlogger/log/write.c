@@ -311,7 +311,7 @@ static nl_status put_whole(nl_log *log, const nl_event_kind *kind, const nl_fiel
 {
     for (size_t i = 0; i < kind->field_count; i++)
         if (values[i].type > NL_TYPE_BOOL)
-            return nl_error_call("nl_event_write", "a value has no type");
+            return nl_error_call("nl_event_write", "a value has an invalid type");
     nl_record record = {.level = kind->level, .event = kind->event, .field_count = kind->field_count};
     nl_field *fields = reallocarray(NULL, kind->field_count + 1, sizeof *fields);
     if (fields == NULL) {

@@ -225,7 +225,8 @@ static const sensor_field fields[] = {
     {"PathDelay", "PATH.RTT.MIN", "us", "minimum round-trip time"},
     {"PathDelay", "PATH.RTT.MAX", "us", "maximum round-trip time"},
     {"PathDelay", "PATH.DELAY.OUT", "us",
-     "mean delay from this host to the peer: the difference between the times of two clocks"},
+     "mean delay from this host to the peer: time of receipt by the peer's clock, minus time of sending by this host's "
+     "clock"},
     {"PathDelay", "PATH.DELAY.OUT.MIN", "us", "minimum delay from this host to the peer"},
     {"PathDelay", "PATH.DELAY.OUT.MAX", "us", "maximum delay from this host to the peer"},
     {"PathDelay", "PATH.DELAY.BACK", "us", "mean delay from the peer to this host"},

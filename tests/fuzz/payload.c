@@ -3,7 +3,10 @@
 
 #include "log/payload.h"
 
-/* Checks that the record is encoded as the payload that was read. The value true may be any non-zero byte. */
+/*
+ * Encodes the record again. Checks that the payload has the same size, decodes to the same record, and is rejected when
+ * it is truncated. Does not compare the bytes, because any non-zero byte means true.
+ */
 static void check_put(const nl_record *record, size_t size)
 {
     fuzz_expect(nl_payload_size(record) == size, "a record takes as many bytes as it was read from");

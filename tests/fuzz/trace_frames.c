@@ -1,7 +1,8 @@
 /*
  * nlkernel trace finds requests in HTTP/2 connections, whose frames any program may send. The input is a series of
- * events. The first byte of an event has the direction (1: receive), the role of the process (2: client, 4: server), a
- * gap before the event (8) and the connection (16). The second and third bytes are the size of the data, which follow.
+ * events. The bits of an event's first byte are: 1: the process receives (otherwise, it sends); 2: it is the client; 4:
+ * it is the server; 8: bytes are missing before the event; 16: the event belongs to the second connection. The second
+ * and third bytes are the size of the data, which follow.
  */
 #include "config.h"
 

@@ -186,8 +186,8 @@ class Case(unittest.TestCase):
         return self.run_program(*command, **{"timeout": 600, **options})
 
     def compile_c(self, target, source, *options):
-        """Compiles C source to the file `target` in the scratch directory, and returns its path. The tests of a file that compile
-        the same source with the same options share the work."""
+        """Compiles C source to the file `target` in the scratch directory, and returns its path. Compiles a source only once for
+        all tests of a test file that use the same options."""
         key = (source, *map(str, options))
         if key not in Case.compiled:
             if not Case.compiled:

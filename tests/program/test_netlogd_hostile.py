@@ -164,9 +164,9 @@ REQUESTS = {
     b"subscribe =": "the text after the verb must be NAME=value",
     b'subscribe WHERE="': "the text after the verb must be NAME=value|WHERE",
     b'subscribe WHERE=""': "WHERE|expression|column",
-    b"subscribe NOSUCH=1": "subscribe request has no field NOSUCH",
-    b"subscribe " + b"N" * 5000 + b"=1": "subscribe request has no field NNN",
-    b"subscribe HOST=x": "subscribe request has no field HOST",
+    b"subscribe NOSUCH=1": "subscribe request does not accept the field NOSUCH",
+    b"subscribe " + b"N" * 5000 + b"=1": "subscribe request does not accept the field NNN",
+    b"subscribe HOST=x": "subscribe request does not accept the field HOST",
     b"subscribe FORMAT=xml": "FORMAT|format",
     b"subscribe FORMAT=" + b"x" * 5000: "FORMAT is too long",
     b"subscribe SINCE=yesterday-ish": "SINCE",
@@ -178,7 +178,7 @@ REQUESTS = {
     b'subscribe WHERE="\\x00"': "NUL",
 }
 FOR_CONTROL = {b"status": "accepts status only over the control socket", b"reload": "accepts reload only over the control socket"}
-ONLY_CONTROL = {b"status X=1": "status request has no field X", b"tell": "tell requires COMMAND", b"tell COMMAND=" + b"c" * 5000: "too long"}
+ONLY_CONTROL = {b"status X=1": "status request does not accept the field X", b"tell": "tell requires COMMAND", b"tell COMMAND=" + b"c" * 5000: "too long"}
 
 DATAGRAMS = {
     "nothing": (b"", 0, 0),

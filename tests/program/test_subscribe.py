@@ -489,7 +489,7 @@ class Subscribe(support.Case):
         for request, reason in [
                 (b'subscribe WHERE="N >"', b"WHERE: "), (b"subscribe WHERE=(((", b"WHERE: "),
                 (b"subscribe FORMAT=xml", b"FORMAT is not one of"), (b"subscribe SINCE=yesterday", b"SINCE must be a time"),
-                (b"subscribe SINCE=20260101", b"SINCE must be a time"), (b"subscribe WHAT=1", b"subscribe request has no field WHAT"), (b"subscribe HOST=h", b"subscribe request has no field HOST"),
+                (b"subscribe SINCE=20260101", b"SINCE must be a time"), (b"subscribe WHAT=1", b"subscribe request does not accept the field WHAT"), (b"subscribe HOST=h", b"subscribe request does not accept the field HOST"),
                 (b"subscribe nonsense", b"must be NAME=value"), (b"", b"unknown verb"),
                 (b"subscribe DATE=20260101000000", b"must be NAME=value"), (b"sub\0scribe", b"unknown verb"),
                 (b"status", b"accepts status only over the control socket"), (b"tell COMMAND=x", b"accepts tell only over the control socket")]:

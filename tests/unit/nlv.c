@@ -1642,7 +1642,7 @@ static void test_lines_of_retries(void **unused)
     model_free(m);
 }
 
-/* A first lookup while the log is still short does not determine the lines of the complete log. */
+/* If the lines of requests are inferred while the log is short, they are inferred again when the log has grown. */
 static void test_lines_of_a_growing_log(void **unused)
 {
     (void)unused;
