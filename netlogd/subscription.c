@@ -472,20 +472,21 @@ static bool are_cheap(void)
 }
 
 /*
- * Matches records at once, for a limited share of the time, and drops the records that were matched with all groups.
- * The work is limited by its processor time. If the elapsed time were the limit, subscribers would miss records when
- * the kernel runs other programs.
+ * Matches records at once, for a limited share of the processor time that netlogd uses, and drops the records that were
+ * matched with all groups. If the elapsed time were the limit, subscribers would miss records when the kernel runs
+ * other programs.
  */
 static void match_at_once(void)
 {
     int64_t began_ns = nl_thread_cpu_ns();
     double share = are_cheap() ? AT_ONCE_SHARE_CHEAP : AT_ONCE_SHARE, saved = (double)AT_ONCE_SAVED * AT_ONCE_NS;
-    allowance_spend(&at_once, share * 1e9, nl_monotonic_ns(), 0);
+    allowance_spend(&at_once, share * 1e9, began_ns, 0);
     at_once.left = at_once.left < saved ? at_once.left : saved;
     if (at_once.left <= 0)
         return;
     match_until(nl_thread_cpu_ns, began_ns + AT_ONCE_NS);
-    allowance_spend(&at_once, share * 1e9, nl_monotonic_ns(), (uint64_t)(nl_thread_cpu_ns() - began_ns));
+    int64_t ended_ns = nl_thread_cpu_ns();
+    allowance_spend(&at_once, share * 1e9, ended_ns, (uint64_t)(ended_ns - began_ns));
 }
 
 /* Disconnects costly subscribers that have not received all records. Returns whether it has disconnected any. */
@@ -894,7 +895,7 @@ void subscription_describe(const subscription *s, nl_record *record)
 void subscriptions_start(void)
 {
     matching = (background_task){.run = run_matching};
-    at_once = allowance_new((double)AT_ONCE_SAVED * AT_ONCE_NS, nl_monotonic_ns());
+    at_once = allowance_new((double)AT_ONCE_SAVED * AT_ONCE_NS, nl_thread_cpu_ns());
 }
 
 void subscriptions_free(void)

@@ -237,7 +237,7 @@ static bool claim_same_time(const visits *v, const candidate *a, const candidate
  */
 static bool yields_to(const visits *v, const candidate *field, const candidate *c)
 {
-    if (field->column == NULL || !is_mechanism(c) || c->explained < YIELD_MIN * field->explained)
+    if (field->column == NULL || !is_mechanism(c) || c->explained < YIELD_MIN * field->explained * field->part)
         return false;
     bool by_duration = c->m.constant || c->m.is_sometimes || (strcmp(c->cause, "timeout") == 0 && !c->m.is_retry);
     if (field->meaning == NUMBER_CONTENTION ||
@@ -450,6 +450,7 @@ candidate candidate_of(const sample *s, const char *cause, explanation *e, doubl
                    .place = s->place,
                    .p = e->p,
                    .explained = e->explained,
+                   .part = s->part,
                    .score = e->explained * s->part * preference,
                    .claim_ns = e->claim_ns,
                    .slow_ns = e->slow_ns,

@@ -288,11 +288,9 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         describe_waits(f, v, p);
     }
     if (c->queue_servers > 0)
-        finding_evidence(
-            f,
-            "requests also wait here for earlier requests, because %d %s served at a time; the times above "
-            "do not include this wait",
-            c->queue_servers, c->queue_servers == 1 ? "is" : "are");
+        finding_evidence(f, "requests also wait here for earlier requests, because at most %d %s served at a time%s",
+                         c->queue_servers, c->queue_servers == 1 ? "is" : "are",
+                         strcmp(c->cause, "pause") == 0 ? "" : "; the times above do not include this wait");
     if (is_measured(c)) {
         char *removed = text_share(c->explained);
         finding_evidence(f, "without this effect, these times would vary %s less", removed);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/hash_bytes.h"
 #include "diag/failure_groups.h"
 #include "diag/search.h"
 
@@ -16,9 +17,12 @@
  */
 enum { FAILED_MIN = 5, MANY_FAILED = 1000, TIME_BINS = 48, SUCCESSES_MAX = 50000 };
 
-/* The numbers of failures and visits of a part of the visits. */
+/*
+ * The numbers of failures and visits of a part of the visits. `count` is an estimate if the search examines only some
+ * of the successful visits. `examined` is the number of these and of the failed visits.
+ */
 typedef struct part {
-    double failed, count;
+    double failed, count, examined;
 } part;
 
 /* The search for a group: the best group so far, and its correlation with the failures. */
@@ -37,12 +41,12 @@ typedef struct group_search {
  */
 static bool group_is_significant(const group_search *s, part group, part all, double groups)
 {
-    part rest = {all.failed - group.failed, all.count - group.count};
+    part rest = {all.failed - group.failed, all.count - group.count, all.examined - group.examined};
     if (group.failed < FAILED_MIN || rest.count < 1 ||
         group.failed * rest.count <= GROUP_FACTOR * (rest.failed + 0.5) * group.count)
         return false;
     return group.failed > MANY_FAILED || /* at least GROUP_FACTOR times the expected number */
-           groups * hypergeometric_tail(all.count, all.failed, group.count, group.failed) <= s->chance;
+           groups * hypergeometric_tail(all.examined, all.failed, group.examined, group.failed) <= s->chance;
 }
 
 /* Makes a group the best group if it goes better with the failures than any other group. Returns whether it does. */
@@ -69,7 +73,7 @@ static uint32_t visit_of_group(const group_search *s, uint32_t i)
 
 static part count_failures(const group_search *s)
 {
-    part all = {0, s->p->count};
+    part all = {0, s->p->count, s->p->count};
     for (uint32_t i = 0; i < s->p->count; i++)
         all.failed += s->failed[visit_of_group(s, i)];
     return all;
@@ -88,6 +92,7 @@ static void offer_hosts(group_search *s, part all)
             g_hash_table_insert(hosts, (gpointer)name, of);
         }
         of->count++;
+        of->examined++;
         of->failed += s->failed[visit_of_group(s, i)];
     }
     g_hash_table_iter_init(&position, hosts);
@@ -114,7 +119,7 @@ static part *part_of_value(GArray *values, const column *c, float value)
     if (i == values->len && i == NUMBERS_MAX)
         return NULL;
     if (i == values->len) {
-        const value_part none = {value, {0, 0}};
+        const value_part none = {value, {0, 0, 0}};
         g_array_append_val(values, none);
     }
     return &g_array_index(values, value_part, i).of;
@@ -138,19 +143,41 @@ static bool value_is_result(const GArray *values, const value_part *x)
     return x->of.failed >= x->of.count && successes < 2;
 }
 
+/*
+ * Returns whether the search examines the fields of a visit: of each failed visit, and of one of `stride` successful
+ * visits. Chooses at random, because fields may have periodic values.
+ */
+static bool is_examined(const group_search *s, uint32_t index, uint32_t stride)
+{
+    static const uint64_t factors[] = {UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xbf58476d1ce4e5b9)};
+    return s->failed[index] || hash_mix(hash_mix(index + 1, factors[0]), factors[1]) % stride == 0;
+}
+
+/* Counts the visits of the group that was found, and the other visits that have the field, without estimates. */
+static void count_exactly(const group_search *s)
+{
+    failure_group *g = s->found;
+    g->count = g->others = 0;
+    for (uint32_t i = 0; i < s->p->count; i++) {
+        float value = column_of_visit(g->column, s->v, visit_of_group(s, i));
+        if (isfinite(value))
+            *(value == g->value ? &g->count : &g->others) += 1;
+    }
+}
+
 static void offer_values(group_search *s, const column *c, uint32_t stride)
 {
     GArray *values = g_array_new(FALSE, FALSE, sizeof(value_part));
     part all = {0};
-    uint32_t successes = 0, used = 0;
+    uint32_t used = 0;
     bool is_too_varied = false;
     for (guint i = 0; c->has_text && i < c->texts->len; i++) {
-        const value_part none = {(float)i, {0, 0}};
+        const value_part none = {(float)i, {0, 0, 0}};
         g_array_append_val(values, none);
     }
     for (uint32_t i = 0; i < s->p->count && !is_too_varied; i++) {
         uint32_t index = visit_of_group(s, i);
-        if (!s->failed[index] && successes++ % stride != 0)
+        if (!is_examined(s, index, stride))
             continue;
         float value = column_of_visit(c, s->v, index);
         part *of = isfinite(value) ? part_of_value(values, c, value) : NULL;
@@ -160,8 +187,10 @@ static void offer_values(group_search *s, const column *c, uint32_t stride)
         double weight = s->failed[index] ? 1 : stride;
         of->failed += s->failed[index];
         of->count += weight;
+        of->examined++;
         all.failed += s->failed[index];
         all.count += weight;
+        all.examined++;
     }
     for (guint i = 0; i < values->len; i++)
         used += g_array_index(values, value_part, i).of.count > 0;
@@ -178,13 +207,14 @@ static void offer_values(group_search *s, const column *c, uint32_t stride)
 /* Finds the range of the log with the most failures, in relation to its visits. */
 static void offer_ranges(group_search *s, part all)
 {
-    part bins[TIME_BINS] = {{0, 0}};
+    part bins[TIME_BINS] = {{0, 0, 0}};
     uint32_t count = s->p->count;
     if (count < TIME_BINS)
         return;
     for (uint32_t i = 0; i < count; i++) {
         part *of = &bins[(uint64_t)i * TIME_BINS / count];
         of->count++;
+        of->examined++;
         of->failed += s->failed[visit_of_group(s, i)];
     }
     for (int from = 0; from < TIME_BINS; from++) {
@@ -192,6 +222,7 @@ static void offer_ranges(group_search *s, part all)
         for (int to = from; to < TIME_BINS; to++) {
             range.failed += bins[to].failed;
             range.count += bins[to].count;
+            range.examined += bins[to].examined;
             if (!offer_group(s, range, all, TIME_BINS * (TIME_BINS + 1) / 2.0))
                 continue;
             uint32_t first = (uint32_t)(((uint64_t)from * count + TIME_BINS - 1) / TIME_BINS),
@@ -217,5 +248,7 @@ bool failure_group_find(const visits *v, uint32_t number, const bool *failed, bo
             offer_values(&s, &v->columns->all[i], MAX(1, s.p->count / SUCCESSES_MAX));
     if (!only_hosts)
         offer_ranges(&s, all);
+    if (s.best > 0 && found->column != NULL)
+        count_exactly(&s);
     return s.best > 0;
 }

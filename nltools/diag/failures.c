@@ -9,9 +9,11 @@
 enum { FAILED_MIN = 5, PARTIAL_MIN = 20 };
 
 /*
- * Minimum part of the requests that fail, if the failures go with no group of visits; minimum part of the requests that
- * contain a failure but succeed; in the latter case, minimum part of the visits that fail.
+ * GROUP_SHARE_MIN: minimum part of the requests that fail. SHARE_MIN: the same if no group of visits fails more often
+ * than the rest. PARTIAL_SHARE_MIN: minimum part of the requests that contain a failure but succeed. PARTIAL_HERE_MIN:
+ * in this case, minimum part of the visits that fail.
  */
+#define GROUP_SHARE_MIN 0.001
 #define SHARE_MIN 0.02
 #define PARTIAL_SHARE_MIN 0.05
 #define PARTIAL_HERE_MIN 0.5
@@ -236,7 +238,8 @@ void find_failures(findings *f)
     }
     f->failed = whole.failed;
     failure_group group;
-    if (whole.failed >= FAILED_MIN) {
+    f->is_failure_searched = whole.failed >= FAILED_MIN && whole.failed >= GROUP_SHARE_MIN * v->requests->len;
+    if (f->is_failure_searched) {
         bool has_group = failure_group_find(v, whole.most, whole.visits, false, CHANCE_MAX, &group);
         if (has_group || whole.failed >= SHARE_MIN * v->requests->len)
             add_finding(f, &whole, has_group ? &group : NULL, false);

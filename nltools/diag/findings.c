@@ -195,12 +195,13 @@ static finding *finding_of(const visits *v, const candidate *c)
     f->host = c->host;
     f->column = c->column;
     f->value = c->value;
-    f->explained = c->explained;
+    f->explained = c->explained * c->part;
     f->chance = c->p;
     f->margin = 1;
     f->from_ns = c->from_ns;
     f->to_ns = c->to_ns;
     f->is_ordinary = c->is_ordinary;
+    f->is_sometimes = c->m.is_sometimes;
     return f;
 }
 
@@ -481,7 +482,7 @@ static double confidence(const finding *f, bool is_largest)
     static const double of_group[] = {2.24, -0.95, -1.28, 0.32}; /* distinct, resembled, load, connections */
     int group = f->of_connections ? 3 : strcmp(f->cause, "load") == 0 ? 2 : 0;
     for (size_t i = 0; i < G_N_ELEMENTS(resembled); i++)
-        if (strcmp(resembled[i], f->cause) == 0)
+        if (strcmp(resembled[i], f->cause) == 0 || f->is_sometimes)
             group = 1;
     double logit = of_group[group] + 2.01 * is_largest + 0.48 * log(fmax(f->share, 0.01)) +
                    1.16 * CLAMP(f->explained, 0, 1) + 0.91 * f->margin;

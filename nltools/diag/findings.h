@@ -41,6 +41,7 @@ typedef struct finding {
     double value;
     bool confirmed;      /* sensors confirm the cause */
     bool of_connections; /* the cause is a limit of the connections on which the visits waited */
+    bool is_sometimes;   /* for a timer: some visits take longer by a constant time, as for a time-out */
     /*
      * The time depends on the amount or the kind of the requested work, as in a system without faults. The search
      * removes this time before it looks for other causes. Such a finding is not a fault, and its rivals are also
@@ -58,13 +59,14 @@ typedef struct finding {
 
 typedef struct findings {
     const visits *visits;
-    GPtrArray *list;   /* elements are finding; findings_judge sorts them */
-    GPtrArray *tried;  /* char *: texts about the candidates that have an effect, for --explain */
-    uint32_t tests;    /* number of candidates that the search has tried */
-    float *claimed;    /* for each visit, the time that findings claim */
-    char *cannot_tell; /* reason why there is no verdict, and remedy; or NULL */
-    uint32_t failed;   /* number of requests that failed */
-    bool healthy;      /* no cause was found, although the data was sufficient to find one */
+    GPtrArray *list;          /* elements are finding; findings_judge sorts them */
+    GPtrArray *tried;         /* char *: texts about the candidates that have an effect, for --explain */
+    uint32_t tests;           /* number of candidates that the search has tried */
+    float *claimed;           /* for each visit, the time that findings claim */
+    char *cannot_tell;        /* reason why there is no verdict, and remedy; or NULL */
+    uint32_t failed;          /* number of requests that failed */
+    bool is_failure_searched; /* enough requests failed to search for a cause of the failures */
+    bool healthy;             /* no cause was found, although the data was sufficient to find one */
 } findings;
 
 findings *findings_find(const visits *v);

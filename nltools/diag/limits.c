@@ -603,7 +603,7 @@ static void name_losses(const findings *f)
 {
     for (guint i = 0; i < f->list->len; i++) {
         finding *x = g_ptr_array_index(f->list, i);
-        if (strcmp(x->cause, "timeout") != 0 || x->cut == NULL)
+        if ((strcmp(x->cause, "timeout") != 0 && !x->is_sometimes) || x->cut == NULL)
             continue;
         retransmissions r = retransmissions_count(f->visits, x);
         limit l = kinds[LOSS];

@@ -1,5 +1,7 @@
 #include "config.h"
 
+#include <math.h>
+
 #include "diag/queue_causes.h"
 
 #include <string.h>
@@ -56,8 +58,8 @@ candidate *queue_find_failures(const search *s, candidate *largest)
 }
 
 /*
- * Returns the best explanation of the visits' times of service: their times without the waits of the queue. The caller
- * clears the candidate.
+ * Returns the best explanation of the visits' times of service: their times without the waits of the queue. Its cut
+ * covers all visits of the place. The caller clears the candidate.
  */
 static candidate explain_service(search *s, const candidate *queue)
 {
@@ -66,21 +68,21 @@ static candidate explain_service(search *s, const candidate *queue)
     s->f->claimed = g_memdup2(before, (v->all->len + 1) * sizeof *before);
     for (guint i = 0; i < v->all->len; i++)
         s->f->claimed[i] += queue->cut[i];
-    /* These trials leave no traces in the search. */
+    /* These trials change no candidates of the search. */
     search trials = *s;
     guint tried = s->f->tried->len;
     char *cannot_tell = g_strdup(s->f->cannot_tell);
     trials.best = g_new0(candidate, v->places->len + 1);
     trials.rivals = g_array_new(FALSE, FALSE, sizeof(candidate));
-    trials.has_finding = g_new0(bool, v->places->len + 1);
     sample *x = sample_new(v, queue->place, s->f->claimed);
     try_divisions(&trials, x);
     try_pauses(&trials, x);
     sample_free(x);
     candidate best = trials.best[queue->place];
+    if (best.cause != NULL)
+        candidate_settle(&best, v, s->f->claimed);
     g_free(trials.best);
     g_array_free(trials.rivals, TRUE);
-    g_free(trials.has_finding);
     g_ptr_array_set_size(s->f->tried, (gint)tried);
     g_free(s->f->cannot_tell);
     s->f->cannot_tell = cannot_tell;
@@ -89,16 +91,17 @@ static candidate explain_service(search *s, const candidate *queue)
     return best;
 }
 
-/* Sets `explained` to the part of the variation that the candidate's cuts explain. */
-static void explain_again(const search *s, candidate *c)
+/* Returns the part of the variation of the visits' times that the candidate's cuts explain. */
+static double explained_by_cut(const search *s, const candidate *c)
 {
     sample *x = sample_new(s->v, c->place, s->f->claimed);
     float *waits = g_new(float, x->count + 1);
     for (uint32_t i = 0; i < x->count; i++)
         waits[i] = c->cut[x->index[i]];
-    c->explained = sample_explained_by_waits(x, waits);
+    double explained = sample_explained_by_waits(x, waits);
     g_free(waits);
     sample_free(x);
+    return explained;
 }
 
 /*
@@ -120,22 +123,30 @@ bool queue_find_slow_service(search *s, candidate *queue)
     if (queue->m.servers == 0 || strcmp(queue->cause, "balance") == 0 || place_at(v, queue->place)->kind != PLACE_SPAN)
         return false;
     candidate c = explain_service(s, queue);
-    bool found = is_cause_of_slow_service(&c) && !c.is_ordinary;
+    bool found = is_cause_of_slow_service(&c);
     if (found) {
         float *saved = g_new0(float, v->all->len + 1);
-        double saved_ns = queue_find_savings(v, queue->place, &queue->m, c.cut, saved);
-        found = saved_ns >= EXPLAINED_WAITS_MIN * queue->claim_ns || c.claim_ns + saved_ns >= queue->claim_ns;
-        for (guint i = 0; i < v->all->len; i++)
-            c.cut[i] += saved[i];
+        double saved_ns = 0;
+        queue_find_savings(v, queue->place, &queue->m, c.cut, saved);
+        for (guint i = 0; i < v->all->len; i++) {
+            /* The model of the queue may also predict waits on hosts where the search found no queue. */
+            float wait = fminf(saved[i], queue->cut[i]);
+            saved_ns += (double)wait * path_weight(visit_at(v, i));
+            c.cut[i] += wait;
+        }
         g_free(saved);
+        found = saved_ns >= EXPLAINED_WAITS_MIN * queue->claim_ns || c.claim_ns + saved_ns >= queue->claim_ns;
+    }
+    if (found) {
+        candidate_settle(&c, v, s->f->claimed);
+        c.score = c.explained = explained_by_cut(s, &c);
+        c.queue_servers = queue->m.servers;
+        found = c.explained >= EXPLAINED_WAITS_MIN * queue->explained;
     }
     if (!found) {
         candidate_clear(&c);
         return false;
     }
-    candidate_settle(&c, v, s->f->claimed);
-    explain_again(s, &c);
-    c.queue_servers = queue->m.servers;
     candidate_clear(queue);
     *queue = c;
     return true;

@@ -270,8 +270,10 @@ void report_text(const findings *f, const report_sources *sources, bool explain)
     }
     if (f->failed > 0 && !names_failures(f)) {
         char *part = text_share((double)f->failed / v->requests->len);
-        printable_print("%u request%s failed (%s); the failures go with no host, field or time\n", f->failed,
-                        nl_plural(f->failed), part);
+        printable_print("%u request%s failed (%s); %s\n", f->failed, nl_plural(f->failed), part,
+                        f->is_failure_searched
+                            ? "no host, field or time has significantly more failures than the others"
+                            : "too few to search for a cause");
         g_free(part);
     }
     if (limits != NULL)

@@ -52,6 +52,7 @@ typedef struct candidate {
     mechanism m;          /* the mechanism, without its waits */
     double p;             /* probability of at least this effect by chance */
     double explained, score, claim_ns;
+    double part; /* of the sample: `explained` times `part` is a share of the variation of all visits of the place */
     double slow_ns, other_ns;               /* mean times of slow visits and of other visits; 0: unknown */
     double slow_logged_ns, other_logged_ns; /* see explanation */
     uint32_t slow_count, count;             /* numbers of visits in the sample */

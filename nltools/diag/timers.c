@@ -27,7 +27,7 @@ enum {
 #define NARROW 1.02
 #define GIVEN_UP_FACTOR 1.5
 
-/* TCP_DELACK_MIN of Linux, and the longest period of the kernel's timer, which can make the delay longer. */
+/* TCP_DELACK_MIN of Linux, and the usual period of the kernel's timer (HZ=250), by which the delay can be longer. */
 #define DELACK_MIN_NS 40e6
 #define KERNEL_TICK_NS 4e6
 

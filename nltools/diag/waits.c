@@ -269,7 +269,8 @@ static void offer_retries(search *s, uint32_t number, const calls *of)
     const visits *v = s->v;
     const place *p = place_at(v, number);
     uint32_t failed;
-    candidate c = {.cause = "timeout", .place = number, .from_ns = v->from_ns, .to_ns = v->to_ns, .m.is_retry = true};
+    candidate c = {
+        .cause = "timeout", .place = number, .from_ns = v->from_ns, .to_ns = v->to_ns, .part = 1, .m.is_retry = true};
     c.p = chance_of_retries(v, p, of, &failed);
     /* If most visits fail, their status probably has another meaning, such as more data. */
     if (failed < FAILED_MIN || 2 * failed > p->count || c.p > CHANCE_MAX)
@@ -334,7 +335,7 @@ void try_calls(search *s, uint32_t number)
     calls of = count_calls(v, p);
     double limit = 1, callers = 0;
     bool all = of.usual >= CALLS_MANY;
-    candidate c = {.cause = "calls", .place = number, .from_ns = v->from_ns, .to_ns = v->to_ns};
+    candidate c = {.cause = "calls", .place = number, .from_ns = v->from_ns, .to_ns = v->to_ns, .part = 1};
     offer_retries(s, number, &of);
     c.p = of.count >= CALLERS_MIN && !has_calls(s->f, number) ? chance_of_group(&of, &limit) : 1;
     if (c.p > CHANCE_MAX) {
@@ -375,6 +376,7 @@ static void offer_mechanism(search *s, const sample *x, const char *cause, mecha
                    .m = *m,
                    .p = m->p,
                    .explained = m->explained,
+                   .part = x->part,
                    .score = m->explained * preference,
                    .claim_ns = m->claim_ns,
                    .count = x->count,
@@ -516,7 +518,7 @@ void try_mechanisms(search *s, const sample *x)
     if (elsewhere && !crosses_hosts(s->v, x->place))
         return;
     const candidate *best = &s->best[x->place];
-    if (best->cause == NULL || best->explained < 0.5 || best->meaning == NUMBER_CONTENTION) {
+    if (best->cause == NULL || best->explained * best->part < 0.5 || best->meaning == NUMBER_CONTENTION) {
         /* The durations of several operations, or of several kinds of visits, are no evidence of a time-out. */
         if (!sample_has_operations(s, x)) {
             m = find_timeout(x);
