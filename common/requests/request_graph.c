@@ -16,7 +16,7 @@
 enum {
     SMALL_ARRAY_MAX = 32,
     ENCLOSING_MAX = 128,  /* maximum number of open spans to examine for the parent of a span or the span of a point */
-    WHOLE_SCAN_MAX = 512, /* maximum number of later spans to examine for the parent of a span in another program */
+    WHOLE_SCAN_MAX = 512, /* maximum number of open spans to examine for the parent of a span in another program */
     WHOLE_SCAN_BACK = 16, /* the same, of spans that seem to end earlier because times are rounded */
 };
 
@@ -635,34 +635,63 @@ static bool is_nested_whole(const graph *g, uint32_t outer, uint32_t inner)
                                   EVENT(g, g->spans[inner].end));
 }
 
+/* Returns the smallest whole span that contains the span with index i: its parent, or one of the last WHOLE_SCAN_MAX of
+ * the spans in `open`. Returns REQUEST_NONE if there is no such span. */
+static uint32_t find_whole_around(const graph *g, uint32_t i, const uint32_t *open, uint32_t open_count)
+{
+    uint32_t best = g->spans[i].parent;
+    for (uint32_t n = open_count; n > 0 && open_count - n < WHOLE_SCAN_MAX; n--) {
+        uint32_t k = open[n - 1];
+        const request_span *outer = &g->spans[k];
+        if (k != i &&
+            (best == REQUEST_NONE ||
+             outer->end_ns - outer->begin_ns < g->spans[best].end_ns - g->spans[best].begin_ns ||
+             (outer->end_ns - outer->begin_ns == g->spans[best].end_ns - g->spans[best].begin_ns &&
+              is_nested_whole(g, best, k))) &&
+            is_nested_whole(g, k, i))
+            best = k;
+    }
+    return best;
+}
+
+/* Removes the spans that begin after `time_ns`. Returns the number of remaining spans. */
+static uint32_t drop_later_spans(const graph *g, uint32_t *open, uint32_t open_count, int64_t time_ns)
+{
+    uint32_t kept = 0;
+    for (uint32_t n = 0; n < open_count; n++)
+        if (g->spans[open[n]].begin_ns <= time_ns)
+            open[kept++] = open[n];
+    return kept;
+}
+
 /*
  * Sets the parents of whole spans to the smallest spans that contain them, in any program, if this relation holds in
- * nearly all requests (whole_spans.h). The spans are in the order of their ends. Spans of known threads keep the
- * parents in their thread.
+ * nearly all requests (whole_spans.h). The spans are in the order of their ends. The function examines the last span
+ * first, and keeps a list of the spans that can contain spans which end earlier. Because of rounding, a span can seem
+ * to end up to WHOLE_SCAN_BACK spans before a span that it contains. Spans of known threads keep the parents in their
+ * thread.
  */
 static void find_parents_of_whole(graph *g)
 {
     const whole_spans *whole = precedence_whole_spans(g->edges);
-    for (uint32_t i = 0; whole != NULL && i < g->span_count; i++) {
+    if (whole == NULL)
+        return;
+    uint32_t *open = g_new(uint32_t, (size_t)g->span_count + 1), open_count = 0;
+    for (uint32_t i = g->span_count, next = g->span_count; i-- > 0;) {
         request_span *s = &g->spans[i];
+        for (; next > 0 && next + WHOLE_SCAN_BACK > i; next--)
+            if (is_whole(&g->spans[next - 1]) && whole_spans_can_contain(whole, EVENT(g, g->spans[next - 1].end)))
+                open[open_count++] = next - 1;
+        open_count = drop_later_spans(g, open, open_count, s->end_ns + WHOLE_ROUNDING_MAX_NS);
         if (!is_whole(s) || (s->thread != 0 && s->parent != REQUEST_NONE))
             continue;
         if (s->parent != REQUEST_NONE && is_nested_whole(g, i, s->parent))
             s->parent = REQUEST_NONE; /* find_enclosing chose the wrong parent, because both have equal times */
-        uint32_t best = s->parent, first = i > WHOLE_SCAN_BACK ? i - WHOLE_SCAN_BACK : 0;
-        for (uint32_t k = first; k < g->span_count && k - first < WHOLE_SCAN_MAX; k++) {
-            const request_span *outer = &g->spans[k];
-            if (k != i &&
-                (best == REQUEST_NONE ||
-                 outer->end_ns - outer->begin_ns < g->spans[best].end_ns - g->spans[best].begin_ns ||
-                 (outer->end_ns - outer->begin_ns == g->spans[best].end_ns - g->spans[best].begin_ns &&
-                  is_nested_whole(g, best, k))) &&
-                is_nested_whole(g, k, i))
-                best = k;
-        }
+        uint32_t best = find_whole_around(g, i, open, open_count);
         s->inferred_parent = s->inferred_parent || best != s->parent;
         s->parent = best;
     }
+    g_free(open);
 }
 
 /*

@@ -16,7 +16,7 @@ enum {
 };
 
 /* With times that are rounded to longer units, the structure of short spans is unknown. */
-#define UNIT_MAX_NS INT64_C(1000000)
+#define UNIT_MAX_NS (WHOLE_ROUNDING_MAX_NS / 2)
 
 /* A relation that holds in this share of cases is a rule. The lower share is for logs in which a clock is wrong. */
 static const double rule_share = 0.99, weak_share = 0.9;
@@ -428,6 +428,15 @@ void whole_spans_settle(whole_spans *w)
 int64_t whole_spans_rounding(const whole_spans *w, const request_event *a, const request_event *b)
 {
     return sum_of_roundings(w, request_event_rounding(a), request_event_rounding(b));
+}
+
+bool whole_spans_can_contain(const whole_spans *w, const request_event *outer)
+{
+    uint8_t kind = find_kind(w, outer);
+    for (guint inner = 0; inner < w->kinds.count && kind != NO_KIND; inner++)
+        if (w->parents[inner][kind])
+            return true;
+    return false;
 }
 
 bool whole_spans_are_nested(const whole_spans *w, const request_event *outer, const request_event *inner)

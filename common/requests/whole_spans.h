@@ -20,6 +20,9 @@
 
 enum { WHOLE_KINDS_MAX = 128, WHOLE_SPANS_MAX = 1 << 16 };
 
+/* The largest result of whole_spans_rounding, in nanoseconds. */
+#define WHOLE_ROUNDING_MAX_NS INT64_C(2000000)
+
 typedef struct whole_spans whole_spans;
 
 whole_spans *whole_spans_new(void);
@@ -37,6 +40,9 @@ void whole_spans_settle(whole_spans *w);
  * explains.
  */
 int64_t whole_spans_rounding(const whole_spans *w, const request_event *a, const request_event *b);
+
+/* Returns whether spans of the kind of `outer` can be the parents of other spans. */
+bool whole_spans_can_contain(const whole_spans *w, const request_event *outer);
 
 /* Returns whether the span that `outer` describes can be the parent of the span that `inner` describes: their kinds and
  * times agree. */

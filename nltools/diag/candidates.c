@@ -61,7 +61,7 @@ test_counts search_count_tests(const visits *v)
         const sensor_series *s = g_ptr_array_index(all, i);
         g_hash_table_add(kinds, g_strjoin("\n", s->event, s->field, s->instance, NULL));
     }
-    uint32_t of_all = columns + OTHER_DIVISIONS + visits_span_days(v);
+    uint32_t of_all = columns + OTHER_DIVISIONS + visits_span_days(v) + v->has_processes;
     /* The tests of all visits and of the main kind of visits; columns without values in some visits have two tests. */
     const test_counts counts = {2 * (of_all + columns), g_hash_table_size(kinds), MECHANISMS};
     g_hash_table_destroy(kinds);
@@ -163,7 +163,8 @@ static bool is_excluded(const search *s, const candidate *c)
 {
     for (guint i = 0; i < s->excluded->len; i++) {
         const exclusion *e = &g_array_index(s->excluded, exclusion, i);
-        if (e->place == c->place && strcmp(e->cause, c->cause) == 0 && (!e->has_host || e->host == c->host) &&
+        if (e->place == c->place && strcmp(e->cause, c->cause) == 0 &&
+            (!e->has_host || (e->host == c->host && e->process == c->process)) &&
             (e->column == NULL || e->column == c->column))
             return true;
     }
@@ -290,7 +291,7 @@ void candidate_offer(search *s, candidate *c)
                   (!s->has_finding[c->place] || c->explained >= AGAIN_MIN),
          is_chance = c->p > level_of(s, c);
     if (counts && c->cause != NULL) {
-        char *where = text_place(s->v, c->place, c->host), *part = text_share(share),
+        char *where = text_process_place(s->v, c->place, c->process, c->host), *part = text_share(share),
              *removed = text_share(c->explained);
         g_ptr_array_add(s->f->tried,
                         g_strdup_printf("%s%s%s: %s: %s of the time, explains %s of the variation, p = %.2g", c->cause,

@@ -55,7 +55,7 @@ struct connection_joins {
     int64_t slice_ns;
     GHashTable *pairs;     /* pair_key -> pair */
     pair **of_visits;      /* NULL: not joined */
-    const char **commands; /* for each place, the name of its program, cut to COMMAND_SIZE */
+    const char **commands; /* for each instance, the name of its program, cut to COMMAND_SIZE */
 };
 
 static guint pair_key_hash(gconstpointer key)
@@ -192,11 +192,10 @@ static GHashTable *programs_with_visits(const visits *v)
 {
     GHashTable *programs = g_hash_table_new(NULL, NULL);
     for (guint i = 0; i < v->sites->len; i++) {
-        const site *at = site_at(v, i);
-        const place *p = place_at(v, at->place);
-        g_hash_table_add(programs, (gpointer)name_on_host(at->host, p->program));
-        if (p->kind == PLACE_EDGE)
-            g_hash_table_add(programs, (gpointer)name_on_host(at->from_host, p->from_program));
+        const instance *ends[] = {instance_at(v, site_at(v, i)->instance),
+                                  instance_at(v, site_at(v, i)->from_instance)};
+        for (size_t k = 0; k < G_N_ELEMENTS(ends); k++)
+            g_hash_table_add(programs, (gpointer)name_on_host(ends[k]->host, ends[k]->program));
     }
     return programs;
 }
@@ -299,7 +298,7 @@ static pair *pair_of_visit(const connection_joins *j, uint32_t index)
         g_hash_table_add(p->partners, (gpointer)(p->key.from != NULL ? s->to : s->host));
         return p;
     }
-    const pair_key key = {at->host, NULL, j->commands[at->place]};
+    const pair_key key = {at->host, NULL, j->commands[at->instance]};
     return place_at(j->v, at->place)->kind == PLACE_SPAN ? g_hash_table_lookup(j->pairs, &key) : NULL;
 }
 
@@ -448,9 +447,9 @@ connection_joins *connection_joins_new(const visits *v, const sender *senders)
     j->slice_ns = connection_table_slice_ns(v->connections);
     j->pairs = g_hash_table_new_full(pair_key_hash, pair_key_equal, NULL, pair_free);
     j->of_visits = g_new0(pair *, v->all->len + 1);
-    j->commands = g_new0(const char *, v->places->len + 1);
-    for (guint i = 0; i < v->places->len; i++)
-        j->commands[i] = command_of(place_at(v, i)->program);
+    j->commands = g_new0(const char *, v->instances->len + 1);
+    for (guint i = 0; i < v->instances->len; i++)
+        j->commands[i] = command_of(instance_at(v, i)->program);
     add_pairs(j);
     /* Assume that the dropped requests have waited as long as the other requests. */
     double weight = (double)(v->requests->len + v->dropped) / MAX(v->requests->len, 1);

@@ -108,22 +108,28 @@ static char *text_hours(uint32_t hours)
 void finding_describe(const search *s, finding *f, const candidate *c)
 {
     const visits *v = s->v;
-    char *where = text_place(v, c->place, c->host), *part = text_share(f->share);
+    char *where = text_process_place(v, c->place, c->process, c->host), *part = text_share(f->share);
     char *compared = text_kind(&c->kind, "a visit"), *slow = text_ns(c->slow_logged_ns),
          *other = text_ns(c->other_logged_ns), *period = text_ns(c->m.period_ns), *length = text_ns(c->m.length_ns);
     const place *p = place_at(v, c->place);
     if (strcmp(c->cause, "peer") == 0) {
         bool link = p->kind == PLACE_EDGE;
+        const char *who = c->process != NULL ? c->process : c->host != NULL ? c->host : "some hosts";
         f->answer = g_strdup_printf(
             link ? "%s of the requests' time: %s is behind a slower link or receiver than its peers (%s)"
                  : "%s of the requests' time: %s is slower than its peers (%s)",
-            part, c->host != NULL ? c->host : "some hosts", where);
-        f->advice = link ? "compare the paths and their load: run nlsensor tcp at both ends, and check the rate and "
-                           "loss of the links"
-                         : "compare the hosts: their load (nlsensor), hardware, versions and configuration";
-        char *which = g_strdup_printf("are on %s", c->host != NULL ? c->host : "these hosts");
-        finding_evidence(f, "%s takes %s on %s, and %s on the other hosts", compared, slow,
-                         c->host != NULL ? c->host : "these hosts", other);
+            part, who, where);
+        f->advice = c->process != NULL
+                        ? "compare the processes: their work, memory, limits and versions, and the processors they use"
+                    : link ? "compare the paths and their load: run nlsensor tcp at both ends, and check the rate and "
+                             "loss of the links"
+                           : "compare the hosts: their load (nlsensor), hardware, versions and configuration";
+        char *which =
+            g_strdup_printf(c->process != NULL ? "are in %s" : "are on %s", c->host != NULL ? who : "these hosts");
+        finding_evidence(f,
+                         c->process != NULL ? "%s takes %s in %s, and %s in the other processes"
+                                            : "%s takes %s on %s, and %s on the other hosts",
+                         compared, slow, c->host != NULL ? who : "these hosts", other);
         describe_slow_visits(f, c, p, which);
         g_free(which);
     } else if (strcmp(c->cause, "field") == 0) {
@@ -232,8 +238,8 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                          c->m.length_ns);
     } else if (strcmp(c->cause, "pause") == 0) {
         char *when = c->m.period_ns > 0 ? g_strdup_printf("every %s", period) : g_strdup("now and then");
-        f->answer = c->host != NULL ? g_strdup_printf("%s of the requests' time: %s on %s stops %s", part, p->program,
-                                                      c->host, when)
+        f->answer = c->host != NULL ? g_strdup_printf("%s of the requests' time: %s on %s stops %s", part,
+                                                      c->process != NULL ? c->process : p->program, c->host, when)
                                     : g_strdup_printf("%s of the requests' time: %s stops %s on %d hosts", part,
                                                       p->program, when, c->m.hosts);
         g_free(when);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "diag/processes.h"
 #include "diag/search.h"
 #include "requests/contrast.h"
 
@@ -64,20 +65,28 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
 
 /* ---- hosts ---- */
 
-/* Compares the hosts of a place: the same span on other hosts or, for an edge, the hosts at the edge's start or end. */
-static void try_peers(search *s, const sample *x, bool at_begin)
+/* The peers that try_peers compares: the hosts or processes of a span, or of the start or end of an edge. */
+typedef enum peer_kind { PEER_HOST, PEER_HOST_AT_BEGIN, PEER_PROCESS } peer_kind;
+
+/* Returns the host of a site, or the instance of its process. Equal pointers are the same peer. */
+static const void *peer_of_site(const visits *v, const site *at, peer_kind by)
 {
-    const char *hosts[BINS_MAX];
+    return by == PEER_PROCESS ? (const void *)instance_at(v, at->instance) : by == PEER_HOST ? at->host : at->from_host;
+}
+
+/* Compares the hosts or the processes of a place. */
+static void try_peers(search *s, const sample *x, peer_kind by)
+{
+    const void *peers[BINS_MAX];
     int count = 0;
     uint8_t *bins = g_new(uint8_t, x->count + 1);
     for (uint32_t i = 0; i < x->count; i++) {
-        const site *at = site_at(s->v, visit_at(s->v, x->index[i])->site);
-        const char *host = at_begin ? at->from_host : at->host;
+        const void *peer = peer_of_site(s->v, site_at(s->v, visit_at(s->v, x->index[i])->site), by);
         int b = 0;
-        while (b < count && hosts[b] != host)
+        while (b < count && peers[b] != peer)
             b++;
         if (b == count && count < BINS_MAX)
-            hosts[count++] = host;
+            peers[count++] = peer;
         bins[i] = b < BINS_MAX ? (uint8_t)b : BIN_NONE;
     }
     if (count > 1) {
@@ -85,9 +94,11 @@ static void try_peers(search *s, const sample *x, bool at_begin)
         explanation e = sample_explain(x, bins, count, false);
         uint64_t slow = e.slow;
         candidate found = candidate_of(x, "peer", &e, 1.01);
-        if (__builtin_popcountll(slow) == 1)
-            found.host = hosts[__builtin_ctzll(slow)];
-        if (found.host == NULL)
+        const void *peer = __builtin_popcountll(slow) == 1 ? peers[__builtin_ctzll(slow)] : NULL;
+        const instance *process = by == PEER_PROCESS ? peer : NULL;
+        found.host = process != NULL ? process->host : by != PEER_PROCESS ? peer : NULL;
+        found.process = process != NULL ? process->program : NULL;
+        if (peer == NULL)
             candidate_clear(&found);
         else
             candidate_offer(s, &found);
@@ -645,9 +656,11 @@ static void try_sample(search *s, const sample *original)
     const sample *x = even != NULL ? even : original;
     const place *p = place_at(s->v, x->place);
     const site *first = site_at(s->v, visit_at(s->v, x->index[0])->site);
-    try_peers(s, x, false);
+    try_peers(s, x, PEER_HOST);
     if (p->kind == PLACE_EDGE)
-        try_peers(s, x, true);
+        try_peers(s, x, PEER_HOST_AT_BEGIN);
+    if (place_has_processes(s->v, p))
+        try_peers(s, x, PEER_PROCESS);
     for (uint32_t i = 0; i < s->v->columns->count; i++)
         if (!s->v->columns->all[i].closed)
             try_column(s, original, x, &s->v->columns->all[i]);

@@ -409,9 +409,7 @@ static const column *find_operation(const search *s, uint32_t place)
     return found;
 }
 
-/* Stores the operation of each visit of a sample in `groups`. Operations with few visits are one group. Returns the
- * number of the other operations. */
-static uint32_t group_operations(const search *s, const sample *x, uint32_t *groups)
+uint32_t sample_group_operations(const search *s, const sample *x, uint32_t *groups)
 {
     enum { OPERATION_MIN = 12 };
     const column *c = find_operation(s, x->place);
@@ -431,18 +429,10 @@ static uint32_t group_operations(const search *s, const sample *x, uint32_t *gro
     return used;
 }
 
-bool sample_has_operations(const search *s, const sample *x)
-{
-    uint32_t *groups = g_new(uint32_t, x->count + 1);
-    bool several = group_operations(s, x, groups) > 1;
-    g_free(groups);
-    return several;
-}
-
 sample *sample_even_out_operations(const search *s, const sample *x)
 {
     uint32_t *groups = g_new(uint32_t, x->count + 1);
-    sample *even = group_operations(s, x, groups) > 1 ? sample_even_out(x, groups, COLUMN_TEXTS_MAX + 1) : NULL;
+    sample *even = sample_group_operations(s, x, groups) > 1 ? sample_even_out(x, groups, COLUMN_TEXTS_MAX + 1) : NULL;
     g_free(groups);
     return even;
 }

@@ -133,7 +133,7 @@ static bool is_same_cause(const search *s, const finding *f, const candidate *c)
 {
     if (strcmp(f->cause, c->cause) != 0)
         return false;
-    if (f->host != c->host || f->is_ordinary != c->is_ordinary)
+    if (f->host != c->host || f->process != c->process || f->is_ordinary != c->is_ordinary)
         return false;
     if (strcmp(c->cause, "pause") == 0 && c->host == NULL && program_of(s, f->place) != program_of(s, c->place))
         return false;
@@ -180,8 +180,8 @@ static candidate *first_of_host(const search *s, candidate *largest)
     for (guint i = 0; i < s->v->places->len; i++) {
         candidate *c = &s->best[i];
         if (c->cause != NULL && strcmp(c->cause, "peer") == 0 && c->host == largest->host && c->host != NULL &&
-            place_at(s->v, i)->kind == PLACE_SPAN && c->claim_ns > 0.25 * largest->claim_ns &&
-            (first == largest || c->claim_ns > first->claim_ns))
+            c->process == largest->process && place_at(s->v, i)->kind == PLACE_SPAN &&
+            c->claim_ns > 0.25 * largest->claim_ns && (first == largest || c->claim_ns > first->claim_ns))
             first = c;
     }
     return first;
@@ -193,6 +193,7 @@ static finding *finding_of(const visits *v, const candidate *c)
     finding *f = finding_new(v, c->cause);
     f->place = c->place;
     f->host = c->host;
+    f->process = c->process;
     f->column = c->column;
     f->value = c->value;
     f->explained = c->explained * c->part;
@@ -282,6 +283,7 @@ static double claim_with_same_cause(const search *s, const candidate *c)
     const finding f = {.cause = c->cause,
                        .place = c->place,
                        .host = c->host,
+                       .process = c->process,
                        .column = c->column,
                        .value = c->value,
                        .is_ordinary = c->is_ordinary};
@@ -351,7 +353,12 @@ static bool take_best(search *s)
         s->dirty[i] = true;
         s->has_finding[i] = s->has_finding[i] || is_consequential(f);
         if (!is_consequential(f)) { /* the time that this cause leaves unclaimed is not evidence for the same cause */
-            const exclusion e = {.place = i, .cause = f->cause, .has_host = true, .host = c->host, .column = c->column};
+            const exclusion e = {.place = i,
+                                 .cause = f->cause,
+                                 .has_host = true,
+                                 .host = c->host,
+                                 .process = c->process,
+                                 .column = c->column};
             g_array_append_val(s->excluded, e);
         }
         if (c->is_tree)
@@ -505,6 +512,7 @@ static void join_pauses(findings *f)
                 place_at(v, y->place)->program != program)
                 continue;
             g_hash_table_add(hosts, (gpointer)y->host);
+            x->process = x->process == y->process ? x->process : NULL;
             findings_join(f, x, n);
             joined = true;
         }
@@ -517,6 +525,7 @@ static void join_pauses(findings *f)
                 g_ptr_array_remove_index(x->rivals, n);
         char *part = text_share(x->share);
         g_free(x->answer);
+        program = x->process != NULL ? x->process : program;
         if (host_count > 1) {
             x->host = NULL;
             x->answer = g_strdup_printf("%s of the requests' time: %s stops now and then on %u hosts", part, program,

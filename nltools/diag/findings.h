@@ -25,6 +25,7 @@ typedef struct finding {
     const char *cause;   /* one word, for programs; nldiag(1) lists them */
     uint32_t place;      /* number of the place, or VISIT_NONE */
     const char *host;    /* NULL: no single host */
+    const char *process; /* the name of a process in the records, if the place has several; NULL: no single process */
     double share;        /* share of the requests' time; for failures: share of the requests */
     double gain;         /* share of the requests' time that requests would save without the excess */
     double sure;         /* certainty of the finding, 0 to 1 */
@@ -102,6 +103,13 @@ void finding_evidence(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* Returns whether the log would have shown a cause that affects one in eight visits of a place (power.c). */
 bool place_shows_causes(const findings *f, uint32_t place);
 
+/* Visits take very long if they take this multiple of the median of their operation. */
+#define TAIL_FACTOR 4.0
+
+/* Returns the time in nanoseconds that visits to a place take beyond TAIL_FACTOR times the median of their operation,
+ * and that no finding explains (power.c). */
+double place_find_tail(const findings *f, uint32_t place);
+
 /* Removes the findings below FINDING_MIN whose causes no sensor confirms. */
 void findings_drop_small(findings *f);
 
@@ -119,5 +127,8 @@ double replay_gain(const visits *v, const float *cut, double scale);
 char *text_ns(double ns);
 char *text_share(double share);
 char *text_place(const visits *v, uint32_t place, const char *host);
+
+/* Like text_place, with the name of a process, which may be NULL, instead of the name of its program. */
+char *text_process_place(const visits *v, uint32_t place, const char *process, const char *host);
 
 #endif

@@ -100,7 +100,7 @@ static bool finding_is_at(const finding *x, const visits *v, const char *place)
 /* Returns a name for a finding's cause and place, which the caller frees with g_free. */
 static char *cause_name(const finding *x, const visits *v)
 {
-    char *place = x->place != VISIT_NONE ? text_place(v, x->place, x->host) : g_strdup(""),
+    char *place = x->place != VISIT_NONE ? text_process_place(v, x->place, x->process, x->host) : g_strdup(""),
          *name = g_strdup_printf("%s\n%s\n%s", x->cause, place, x->column != NULL ? x->column->name : "");
     g_free(place);
     return name;

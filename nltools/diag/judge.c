@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "diag/findings.h"
@@ -9,7 +10,10 @@
 /* The log may hide a cause if more than this share of the time belongs to a place about which the log shows nothing. */
 #define UNEXPLAINED_MAX 0.5
 
-enum { ZONE_COUNT_MIN = 10 };
+enum {
+    ZONE_COUNT_MIN = 10,
+    FAST_ONE_OF = 10 /* one in this number of messages is a fast message */
+};
 _Static_assert(REQUESTS_MIN == 60, "a reason names this number");
 
 /* Returns the expected gain from removing a cause, as a share of the requests' time. */
@@ -146,6 +150,75 @@ static char *reason_zone(const visits *v)
     return reason;
 }
 
+/*
+ * Returns the time, in nanoseconds, that messages at an edge took longer than its fast messages, and that no finding
+ * explains. A message does no work, so this time is waiting or lies in events that the log does not contain.
+ */
+static double unexplained_waits(const findings *f, const place *p)
+{
+    const visits *v = f->visits;
+    double *times = g_new(double, p->count + 1), sum = 0;
+    for (uint32_t i = 0; i < p->count; i++)
+        times[i] = (double)visit_at(v, v->by_place[p->first + i])->own_ns;
+    qsort(times, p->count, sizeof *times, compare_double);
+    double fast_ns = times[p->count / FAST_ONE_OF];
+    g_free(times);
+    for (uint32_t i = p->first; i < p->first + p->count; i++) {
+        uint32_t index = v->by_place[i];
+        const visit *x = visit_at(v, index);
+        sum += fmax(0, (double)x->own_ns - (double)f->claimed[index] - fast_ns) * path_weight(x);
+    }
+    return sum;
+}
+
+/* Returns a text that names an edge at which messages wait for an unknown reason, or NULL. */
+static char *reason_waits(const findings *f)
+{
+    const visits *v = f->visits;
+    for (guint i = 0; i < v->places->len; i++) {
+        const place *p = place_at(v, i);
+        double waits_ns = p->path_ns >= CAUSE_SHARE * v->total_ns && p->kind == PLACE_EDGE && is_unobserved(v, p)
+                              ? unexplained_waits(f, p)
+                              : 0;
+        if (waits_ns < CAUSE_SHARE * v->total_ns)
+            continue;
+        char *part = text_share(waits_ns / v->total_ns), *where = text_place(v, i, NULL),
+             *reason = g_strdup_printf("%s of the requests' time is waiting in %s, and the log does not show what the "
+                                       "requests wait for; log when they leave the queue, or run nlsensor tcp",
+                                       part, where);
+        g_free(part);
+        g_free(where);
+        return reason;
+    }
+    return NULL;
+}
+
+/*
+ * Returns a text that names a place at which a few visits take very long for an unknown reason, or NULL. A fault that
+ * affects few visits, such as a pause or a lost message, may be the reason, and the log does not separate these visits
+ * from the others.
+ */
+static char *reason_tail(const findings *f)
+{
+    const visits *v = f->visits;
+    for (guint i = 0; i < v->places->len; i++) {
+        const place *p = place_at(v, i);
+        double tail_ns = p->path_ns >= CAUSE_SHARE * v->total_ns ? place_find_tail(f, i) : 0;
+        if (tail_ns < CAUSE_SHARE * v->total_ns)
+            continue;
+        char *part = text_share(tail_ns / v->total_ns), *where = text_place(v, i, NULL),
+             *reason =
+                 g_strdup_printf("some visits to %s take more than %.0f times as long as usual, which costs %s of "
+                                 "the requests' time, and nothing in the log goes with these visits; log what "
+                                 "they do as fields or events",
+                                 where, TAIL_FACTOR, part);
+        g_free(part);
+        g_free(where);
+        return reason;
+    }
+    return NULL;
+}
+
 /* Returns the time of a place, in nanoseconds, that no ordinary finding explains. */
 static double unexplained_time(const findings *f, const place *p)
 {
@@ -223,6 +296,10 @@ void findings_judge(findings *f, const char *no_requests)
     f->cannot_tell = reason != NULL ? g_strdup(reason) : reason_mixture(v);
     if (f->cannot_tell == NULL)
         f->cannot_tell = reason_unobserved(f);
+    if (f->cannot_tell == NULL)
+        f->cannot_tell = reason_waits(f);
+    if (f->cannot_tell == NULL)
+        f->cannot_tell = reason_tail(f);
     if (f->cannot_tell == NULL)
         f->cannot_tell = reason_no_power(f);
     f->healthy = f->cannot_tell == NULL;

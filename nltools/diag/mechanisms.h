@@ -7,17 +7,26 @@
 
 #include "diag/sample.h"
 
+/* When a server of a queue becomes free, and where the servers are. */
+typedef enum queue_scope {
+    QUEUE_SPAN,    /* at the end of the visit or, for an edge, of the next span */
+    QUEUE_PROGRAM, /* when the program has ended all work of the request */
+    QUEUE_NEXT,    /* for a span: at the end of the caller's next span */
+    QUEUE_CALLER   /* when the caller ends; the caller's host has the servers */
+} queue_scope;
+
 /* The result of a search for a mechanism. `waits` contains the wait of each visit, indexed by visit; the caller frees
  * the array with g_free. If the mechanism does not apply, `waits` is NULL. */
 typedef struct mechanism {
     float *waits;
-    double claim_ns;   /* claimed time on critical paths, in nanoseconds */
-    double explained;  /* 0 to 1; see each function */
-    double p;          /* probability of at least this effect by chance */
-    const char *host;  /* the host with most of the effect, or NULL */
-    int servers;       /* for a queue: the number of servers */
-    int other_servers; /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
-    double other_gain; /* quality of the prediction with other_servers, divided by its quality with `servers` */
+    double claim_ns;     /* claimed time on critical paths, in nanoseconds */
+    double explained;    /* 0 to 1; see each function */
+    double p;            /* probability of at least this effect by chance */
+    const char *host;    /* the host with most of the effect, or NULL */
+    const char *process; /* the process with most of the effect, if the place has several on a host; otherwise NULL */
+    int servers;         /* for a queue: the number of servers */
+    int other_servers;   /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
+    double other_gain;   /* quality of the prediction with other_servers, divided by its quality with `servers` */
     double peak; /* maximum number of visits in progress at the same time; for calls: visits per caller in the group */
     double period_ns; /* period of a timer or of periodic pauses, or length of a time-out or delay; 0: not periodic */
     double rate, other_rate; /* for load: requests per second while the visits are slow, and otherwise; 0: unknown */
@@ -31,19 +40,25 @@ typedef struct mechanism {
     bool is_sometimes;    /* for a delayed acknowledgement: some visits take longer by the whole delay */
     bool given_up;        /* for a time-out: the visits end at the time-out, and few take longer */
     bool is_retry;        /* for a time-out: the visits fail, and their callers try again */
-    bool of_program;   /* for a queue at an edge: a server is busy until its program has ended all work of the request,
-                          not only the next span */
-    bool is_shared;    /* for a queue: all hosts of the place share the servers; otherwise, each host has its own */
-    bool is_host_fast; /* for a queue: without their waits, the visits on `host` take no longer than the others */
+    queue_scope scope;    /* for a queue */
+    bool by_process;      /* for a queue: each process has its own servers; otherwise, each host has its own */
+    bool is_shared;       /* for a queue: all hosts of the place share the servers */
+    bool is_host_fast;    /* for a queue: without their waits, the visits on `host` take no longer than the others */
 } mechanism;
 
 /*
  * Finds a queue with k servers: the service of a visit begins when fewer than k other visits are in service. Compares
  * the likelihood of the measured times under this model with their likelihood if the visits were independent. Computes
- * the likelihood of each half of the visits from the distribution of the other half. At an edge, a server executes the
- * next span, or all work of its program for the request.
+ * the likelihood of each half of the visits from the distribution of the other half. A visit may only be the wait for a
+ * server, which then executes the following work of the request (queue_scope).
  */
 mechanism find_queue(const visits *v, uint32_t place);
+
+/*
+ * Finds a queue at an edge to another program whose servers belong to the caller, such as a pool of connections: a
+ * server is busy until the caller has its answer.
+ */
+mechanism queue_find_caller(const visits *v, uint32_t place);
 
 /* Returns the place of the spans that begin on the same host when visits of an edge end, or VISIT_NONE. */
 uint32_t next_span(const visits *v, uint32_t edge);
@@ -62,7 +77,6 @@ double queue_find_savings(const visits *v, uint32_t number, const mechanism *que
 GArray *find_pauses(const visits *v);
 
 typedef struct pause_result {
-    const char *program, *host;
     mechanism m;
     int64_t first_ns, last_ns;
 } pause_result;

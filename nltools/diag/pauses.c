@@ -8,8 +8,9 @@
  * as a visit, because no request arrives while a program is stopped. Its evidence counts at most as much as the
  * evidence of the real visits, because a time without load is not a pause.
  *
- * If a program has several hosts, the module also examines it as if it had a single host. Fewer requests are then
- * sufficient to find pauses that occur on all hosts at the same time.
+ * If a program has several processes on a host, the module examines each process, because one process can stop while
+ * the others continue. It also examines the whole host and, if a program has several hosts, all hosts as if they were a
+ * single host. Fewer requests are then sufficient to find pauses that occur everywhere at the same time.
  */
 #include "config.h"
 
@@ -78,11 +79,12 @@ typedef struct family {
     uint32_t *first, *children;
 } family;
 
-/* A program on one host, or on all of its hosts. */
+/* A process of a program, or all processes on one host, or on all hosts. */
 typedef struct station {
     const visits *v;
     const family *family;
-    const char *program, *host; /* host: NULL for all hosts of the program */
+    const char *program;        /* as in places */
+    const char *host, *process; /* NULL: all hosts; all processes */
     GArray *times;              /* int64_t: times at which visits of the program begin and end */
     GArray *active;             /* the program's visits, in order of their start times */
     survival *lasting;          /* indexed by place; shared by all stations */
@@ -185,12 +187,20 @@ static bool is_usual_way(const station *s, const visit *x, const survival *l, do
            gap_ns < l->values[l->count / 2];
 }
 
+/* Returns whether an instance of a program belongs to the station. `program` is the program's name in places. */
+static bool has_instance(const station *s, const char *program, uint32_t number)
+{
+    const instance *of = instance_at(s->v, number);
+    return program == s->program && (s->host == NULL || of->host == s->host) &&
+           (s->process == NULL || of->program == s->process);
+}
+
 /* Returns whether a visit is inside the station: a span, or a path between two events of the station. */
 static bool is_inside(const station *s, const visit *x)
 {
     const site *at = site_at(s->v, x->site);
     const place *p = place_at(s->v, at->place);
-    return p->kind == PLACE_SPAN || (p->from_program == s->program && (s->host == NULL || at->from_host == s->host));
+    return p->kind == PLACE_SPAN || has_instance(s, p->from_program, at->from_instance);
 }
 
 /*
@@ -402,7 +412,7 @@ static bool is_at_station(const station *s, uint32_t index)
     if (index == VISIT_NONE)
         return false;
     const site *at = site_at(s->v, visit_at(s->v, index)->site);
-    return place_at(s->v, at->place)->program == s->program && (s->host == NULL || at->host == s->host);
+    return has_instance(s, place_at(s->v, at->place)->program, at->instance);
 }
 
 static int by_from(gconstpointer a, gconstpointer b)
@@ -425,10 +435,8 @@ static void gather_station(station *s, const uint32_t *indices, uint32_t count)
         const visit *x = visit_at(s->v, indices[i]);
         const site *at = site_at(s->v, x->site);
         const place *p = place_at(s->v, at->place);
-        bool ends = p->program == s->program && (s->host == NULL || at->host == s->host),
-             begins_here = p->kind == PLACE_EDGE
-                               ? p->from_program == s->program && (s->host == NULL || at->from_host == s->host)
-                               : ends;
+        bool ends = has_instance(s, p->program, at->instance),
+             begins_here = p->kind == PLACE_EDGE ? has_instance(s, p->from_program, at->from_instance) : ends;
         if (begins_here)
             times[time_count++].key = x->from_ns;
         if (ends)
@@ -470,6 +478,7 @@ static void sum_pauses(const station *s, mechanism *m)
     m->length_ns = length / n;
     m->period_ns = n >= 5 && variance < 0.04 * mean * mean ? mean : 0;
     m->host = s->host;
+    m->process = s->process;
     m->waits = g_new0(float, s->v->all->len + 1);
     for (guint i = 0, g = 0; i < s->active->len; i++) {
         const active *a = &g_array_index(s->active, active, i);
@@ -566,7 +575,7 @@ static double shortest_gap(const station *s)
  */
 static pause_result examine_station(station *s, const uint32_t *indices, uint32_t count)
 {
-    pause_result r = {.program = s->program, .host = s->host};
+    pause_result r = {0};
     s->times = g_array_new(FALSE, FALSE, sizeof(int64_t));
     s->active = g_array_new(FALSE, FALSE, sizeof(active));
     s->gaps = g_array_new(FALSE, FALSE, sizeof(active));
@@ -599,43 +608,71 @@ static pause_result examine_station(station *s, const uint32_t *indices, uint32_
 
 /* ---- all stations ---- */
 
-typedef struct station_list {
-    GHashTable *numbers;   /* maps "program\nhost" to 1 plus the station's number */
-    GPtrArray *names;      /* program and host of each station */
-    uint32_t *begin, *end; /* indexed by site: the stations where the site's visits begin and end */
-    uint32_t *first;       /* indexed by station, with one more element: the station's first index in visits */
-    uint32_t *visits;      /* indices of visits, grouped by station */
-} station_list;
+typedef struct instance_list {
+    const char **programs;  /* the name of each instance's program in places */
+    uint32_t *numbers;      /* for each instance: the number of the first instance of its program */
+    uint32_t *order, count; /* the instances, by program and then by host */
+    uint32_t *first;        /* indexed by instance, with one more element: the instance's first index in visits */
+    uint32_t *visits;       /* indices of visits, grouped by instance */
+} instance_list;
 
-static uint32_t station_number(station_list *l, const char *program, const char *host)
+static int by_program_and_host(const void *a, const void *b, void *user)
 {
-    char *key = g_strjoin("\n", program, host, NULL);
-    guint number = GPOINTER_TO_UINT(g_hash_table_lookup(l->numbers, key));
-    if (number > 0) {
-        g_free(key);
-        return number - 1;
-    }
-    g_ptr_array_add(l->names, (gpointer)program);
-    g_ptr_array_add(l->names, (gpointer)host);
-    g_hash_table_insert(l->numbers, key, GUINT_TO_POINTER(l->names->len / 2));
-    return l->names->len / 2 - 1;
+    const void *const *context = user;
+    const instance_list *l = context[0];
+    const visits *v = context[1];
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    uint32_t host = instance_at(v, i)->first, other_host = instance_at(v, j)->first;
+    if (l->numbers[i] != l->numbers[j])
+        return l->numbers[i] < l->numbers[j] ? -1 : 1;
+    return host != other_host ? (host < other_host ? -1 : 1) : (i > j) - (i < j);
 }
 
-static void station_list_fill(station_list *l, const visits *v)
+/* Sorts the instances by program and then by host. */
+static void sort_instances(instance_list *l, const visits *v)
 {
-    guint count = l->names->len / 2;
+    GHashTable *firsts = g_hash_table_new(NULL, NULL); /* maps a program to its first instance + 1 */
+    const void *context[] = {l, v};
+    l->numbers = g_new0(uint32_t, v->instances->len + 1);
+    l->order = g_new0(uint32_t, v->instances->len + 1);
+    l->count = 0;
+    for (guint n = 0; n < v->instances->len; n++) {
+        guint known = GPOINTER_TO_UINT(g_hash_table_lookup(firsts, l->programs[n]));
+        if (l->programs[n] == NULL)
+            continue;
+        if (known == 0)
+            g_hash_table_insert(firsts, (gpointer)l->programs[n], GUINT_TO_POINTER(known = n + 1));
+        l->numbers[n] = known - 1;
+        l->order[l->count++] = n;
+    }
+    g_hash_table_destroy(firsts);
+    qsort_r(l->order, l->count, sizeof *l->order, by_program_and_host, context);
+}
+
+static void instance_list_fill(instance_list *l, const visits *v)
+{
+    guint count = v->instances->len;
+    l->programs = g_new0(const char *, count + 1);
     l->first = g_new0(uint32_t, count + 2);
     l->visits = g_new(uint32_t, 2 * (size_t)v->all->len + 1);
-    for (int pass = 0; pass < 2; pass++) { /* count, then write; first[n + 1] is the next index for station n */
+    for (guint i = 0; i < v->sites->len; i++) {
+        const site *at = site_at(v, i);
+        const place *p = place_at(v, at->place);
+        l->programs[at->instance] = p->program;
+        if (p->kind == PLACE_EDGE)
+            l->programs[at->from_instance] = p->from_program;
+    }
+    sort_instances(l, v);
+    for (int pass = 0; pass < 2; pass++) { /* count, then write; first[n + 1] is the next index for instance n */
         for (guint i = 0; i < v->all->len; i++) {
-            uint32_t at = visit_at(v, i)->site, begin = l->begin[at], end = l->end[at];
-            uint32_t *slot = &l->first[end + 1 + !pass];
+            const site *at = site_at(v, visit_at(v, i)->site);
+            uint32_t *slot = &l->first[at->instance + 1 + !pass];
             if (pass == 1)
                 l->visits[*slot] = i;
             ++*slot;
-            if (begin == end)
+            if (at->from_instance == at->instance)
                 continue;
-            slot = &l->first[begin + 1 + !pass];
+            slot = &l->first[at->from_instance + 1 + !pass];
             if (pass == 1)
                 l->visits[*slot] = i;
             ++*slot;
@@ -672,77 +709,116 @@ static family family_new(const visits *v)
     return f;
 }
 
-/* Examines the stations of a program and adds their results. If pauses on all hosts at the same time take more time
- * than the pauses of single hosts, adds only the former. */
-static void examine_program(const visits *v, const family *f, const station_list *l, const char *program,
-                            survival *lasting, GArray *results)
+/* Returns the largest claim of results from index `first` on, in nanoseconds. */
+static double largest_claim(const GArray *results, guint first)
 {
-    GArray *found = g_array_new(FALSE, FALSE, sizeof(pause_result)), *all = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     double largest_ns = 0;
-    int hosts = 0;
-    for (guint n = 0; n < l->names->len / 2; n++) {
-        if (g_ptr_array_index(l->names, 2 * n) != program)
-            continue;
-        station s = {.v = v,
-                     .family = f,
-                     .program = program,
-                     .host = g_ptr_array_index(l->names, 2 * n + 1),
-                     .lasting = lasting};
-        pause_result r = examine_station(&s, l->visits + l->first[n], l->first[n + 1] - l->first[n]);
-        hosts++;
-        largest_ns = fmax(largest_ns, r.m.claim_ns);
-        if (r.m.waits != NULL)
-            g_array_append_val(found, r);
+    for (guint i = first; i < results->len; i++)
+        largest_ns = fmax(largest_ns, g_array_index(results, pause_result, i).m.claim_ns);
+    return largest_ns;
+}
+
+/*
+ * Adds the result of a station that contains the stations whose results begin at index `first`. If pauses of the whole
+ * station take more time than the pauses of its parts, removes the results of the parts. Otherwise adds nothing.
+ */
+static void add_whole(GArray *results, guint first, pause_result *r)
+{
+    if (r->m.claim_ns <= largest_claim(results, first)) {
+        g_free(r->m.waits);
+        return;
+    }
+    for (guint i = first; i < results->len; i++)
+        g_free(g_array_index(results, pause_result, i).m.waits);
+    g_array_set_size(results, first);
+    g_array_append_val(results, *r);
+}
+
+static int by_index(gconstpointer a, gconstpointer b)
+{
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    return (i > j) - (i < j);
+}
+
+/*
+ * Examines a station that consists of the instances from `from` to `to` - 1 in the order of `l`. An edge between two of
+ * these instances is in the lists of both, and counts once.
+ */
+static pause_result examine_instances(station *s, const instance_list *l, uint32_t from, uint32_t to)
+{
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    for (uint32_t i = from; i < to; i++) {
+        uint32_t n = l->order[i];
         g_array_append_vals(all, l->visits + l->first[n], l->first[n + 1] - l->first[n]);
     }
-    if (hosts > 1) {
-        station s = {.v = v, .family = f, .program = program, .lasting = lasting};
-        pause_result r = examine_station(&s, (const uint32_t *)all->data, all->len);
-        r.m.hosts = hosts;
-        if (r.m.claim_ns > largest_ns) {
-            for (guint i = 0; i < found->len; i++)
-                g_free(g_array_index(found, pause_result, i).m.waits);
-            g_array_set_size(found, 0);
+    guint kept = 0;
+    if (to - from > 1)
+        g_array_sort(all, by_index);
+    for (guint i = 0; i < all->len; i++)
+        if (kept == 0 || g_array_index(all, uint32_t, i) != g_array_index(all, uint32_t, kept - 1))
+            g_array_index(all, uint32_t, kept++) = g_array_index(all, uint32_t, i);
+    pause_result r = examine_station(s, (const uint32_t *)all->data, kept);
+    g_array_free(all, TRUE);
+    return r;
+}
+
+/* Examines the processes of a program on a host and, if there are several, the whole host. */
+static void examine_host(station *s, const instance_list *l, uint32_t from, uint32_t to, GArray *found)
+{
+    guint first = found->len;
+    for (uint32_t i = from; i < to && to - from > 1; i++) {
+        s->process = instance_at(s->v, l->order[i])->program;
+        pause_result r = examine_instances(s, l, i, i + 1);
+        if (r.m.waits != NULL)
             g_array_append_val(found, r);
-        } else {
-            g_free(r.m.waits);
-        }
+    }
+    s->process = NULL;
+    pause_result r = examine_instances(s, l, from, to);
+    add_whole(found, first, &r);
+}
+
+/* Examines the stations of a program and adds their results. Its instances are `from` to `to` - 1 in the order of `l`.
+ */
+static void examine_program(station *s, const instance_list *l, uint32_t from, uint32_t to, GArray *results)
+{
+    GArray *found = g_array_new(FALSE, FALSE, sizeof(pause_result));
+    int hosts = 0;
+    s->program = l->programs[l->order[from]];
+    for (uint32_t first = from, end; first < to; first = end, hosts++) {
+        s->host = instance_at(s->v, l->order[first])->host;
+        for (end = first; end < to && instance_at(s->v, l->order[end])->host == s->host; end++)
+            ;
+        examine_host(s, l, first, end, found);
+    }
+    s->host = NULL;
+    if (hosts > 1) {
+        pause_result r = examine_instances(s, l, from, to);
+        r.m.hosts = hosts;
+        add_whole(found, 0, &r);
     }
     for (guint i = 0; i < found->len; i++)
         keep_result(results, &g_array_index(found, pause_result, i));
     g_array_free(found, TRUE);
-    g_array_free(all, TRUE);
 }
 
 GArray *find_pauses(const visits *v)
 {
     GArray *results = g_array_new(FALSE, FALSE, sizeof(pause_result));
-    station_list l = {g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
-                      g_ptr_array_new(),
-                      g_new(uint32_t, v->sites->len + 1),
-                      g_new(uint32_t, v->sites->len + 1),
-                      NULL,
-                      NULL};
+    instance_list l;
     survival *lasting = g_new0(survival, v->places->len + 1);
-    for (guint i = 0; i < v->sites->len; i++) {
-        const site *s = site_at(v, i);
-        const place *p = place_at(v, s->place);
-        l.end[i] = station_number(&l, p->program, s->host);
-        l.begin[i] = p->kind == PLACE_EDGE ? station_number(&l, p->from_program, s->from_host) : l.end[i];
-    }
-    station_list_fill(&l, v);
+    instance_list_fill(&l, v);
     family f = family_new(v);
-    GHashTable *programs = g_hash_table_new(NULL, NULL);
-    for (guint n = 0; n < l.names->len / 2; n++)
-        if (g_hash_table_add(programs, g_ptr_array_index(l.names, 2 * n)))
-            examine_program(v, &f, &l, g_ptr_array_index(l.names, 2 * n), lasting, results);
-    g_hash_table_destroy(programs);
+    station s = {.v = v, .family = &f, .lasting = lasting};
+    for (uint32_t from = 0, to; from < l.count; from = to) {
+        for (to = from; to < l.count && l.numbers[l.order[to]] == l.numbers[l.order[from]]; to++)
+            ;
+        examine_program(&s, &l, from, to, results);
+    }
     g_free(f.first);
     g_free(f.children);
-    g_hash_table_destroy(l.numbers);
-    g_ptr_array_free(l.names, TRUE);
-    g_free(l.begin);
-    g_free(l.end);
+    g_free(l.programs);
+    g_free(l.numbers);
+    g_free(l.order);
     g_free(l.first);
     g_free(l.visits);
     g_free(lasting);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "diag/mechanisms.h"
+#include "diag/processes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,13 @@
 /* The result names a host if at least this part of the claim belongs to the host. */
 #define MOST 0.75
 
+/* The part of the significance level that belongs to the usual tests; the unusual tests share the rest. */
+#define USUAL_WEIGHT 0.9
+
 enum {
+    USUAL_OF_EDGES = 2, /* numbers of usual tests: when servers are free */
+    USUAL_OF_SPANS = 1,
+    SCOPES_OF_SPANS = 4, /* number of all tests of spans */
     LOG_BINS = 512,
     VISITS_MIN = 60,
     POSITIONS = 64,
@@ -147,9 +154,8 @@ static uint32_t span_after(const visits *v, const visit *x)
     const place *edge = place_at(v, place_of_visit(v, x));
     for (uint32_t i = 0; edge->kind == PLACE_EDGE && i < q->count; i++) {
         const visit *y = visit_at(v, q->first + i);
-        const place *p = place_at(v, place_of_visit(v, y));
-        if (p->kind == PLACE_SPAN && y->from_ns == x->to_ns && p->program == edge->program &&
-            site_at(v, y->site)->host == site_at(v, x->site)->host)
+        if (place_at(v, place_of_visit(v, y))->kind == PLACE_SPAN && y->from_ns == x->to_ns &&
+            site_at(v, y->site)->instance == site_at(v, x->site)->instance)
             return q->first + i;
     }
     return VISIT_NONE;
@@ -171,46 +177,61 @@ uint32_t next_span(const visits *v, uint32_t edge)
 /* In larger requests, looking at all visits for each visit would take too long. */
 enum { LOOKED_THROUGH_MAX = 512 };
 
-/* Returns when a request next begins the same edge to the same host after a visit of the edge, or INT64_MAX. */
+/* Returns when a request next begins the same edge to the same process after a visit of the edge, or INT64_MAX. */
 static int64_t next_repetition(const visits *v, const request *q, const visit *x)
 {
     int64_t next_ns = INT64_MAX;
     for (uint32_t i = 0; i < q->count && q->count <= LOOKED_THROUGH_MAX; i++) {
         const visit *y = visit_at(v, q->first + i);
         if (y->from_ns >= x->to_ns && place_of_visit(v, y) == place_of_visit(v, x) &&
-            site_at(v, y->site)->host == site_at(v, x->site)->host)
+            site_at(v, y->site)->instance == site_at(v, x->site)->instance)
             next_ns = MIN(next_ns, y->from_ns);
     }
     return next_ns;
 }
 
 /*
- * Returns the end of the last visit of a request to the program and host at which an edge ends. If the request repeats
+ * Returns the end of the last visit of a request to the process at which an edge ends. If the request repeats
  * the edge there, only visits before the next repetition count.
  */
 static int64_t end_at_program(const visits *v, const visit *x)
 {
     const request *q = request_at(v, x->request);
-    const place *edge = place_at(v, place_of_visit(v, x));
     int64_t end_ns = x->to_ns, next_ns = next_repetition(v, q, x);
     for (uint32_t i = 0; i < q->count && q->count <= LOOKED_THROUGH_MAX; i++) {
         const visit *y = visit_at(v, q->first + i);
         if (y->from_ns >= x->to_ns && y->from_ns < next_ns &&
-            place_at(v, place_of_visit(v, y))->program == edge->program &&
-            site_at(v, y->site)->host == site_at(v, x->site)->host)
+            site_at(v, y->site)->instance == site_at(v, x->site)->instance)
             end_ns = MAX(end_ns, y->to_ns);
     }
     return end_ns;
 }
 
-/*
- * Returns the time at which the service of a visit ends. For an edge that leads to a span, this is the end of the span,
- * or of all work of the span's program for the request.
- */
-static int64_t end_of_service(const visits *v, const visit *x, bool of_program)
+/* Returns the end of the first span after a visit that has the same caller. Without such a span, returns the visit's
+ * end. */
+static int64_t end_of_next(const visits *v, const visit *x)
 {
-    if (of_program)
+    const request *q = request_at(v, x->request);
+    const visit *next = NULL;
+    for (uint32_t i = 0; i < q->count && q->count <= LOOKED_THROUGH_MAX; i++) {
+        const visit *y = visit_at(v, q->first + i);
+        if (y->from_ns >= x->to_ns && y->to_ns > y->from_ns && y->parent == x->parent &&
+            place_at(v, place_of_visit(v, y))->kind == PLACE_SPAN &&
+            (next == NULL || y->from_ns < next->from_ns || (y->from_ns == next->from_ns && y->to_ns > next->to_ns)))
+            next = y;
+    }
+    return next != NULL ? next->to_ns : x->to_ns;
+}
+
+/* Returns the time at which the server of a visit is free again. */
+static int64_t end_of_service(const visits *v, const visit *x, queue_scope scope)
+{
+    if (scope == QUEUE_PROGRAM)
         return end_at_program(v, x);
+    if (scope == QUEUE_NEXT)
+        return end_of_next(v, x);
+    if (scope == QUEUE_CALLER)
+        return x->parent != VISIT_NONE ? MAX(x->to_ns, visit_at(v, x->parent)->to_ns) : x->to_ns;
     uint32_t span = span_after(v, x);
     return span != VISIT_NONE ? visit_at(v, span)->to_ns : x->to_ns;
 }
@@ -315,44 +336,61 @@ static bool hosts_are_chosen_at_end(const visits *v, const place *p)
 }
 
 /*
- * Adds random fractions of the log's resolution to the times. Otherwise, the density of short times, which have few
- * different values, would be overestimated: gaps between ends would seem more likely than the longer durations.
+ * If a place's times are coarse, adds random fractions of their resolution to them. Otherwise, the density of short
+ * times, which have few different values, would be overestimated: gaps between ends would seem more likely than the
+ * longer durations.
  */
-static void spread_times(const visits *v, holding *held, size_t count)
+static void spread_times(const visits *v, const place *p, holding *held, size_t count)
 {
+    double unit_ns = place_find_resolution(v, p);
+    if (unit_ns <= UNIT_FINE_NS)
+        return;
     GRand *chance = g_rand_new_with_seed(1); /* the same log always has the same result */
     for (size_t i = 0; i < count; i++) {
-        held[i].from_ns += (int64_t)(g_rand_double(chance) * (double)v->unit_ns);
-        held[i].to_ns += (int64_t)(g_rand_double(chance) * (double)v->unit_ns);
+        held[i].from_ns += (int64_t)(g_rand_double(chance) * unit_ns);
+        held[i].to_ns += (int64_t)(g_rand_double(chance) * unit_ns);
         held[i].to_ns = MAX(held[i].to_ns, held[i].from_ns + 1);
     }
     g_rand_free(chance);
 }
 
-/* Gathers the visits of a place, grouped by host and sorted by end (see end_of_service). The hosts are those at the
- * ends of edges, unless these hosts are chosen too late. Adds the hosts to `hosts`, by number. */
-static size_t gather_holdings(const visits *v, uint32_t number, bool of_program, holding *held, GPtrArray *hosts)
+/* Returns the number of the instance whose host, or process, may have the server for a visit. All instances of a host
+ * count as its first instance, unless each process has its own servers. `at_start`: the instances at the ends of the
+ * edge are chosen too late. */
+static uint32_t holder_of_visit(const visits *v, const visit *x, const mechanism *m, bool at_start)
+{
+    const site *at = site_at(v, x->site);
+    uint32_t number = m->scope == QUEUE_CALLER && x->parent != VISIT_NONE
+                          ? site_at(v, visit_at(v, x->parent)->site)->instance
+                      : at_start ? at->from_instance
+                                 : at->instance;
+    return m->by_process ? number : instance_at(v, number)->first;
+}
+
+/*
+ * Gathers the visits of a place, grouped by host or process and sorted by end (see end_of_service). The hosts are those
+ * at the ends of edges, unless these hosts are chosen too late. Adds the instances of the hosts or processes to
+ * `hosts`, by number (elements are const instance *).
+ */
+static size_t gather_holdings(const visits *v, uint32_t number, const mechanism *m, holding *held, GPtrArray *hosts)
 {
     const place *p = place_at(v, number);
     const bool at_start = hosts_are_chosen_at_end(v, p);
-    GHashTable *numbers = g_hash_table_new(NULL, NULL); /* maps a host to its number + 1 */
+    uint32_t *numbers = g_new0(uint32_t, v->instances->len + 1); /* for each instance: its number in `hosts` + 1 */
     size_t count = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i];
         const visit *x = visit_at(v, index);
-        const char *host = at_start ? site_at(v, x->site)->from_host : site_at(v, x->site)->host;
-        guint known = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, host));
-        if (known == 0) {
-            g_ptr_array_add(hosts, (gpointer)host);
-            known = hosts->len;
-            g_hash_table_insert(numbers, (gpointer)host, GUINT_TO_POINTER(known));
+        uint32_t holder = holder_of_visit(v, x, m, at_start);
+        if (numbers[holder] == 0) {
+            g_ptr_array_add(hosts, (gpointer)instance_at(v, holder));
+            numbers[holder] = hosts->len;
         }
         if (x->to_ns > x->from_ns)
-            held[count++] = (holding){x->from_ns, end_of_service(v, x, of_program), index, known - 1};
+            held[count++] = (holding){x->from_ns, end_of_service(v, x, m->scope), index, numbers[holder] - 1};
     }
-    g_hash_table_destroy(numbers);
-    if (v->unit_ns > UNIT_FINE_NS)
-        spread_times(v, held, count);
+    g_free(numbers);
+    spread_times(v, p, held, count);
     qsort(held, count, sizeof *held, by_end);
     return count;
 }
@@ -678,7 +716,7 @@ static double find_servers(const visits *v, const holding *held, size_t count, m
     queue_work w;
     queue_work_init(&w, v, held, count);
     serve(&w, any_order, m->servers);
-    if (m->of_program && begins_too_early(v, &w)) {
+    if (m->scope != QUEUE_SPAN && begins_too_early(v, &w)) {
         queue_work_clear(&w);
         return 0;
     }
@@ -693,12 +731,13 @@ static double find_servers(const visits *v, const holding *held, size_t count, m
 }
 
 /* Makes a host the mechanism's host if its claim, in nanoseconds, is the largest so far. Returns whether it is. */
-static bool choose_host(mechanism *m, double *largest_ns, double claim_ns, const char *host, double share)
+static bool choose_host(mechanism *m, double *largest_ns, double claim_ns, const instance *host, double share)
 {
     if (claim_ns <= *largest_ns)
         return false;
     *largest_ns = claim_ns;
-    m->host = host;
+    m->host = host->host;
+    m->process = m->by_process ? host->program : NULL;
     m->share = share;
     return true;
 }
@@ -707,7 +746,7 @@ static bool choose_host(mechanism *m, double *largest_ns, double claim_ns, const
 static void require_most_on_host(mechanism *m, double largest_ns)
 {
     if (largest_ns < MOST * m->claim_ns)
-        m->host = NULL;
+        m->host = m->process = NULL;
 }
 
 /*
@@ -893,21 +932,21 @@ static void find_shared(const visits *v, holding *held, size_t count, const GPtr
     m->peak = peak_of(held, count);
 }
 
-/* Finds a queue. `of_program` is a parameter of end_of_service. */
-static mechanism find_queue_for(const visits *v, uint32_t number, bool of_program)
+/* Finds a queue with servers on each host or, if `by_process` is true, in each process. */
+static mechanism find_queue_for(const visits *v, uint32_t number, queue_scope scope, bool by_process)
 {
-    mechanism m = {.of_program = of_program};
+    mechanism m = {.scope = scope, .by_process = by_process};
     const place *p = place_at(v, number);
     holding *held = g_new(holding, p->count + 1);
     GPtrArray *hosts = g_ptr_array_new();
-    size_t all = gather_holdings(v, number, of_program, held, hosts);
+    size_t all = gather_holdings(v, number, &m, held, hosts);
     double largest_ns = 0;
     m.waits = g_new0(float, v->all->len + 1);
     for (size_t from = 0, to = 0; from < all; from = to) {
         while (to < all && held[to].host == held[from].host)
             to++;
         size_t count = to - from;
-        mechanism here = {.waits = m.waits, .of_program = of_program};
+        mechanism here = {.waits = m.waits, .scope = scope};
         double z = 0, claim_ns = count >= VISITS_MIN ? find_servers(v, held + from, count, &here, &z) : 0;
         if (claim_ns <= 0)
             continue;
@@ -925,9 +964,9 @@ static mechanism find_queue_for(const visits *v, uint32_t number, bool of_progra
     require_most_on_host(&m, largest_ns);
     if (m.claim_ns <= 0 && hosts->len > 1 && all >= VISITS_MIN && all <= CHOOSING_MAX)
         find_on_all_hosts(v, held, all, hosts, &m);
-    if (!of_program)
+    if (scope == QUEUE_SPAN)
         try_serial(v, held, all, hosts, &m);
-    if (m.claim_ns <= 0 && hosts->len > 1 && all >= VISITS_MIN)
+    if (m.claim_ns <= 0 && hosts->len > 1 && all >= VISITS_MIN && !by_process)
         find_shared(v, held, all, hosts, &m);
     g_ptr_array_free(hosts, TRUE);
     g_free(held);
@@ -938,20 +977,56 @@ static mechanism find_queue_for(const visits *v, uint32_t number, bool of_progra
     return m;
 }
 
+/* Replaces a mechanism by another that claims more time, and frees the other of the two. */
+static void keep_larger(mechanism *best, mechanism m)
+{
+    bool larger = m.waits != NULL && (best->waits == NULL || m.claim_ns > best->claim_ns);
+    g_free(larger ? best->waits : m.waits);
+    if (larger)
+        *best = m;
+}
+
+/* Returns the number of unusual tests of a place: other times at which servers are free, and servers of processes. */
+static double count_unusual(const visits *v, const place *p)
+{
+    int usual = p->kind == PLACE_EDGE ? USUAL_OF_EDGES : USUAL_OF_SPANS,
+        scopes = p->kind == PLACE_EDGE ? USUAL_OF_EDGES + 1 : SCOPES_OF_SPANS;
+    return scopes - usual + (place_has_processes(v, p) ? usual : 0);
+}
+
 mechanism find_queue(const visits *v, uint32_t number)
 {
-    mechanism of_span = find_queue_for(v, number, false), of_program = {0};
-    if (place_at(v, number)->kind != PLACE_EDGE)
-        return of_span;
-    of_program = find_queue_for(v, number, true);
-    of_span.p *= 2; /* two tests */
-    of_program.p *= 2;
-    if (of_span.waits == NULL || (of_program.waits != NULL && of_program.claim_ns > of_span.claim_ns)) {
-        g_free(of_span.waits);
-        return of_program;
+    static const queue_scope of_edges[USUAL_OF_EDGES] = {QUEUE_SPAN, QUEUE_PROGRAM},
+                             of_spans[SCOPES_OF_SPANS] = {QUEUE_SPAN, QUEUE_NEXT, QUEUE_CALLER, QUEUE_PROGRAM};
+    const place *p = place_at(v, number);
+    bool is_edge = p->kind == PLACE_EDGE;
+    const queue_scope *scopes = is_edge ? of_edges : of_spans;
+    const int usual = is_edge ? USUAL_OF_EDGES : USUAL_OF_SPANS, count = is_edge ? USUAL_OF_EDGES : SCOPES_OF_SPANS;
+    mechanism best = {0};
+    for (int i = 0; i < usual; i++)
+        keep_larger(&best, find_queue_for(v, number, scopes[i], false));
+    if (best.waits != NULL) {
+        best.p *= usual / USUAL_WEIGHT;
+        return best;
     }
-    g_free(of_program.waits);
-    return of_span;
+    /* If these models explain nothing, a server may be busy for longer, or each process may have its own. */
+    for (int i = usual; i < count && best.waits == NULL; i++)
+        best = find_queue_for(v, number, scopes[i], false);
+    for (int i = 0; i < usual && best.waits == NULL && place_has_processes(v, p); i++)
+        best = find_queue_for(v, number, scopes[i], true);
+    best.p *= count_unusual(v, p) / (1 - USUAL_WEIGHT);
+    return best;
+}
+
+mechanism queue_find_caller(const visits *v, uint32_t number)
+{
+    const place *p = place_at(v, number);
+    const site *at = site_at(v, g_array_index(p->sites, uint32_t, 0));
+    if (p->kind != PLACE_EDGE || at->from_instance == at->instance)
+        return (mechanism){0};
+    mechanism m = find_queue_for(v, number, QUEUE_CALLER, false);
+    m.p *= count_unusual(v, p) / (1 - USUAL_WEIGHT);
+    return m;
 }
 
 static void add_savings(const visits *v, const queue_work *w, int servers, const float *cut, float *saved)
@@ -981,7 +1056,7 @@ double queue_find_savings(const visits *v, uint32_t number, const mechanism *que
     const place *p = place_at(v, number);
     holding *held = g_new(holding, p->count + 1);
     GPtrArray *hosts = g_ptr_array_new();
-    size_t all = gather_holdings(v, number, queue->of_program, held, hosts);
+    size_t all = gather_holdings(v, number, queue, held, hosts);
     if (queue->is_shared)
         share_servers(held, all);
     for (size_t from = 0, to = 0; from < all; from = to) {

@@ -176,7 +176,8 @@ static void print_places(const findings *f, uint32_t shown)
 }
 
 /*
- * Prints the other explanations of a finding's place in one line. Prints a host only if it is not the finding's host.
+ * Prints the other explanations of a finding's place in one line. Prints a process or host only if it is not the
+ * finding's.
  */
 static void print_rivals(const findings *f, const finding *x)
 {
@@ -186,9 +187,10 @@ static void print_rivals(const findings *f, const finding *x)
         if (rival->rival_of != x)
             continue;
         bool is_field = rival->column != NULL && rival->column->name[0] != '@';
-        const char *what = is_field                                        ? rival->column->name
-                           : rival->host != NULL && rival->host != x->host ? rival->host
-                                                                           : "";
+        const char *what = is_field                                                 ? rival->column->name
+                           : rival->process != NULL && rival->process != x->process ? rival->process
+                           : rival->host != NULL && rival->host != x->host          ? rival->host
+                                                                                    : "";
         char *sure = text_share(rival->sure);
         printable_print("%s%s%s%s (%s)", before, rival->cause, *what != '\0' ? " " : "", what, sure);
         before = ", ";
@@ -320,6 +322,8 @@ struct json_object *report_finding_object(const findings *f, const finding *x, c
     json_add_int(object, "from_ns", x->from_ns);
     json_add_int(object, "to_ns", x->to_ns);
     json_add_text(object, "host", x->host);
+    if (x->process != NULL)
+        json_add_text(object, "process", x->process);
     if (x->place != VISIT_NONE)
         add_place(object, f->visits, x->place);
     if (x->column != NULL)

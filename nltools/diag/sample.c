@@ -11,8 +11,12 @@ enum {
     BIN_COUNT_MIN = 3, /* minimum number of visits of a bin in one half of the sample, to predict the other half */
     QUANTILES = 16,
     QUANTILE_COUNT = 16, /* minimum mean number of visits in a quantile */
+    EQUAL_ONE_OF = 10,   /* times are coarse if one in this number of visits has the same duration as another visit */
     EXACT_MAX = 1024     /* maximum size of a sample for Fisher's test; Kruskal and Wallis's test suffices for more */
 };
+
+/* Minimum part of the durations that are multiples of a coarse resolution. */
+#define MULTIPLES_MIN 0.9
 
 int compare_double(const void *a, const void *b)
 {
@@ -533,4 +537,67 @@ int sample_quantize(const float *values, uint32_t count, uint8_t *bins)
             bins[i]++;
     }
     return used + 1;
+}
+
+/* ---- resolution ---- */
+
+static int by_duration(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/*
+ * Returns the largest step of which the differences between durations are multiples, or 0 if all durations are equal.
+ * The durations are sorted. Uses only the differences between durations that several visits have, and differences that
+ * occur several times, because a few finer times rarely cause such differences. Sets *base to a duration that several
+ * visits have.
+ */
+static int64_t find_step(const int64_t *durations, uint32_t count, int64_t *base)
+{
+    int64_t *differences = g_new(int64_t, count + 1), step = 0, last = -1;
+    uint32_t different = 0;
+    for (uint32_t i = 1; i < count; i++) {
+        if (durations[i] > durations[i - 1]) {
+            differences[different++] = durations[i] - durations[i - 1];
+            continue;
+        }
+        step = last >= 0 ? common_divisor(durations[i] - last, step) : step;
+        *base = last = durations[i];
+    }
+    qsort(differences, different, sizeof *differences, by_duration);
+    for (uint32_t i = 1; i < different; i++)
+        if (differences[i] == differences[i - 1])
+            step = common_divisor(differences[i], step);
+    g_free(differences);
+    return step;
+}
+
+double place_find_resolution(const visits *v, const place *p)
+{
+    const uint32_t count = MIN(p->count, SAMPLE_MAX);
+    int64_t *durations = g_new(int64_t, count + 1), base = 0;
+    uint32_t equal = 0, multiples = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const visit *x = visit_at(v, v->by_place[p->first + (uint64_t)i * p->count / count]);
+        durations[i] = x->to_ns - x->from_ns;
+    }
+    qsort(durations, count, sizeof *durations, by_duration);
+    for (uint32_t i = 1; i < count; i++)
+        equal += durations[i] == durations[i - 1];
+    int64_t step = equal * EQUAL_ONE_OF > count ? find_step(durations, count, &base) : 0;
+    for (uint32_t i = 0; i < count && step > 0; i++)
+        multiples += (durations[i] - base) % step == 0;
+    g_free(durations);
+    return multiples >= MULTIPLES_MIN * count ? (double)step : 0;
 }

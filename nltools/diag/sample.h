@@ -103,6 +103,13 @@ double sample_explained_by_waits(const sample *s, const float *waits);
  */
 int sample_quantize(const float *values, uint32_t count, uint8_t *bins);
 
+/*
+ * Returns the resolution of the times of a place's visits in nanoseconds, if it is coarse: many visits have the same
+ * duration, and nearly all durations differ by multiples of the resolution. Otherwise returns 0. Uses the durations in
+ * the log, because findings may already have claimed parts of the times. A few finer times have no effect.
+ */
+double place_find_resolution(const visits *v, const place *p);
+
 double normal_tail(double z);
 
 /* Returns the probability of at most k successes in n trials that each succeed with probability `share`, for k below

@@ -34,7 +34,7 @@ enum { SLOW_VALUES_MAX = 6, SLOW_VALUES_NAMED = 3 }; /* maximum number of slow v
 typedef struct candidate {
     const char *cause;
     uint32_t place;
-    const char *host;
+    const char *host, *process; /* NULL: no single host; no single process */
     const column *column;
     double value;
     uint32_t values;                      /* for a field: the number of its slow values; `value` is one of them */
@@ -77,8 +77,8 @@ typedef struct test_counts {
 typedef struct exclusion {
     uint32_t place;
     const char *cause;
-    bool has_host; /* exclude only the cause with this host, which may be NULL */
-    const char *host;
+    bool has_host; /* exclude only the cause with this host and process, which may be NULL */
+    const char *host, *process;
     const column *column; /* exclude only the cause with this column; NULL: any column */
 } exclusion;
 
@@ -200,9 +200,12 @@ void candidate_find_ordinary(const search *s, candidate *c, const sample *x, con
 /* Returns whether a column of texts names the operations of spans that have only the name "request" (ordinary.c). */
 bool column_is_operation(const visits *v, uint32_t place, const column *c);
 
-/* Returns whether the visits of a sample are several operations, and a column names these operations
- * (field_divisions.c). */
-bool sample_has_operations(const search *s, const sample *x);
+/*
+ * If a column names the operations of a place whose span name does not, stores the operation of each visit of a sample
+ * in `groups`: a number up to COLUMN_TEXTS_MAX. Operations with few visits are one group, COLUMN_TEXTS_MAX. Returns the
+ * number of the other operations (field_divisions.c).
+ */
+uint32_t sample_group_operations(const search *s, const sample *x, uint32_t *groups);
 
 /* Returns whether all values of a column of texts are results of look-ups in a cache, and whether a value of such a
  * column is a hit (ordinary.c). */

@@ -30,18 +30,24 @@ char *text_share(double share)
     return g_strdup_printf("%.*f %%", share < 0.0095 ? 1 : 0, 100 * share);
 }
 
-char *text_place(const visits *v, uint32_t number, const char *host)
+char *text_process_place(const visits *v, uint32_t number, const char *process, const char *host)
 {
     const place *p = place_at(v, number);
-    const char *on = host != NULL ? " on " : "", *name = host != NULL ? host : "",
-               *of = *p->program != '\0' ? " of " : "", *from_of = *p->from_program != '\0' ? " of " : "";
+    const char *program = process != NULL ? process : p->program, *on = host != NULL ? " on " : "",
+               *name = host != NULL ? host : "", *of = *program != '\0' ? " of " : "",
+               *from_of = *p->from_program != '\0' ? " of " : "";
     if (p->kind == PLACE_SPAN && *p->span == '\0')
-        return g_strdup_printf("%s%s%s", p->program, on, name);
+        return g_strdup_printf("%s%s%s", program, on, name);
     if (p->kind == PLACE_SPAN)
-        return g_strdup_printf("%s%s%s%s%s", p->span, of, p->program, on, name);
+        return g_strdup_printf("%s%s%s%s%s", p->span, of, program, on, name);
     if (p->kind == PLACE_UNKNOWN)
-        return g_strdup_printf("the time before %s%s%s%s%s", p->to, of, p->program, on, name);
+        return g_strdup_printf("the time before %s%s%s%s%s", p->to, of, program, on, name);
     if (p->program == p->from_program)
-        return g_strdup_printf("%s -> %s%s%s%s%s", p->from, p->to, of, p->program, on, name);
-    return g_strdup_printf("%s%s%s -> %s%s%s%s%s", p->from, from_of, p->from_program, p->to, of, p->program, on, name);
+        return g_strdup_printf("%s -> %s%s%s%s%s", p->from, p->to, of, program, on, name);
+    return g_strdup_printf("%s%s%s -> %s%s%s%s%s", p->from, from_of, p->from_program, p->to, of, program, on, name);
+}
+
+char *text_place(const visits *v, uint32_t number, const char *host)
+{
+    return text_process_place(v, number, NULL, host);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "diag/mechanisms.h"
+#include "diag/processes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,6 @@ enum {
     GAPS_MIN = 10,
     VISITS_MIN = 60,
     TIMED_OUT_MIN = 5,
-    EQUAL_ONE_OF = 10,
     RESOLUTION_STEPS = 4, /* differences of fewer steps of the log's resolution show nothing */
     GIVEN_UP_PERCENT = 3, /* minimum part of the visits that are given up */
     GIVEN_UP_LONGER = 10, /* at most one longer visit for this number of visits that are given up */
@@ -180,6 +180,9 @@ static bool find_beat(const sample *s, uint32_t number, mechanism *m)
         m->explained = r;
         m->p = PERIODS * (p->sites->len + 1) * normal_tail(r * sqrt(2.0 * (double)used));
         m->host = number != VISIT_NONE ? site_at(s->visits, number)->host : NULL;
+        m->process = number != VISIT_NONE && place_has_processes(s->visits, p)
+                         ? instance_at(s->visits, site_at(s->visits, number)->instance)->program
+                         : NULL;
     }
     g_free(gaps);
     g_free(times);
@@ -243,7 +246,7 @@ mechanism find_timer(const sample *s)
         return (mechanism){0};
     }
     if (sites > 1 || p->sites->len == 1)
-        m.host = NULL;
+        m.host = m.process = NULL;
     return m;
 }
 
@@ -536,27 +539,6 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
     return m;
 }
 
-/* Returns the smallest difference between different durations of visits in nanoseconds, if many durations are equal
- * because the log's times have few digits. Otherwise returns 0. Uses the durations in the log, because findings may
- * already have claimed parts of the times. */
-static double resolution_of(const sample *s)
-{
-    uint32_t equal = 0;
-    int64_t *durations = g_new(int64_t, s->count + 1), step = INT64_MAX;
-    for (uint32_t i = 0; i < s->count; i++) {
-        const visit *x = visit_at(s->visits, s->index[i]);
-        durations[i] = x->to_ns - x->from_ns;
-    }
-    qsort(durations, s->count, sizeof *durations, by_ns);
-    for (uint32_t i = 1; i < s->count; i++) {
-        int64_t difference = durations[i] - durations[i - 1];
-        equal += difference == 0;
-        step = difference > 0 ? MIN(step, difference) : step;
-    }
-    g_free(durations);
-    return equal * EQUAL_ONE_OF > s->count && step < INT64_MAX ? (double)step : 0;
-}
-
 mechanism find_timeout(const sample *s)
 {
     enum { GAPS = 3 }; /* a few other long visits can be shorter than the time-out, and can cause a wider gap */
@@ -566,7 +548,7 @@ mechanism find_timeout(const sample *s)
     double *y = g_memdup2(s->y, (s->count + 1) * sizeof(double)), width[GAPS] = {0};
     qsort(y, s->count, sizeof *y, compare_double);
     uint32_t n = s->count, split[GAPS] = {0};
-    double gap_min = RESOLUTION_STEPS * resolution_of(s);
+    double gap_min = RESOLUTION_STEPS * place_find_resolution(s->visits, place_at(s->visits, s->place));
     for (uint32_t i = n * 2 / 5; i + MAX(TIMED_OUT_MIN, n / 100) < n; i++) {
         double gap = y[i + 1] > 0 && y[i + 1] - y[i] >= gap_min ? log(y[i + 1] / MAX(y[i], NOTHING * y[i + 1])) : 0;
         int k = GAPS;
@@ -655,7 +637,7 @@ mechanism find_given_up(const sample *s)
     double *y = g_memdup2(s->y, s->count * sizeof(double));
     qsort(y, s->count, sizeof *y, compare_double);
     uint32_t n = s->count, best = 0, best_end = 0;
-    double narrow_min = RESOLUTION_STEPS * resolution_of(s);
+    double narrow_min = RESOLUTION_STEPS * place_find_resolution(s->visits, place_at(s->visits, s->place));
     for (uint32_t i = n / 2, below = 0, end = 0, above = 0; i < n; i++) {
         if (y[i] * (NARROW - 1) < narrow_min)
             continue;

@@ -170,6 +170,7 @@ void visits_free(visits *v)
     g_array_free(v->all, TRUE);
     g_array_free(v->sites, TRUE);
     g_array_free(v->places, TRUE);
+    g_array_free(v->instances, TRUE);
     g_array_free(v->repeats, TRUE);
     for (guint i = 0; i < v->bounds->len; i++) {
         g_free(g_array_index(v->bounds, clock_bound, i).begins_ns);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "diag/processes.h"
 #include "diag/visit_tables.h"
 
 #include "base/hash_bytes.h"
@@ -631,6 +632,7 @@ visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, 
     v->all = g_array_new(FALSE, FALSE, sizeof(visit));
     v->sites = g_array_new(FALSE, FALSE, sizeof(site));
     v->places = g_array_new(FALSE, FALSE, sizeof(place));
+    v->instances = g_array_new(FALSE, FALSE, sizeof(instance));
     v->repeats = g_array_new(FALSE, FALSE, sizeof(repeat_end));
     v->bounds = g_array_new(FALSE, FALSE, sizeof(clock_bound));
     v->orders = host_orders_new();
@@ -680,13 +682,10 @@ visits *visits_finish(visits_reader *r)
         v->to_ns = MAX(v->to_ns, q->to_ns);
         v->total_ns += (double)(q->to_ns - q->from_ns);
     }
-    v->unit_ns = NL_NS_PER_SECOND;
-    for (guint i = 0; i < v->all->len; i++)
-        while (v->unit_ns > 1 && (visit_at(v, i)->from_ns % v->unit_ns != 0 || visit_at(v, i)->to_ns % v->unit_ns != 0))
-            v->unit_ns /= 10;
     find_site_clocks(r);
     for (guint i = 0; i < v->bounds->len; i++)
         clock_bound_finish(r, &g_array_index(v->bounds, clock_bound, i));
+    visits_join_processes(v);
     visits_index(v);
     series_finish(v->series);
     v->connection_results = connection_table_finish(v->connections);

@@ -3,8 +3,9 @@
  *
  * A visit is one span, one edge of a request's critical path, or one message between a span and its child. A site is
  * where visits occur: a span of a program on a host, or the path from one event to another. A place is the same span or
- * path on any host, and its sites are peers. The times on the critical path add up to the requests' time. The own time
- * of a visit is the time in which none of the visit's children was running.
+ * path on any host and in any process of a program (processes.h), and its sites are peers. The times on the critical
+ * path add up to the requests' time. The own time of a visit is the time in which none of the visit's children was
+ * running.
  *
  * Memory is bounded: when the module reaches the limit, it drops every second request. Not thread-safe.
  */
@@ -32,10 +33,18 @@ typedef struct visit {
     bool failed;
 } visit;
 
+/* A program on a host, with the name that its records contain. */
+typedef struct instance {
+    const char *program, *host;
+    uint32_t first; /* number of the first instance on the same host */
+} instance;
+
 typedef struct site {
     uint32_t place;
-    const char *host;      /* host of the span, or of the edge's end */
-    const char *from_host; /* host of the edge's start; "" for a span */
+    uint32_t instance, from_instance; /* numbers of the instances of the span, or of the edge's end, and of the edge's
+                                         start */
+    const char *host;                 /* host of the span, or of the edge's end */
+    const char *from_host;            /* host of the edge's start; "" for a span */
     double path_ns;
     uint32_t count;
     uint32_t kind, from_number, number; /* kind of request, and numbers of the hosts in the reader of this kind */
@@ -46,9 +55,9 @@ typedef enum place_kind { PLACE_SPAN, PLACE_EDGE, PLACE_UNKNOWN } place_kind;
 
 typedef struct place {
     place_kind kind;
-    const char *span;      /* name of the span, for spans */
-    const char *from, *to; /* names of the events, for edges */
-    const char *program, *from_program;
+    const char *span;                   /* name of the span, for spans */
+    const char *from, *to;              /* names of the events, for edges */
+    const char *program, *from_program; /* the name of a program, or the pattern of the names of its processes */
     double path_ns;
     uint32_t first, count;       /* range in by_place */
     uint32_t work_count;         /* number of the place's visits in by_work, which begin at `first` */
@@ -89,6 +98,8 @@ typedef struct visits {
     GArray *requests, *all; /* elements are request; elements are visit */
     GArray *sites;          /* elements are site */
     GArray *places;         /* elements are place */
+    GArray *instances;      /* elements are instance */
+    bool has_processes;     /* the places of several processes were joined */
     GArray *repeats;        /* elements are repeat_end, sorted by visit and then by time */
     uint32_t *by_place;     /* indices of visits, sorted by place and then by time */
     /*
@@ -109,9 +120,8 @@ typedef struct visits {
     uint64_t overlapping; /* number of spans without IDs that overlap and cannot be separated (assembler.h) */
     uint64_t separate;    /* number of requests without such spans, including dropped requests */
     int64_t from_ns, to_ns;
-    int64_t unit_ns; /* resolution of the log's times: the largest power of 10 that divides all of them */
-    GPtrArray *ids;  /* names of the ID fields, for reports */
-    GArray *bounds;  /* elements are clock_bound */
+    GPtrArray *ids; /* names of the ID fields, for reports */
+    GArray *bounds; /* elements are clock_bound */
     host_orders *orders;
     uint32_t lifelines; /* number of kinds of lifelines found, including kinds that are not requests */
 } visits;
@@ -157,6 +167,11 @@ static inline bool visits_overlap(const visits *v)
 static inline uint32_t place_of_visit(const visits *v, const visit *x)
 {
     return site_at(v, x->site)->place;
+}
+
+static inline const instance *instance_at(const visits *v, size_t i)
+{
+    return &g_array_index(v->instances, instance, i);
 }
 
 static inline request *request_at(const visits *v, size_t i)

@@ -14,7 +14,8 @@ enum {
     CALLS_MANY = 8, /* minimum number of visits of one caller that counts as many */
     CALLERS_MIN = 20,
     GROUP_MIN = 5,
-    FAILED_MIN = 4
+    FAILED_MIN = 4,
+    TIMEOUT_VISITS_MIN = 60 /* minimum number of visits of an operation that show a time-out */
 };
 
 /* Candidates with a larger probability by chance are never significant. */
@@ -373,6 +374,7 @@ static void offer_mechanism(search *s, const sample *x, const char *cause, mecha
     candidate c = {.cause = cause,
                    .place = x->place,
                    .host = m->host,
+                   .process = m->process,
                    .m = *m,
                    .p = m->p,
                    .explained = m->explained,
@@ -457,12 +459,19 @@ static bool is_host_fast(const sample *x, const float *waits, const char *host)
 /* Offers a queue. If a lock and a pool predict the visits nearly equally well, adds the worse one as a rival. */
 static void offer_queue(search *s, const sample *x)
 {
-    mechanism m = find_queue(s->v, x->place);
+    mechanism m = find_queue(s->v, x->place), of_caller = queue_find_caller(s->v, x->place);
     const candidate *best = &s->best[x->place];
+    m.explained = m.waits != NULL ? explained_by(x, m.waits) : 0;
+    of_caller.explained = of_caller.waits != NULL ? explained_by(x, of_caller.waits) : 0;
+    if (of_caller.explained > m.explained) {
+        g_free(m.waits);
+        m = of_caller;
+    } else {
+        g_free(of_caller.waits);
+    }
     if (m.waits == NULL)
         return;
-    m.explained = explained_by(x, m.waits);
-    bool uneven = m.host != NULL && m.share >= 1.3 && place_at(s->v, x->place)->sites->len > 1;
+    bool uneven = m.host != NULL && m.process == NULL && m.share >= 1.3 && place_at(s->v, x->place)->sites->len > 1;
     m.is_host_fast = uneven && is_host_fast(x, m.waits, m.host);
     const char *cause = uneven ? "balance" : m.servers == 1 ? "lock" : "pool";
     /* A queue at a host with more requests may explain why the host is slower than its peers. */
@@ -476,6 +485,85 @@ static void offer_queue(search *s, const sample *x)
     other.m.servers = m.other_servers;
     other.score *= m.other_gain;
     g_array_append_val(s->rivals, other);
+}
+
+/* Maximum ratio of the time-outs of two operations that are the same time-out. */
+#define SAME_TIMEOUT 1.2
+
+/* Returns whether two mechanisms have the same time-out. */
+static bool is_same_timeout(const mechanism *a, const mechanism *b)
+{
+    return a->waits != NULL && b->waits != NULL && a->period_ns <= SAME_TIMEOUT * b->period_ns &&
+           b->period_ns <= SAME_TIMEOUT * a->period_ns;
+}
+
+/* Joins the time-outs of operations that are the same time-out as `best`. Sets *same to their number. */
+static mechanism join_timeouts(const sample *x, mechanism *all, uint32_t count, const mechanism *best, uint32_t *same)
+{
+    mechanism m = *best;
+    m.waits = g_new0(float, x->visits->all->len + 1);
+    m.claim_ns = m.count = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        if (!is_same_timeout(&all[k], best))
+            continue;
+        ++*same;
+        m.claim_ns += all[k].claim_ns;
+        m.count += all[k].count;
+        m.host = all[k].host == best->host ? m.host : NULL;
+        for (uint32_t i = 0; i < x->count; i++)
+            m.waits[x->index[i]] += all[k].waits[x->index[i]];
+    }
+    m.share = (double)m.count / x->count;
+    m.p = fmin(1, best->p * count);
+    m.explained = explained_by(x, m.waits);
+    return m;
+}
+
+/*
+ * Finds a time-out of a place at which several operations take different times. The durations of all visits are then no
+ * evidence, but the durations of each operation are. An operation may have two durations for another reason, such as a
+ * cache. Most operations must therefore have the same time-out.
+ */
+static mechanism find_timeout_of_operations(const sample *x, const uint32_t *groups)
+{
+    mechanism all[COLUMN_TEXTS_MAX], m = {0};
+    uint32_t counts[COLUMN_TEXTS_MAX + 1] = {0}, count = 0, same = 0;
+    const mechanism *best = NULL;
+    for (uint32_t i = 0; i < x->count; i++)
+        counts[groups[i]]++;
+    for (uint32_t g = 0; g < COLUMN_TEXTS_MAX; g++) {
+        if (counts[g] < TIMEOUT_VISITS_MIN)
+            continue;
+        bool *chosen = g_new(bool, x->count + 1);
+        for (uint32_t i = 0; i < x->count; i++)
+            chosen[i] = groups[i] == g;
+        sample *part = sample_select(x, chosen);
+        g_free(chosen);
+        all[count++] = find_timeout(part);
+        sample_free(part);
+    }
+    for (uint32_t k = 0; k < count; k++)
+        if (all[k].waits != NULL && (best == NULL || all[k].p < best->p))
+            best = &all[k];
+    if (best != NULL)
+        m = join_timeouts(x, all, count, best, &same);
+    if (2 * same <= count)
+        g_clear_pointer(&m.waits, g_free);
+    for (uint32_t k = 0; k < count; k++)
+        g_free(all[k].waits);
+    return m;
+}
+
+static mechanism find_timeout_of_place(const search *s, const sample *x)
+{
+    uint32_t *groups = g_new(uint32_t, x->count + 1);
+    bool has_operations = sample_group_operations(s, x, groups) > 1;
+    mechanism m = has_operations ? find_timeout_of_operations(x, groups) : find_timeout(x);
+    g_free(groups);
+    /* The durations of several kinds of visits are no evidence of a time-out. */
+    if (m.waits != NULL && sample_waits_are_kind(s, x, m.waits))
+        g_clear_pointer(&m.waits, g_free);
+    return m;
 }
 
 void try_pauses(search *s, const sample *x)
@@ -519,13 +607,8 @@ void try_mechanisms(search *s, const sample *x)
         return;
     const candidate *best = &s->best[x->place];
     if (best->cause == NULL || best->explained * best->part < 0.5 || best->meaning == NUMBER_CONTENTION) {
-        /* The durations of several operations, or of several kinds of visits, are no evidence of a time-out. */
-        if (!sample_has_operations(s, x)) {
-            m = find_timeout(x);
-            if (m.waits != NULL && sample_waits_are_kind(s, x, m.waits))
-                g_clear_pointer(&m.waits, g_free);
-            offer_mechanism(s, x, m.acknowledgement ? "timer" : "timeout", &m, 1);
-        }
+        m = find_timeout_of_place(s, x);
+        offer_mechanism(s, x, m.acknowledgement ? "timer" : "timeout", &m, 1);
         m = find_given_up(x);
         offer_mechanism(s, x, "timeout", &m, 1);
     }

@@ -569,7 +569,7 @@ class Nldiag(support.Case):
         self.assertEqual(self.diagnosed(path, status=FINDING)["causes"][0]["cause"], "timeout")
 
     def test_times_with_few_digits(self):
-        """Whole milliseconds are no time-out, also after a finding has claimed a part of the times."""
+        """Whole milliseconds are no time-out, also after a finding has claimed a part of the times, and if a few times have more digits."""
         for seed in range(1, 7):
             with self.subTest(seed=seed):
                 lines, chance, at = [], random.Random(seed), 1.8e9
@@ -583,6 +583,9 @@ class Nldiag(support.Case):
                         "host": f"edge{chance.randrange(2)}", "uri": uri, "status": 200, "request_time": max(0.001, round(taken, 3))}) + "\n")
                 path = self.scratch / "access.json"
                 path.write_text("".join(lines))
+                self.assertEqual([c["title"] for c in self.diagnosed(path)["causes"] if not c["ordinary"]], [])
+                fine = [line.replace("\"request_time\": 0.0", "\"request_time\": 0.01234567") if n % 200 == 3 else line for n, line in enumerate(lines)]
+                path.write_text("".join(fine))
                 self.assertEqual([c["title"] for c in self.diagnosed(path)["causes"] if not c["ordinary"]], [])
 
     def test_clock_that_reverses_the_order(self):
@@ -1564,6 +1567,173 @@ class Nldiag(support.Case):
                 self.assertEqual((causes[0]["cause"], causes[0]["from_event"], causes[0]["to_event"]), ("pool", "Accept", "Serve.start"))
                 self.assertIn("a pool of 3", causes[0]["title"])
 
+    # ---- processes ----
+
+    def diagnosed_processes(self, cost, names, seed=1, count=2400, rate=60.0, choose=None):
+        """Writes requests that one of several processes executes, and diagnoses them. `cost` returns the seconds that a request takes in a process
+        (its key in `names`, which is a pair of a host and a number), from the source of chance, the time and the key."""
+        chance, records, at = random.Random(seed), [], 0.0
+        for i in range(count):
+            at += chance.expovariate(rate)
+            key = choose(i) if choose else chance.choice(sorted(names))
+            begin = at + 0.0004 * chance.lognormvariate(0, 0.2)
+            end = begin + cost(chance, begin, key)
+            records += [(at, "front", "gate", "Ask", i), (begin, key[0], names[key], "Compute.start", i), (end, key[0], names[key], "Compute.end", i),
+                        (end + 0.0004 * chance.lognormvariate(0, 0.2), "front", "gate", "Answer", i)]
+        return self.diagnosed_programs(records)
+
+    def diagnosed_programs(self, records):
+        """records: seconds, host, program, event, ID."""
+        path = self.scratch / "programs.log"
+        simulate.write_lines(path, ((at, f"HOST={host} PROG={program} LVL=Usage NL.EVNT={event} ID={number}")
+                                    for at, host, program, event, number in sorted(records)))
+        return self.diagnosed("--id", "ID", path)
+
+    def test_processes_with_numbers(self):
+        """The processes of a program have one place, and are compared with each other. A process or a host that is slow is named."""
+        keys = [(f"w{h}", k) for h in (1, 2, 3) for k in range(4)]
+        styles = {"worker*-*": {(h, k): f"worker{h[1:]}-{k}" for h, k in keys},
+                  "gunicorn.*": {(h, k): f"gunicorn.{int(h[1:]) * 113 + k * 19}" for h, k in keys},
+                  "api-*": {(h, k): f"api-7c9f5d8b6-{h[1:]}{'bcdf'[k]}x2z".replace("1", "k").replace("3", "q") for h, k in keys}}
+        for pattern, names in styles.items():
+            for slow in None, "process", "host":
+                with self.subTest(pattern=pattern, slow=slow):
+                    found = self.diagnosed_processes(lambda c, at, key: 0.02 * c.lognormvariate(0, 0.4) * (
+                        4 if (slow == "process" and key == ("w2", 1)) or (slow == "host" and key[0] == "w2") else 1), names)
+                    self.assertIn(pattern, [place["program"] for place in found["places"]])
+                    if not slow:
+                        self.assertEqual(found["verdict"], "healthy", found["answer"])
+                        continue
+                    first = found["causes"][0]
+                    self.assertEqual((first["cause"], first["host"], first["program"], first.get("process")),
+                                     ("peer", "w2", pattern, names["w2", 1] if slow == "process" else None))
+                    self.assertIn(f"{names['w2', 1] if slow == 'process' else 'w2'} is slower than its peers", first["title"])
+
+    def test_process_that_stops(self):
+        """One process stops now and then, and the other processes of its host continue."""
+        names = {(f"w{h}", k): f"worker{h}-{k}" for h in (1, 2) for k in range(3)}
+        stops = [1.5 + 2.1 * n + 0.4 * (n % 3) for n in range(15)]
+
+        def cost(chance, at, key):
+            taken = 0.03 * chance.lognormvariate(0, 0.3)
+            for stop in stops if key == ("w1", 2) else []:
+                if stop <= at < stop + 0.5:
+                    taken += stop + 0.5 - at
+                elif at < stop < at + taken:
+                    taken += 0.5
+            return taken
+        first = self.diagnosed_processes(cost, names, rate=70)["causes"][0]
+        self.assertEqual((first["cause"], first["host"], first.get("process")), ("pause", "w1", "worker1-2"))
+        self.assertIn("worker1-2 on w1 stops now and then", first["title"])
+
+    def test_steps_with_numbers(self):
+        """Programs with numbers that requests visit one after another, or one inside the other, are no processes of one program."""
+        for nested in False, True:
+            with self.subTest(nested=nested):
+                chance, records, at = random.Random(3), [], 0.0
+                for i in range(1200):
+                    at += chance.expovariate(10)
+                    one, two = 0.01 * chance.lognormvariate(0, 0.3), 0.04 * chance.lognormvariate(0, 0.3)
+                    second = at + 0.3 * one if nested else at + one + 0.0003
+                    records += [(at, "h", "stage1", "Work.start", i), (at + one + (two if nested else 0), "h", "stage1", "Work.end", i),
+                                (second, "h", "stage2", "Work.start", i), (second + two, "h", "stage2", "Work.end", i)]
+                found = self.diagnosed_programs(records)
+                self.assertEqual((found["verdict"], found["causes"]), ("healthy", []))
+                programs = {place["program"] for place in found["places"]}
+                self.assertTrue({"stage1", "stage2"} <= programs, programs)
+
+    def test_steps_with_several_processes(self):
+        """Each step has several processes, whose names contain the numbers of the step and of the process."""
+        chance, records, at = random.Random(4), [], 0.0
+        for i in range(2000):
+            at += chance.expovariate(20)
+            now = at
+            for step, mean in (1, 0.01), (2, 0.04):
+                name, taken = f"stage{step}-{chance.randrange(3)}", mean * chance.lognormvariate(0, 0.3)
+                records += [(now, "h", name, "Work.start", i), (now + taken, "h", name, "Work.end", i)]
+                now += taken + 0.0003
+        found = self.diagnosed_programs(records)
+        self.assertEqual(found["causes"], [])
+        self.assertEqual({place["program"] for place in found["places"]}, {"stage1-*", "stage2-*"})
+
+    def test_processes_with_one_thread(self):
+        """Each process serves one request at a time, and requests wait for their process."""
+        names, free = {("w1", k): f"worker-{k}" for k in range(8)}, {}
+
+        def cost(chance, at, key):
+            begin = max(at, free.get(key, 0))
+            free[key] = begin + 0.04 * chance.lognormvariate(0, 0.3)
+            return free[key] - at
+        first = self.diagnosed_processes(cost, names, rate=120)["causes"][0]
+        self.assertEqual((first["cause"], first["program"], first.get("span")), ("lock", "worker-*", "Compute"))
+
+    def test_pool_of_the_caller(self):
+        """Each web server has a pool of two connections to one database. A request waits for a connection, and keeps it until the answer arrives."""
+        for pool in 2, 1000:
+            with self.subTest(pool=pool):
+                chance, records, at, free = random.Random(5), [], 0.0, {host: [0.0] * pool for host in ("web1", "web2")}
+                for i in range(1500):
+                    at += chance.expovariate(75 if pool == 2 else 30)
+                    host = chance.choice(sorted(free))
+                    connections = free[host]
+                    place = connections.index(min(connections))
+                    begin = max(at + 0.001, connections[place]) + 0.0003 * chance.lognormvariate(0, 0.2)
+                    end = begin + 0.04 * chance.lognormvariate(0, 0.5)
+                    connections[place] = end + 0.0003
+                    records += [(at, host, "web", "Page.start", i), (at + 0.001, host, "web", "Call.start", i), (begin, "db1", "db", "Select.start", i),
+                                (end, "db1", "db", "Select.end", i), (end + 0.0003, host, "web", "Call.end", i), (end + 0.002, host, "web", "Page.end", i)]
+                found = self.diagnosed_programs(records)
+                if pool > 2:
+                    self.assertEqual(found["causes"], [])
+                    continue
+                first = found["causes"][0]
+                self.assertEqual((first["cause"], first.get("from_event"), first.get("to_event")), ("pool", "Call.start", "Select.start"))
+                self.assertIn("a pool of 2", first["title"])
+
+    def test_time_outs_of_several_operations(self):
+        """Operations with different times are no evidence of a time-out, but waits of the same length in most operations are."""
+        for wait in 0, 0.5:
+            with self.subTest(wait=wait):
+                chance, records, at = random.Random(6), [], 0.0
+                for i in range(1800):
+                    at += chance.expovariate(10)
+                    kind = chance.randrange(3)
+                    taken = (0.01, 0.02, 0.06)[kind] * chance.lognormvariate(0, 0.3) + (wait if chance.random() < 0.1 else 0)
+                    records += [(at, "h", "Fetch.start", f"ID={i} OP={'abc'[kind]}"), (at + taken, "h", "Fetch.end", f"ID={i}")]
+                causes = [cause for cause in self.diagnosed_of(records)["causes"] if cause["cause"] == "timeout"]
+                self.assertEqual([cause["span"] for cause in causes], ["Fetch"] if wait else [])
+                if wait:
+                    self.assertRegex(causes[0]["title"], r"Fetch of p sometimes takes (49\d|50\d) ms longer")
+
+    def test_few_long_visits_for_an_unknown_reason(self):
+        """A few visits take very long, and nothing in the log goes with them. The log is not called healthy."""
+        for late in False, True:
+            with self.subTest(late=late):
+                chance, records = random.Random(9), []
+                for i in range(1500):
+                    taken = 0.02 * chance.lognormvariate(0, 0.3) + (0.3 * chance.lognormvariate(0, 1) if late and chance.random() < 0.04 else 0)
+                    records += [(i + chance.random(), "h", "Work.start", f"ID={i}")]
+                    records += [(records[-1][0] + taken, "h", "Work.end", f"ID={i}")]
+                found = self.diagnosed_of(records)
+                self.assertEqual(found["causes"], [])
+                self.assertRegex(found["answer"], r"^cannot tell: some visits to Work of p take more than 4 times as long as usual" if late else "^healthy")
+
+    def test_messages_that_wait_for_an_unknown_reason(self):
+        """Some messages between two hosts take long, and nothing in the log goes with these times. The log is not called healthy."""
+        for late in 0.0, 0.2:
+            with self.subTest(late=late):
+                chance, records = random.Random(7), []
+                for i in range(1500):
+                    at = i * 0.1 + 0.04 * chance.random()
+                    sent = at + 0.04 * chance.lognormvariate(0, 0.3)
+                    received = sent + 0.0005 * chance.lognormvariate(0, 0.2) + late * (chance.random() < 0.2) * chance.lognormvariate(0, 1)
+                    records += [(at, "h1", "Prepare.start", f"ID={i}"), (sent, "h1", "Prepare.end", f"ID={i}"), (received, "h2", "Store.start", f"ID={i}"),
+                                (received + 0.05 * chance.lognormvariate(0, 0.3), "h2", "Store.end", f"ID={i}")]
+                found = self.diagnosed_of(records)
+                self.assertEqual(found["causes"], [])
+                self.assertRegex(found["answer"], r"^cannot tell: \d+ % of the requests' time is waiting in Prepare.end -> Store.start of p" if late
+                                 else "^healthy")
+
     def test_pool_that_requests_visit_repeatedly(self):
         """Each request makes five calls, one after the other. Each of the two workers is busy in both steps of a
         call."""
@@ -1670,6 +1840,24 @@ class Nldiag(support.Case):
                 with_parents, found = self.span_shares(path), self.span_shares(whole)
                 for span in {*with_parents, *found}:
                     self.assertAlmostEqual(with_parents[span], found[span], delta=0.01, msg=span)
+
+    def test_many_children_without_parents(self):
+        """One record describes each span. A span contains hundreds of calls, one after another; all of them are its children."""
+        chance, lines, at = random.Random(8), [], 1.8e9
+        for i in range(160):
+            begin = now = at
+            for _ in range(900 if i % 2 else 20):
+                taken = 0.002 * chance.lognormvariate(0, 0.3)
+                now += 0.0003 + taken
+                lines.append((now, "db", "Query", taken, i))
+            lines.append((now + 0.001, "web", "Handle", now + 0.001 - begin, i))
+            at += 3
+        path = self.scratch / "calls.log"
+        path.write_text("".join(f"ts={datetime.datetime.fromtimestamp(end, datetime.timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ} event={event} level=Info host=h "
+                                f"prog={program} id={i} dur={taken:.6f}\n" for end, program, event, taken, i in sorted(lines)))
+        shares = {place.get("span"): place["share"] for place in self.diagnosed("--id", "id", path)["places"]}
+        self.assertGreater(shares["Query"], 0.8)
+        self.assertLess(shares["Handle"], 0.2)
 
     def test_concurrent_spans_without_parents(self):
         """The longer of two concurrent calls contains the shorter call in all requests, but does not make it. A message follows the end of the request."""
