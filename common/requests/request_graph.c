@@ -654,11 +654,14 @@ static uint32_t find_whole_around(const graph *g, uint32_t i, const uint32_t *op
     return best;
 }
 
-/* Removes the spans that begin after `time_ns`. Returns the number of remaining spans. */
+/*
+ * Removes spans that begin after `time_ns` from the end of the list, of which find_whole_around examines WHOLE_SCAN_MAX
+ * spans. Returns the number of remaining spans.
+ */
 static uint32_t drop_later_spans(const graph *g, uint32_t *open, uint32_t open_count, int64_t time_ns)
 {
-    uint32_t kept = 0;
-    for (uint32_t n = 0; n < open_count; n++)
+    uint32_t first = open_count > 2 * WHOLE_SCAN_MAX ? open_count - 2 * WHOLE_SCAN_MAX : 0, kept = first;
+    for (uint32_t n = first; n < open_count; n++)
         if (g->spans[open[n]].begin_ns <= time_ns)
             open[kept++] = open[n];
     return kept;

@@ -487,9 +487,9 @@ static double confidence(const finding *f, bool is_largest)
 {
     static const char *const resembled[] = {"peer", "timeout", "pool", "field", "changed", "path"};
     static const double of_group[] = {2.24, -0.95, -1.28, 0.32}; /* distinct, resembled, load, connections */
-    int group = f->of_connections ? 3 : strcmp(f->cause, "load") == 0 ? 2 : 0;
+    int group = f->of_connections ? 3 : strcmp(f->cause, "load") == 0 ? 2 : f->is_sometimes ? 1 : 0;
     for (size_t i = 0; i < G_N_ELEMENTS(resembled); i++)
-        if (strcmp(resembled[i], f->cause) == 0 || f->is_sometimes)
+        if (strcmp(resembled[i], f->cause) == 0)
             group = 1;
     double logit = of_group[group] + 2.01 * is_largest + 0.48 * log(fmax(f->share, 0.01)) +
                    1.16 * CLAMP(f->explained, 0, 1) + 0.91 * f->margin;

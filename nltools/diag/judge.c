@@ -151,8 +151,8 @@ static char *reason_zone(const visits *v)
 }
 
 /*
- * Returns the time, in nanoseconds, that messages at an edge took longer than its fast messages, and that no finding
- * explains. A message does no work, so this time is waiting or lies in events that the log does not contain.
+ * Returns the time, in nanoseconds, by which messages at an edge took longer than twice the time of its fast messages,
+ * and that no finding explains. The factor allows for the usual variation of a network.
  */
 static double unexplained_waits(const findings *f, const place *p)
 {
@@ -166,7 +166,7 @@ static double unexplained_waits(const findings *f, const place *p)
     for (uint32_t i = p->first; i < p->first + p->count; i++) {
         uint32_t index = v->by_place[i];
         const visit *x = visit_at(v, index);
-        sum += fmax(0, (double)x->own_ns - (double)f->claimed[index] - fast_ns) * path_weight(x);
+        sum += fmax(0, (double)x->own_ns - (double)f->claimed[index] - 2 * fast_ns) * path_weight(x);
     }
     return sum;
 }
@@ -183,9 +183,10 @@ static char *reason_waits(const findings *f)
         if (waits_ns < CAUSE_SHARE * v->total_ns)
             continue;
         char *part = text_share(waits_ns / v->total_ns), *where = text_place(v, i, NULL),
-             *reason = g_strdup_printf("%s of the requests' time is waiting in %s, and the log does not show what the "
-                                       "requests wait for; log when they leave the queue, or run nlsensor tcp",
-                                       part, where);
+             *reason =
+                 g_strdup_printf("%s sometimes takes much longer, which is %s of the requests' time, and the log does "
+                                 "not show why; log when requests leave the queue there, or run nlsensor tcp",
+                                 where, part);
         g_free(part);
         g_free(where);
         return reason;

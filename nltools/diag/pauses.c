@@ -686,7 +686,7 @@ static family family_new(const visits *v)
 {
     uint32_t count = v->all->len;
     family f = {g_new0(uint32_t, count + 2), g_new(uint32_t, count + 1)};
-    for (int pass = 0; pass < 2; pass++) { /* as in station_list_fill */
+    for (int pass = 0; pass < 2; pass++) { /* as in instance_list_fill */
         for (uint32_t i = 0; i < count; i++) {
             uint32_t parent = visit_at(v, i)->parent;
             if (parent == VISIT_NONE)
@@ -770,7 +770,7 @@ static void examine_host(station *s, const instance_list *l, uint32_t from, uint
         s->process = instance_at(s->v, l->order[i])->program;
         pause_result r = examine_instances(s, l, i, i + 1);
         if (r.m.waits != NULL)
-            g_array_append_val(found, r);
+            keep_result(found, &r);
     }
     s->process = NULL;
     pause_result r = examine_instances(s, l, from, to);

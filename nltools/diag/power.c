@@ -71,14 +71,16 @@ double place_find_tail(const findings *f, uint32_t place)
     sample *x = sample_new(f->visits, place, f->claimed);
     uint32_t *groups = g_new0(uint32_t, x->count + 1);
     bool has_operations = sample_group_operations(&s, x, groups) > 1;
-    double *times = g_new(double, x->count + 1), sum = 0;
-    for (uint32_t g = 0; g <= (has_operations ? COLUMN_TEXTS_MAX : 0); g++) {
+    double *times = g_new(double, x->count + 1), sum = 0,
+           resolution_ns = place_find_resolution(f->visits, place_at(f->visits, place));
+    /* The last group, COLUMN_TEXTS_MAX, contains different rare operations, which have no usual time. */
+    for (uint32_t g = 0; g < (has_operations ? COLUMN_TEXTS_MAX : 1); g++) {
         size_t count = 0;
         for (uint32_t i = 0; i < x->count; i++)
             if (!has_operations || groups[i] == g)
                 times[count++] = x->y[i];
-        double limit_ns = TAIL_FACTOR * median_of(times, count);
-        for (uint32_t i = 0; i < x->count; i++)
+        double limit_ns = TAIL_FACTOR * fmax(median_of(times, count), resolution_ns);
+        for (uint32_t i = 0; i < x->count && limit_ns > 0; i++)
             if (!has_operations || groups[i] == g)
                 sum += fmax(0, x->y[i] - limit_ns) * x->weight[i] * x->scale;
     }

@@ -7,7 +7,8 @@
 
 enum {
     PAIR_MIN = 8,           /* minimum number of requests that show the order of two programs */
-    PROGRAMS_TOGETHER = 64, /* requests that visit more programs of the same pattern show no order */
+    PROGRAMS_TOGETHER = 64, /* of a request with at least so many numbered programs, the order is unknown */
+    UNITS_MAX = 1024,       /* maximum number of programs, because their pairs take memory and time */
     POD_HASH_MIN = 8,       /* lengths of the parts of a pod's name */
     POD_HASH_MAX = 10,
     POD_SUFFIX = 5
@@ -205,10 +206,23 @@ static size_t add_stay(stay *stays, size_t count, uint32_t number, int64_t from_
     return count;
 }
 
-/* Counts the orders of all pairs of units that have the same pattern. `of_site` contains the units where visits of each
- * site end and begin. `patterns` contains the pattern of each unit, or NULL. The caller frees the table. */
-static GHashTable *count_orders(const visits *v, const GArray *units, const uint32_t *of_site,
-                                const char *const *patterns)
+/* Excludes the units that a request visits, because the order of so many units is unknown. */
+static void exclude_units(const visits *v, const request *q, const GArray *units, const uint32_t *of_site,
+                          const char **patterns)
+{
+    for (uint32_t i = q->first; i < q->first + q->count; i++) {
+        uint32_t number = visit_at(v, i)->site;
+        patterns[unit_now(units, of_site[2 * number])] = NULL;
+        patterns[unit_now(units, of_site[2 * number + 1])] = NULL;
+    }
+}
+
+/*
+ * Counts the orders of all pairs of units that have the same pattern. `of_site` contains the units where visits of each
+ * site end and begin. `patterns` contains the pattern of each unit, or NULL; the function sets the patterns of units to
+ * NULL if their order is unknown. The caller frees the table.
+ */
+static GHashTable *count_orders(const visits *v, const GArray *units, const uint32_t *of_site, const char **patterns)
 {
     GHashTable *orders = g_hash_table_new_full(unit_pair_hash, unit_pair_equal, g_free, g_free);
     for (guint r = 0; r < v->requests->len; r++) {
@@ -224,6 +238,8 @@ static GHashTable *count_orders(const visits *v, const GArray *units, const uint
             if (place_at(v, place_of_visit(v, x))->kind == PLACE_EDGE && patterns[begin] != NULL)
                 count = add_stay(stays, count, begin, x->from_ns, x->from_ns);
         }
+        if (count == PROGRAMS_TOGETHER)
+            exclude_units(v, q, units, of_site, patterns);
         for (size_t a = 0; a < count && count < PROGRAMS_TOGETHER; a++)
             for (size_t b = a + 1; b < count; b++)
                 if (patterns[stays[a].unit] == patterns[stays[b].unit])
@@ -418,8 +434,8 @@ void visits_join_processes(visits *v)
             unit_add_visits(unit_at(units, of_site[2 * i + 1]), p->from, counts[i]);
     }
     /* First the processes of each host, which have most of the name in common, and then all processes. */
-    join_units(v, units, of_site, false);
-    join_units(v, units, of_site, true);
+    for (int all = 0; all < 2 && units->len <= UNITS_MAX; all++)
+        join_units(v, units, of_site, all == 1);
     bool any = false;
     for (guint i = 0; i < units->len; i++)
         any = any || unit_at(units, i)->into != i;

@@ -850,9 +850,10 @@ static double claim_serial(const visits *v, const holding *held, size_t count, d
  * Compares the number of short gaps on all hosts with the number for durations that do not depend on other visits.
  * Returns a mechanism without waits if the probability by chance is more than `chance`.
  */
-static mechanism find_serial(const visits *v, const holding *held, size_t count, GPtrArray *hosts, double chance)
+static mechanism find_serial(const visits *v, const holding *held, size_t count, GPtrArray *hosts,
+                             const mechanism *queue)
 {
-    mechanism m = {.servers = 1};
+    mechanism m = {.servers = 1, .scope = queue->scope, .by_process = queue->by_process};
     double expected = 0, largest_ns = 0, *gaps = g_new(double, count + 1);
     gap_counts all = {0};
     m.waits = g_new0(float, v->all->len + 1);
@@ -882,7 +883,7 @@ static mechanism find_serial(const visits *v, const holding *held, size_t count,
               ? binomial_tail(all.shorter, all.gaps, expected / all.gaps)
               : 1;
     g_free(gaps);
-    if (m.p > chance || m.claim_ns <= 0)
+    if (m.p > SERIAL_CHANCE || m.claim_ns <= 0)
         g_clear_pointer(&m.waits, g_free);
     return m;
 }
@@ -895,7 +896,7 @@ static void try_serial(const visits *v, const holding *held, size_t count, GPtrA
 {
     if (m->claim_ns > 0 && m->servers == 1)
         return;
-    mechanism serial = find_serial(v, held, count, hosts, SERIAL_CHANCE);
+    mechanism serial = find_serial(v, held, count, hosts, m);
     if (serial.waits == NULL)
         return;
     if (m->claim_ns > 0 && m->p < serial.p) {

@@ -275,7 +275,7 @@ void report_text(const findings *f, const report_sources *sources, bool explain)
         printable_print("%u request%s failed (%s); %s\n", f->failed, nl_plural(f->failed), part,
                         f->is_failure_searched
                             ? "no host, field or time has significantly more failures than the others"
-                            : "too few to search for a cause");
+                            : "too few to search for their cause");
         g_free(part);
     }
     if (limits != NULL)

@@ -456,6 +456,9 @@ static bool is_host_fast(const sample *x, const float *waits, const char *host)
     return medians[1] <= EQUAL_HOSTS * medians[0];
 }
 
+/* With one caller, the servers of the caller predict nearly the same waits as the servers of the place. */
+#define CALLER_FACTOR 1.1
+
 /* Offers a queue. If a lock and a pool predict the visits nearly equally well, adds the worse one as a rival. */
 static void offer_queue(search *s, const sample *x)
 {
@@ -463,9 +466,11 @@ static void offer_queue(search *s, const sample *x)
     const candidate *best = &s->best[x->place];
     m.explained = m.waits != NULL ? explained_by(x, m.waits) : 0;
     of_caller.explained = of_caller.waits != NULL ? explained_by(x, of_caller.waits) : 0;
-    if (of_caller.explained > m.explained) {
+    if (of_caller.waits != NULL &&
+        (m.waits == NULL || (of_caller.explained > CALLER_FACTOR * m.explained && of_caller.p <= CHANCE_MAX))) {
         g_free(m.waits);
         m = of_caller;
+        m.host = NULL; /* this is the callers' host, where the visits do not end */
     } else {
         g_free(of_caller.waits);
     }

@@ -1731,7 +1731,7 @@ class Nldiag(support.Case):
                                 (received + 0.05 * chance.lognormvariate(0, 0.3), "h2", "Store.end", f"ID={i}")]
                 found = self.diagnosed_of(records)
                 self.assertEqual(found["causes"], [])
-                self.assertRegex(found["answer"], r"^cannot tell: \d+ % of the requests' time is waiting in Prepare.end -> Store.start of p" if late
+                self.assertRegex(found["answer"], r"^cannot tell: Prepare.end -> Store.start of p sometimes takes much longer, which is \d+ % of the" if late
                                  else "^healthy")
 
     def test_pool_that_requests_visit_repeatedly(self):
@@ -2100,7 +2100,7 @@ class Nldiag(support.Case):
     @staticmethod
     def words_of(share):
         return ("no host, field or time has significantly more failures than the others" if share * 3000 >= 5 and share >= 0.001
-                else "too few to search for a cause")
+                else "too few to search for their cause")
 
     def test_failures_among_many_visits(self):
         """Of many successful visits, nldiag examines the fields of some, which it chooses at random because fields can be periodic."""
