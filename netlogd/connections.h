@@ -50,7 +50,10 @@ connection *connections_find_worst(int64_t (*time_ns)(const connection *c));
 /* Notes that a connection waits for an acknowledgement. */
 void connections_await_acknowledgement(connections_entry *entry);
 
-/* Removes and returns a connection that waits for an acknowledgement. Returns NULL if no connection waits. */
+/*
+ * Removes a connection from the list of connections that wait for an acknowledgement, and returns it. Returns NULL if
+ * no connection waits.
+ */
 connection *connections_next_to_acknowledge(void);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * A whole record as the payload of an event (NL_SITE_RECORD). nl_write_record writes such events. Other functions write
- * such events if an event has no site. Values are unaligned and in this machine's byte order.
+ * A whole record as the payload of an event (NL_SITE_RECORD). nl_write_record writes such events. nl_event_write and
+ * the functions of spans also write such events, for kinds without a site (event_kind.h). Values are unaligned and in
+ * this machine's byte order.
  */
 #ifndef NETLOGGER_LOG_PAYLOAD_H
 #define NETLOGGER_LOG_PAYLOAD_H

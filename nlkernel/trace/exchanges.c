@@ -523,9 +523,9 @@ static void take_bytes_in_order(exchanges *x, connection_end *end, const struct 
 }
 
 /*
- * Returns whether an event is a request that arrives in a server before the event of the last reply, which another
- * thread sends. The kernel writes a call's event when the call ends. By then, the client may have received the reply
- * and sent the next request.
+ * Returns whether a server's event of a request precedes the event of the reply before it. This happens if another
+ * thread sends the reply: the kernel writes a call's event when the call ends. By then, the client may have received
+ * the reply and sent the next request.
  */
 static bool is_early(const connection_end *end, const struct trace_event *event)
 {

@@ -466,7 +466,7 @@ static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t
     }
 }
 
-/* The data about the visits of a place. They are grouped by host, and each host has its own servers. */
+/* The data about the visits of a place. The visits are grouped by host, and each host has its own servers. */
 typedef struct queue_work {
     const holding *held;
     size_t count;

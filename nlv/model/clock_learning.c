@@ -90,8 +90,8 @@ char *clock_learning_describe(const correction *c)
         g_string_append(text, "No clock can be corrected: the log has no clock measurements (programs that log to a "
                               "collector write them) and no messages between hosts");
     else
-        g_string_append_printf(text, "Times are corrected to the clock of %s; added: %s", correction_reference(c),
-                               corrected.text->str);
+        g_string_append_printf(text, "Times are corrected to the clock of %s by these offsets: %s",
+                               correction_reference(c), corrected.text->str);
     if (corrected.count > 0 && unknown.count > 0)
         g_string_append_printf(text, "; the times of %s are as logged, because nothing is known about their clocks",
                                unknown.text->str);

@@ -53,7 +53,7 @@ ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 
 def unquoted(text):
-    """Returns a ULM value as its bytes."""
+    """Returns the bytes that a ULM value stands for, without quotes and escapes. Returns None if the last quote is missing."""
     if not text.startswith(b'"'):
         return text
     if len(text) < 2 or not text.endswith(b'"'):

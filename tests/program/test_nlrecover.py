@@ -30,7 +30,8 @@ int main(int argc, char **argv)
 }
 """
 
-# Processes that end while their threads log, each after some accepted events. Prints the number of accepted events.
+# Starts processes one after another. Each process exits while its threads log, after some more events were accepted. Prints the number
+# of accepted events.
 ENDING = r"""
 #include <netlogger.h>
 #include <pthread.h>

@@ -434,7 +434,7 @@ class Render(support.Case):
         as_logged, corrected, coarse = picture(20), picture(20, "--fix-clocks"), picture(80000, "--fix-clocks")
         self.assertGreater(as_logged[0], 100)
         self.assertEqual(corrected[0], 0)
-        self.assertRegex(corrected[2], r"to the clock of a; added: b \+200 ms \(\S+ \d+(\.\d+)? µs\)")
+        self.assertRegex(corrected[2], r"to the clock of a by these offsets: b \+200 ms \(\S+ \d+(\.\d+)? µs\)")
         self.assertGreater(coarse[1], corrected[1] + 100, "what is still not known")
 
     def test_clocks_that_cannot_be_corrected(self):

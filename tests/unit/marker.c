@@ -492,7 +492,7 @@ static void find_probe(void *user, const nl_probe_info *probe)
         assert_int_equal(probe->count, 1);
         assert_int_equal(probe->markers, 2);
     }
-    nl_marker_detach(nl_marker_attach_count("disk_read")); /* may call any function here */
+    nl_marker_detach(nl_marker_attach_count("disk_read")); /* the callback may call all functions of marker.h */
 }
 
 static void test_lists(void **state)

@@ -2111,7 +2111,7 @@ static void test_clocks_corrected(void **unused)
     g_free(text);
     bool is_told = false; /* other notices are about the records */
     for (char *told; !is_told && (told = model_take_notice(m)) != NULL; g_free(told))
-        is_told = strstr(told, "to the clock of a; added: b \342\210\2223 s") != NULL;
+        is_told = strstr(told, "to the clock of a by these offsets: b \342\210\2223 s") != NULL;
     assert_true(is_told);
     model_correct_clocks(m, false);
     model_load(m);
