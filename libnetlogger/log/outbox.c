@@ -577,20 +577,23 @@ static bool is_attempt_due(const nl_outbox *outbox, bool now)
 
 /*
  * Writes the batch to the backup if the destination is unreachable, or so slow that the batch becomes large. First
- * interrupts the sender if it is sending a part of the batch. Returns the same values as nl_outbox_send.
+ * interrupts the sender if it is sending a part of the batch. During a flush, a backup that has failed is tried again
+ * only when the time of the flush is over. Returns the same values as nl_outbox_send.
  */
 static nl_status use_backup(nl_outbox *outbox, nl_level level, bool now)
 {
     /* The limit applies to batch_size, which includes bytes that were already sent. These bytes can still use space,
      * because compact_batch cannot always move the rest to the start.
      */
-    const bool late = is_flush_late(outbox), full = outbox->shared->batch_size >= BACKUP_LIMIT;
+    const bool late = is_flush_late(outbox), full = outbox->shared->batch_size >= BACKUP_LIMIT,
+               flushes = outbox->flush.end_ns != 0, is_sending = sending_from_batch(outbox) > 0;
     if (!late && !outbox->stopped && !outbox->away && !full)
         return NL_OK;
-    if (sending_from_batch(outbox) > 0) {
+    if (is_sending) {
         const int64_t now_ns = nl_monotonic_ns();
-        const bool is_slow = now_ns - outbox->sending_since_ns >= timeout_ns(outbox) || full;
-        if (!late && (!is_slow || now_ns < outbox->backup_pace.retry_ns))
+        const bool is_slow = now_ns - outbox->sending_since_ns >= timeout_ns(outbox) || full,
+                   has_failed = outbox->backup_pace.retry_ns != 0;
+        if (!late && (!is_slow || now_ns < outbox->backup_pace.retry_ns || (flushes && has_failed)))
             return NL_OK;
         interrupt_sending(outbox);
         nl_error_set(NL_ERROR_TIMEOUT, "%s: accepts events too slowly; sending them to the backup destination",
@@ -602,6 +605,10 @@ static nl_status use_backup(nl_outbox *outbox, nl_level level, bool now)
     const nl_status status = write_backup(outbox, level, now || late);
     if (status == NL_FAILED)
         report_failure(outbox, outbox->backup_url);
+    if (status == NL_FAILED && is_sending && flushes && !late) {
+        outbox->flush.failed = false; /* the destination is slow, but it may still take the events */
+        outbox->hurry = true;
+    }
     return status;
 }
 

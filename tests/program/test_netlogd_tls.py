@@ -254,7 +254,7 @@ class NetlogdTls(collector.Case):
         everywhere = f"x-netlogs://0.0.0.0:0?cert={self.server}"
         self.assertIn("ca=FILE", self.fails("--listen", everywhere, "--output", self.output))
         process = self.serve("--listen", f"{everywhere}&ca={self.authority.ca}")
-        self.assertIn("listening on x-netlogs://0.0.0.0:", self.said())
+        support.wait_until(lambda: "listening on x-netlogs://0.0.0.0:" in self.said(), what="netlogd listens everywhere")
         self.stop(process)
 
     def test_nothing_is_lost_when_the_collector_is_killed(self):

@@ -1642,6 +1642,19 @@ class Nldiag(support.Case):
                 programs = {place["program"] for place in found["places"]}
                 self.assertTrue({"stage1", "stage2"} <= programs, programs)
 
+    def test_many_steps_with_numbers(self):
+        """nldiag does not know the order of so many programs, and therefore does not treat them as processes of one program."""
+        chance, records = random.Random(8), []
+        for i in range(60):
+            at = 3.0 * i
+            for step in range(1, 81):
+                taken = 0.01 * chance.lognormvariate(0, 0.2) * (4 if step == 7 else 1)
+                records += [(at, "h", f"stage{step}", "Work.start", i), (at + taken, "h", f"stage{step}", "Work.end", i)]
+                at += taken + 0.0001
+        programs = {place["program"] for place in self.diagnosed_programs(records)["places"]}
+        self.assertIn("stage7", programs)
+        self.assertFalse([name for name in programs if "*" in name])
+
     def test_steps_with_several_processes(self):
         """Each step has several processes, whose names contain the numbers of the step and of the process."""
         chance, records, at = random.Random(4), [], 0.0
