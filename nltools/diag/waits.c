@@ -531,7 +531,7 @@ static mechanism join_timeouts(const sample *x, mechanism *all, uint32_t count, 
  */
 static mechanism find_timeout_of_operations(const sample *x, const uint32_t *groups)
 {
-    mechanism all[COLUMN_TEXTS_MAX], m = {0};
+    mechanism all[COLUMN_TEXTS_MAX] = {{0}}, m = {0};
     uint32_t counts[COLUMN_TEXTS_MAX + 1] = {0}, count = 0, same = 0;
     const mechanism *best = NULL;
     for (uint32_t i = 0; i < x->count; i++)
