@@ -44,8 +44,8 @@ bool connection_paths_add(connection_paths *p, const nl_record *record);
 /*
  * Returns the path from `local` on `host` to `peer` on `peer_host`, which have the form ADDRESS:PORT. `host` and
  * `peer_host` are "" if they are unknown. Computes the losses and mean delays from the measurements between begin_ns
- * and end_ns or, if there are none, from the whole log. The sensor counts a loss up to 2 s later, so the log should
- * continue for 2 s after end_ns.
+ * and end_ns. Without such measurements, it uses the whole log. The sensor counts a loss up to 2 s later, so the log
+ * should continue for 2 s after end_ns.
  */
 connection_path connection_paths_find(const connection_paths *p, const char *host, const char *local,
                                       const char *peer_host, const char *peer, int64_t begin_ns, int64_t end_ns);

@@ -12,10 +12,10 @@
 #define GROUP_FACTOR 3
 
 /*
- * FAILED_MIN: minimum number of failures of a group. MANY_FAILED: more failures than chance puts into any group.
+ * MANY_FAILED: more failures than chance puts into any group.
  * TIME_BINS: number of parts of the log. SUCCESSES_MAX: maximum number of successful visits whose fields are examined.
  */
-enum { FAILED_MIN = 5, MANY_FAILED = 1000, TIME_BINS = 48, SUCCESSES_MAX = 50000 };
+enum { MANY_FAILED = 1000, TIME_BINS = 48, SUCCESSES_MAX = 50000 };
 
 /*
  * The numbers of failures and visits of a part of the visits. `count` is an estimate if the search examines only some
@@ -42,7 +42,7 @@ typedef struct group_search {
 static bool group_is_significant(const group_search *s, part group, part all, double groups)
 {
     part rest = {all.failed - group.failed, all.count - group.count, all.examined - group.examined};
-    if (group.failed < FAILED_MIN || rest.count < 1 ||
+    if (group.failed < FAILURE_GROUP_MIN || rest.count < 1 ||
         group.failed * rest.count <= GROUP_FACTOR * (rest.failed + 0.5) * group.count)
         return false;
     return group.failed > MANY_FAILED || /* at least GROUP_FACTOR times the expected number */

@@ -7,6 +7,8 @@
 
 #include "diag/visits.h"
 
+enum { FAILURE_GROUP_MIN = 5 }; /* minimum number of failures of a group */
+
 typedef struct failure_group {
     const char *host;            /* the host, or NULL */
     const column *column;        /* the field, or NULL */

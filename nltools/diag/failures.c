@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FAILED_MIN = 5, PARTIAL_MIN = 20 };
+enum { PARTIAL_MIN = 20 };
 
 /*
  * GROUP_SHARE_MIN: minimum part of the requests that fail. SHARE_MIN: the same if no group of visits fails more often
@@ -126,15 +126,6 @@ static void count_failure(failure_counts *c, const visits *v, const visit *x)
     c->most = c->by_place[place] > c->by_place[c->most] ? place : c->most;
 }
 
-static bool has_one_host(const visits *v, const place *p)
-{
-    const char *host = site_at(v, g_array_index(p->sites, uint32_t, 0))->host;
-    for (guint i = 1; i < p->sites->len; i++)
-        if (site_at(v, g_array_index(p->sites, uint32_t, i))->host != host)
-            return false;
-    return true;
-}
-
 /*
  * Returns whether failures of a part of successful requests are a fault. Programs often expect that a step fails. It is
  * a fault if one of several hosts fails, or if significantly more than PARTIAL_HERE_MIN of the visits to an only host
@@ -146,7 +137,7 @@ static bool is_partial_fault(const failure_counts *c, const visits *v, const fai
     uint32_t failed = c->by_place[c->most], succeeded = p->count - MIN(failed, p->count);
     if (failed < PARTIAL_MIN)
         return false;
-    return host != NULL || (has_one_host(v, p) && failed > PARTIAL_HERE_MIN * p->count &&
+    return host != NULL || (place_only_host(v, p) != NULL && failed > PARTIAL_HERE_MIN * p->count &&
                             binomial_tail(succeeded, p->count, 1 - PARTIAL_HERE_MIN) <= CHANCE_MAX);
 }
 
@@ -238,7 +229,7 @@ void find_failures(findings *f)
     }
     f->failed = whole.failed;
     failure_group group;
-    f->is_failure_searched = whole.failed >= FAILED_MIN && whole.failed >= GROUP_SHARE_MIN * v->requests->len;
+    f->is_failure_searched = whole.failed >= FAILURE_GROUP_MIN && whole.failed >= GROUP_SHARE_MIN * v->requests->len;
     if (f->is_failure_searched) {
         bool has_group = failure_group_find(v, whole.most, whole.visits, false, CHANCE_MAX, &group);
         if (has_group || whole.failed >= SHARE_MIN * v->requests->len)

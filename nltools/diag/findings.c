@@ -157,16 +157,6 @@ static void claim(search *s, finding *f, candidate *c)
     f->share = MIN(1, f->share + c->claim_ns / s->v->total_ns);
 }
 
-/* Returns the host of all sites of a place, or NULL if there are several hosts. */
-static const char *only_host(const visits *v, const place *p)
-{
-    const char *host = site_at(v, g_array_index(p->sites, uint32_t, 0))->host;
-    for (guint n = 1; n < p->sites->len; n++)
-        if (site_at(v, g_array_index(p->sites, uint32_t, n))->host != host)
-            return NULL;
-    return host;
-}
-
 /*
  * Returns the candidate from which the search makes the next finding. If a host is slower than its peers, messages to
  * the host wait because the host's own work is slow. A span on the host therefore comes before the messages, unless the
@@ -240,7 +230,7 @@ static void add_rival_of(search *s, finding *f, const candidate *c, double share
     rival->share = MIN(1, share);
     finding_describe(s, rival, c);
     if (rival->host == NULL)
-        rival->host = only_host(s->v, place_at(s->v, c->place));
+        rival->host = place_only_host(s->v, place_at(s->v, c->place));
     finding_add_rival(f, rival);
 }
 
@@ -372,7 +362,7 @@ static bool take_best(search *s)
     }
     finding_describe(s, f, &first);
     if (f->host == NULL)
-        f->host = only_host(s->v, place_at(s->v, main));
+        f->host = place_only_host(s->v, place_at(s->v, main));
     if (saved != NULL || is_slow_server)
         add_rival_of(s, f, &queue, queue.claim_ns / s->v->total_ns);
     add_rivals(s, f, &first);

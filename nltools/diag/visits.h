@@ -169,6 +169,16 @@ static inline uint32_t place_of_visit(const visits *v, const visit *x)
     return site_at(v, x->site)->place;
 }
 
+/* Returns the host of all sites of a place, or NULL if there are several hosts. */
+static inline const char *place_only_host(const visits *v, const place *p)
+{
+    const char *host = site_at(v, g_array_index(p->sites, uint32_t, 0))->host;
+    for (guint n = 1; n < p->sites->len; n++)
+        if (site_at(v, g_array_index(p->sites, uint32_t, n))->host != host)
+            return NULL;
+    return host;
+}
+
 static inline const instance *instance_at(const visits *v, size_t i)
 {
     return &g_array_index(v->instances, instance, i);

@@ -68,7 +68,7 @@ class Sensors(nlv_window.WindowCase):
         self.assertEqual(self.sensors(agent), [], "nothing runs before")
         self.tick("load")
         support.wait_until(lambda: len(self.sensors(agent)) == 1, what="the sensor runs")
-        support.wait_until(lambda: "running" in self.cells(), what="that is said")
+        support.wait_until(lambda: "running" in self.cells(), what="nlv shows this state")
         support.wait_until(lambda: self.records() > 0, what="records")
         support.wait_until(lambda: "real time" in self.title(), what="the title")
         self.tick("memory")
@@ -125,7 +125,7 @@ class Sensors(nlv_window.WindowCase):
         support.wait_until(lambda: "running" in self.cells(), what="it runs")
         agent.send_signal(signal.SIGKILL)
         agent.wait()
-        support.wait_until(lambda: any(cell.startswith("connection lost, connecting again") for cell in self.cells()), what="that is said")
+        support.wait_until(lambda: any(cell.startswith("connection lost, connecting again") for cell in self.cells()), what="nlv shows this state")
         self.start_agent(agent.port)
         support.wait_until(lambda: "running" in self.cells(), what="it is there again")
 
