@@ -304,9 +304,9 @@ const nl_option settings_rows[] = {
      .minimum = 1,
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_connections),
-     .help = "Maximum number of clients. To accept a new client at this limit, netlogd selects the address that has "
-             "the most clients, and disconnects the client of this address that has been silent longest. If all "
-             "clients of this address have sent data within the last second, netlogd may reject the new client"},
+     .help = "Maximum number of clients. To accept a new client at this limit, netlogd disconnects a silent client of "
+             "the address that has the most clients. If none of these clients has been silent for a second, netlogd "
+             "may reject the new client"},
     {.name = "max-memory",
      .type = NL_OPTION_SIZE,
      .initial = "1g",
@@ -322,8 +322,8 @@ const nl_option settings_rows[] = {
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_per_address),
      .help = "Maximum number of clients from one IPv4 address or one IPv6 /64 network. To accept a new client at this "
-             "limit, netlogd disconnects the client of the same address or network that has been silent longest; 0 "
-             "sets no limit"},
+             "limit, netlogd disconnects a silent client of the same address or network, or rejects the new client if "
+             "none is silent; 0 sets no limit"},
     {.name = "max-rate",
      .type = NL_OPTION_COUNT,
      .initial = "0",
@@ -396,7 +396,7 @@ const nl_option settings_rows[] = {
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_subscribers),
      .help = "Maximum number of subscribers; each subscriber needs up to 100 KiB of memory besides its queue, and each "
-             "different expression needs up to 1 microsecond of processor time per record"},
+             "different expression needs processor time for each record"},
     {.name = "control",
      .value = "unix:PATH",
      .type = NL_OPTION_COPY,
@@ -464,7 +464,7 @@ const nl_option settings_command_rows[] = {
      .type = NL_OPTION_FLAG,
      .set = set_repair,
      .help = "Check files as --verify does, move damaged parts of FILE to FILE.damaged, and rebuild FILE.index and "
-             "FILE.values if FILE.index is invalid"},
+             "FILE.values if FILE.index is missing or invalid"},
     {.name = "seal-key",
      .value = "FILE",
      NL_OPTION_MEMBER(settings, seal_key),

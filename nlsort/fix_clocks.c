@@ -75,7 +75,7 @@ const nl_option fix_clocks_options[] = {
              "DATE.ORIGINAL keeps the logged time"},
     {.name = "reference",
      .value = "HOST",
-     .initial = "(the collector with which the most hosts compared their clocks)",
+     .initial = "(the collector with the most measurements, otherwise the host with the most messages)",
      NL_OPTION_MEMBER(fix_options, what.reference),
      .help = "With --fix-clocks: host whose clock is the reference"},
     {.name = "id",

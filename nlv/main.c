@@ -84,10 +84,8 @@ static const nl_option options[] = {
      .value = "FILE",
      .initial = "(detected in the log)",
      NL_OPTION_MEMBER(arguments, look.config),
-     .help = "Configuration file, or the name of an included drawing (connections, dpss, gridftp, http, bp-workflow, "
-             "kernel-sched, "
-             "kernel-interrupts, kernel-cpus, kernel-request). The file names the events of lifelines and points, and "
-             "the fields of loadlines"},
+     .help = "Configuration file, or the name of an installed drawing, such as connections or dpss. The file names the "
+             "events of lifelines and points, and the fields of loadlines"},
     {.name = "render",
      .value = "FILE",
      .set = set_render,
@@ -166,7 +164,7 @@ static const options_usage usage = {
                                       {0}},
     .operands = "[SOURCE...]",
     .summary =
-        "Draw logs. A lifeline shows a request's way through all programs and hosts, a loadline shows the use of a "
+        "Draw logs. A lifeline shows a request's path through all programs and hosts, a loadline shows the use of a "
         "resource, and a point shows a single event. The window follows logs as they grow. " PROGRAM_SOURCES ".",
     .notes = "Examples:\n  nlv dpss.log\n  nlv --render dpss.png --config dpss.nlv dpss.log",
 };

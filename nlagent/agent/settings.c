@@ -251,9 +251,10 @@ const nl_option agent_settings_rows[] = {
     LIMIT_ROW("max-sensors", "100", limits.sensors, "Maximum number of running sensors"),
     LIMIT_ROW("max-subscriptions", "1000", limits.subscriptions, "Maximum number of subscriptions"),
     LIMIT_ROW("max-per-consumer", "100", limits.per_consumer, "Maximum number of subscriptions per client"),
-    LIMIT_ROW("max-connections", "2000", limits.connections,
-              "Maximum number of clients. To accept a new client at this limit, nlagentd selects the address that has "
-              "the most clients, and disconnects the client of this address that has been silent longest"),
+    LIMIT_ROW(
+        "max-connections", "2000", limits.connections,
+        "Maximum number of clients. To accept a new client at this limit, nlagentd disconnects a silent client of "
+        "the address that has the most clients, or rejects the new client if none is silent"),
     LIMIT_ROW("max-per-address", "1000", limits.per_address,
               "Maximum number of clients from one IPv4 address or one IPv6 /64 network"),
     LIMIT_ROW("queue", "2000", limits.queue,
