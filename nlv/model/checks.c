@@ -37,15 +37,32 @@ static int64_t end_of_chunk(const store *s, uint32_t number)
 }
 
 /*
- * Reports a gap without records that covers at least a minute and 90 % of the log's time. In a picture of the whole
- * log, the records before and after such a gap are very close together. Searches for the gap in the chunk that covers
- * the longest time.
+ * Returns how many of 1,000 equal parts of the time from the record `first` to the record `last` contain records. Looks
+ * at no more than about 10,000 records.
  */
-static void check_gap(const store *s, GPtrArray *notices)
+static unsigned occupied_parts(const store *s, uint32_t first, uint32_t last)
 {
-    enum { GAP_MIN_S = 60 };
+    enum { PARTS = 1000, RECORDS_READ = 10000 };
+    const int64_t from_ns = store_time(s, first), part_ns = (store_time(s, last) - from_ns) / PARTS + 1;
+    const uint32_t step = (last - first) / RECORDS_READ + 1;
+    int64_t part = -1;
+    unsigned occupied = 0;
+    for (uint32_t i = first; i <= last && i >= first; i += step) {
+        const int64_t own = (store_time(s, i) - from_ns) / part_ns;
+        occupied += own > part;
+        part = MAX(part, own);
+    }
+    return occupied;
+}
+
+/* Searches only the chunk that covers the longest time. */
+bool checks_find_gap(const store *s, checks_gap *gap)
+{
+    enum { RECORDS_MIN = 10, GAP_MIN_S = 60 };
+    if (s->count < s->first + RECORDS_MIN)
+        return false;
     int64_t whole_ns = store_time(s, s->count - 1) - store_time(s, s->first), widest_ns = 0;
-    uint32_t widest = s->first / STORE_CHUNK, before = s->first;
+    uint32_t widest = s->first / STORE_CHUNK;
     for (uint32_t chunk = widest; chunk <= (s->count - 1) / STORE_CHUNK; chunk++) {
         int64_t own_ns = end_of_chunk(s, chunk) - s->marks[chunk * (STORE_CHUNK / STORE_MARK)];
         if (own_ns > widest_ns) {
@@ -53,19 +70,31 @@ static void check_gap(const store *s, GPtrArray *notices)
             widest = chunk;
         }
     }
-    int64_t gap_ns = 0;
-    uint32_t from = MAX(widest * (uint32_t)STORE_CHUNK, s->first) + 1;
+    *gap = (checks_gap){.from_ns = 0};
+    uint32_t from = MAX(widest * (uint32_t)STORE_CHUNK, s->first) + 1, after = from;
     for (uint32_t i = from; i < s->count && i <= from + STORE_CHUNK; i++)
-        if (store_time(s, i) - store_time(s, i - 1) > gap_ns) {
-            gap_ns = store_time(s, i) - store_time(s, i - 1);
-            before = i - 1;
+        if (store_time(s, i) - store_time(s, i - 1) > gap->to_ns - gap->from_ns) {
+            gap->from_ns = store_time(s, i - 1);
+            gap->to_ns = store_time(s, i);
+            after = i;
         }
-    if (gap_ns < whole_ns / 10 * 9 || gap_ns < GAP_MIN_S * NL_NS_PER_SECOND || s->count - s->first < 10)
+    const int64_t gap_ns = gap->to_ns - gap->from_ns;
+    if (gap_ns < whole_ns / 10 * 9 || gap_ns < GAP_MIN_S * NL_NS_PER_SECOND)
+        return false;
+    gap->is_end_busier = occupied_parts(s, after, s->count - 1) >= occupied_parts(s, s->first, after - 1);
+    return true;
+}
+
+/* In a picture of the whole log, the records before and after such a gap are very close together. */
+static void check_gap(const store *s, GPtrArray *notices)
+{
+    checks_gap gap;
+    if (!checks_find_gap(s, &gap))
         return;
-    char time[NL_TIME_TEXT_SIZE], *length = checks_time_text((double)gap_ns);
-    nl_time_format_iso(store_time(s, before), time);
+    char time[NL_TIME_TEXT_SIZE], *length = checks_time_text((double)(gap.to_ns - gap.from_ns));
+    nl_time_format_iso(gap.from_ns, time);
     g_ptr_array_add(notices, g_strdup_printf("The log has no records for %s from %s: at least nine tenths of its time "
-                                             "range. Zoom into either end, or search (Ctrl+F).",
+                                             "range. The first view shows only one side of this gap.",
                                              length, time));
     g_free(length);
 }
@@ -144,7 +173,9 @@ static void check_clocks(const store *s, GPtrArray *notices)
         g_string_append_printf(lasts, " The median duration of a lifeline's steps is %s.", segment);
     if (count > 0)
         g_ptr_array_add(
-            notices, g_strdup_printf("Clocks: %s.%s Press F7 to correct the measured clocks.", hosts->str, lasts->str));
+            notices,
+            g_strdup_printf("Clocks: %s.%s To correct the measured clocks, use F7 in the window or --fix-clocks.",
+                            hosts->str, lasts->str));
     g_string_free(lasts, TRUE);
     g_free(segment);
     g_string_free(hosts, TRUE);
@@ -206,8 +237,8 @@ static void check_drawn(const store *s, const drawing *d, GPtrArray *notices)
             example = names_text(s->names.events, (uint16_t)event);
     if (missing > 0)
         g_ptr_array_add(notices,
-                        g_strdup_printf("%zu of %zu kinds of events are not drawn, such as %s. Press F4 to add "
-                                        "them to the drawing.",
+                        g_strdup_printf("%zu of %zu kinds of events are not drawn, such as %s. To draw them, use F4 "
+                                        "in the window or --config.",
                                         missing, count, example));
 }
 
@@ -217,12 +248,14 @@ static void check_measurements(const drawing *d, GPtrArray *notices)
     const guint count = d->omitted->len;
     const char *first = count > 0 ? g_ptr_array_index(d->omitted, 0) : NULL;
     if (count == 1)
-        g_ptr_array_add(notices,
-                        g_strdup_printf("1 measurement is not drawn: %s. Press F4 to add it to the drawing.", first));
+        g_ptr_array_add(
+            notices,
+            g_strdup_printf("1 measurement is not drawn: %s. To draw it, use F4 in the window or --config.", first));
     if (count > 1)
-        g_ptr_array_add(notices, g_strdup_printf("%u measurements are not drawn, such as %s. Press F4 to add them to "
-                                                 "the drawing.",
-                                                 count, first));
+        g_ptr_array_add(notices,
+                        g_strdup_printf("%u measurements are not drawn, such as %s. To draw them, use F4 in the "
+                                        "window or --config.",
+                                        count, first));
 }
 
 void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *notices)

@@ -15,6 +15,16 @@
  */
 void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *notices);
 
+/* A gap without records between two times. */
+typedef struct checks_gap {
+    int64_t from_ns, to_ns; /* times of the last record before the gap and of the first record after it */
+    bool is_end_busier;     /* the time after the gap is covered by records more evenly than the time before it */
+} checks_gap;
+
+/* Finds a gap without records that covers at least a minute and 90 % of the log's time. Returns false if the log has no
+ * such gap. */
+bool checks_find_gap(const store *s, checks_gap *gap);
+
 /* Returns a duration as text, such as "1.5 ms". The caller frees it with g_free. */
 char *checks_time_text(double ns);
 

@@ -3,6 +3,7 @@
 #include "scene/scene.h"
 
 #include "base/text.h"
+#include "model/checks.h"
 #include "model/slow.h"
 #include "scene/axis.h"
 #include "scene/heat_scale.h"
@@ -30,22 +31,43 @@ scene_view scene_fit(const model *m, double width, double height)
     return view;
 }
 
+/* If the view contains a gap that covers nearly the whole log, reduces the view to the end that records cover more
+ * evenly. */
+static void leave_gap(const store *s, scene_view *view)
+{
+    checks_gap gap;
+    if (!checks_find_gap(s, &gap) || view->from_ns > gap.from_ns || view->to_ns < gap.to_ns)
+        return;
+    const int64_t first_ns = store_time(s, s->first), last_ns = store_time(s, s->count - 1);
+    const int64_t length_ns = gap.is_end_busier ? last_ns - gap.to_ns : gap.from_ns - first_ns;
+    const int64_t margin_ns = length_ns / 25 + NL_NS_PER_SECOND / 1000;
+    view->from_ns = (gap.is_end_busier ? gap.to_ns : first_ns) - margin_ns;
+    view->to_ns = (gap.is_end_busier ? last_ns : gap.from_ns) + margin_ns;
+}
+
+/* Reduces the view to about 25 requests around the slowest line if the log has many requests or is much longer. */
+static void show_neighbours(const model *m, const slow_line *slow, scene_view *view)
+{
+    enum { SHOWN = 25 };
+    int64_t from_ns, to_ns;
+    slow_find_neighbours(model_store(m), slow, SHOWN, &from_ns, &to_ns);
+    const int64_t margin_ns = (to_ns - from_ns) / 25 + 1;
+    if (slow->requests > 2 * SHOWN ||
+        (double)view->to_ns - (double)view->from_ns > 3 * ((double)to_ns - (double)from_ns)) {
+        view->from_ns = MAX(view->from_ns, from_ns - margin_ns);
+        view->to_ns = MIN(view->to_ns, to_ns + margin_ns);
+    }
+}
+
 scene_view scene_first(const model *m, double width, double height)
 {
-    enum { REQUESTS_MIN = 20, SHOWN = 25 };
+    enum { REQUESTS_MIN = 20 };
     scene_view view = scene_fit(m, width, height);
     const slow_line slow = slow_find(m, INT64_MIN, INT64_MAX);
     view.names_slowest = slow.is_found && slow.requests >= REQUESTS_MIN;
-    if (!view.names_slowest)
-        return view;
-    int64_t from_ns, to_ns;
-    slow_find_neighbours(model_store(m), &slow, SHOWN, &from_ns, &to_ns);
-    const int64_t margin_ns = (to_ns - from_ns) / 25 + 1;
-    if (slow.requests > 2 * SHOWN ||
-        (double)view.to_ns - (double)view.from_ns > 3 * ((double)to_ns - (double)from_ns)) {
-        view.from_ns = MAX(view.from_ns, from_ns - margin_ns);
-        view.to_ns = MIN(view.to_ns, to_ns + margin_ns);
-    }
+    if (view.names_slowest)
+        show_neighbours(m, &slow, &view);
+    leave_gap(model_store(m), &view);
     return view;
 }
 

@@ -56,6 +56,8 @@ scene_view scene_fit(const model *m, double width, double height);
 /*
  * Returns the first view of a model: the whole model, or about 25 requests if the model has many requests or covers a
  * much longer time. These requests include the request with the longest line of the slowest kind (slow.h).
+ * If a gap without records covers nearly the whole log, the view shows only the end that records cover more evenly
+ * (checks.h).
  */
 scene_view scene_first(const model *m, double width, double height);
 

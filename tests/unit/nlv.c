@@ -1919,6 +1919,40 @@ static void test_first_view(void **unused)
     model_free(m);
 }
 
+/*
+ * If a gap covers nearly the whole log, the first view shows the side that records cover evenly, although the other
+ * side has more records.
+ */
+static void test_first_view_beside_a_gap(void **unused)
+{
+    (void)unused;
+    enum { SPREAD = 100, TOGETHER = 300 };
+    for (int is_end_spread = 0; is_end_spread < 2; is_end_spread++) {
+        const int64_t day_us = INT64_C(86400000000), early_us = INT64_C(1767225600000000), late_us = early_us + day_us;
+        const int64_t spread_us = is_end_spread ? late_us : early_us, together_us = is_end_spread ? early_us : late_us;
+        const char *path = path_of("gap.log");
+        program_reading reading = {0};
+        FILE *file = fopen(path, "w");
+        for (int side = 0; side < 2; side++) {
+            const bool is_spread = side == is_end_spread;
+            for (int i = 0; i < (is_spread ? SPREAD : TOGETHER); i++) {
+                char date[NL_TIME_TEXT_SIZE];
+                nl_time_format_ulm(
+                    (is_spread ? spread_us + i * INT64_C(1000000) : together_us + i / 150 * INT64_C(10000000)) * 1000,
+                    date);
+                fprintf(file, "DATE=%s HOST=h PROG=p LVL=Usage NL.EVNT=%s\n", date, is_spread ? "Work" : "Plan");
+            }
+        }
+        fclose(file);
+        model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+        scene_view first = scene_first(m, 1000, 600);
+        assert_true(first.from_ns <= spread_us * 1000 && first.from_ns > (spread_us - 60000000) * 1000);
+        assert_true(first.to_ns >= (spread_us + (SPREAD - 1) * 1000000) * 1000 &&
+                    first.to_ns < (spread_us + 160 * INT64_C(1000000)) * 1000);
+        model_free(m);
+    }
+}
+
 /* If the IDs repeat, the requests are different. This also holds with an index, which keeps the learned order. */
 static void test_repeated_ids(void **unused)
 {
@@ -2306,6 +2340,7 @@ int main(void)
         cmocka_unit_test(test_durations_are_readable),
         cmocka_unit_test(test_parallel_calls),
         cmocka_unit_test(test_first_view),
+        cmocka_unit_test(test_first_view_beside_a_gap),
         cmocka_unit_test(test_repeated_ids),
         cmocka_unit_test(test_logs_with_equal_ids),
         cmocka_unit_test(test_waterfalls_of_logs_with_equal_ids),
