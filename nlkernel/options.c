@@ -172,8 +172,8 @@ const nl_option recording_rows[] = {
     {.name = "activation",
      .value = "FILE",
      NL_OPTION_MEMBER(recording_options, activation),
-     .help = "Execute the commands in FILE (off, on, event PATTERN off) whenever the file changes; nlkernel control "
-             "sends the same commands"},
+     .help = "Execute the commands in FILE (off, on, event PATTERN off) at the start and whenever the file changes; "
+             "nlkernel control sends the same commands"},
     {.name = "buffer-size",
      .type = NL_OPTION_SIZE,
      .initial = "16m",

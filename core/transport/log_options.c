@@ -28,9 +28,9 @@ const nl_option nl_log_rows[] = {
      NL_OPTION_MEMBER(nl_log_options, policy_choice),
      .help =
          "Action when a thread's ring buffer (ring) is full. NetLogger.Lost counts dropped events. With block, the new "
-         "event waits; "
-         "with newest, it is dropped; with oldest, it replaces the oldest events in the ring. With LEVEL, events less "
-         "urgent than LEVEL are dropped while the ring is at least half full, and other events wait while it is full"},
+         "event waits; with newest, the log drops the new event; with oldest, the new event replaces the oldest events "
+         "in the ring. With LEVEL, the log drops events less urgent than LEVEL while the ring is at least half full, "
+         "and other events wait while the ring is full"},
     {.name = "block",
      .type = NL_OPTION_DURATION,
      .initial = "10s",
@@ -67,9 +67,9 @@ const nl_option nl_log_rows[] = {
      .commands = COLLECTORS,
      .initial = "stop",
      NL_OPTION_MEMBER(nl_log_options, spool_oldest),
-     .help =
-         "Action when the spool is full. With stop, the spool accepts no more records, the rings fill, and policy= "
-         "applies; with oldest, the oldest records are dropped, and NetLogger.Lost reports their COUNT and the REASON"},
+     .help = "Action when the spool is full. With stop, the spool accepts no more records, the rings fill, and policy= "
+             "applies; with oldest, the log drops the oldest records, and NetLogger.Lost reports their COUNT and the "
+             "REASON"},
     {.name = "fsync",
      .type = NL_OPTION_DURATION,
      .choices = "never|flush",
@@ -116,8 +116,9 @@ const nl_option nl_log_rows[] = {
      .value = "yes|no",
      .initial = "no",
      NL_OPTION_MEMBER(nl_log_options, quiet),
-     .help = "Do not print a line on standard error when the destination cannot be opened or reached, or when events "
-             "cannot be delivered; see nl_set_message_handler"},
+     .help =
+         "Do not print a line on standard error when the log cannot open or reach the destination, or cannot deliver "
+         "events; see nl_set_message_handler"},
     {0},
 };
 
