@@ -154,7 +154,7 @@ static bool may_displace(void)
 
 static void close_silent_client(client_entry *silent, const char *newcomer)
 {
-    counts_report(COUNT_DISPLACED, newcomer, "too many clients; disconnected the client that was silent longest");
+    counts_report(COUNT_DISPLACED, newcomer, "too many clients; disconnected a silent client");
     silent->close(silent);
 }
 

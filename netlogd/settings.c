@@ -282,7 +282,7 @@ const nl_option settings_rows[] = {
      .type = NL_OPTION_COPY,
      .value = "FILE",
      NL_OPTION_MEMBER(settings, reject),
-     .help = "Append malformed input to FILE unchanged"},
+     .help = "Append malformed input to FILE unchanged, without the part of a record beyond max-record-size"},
     {.name = "fraction",
      .type = NL_OPTION_CHOICE,
      .choices = "decimal|microseconds",

@@ -83,7 +83,7 @@ static const nl_option options[] = {
     {.name = "host",
      .value = "NAME",
      NL_OPTION_MEMBER(arguments, about.host),
-     .help = "Value of HOST in records that do not name a host (strace, perf)"},
+     .help = "Value of HOST in records that do not name a host, such as those of strace and perf"},
     {0},
 };
 

@@ -164,9 +164,10 @@ const nl_option output_spool_rows[] = {
      .is_path = true,
      .set = set_spool,
      NL_OPTION_MEMBER(output_options, spool_root),
-     .help = "Store records in DIRECTORY/DESTINATION.FORMAT/ until they are delivered. This option is required. "
-             "netlogd creates the subdirectory. Both directories must belong to netlogd's user, and other users must "
-             "not be able to write to them"},
+     .help =
+         "Store records in DIRECTORY/DESTINATION.FORMAT/ until they are delivered. This option is required. netlogd "
+         "creates missing directories. DIRECTORY must belong to netlogd's user or to root. Other users must not be "
+         "able to write to it unless it has the sticky bit"},
     {.name = "spool_size",
      .type = NL_OPTION_SIZE,
      .minimum = 1 << 20,

@@ -301,7 +301,7 @@ static void http_clients_report(http_clients *all)
                  all->reason, all->rejected);
     if (all->displaced > 0)
         nl_write(all->agent->log, NL_WARNING, "Nlagentd.Displaced", "PEER=%s REASON=%s COUNT=%" PRIu64, all->newcomer,
-                 "too many connections; closed the connection that was silent longest", all->displaced);
+                 "too many connections; closed a silent connection", all->displaced);
     all->rejected = all->displaced = 0;
 }
 
