@@ -117,7 +117,7 @@ static void print_place(const comparison *c, guint number, const place_change *x
     double added = x->own_ns[1] - x->own_ns[0];
     char *by = text_ns(added), *old = text_ns(x->own.before), *new = text_ns(x->own.after),
          *own = text_change(&x->own, c->level), *calls = text_change(&x->calls, c->level);
-    printable_print("%u. %s: %s%s a request\n", number, x->row->name, added > 0 ? "+" : "", by);
+    printable_print("%u. %s: %s%s a request\n", number, profile_row_name(c->profile, x->row), added > 0 ? "+" : "", by);
     if (x->own_changed)
         printable_print("   time of a visit: %s (was %s): %s\n", new, old, own);
     if (x->calls_changed)
@@ -172,7 +172,7 @@ static json_object *change_object(const comparison *c, const place_change *x)
 {
     json_object *object = json_object_new_object(), *own = contrast_object(&x->own, c->level),
                 *calls = contrast_object(&x->calls, c->level);
-    json_add_text(object, "place", x->row->name);
+    json_add_text(object, "place", profile_row_name(c->profile, x->row));
     json_add_bool(own, "changed", x->own_changed);
     json_add_bool(calls, "changed", x->calls_changed);
     json_object_object_add(object, "visit_ns", own);

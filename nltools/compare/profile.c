@@ -15,7 +15,6 @@ static void profile_row_free(gpointer data)
     profile_row *row = data;
     for (unsigned f = 0; f < PROFILE_FIELDS_MAX; f++)
         g_free(row->bins[f]);
-    g_free(row->name);
     g_free(row);
 }
 
@@ -35,18 +34,17 @@ static void profile_sensor_free(gpointer data)
     g_free(s);
 }
 
-static profile_row *profile_find_row(profile *p, char *name, bool is_span)
+static profile_row *profile_find_row(profile *p, uint32_t name, bool is_span)
 {
-    profile_row *row = g_hash_table_lookup(p->row_index, name);
+    profile_row *row = g_hash_table_lookup(p->row_index, GUINT_TO_POINTER(name + 1));
     if (row == NULL && p->rows->len < ROWS_MAX) {
         row = g_new0(profile_row, 1);
-        row->name = g_strdup(name);
+        row->name = name;
         row->is_span = is_span;
         g_ptr_array_add(p->rows, row);
-        g_hash_table_insert(p->row_index, row->name, row);
+        g_hash_table_insert(p->row_index, GUINT_TO_POINTER(name + 1), row);
     }
     p->left_out = p->left_out || row == NULL;
-    g_free(name);
     return row;
 }
 
@@ -60,10 +58,11 @@ profile *profile_new(const unsigned log_counts[SIDES])
     p->rows = g_ptr_array_new_with_free_func(profile_row_free);
     p->fields = g_ptr_array_new_with_free_func(profile_field_free);
     p->sensors = g_ptr_array_new_with_free_func(profile_sensor_free);
-    p->row_index = g_hash_table_new(g_str_hash, g_str_equal);
+    p->names = place_names_new();
+    p->row_index = g_hash_table_new(NULL, NULL);
     p->field_index = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     p->sensor_index = g_hash_table_new(g_str_hash, g_str_equal);
-    profile_find_row(p, g_strdup(""), false);
+    profile_find_row(p, PLACE_NAME_NONE, false);
     return p;
 }
 
@@ -75,6 +74,7 @@ void profile_free(profile *p)
     g_ptr_array_free(p->rows, TRUE);
     g_ptr_array_free(p->fields, TRUE);
     g_ptr_array_free(p->sensors, TRUE);
+    place_names_free(p->names);
     g_free(p);
 }
 
@@ -158,6 +158,28 @@ static uint8_t bin_of_text(profile_field *f, const char *text)
     else
         g_free(name);
     return (uint8_t)MIN(i, (guint)BIN_OTHERS);
+}
+
+/* Returns the bin of a kind of request in the field "kind". `name` is the number of the name of a place. */
+static uint8_t bin_of_name(profile *p, profile_field *f, uint32_t name)
+{
+    unsigned i = 0;
+    while (i < p->kind_count && p->kinds_of_requests[i] != name)
+        i++;
+    if (i == p->kind_count && i < BIN_OTHERS) {
+        p->kinds_of_requests[p->kind_count++] = name;
+        g_ptr_array_add(f->texts, without_ports(place_names_text(p->names, name)));
+    }
+    return (uint8_t)MIN(i, (unsigned)BIN_OTHERS);
+}
+
+/* Updates the texts of the bins of the field "kind", because the name of a place can have become a pattern. */
+static void update_kinds(const profile *p, profile_field *f)
+{
+    for (unsigned i = 0; i < p->kind_count; i++) {
+        g_free(g_ptr_array_index(f->texts, i));
+        g_ptr_array_index(f->texts, i) = without_ports(place_names_text(p->names, p->kinds_of_requests[i]));
+    }
 }
 
 static uint8_t bin_of_number(const profile_field *f, double value)
@@ -268,7 +290,7 @@ static uint8_t bin_of_kind(adding *a, const request *q)
             first = x;
     }
     const profile_row *row = first != NULL ? a->rows[place_of_visit(a->v, first)] : NULL;
-    return row != NULL && a->kinds.field != NULL ? bin_of_text(a->kinds.field, row->name) : BIN_ABSENT;
+    return row != NULL && a->kinds.field != NULL ? bin_of_name(a->p, a->kinds.field, row->name) : BIN_ABSENT;
 }
 
 static void add_request(adding *a, const request *q, uint32_t number, uint8_t kind_bin)
@@ -359,8 +381,13 @@ void profile_add(profile *p, int side, const visits *v)
     a.kinds = map_pseudo_field(p, "\nkind", true);
     a.hosts = map_pseudo_field(p, "\nhost", false);
     a.map_count = map_columns(p, v, a.maps);
-    for (guint i = 0; i < v->places->len; i++)
-        a.rows[i] = profile_find_row(p, text_place(v, i, NULL), place_at(v, i)->kind == PLACE_SPAN);
+    uint32_t *names = place_names_add(p->names, v);
+    for (guint i = 0; i < v->places->len; i++) {
+        const bool is_known = names[i] != PLACE_NAME_NONE;
+        a.rows[i] = is_known ? profile_find_row(p, names[i], place_at(v, i)->kind == PLACE_SPAN) : NULL;
+        p->left_out = p->left_out || !is_known;
+    }
+    g_free(names);
     for (guint i = 0; i < v->sites->len && a.hosts.field != NULL; i++)
         a.host_bins[i] = bin_of_text(a.hosts.field, site_at(v, i)->host);
     for (guint i = 0; i < v->requests->len; i++) {
@@ -372,6 +399,8 @@ void profile_add(profile *p, int side, const visits *v)
             add_visit_to_row(&a, q->first + n, kind_bin);
     }
     add_sensors(&a);
+    if (a.kinds.field != NULL)
+        update_kinds(p, a.kinds.field);
     p->dropped[side] += v->dropped;
     p->logs[side]++;
     g_free(a.rows);

@@ -10,7 +10,7 @@
 #define NLTOOLS_PROFILE_H
 
 #include "requests/contrast.h"
-#include "diag/visits.h"
+#include "diag/place_names.h"
 
 enum { SIDE_BEFORE, SIDE_AFTER, SIDES };
 enum { PROFILE_FIELDS_MAX = COLUMNS_MAX + 2, PROFILE_BINS = 14, BIN_OTHERS = PROFILE_BINS - 2, BIN_ABSENT };
@@ -29,7 +29,7 @@ typedef struct profile_bin {
 } profile_bin;
 
 typedef struct profile_row {
-    char *name;
+    uint32_t name; /* number in the names of places; PLACE_NAME_NONE: whole requests */
     bool is_span;
     unit_sums own[SIDES];                  /* number of visits, and their own time in nanoseconds */
     double path[SIDES][UNITS_MAX];         /* time on critical paths in nanoseconds */
@@ -44,7 +44,10 @@ typedef struct profile_sensor {
 typedef struct profile {
     unit_kind kinds[SIDES];
     unsigned logs[SIDES];
-    GPtrArray *rows;                 /* elements are profile_row; the first is for requests */
+    place_names *names;
+    GPtrArray *rows;                        /* elements are profile_row; the first is for requests */
+    uint32_t kinds_of_requests[BIN_OTHERS]; /* numbers of the names in the bins of the field "kind" */
+    unsigned kind_count;
     GPtrArray *fields;               /* elements are profile_field */
     GPtrArray *sensors;              /* elements are profile_sensor */
     double failed[SIDES][UNITS_MAX]; /* number of failed requests */
@@ -67,6 +70,12 @@ char *profile_bin_name(const profile_field *f, unsigned bin);
 static inline profile_row *profile_row_at(const profile *p, size_t i)
 {
     return g_ptr_array_index(p->rows, i);
+}
+
+/* Returns the name of a row for a place. The text is valid until the next call of profile_add. */
+static inline const char *profile_row_name(const profile *p, const profile_row *row)
+{
+    return place_names_text(p->names, row->name);
 }
 
 static inline double profile_sum(const double *values, const unit_kind *kind)

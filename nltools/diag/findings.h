@@ -130,5 +130,6 @@ char *text_place(const visits *v, uint32_t place, const char *host);
 
 /* Like text_place, with the name of a process, which may be NULL, instead of the name of its program. */
 char *text_process_place(const visits *v, uint32_t place, const char *process, const char *host);
+char *text_of_place(const place *p, const char *process, const char *host);
 
 #endif

@@ -85,16 +85,12 @@ typedef struct following {
 
 /* ---- alerts ---- */
 
-static bool finding_is_at(const finding *x, const visits *v, const char *place)
+static bool finding_is_at(const finding *x, uint32_t place)
 {
-    bool found = false;
-    for (guint i = 0; i <= x->others->len && !found; i++) {
-        uint32_t number = i == 0 ? x->place : g_array_index(x->others, uint32_t, i - 1);
-        char *name = number != VISIT_NONE ? text_place(v, number, NULL) : NULL;
-        found = name != NULL && strcmp(name, place) == 0;
-        g_free(name);
-    }
-    return found;
+    bool found = x->place == place;
+    for (guint i = 0; i < x->others->len && !found; i++)
+        found = g_array_index(x->others, uint32_t, i) == place;
+    return found && place != VISIT_NONE;
 }
 
 /* Returns a name for a finding's cause and place, which the caller frees with g_free. */
@@ -139,7 +135,7 @@ static const finding *find_cause(const following *w, const findings *f, const wa
         if (!finding_is_fault(x) || strcmp(x->cause, "changed") == 0 || strcmp(x->cause, "cold") == 0 ||
             is_usual(w, x, f->visits))
             continue;
-        if (failures ? strcmp(x->cause, "failures") == 0 : finding_is_at(x, f->visits, a->place))
+        if (failures ? strcmp(x->cause, "failures") == 0 : finding_is_at(x, a->number_of_place))
             return x;
         if (elsewhere == NULL && !failures && x->share >= WATCH_EXCESS)
             elsewhere = x;

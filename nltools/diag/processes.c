@@ -94,6 +94,13 @@ static const char *pattern_of(const char *name, bool all)
     return pattern;
 }
 
+const char *program_pattern(const char *name)
+{
+    for (const char *next; (next = pattern_of(name, true)) != NULL;)
+        name = next;
+    return g_intern_string(name);
+}
+
 /* ---- units ---- */
 
 static unit *unit_at(const GArray *units, uint32_t i)

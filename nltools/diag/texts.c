@@ -30,9 +30,8 @@ char *text_share(double share)
     return g_strdup_printf("%.*f %%", share < 0.0095 ? 1 : 0, 100 * share);
 }
 
-char *text_process_place(const visits *v, uint32_t number, const char *process, const char *host)
+char *text_of_place(const place *p, const char *process, const char *host)
 {
-    const place *p = place_at(v, number);
     const char *program = process != NULL ? process : p->program, *on = host != NULL ? " on " : "",
                *name = host != NULL ? host : "", *of = *program != '\0' ? " of " : "",
                *from_of = *p->from_program != '\0' ? " of " : "";
@@ -45,6 +44,11 @@ char *text_process_place(const visits *v, uint32_t number, const char *process, 
     if (p->program == p->from_program)
         return g_strdup_printf("%s -> %s%s%s%s%s", p->from, p->to, of, program, on, name);
     return g_strdup_printf("%s%s%s -> %s%s%s%s%s", p->from, from_of, p->from_program, p->to, of, program, on, name);
+}
+
+char *text_process_place(const visits *v, uint32_t number, const char *process, const char *host)
+{
+    return text_of_place(place_at(v, number), process, host);
 }
 
 char *text_place(const visits *v, uint32_t number, const char *host)

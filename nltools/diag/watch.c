@@ -2,7 +2,7 @@
 
 #include "diag/watch.h"
 
-#include "diag/findings.h"
+#include "diag/place_names.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 enum { TOGETHER_PANES = 5, OUTLIER_DEVIATIONS = 4 };
 
 typedef struct watched_place {
-    char *name;
+    uint32_t name;         /* number in the names of places; PLACE_NAME_NONE: failed requests */
+    uint32_t now_at;       /* index of the place in the current pane, or VISIT_NONE */
     double mean, variance; /* mean time per request in nanoseconds, and variance of the time of a single request */
     unsigned panes;        /* number of healthy panes so far */
     unsigned bad, good;    /* numbers of consecutive bad panes and of consecutive good panes */
@@ -29,26 +30,21 @@ typedef struct watched_place {
 struct watch {
     watch_take *take;
     void *user;
-    GPtrArray *places; /* watched_place */
-    GHashTable *by_name;
+    place_names *names;
+    GPtrArray *places;   /* watched_place */
+    GHashTable *by_name; /* maps the number of a name + 1 to its place */
     unsigned pane, alerts;
     unsigned latest_begin; /* pane in which the latest alert began */
 };
-
-static void watched_place_free(gpointer data)
-{
-    watched_place *p = data;
-    g_free(p->name);
-    g_free(p);
-}
 
 watch *watch_new(watch_take *take, void *user)
 {
     watch *w = g_new0(watch, 1);
     w->take = take;
     w->user = user;
-    w->places = g_ptr_array_new_with_free_func(watched_place_free);
-    w->by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    w->places = g_ptr_array_new_with_free_func(g_free);
+    w->names = place_names_new();
+    w->by_name = g_hash_table_new(NULL, NULL);
     return w;
 }
 
@@ -56,21 +52,27 @@ void watch_free(watch *w)
 {
     g_hash_table_destroy(w->by_name);
     g_ptr_array_free(w->places, TRUE);
+    place_names_free(w->names);
     g_free(w);
 }
 
-static watched_place *watch_find(watch *w, char *name)
+/* Returns the watched place with a name, or NULL if there are too many places. */
+static watched_place *watch_find(watch *w, uint32_t name)
 {
-    watched_place *p = g_hash_table_lookup(w->by_name, name);
+    watched_place *p = g_hash_table_lookup(w->by_name, GUINT_TO_POINTER(name + 1));
     if (p == NULL && w->places->len < WATCH_PLACES_MAX) {
         p = g_new0(watched_place, 1);
-        p->name = g_strdup(name);
+        p->name = name;
         p->panes = MIN(w->pane, (unsigned)WATCH_MEMORY); /* the place did not occur in the earlier panes */
         g_ptr_array_add(w->places, p);
-        g_hash_table_insert(w->by_name, p->name, p);
+        g_hash_table_insert(w->by_name, GUINT_TO_POINTER(name + 1), p);
     }
-    g_free(name);
     return p;
+}
+
+static const char *name_of(const watch *w, const watched_place *p)
+{
+    return p->name == PLACE_NAME_NONE ? WATCH_FAILURES : place_names_text(w->names, p->name);
 }
 
 static watched_place *place_number(const watch *w, guint i)
@@ -82,12 +84,18 @@ static watched_place *place_number(const watch *w, guint i)
  * Returns the number of requests. */
 static uint32_t sum_pane(watch *w, const visits *v, int64_t from_ns, int64_t to_ns, double *total_ns)
 {
-    watched_place **map = g_new(watched_place *, v->places->len + 1), *failed = watch_find(w, g_strdup(WATCH_FAILURES));
-    uint32_t count = 0;
-    for (guint i = 0; i < v->places->len; i++)
-        map[i] = watch_find(w, text_place(v, i, NULL));
-    for (guint i = 0; i < w->places->len; i++)
+    watched_place **map = g_new(watched_place *, v->places->len + 1), *failed = watch_find(w, PLACE_NAME_NONE);
+    uint32_t count = 0, *names = place_names_add(w->names, v);
+    for (guint i = 0; i < w->places->len; i++) {
         place_number(w, i)->sum = 0;
+        place_number(w, i)->now_at = VISIT_NONE;
+    }
+    for (guint i = 0; i < v->places->len; i++) {
+        map[i] = names[i] != PLACE_NAME_NONE ? watch_find(w, names[i]) : NULL;
+        if (map[i] != NULL)
+            map[i]->now_at = i;
+    }
+    g_free(names);
     for (guint i = 0; i < v->requests->len; i++) {
         const request *q = request_at(v, i);
         if (q->to_ns <= from_ns || q->to_ns > to_ns)
@@ -161,7 +169,8 @@ static void begin_alerts(watch *w, const visits *v, int64_t to_ns)
             p->alert = w->alerts;
     }
     const watch_alert a = {.number = w->alerts,
-                           .place = largest->name,
+                           .place = name_of(w, largest),
+                           .number_of_place = largest->now_at,
                            .from_ns = largest->since_ns,
                            .to_ns = to_ns,
                            .usual_ns = largest->mean,
@@ -187,7 +196,8 @@ static void end_alerts(watch *w, int64_t to_ns)
             continue;
         const watch_alert a = {.number = p->alert,
                                .ends = true,
-                               .place = p->name,
+                               .place = name_of(w, p),
+                               .number_of_place = VISIT_NONE,
                                .from_ns = p->since_ns,
                                .to_ns = to_ns,
                                .usual_ns = p->mean,

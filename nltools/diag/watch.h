@@ -26,8 +26,9 @@ enum { WATCH_MEMORY = 100, WATCH_WARM_UP = 8, WATCH_GOOD = 3, WATCH_PLACES_MAX =
 
 typedef struct watch_alert {
     unsigned number;
-    bool ends; /* true: the alert ends; false: the alert begins */
-    char *place;
+    bool ends;                /* true: the alert ends; false: the alert begins */
+    const char *place;        /* name of the place */
+    uint32_t number_of_place; /* index of the place in the pane; VISIT_NONE for failed requests and for ends */
     int64_t from_ns, to_ns;
     double usual_ns, now_ns; /* the place's usual and current own time per request, in nanoseconds */
     double share;            /* the excess as a share of the requests' time */

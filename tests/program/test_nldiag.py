@@ -2278,6 +2278,30 @@ class Nldiag(support.Case):
         slower = self.single_spans("Slower", span="Alpha", requests=1000, slower=1.3)
         self.assertEqual(self.compared(pair[:1], [slower], status=FINDING)["verdict"], "slower")
 
+    def test_compare_processes_with_new_names(self):
+        """A process with a new ID, or a pod with a new random name, is the same program. Programs that a log keeps apart stay apart."""
+        for names, place in ((("server.101", "server.202"), "Work of server.*"), (("api-5d8f9c7b6-x2kqz", "api-7f9c6d5b4-bcdfg"), "Work of api-*")):
+            logs = []
+            for i, (name, slower) in enumerate(zip((*names, names[1]), (1, 1, 1.3))):
+                logs.append(self.single_spans(f"new{i}", requests=1000, slower=slower))
+                logs[-1].write_text(logs[-1].read_text().replace("PROG=p ", f"PROG={name} "))
+            same, slower = (self.compared(logs[:1], [after]) for after in logs[1:])
+            self.assertEqual((same["verdict"], same["changes"], same.get("mix")), ("no change found", [], None))
+            self.assertEqual((slower["verdict"], slower["changes"][0]["place"]), ("slower", place))
+            self.assertFalse(slower["changes"][0]["visits"]["changed"])
+        steps = []
+        for side, slower in ("before", 1), ("after", 2):
+            chance, lines = random.Random(side), []
+            for i in range(500):
+                at = i * 0.5
+                for step, took in (1, 0.01), (2, 0.01 * slower):
+                    end = at + took * chance.lognormvariate(0, 0.1)
+                    lines += [(at, f"HOST=h PROG=stage{step} LVL=Usage NL.EVNT=Work.start ID=r{i}"), (end, f"HOST=h PROG=stage{step} LVL=Usage NL.EVNT=Work.end ID=r{i}")]
+                    at = end + 1e-4
+            steps.append(self.scratch / f"stages-{side}.log")
+            simulate.write_lines(steps[-1], sorted(lines))
+        self.assertEqual(self.compared(steps[:1], steps[1:], status=FINDING)["changes"][0]["place"], "Work of stage2")
+
     def test_compare_by_places(self):
         """If only the time of a place is precise enough, the answer states the decisive interval."""
         paths = []
@@ -2399,6 +2423,16 @@ class Nldiag(support.Case):
         self.assertGreater(begin["now_ns"], 2 * begin["usual_ns"])
         self.assertGreater(begin["share"], 0.3)
         self.assertEqual(self.watched(), [])
+
+    def test_follow_processes_with_new_names(self):
+        """A process that starts again with a new name is no new place."""
+        for fault in {}, {"fault": 150, "end": 220}:
+            text = io.StringIO()
+            follow_load.write(text, **{"seconds": 300, "rate": 250, "seed": 1, **fault})
+            lines = (line.replace("PROG=db ", f"PROG=db.{100 + number // 30000} ") for number, line in enumerate(text.getvalue().splitlines(keepends=True)))
+            result = self.run_program(self.nldiag, "--follow", "--json", input="".join(lines))
+            alerts = [json.loads(line) for line in result.stdout.splitlines()]
+            self.assertEqual([(a["alert"], a["place"]) for a in alerts], [("begin", "Query of db.*"), ("end", "Query of db.*")] if fault else [])
 
     def test_follow_names_the_cause(self):
         """For every kind of fault, the alert has the right place and cause, within ten seconds of the fault."""
