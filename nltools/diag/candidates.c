@@ -128,7 +128,7 @@ static bool may_be_clock(const visits *v, const candidate *c)
     double there[2] = {0}, back[2] = {0};
     if (strcmp(c->cause, "peer") == 0 && place_has_doubtful_host(v, p))
         return true;
-    if (p->kind != PLACE_EDGE || begins == ends || clocks_are_known(v, p, c->slow_ns - c->other_ns))
+    if (p->kind != PLACE_EDGE || begins == ends || c->m.is_mixed || clocks_are_known(v, p, c->slow_ns - c->other_ns))
         return false;
     for (guint i = 0; i < v->sites->len; i++) {
         const site *at = site_at(v, i);
@@ -262,7 +262,8 @@ static bool is_better(const visits *v, const candidate *c, const candidate *best
     const candidate *fault = c->is_ordinary ? best : c;
     if (c->is_ordinary != best->is_ordinary && (c->is_evened_out || best->is_evened_out || fault->is_within_kind))
         return best->is_ordinary; /* the fault is an effect in all operations, or within a kind of visits */
-    bool is_pause = strcmp(c->cause, "pause") == 0, best_is_pause = strcmp(best->cause, "pause") == 0;
+    bool is_pause = strcmp(c->cause, "pause") == 0 && !c->m.is_quota,
+         best_is_pause = strcmp(best->cause, "pause") == 0 && !best->m.is_quota;
     if (is_pause != best_is_pause)
         return c->claim_ns > best->claim_ns;
     if (is_backlog(v, best, c) || is_backlog(v, c, best))

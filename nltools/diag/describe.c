@@ -108,7 +108,9 @@ static char *text_hours(uint32_t hours)
 void finding_describe(const search *s, finding *f, const candidate *c)
 {
     const visits *v = s->v;
-    char *where = text_process_place(v, c->place, c->process, c->host), *part = text_share(f->share);
+    char *where = c->m.is_from_host ? text_place_from(v, c->place, c->host)
+                                    : text_process_place(v, c->place, c->process, c->host),
+         *part = text_share(f->share);
     char *compared = text_kind(&c->kind, "a visit"), *slow = text_ns(c->slow_logged_ns),
          *other = text_ns(c->other_logged_ns), *period = text_ns(c->m.period_ns), *length = text_ns(c->m.length_ns);
     const place *p = place_at(v, c->place);
@@ -206,12 +208,19 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                          "%.1f %% of the %u visits take this time, to within 2 %%, and few visits take similar times",
                          100 * c->m.share, p->work_count);
     } else if (strcmp(c->cause, "timeout") == 0 || c->m.is_sometimes) {
-        f->answer = g_strdup_printf("%s of the requests' time: %s sometimes takes %s longer, like %s", part, where,
-                                    period, c->m.acknowledgement ? "TCP's delayed acknowledgements" : "a time-out");
-        f->advice = c->m.acknowledgement ? "write each message with one call, or set TCP_NODELAY; if no messages are "
-                                           "sent here, find out what waits for this time"
-                                         : "find out what waits for this time: an attempt without an answer, a pause "
-                                           "before a retry, or another fixed delay";
+        f->answer = g_strdup_printf(
+            "%s of the requests' time: %s sometimes takes %s longer, like %s", part, where, period,
+            c->m.acknowledgement     ? "TCP's delayed acknowledgements"
+            : c->m.is_retransmission ? p->kind == PLACE_SPAN ? "a time-out, or a TCP retransmission"
+                                                             : "a TCP retransmission after its minimum time-out"
+                                     : "a time-out");
+        f->advice = c->m.is_retransmission && p->kind == PLACE_EDGE
+                        ? "look for lost packets: run nlsensor tcp on the hosts, and check the "
+                          "errors and drops of the links (ip -s link)"
+                    : c->m.acknowledgement ? "write each message with one call, or set TCP_NODELAY; if no messages are "
+                                             "sent here, find out what waits for this time"
+                                           : "find out what waits for this time: an attempt without an answer, a pause "
+                                             "before a retry, or another fixed delay";
         finding_evidence(f, "%.1f %% of the %u visits take %s longer than the others, and almost none are in between",
                          100 * c->m.share, p->count, period);
     } else if (strcmp(c->cause, "timer") == 0) {
@@ -236,6 +245,13 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->advice = "limit the time that a batch waits, or make batches smaller";
         finding_evidence(f, "%.0f %% of the visits end together with others, %.1f at a time", 100 * c->m.share,
                          c->m.length_ns);
+    } else if (strcmp(c->cause, "pause") == 0 && c->m.is_quota) {
+        f->answer = g_strdup_printf("%s of the requests' time: %s on %s stops until the end of each period of %s, like "
+                                    "a program that has used its CPU quota",
+                                    part, p->program, c->host, period);
+        f->advice = "compare the quota with the use: cpu.max, and nr_throttled in cpu.stat, of the program's control "
+                    "group; raise the quota (the CPU limit of a container), or use fewer threads at a time";
+        finding_evidence(f, "hardly any work ends in %s of each period, although work is in progress", length);
     } else if (strcmp(c->cause, "pause") == 0) {
         char *when = c->m.period_ns > 0 ? g_strdup_printf("every %s", period) : g_strdup("now and then");
         f->answer = c->host != NULL ? g_strdup_printf("%s of the requests' time: %s on %s stops %s", part,

@@ -193,6 +193,7 @@ static finding *finding_of(const visits *v, const candidate *c)
     f->to_ns = c->to_ns;
     f->is_ordinary = c->is_ordinary;
     f->is_sometimes = c->m.is_sometimes;
+    f->is_quota = c->m.is_quota;
     return f;
 }
 
@@ -498,7 +499,7 @@ static void join_pauses(findings *f)
         bool joined = false;
         for (guint n = f->list->len; n-- > i + 1;) {
             const finding *y = g_ptr_array_index(f->list, n);
-            if (strcmp(x->cause, "pause") != 0 || strcmp(y->cause, "pause") != 0 ||
+            if (strcmp(x->cause, "pause") != 0 || strcmp(y->cause, "pause") != 0 || x->is_quota || y->is_quota ||
                 place_at(v, y->place)->program != program)
                 continue;
             g_hash_table_add(hosts, (gpointer)y->host);
@@ -543,6 +544,7 @@ static void search_places(findings *f)
                 g_new0(bool, v->places->len + 1),
                 search_count_tests(v),
                 NULL};
+    find_quotas(v, s.pauses);
     memset(s.dirty, true, v->places->len);
     for (int faults = 0, ordinary = 0; faults < ROUNDS_MAX && ordinary < ROUNDS_MAX;) {
         examine_changed(&s);

@@ -42,6 +42,7 @@ typedef struct finding {
     double value;
     bool confirmed;      /* sensors confirm the cause */
     bool of_connections; /* the cause is a limit of the connections on which the visits waited */
+    bool is_quota;       /* for a pause: a CPU quota stops the program */
     bool is_sometimes;   /* for a timer: some visits take longer by a constant time, as for a time-out */
     /*
      * The time depends on the amount or the kind of the requested work, as in a system without faults. The search
@@ -131,5 +132,8 @@ char *text_place(const visits *v, uint32_t place, const char *host);
 /* Like text_place, with the name of a process, which may be NULL, instead of the name of its program. */
 char *text_process_place(const visits *v, uint32_t place, const char *process, const char *host);
 char *text_of_place(const place *p, const char *process, const char *host);
+
+/* Like text_place, for an edge, with the host where the visits begin. */
+char *text_place_from(const visits *v, uint32_t place, const char *from_host);
 
 #endif

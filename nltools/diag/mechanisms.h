@@ -35,15 +35,19 @@ typedef struct mechanism {
     double length_ns; /* mean length of a pause; batch: mean number of visits; calls: usual visits per caller */
     double
         share; /* share of visits that wait; queue: number of visits on `host`, divided by the mean number per host */
-    bool constant;        /* for a timer: every visit takes the same time */
-    bool acknowledgement; /* for a timer: the visits wait for TCP's delayed acknowledgements */
-    bool is_sometimes;    /* for a delayed acknowledgement: some visits take longer by the whole delay */
-    bool given_up;        /* for a time-out: the visits end at the time-out, and few take longer */
-    bool is_retry;        /* for a time-out: the visits fail, and their callers try again */
-    queue_scope scope;    /* for a queue */
-    bool by_process;      /* for a queue: each process has its own servers; otherwise, each host has its own */
-    bool is_shared;       /* for a queue: all hosts of the place share the servers */
-    bool is_host_fast;    /* for a queue: without their waits, the visits on `host` take no longer than the others */
+    bool constant;          /* for a timer: every visit takes the same time */
+    bool acknowledgement;   /* for a timer: the visits wait for TCP's delayed acknowledgements */
+    bool is_sometimes;      /* for a timer: some visits take longer by a constant time, as for a time-out */
+    bool is_retransmission; /* for a time-out: the time is that of TCP's first retransmission */
+    bool is_quota;     /* for a pause: the program stops in each period, until its end, as a CPU quota makes it stop */
+    bool is_from_host; /* for an edge: `host` is the host where the visits begin */
+    bool given_up;     /* for a time-out: the visits end at the time-out, and few take longer */
+    bool is_retry;     /* for a time-out: the visits fail, and their callers try again */
+    bool is_mixed; /* for a time-out on `host`: some visits there do not wait, so no wrong clock explains the waits */
+    queue_scope scope; /* for a queue */
+    bool by_process;   /* for a queue: each process has its own servers; otherwise, each host has its own */
+    bool is_shared;    /* for a queue: all hosts of the place share the servers */
+    bool is_host_fast; /* for a queue: without their waits, the visits on `host` take no longer than the others */
 } mechanism;
 
 /*
@@ -81,12 +85,16 @@ typedef struct pause_result {
     int64_t first_ns, last_ns;
 } pause_result;
 
+/* Finds programs that stop until the end of each period of a CPU quota, and adds them to the results of find_pauses. */
+void find_quotas(const visits *v, GArray *results);
+
 /* Finds visits that end at multiples of a period, or that all take the same time. */
 mechanism find_timer(const sample *s);
 
 /*
  * Finds messages between hosts that wait for an acknowledgement. Nagle's algorithm (RFC 896) holds back the second of
- * two small segments until the acknowledgement of the first arrives, and the receiver delays this acknowledgement.
+ * two small segments until the acknowledgement of the first arrives, and the receiver delays this acknowledgement. Also
+ * finds messages that TCP sends again after 200 ms.
  */
 mechanism find_acknowledgement(const sample *s);
 

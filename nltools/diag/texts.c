@@ -55,3 +55,10 @@ char *text_place(const visits *v, uint32_t number, const char *host)
 {
     return text_process_place(v, number, NULL, host);
 }
+
+char *text_place_from(const visits *v, uint32_t number, const char *from_host)
+{
+    const place *p = place_at(v, number);
+    return g_strdup_printf("%s%s%s on %s -> %s%s%s", p->from, *p->from_program != '\0' ? " of " : "", p->from_program,
+                           from_host, p->to, *p->program != '\0' ? " of " : "", p->program);
+}

@@ -17,6 +17,7 @@ enum {
     GIVEN_UP_PERCENT = 3, /* minimum part of the visits that are given up */
     GIVEN_UP_LONGER = 10, /* at most one longer visit for this number of visits that are given up */
     GIVEN_UP_DENSITY = 5, /* minimum ratio of these visits to the visits with similar times */
+    MIXED_ONE_OF = 10,    /* at a mixed site or host, more than one in this number of visits is short */
     BETWEEN_MAX = 3       /* maximum number of visits whose times are between the usual times and a time-out */
 };
 
@@ -30,6 +31,14 @@ enum {
 /* TCP_DELACK_MIN of Linux, and the usual period of the kernel's timer (HZ=250), by which the delay can be longer. */
 #define DELACK_MIN_NS 40e6
 #define KERNEL_TICK_NS 4e6
+
+/* The shortest time after which TCP sends a lost segment again: TCP_RTO_MIN of Linux, which adds the round-trip time.
+ */
+#define RETRANSMISSION_MIN_NS 200e6
+#define ROUND_TRIP_MAX_NS 30e6
+
+/* Maximum part of the delayed messages that wait for less than the whole delay if TCP sends lost segments again. */
+#define PARTLY_MAX 0.1
 
 /* Maximum probability by chance that so many of the visits that are given up end without a result. */
 #define WITHOUT_RESULT_CHANCE 1e-3
@@ -252,6 +261,13 @@ mechanism find_timer(const sample *s)
 
 /* ---- delayed acknowledgements ---- */
 
+/* Returns the host where a visit of the sample begins or, if `at_begin` is false, where it ends. */
+static const char *host_of_visit(const sample *s, uint32_t i, bool at_begin)
+{
+    const site *at = site_at(s->visits, visit_at(s->visits, s->index[i])->site);
+    return at_begin ? at->from_host : at->host;
+}
+
 /* Returns the number of visits whose times are in the range [from, to), in nanoseconds. */
 static uint32_t count_between(const sample *s, double from, double to)
 {
@@ -273,10 +289,59 @@ static uint32_t count_at_mixed_sites(const sample *s, double from)
         longer[site] += s->y[i] >= from;
     }
     for (guint i = 0; i < v->sites->len; i++)
-        count += longer[i] * 10 < all[i] * 9 ? longer[i] : 0;
+        count += (all[i] - longer[i]) * MIXED_ONE_OF > all[i] ? longer[i] : 0;
     g_free(longer);
     g_free(all);
     return count;
+}
+
+/*
+ * Returns the host of nearly all visits that last at least `from` nanoseconds: the host where they begin or, if
+ * `at_begin` is false, where they end. Returns NULL if there is no such host, or if all visits are on one host.
+ */
+static const char *host_of_nearly_all(const sample *s, double from, bool at_begin)
+{
+    const char *host = NULL, *first = NULL;
+    uint32_t votes = 0, same = 0, all = 0;
+    bool several = false;
+    for (uint32_t i = 0; i < s->count; i++) { /* find the majority (Boyer and Moore) */
+        const char *own = host_of_visit(s, i, at_begin);
+        first = i == 0 ? own : first;
+        several = several || own != first;
+        if (s->y[i] < from)
+            continue;
+        host = votes == 0 ? own : host;
+        votes += own == host ? 1 : -1;
+    }
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->y[i] >= from) {
+            all++;
+            same += host_of_visit(s, i, at_begin) == host;
+        }
+    return several && same * 10 >= all * 9 ? host : NULL;
+}
+
+/* Sets the mechanism's host if nearly all visits that last at least `from` nanoseconds begin or end there. */
+static void find_host(const sample *s, double from, mechanism *m)
+{
+    m->host = host_of_nearly_all(s, from, false);
+    m->is_from_host = m->host == NULL && place_at(s->visits, s->place)->kind == PLACE_EDGE;
+    if (m->is_from_host)
+        m->host = host_of_nearly_all(s, from, true);
+    m->is_from_host = m->is_from_host && m->host != NULL;
+    uint32_t all = 0, shorter = 0;
+    for (uint32_t i = 0; i < s->count && m->host != NULL; i++)
+        if (host_of_visit(s, i, m->is_from_host) == m->host) {
+            all++;
+            shorter += s->y[i] < from;
+        }
+    m->is_mixed = shorter * MIXED_ONE_OF > all;
+}
+
+/* Returns whether a constant delay is that of TCP's first retransmission. */
+static bool is_of_retransmission(double delay_ns)
+{
+    return delay_ns > 0.975 * RETRANSMISSION_MIN_NS && delay_ns < RETRANSMISSION_MIN_NS + ROUND_TRIP_MAX_NS;
 }
 
 mechanism find_acknowledgement(const sample *s)
@@ -299,7 +364,11 @@ mechanism find_acknowledgement(const sample *s)
         m.share = (double)(s->count - at_once) / s->count;
         m.p = normal_tail((double)(here - before) / sqrt(here + before + 1.0)) * G_N_ELEMENTS(delays_ns);
         m.explained = (double)here / (here + before + after);
-        m.acknowledgement = true;
+        /* An acknowledgement can be delayed by less than the whole delay, but a retransmission cannot. */
+        m.is_retransmission =
+            d >= RETRANSMISSION_MIN_NS && count_between(s, low + 0.2 * d, low + 0.97 * d) <= PARTLY_MAX * here;
+        m.acknowledgement = !m.is_retransmission;
+        find_host(s, low + 0.2 * d, &m);
         claim_above(s, low, &m);
         return m;
     }
@@ -418,29 +487,6 @@ static double spread(const double *sorted, size_t count)
     return sorted[count * 3 / 4] - sorted[count / 4];
 }
 
-/* Returns the host of nearly all visits that last at least `from` nanoseconds. Returns NULL if there is no such host,
- * or if all visits are on one host. */
-static const char *host_of_nearly_all(const sample *s, double from)
-{
-    const char *host = NULL;
-    uint32_t votes = 0, same = 0, all = 0;
-    bool several = false;
-    for (uint32_t i = 0; i < s->count; i++) { /* find the majority (Boyer and Moore) */
-        const char *own = site_at(s->visits, visit_at(s->visits, s->index[i])->site)->host;
-        several = several || own != site_at(s->visits, visit_at(s->visits, s->index[0])->site)->host;
-        if (s->y[i] < from)
-            continue;
-        host = votes == 0 ? own : host;
-        votes += own == host ? 1 : -1;
-    }
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->y[i] >= from) {
-            all++;
-            same += site_at(s->visits, visit_at(s->visits, s->index[i])->site)->host == host;
-        }
-    return several && same * 10 >= all * 9 ? host : NULL;
-}
-
 /*
  * Of `between` + `count` values, `between` are in a gap, and the others are in an adjacent range. Returns the
  * probability that at most `between` values are in the gap if the gap has at least as many values per unit as the
@@ -522,10 +568,11 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
     m.period_ns = middle - base;
     m.is_sometimes = m.acknowledgement =
         m.period_ns > DELACK_MIN_NS - KERNEL_TICK_NS / 4 && m.period_ns < DELACK_MIN_NS + KERNEL_TICK_NS;
+    m.is_retransmission = is_of_retransmission(m.period_ns);
     m.count = n - split;
     m.share = (double)(n - split) / n;
     m.waits = g_new0(float, s->visits->all->len + 1);
-    m.host = host_of_nearly_all(s, y[split]);
+    find_host(s, y[split], &m);
     float *waits = g_new(float, n);
     for (uint32_t i = 0; i < n; i++) {
         double times = s->y[i] >= y[split] ? MAX(1, round((s->y[i] - base) / m.period_ns)) : 0;
@@ -671,7 +718,7 @@ mechanism find_given_up(const sample *s)
     m.given_up = true;
     m.share = (double)m.count / n;
     m.waits = g_new0(float, s->visits->all->len + 1);
-    m.host = host_of_nearly_all(s, y[best]);
+    find_host(s, y[best], &m);
     float *waits = g_new0(float, n);
     for (uint32_t i = 0; i < n; i++) {
         double wait = s->y[i] >= y[best] && s->y[i] <= y[best_end - 1] ? s->y[i] - base : 0;

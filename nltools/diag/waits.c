@@ -571,6 +571,12 @@ static mechanism find_timeout_of_place(const search *s, const sample *x)
     return m;
 }
 
+/*
+ * Factor of the score of a CPU quota. If a program works only in a part of each period, the visits also seem to end at
+ * multiples of the period, as for a timer.
+ */
+#define QUOTA_PREFERENCE 1.3
+
 void try_pauses(search *s, const sample *x)
 {
     for (guint i = 0; i < s->pauses->len; i++) {
@@ -585,7 +591,7 @@ void try_pauses(search *s, const sample *x)
             copy.waits[x->index[k]] = MIN(pause->m.waits[x->index[k]], (float)x->y[k]);
             copy.claim_ns += (double)copy.waits[x->index[k]] * x->weight[k] * x->scale;
         }
-        offer_mechanism(s, x, "pause", &copy, 1.1);
+        offer_mechanism(s, x, "pause", &copy, pause->m.is_quota ? QUOTA_PREFERENCE : 1.1);
     }
 }
 
@@ -594,7 +600,7 @@ void try_mechanisms(search *s, const sample *x)
     bool elsewhere = is_elsewhere(s->v, x);
     try_pauses(s, x);
     mechanism m = find_acknowledgement(x);
-    offer_mechanism(s, x, "timer", &m, 1);
+    offer_mechanism(s, x, m.is_retransmission ? "timeout" : "timer", &m, 1);
     /*
      * A difference between two hosts' clocks changes no timer and no time-out, and it changes only the arrivals at a
      * queue.

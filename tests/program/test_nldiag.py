@@ -912,6 +912,79 @@ class Nldiag(support.Case):
         self.assertIn("delayed acknowledgement of 40.0 ms", first["title"])
         self.assertNotIn("acknowledgement", str(self.diagnosed_of([(at, "a", event, ids) for at, _, event, ids in records])["causes"]))
 
+    def test_retransmissions(self):
+        """TCP sends lost segments again after 200 ms. The finding names the host from which they come, or to which they go."""
+        for lossy, share in ("a2", 0.5), ("b2", 0.5), ("a2", 0.15):
+            with self.subTest(lossy=lossy, share=share):
+                chance, records = random.Random(5), []
+                for i in range(800):
+                    at, sender, receiver = i * 0.05, f"a{chance.randint(1, 3)}", f"b{chance.randint(1, 3)}"
+                    way = at + 0.001 * chance.lognormvariate(0, 0.3) + 0.2005 * (lossy in (sender, receiver) and chance.random() < share)
+                    records += [(at, sender, "Sent", f"ID={i}"), (way, receiver, "Got.start", f"ID={i}"),
+                                (way + 0.02 * chance.lognormvariate(0, 0.3), receiver, "Got.end", f"ID={i}")]
+                first = self.first_of(records)
+                self.assertEqual((first["cause"], first["from_event"], first["to_event"], first["host"]), ("timeout", "Sent", "Got.start", lossy))
+                self.assertRegex(first["title"], "sometimes takes 20[01] ms longer, like a TCP retransmission")
+                self.assertEqual(f"Sent of p on {lossy} -> " in first["title"], lossy == "a2", first["title"])
+
+    def shared_work(self, seed, quota=None, period=0.1, work=0.008, rate=60, threads=8):
+        """Requests share the processors of three hosts. A control group on b2 may use `quota` seconds of processor time in each period."""
+        chance, records, step, number = random.Random(seed), [], 0.0005, 0
+        for host in "b1", "b2", "b3":
+            limited, left, renewed = quota and host == "b2", quota, chance.uniform(0, period)
+            arrivals, at, waiting, running, now = [], 0.0, [], [], 0.0
+            while at < 30:
+                at += chance.expovariate(rate / 3)
+                arrivals.append([at, work * chance.lognormvariate(0, 0.7)])
+            while arrivals or waiting or running:
+                if limited and now >= renewed:
+                    left, renewed = quota, renewed + period
+                while arrivals and arrivals[0][0] <= now:
+                    waiting.append(arrivals.pop(0))
+                while waiting and len(running) < threads:
+                    running.append(waiting.pop(0))
+                if not limited or left > 0:
+                    left = limited and left - step * len(running)
+                    for task in running:
+                        task[1] -= step
+                    for begun, _ in (task for task in running if task[1] <= 0):
+                        records += [(begun, "a", "Ask", f"ID={number}"), (begun + 0.0002, host, "Work.start", f"ID={number}"),
+                                    (now + chance.uniform(0, step), host, "Work.end", f"ID={number}"), (now + step + 0.0003, "a", "Answer", f"ID={number}")]
+                        number += 1
+                    running = [task for task in running if task[1] > 0]
+                now += step
+        return records
+
+    def test_cpu_quota(self):
+        """A program that has used its quota stops until the end of the period. The stops begin at different phases."""
+        for seed, period, settings in (1, "100 ms", {"quota": 0.02}), (2, "100 ms", {"quota": 0.03}), \
+                                      (3, "20.0 ms", {"quota": 0.007, "period": 0.02}), (4, "100 ms", {"quota": 0.05, "work": 0.04, "rate": 15, "threads": 4}):
+            with self.subTest(settings=settings):
+                first = self.first_of(self.shared_work(seed, **settings))
+                self.assertEqual((first["cause"], first["host"]), ("pause", "b2"))
+                self.assertIn(f"p on b2 stops until the end of each period of {period}, like a program that has used its CPU quota", first["title"])
+        self.assertEqual(self.diagnosed_of(self.shared_work(1))["causes"], [])
+
+    def test_regular_times_without_a_quota(self):
+        """Neither regular load nor a poll for which all requests wait is a quota."""
+        chance, polls = random.Random(6), []
+        for number in range(1500):
+            at, host = number / 50 + chance.uniform(0, 0.02), chance.choice(("b1", "b2", "b3"))
+            end = (at - at % 0.1 + 0.1 if host == "b2" else at) + 0.004 * chance.lognormvariate(0, 0.5)
+            polls += [(at, host, "Work.start", f"ID={number}"), (end, host, "Work.end", f"ID={number}")]
+        self.assertEqual(self.first_of(polls)["cause"], "timer")
+        for every, burst, servers, sigma in (0.1, 4, 2, 0.3), (0.1, 4, 1, 0.01), (0.25, 10, 2, 0.3), (1.0, 30, 4, 0.3):
+            with self.subTest(every=every, servers=servers):
+                records, number = [], 0
+                for host in "b1", "b2", "b3":
+                    free = [0.0] * servers
+                    for at in sorted(n * every + chance.uniform(0, 0.0005) for n in range(round(30 / every)) for _ in range(burst)):
+                        free.sort()
+                        free[0] = max(free[0], at) + 0.01 * chance.lognormvariate(0, sigma)
+                        records += [(at, host, "Work.start", f"ID={number}"), (free[0], host, "Work.end", f"ID={number}")]
+                        number += 1
+                self.assertNotIn("quota", str(self.diagnosed_of(records)["causes"]))
+
     def test_rivals(self):
         """Another explanation of the same place is an alternative that claims nothing."""
         chance, records = random.Random(5), []
