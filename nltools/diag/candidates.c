@@ -37,9 +37,9 @@
 
 enum {
     OTHER_DIVISIONS = 4, /* peers at both ends, the time, and the load */
-    /* The mechanisms: pause, acknowledgement, queue, lock after other work, timer, batch, timeout, given up, retries,
-       calls */
-    MECHANISMS = 10,
+    /* The mechanisms: pause, quota, acknowledgement, queue, lock after other work, timer, batch, timeout, given up,
+       retries, calls */
+    MECHANISMS = 11,
     EXAMINED_SHARE = 50, /* the search examines places with at least 1/EXAMINED_SHARE of the time */
     EXAMINED_COUNT = 20
 };

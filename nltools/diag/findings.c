@@ -22,6 +22,10 @@ enum { ROUNDS_MAX = 6, RIVALS_MAX = 2 };
 #define SURE_MIN 0.02
 #define SURE_MAX 0.98
 
+/* The smallest probability by chance that confidence() distinguishes, and its negative decimal logarithm. */
+#define CHANCE_MIN 1e-300
+#define CHANCE_DIGITS_MAX 300
+
 /*
  * A rival claims at least this part of the time that the finding claims, or at least FINDING_MIN of all time. A rival
  * with the same cause also has at least this part of the finding's score.
@@ -468,22 +472,32 @@ static void search_again(search *s)
 
 /*
  * Returns the certainty of a finding, which is the probability that such a finding is right. The coefficients come from
- * a logistic regression (tests/diagnosis/calibrate.py) of 492 findings in 471 simulated development runs with weak
- * faults or short logs. The causes form four groups, because findings with different causes are not equally often
- * right. A finding is right less often if other causes resemble its cause. The module assumes this for "path", because
- * the runs do not contain this cause. The load is a consequence of many causes. A finding that claims less than another
- * finding is often a consequence of that finding. The other terms are the finding's evidence.
+ * a logistic regression (tests/diagnosis/calibrate.py) of 279 findings in logs of 15 simulated systems that nldiag was
+ * not developed with. The causes form groups, because findings with different causes are not equally often right. Few
+ * other causes resemble distinct causes. A queue (lock or pool) often only seems to exist, because requests wait for
+ * another reason. The larger the likelihood ratio in favor of the queue, the less often this happens. The load is a
+ * consequence of many causes. A finding that claims less than another finding is often a consequence of that finding.
+ * The other terms are the finding's evidence.
  */
 static double confidence(const finding *f, bool is_largest)
 {
-    static const char *const resembled[] = {"peer", "timeout", "pool", "field", "changed", "path"};
-    static const double of_group[] = {2.24, -0.95, -1.28, 0.32}; /* distinct, resembled, load, connections */
-    int group = f->of_connections ? 3 : strcmp(f->cause, "load") == 0 ? 2 : f->is_sometimes ? 1 : 0;
-    for (size_t i = 0; i < G_N_ELEMENTS(resembled); i++)
-        if (strcmp(resembled[i], f->cause) == 0)
-            group = 1;
-    double logit = of_group[group] + 2.01 * is_largest + 0.48 * log(fmax(f->share, 0.01)) +
-                   1.16 * CLAMP(f->explained, 0, 1) + 0.91 * f->margin;
+    enum { RESEMBLED, DISTINCT, QUEUE, LOAD, CONNECTIONS };
+    static const double of_group[] = {
+        [RESEMBLED] = 0.95, [DISTINCT] = 3.15, [QUEUE] = -5.01, [LOAD] = -3.34, [CONNECTIONS] = 2.2};
+    static const struct {
+        const char *cause;
+        int group;
+    } groups[] = {{"calls", DISTINCT}, {"balance", DISTINCT}, {"cold", DISTINCT}, {"hour", DISTINCT},
+                  {"size", DISTINCT},  {"lock", QUEUE},       {"pool", QUEUE},    {"load", LOAD}};
+    int group = RESEMBLED;
+    for (size_t i = 0; i < G_N_ELEMENTS(groups); i++)
+        if (strcmp(groups[i].cause, f->cause) == 0)
+            group = groups[i].group;
+    if (f->of_connections)
+        group = CONNECTIONS;
+    double evidence = group == QUEUE ? log(CLAMP(-log10(fmax(f->chance, CHANCE_MIN)), 1, CHANCE_DIGITS_MAX)) : 0;
+    double logit = of_group[group] + 0.79 * is_largest + 0.05 * log(fmax(f->share, 0.01)) +
+                   0.15 * CLAMP(f->explained, 0, 1) + 0.18 * f->margin + 1.55 * evidence;
     return CLAMP(1 / (1 + exp(-logit)), SURE_MIN, SURE_MAX);
 }
 

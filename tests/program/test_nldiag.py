@@ -985,6 +985,21 @@ class Nldiag(support.Case):
                         number += 1
                 self.assertNotIn("quota", str(self.diagnosed_of(records)["causes"]))
 
+    def test_confidence_in_queues(self):
+        """The more visits show a queue, the surer is the finding."""
+        sure = []
+        for count in 120, 300, 3000:
+            chance, records, at, free = random.Random(2), [], 0.0, 0.0
+            for number in range(count):
+                at += chance.expovariate(70)
+                free = max(free, at) + 0.01 * chance.lognormvariate(0, 0.5)
+                records += [(at, "h", "Work.start", f"ID={number}"), (free, "h", "Work.end", f"ID={number}")]
+            first = self.first_of(records)
+            self.assertEqual(first["cause"], "lock")
+            sure.append(first["sure"])
+        self.assertEqual(sure, sorted(set(sure)))
+        self.assertLess(sure[0] + 0.1, sure[2])
+
     def test_rivals(self):
         """Another explanation of the same place is an alternative that claims nothing."""
         chance, records = random.Random(5), []
