@@ -65,7 +65,7 @@ static const sensor_field fields[] = {
     {"ClockKernel", "CLOCK.FREQUENCY", "ppm", "correction of the clock's speed"},
     {"ClockTracking", "CLOCK.SOURCE", "", "server or reference clock that chronyd uses"},
     {"ClockTracking", "CLOCK.SYNCHRONIZED", "", "whether chronyd synchronizes the clock"},
-    {"ClockTracking", "CLOCK.STRATUM", "", "number of servers between this host and the reference clock"},
+    {"ClockTracking", "CLOCK.STRATUM", "", "number of servers between this host and the reference clock, plus 1"},
     {"ClockTracking", "CLOCK.LEAP", "", "0: normal; 1 or 2: leap second announced; 3: not synchronized"},
     {"ClockTracking", "CLOCK.OFFSET", "us",
      "difference from chronyd's estimate; a positive value means that the clock is slow"},

@@ -114,7 +114,8 @@ static bool prometheus_measure(measurement *m)
 }
 
 static const sensor_field fields[] = {
-    {"METRIC", "VALUE", "", "value of the metric; the event's name is the metric's name, which contains the unit"},
+    {"METRIC", "VALUE", "",
+     "value of the metric; the event's name is the metric's name, which usually contains the unit"},
     {"METRIC", "LABEL", "", "each label becomes a field with the label's name"},
     {"PrometheusRead", "SERVER.URL", "", "URL of the exporter"},
     {"PrometheusRead", "SAMPLES", "records", "samples read"},

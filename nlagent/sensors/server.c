@@ -52,7 +52,8 @@ static bool server_measure(measurement *m)
 
 static const sensor_field fields[] = {
     {"ServerStatus", "SERVER.URL", "", "URL of the server"},
-    {"ServerStatus", "SERVER.UP", "", "whether the server replied with a status below 500"},
+    {"ServerStatus", "SERVER.UP", "",
+     "whether the server replied with a status below 500, or accepted the connection (tcp)"},
     {"ServerStatus", "SERVER.CONNECT.MS", "ms", "time to resolve the name and connect"},
     {"ServerStatus", "SERVER.STATUS", "", "HTTP status"},
     {"ServerStatus", "SERVER.ANSWER.MS", "ms", "time until the end of the reply"},
