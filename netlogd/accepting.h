@@ -53,9 +53,9 @@ nl_status accepting_check_settings(const settings *now);
 void accepting_change_settings(const settings *now);
 
 /*
- * Returns whether a client may log. The client must be on this machine or in an allowed network. If the settings list
- * no networks, a client on another machine must be authenticated by a certificate. If the client may not log, sets the
- * error.
+ * Returns whether a client may log. The client must connect through loopback or a Unix socket, or from an allowed
+ * network. If the settings list no networks, a client that is authenticated by a certificate may also log. If the
+ * client may not log, sets the error.
  */
 bool accepting_allows(const struct sockaddr *peer, bool authenticated);
 

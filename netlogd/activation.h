@@ -1,8 +1,8 @@
 /*
  * The commands that netlogd sends to the programs that log to it. netlogger/log.h describes the commands (nl_control).
  * The commands come from a file and from the control socket (netlogctl tell). Every client of the binary protocol gets
- * all commands when it connects, and again when a command changes. A program undoes commands that netlogd no longer
- * sends.
+ * the commands for its program after it has connected, and again when a command changes. A program undoes commands that
+ * netlogd no longer sends.
  *
  * The module owns the text of the file and the commands. Only the server's thread may call it.
  */

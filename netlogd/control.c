@@ -197,8 +197,11 @@ nl_status control_drops(request *r, const nl_record *asked)
         undecided += output_get_counts(outputs_get(i))->undecided;
     }
     put_drop(r, "malformed", counts_get(COUNT_MALFORMED), "pieces of malformed input");
-    put_drop(r, "lost", gaps_count_lost(), "records missing from clients' numbered streams for longer than 5 s");
-    put_drop(r, "refused", counts_get(COUNT_REFUSED), "rejected connections: not from an allowed network, or too many");
+    put_drop(r, "lost", gaps_count_lost(),
+             "records of clients' numbered streams that were dropped, or did not arrive within 5 s");
+    put_drop(r, "refused", counts_get(COUNT_REFUSED),
+             "connections rejected because of their network, a limit or TLS, and datagrams from networks that are not "
+             "allowed");
     put_drop(r, "displaced", counts_get(COUNT_DISPLACED), "silent connections closed to admit new clients");
     put_drop(r, "streams", counts_get(COUNT_STREAMS_REFUSED), "blocks rejected because clients began too many streams");
     put_drop(r, "gaps", counts_get(COUNT_GAPS_REFUSED),

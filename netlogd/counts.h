@@ -21,7 +21,8 @@ typedef enum count {
     COUNT_UNREAD,          /* datagrams that the kernel dropped because netlogd did not read them in time */
     COUNT_CUT_OFF,         /* connections closed because clients used too much memory */
     /* counts_report accepts only the following counts. */
-    COUNT_REFUSED,         /* connections rejected because of their network or the maximum number of connections */
+    COUNT_REFUSED, /* rejected connections, TLS handshakes that failed, and datagrams of networks that are not allowed
+                    */
     COUNT_STREAMS_REFUSED, /* blocks rejected because too many streams began */
     COUNT_GAPS_REFUSED,    /* blocks rejected because their streams have too many gaps */
     COUNT_EXPANDING,       /* number of times that a client had to wait because its records are too large as text */

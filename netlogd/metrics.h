@@ -1,7 +1,7 @@
 /*
- * Serves netlogd's counts to Prometheus: GET /metrics over HTTP, in the text format 0.0.4. Only clients on this machine
- * and in allowed networks may connect. All metrics are sums over all clients, so the number of metrics does not grow
- * with the number of clients.
+ * Serves netlogd's counts to Prometheus: GET /metrics over HTTP, in the text format 0.0.4. Only clients that use
+ * loopback or are in allowed networks may connect. All metrics are sums over all clients, so the number of metrics does
+ * not grow with the number of clients.
  */
 #ifndef NETLOGD_METRICS_H
 #define NETLOGD_METRICS_H

@@ -35,7 +35,8 @@ void input_make_entry(input_settings *settings, const nl_record *record, nl_buff
 /* Opens a log. Returns NULL after reporting an error. */
 input *input_open(input_settings *settings, const char *path);
 
-/* Reads the next record. `key` and `line` are valid until the next call. Returns false at the end. */
+/* Reads the next record. `key` and `line` are valid until the next call. Returns false at the end, even if a part of
+ * the log could not be read (program_log_next). */
 bool input_next(input *in, nl_string *key, nl_string *line);
 
 /* Compares keys. Returns a number less than, equal to or greater than 0, like memcmp. */

@@ -3,7 +3,7 @@
  *
  * The user gives a key as "-k FIELD[:OPTIONS]". The options are t (time), n (number), s (text) and r (descending).
  * Without t, n and s, numbers come before text; numbers are compared by value, and text by bytes. Records without the
- * field come first. Only one thread at a time may change a key.
+ * field come first, or last with r. Only one thread at a time may change a key.
  */
 #ifndef NLSORT_KEY_H
 #define NLSORT_KEY_H

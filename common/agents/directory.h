@@ -20,7 +20,7 @@ directory *directory_new(void);
 void directory_free(directory *d); /* NULL is allowed */
 
 /*
- * Registers an agent for ttl_s seconds. Replaces an agent that has the same URL. Returns false if the directory is
+ * Registers an agent for ttl_s seconds. First removes an agent that has the same URL. Returns false if the directory is
  * full, or the agent has more than DIRECTORY_SENSORS_MAX sensors.
  */
 bool directory_register(directory *d, const char *host, const char *url, double ttl_s, const directory_sensor *sensors,

@@ -37,7 +37,8 @@ bool gather_add(gathering *g, const char *url);
 /* Adds the records that a running collector receives. Returns false and sets the error if no thread starts. */
 bool gather_add_collector(gathering *g, const char *url);
 
-/* Returns whether all streams have ended. If so, sets this thread's error to the reason, which may be NL_ERROR_NONE. */
+/* Returns whether the gathering has ended, because put or flush has returned false, a collector failed, or `once` is
+ * set and a stream could not be opened. If so, sets this thread's error to the reason, which may be NL_ERROR_NONE. */
 bool gather_is_over(gathering *g);
 
 /* Ends all streams, and closes their subscriptions and connections. */

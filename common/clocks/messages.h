@@ -1,6 +1,7 @@
 /*
  * Finds messages for correction.c. The sending and the receipt of a message are two records, which the module matches
- * by their event names and IDs. If memory runs out, the program ends. Only one thread at a time may use a table.
+ * by their event names and IDs. The module ignores messages beyond the first 16,777,216. If memory runs out, the
+ * program ends. Only one thread at a time may use a table.
  */
 #ifndef NETLOGGER_TIMEKEEPING_MESSAGES_H
 #define NETLOGGER_TIMEKEEPING_MESSAGES_H

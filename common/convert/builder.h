@@ -32,7 +32,7 @@ char *builder_bytes(builder *b, size_t size);
 /* A key and its meaning, which is the same in every record. */
 typedef struct builder_key {
     nl_string text;
-    nl_string name; /* name of the field, which is the text without "#2" */
+    nl_string name; /* name of the field, which is the text without a number such as "#2" at its end */
     member member;
     bool is_name; /* the name is valid */
 } builder_key;

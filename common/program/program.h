@@ -45,8 +45,8 @@ _Noreturn void program_fail_with_error(int status);
 void program_host(char *host, size_t size);
 
 /*
- * Replaces each character that controls a terminal (record/terminal.h), except newline and tab, by "?". Any thread may
- * call this function.
+ * Replaces each byte of the characters that control a terminal (record/terminal.h), except newline and tab, by "?". Any
+ * thread may call this function.
  */
 void program_replace_controls(char *text, size_t size);
 
@@ -95,7 +95,7 @@ typedef struct program_reading {
     bool has_base;                       /* --base was given */
     int64_t base_ns;                     /* the origin of times that have no date */
     nl_fraction fraction;
-    const char *time_field;  /* name of the field with the time in JSON, CSV and pairs; or NULL */
+    const char *time_field;  /* name of the field with the time, from --time-field; or NULL */
     const char *reject_path; /* file to which malformed input is written, one piece per line; or NULL */
     FILE *reject_file;
     bool strict;  /* the first malformed input ends the program with PROGRAM_PROBLEM */
@@ -169,7 +169,8 @@ extern const nl_option program_where_options[];
 
 /*
  * Replaces *filter (NULL: all records) by a filter for the records that match both *filter and the expression. Returns
- * false, sets the current thread's error and does not change *filter if the expression is invalid.
+ * false, sets the current thread's error and does not change *filter if the expression is invalid, or both together
+ * exceed a limit (filter.h).
  */
 bool program_filter_narrow(nl_filter **filter, const char *expression);
 
@@ -203,7 +204,7 @@ program_log *program_log_open(program_reading *reading, const char *name, bool f
  */
 nl_status program_log_next(program_log *log, const nl_filter *where, const nl_record **record);
 
-/* Returns the position in the current file and the file's size, in bytes, or 0 if they are unknown. */
+/* Sets *done to the position in the current file, and *total to the file's size, in bytes. Both are 0 if unknown. */
 void program_log_progress(const program_log *log, uint64_t *done, uint64_t *total);
 
 /* Closes a log and adds its counts to reading. Closing NULL has no effect. */

@@ -66,7 +66,8 @@ const nl_option program_reading_options[] = {
      .value = "NAME",
      .initial = "(time, timestamp or @timestamp)",
      NL_OPTION_MEMBER(program_reading, time_field),
-     .help = "Field that contains the time of a record in the formats json, csv and pairs"},
+     .help =
+         "Field that contains the time of a record in foreign formats with named fields, such as json, csv and pairs"},
     {.name = "reject",
      .value = "FILE",
      NL_OPTION_MEMBER(program_reading, reject_path),

@@ -36,8 +36,8 @@ typedef struct assembler assembler;
 
 /*
  * Receives a request. All arguments are valid only during the call. `name` is the request's ID or, for a span of a
- * thread, the name of the span. `by` is the number of the request's group (see assembler_by). If `cut` is true, memory
- * ran out before the request was over.
+ * thread, the name of the span. `by` is the number of the request's group (see assembler_by). If `cut` is true, the
+ * assembler reached memory_max before the request was over.
  */
 typedef void assembler_take(void *user, const request_graph *graph, const char *name, uint32_t by, bool cut);
 

@@ -31,7 +31,7 @@ event_names *event_names_new(void);
 void event_names_free(event_names *t); /* NULL is allowed */
 
 /*
- * Returns the number of a name, from 0. Adds the name if it is new. A name without data gets the text EVENT_NAME_NONE.
+ * Returns the number of a name, from 0. Adds the name if it is new. An empty name gets the text EVENT_NAME_NONE.
  */
 uint32_t event_names_add(event_names *t, nl_string name);
 

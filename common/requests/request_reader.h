@@ -22,8 +22,8 @@ enum { REQUEST_READER_IDS_MAX = 32 };
 typedef struct request_reader request_reader;
 
 /*
- * Makes a reader, which the caller frees. `ids` are the ID fields (drawing.h), ended by NULL; the caller keeps them. If
- * `ids` is NULL or empty, threads name requests.
+ * Makes a reader, which the caller frees. `ids` are the ID fields (drawing.h), ended by NULL, of which the reader uses
+ * the first REQUEST_READER_IDS_MAX; the caller keeps them. If `ids` is NULL or empty, threads name requests.
  */
 request_reader *request_reader_new(const char *const *ids, nl_fraction fraction);
 void request_reader_free(request_reader *r); /* NULL is allowed */

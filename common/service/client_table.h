@@ -85,8 +85,9 @@ size_t client_table_count(const client_table *t);
 const char *client_verdict_message(client_verdict verdict);
 
 /*
- * Raises the limit of open files, as far as permitted, to the sum of the intended number of clients and the number of
- * other files. Returns the first descriptor that is not for clients.
+ * Raises the limit of open files, as far as permitted, to `wanted` (the intended number of clients) plus twice `own`
+ * (the number of other files). Returns the first descriptor that is not for clients, or INT_MAX if the limit is
+ * unknown.
  */
 int client_table_reserve_files(size_t wanted, unsigned own);
 

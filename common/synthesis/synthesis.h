@@ -13,7 +13,8 @@
  *   nl_synthesis_free(rules);
  *
  * Records may come in any order. A record waits until nl_synthesis_finish, or until nl_synthesis_advance declares that
- * all earlier records have arrived. Only one thread at a time may use an nl_synthesis.
+ * all earlier records have arrived. If 8,388,608 records wait, the module processes the earliest half. Only one thread
+ * at a time may use an nl_synthesis.
  */
 #ifndef NETLOGGER_SYNTHESIS_SYNTHESIS_H
 #define NETLOGGER_SYNTHESIS_SYNTHESIS_H

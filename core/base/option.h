@@ -90,7 +90,7 @@ bool nl_duration_parse(const char *text, int64_t *duration_ns);
  */
 bool nl_time_parse_relative(const char *text, int64_t *time_ns);
 
-/* Formats a value in the shortest exact notation, such as 90s, 1500ms or 64k. Returns `out`. */
+/* Formats a value with the largest unit that represents it exactly, such as 90s, 1500ms or 64k. Returns `out`. */
 const char *nl_duration_format(int64_t duration_ns, char out[NL_OPTION_VALUE_SIZE]);
 const char *nl_size_format(uint64_t size, char out[NL_OPTION_VALUE_SIZE]);
 

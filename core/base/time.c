@@ -242,8 +242,8 @@ static bool parse_two(const char **at, const char *end, char separator, unsigned
 }
 
 /*
- * Parses a time zone, which must extend to the end: Z, +hh, +hhmm or +hh:mm. A missing zone means UTC. Returns false if
- * the text has another form.
+ * Parses a time zone, which must extend to the end: Z, +hh, +hhmm or +hh:mm, or the same forms with -. A missing zone
+ * means UTC. Returns false if the text has another form.
  */
 static bool parse_zone(const char **at, const char *end, int *offset_minutes)
 {

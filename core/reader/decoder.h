@@ -151,7 +151,8 @@ bool nl_decoder_is_paused(const nl_decoder *decoder);
 
 /*
  * Gives the decoder the next piece, of `size` bytes, which must stay valid until nl_decoder_next returns NL_AGAIN. If
- * nl_decoder_next has not returned NL_AGAIN for the previous piece, the function only sets the error.
+ * nl_decoder_next has not returned NL_AGAIN for the previous piece, or after nl_decoder_finish, the function only sets
+ * the error.
  */
 void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size);
 
@@ -177,8 +178,9 @@ nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record);
 /*
  * Passes over the next lines if they are plain (line_scanner.h), without decoding them. Call it between calls of
  * nl_decoder_next. Returns the number of lines, at most `capacity`, and sets *text to the first line; the offsets of
- * the lines count from *text. Returns 0 if the next line is not plain, so that nl_decoder_next must read it. The text
- * is valid until the next call. The decoder counts the lines as records.
+ * the lines count from *text. Returns 0 if the next line is not plain, or after recent lines that were not plain;
+ * nl_decoder_next must then read the line. The text is valid until the next call. The decoder counts the lines as
+ * records.
  */
 struct nl_scanned_line;
 size_t nl_decoder_next_plain(nl_decoder *decoder, struct nl_scanned_line *lines, size_t capacity, const char **text);
@@ -194,7 +196,8 @@ bool nl_decoder_is_midway(const nl_decoder *decoder);
 
 /*
  * Tells the decoder that the next bytes are at another offset of the input, in bytes, and that `lines` lines are
- * skipped. Call it between records. The decoder does not report the records in between as missing.
+ * skipped. Call it between records. Clears the shared streams. Afterwards, neither the decoder's own set nor a shared
+ * set of sequences reports missing records.
  */
 void nl_decoder_jump(nl_decoder *decoder, uint64_t offset, uint64_t lines);
 

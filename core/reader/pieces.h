@@ -23,9 +23,9 @@ typedef struct nl_pieces {
 } nl_pieces;
 
 /*
- * Reads the time index of a source that is a regular file, and begins to search its value index for pieces that match
- * the filter. The filter may be NULL, and must stay valid until the search ends. Pieces are also skipped if they have
- * no record in [from_ns, to_ns).
+ * Reads the time index of a source that is a regular file, unless the index is outdated. Begins to search the value
+ * index for pieces that match the filter. The filter may be NULL, and must stay valid until the search ends. Pieces are
+ * also skipped if they have no record in [from_ns, to_ns).
  */
 void nl_pieces_open(nl_pieces *p, const nl_source *source, int64_t from_ns, int64_t to_ns, const nl_filter *filter);
 

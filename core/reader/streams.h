@@ -33,8 +33,8 @@ typedef struct nl_stream {
 
 /*
  * Streams in use are in the young table. If there are too many, the young table becomes the old table. The module then
- * forgets the streams of the previous old table, which were last used before aged_ns. Both tables have at most
- * NL_STREAMS_MAX streams, and no stream in common.
+ * forgets the streams of the previous old table, which were last used before aged_ns. Both tables together have at most
+ * NL_STREAMS_MAX streams, and no stream is in both.
  */
 struct nl_streams {
     struct nl_stream_table {

@@ -1,3 +1,4 @@
+/* clang-format off */
 /*
  * The time index of a log file, in FILE.index beside it (netlogd(8), FILES). The index has the time range of each piece
  * of the file. All information in the index can be computed from the file. Therefore, the index may be missing, or may
@@ -6,8 +7,9 @@
  * netlogd writes it. Only one thread at a time may use an index.
  *
  * The header has 16 bytes (offset, size, content):
- *    0 4 "NLI1" 4 4 number of bytes at the start of the file that the next checksum covers, at most 512 8 4 CRC-32C of
- *    these bytes
+ *    0  4  "NLI1"
+ *    4  4  number of bytes at the start of the file that the next checksum covers, at most 512
+ *    8  4  CRC-32C of these bytes
  *   12  4  CRC-32C of the preceding 12 bytes
  *
  * An entry of 40 bytes follows for each piece:
@@ -20,6 +22,7 @@
  *
  * All numbers are little-endian.
  */
+/* clang-format on */
 #ifndef NETLOGGER_READER_TIME_INDEX_H
 #define NETLOGGER_READER_TIME_INDEX_H
 
@@ -62,7 +65,7 @@ typedef struct nl_time_index {
 char *nl_time_index_name(const char *path);
 
 typedef enum nl_time_index_outcome {
-    NL_TIME_INDEX_NONE,  /* the file has no index, or an empty index */
+    NL_TIME_INDEX_NONE,  /* the file has no index that can be opened, or an empty index */
     NL_TIME_INDEX_OTHER, /* the index belongs to another file, is damaged or cannot be read */
     NL_TIME_INDEX_READ
 } nl_time_index_outcome;

@@ -4,8 +4,8 @@
  *
  * The module stores the shapes in a table. The hash of a record selects an entry of the table. An entry makes its shape
  * when two records with the same hash select the entry in succession. It drops the shape when MISSES_MAX records have
- * selected the entry without matching the shape. A table therefore costs little if every record differs. Only one
- * thread at a time may use a table.
+ * selected the entry by their hash, without matching the shape. A table therefore costs little if every record differs.
+ * Only one thread at a time may use a table.
  */
 #ifndef NETLOGGER_RECORD_TEXT_SHAPES_H
 #define NETLOGGER_RECORD_TEXT_SHAPES_H

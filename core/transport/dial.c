@@ -68,7 +68,8 @@ nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_c
     return nl_dialer_prepend(dialer);
 }
 
-/* Sets the error for a failed connection. The message names the program to start. Returns NL_FAILED. */
+/* Sets the error for a failed connection. If no program accepts the connection, the message asks whether d->program is
+ * running. Returns NL_FAILED. */
 static nl_status fail_connect(const nl_dialer *d, int error)
 {
     char message[128];

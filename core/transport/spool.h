@@ -17,9 +17,10 @@
 typedef struct nl_spool nl_spool;
 
 /*
- * Opens the spool of a destination in a directory. Creates the directory and the spool if they do not exist. Other
- * users must neither own these directories nor be able to write to them. `size` is the maximum for this process's
- * records in bytes. If oldest is true, a full spool drops its oldest records. Returns NULL on failure.
+ * Opens the spool of a destination in a directory. Creates the directory and the spool if they do not exist. The spool
+ * must belong to this user, and other users must not be able to write to it. `directory` must belong to this user or to
+ * root; other users must not be able to write to it unless it has the sticky bit. `size` is the maximum for this
+ * process's records in bytes. If oldest is true, a full spool drops its oldest records. Returns NULL on failure.
  */
 nl_spool *nl_spool_open(const char *directory, const nl_url *destination, size_t size, bool oldest);
 

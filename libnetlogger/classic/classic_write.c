@@ -239,7 +239,8 @@ static bool is_filtered(NL_Handle *handle, int level)
 }
 
 /*
- * Sets the event's time. Returns false with the reason if sec is 0 or negative, or the time is after 2262.
+ * Sets the event's time. Returns false with the reason if sec is 0 or negative, or the time is not between 1970 and
+ * 2262.
  */
 static bool set_time(classic_event *event, long sec, long usec)
 {

@@ -25,9 +25,9 @@
  * If OLD_API is defined, the functions have no const_fmt (or const_data), as in the toolkit before 2000.
  *
  * Functions that write return 1 if the event is written, and 0 if logging is off or the level filters the event. They
- * return -1 if the event is lost, keyword is NULL, sec is 0 or negative, or the time is after 2262. nl_error_message()
- * (<netlogger.h>) then returns the reason. A NULL handle means that logging is off. The functions have no format
- * attribute, because old programs pass "" and variables as formats.
+ * return -1 if the event is lost, keyword is NULL, sec is 0 or negative, or the time is not between 1970 and 2262.
+ * nl_error_message() (<netlogger.h>) then returns the reason. A NULL handle means that logging is off. The functions
+ * have no format attribute, because old programs pass "" and variables as formats.
  *
  * A program may include both this header and <netlogger.h>. NL_OFF then has the value from <netlogger.h>; NL_OK has the
  * same value in both headers.
@@ -86,7 +86,8 @@ typedef enum {
 /*
  * Opens a log. program_name is the value of PROG; NULL means the process ID. url is x-netlog://HOST[:PORT], file://PATH
  * (absolute or relative), x-syslog:// (facility local0), or any URL that nl_open accepts. Returns a handle, which the
- * caller closes with NetLoggerClose, or NULL if the log cannot be opened or NETLOGGER_ON switches logging off.
+ * caller closes with NetLoggerClose. Returns NULL if there is no URL, the log cannot be opened, memory runs out, or
+ * NETLOGGER_ON switches logging off.
  */
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpen(const char *program_name, const char *url, int flags);
 
@@ -97,8 +98,9 @@ NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpen(const char *program_name, const c
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpenFd(const char *program_name, int fd, int flags);
 
 /*
- * Connects to a collector. Returns a socket, to which the caller may write lines of text, and which the caller closes.
- * Returns -1 on failure. Waits at most 10 seconds.
+ * Connects to a collector at a TCP port, which must not be 0. Returns a socket, to which the caller may write lines of
+ * text, and which the caller closes. Returns -1 on failure. Resolves the host name, and then waits at most 10 seconds
+ * for the connection.
  */
 NETLOGGER_CLASSIC_API int NetLogOpen(const char *hostname, int port);
 

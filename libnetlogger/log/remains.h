@@ -29,10 +29,10 @@ typedef struct nl_remains_log {
 } nl_remains_log;
 
 /*
- * Opens the directory `name` in the directory with the descriptor `parent` if its process has ended. Returns NL_OK.
- * Returns NL_AGAIN if the process still runs, another process recovers the directory, or the directory or its lock file
- * does not exist. Returns NL_FAILED with the reason on other failures. The caller calls nl_remains_close only after
- * NL_OK.
+ * Opens the directory `name` in the directory with the descriptor `parent` if its process has ended or has closed its
+ * last log. Returns NL_OK. Returns NL_AGAIN if the process still has open logs, another process recovers the directory,
+ * or the directory or its lock file does not exist. Returns NL_FAILED with the reason on other failures. The caller
+ * calls nl_remains_close only after NL_OK.
  */
 nl_status nl_remains_open(nl_remains *remains, int parent, const char *name);
 void nl_remains_close(nl_remains *remains);

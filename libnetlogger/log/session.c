@@ -18,10 +18,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Descriptors of the directory and of the locked file in it. The program may have closed either descriptor. */
 static enum { NOT_YET, MADE, NONE } directory_state;
 static pthread_mutex_t directory_mutex = PTHREAD_MUTEX_INITIALIZER; /* held while the directory is created */
-static int directory = -1, lock_file = -1, why_none;
+static int why_none; /* errno of the failed creation, if directory_state is NONE */
+/* Descriptors of the directory and of the locked file in it. The program may have closed either descriptor. */
+static int directory = -1, lock_file = -1;
 static nl_identity directory_identity, lock_identity;
 static char directory_path[256];
 static bool kept; /* a closed log left events; protected by the registry's lock */

@@ -84,7 +84,8 @@ void seal_key_evolve(seal_key *key);
 /* Encodes and tags a seal. `previous_tag` is the tag of the previous seal. Sets record->tag. */
 void seal_encode(seal_record *record, const seal_key *key, const unsigned char *previous_tag, seal_bytes *bytes);
 
-/* Reads the seal at the file's position without checking its tag. Returns false if no complete seal is left. */
+/* Reads the seal at the file's position without checking its tag. Returns false if no complete seal is left, or if its
+ * bytes are not a seal. */
 bool seal_read(FILE *file, seal_record *record, seal_bytes *bytes);
 
 /* Returns whether the tag of a seal is correct. */

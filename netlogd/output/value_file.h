@@ -54,8 +54,8 @@ bool value_file_rename(value_file *v);
 /*
  * Reads the next pieces, and appends a segment for them. Pieces whose index would be too large or whose records are
  * unknown stay without an index. If `all` is true, indexes all pieces of the time index. Otherwise, leaves the last
- * pieces until there are enough for a whole segment. Returns false if no pieces are left, if `stop` has become true, or
- * after a failure.
+ * pieces until there are enough for a whole segment. Does not index a file of less than 512 KiB, because a search reads
+ * such a file quickly. Returns false if no pieces are left to index, if `stop` has become true, or after a failure.
  */
 bool value_file_extend(value_file *v, bool all);
 

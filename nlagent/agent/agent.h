@@ -121,8 +121,8 @@ enum { SUBSCRIPTION_ID_SIZE = 33 };
 typedef struct subscription_options {
     condition_options condition;
     unsigned summary_minutes; /* send summaries of this many minutes instead of records; 0: send records */
-    double lease_s;           /* the subscription ends when no client has read from it for this many seconds */
-    const char *owner;        /* the client's name */
+    double lease_s;    /* the subscription ends when no client has read from it for this many seconds (1 to 86,400) */
+    const char *owner; /* the client's name */
 } subscription_options;
 
 struct subscription {

@@ -39,7 +39,8 @@ allowance condition_new_budget(void);
 
 /*
  * Sets *matches to whether the record matches the expression, and subtracts the cost from the budget. Evaluates a cheap
- * expression even if the budget is used up. Otherwise, returns NL_FAILED if the budget is too small.
+ * expression even if the budget is used up. Otherwise, returns NL_FAILED if the budget is too small, or if the
+ * evaluation takes too many steps (NL_FILTER_STEPS_MAX).
  */
 nl_status condition_match(allowance *budget, const nl_filter *filter, const nl_record *record, bool *matches);
 
@@ -49,7 +50,7 @@ bool condition_selects(condition *c, uint64_t measurement, int64_t start_ns);
 /* Returns whether the result of condition_judge depends on the fields of a record. */
 bool condition_needs_fields(const condition *c);
 
-/* Sets *wanted to whether a record meets all conditions except the interval. Fails if the budget is too small. */
+/* Sets *wanted to whether a record meets all conditions except the interval. Fails if condition_match fails. */
 nl_status condition_judge(condition *c, allowance *budget, const nl_record *record, bool *wanted);
 
 /* Writes the name of the object that a record describes. */

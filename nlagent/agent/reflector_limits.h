@@ -14,7 +14,7 @@ enum {
     REFLECTOR_SESSIONS_MAX = 256,
     REFLECTOR_SESSION_RATE = 200, /* probes per second in a session, and in a burst */
     REFLECTOR_RATE = 5000,        /* probes per second in all sessions, and in a burst */
-    REFLECTOR_TRANSFERS_MAX = 16, /* transfers in TRANSFER_PERIOD_NS, at most one from an address */
+    REFLECTOR_TRANSFERS_MAX = 16, /* transfers in REFLECTOR_TRANSFER_NS, at most one from an address */
 };
 
 /* A session ends after this time without a probe. */

@@ -2,10 +2,11 @@
  * Counts the probes of a path and their replies: losses in each direction, duplicates, reordering and delays. The
  * module has no clock and no socket; the caller passes all times. Not thread-safe.
  *
- * A probe is lost if its reply has not arrived after PATH_LATE_NS. The number in the reflector's replies shows in which
- * direction probes were lost. A stateful reflector (RFC 8762) numbers its replies. Therefore, a lost reply leaves a gap
- * in these numbers, and a lost probe does not. The sender's first number is never 0. The module can therefore
- * distinguish the copied numbers of a stateless reflector from the numbers of a stateful reflector, which begin at 0.
+ * A probe is lost if its reply has not arrived after PATH_LATE_NS, or when PATH_PENDING_MAX later probes were sent. The
+ * number in the reflector's replies shows in which direction probes were lost. A stateful reflector (RFC 8762) numbers
+ * its replies. Therefore, a lost reply leaves a gap in these numbers, and a lost probe does not. The sender's first
+ * number is never 0. The module can therefore distinguish the copied numbers of a stateless reflector from the numbers
+ * of a stateful reflector, which begin at 0.
  */
 #ifndef NLAGENT_PATH_TALLY_H
 #define NLAGENT_PATH_TALLY_H
@@ -68,8 +69,8 @@ void path_tally_begin(path_tally *t, uint16_t session, uint32_t first_sequence);
 stamp_probe path_tally_send(path_tally *t, int64_t monotonic_ns, int64_t sent_ns, int64_t error_ns);
 
 /*
- * Adds a reply that arrived at received_ns with this TTL (0: unknown). Returns false if the reply does not belong to a
- * probe of this session that is still pending.
+ * Adds a reply that arrived at received_ns with this TTL (0: unknown). Returns false unless the reply belongs to a
+ * probe of this session that does not count as lost. Counts a further reply to the same probe as a duplicate.
  */
 bool path_tally_reply(path_tally *t, const stamp_reply *reply, int64_t received_ns, unsigned ttl);
 

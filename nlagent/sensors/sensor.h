@@ -70,7 +70,7 @@ extern const sensor_kind clock_sensor, collectd_sensor, connections_sensor, cpu_
 /* Adds an increase as a rate per second, rounded to one decimal. */
 void add_rate(nl_record *record, const char *name, uint64_t rise, double seconds);
 
-/* Adds a number, rounded to `decimals` decimals. */
+/* Adds a number, rounded to `decimals` (0 to 6) decimals. */
 void add_rounded(nl_record *record, const char *name, double value, int decimals);
 
 void add_text(nl_record *record, const char *name, const char *value);

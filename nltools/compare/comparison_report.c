@@ -105,7 +105,7 @@ static void print_mix(const comparison *c)
         return;
     char *name = profile_bin_name(c->mix, c->mix_bin), *by = text_ns(c->mix_effect.after - c->mix_effect.before);
     printable_print("\nThe mix of requests changed: %s: %.0f %% of the requests (was %.0f %%)\n"
-                    "   this alone changes the mean by %s (%+.1f %%)\n",
+                    "   this change of the mix alone changes the mean time of a request by %s (%+.1f %%)\n",
                     name, 100 * c->mix_shares[1], 100 * c->mix_shares[0], by,
                     100 * (c->mix_effect.after - c->mix_effect.before) / c->mix_effect.before);
     g_free(name);

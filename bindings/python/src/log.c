@@ -280,7 +280,7 @@ static int take_level(PyObject *object, nl_level *level)
     if (number == -1 && PyErr_Occurred() != NULL)
         return -1;
     if (number <= NL_LEVEL_NONE || number > NL_DEBUG) {
-        PyErr_SetString(PyExc_ValueError, "invalid level; use one of " NL_LEVEL_NAMES);
+        PyErr_SetString(PyExc_ValueError, "invalid level; use a member of netlogger.Level, such as Level.ERROR");
         return -1;
     }
     *level = (nl_level)number;
@@ -334,7 +334,7 @@ static PyObject *log_write_text(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "iUU", &number, &event, &text))
         return NULL;
     if (number <= NL_LEVEL_NONE || number > NL_DEBUG) {
-        PyErr_SetString(PyExc_ValueError, "invalid level; use one of " NL_LEVEL_NAMES);
+        PyErr_SetString(PyExc_ValueError, "invalid level; use a member of netlogger.Level, such as Level.ERROR");
         return NULL;
     }
     level = (nl_level)number;
@@ -405,7 +405,7 @@ static PyObject *log_write_record(PyObject *object, PyObject *args)
     if (!self->is_open)
         Py_RETURN_FALSE;
     if (level < NL_LEVEL_NONE || level > NL_DEBUG) {
-        PyErr_SetString(PyExc_ValueError, "invalid level; use one of " NL_LEVEL_NAMES);
+        PyErr_SetString(PyExc_ValueError, "invalid level; use a member of netlogger.Level, such as Level.ERROR");
         return NULL;
     }
     nl_record *record = nl_record_new();

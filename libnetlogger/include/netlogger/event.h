@@ -4,11 +4,12 @@
  *   NL_EVENT(log, NL_USAGE, "WriteData", "SEND.SZ", size, "FILE", name);
  *
  * NL_EVENT copies the values and a reading of the time-stamp counter into a ring (a circular buffer) of the calling
- * thread. NL_EVENT does not format values, take locks, allocate memory or make system calls. There are two exceptions:
- * the first event of a thread in a log creates the ring, and the first event at a place in the program registers the
- * place. If more than 496 logs are open, each event in the additional logs takes a lock; the first 16 open logs have
- * the lowest cost. The log's writer thread makes records from the values and sends the records. nl_write uses the same
- * rings.
+ * thread. NL_EVENT does not format values, take locks, allocate memory or make system calls, with these exceptions: the
+ * first event of a thread in a log creates the ring, the first event at a place in the program registers the place, an
+ * event may wait for space in a full ring (nl_policy), and the first event after a pause may wake the writer thread
+ * (nl_set_idle). If more than 496 logs are open, each event in the additional logs takes a lock. The first 16 open logs
+ * have the lowest cost. The log's writer thread makes records from the values and sends the records. nl_write uses the
+ * same rings.
  *
  * Arguments: the log (with NULL, nothing happens), a level (a constant), the event name (a string literal), and up to
  * 16 pairs of a field name (a string literal) and a value. Each value is evaluated once, and only if the log's
@@ -76,11 +77,12 @@ NL_BEGIN_DECLS
 typedef struct nl_event_kind nl_event_kind;
 
 /*
- * Creates a kind. Copies event and the field_count names, and replaces each byte that a name must not contain
- * (record.h) by '_'. Returns NULL with the reason in nl_error_message() on failure. When no thread uses the kind any
- * more, the caller frees it with nl_event_kind_free, which accepts NULL. The process registers the first 4096 different
- * kinds and never frees them. Events of other kinds, and of kinds with more than NL_FIELDS_MAX fields or with a name of
- * 4096 bytes or more, take several times as long. Thread-safe. Not safe in signal handlers.
+ * Creates a kind. Copies event and the field_count names of fields, and replaces each byte that a field name must not
+ * contain (record.h) by '_'. Returns NULL with the reason in nl_error_message() on failure. When no thread uses the
+ * kind any more, the caller frees it with nl_event_kind_free, which accepts NULL. The process registers the first 4096
+ * different kinds and never frees them. Events of other kinds take several times as long. So do events of kinds with
+ * more than NL_FIELDS_MAX fields or with a name of 4096 bytes or more, and events with a new combination of value types
+ * after 16 combinations of the kind. Thread-safe. Not safe in signal handlers.
  */
 NL_API nl_event_kind *nl_event_kind_new(nl_level level, nl_string event, const nl_string *names, size_t field_count);
 NL_API void nl_event_kind_free(nl_event_kind *kind);
@@ -94,7 +96,7 @@ NL_API void nl_event_kind_free(nl_event_kind *kind);
  *
  *   NL_OK         the event is logged
  *   NL_OFF        log is NULL, the threshold excludes the level, or the event is switched off by name
- *   NL_FAILED     the event is lost
+ *   NL_FAILED     an argument is invalid, or the event is lost
  *   NL_MALFORMED  the event is logged, but a value of more than 131072 bytes was truncated
  */
 NL_API nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field *values);

@@ -9,9 +9,9 @@
  * buffer) of the calling thread. The ring is in shared memory, which outlives the process (recover.h). The log's writer
  * thread adds the host and the program, and sends the records within milliseconds. If the destination is a file of
  * blocks (the binary format), the writer thread writes the records within about 0.1 s. In text, the records of all
- * threads are in order of time, unless a thread is stopped for more than 0.1 s within a call. A call never waits for
- * the destination unless the ring is full; then the log's policy applies. The library never changes the CPU affinity of
- * a thread.
+ * threads are in order of time, unless a thread is stopped for more than 0.1 s within a call. A call that logs an event
+ * never waits for the destination unless the ring is full; then the log's policy applies. The library never changes the
+ * CPU affinity of a thread.
  *
  * The library counts lost events and reports them in the log. A NetLogger.Lost record has the number of lost events
  * (COUNT), the times between which they occurred (FROM, TO) and the REASON. If the program overwrites the memory of an
@@ -63,11 +63,11 @@ typedef struct nl_log nl_log;
  *
  * The log sends blocks to a collector, which acknowledges them and stores them exactly once. With format=ulm, the log
  * sends text, which is not acknowledged. nl_open waits for the connection at most as long as the URL's timeout= option
- * allows. If the log has a spool, nl_open waits at most 1 s. nl_open does not fail if the destination cannot be reached
- * now, for example because the collector is not running. The log then prints one line on standard error, keeps the
- * events in its rings or its spool, and tries again after pauses that double from 0.1 s to 10 s. If the peer is not a
- * collector, the log also prints a line and tries again. If a connection is reset after it has transferred text, the
- * text may be lost, and nl_close reports the loss.
+ * allows. If the log has a spool or a backup destination, nl_open waits at most 1 s. nl_open does not fail if the
+ * destination cannot be reached now, for example because the collector is not running. The log then prints one line on
+ * standard error, keeps the events in its rings or its spool, and tries again after pauses that double from 0.1 s to 10
+ * s. If the peer is not a collector, the log also prints a line and tries again. If a connection is reset after it has
+ * transferred text, the text may be lost, and nl_close reports the loss.
  *
  * Returns the log, which the caller closes with nl_close. Returns NULL if logging is off; nl_error_message() is then
  * "". Also returns NULL if the URL is invalid or the destination can never work, such as a file in a missing directory.
@@ -80,8 +80,8 @@ NL_API nl_log *nl_open(const char *prog, const char *url);
 typedef enum nl_message_kind {
     NL_MESSAGE_OPEN,  /* nl_open failed */
     NL_MESSAGE_RETRY, /* the log cannot reach its destination or write to it, and will try again */
-    NL_MESSAGE_CLOSE, /* some events are not delivered, because the log is closed, the program exits, or a row of the
-                       * spool is damaged */
+    NL_MESSAGE_CLOSE, /* some events are not delivered, because the log is closed, the program exits, or a part of the
+                         spool is damaged */
 } nl_message_kind;
 
 /* Receives a message: one line without a newline, which is valid during the call. user is the argument of
@@ -150,10 +150,11 @@ NL_API void nl_set_idle(nl_log *log, int64_t idle_ns);
  * Sends all buffered events and waits until they are sent. nl_flush tries an unreachable destination again at once.
  * nl_flush continues while the destination accepts data. Otherwise, nl_flush ends after about twice the URL's timeout=
  * (the current attempt and one more), or four times if the log has a backup destination. Resolving a host name takes
- * additional time (/etc/resolv.conf), except for a log with a spool. A log with a spool moves its events to the spool
- * when an attempt fails, or when the flush has lasted as long as the timeout. Returns NL_OK if all events are at the
- * destination, at the backup, or in the spool (on the disk if the URL's fsync= option requires it). Returns NL_FAILED
- * with the reason otherwise; the log keeps the events and tries again. Thread-safe. Not safe in signal handlers.
+ * additional time (/etc/resolv.conf), except for a log with a spool or a backup destination. A log with a spool moves
+ * its events to the spool when an attempt fails, or when the flush has lasted as long as the timeout. Returns NL_OK if
+ * all events are at the destination, at the backup, or in the spool (on the disk if the URL's fsync= option requires
+ * it). Returns NL_FAILED with the reason otherwise; the log keeps the events and tries again. Thread-safe. Not safe in
+ * signal handlers.
  */
 NL_API nl_status nl_flush(nl_log *log);
 

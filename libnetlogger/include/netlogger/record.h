@@ -14,10 +14,10 @@
  *   level      LVL        level     level
  *   event      NL.EVNT    event     event
  *
- * A string (nl_string) is a pointer and a length. A string has no NUL at its end and may contain any bytes. The strings
- * of a record that a reader returns belong to the reader and are valid until the next call; nl_record_copy copies a
- * record for longer use. The setters copy their arguments. Replaced values use memory until nl_record_clear. Later
- * versions may append members, so a program must not define objects of type nl_record itself. Two threads may use
+ * A string (nl_string) is a pointer and a length. A string need not end with a NUL, and may contain any bytes. The
+ * strings of a record that a reader returns belong to the reader and are valid until the next call; nl_record_copy
+ * copies a record for longer use. The setters copy their arguments. Replaced values use memory until nl_record_clear.
+ * Later versions may append members, so a program must not define objects of type nl_record itself. Two threads may use
  * different records at the same time, but not the same record.
  */
 #ifndef NETLOGGER_RECORD_H
@@ -169,9 +169,9 @@ static inline void nl_record_add_bool(nl_record *record, const char *name, bool 
 }
 
 /*
- * Finds the first field with this name. Names are case-sensitive; a standard field can be named as in any format.
- * Returns true and fills *field, or returns false if the record has no such field. The value of the time (DATE, ts,
- * time) is time_ns as NL_TYPE_INT; the value of a level is its text. The strings of *field belong to the record.
+ * Finds the first field with this name. Names are case-sensitive; a standard field has its name in ULM or BP. Returns
+ * true and fills *field, or returns false if the record has no such field. The value of the time (DATE or ts) is
+ * time_ns as NL_TYPE_INT; the value of a level is its text. The strings of *field belong to the record.
  */
 NL_API bool nl_record_find(const nl_record *record, const char *name, nl_field *field);
 

@@ -10,7 +10,8 @@
  *
  * nl_recover considers only directories of the calling user. root can also recover directories of other users, but only
  * to a destination given in the options. The reason is that the owner of a directory controls the destination that is
- * stored in the directory. nl_recover ignores the directories of running processes.
+ * stored in the directory. nl_recover ignores the directory of a process that is running and has open logs. A process
+ * that has closed its last log counts as ended.
  */
 #ifndef NETLOGGER_RECOVER_H
 #define NETLOGGER_RECOVER_H

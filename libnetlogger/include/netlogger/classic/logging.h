@@ -20,7 +20,8 @@
  * Opens a log. method is NL_FILE (appends to filename), NL_SYSLOG, NL_HOST (sends to the collector at hostname and
  * port; 0 means port 14830) or NL_ENV_METHOD (the destination is $NETLOGGER_DEST). A method whose name ends in _MEM has
  * the same effect as the method without _MEM. The function ignores arguments that the method does not need. Returns a
- * handle, which the caller closes with NetLoggerClose, or NULL if the log cannot be opened.
+ * handle, which the caller closes with NetLoggerClose. Returns NULL if the method is unknown or lacks its argument, or
+ * for the reasons that NetLoggerOpen has.
  */
 static __inline__ NL_Handle *NetLoggerOpenMethod(int method, const char *program_name, const char *filename,
                                                  const char *hostname, int port)
