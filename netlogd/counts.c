@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A rate-limited event with unreported occurrences. */
+/* An event that is written at most once per second, and its occurrences since it was last written. */
 typedef struct report {
     uint64_t count; /* number of occurrences since the last event */
     char peer[160], reason[160];

@@ -88,11 +88,11 @@ static bool read_field_source(reading *r, making *m, const char *from)
     }
     char *inside = NULL;
     if (strpbrk(from, "([") != NULL && (inside = read_conversion(r, m, from)) == NULL)
-        return WRONG(
-            r,
-            "unknown source \"%s\"; expected program, address, syscall, symbol, hexadecimal or device (FIELD), or "
-            "TABLE[FIELD] of a preceding [table TABLE]",
-            from);
+        return WRONG(r,
+                     "unknown source \"%s\"; expected KIND(FIELD), where KIND is program, address, syscall, symbol, "
+                     "hexadecimal or "
+                     "device, or TABLE[FIELD] of a preceding [table TABLE]",
+                     from);
     const char *name = inside != NULL ? inside : from;
     m->side = strncmp(name, "begin.", 6) == 0 ? SIDE_BEGIN : strncmp(name, "end.", 4) == 0 ? SIDE_END : SIDE_ANY;
     bool ok = read_field_name(r, m->side != SIDE_ANY ? strchr(name, '.') + 1 : name, &m->field);

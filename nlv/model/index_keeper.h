@@ -42,7 +42,8 @@ typedef enum index_verdict {
 } index_verdict;
 
 /* Compares the next part of an index with its checksums or, after the last part, the next part of the log with its
- * fingerprints. If `waits` is true, does nothing in the first second after the index was opened. */
+ * fingerprints. If `waits` is true, does nothing in the first second after the index was opened, and returns
+ * INDEX_KEEPER_DONE. */
 index_verdict index_keeper_verify(index_keeper *k, const store *s, const source *log, bool waits);
 
 /* Removes the index file of a log, and resets the state. */

@@ -5,7 +5,8 @@
  *
  * model_load reads the logs to their ends in the calling thread. model_start starts a thread that reads and follows
  * growing logs until the model is freed. After either call, call the other functions between model_lock and
- * model_unlock, except functions that need no lock.
+ * model_unlock, with two exceptions. Functions with the remark "Locks" lock the model themselves; call them while the
+ * caller has not locked it. Functions with the remark "Needs no lock" may be called with or without the lock.
  */
 #ifndef NLV_MODEL_H
 #define NLV_MODEL_H
@@ -42,11 +43,11 @@ void model_set_options(model *m, model_options options);
 
 /*
  * Adds a log. The model may already be started. If `follow` is true, continues to read the log as it grows. Returns
- * false after printing the reason on standard error. Needs no lock.
+ * false after printing the reason on standard error. Locks.
  */
 bool model_add_source(model *m, const char *url, bool follow);
 
-/* Adds the records of a feed as a log called `name`. Takes ownership of the caller's reference. Needs no lock. */
+/* Adds the records of a feed as a log called `name`. Takes ownership of the caller's reference. Locks. */
 void model_add_feed(model *m, feed *f, const char *name);
 
 /* A request that matches an expression. */
@@ -58,7 +59,7 @@ typedef struct request_match {
 /*
  * Starts to find the requests that match a filter, and takes ownership of the filter. The loader's thread finds the
  * requests, after model_start. If `filter` is NULL, ends the search and forgets the requests that were found. The
- * search ignores records that arrive after its end.
+ * search ignores records that arrive after its end. Locks.
  */
 void model_find_requests(model *m, request_filter *filter);
 
@@ -75,8 +76,9 @@ typedef struct comparison comparison; /* comparison.h */
 
 /*
  * model_compare starts to compare two groups of requests, which the texts describe (compare_query.h). model_load or the
- * loader's thread compares them. model_compare returns false and sets the error if a text is invalid. model_comparison
- * returns the finished comparison, which is valid until the next call of model_compare, or NULL.
+ * loader's thread compares them. model_compare returns false and sets the error if a text is invalid; it locks the
+ * model itself ("Locks"). model_comparison returns the finished comparison, which is valid until the next call of
+ * model_compare, or NULL.
  */
 bool model_compare(model *m, const char *first, const char *second);
 const comparison *model_comparison(const model *m);
@@ -89,7 +91,7 @@ void model_unlock(model *m);
 
 /*
  * Returns the next notice, a sentence about an event or anomaly of the logs, or NULL if no notice is left. The caller
- * frees it with g_free. Needs no lock.
+ * frees it with g_free. Locks.
  */
 char *model_take_notice(model *m);
 
@@ -166,7 +168,7 @@ unsigned model_name_color(const model *m, size_t lifeline, uint16_t name);
  *
  * model_set_filters sets a filter of two expressions (filters.h): `selects` selects requests, and `shows` selects some
  * of their records. NULL selects everything. Returns false and sets the error if an expression is invalid.
- * model_set_filter is model_set_filters with NULL as `shows`.
+ * model_set_filter is model_set_filters with NULL as `shows`. Both lock the model themselves ("Locks").
  */
 bool model_set_filters(model *m, const char *selects, const char *shows);
 bool model_set_filter(model *m, const char *selects);
@@ -177,7 +179,7 @@ const char *model_request_filter(const model *m);
 
 /*
  * Corrects the hosts' clocks by the measurements and messages in the logs (clocks/correction.h), and reports the result
- * as a notice. If `correct` is false, shows times as they were logged.
+ * as a notice. If `correct` is false, shows times as they were logged. Needs no lock.
  */
 void model_correct_clocks(model *m, bool correct);
 bool model_corrects_clocks(const model *m); /* returns whether a correction was requested; needs no lock */
@@ -186,10 +188,11 @@ bool model_has_right_clocks(const model *m);
 /* Returns whether the model corrects the times of records from other time zones (time_zones.h). */
 bool model_has_right_zones(const model *m);
 
-/* Changes the drawing to d, and takes ownership of it. If `d` is NULL, the loader infers the drawing from the logs. */
+/* Changes the drawing to d, and takes ownership of it. If `d` is NULL, the loader infers the drawing from the logs.
+ * Locks. */
 void model_set_drawing(model *m, drawing *d);
 
-/* Replaces the additional loadlines and quiet events (inference_set_extra), and takes ownership of extra. */
+/* Replaces the additional loadlines and quiet events (inference_set_extra), and takes ownership of extra. Locks. */
 void model_set_extra(model *m, drawing *extra);
 
 /*

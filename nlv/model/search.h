@@ -1,7 +1,8 @@
 /*
  * Searches for the records that match an expression, or for the first records of the requests that match an expression
  * on requests (requests/request_filter.h). A separate thread reads the logs again to find records, but ignores records
- * that arrive after the start of the search. The loader's thread finds requests (model_find_requests).
+ * that arrive after the start of the search. The loader's thread finds requests (model_find_requests). Except
+ * search_next, call all functions while the caller has not locked the model.
  */
 #ifndef NLV_SEARCH_H
 #define NLV_SEARCH_H

@@ -448,9 +448,9 @@ static void test_wrong_files(void **state)
         {"[span S]\nbegin =\nend = b\n", "test:2: expected an event name"},
         {"[span S]\nbegin = a key\nend = b\n", "test:2: key requires field names, separated by commas"},
         {"[span S]\nbegin = a from thread T\nend = b\n", "test:2: \"from\" and \"to\" are valid only in [follow]"},
-        {"[make M]\nof = a\nfield = A what(B)\n", "test:3: unknown source \"what(B)\"; expected program, "
-                                                  "address, syscall, symbol, hexadecimal or device (FIELD), "
-                                                  "or TABLE[FIELD] of a preceding [table TABLE]"},
+        {"[make M]\nof = a\nfield = A what(B)\n", "test:3: unknown source \"what(B)\"; expected KIND(FIELD), "
+                                                  "where KIND is program, address, syscall, symbol, hexadecimal or "
+                                                  "device, or TABLE[FIELD] of a preceding [table TABLE]"},
         {"[states S]\nstate = run a key T\n", "test:2: expected \"STATE: EVENT key FIELD\""},
         {"[make M]\nof = a where (\n", NULL},
         {"[parameter A]\ndefault = 1\n[make M]\nof = ${A\n", "test:4: no [parameter] section declares ${A"}};

@@ -169,9 +169,9 @@ static inline void nl_record_add_bool(nl_record *record, const char *name, bool 
 }
 
 /*
- * Finds the first field with this name. Names are case-sensitive; a standard field has its name in ULM or BP. Returns
- * true and fills *field, or returns false if the record has no such field. The value of the time (DATE or ts) is
- * time_ns as NL_TYPE_INT; the value of a level is its text. The strings of *field belong to the record.
+ * Finds the first field with this name, or the standard field with this name in ULM or BP. Names are case-sensitive.
+ * Returns true and fills *field, or returns false if the record has no such field. The value of the time (DATE or ts)
+ * is time_ns as NL_TYPE_INT; the value of a level is its text. The strings of *field belong to the record.
  */
 NL_API bool nl_record_find(const nl_record *record, const char *name, nl_field *field);
 
