@@ -252,8 +252,7 @@ GtkWidget *welcome_new(welcome_callbacks callbacks)
         heading("<span size='xx-large' weight='bold'>See where the time goes</span>"),
         heading("nlv draws logs. Each request's way through programs and hosts is a line; the flatter the line, the "
                 "more time a step takes. Drop a log here, or begin with one of these:"),
-        choice_button("_Open a log…   (Ctrl+O)", "ULM, BP or NetLogger's binary format; files of any size", NULL,
-                      callbacks),
+        choice_button("_Open a log…   (Ctrl+O)", "Files of any size, in any format that nlconv reads", NULL, callbacks),
         example,
         heading("<b>Recent logs</b>"),
     };
