@@ -10,9 +10,9 @@
  *       ...
  *   }
  *
- * An event whose names are literals compiles to the same instructions as NL_EVENT (event.h). Such an event takes no
- * lock, makes no system call and allocates no memory. An event whose name is known only at run time, as in
- * log.event(std::string, ...), goes into the ring as a whole record.
+ * An event whose names are literals compiles to the same instructions as NL_EVENT. Such an event takes no lock, makes
+ * no system call and allocates no memory, with the exceptions that event.h lists. An event whose name is known only at
+ * run time, as in log.event(std::string, ...), goes into the ring as a whole record.
  *
  * Values are numbers, bool, enumerations and text: const char *, std::string, std::string_view, which are copied
  * before the call returns. Other types are compile errors.

@@ -504,8 +504,8 @@ static void xml_read_unshare(void *shared)
 }
 
 /*
- * Returns whether the data begins with an XML declaration, a comment or a log element. A "<" is not sufficient, because
- * lines of other formats may begin with text such as <idle>-0.
+ * Returns whether the data begins with an XML declaration, a comment, a DOCTYPE or a log element. A "<" is not
+ * sufficient, because lines of other formats may begin with text such as <idle>-0.
  */
 static bool xml_read_detect(const char *data, size_t size)
 {

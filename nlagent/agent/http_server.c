@@ -170,8 +170,8 @@ void exchange_answer(exchange *x, const nl_buffer *message, bool fault)
     free(x);
 }
 
-/* Returns whether the server should execute the request. If the Host or Origin header names another server, rejects the
- * request and returns false. */
+/* Returns whether the server should execute the request. If the Host or Origin header is invalid or names another
+ * server, rejects the request and returns false. */
 static bool begin_request(const http_server *s, struct evhttp_request *request)
 {
     struct sockaddr_storage own = {.ss_family = AF_UNSPEC};

@@ -101,7 +101,8 @@ static void do_withdraw(registrar *r)
 
 /*
  * Waits for a third of the time after which the registration expires, so that a single failed renewal does not end it.
- * Returns false if the thread must end.
+ * Waits for 1 s if this time is below 6 s. Returns earlier if registrar_again is called. Returns false if the thread
+ * must end.
  */
 static bool wait_for_renewal(registrar *r)
 {

@@ -64,8 +64,7 @@ static const char schema[] =
     "CREATE VIEW fields AS SELECT e.id, e.time_ns, e.event, f.key AS name, f.value FROM entry e,"
     " LATERAL jsonb_each_text(e.fields) f;";
 
-/* Sets the error to the first line of the message of the server or the connection. Returns NL_FAILED or another failure
- * status. */
+/* Sets the error to the first line of the message of the server or the connection. Returns NL_FAILED. */
 static nl_status postgres_fail(const postgres *p, const char *doing)
 {
     const char *message = pq.errorMessage(p->connection);

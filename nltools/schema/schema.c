@@ -148,7 +148,7 @@ static bool check_name(reading *r, const char *what, const char *name)
     return false;
 }
 
-/* Returns whether a name is a standard field, which every record in ULM or BP has. */
+/* Returns whether a name is the name of a standard field in ULM or BP. */
 static bool is_standard(const char *name)
 {
     static const char *const standard[] = {"DATE", "HOST", "PROG",  "LVL",   "NL.EVNT", "ts",

@@ -278,8 +278,8 @@ static void print_zones(const report_subject *r)
 }
 
 /*
- * Prints the edges whose minimum duration is a multiple of half an hour, plus at most 10 minutes. The two events of
- * such an edge are probably in different time zones.
+ * Prints at most EDGES_MAX edges whose minimum duration is a multiple of half an hour, plus at most 10 minutes. The two
+ * events of such an edge are probably in different time zones. Ignores edges that occur fewer than COUNT_MIN times.
  */
 static void print_zones_of_edges(const report_subject *r)
 {

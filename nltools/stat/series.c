@@ -73,7 +73,7 @@ void series_add(series *s, int64_t time_ns, double value)
         s->intervals = g_new0(series_interval, SERIES_MAX + 1);
         s->width_ns = FIRST_WIDTH_NS;
     }
-    /* Limit times to the years 1824 to 2116, so that rounded times do not overflow. */
+    /* Limit times to the range from November 1823 to February 2116, so that rounded times do not overflow. */
     time_ns = CLAMP(time_ns, INT64_MIN / 2, INT64_MAX / 2);
     size_t at = reach(s, time_ns);
     s->intervals[at].sum += value;

@@ -191,7 +191,10 @@ void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
     if (x->keeps_none || (x->filter != NULL && !nl_filter_matches(x->filter, record)))
         return;
     batch_row *row = batch_add(b);
-    /* Limit times to the years 1824 to 2116, so that the difference of two times does not overflow. */
+    /*
+     * Limit times to the range from November 1823 to February 2116, so that the difference of two times does not
+     * overflow.
+     */
     int64_t time_ns =
         x->clocks != NULL ? correction_time(x->clocks, record->host, record->time_ns, NULL) : record->time_ns;
     int64_t zoned_ns;

@@ -77,7 +77,7 @@ void density_join(density *band)
 
 /*
  * The lowest byte of a vote is a pixel's color. The other bytes are the lead of this color over the other colors, as a
- * float (weighted version of Boyer and Moore, MJRTY, 1981). Four adjacent pixels vote together, because drawing spends
+ * float (weighted version of Boyer and Moore, MJRTY, 1991). Four adjacent pixels vote together, because drawing spends
  * most of its time in vote_four. In a vector, a true comparison sets all bits of its element.
  */
 enum { COLOR_BITS = 0xff, HALF = 0x80, SIGN_BIT = INT32_MIN };

@@ -32,9 +32,9 @@ typedef struct curve {
 } curve;
 
 /*
- * Finds the range of the axis, with round numbers at both ends. The range includes zero if the smallest value is below
- * 70 % of the largest value, or if all values are equal. The range depends on the whole log, so that it does not change
- * when the view moves. Returns false if there are no values.
+ * Finds the range of the axis, with round numbers at both ends. If all values are equal, or if the smallest value is
+ * positive and below 70 % of the largest value, the range also includes zero. The range depends on the whole log, so
+ * that it does not change when the view moves. Returns false if there are no values.
  */
 static bool find_range(curve *k, const loadline_lists *l)
 {

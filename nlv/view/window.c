@@ -613,8 +613,8 @@ static void show_request(void *user, const request_summary *request)
 }
 
 /*
- * Shows a failed request of an area. If no request has failed, shows the slowest request. Returns false if the area has
- * no request.
+ * Shows the slowest failed request of an area. If no request has failed, shows the slowest incomplete request or, if no
+ * request is incomplete, the slowest request. Returns false if the area has no request.
  */
 static bool on_picked(void *user, const request_choice *area)
 {

@@ -28,7 +28,8 @@
  * the trace either. Traces that begin in this library are sampled.
  *
  * Cost. A span takes no lock, makes no system call and allocates no memory, except for the first span of a thread and
- * the first at a place in the program. A span that is not logged costs about as much as a switched-off event.
+ * the first at a place in the program, and with the other exceptions that event.h lists for events. A span that is not
+ * logged costs about as much as a switched-off event.
  *
  * Defined behavior:
  *
