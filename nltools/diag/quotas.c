@@ -27,6 +27,7 @@ enum {
     PERIOD_MAX_MS = 1000, /* the maximum that the kernel accepts */
     PIECES_MAX = 4096,    /* of a program on a host, for the test */
     ENDS_MAX = 384,       /* of these, for the choice of the period */
+    ENDS_FIRST = 128,     /* for a first test, which usually ends the search */
     PIECES_MIN = 100,
     SIDE_MIN = 15, /* minimum number of pieces that begin in the stop, and outside it */
     SHUFFLES = 40,
@@ -35,6 +36,7 @@ enum {
 
 /* Minimum of the number of ends times their squared mean resultant length (Rayleigh's test) for a period. */
 #define RESULTANT_MIN 16
+#define RESULTANT_FIRST_MIN 8
 
 /* A longer period is preferred if its resultant is at least this part of the largest resultant: an integer part of the
  * period has similar phases. */
@@ -124,12 +126,13 @@ static double phase_of(int64_t ns, int64_t period_ns)
     return (double)(ns % period_ns + (ns % period_ns < 0 ? period_ns : 0)) / (double)period_ns;
 }
 
-/* Returns the period for which the ends of the pieces have the most similar phases, or 0. */
-static int64_t find_period(const GArray *pieces)
+/* Returns the period for which the ends of the pieces have the most similar phases, or 0. Uses at most `ends` pieces.
+ * `least` is the minimum resultant. */
+static int64_t find_period(const GArray *pieces, guint ends, double least)
 {
     enum { PERIODS = PERIOD_MAX_MS - PERIOD_MIN_MS + 1 };
     double resultants[PERIODS] = {0}, largest = 0;
-    guint count = MIN(pieces->len, ENDS_MAX);
+    guint count = MIN(pieces->len, ends);
     for (int k = 0; k < PERIODS; k++) {
         int64_t period_ns = (int64_t)(PERIOD_MIN_MS + k) * 1000000;
         float x = 0, y = 0;
@@ -142,7 +145,7 @@ static int64_t find_period(const GArray *pieces)
         resultants[k] = (double)(x * x + y * y) / count;
         largest = fmax(largest, resultants[k]);
     }
-    for (int k = PERIODS - 1; k >= 0 && largest >= RESULTANT_MIN; k--)
+    for (int k = PERIODS - 1; k >= 0 && largest >= least; k--)
         if (resultants[k] >= LONGER_PREFERRED * largest)
             return (int64_t)(PERIOD_MIN_MS + k) * 1000000;
     return 0;
@@ -316,7 +319,8 @@ static void keep_large_kinds(GArray *pieces)
 static double find_quota(GArray *pieces, stop *s, int64_t *period_ns)
 {
     keep_large_kinds(pieces);
-    if (pieces->len < PIECES_MIN || (*period_ns = find_period(pieces)) == 0)
+    if (pieces->len < PIECES_MIN || find_period(pieces, ENDS_FIRST, RESULTANT_FIRST_MIN) == 0 ||
+        (*period_ns = find_period(pieces, ENDS_MAX, RESULTANT_MIN)) == 0)
         return 1;
     int64_t *durations = g_new(int64_t, pieces->len + 1);
     for (guint i = 0; i < pieces->len; i++)
