@@ -418,7 +418,7 @@ static void read_end(importer *base, sink *s)
 
 /*
  * Returns the size of the whole records, or of all bytes if the data ends no record. The parser accepts any pieces.
- * With pieces of whole records, nlconv writes the records earlier.
+ * With pieces of whole records, programs get the records earlier.
  */
 static size_t xml_read_cut_records(const char *data, size_t size)
 {

@@ -120,8 +120,8 @@ static void estimate_inflate(estimate *e, double correlation)
 }
 
 /*
- * For a comparison of a single log with several logs: assumes that the single log varies at least as much as the
- * several logs.
+ * Completes the estimate of a single log that is compared with several logs. Assumes that the single log varies at
+ * least as much as the several logs.
  */
 static void estimate_borrow(estimate *single, const estimate *several)
 {

@@ -31,7 +31,7 @@
  *
  * A request may branch. after= lists, for each event, the events that precede it in a request. surely= lists, for each
  * event, the events that certainly cause it, because records name them as its parents. Commas separate the numbers of
- * events, which begin at 0. Without after=, each event follows all events before it in the list. Programs learn after=
+ * events, which begin at 0. Without after=, each event follows all events before it in the list. nlv learns after=
  * and surely= from the log (nlv/model/event_order.h).
  *
  * drawing_read("http") reads the ready-made drawing netlogger/drawings/http.nlv from XDG_DATA_HOME, XDG_DATA_DIRS, or

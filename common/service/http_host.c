@@ -116,7 +116,7 @@ int http_host_check(const char *host, const char *origin, const char *names, con
     }
     if (origin == NULL)
         return 0;
-    /* This server has no web pages, so any other origin is foreign. */
+    /* A page that this server has sent has the requested host as its origin. Reject requests from all other pages. */
     const char *from = strstr(origin, "://");
     return from != NULL && host != NULL && strcasecmp(from + 3, host) == 0 ? 0 : 403;
 }

@@ -15,8 +15,9 @@
 struct sockaddr;
 
 /*
- * Returns 0 if the request is acceptable, otherwise the HTTP status 400, 403 or 421. host and origin are the headers'
- * values, or NULL if a header is missing; every browser sends Host. `names` is a list of configured names, separated by
+ * Returns 0 if the request is acceptable. Otherwise, returns an HTTP status: 400 if Host is malformed, 421 if Host
+ * is not a name of this server, and 403 if Origin is not the host in Host. host and origin are the headers' values,
+ * or NULL if a header is missing; every browser sends Host. `names` is a list of configured names, separated by
  * commas, or NULL. host_name is the name of this host, tls is the listener's TLS state or NULL, and local is the
  * socket's own address.
  */
