@@ -8,6 +8,12 @@
  * as a visit, because no request arrives while a program is stopped. Its evidence counts at most as much as the
  * evidence of the real visits, because a time without load is not a pause.
  *
+ * A program may still accept requests while its work is stopped, or other programs may write the records of their
+ * starts. The module therefore also examines the gaps between two consecutive ends of work, in which visits may begin.
+ * Work that waits for a lock, for a batch or for a timer has such gaps, too. The module compares the likelihoods of
+ * these models with the ends of the visits that begin in the gaps: after a pause, each of these visits takes its usual
+ * time, independently of the others.
+ *
  * If a program has several processes on a host, the module examines each process, because one process can stop while
  * the others continue. It also examines the whole host and, if a program has several hosts, all hosts as if they were a
  * single host. Fewer requests are then sufficient to find pauses that occur everywhere at the same time.
@@ -32,6 +38,8 @@ enum {
     GAPS_MAX = 1000,
     FEW_GAPS = 20,   /* if the search with GAP_CHANCE finds more gaps, it has found nearly all, and a second search
                         with CLAIM_CHANCE is unnecessary */
+    LATE_MAX = 256,  /* maximum number of visits of a gap whose ends are compared with the models */
+    RESTARTS = 16,   /* number of times at which a program may have continued after a gap */
     RESULTS_MAX = 16 /* each result has a number for each visit of the log */
 };
 
@@ -46,6 +54,16 @@ enum {
 
 /* Maximum mean that gaps_are_pauses accepts. The expected mean is 0.5 or less. */
 #define REST_MAX 0.65
+
+/* Maximum probability that a station is idle in so many of its pauses. */
+#define IDLE_CHANCE 0.01
+
+/* log_density counts the durations up to this factor below and above a duration. */
+#define DENSITY_RANGE 1.3
+
+/* Maximum difference of the logarithms of the likelihoods of a visit, by which ends at the same time are more likely
+ * than pauses. */
+#define TOGETHER_BETTER 0.5
 
 /*
  * RARE is the minimum probability that the module assumes. Beyond RARE_Z, normal_tail is less than RARE. Below
@@ -89,6 +107,7 @@ typedef struct station {
     GArray *active;             /* the program's visits, in order of their start times */
     survival *lasting;          /* indexed by place; shared by all stations */
     GArray *gaps;               /* elements are active, with from_ns and to_ns */
+    bool by_ends;               /* visits may begin in the gaps; only visits inside the station count */
 } station;
 
 static bool in_gap(const station *s, const active *a)
@@ -203,10 +222,36 @@ static bool is_inside(const station *s, const visit *x)
     return p->kind == PLACE_SPAN || has_instance(s, p->from_program, at->from_instance);
 }
 
+/* Returns whether a visit, or the time between two arrivals, is evidence in the station's gaps. */
+static bool counts_at(const station *s, const active *a)
+{
+    return !s->by_ends || (a->visit != VISIT_NONE && is_inside(s, visit_at(s->v, a->visit)));
+}
+
+/* The evidence of a request in a gap: the largest logarithms of the improbability of one of its visits. */
+typedef struct request_evidence {
+    uint32_t request;
+    double inside, message; /* of visits inside the station, and of messages to it */
+} request_evidence;
+
+/* Returns the evidence of a request, which is new if it is not among the `count` elements. */
+static request_evidence *evidence_of(request_evidence *all, uint32_t *count, uint32_t request)
+{
+    uint32_t i = *count;
+    while (i > 0 && all[i - 1].request != request)
+        i--;
+    if (i > 0)
+        return &all[i - 1];
+    all[*count] = (request_evidence){.request = request};
+    return &all[(*count)++];
+}
+
 /*
  * Returns the negative logarithm of the probability that no visit ends between from_ns and to_ns. Sets *count to the
- * number of visits in progress. A message to the station may wait because a long visit keeps the station busy. While
- * visits inside the station are in progress, messages therefore count at most as much as these visits.
+ * number of requests in progress. The times of a request's visits may depend on each other, for example on the amount
+ * of the requested work, so only its most improbable visit counts. A message to the station may wait because a long
+ * visit keeps the station busy. While visits inside the station are in progress, messages therefore count at most as
+ * much as these visits.
  */
 static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bool first, uint32_t *count)
 {
@@ -218,20 +263,20 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
         else
             high = middle;
     }
-    double sum = 0, product = 1, arrival = 0, messages = 0;
+    request_evidence requests[SCAN_MAX];
+    double sum = 0, arrival = 0, messages = 0;
     bool has_inside = false;
-    *count = 0;
-    uint32_t last = VISIT_NONE;
+    uint32_t request_count = 0, arrivals = 0;
     for (guint i = low, scanned = 0; i > 0 && scanned < SCAN_MAX; scanned++) {
         const active *a = &g_array_index(s->active, active, --i);
-        if (a->to_ns < to_ns)
+        if (a->to_ns < to_ns || !counts_at(s, a))
             continue;
         const survival *l = survival_of(s, a);
         double age = (double)(MAX(from_ns, a->from_ns) - a->from_ns), then = (double)(to_ns - a->from_ns);
         if (a->visit == VISIT_NONE) {
             if (l->count >= 20) {
                 arrival = log(longer(l, age, first) / longer(l, then, first));
-                ++*count;
+                arrivals++;
             }
             continue;
         }
@@ -239,20 +284,19 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
         if (l->count < 20 || is_usual_way(s, x, l, (double)(to_ns - from_ns)))
             continue;
         double ratio = longer(l, age, first) / longer(l, then, first); /* 1 to 10,000 */
+        request_evidence *of = evidence_of(requests, &request_count, x->request);
         if (is_inside(s, x)) {
             has_inside = true;
-            product *= ratio;
+            of->inside = fmax(of->inside, log(ratio));
         } else {
-            messages += log(ratio);
+            of->message = fmax(of->message, log(ratio));
         }
-        if (product > 1e200) {
-            sum += log(product);
-            product = 1;
-        }
-        *count += x->request != last;
-        last = x->request;
     }
-    sum += log(product);
+    for (uint32_t i = 0; i < request_count; i++) {
+        sum += requests[i].inside;
+        messages += requests[i].message;
+    }
+    *count = request_count + arrivals;
     sum += has_inside ? fmin(messages, sum) : messages;
     return sum + fmin(arrival, sum);
 }
@@ -490,7 +534,8 @@ static void sum_pauses(const station *s, mechanism *m)
         double wait = 0;
         for (guint k = g; k < n && g_array_index(s->gaps, active, k).from_ns < a->to_ns; k++) {
             const active *gap = &g_array_index(s->gaps, active, k);
-            wait += (double)(MIN(gap->to_ns, a->to_ns) - MAX(gap->from_ns, a->from_ns));
+            if (a->to_ns >= gap->to_ns) /* a message can arrive in a gap between two ends */
+                wait += (double)(gap->to_ns - MAX(gap->from_ns, a->from_ns));
         }
         double before = (double)m->waits[a->visit];
         m->waits[a->visit] = (float)MIN(before + wait, (double)x->own_ns);
@@ -551,12 +596,130 @@ static bool gaps_are_pauses(const station *s)
             rest -= (double)(MIN(gap->to_ns, a->to_ns) - MAX(gap->from_ns, a->from_ns));
             in = true;
         }
-        if (!in || a->visit == VISIT_NONE || l->count < 20)
+        if (!in || a->visit == VISIT_NONE || l->count < 20 || !counts_at(s, a))
             continue;
         sum += part_up_to(l, rest);
         n++;
     }
     return sum <= REST_MAX * n;
+}
+
+/* ---- pauses, or waits for a lock, a batch or a timer ---- */
+
+/*
+ * The logarithms of the likelihoods of the ends of visits that begin in gaps. The first visit that ends after each gap
+ * shows when the program continues. The likelihoods are those of the other visits.
+ */
+typedef struct gap_models {
+    double pause;       /* each visit takes its usual time */
+    double lock;        /* the visits take their usual times one after another */
+    double together_ns; /* the sum of the times by which the visits end after the first visit, in nanoseconds */
+    uint32_t count;     /* number of visits */
+} gap_models;
+
+/* A visit that begins in a gap and ends after it. */
+typedef struct late_visit {
+    int64_t to_ns;
+    const survival *usual;
+} late_visit;
+
+static int by_late_end(const void *a, const void *b)
+{
+    const late_visit *x = a, *y = b;
+    return (x->to_ns > y->to_ns) - (x->to_ns < y->to_ns);
+}
+
+/* Returns the logarithm of the density of a place's durations. Counts the durations in a range around `ns`. The density
+ * does not increase below the shortest durations, as the density of the logarithms would. */
+static double log_density(const survival *l, double ns)
+{
+    double x = fmax(ns, 1), count = count_up_to(l, x * DENSITY_RANGE) - count_up_to(l, x / DENSITY_RANGE);
+    return log((count + 0.5) / (l->count + 1) / (2 * log(DENSITY_RANGE)) / fmax(x, l->values[l->count / 20]));
+}
+
+/*
+ * Adds the visits of one gap. `late` contains at least two visits in the order of their ends. The program continues at
+ * an unknown time before the first end, which is the duration of the first visit: tries several durations, and uses the
+ * most likely duration of each model.
+ */
+static void add_late_visits(gap_models *m, const late_visit *late, uint32_t count)
+{
+    double best[2] = {-INFINITY, -INFINITY}, others[2] = {0}; /* of a pause, and of a lock */
+    for (uint32_t k = 0; k < RESTARTS; k++) {
+        double first_ns = late[0].usual->values[late[0].usual->count * (2 * k + 1) / (2 * RESTARTS)],
+               first = log_density(late[0].usual, first_ns), sums[2] = {0};
+        for (uint32_t i = 1; i < count; i++) {
+            sums[0] += log_density(late[i].usual, (double)(late[i].to_ns - late[0].to_ns) + first_ns);
+            sums[1] += log_density(late[i].usual, (double)(late[i].to_ns - late[i - 1].to_ns));
+        }
+        for (int n = 0; n < 2; n++)
+            if (first + sums[n] > best[n]) {
+                best[n] = first + sums[n];
+                others[n] = sums[n];
+            }
+    }
+    m->pause += others[0];
+    m->lock += others[1];
+    m->count += count - 1;
+    for (uint32_t i = 1; i < count; i++)
+        m->together_ns += (double)(late[i].to_ns - late[0].to_ns);
+}
+
+/*
+ * Returns whether the visits that begin in the gaps end as after pauses. If they wait for a lock, they end one after
+ * another. If they wait for a batch or a timer, they end nearly at the same time. This model assumes an exponential
+ * distribution, which describes the ends after pauses nearly as well as the usual times do.
+ */
+static bool ends_are_of_pauses(const station *s)
+{
+    gap_models m = {0};
+    late_visit late[LATE_MAX];
+    guint i = 0;
+    for (guint g = 0; g < s->gaps->len; g++) {
+        const active *gap = &g_array_index(s->gaps, active, g);
+        uint32_t count = 0;
+        for (; i < s->active->len && g_array_index(s->active, active, i).from_ns < gap->to_ns; i++) {
+            const active *a = &g_array_index(s->active, active, i);
+            if (a->from_ns >= gap->from_ns && a->to_ns >= gap->to_ns && counts_at(s, a) &&
+                survival_of(s, a)->count >= 20 && count < LATE_MAX)
+                late[count++] = (late_visit){a->to_ns, survival_of(s, a)};
+        }
+        qsort(late, count, sizeof *late, by_late_end);
+        if (count > 1)
+            add_late_visits(&m, late, count);
+    }
+    if (m.count == 0)
+        return false;
+    double together = -(double)m.count * (log(fmax(m.together_ns / m.count, 1)) + 1);
+    return m.pause - m.lock >= log(1 / GAP_CHANCE) && m.pause >= together - TOGETHER_BETTER * m.count;
+}
+
+/*
+ * Returns whether the station was idle in more of the gaps than expected by chance: only messages to it were in
+ * progress. These messages probably waited before they reached the station, for example until a batch was full. Pauses
+ * occur at any time, so the part of the gaps in which the station is idle is the part of all time.
+ */
+static bool gaps_are_idle(const station *s)
+{
+    int64_t busy_ns = 0, until_ns = INT64_MIN, first_ns = g_array_index(s->times, int64_t, 0),
+            last_ns = g_array_index(s->times, int64_t, s->times->len - 1);
+    uint32_t idle = 0;
+    guint g = 0;
+    for (guint i = 0; i < s->active->len; i++) {
+        const active *a = &g_array_index(s->active, active, i);
+        if (a->visit == VISIT_NONE || !is_inside(s, visit_at(s->v, a->visit)))
+            continue;
+        /* The visits are in the order of their starts: no later visit is in progress when these gaps begin. */
+        for (; g < s->gaps->len && g_array_index(s->gaps, active, g).from_ns < a->from_ns; g++)
+            idle += until_ns <= g_array_index(s->gaps, active, g).from_ns;
+        busy_ns += MAX(0, a->to_ns - MAX(a->from_ns, until_ns));
+        until_ns = MAX(until_ns, a->to_ns);
+    }
+    for (; g < s->gaps->len; g++)
+        idle += until_ns <= g_array_index(s->gaps, active, g).from_ns;
+    double busy = (double)busy_ns / (double)MAX(last_ns - first_ns, 1);
+    return busy > 0 && busy < 1 && idle > (1 - busy) * s->gaps->len &&
+           binomial_tail(s->gaps->len - idle, s->gaps->len, busy) < IDLE_CHANCE;
 }
 
 /* Returns the length of the shortest gap that was found, in nanoseconds. */
@@ -570,31 +733,72 @@ static double shortest_gap(const station *s)
     return shortest;
 }
 
+/* Finds the gaps of a station. Returns whether they are pauses. */
+static bool search_gaps(station *s)
+{
+    if (s->times->len < 100 || s->active->len < 50)
+        return false;
+    double shortest = long_gap(s);
+    g_array_set_size(s->gaps, 0);
+    learn_survival(s);
+    find_gaps(s, shortest, 1);
+    learn_survival(s);
+    find_gaps(s, shortest, GAP_CHANCE);
+    if (s->gaps->len < PAUSES_MIN || !gaps_are_pauses(s) || (s->by_ends ? !ends_are_of_pauses(s) : gaps_are_idle(s)))
+        return false;
+    if (s->gaps->len <= FEW_GAPS)
+        find_gaps(s, shortest_gap(s), CLAIM_CHANCE);
+    return true;
+}
+
+/* Makes the ends of the visits inside the station its times. */
+static void use_ends(station *s)
+{
+    keyed *times = g_new(keyed, s->active->len + 1);
+    size_t count = 0;
+    for (guint i = 0; i < s->active->len; i++) {
+        const active *a = &g_array_index(s->active, active, i);
+        if (counts_at(s, a))
+            times[count++].key = a->to_ns;
+    }
+    keyed_sort(times, count);
+    g_array_set_size(s->times, 0);
+    for (size_t i = 0; i < count; i++)
+        g_array_append_val(s->times, times[i].key);
+    g_free(times);
+}
+
+/* Finds the pauses of a station with its present times. Replaces the result if the pauses claim more time. */
+static void examine_gaps(station *s, pause_result *r)
+{
+    pause_result other = {0};
+    if (!search_gaps(s))
+        return;
+    sum_pauses(s, &other.m);
+    other.m.p = pow(GAP_CHANCE, PAUSES_MIN);
+    other.first_ns = g_array_index(s->gaps, active, 0).from_ns;
+    other.last_ns = g_array_index(s->gaps, active, s->gaps->len - 1).to_ns;
+    bool is_larger = other.m.claim_ns > r->m.claim_ns;
+    g_free(is_larger ? r->m.waits : other.m.waits);
+    if (is_larger)
+        *r = other;
+}
+
 /*
  * Finds the pauses of a station. Without pauses, m.waits is NULL in the result. `indices` are the station's visits.
  */
 static pause_result examine_station(station *s, const uint32_t *indices, uint32_t count)
 {
     pause_result r = {0};
+    s->by_ends = false;
     s->times = g_array_new(FALSE, FALSE, sizeof(int64_t));
     s->active = g_array_new(FALSE, FALSE, sizeof(active));
     s->gaps = g_array_new(FALSE, FALSE, sizeof(active));
     gather_station(s, indices, count);
-    if (s->times->len >= 100 && s->active->len >= 50) {
-        double shortest = long_gap(s);
-        learn_survival(s);
-        find_gaps(s, shortest, 1);
-        learn_survival(s);
-        find_gaps(s, shortest, GAP_CHANCE);
-        if (s->gaps->len >= PAUSES_MIN && gaps_are_pauses(s)) {
-            if (s->gaps->len <= FEW_GAPS)
-                find_gaps(s, shortest_gap(s), CLAIM_CHANCE);
-            sum_pauses(s, &r.m);
-            r.m.p = pow(GAP_CHANCE, PAUSES_MIN);
-            r.first_ns = g_array_index(s->gaps, active, 0).from_ns;
-            r.last_ns = g_array_index(s->gaps, active, s->gaps->len - 1).to_ns;
-        }
-    }
+    examine_gaps(s, &r);
+    s->by_ends = true;
+    use_ends(s);
+    examine_gaps(s, &r);
     for (guint i = 0; i < s->active->len; i++) {
         survival *of = survival_of(s, &g_array_index(s->active, active, i));
         g_free(of->values);

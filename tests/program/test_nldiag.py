@@ -1295,6 +1295,63 @@ class Nldiag(support.Case):
         self.assertEqual((found[0]["cause"], found[0]["host"]), ("peer", "w2"))
         self.assertNotIn("pause", [c["cause"] for c in found])
 
+    def stops(self, seed, end, count=2400, rate=60.0):
+        """Requests to three hosts, which log their starts at once. `end` returns the end of a request's work on b2."""
+        chance, at, records = random.Random(seed), 0.0, []
+        for number in range(count):
+            at += chance.expovariate(rate)
+            host, work = chance.choice(("b1", "b2", "b3")), 0.01 * chance.lognormvariate(0, 0.5)
+            records += [(at, host, "Work.start", f"ID={number}"), (end(at, work) if host == "b2" else at + work, host, "Work.end", f"ID={number}")]
+        return records
+
+    def test_pauses_in_which_requests_begin(self):
+        """The work on one host stops now and then, but another part of the program still logs the starts of requests."""
+        for seed, length in (1, 0.3), (2, 0.6):
+            with self.subTest(seed=seed):
+                chance, pauses, at = random.Random(seed), [], 1.0
+                while at < 60:
+                    pauses.append((at, at + length * chance.uniform(0.8, 1.2)))
+                    at = pauses[-1][1] + chance.uniform(2, 3)
+
+                def end(now, work):
+                    for begin, until in pauses:
+                        if until > now and begin < now + work:
+                            work -= max(0.0, begin - now)
+                            now = until
+                    return now + work
+                first = self.first_of(self.stops(seed, end))
+                self.assertEqual((first["cause"], first["host"]), ("pause", "b2"))
+
+    def test_locks_and_timers_are_no_pauses(self):
+        """Work on one host waits for a lock that is sometimes held for long, or until the next multiple of a period."""
+        for seed in 1, 2, 3:
+            chance, free = random.Random(seed), [0.0]
+
+            def locked(now, work):
+                free[0] = max(free[0], now) + (0.3 if chance.random() < 0.01 else work)
+                return free[0]
+            for kind, end in ("lock", locked), ("timer", lambda now, work: math.ceil(now / 0.5) * 0.5 + 0.0001 * work):
+                with self.subTest(kind=kind, seed=seed):
+                    found = self.diagnosed_of(self.stops(seed, end, rate=120 if kind == "lock" else 60))["causes"]
+                    self.assertNotIn("pause", [cause["cause"] for cause in found])
+
+    def test_calls_that_depend_on_the_request_are_no_pauses(self):
+        """Each request makes several calls to the same hosts at once. Their times depend on the size of the request."""
+        for seed in 1, 2, 3:
+            with self.subTest(seed=seed):
+                chance, at, records = random.Random(seed), 0.0, []
+                for number in range(600):
+                    at += chance.expovariate(20)
+                    size, last = chance.lognormvariate(0, 1), at
+                    records.append((at, "f", "Ask.start", f"ID={number}"))
+                    for shard in range(6):
+                        begin = at + chance.uniform(0.0002, 0.001)
+                        end = begin + 0.01 * chance.lognormvariate(0, 0.3) * size
+                        records += [(begin, f"s{shard % 3}", f"Shard{shard}.start", f"ID={number}"), (end, f"s{shard % 3}", f"Shard{shard}.end", f"ID={number}")]
+                        last = max(last, end)
+                    records.append((last + 0.001, "f", "Ask.end", f"ID={number}"))
+                self.assertNotIn("pause", [cause["cause"] for cause in self.diagnosed_of(records)["causes"]])
+
     def test_pause_is_claimed_once(self):
         """A program on one of several hosts stops for 150 ms now and then. A piece of its work takes about as long as a stop."""
         chance, lines, at, stops = random.Random(4), [], 0.0, [0.0]
