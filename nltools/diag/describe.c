@@ -253,16 +253,17 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                     "group; raise the quota (the CPU limit of a container), or use fewer threads at a time";
         finding_evidence(f, "hardly any work ends in %s of each period, although work is in progress", length);
     } else if (strcmp(c->cause, "pause") == 0) {
-        char *when = c->m.period_ns > 0 ? g_strdup_printf("every %s", period) : g_strdup("now and then");
-        f->answer = c->host != NULL ? g_strdup_printf("%s of the requests' time: %s on %s stops %s", part,
-                                                      c->process != NULL ? c->process : p->program, c->host, when)
-                                    : g_strdup_printf("%s of the requests' time: %s stops %s on %d hosts", part,
-                                                      p->program, when, c->m.hosts);
+        char *when = c->m.period_ns > 0 ? g_strdup_printf("every %s", period) : g_strdup("now and then"),
+             *what = text_program(p, c->process, c->host);
+        f->answer = c->host != NULL ? g_strdup_printf("%s of the requests' time: %s stops %s", part, what, when)
+                                    : g_strdup_printf("%s of the requests' time: %s stops %s on %d hosts", part, what,
+                                                      when, c->m.hosts);
+        g_free(what);
         g_free(when);
         f->advice =
             "look for garbage collection, a full log or disk, a CPU quota, or suspended machines at these times";
-        finding_evidence(f, "%u times, nothing began or ended for %s on average while requests were in progress",
-                         c->m.count, length);
+        finding_evidence(f, "%u times, nothing %s for %s on average while requests were in progress", c->m.count,
+                         c->m.by_ends ? "ended" : "began or ended", length);
     } else if (strcmp(c->cause, "resource") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s is slow when %s of %s is %s", part, where,
                                     c->sensor->field, c->sensor->event, c->falls ? "low" : "high");

@@ -277,6 +277,9 @@ void try_column(search *s, const sample *original, const sample *even, const col
 #define KIND_PART_MAX 0.75
 #define KIND_TIME_MIN 0.5
 
+/* Maximum part of the visits that are of rare kinds if a column divides the visits into kinds. */
+#define SMALL_KINDS_MAX 0.05
+
 /* Returns whether a visit with this value in the kind's column is of the kind. */
 static bool is_of_kind(visit_kind kind, float value)
 {
@@ -427,6 +430,59 @@ uint32_t sample_group_operations(const search *s, const sample *x, uint32_t *gro
         if (counts[groups[i]] < OPERATION_MIN)
             groups[i] = COLUMN_TEXTS_MAX;
     return used;
+}
+
+/*
+ * Divides the groups by the values of a column that divides the visits into kinds. Does nothing if many visits would be
+ * in small groups. `values` has the values of the column. Returns the number of groups.
+ */
+static uint32_t divide_groups(const sample *x, const column *c, const float *values, uint32_t *groups, uint32_t count)
+{
+    enum { CHOICES = 3 };
+    uint32_t *divided = g_new(uint32_t, x->count + 1), *sizes = g_new0(uint32_t, (size_t)CHOICES * count + 1),
+             *numbers = g_new0(uint32_t, (size_t)CHOICES * count + 1), small = 0, used = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        uint32_t choice = !is_of_kind((visit_kind){c, VISITS_WITH}, values[i])   ? 0
+                          : column_is_of_cache(c) && column_is_hit(c, values[i]) ? 1
+                                                                                 : 2;
+        divided[i] = groups[i] * CHOICES + choice;
+        sizes[divided[i]]++;
+    }
+    for (uint32_t g = 0; g < CHOICES * count; g++) {
+        numbers[g] = used;
+        used += sizes[g] > 0;
+        small += sizes[g] < KIND_COUNT_MIN ? sizes[g] : 0;
+    }
+    for (uint32_t i = 0; i < x->count && small <= SMALL_KINDS_MAX * x->count; i++)
+        groups[i] = numbers[divided[i]];
+    g_free(divided);
+    g_free(sizes);
+    g_free(numbers);
+    return small <= SMALL_KINDS_MAX * x->count ? used : count;
+}
+
+uint32_t sample_group_kinds(const search *s, const sample *x, uint32_t *groups)
+{
+    float *values = g_new(float, x->count + 1);
+    uint32_t count = COLUMN_TEXTS_MAX + 1;
+    if (sample_group_operations(s, x, groups) <= 1) {
+        memset(groups, 0, x->count * sizeof *groups);
+        count = 1;
+    }
+    for (uint32_t n = 0; n < s->v->columns->count; n++) {
+        const column *c = &s->v->columns->all[n];
+        if (!column_is_result(c) && column_meaning(c) != NUMBER_CONTENTION && get_kinds(s, x, c, values))
+            count = divide_groups(x, c, values, groups, count);
+    }
+    uint32_t *sizes = g_new0(uint32_t, count + 1);
+    for (uint32_t i = 0; i < x->count; i++)
+        sizes[groups[i]]++;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (sizes[groups[i]] < KIND_COUNT_MIN)
+            groups[i] = UINT32_MAX;
+    g_free(sizes);
+    g_free(values);
+    return count;
 }
 
 sample *sample_even_out_operations(const search *s, const sample *x)

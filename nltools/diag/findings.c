@@ -528,19 +528,13 @@ static void join_pauses(findings *f)
         for (guint n = x->rivals->len; n-- > 0;)
             if (strcmp(((const finding *)g_ptr_array_index(x->rivals, n))->cause, "pause") == 0)
                 g_ptr_array_remove_index(x->rivals, n);
-        char *part = text_share(x->share);
+        x->host = host_count > 1 ? NULL : x->host;
+        char *part = text_share(x->share), *what = text_program(place_at(v, x->place), x->process, x->host);
         g_free(x->answer);
-        program = x->process != NULL ? x->process : program;
-        if (host_count > 1) {
-            x->host = NULL;
-            x->answer = g_strdup_printf("%s of the requests' time: %s stops now and then on %u hosts", part, program,
-                                        host_count);
-        } else {
-            x->answer =
-                x->host != NULL
-                    ? g_strdup_printf("%s of the requests' time: %s on %s stops now and then", part, program, x->host)
-                    : g_strdup_printf("%s of the requests' time: %s stops now and then", part, program);
-        }
+        x->answer = host_count > 1 ? g_strdup_printf("%s of the requests' time: %s stops now and then on %u hosts",
+                                                     part, what, host_count)
+                                   : g_strdup_printf("%s of the requests' time: %s stops now and then", part, what);
+        g_free(what);
         g_free(part);
     }
 }

@@ -104,11 +104,11 @@ void finding_evidence(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* Returns whether the log would have shown a cause that affects one in eight visits of a place (power.c). */
 bool place_shows_causes(const findings *f, uint32_t place);
 
-/* Visits take very long if they take this multiple of the median of their operation. */
+/* Visits take very long if they take this multiple of the median of their kind. */
 #define TAIL_FACTOR 4.0
 
-/* Returns the time in nanoseconds that visits to a place take beyond TAIL_FACTOR times the median of their operation,
- * and that no finding explains (power.c). */
+/* Returns the time in nanoseconds that visits to a place take beyond TAIL_FACTOR times the median of their kind, and
+ * that neither a finding nor the spread of the times explains (power.c). */
 double place_find_tail(const findings *f, uint32_t place);
 
 /* Removes the findings below FINDING_MIN whose causes no sensor confirms. */
@@ -128,6 +128,12 @@ double replay_gain(const visits *v, const float *cut, double scale);
 char *text_ns(double ns);
 char *text_share(double share);
 char *text_place(const visits *v, uint32_t place, const char *host);
+
+/*
+ * Returns the name of a process, or of a place's program if `process` is NULL, with the host, which may be NULL. If the
+ * records do not name the program, returns the name of the place's span or event instead.
+ */
+char *text_program(const place *p, const char *process, const char *host);
 
 /* Like text_place, with the name of a process, which may be NULL, instead of the name of its program. */
 char *text_process_place(const visits *v, uint32_t place, const char *process, const char *host);

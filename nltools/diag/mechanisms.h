@@ -31,7 +31,8 @@ typedef struct mechanism {
     double period_ns; /* period of a timer or of periodic pauses, or length of a time-out or delay; 0: not periodic */
     double rate, other_rate; /* for load: requests per second while the visits are slow, and otherwise; 0: unknown */
     uint32_t count;          /* number of pauses, of clusters, of visits that timed out, or of a queue's visits */
-    int hosts; /* for pauses on all hosts of a program at the same time: the number of these hosts; otherwise 0 */
+    int hosts;    /* for pauses on all hosts of a program at the same time: the number of these hosts; otherwise 0 */
+    bool by_ends; /* for pauses: visits can begin in the pauses, but none ends */
     double length_ns; /* mean length of a pause; batch: mean number of visits; calls: usual visits per caller */
     double
         share; /* share of visits that wait; queue: number of visits on `host`, divided by the mean number per host */

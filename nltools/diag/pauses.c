@@ -775,6 +775,7 @@ static void examine_gaps(station *s, pause_result *r)
     if (!search_gaps(s))
         return;
     sum_pauses(s, &other.m);
+    other.m.by_ends = s->by_ends;
     other.m.p = pow(GAP_CHANCE, PAUSES_MIN);
     other.first_ns = g_array_index(s->gaps, active, 0).from_ns;
     other.last_ns = g_array_index(s->gaps, active, s->gaps->len - 1).to_ns;

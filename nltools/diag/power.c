@@ -3,7 +3,8 @@
  * visits of a random eighth of the requests, by a tenth of all time in total. The search looks for this cause with a
  * value that separates these requests from the other requests, as a host or a field does. The search must find the
  * cause in nine of ten trials. A fault that affects few visits, such as a pause, need not be visible in this way. The
- * module therefore also measures how much time belongs to visits that take very long.
+ * module therefore also measures how much time belongs to visits that take very long, compared with other visits of
+ * their kind, and beyond the tail of a log-normal distribution. Many times have such a tail without any fault.
  */
 #include "config.h"
 
@@ -12,6 +13,16 @@
 #include "diag/search.h"
 
 #include <string.h>
+
+/* The distance of the quantiles 0.5 and 0.8 of the normal distribution, in standard deviations. */
+#define NORMAL_80 0.8416
+
+/* Maximum ratio of the spread of the long times to the spread of the short times. If it is larger, the long times have
+ * another cause. */
+#define SPREAD_RATIO_MAX 1.25
+
+/* The number of standard deviations by which the measured tail must exceed the expected tail. */
+#define TAIL_DEVIATIONS 2.0
 
 enum { TRIALS = 20, FAILURES_MAX = 2, SLOW_ONE_OF = 8 };
 
@@ -63,29 +74,65 @@ bool place_shows_causes(const findings *f, uint32_t place)
     return failures <= FAILURES_MAX;
 }
 
+/*
+ * Returns the mean excess over `limit` of a log-normal distribution. The spread comes from the middle of the times,
+ * which a fault that affects few visits does not change: between the median and the longest fifth, or the shortest
+ * fifth if this shows much less spread. `times` is in ascending order.
+ */
+static double expected_excess(const double *times, size_t count, double limit)
+{
+    double median = times[count / 2], low = times[count / 5], high = times[count * 4 / 5];
+    if (low <= 0)
+        return 0;
+    double sigma = fmin(log(high / median), SPREAD_RATIO_MAX * log(median / low)) / NORMAL_80;
+    if (sigma <= 0)
+        return 0;
+    double z = log(limit / median) / sigma;
+    return median * exp(sigma * sigma / 2) * normal_tail(z - sigma) - limit * normal_tail(z);
+}
+
+/* The time of a kind of visits beyond a limit, on critical paths, in nanoseconds: measured, and expected. */
+typedef struct tail {
+    double measured, squares, expected;
+} tail;
+
+/* Adds the visits of a group to a tail. Uses `times` for the times of the group. */
+static void add_tail(tail *t, const sample *x, const uint32_t *groups, uint32_t group, double resolution_ns,
+                     double *times)
+{
+    size_t count = 0;
+    double weight = 0;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (groups[i] == group) {
+            times[count++] = x->y[i];
+            weight += x->weight[i] * x->scale;
+        }
+    double limit_ns = TAIL_FACTOR * fmax(median_of(times, count), resolution_ns); /* sorts the times */
+    if (count == 0 || limit_ns <= 0)
+        return;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (groups[i] == group) {
+            double excess_ns = fmax(0, x->y[i] - limit_ns) * x->weight[i] * x->scale;
+            t->measured += excess_ns;
+            t->squares += excess_ns * excess_ns;
+        }
+    t->expected += weight * expected_excess(times, count, limit_ns);
+}
+
 double place_find_tail(const findings *f, uint32_t place)
 {
     if (!place_is_examined(f->visits, place))
         return 0;
     const search s = {.v = f->visits};
     sample *x = sample_new(f->visits, place, f->claimed);
-    uint32_t *groups = g_new0(uint32_t, x->count + 1);
-    bool has_operations = sample_group_operations(&s, x, groups) > 1;
-    double *times = g_new(double, x->count + 1), sum = 0,
+    uint32_t *groups = g_new0(uint32_t, x->count + 1), count = sample_group_kinds(&s, x, groups);
+    double *times = g_new(double, x->count + 1),
            resolution_ns = place_find_resolution(f->visits, place_at(f->visits, place));
-    /* The last group, COLUMN_TEXTS_MAX, contains different rare operations, which have no usual time. */
-    for (uint32_t g = 0; g < (has_operations ? COLUMN_TEXTS_MAX : 1); g++) {
-        size_t count = 0;
-        for (uint32_t i = 0; i < x->count; i++)
-            if (!has_operations || groups[i] == g)
-                times[count++] = x->y[i];
-        double limit_ns = TAIL_FACTOR * fmax(median_of(times, count), resolution_ns);
-        for (uint32_t i = 0; i < x->count && limit_ns > 0; i++)
-            if (!has_operations || groups[i] == g)
-                sum += fmax(0, x->y[i] - limit_ns) * x->weight[i] * x->scale;
-    }
+    tail t = {0};
+    for (uint32_t g = 0; g < count; g++)
+        add_tail(&t, x, groups, g, resolution_ns, times);
     g_free(times);
     g_free(groups);
     sample_free(x);
-    return sum;
+    return fmax(0, t.measured - t.expected - TAIL_DEVIATIONS * sqrt(t.squares));
 }

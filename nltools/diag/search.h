@@ -207,6 +207,13 @@ bool column_is_operation(const visits *v, uint32_t place, const column *c);
  */
 uint32_t sample_group_operations(const search *s, const sample *x, uint32_t *groups);
 
+/*
+ * Stores the kind of each visit of a sample in `groups`, a number from 0: visits with the same operation that have
+ * values in the same columns, and the same results of look-ups in caches. Visits of rare kinds have the number
+ * UINT32_MAX. Returns the number of kinds (field_divisions.c).
+ */
+uint32_t sample_group_kinds(const search *s, const sample *x, uint32_t *groups);
+
 /* Returns whether all values of a column of texts are results of look-ups in a cache, and whether a value of such a
  * column is a hit (ordinary.c). */
 bool column_is_of_cache(const column *c);

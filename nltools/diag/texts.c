@@ -30,6 +30,14 @@ char *text_share(double share)
     return g_strdup_printf("%.*f %%", share < 0.0095 ? 1 : 0, 100 * share);
 }
 
+char *text_program(const place *p, const char *process, const char *host)
+{
+    const char *program = process != NULL ? process : p->program, *name = host != NULL ? host : "";
+    if (*program == '\0')
+        program = p->kind == PLACE_SPAN ? p->span : p->to;
+    return g_strdup_printf("%s%s%s", program, *name != '\0' ? " on " : "", name);
+}
+
 char *text_of_place(const place *p, const char *process, const char *host)
 {
     const char *program = process != NULL ? process : p->program, *on = host != NULL ? " on " : "",

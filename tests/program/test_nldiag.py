@@ -1956,6 +1956,49 @@ class Nldiag(support.Case):
         for seed in 1, 2, 3:
             self.assertEqual([c["title"] for c in self.diagnosed(self.access_log(seed=seed), status=HEALTHY)["causes"] if not c["ordinary"]], [])
 
+    def log_of_proxy(self, seed, more=lambda chance: 0.0, count=4000, program="PROG=nginx "):
+        """Writes an access log. A cache answers most requests. The other times have wide distributions, which differ between the URLs."""
+        chance, at, lines = random.Random(seed), 0.0, []
+        for _ in range(count):
+            at += chance.expovariate(50)
+            uri, cost, cached = chance.choices((("/items/{}", 0.04, True), ("/search", 0.09, False), ("/report/{}", 0.3, False)), (60, 30, 8))[0]
+            hit = cached and chance.random() < 0.7
+            taken = 0.002 * chance.lognormvariate(0, 0.4) + (0 if hit else cost * chance.lognormvariate(0, 0.8) + more(chance))
+            lines.append((at + taken, f"HOST=web{chance.randrange(3)} {program}LVL=Usage method=GET uri={uri.format(chance.randrange(10, 9999))} "
+                          f"cache={'HIT' if hit else 'MISS' if cached else '-'} request_time={taken:.3f}"))
+        path = self.scratch / "proxy.log"
+        simulate.write_lines(path, sorted(lines))
+        return path
+
+    def test_access_log_with_kinds_of_requests(self):
+        """Requests that take much longer than others of their URL are no missing evidence if the kind of request and the usual spread explain them."""
+        for seed in 1, 2, 3:
+            with self.subTest(seed=seed):
+                self.assertEqual(self.faults_of(self.log_of_proxy(seed))[1]["verdict"], "healthy")
+
+    def test_access_log_with_long_requests(self):
+        """A few requests take seconds, and nothing in the log goes with them."""
+        for seed in 1, 2, 3:
+            with self.subTest(seed=seed):
+                found = self.diagnosed(self.log_of_proxy(seed, lambda chance: chance.uniform(1, 3) if chance.random() < 0.02 else 0))
+                self.assertNotEqual(found["verdict"], "healthy")
+
+    def test_pauses_without_a_program(self):
+        """The records of an access log do not name the program. The title names the event and the host instead."""
+        chance, at, lines = random.Random(1), 0.0, []
+        for _ in range(4000):
+            at += chance.expovariate(60)
+            host, taken = f"web{chance.randrange(3)}", 0.02 * chance.lognormvariate(0, 0.4)
+            end = at + taken
+            if host == "web1" and end % 4 < 0.6 + taken and at % 4 < 0.6 and end > 4:
+                end = end // 4 * 4 + 0.6 + taken
+            lines.append((end, f"HOST={host} LVL=Usage NL.EVNT=request REQUEST_TIME={end - at:.3f}"))
+        path = self.scratch / "nameless.log"
+        simulate.write_lines(path, sorted(lines))
+        (first, *_), _ = self.faults_of(path)
+        self.assertEqual((first["cause"], first["host"]), ("pause", "web1"))
+        self.assertRegex(first["title"], r"time: request on web1 stops (now and then|every )")
+
     # ---- spans without parents ----
 
     def without_parents(self, path):
