@@ -202,7 +202,7 @@ class Log:
     def write(self, event: str = "event", ts: _Time = None, level: int = Level.INFO, **kw: Any) -> Optional[str]:
         """Writes an event, at the time ts (seconds since 1970, a datetime in UTC, or text of ISO 8601), or now.
 
-        Returns None, or the line if the log has no destination.
+        Returns None. If the log has no destination, returns the line, or "" if events of this level are not written.
         """
         is_formatter = self._file is None and self._log is None
         if self._level != Level.ALL and level > self._level:

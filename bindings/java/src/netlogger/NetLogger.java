@@ -5,11 +5,12 @@ import java.util.function.Consumer;
 /**
  * A log: a stream of events from this program to one destination.
  *
- * <p>Logging never throws an exception. Logging waits only if the thread's ring is full and the log's policy requires a
- * wait. The log counts and reports lost events. A collector that is not running is not an error: the library keeps the
- * events, prints one line on standard error, and tries again. Invalid destinations, and events that flush() cannot
- * send, cause a {@link NetLoggerException}. Any number of threads may use a log. A log that is not open accepts all
- * calls and writes nothing.
+ * <p>Logging never throws an exception because of the destination or of values; invalid calls, such as an event with an
+ * empty name, throw an exception. Logging waits only if the thread's ring is full and the log's policy requires a wait.
+ * The log counts and reports lost events. A collector that is not running is not an error: the library keeps the events,
+ * prints one line on standard error, and tries again. Invalid destinations, and events that flush() cannot send, cause a
+ * {@link NetLoggerException}. Any number of threads may use a log. A log that is not open accepts all calls and writes
+ * nothing.
  */
 public final class NetLogger implements AutoCloseable {
     private final String prog;
@@ -96,6 +97,7 @@ public final class NetLogger implements AutoCloseable {
      *
      * @param name the event's name, preferably a constant
      * @return an event, to which fields are added before it is written
+     * @throws IllegalArgumentException if name is empty
      */
     public Event event(String name) {
         return Event.begin(isOpen ? handle : 0, Level.USAGE, name);
@@ -107,6 +109,7 @@ public final class NetLogger implements AutoCloseable {
      * @param level its level
      * @param name the event's name, preferably a constant
      * @return an event, to which fields are added before it is written
+     * @throws IllegalArgumentException if name is empty
      */
     public Event event(Level level, String name) {
         return Event.begin(isOpen ? handle : 0, level, name);
