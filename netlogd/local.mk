@@ -1,6 +1,5 @@
 if BUILD_NETLOGD
-sbin_PROGRAMS += netlogd/netlogd
-bin_PROGRAMS += netlogd/netlogctl
+bin_PROGRAMS += netlogd/netlogd netlogd/netlogctl
 endif
 netlogd_netlogd_SOURCES = \
 	%D%/accepting.c %D%/accepting.h %D%/activation.c %D%/activation.h %D%/background.c %D%/background.h %D%/certificate_watch.c %D%/certificate_watch.h %D%/backlog.c \

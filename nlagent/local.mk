@@ -26,8 +26,7 @@ nlagent_sensor_LDADD = %D%/libsensors.a $(common_libs)
 nlagent_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/%D% $(tcp_close_cppflags) -DBINDIR='"$(bindir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
 	-DPKGDATADIR='"$(pkgdatadir)"' -DSOURCE_DOC='"$(abs_top_srcdir)/doc"'
 if BUILD_NLAGENT
-sbin_PROGRAMS += nlagent/nlagentd
-bin_PROGRAMS += nlagent/nlagent
+bin_PROGRAMS += nlagent/nlagentd nlagent/nlagent
 dist_pkgdata_DATA = doc/nlagent.wsdl doc/netlogger.xsd doc/nlagent.schema
 endif
 nlagent_nlagentd_SOURCES = \

@@ -44,7 +44,7 @@ EXTRA_DIST += \
 	%D%/make-packages
 
 packaging/netlogd.service: packaging/netlogd.service.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@bindir[@]|$(bindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
+	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@bindir[@]|$(bindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
 		$(srcdir)/packaging/netlogd.service.in >$@
 
 packaging/nlrecover.service: packaging/nlrecover.service.in Makefile
@@ -55,7 +55,7 @@ nodist_systemdsystemunit_DATA += %D%/nlagentd.service
 endif
 
 packaging/nlagentd.service: packaging/nlagentd.service.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
+	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@bindir[@]|$(bindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
 		$(srcdir)/packaging/nlagentd.service.in >$@
 
 # Update the desktop's caches of MIME types, entries and icons, if they exist. Do not update them while staging a package.

@@ -32,6 +32,14 @@ class Http(support.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         return folder, result
 
+    def test_missing_programs(self):
+        """The script prints one message with the remedy."""
+        for reason in (": not a build directory; give the directory in which you built NetLogger: run DIRECTORY",
+                       f"/examples/http/shop does not exist; build it: make -C {self.scratch} examples/http/shop"):
+            result = self.run_program(EXAMPLE / "run", self.scratch, text=True)
+            self.assertEqual((result.returncode, result.stderr), (1, f"run: {self.scratch}{reason}\n"))
+            (self.scratch / "Makefile").touch()
+
     @staticmethod
     def slowest_paths(report):
         """Returns the steps in which the slowest request and the other requests waited."""

@@ -56,6 +56,13 @@ class Install(support.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         return program
 
+    def test_users_find_the_programs_in_their_path(self):
+        """The documents start netlogd and nlagentd as a user, whose PATH lacks sbin."""
+        self.assertEqual(list(self.root.rglob("sbin")), [])
+        for program in "netlogd/netlogd", "nlagent/nlagentd":
+            if (support.BUILD / program).exists():
+                self.assertTrue(os.access(self.bin / pathlib.PurePath(program).name, os.X_OK), program)
+
     def test_what_a_desktop_finds(self):
         nlv = list(self.root.rglob("bin/nlv"))
         if not nlv:

@@ -1,5 +1,6 @@
 """The collector's package: manual pages, the commented configuration, systemd units."""
 import json
+import pathlib
 import re
 import shutil
 import subprocess
@@ -17,6 +18,14 @@ def directives(program="netlogd/netlogd"):
 
 
 class Packaging(support.Case):
+    def test_configure_finds_bpftool_outside_of_the_path_of_users(self):
+        """Debian installs bpftool in /usr/sbin, so the makefiles need its path."""
+        makefile = (support.BUILD / "Makefile").read_text()
+        tool = re.search(r"^BPFTOOL = (\S+)$", makefile, re.M)
+        if not tool:
+            self.skipTest("nlkernel is not built here")
+        self.assertTrue(pathlib.PurePath(tool[1]).is_absolute(), tool[0])
+
     def test_every_verb_is_in_its_page(self):
         result = self.run_program(support.program("netlogd/netlogctl"), "--help=json")
         verbs = {command["name"] for command in json.loads(result.stdout)["commands"]}
@@ -131,7 +140,7 @@ class Packaging(support.Case):
         """The installed units, with the built program."""
         for name in ("netlogd.service.in", "netlogd.socket", "nlrecover.service.in", "nlrecover.timer"):
             text = (support.SOURCE / "packaging" / name).read_text()
-            for here, built in (("@sbindir@/netlogd", "netlogd/netlogd"), ("@bindir@/netlogctl", "netlogd/netlogctl"),
+            for here, built in (("@bindir@/netlogd", "netlogd/netlogd"), ("@bindir@/netlogctl", "netlogd/netlogctl"),
                                 ("@bindir@/nlrecover", "nltools/nlrecover")):
                 text = text.replace(here, support.program(built))
             text = text.replace("@sysconfdir@", "/etc")
@@ -152,7 +161,7 @@ class Packaging(support.Case):
             self.skipTest("no systemd-analyze here")
         text = (support.SOURCE / "packaging" / "nlagentd.service.in").read_text()
         service = self.scratch / "nlagentd.service"
-        service.write_text(text.replace("@sbindir@/nlagentd", "/bin/true").replace("@sysconfdir@", "/etc"))
+        service.write_text(text.replace("@bindir@/nlagentd", "/bin/true").replace("@sysconfdir@", "/etc"))
         result = self.run_program("systemd-analyze", "verify", "--man=no", service)
         self.assertEqual(re.findall(r"^.*nlagentd\.service.*$", result.stderr, re.M), [])
         result = self.run_program("systemd-analyze", "security", "--offline=yes", "--no-pager", service)

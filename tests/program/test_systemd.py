@@ -91,7 +91,7 @@ class Systemd(support.Case):
             shutil.copy(library, self.files)
         for name in ("netlogd.service.in", "netlogd.socket"):
             text = (support.SOURCE / "packaging" / name).read_text()
-            for here, there in (("@sbindir@", "/mnt/netlogger"), ("@bindir@", "/mnt/netlogger"), ("@sysconfdir@", "/etc")):
+            for here, there in (("@bindir@", "/mnt/netlogger"), ("@sysconfdir@", "/etc")):
                 text = text.replace(here, there)
             (self.files / "units" / name.removesuffix(".in")).write_text(text)
         drop_in = self.files / "units" / "netlogd.service.d"
