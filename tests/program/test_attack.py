@@ -137,7 +137,7 @@ class Attack(collector.Case):
         self.begin()
         for name in self.known:
             with self.subTest(name):
-                self.play([name], 0.4)
+                self.play([name], support.representative(0.4, 0.2))
         self.assertEqual([honest.client.connections for honest in self.honest], [1] * HONEST, "honest clients were closed")
         self.check_events()
 

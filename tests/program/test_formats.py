@@ -190,7 +190,8 @@ class Formats(collector.Case):
                     self.assertEqual(program(self, path), expected)
 
     def test_every_program_reads_what_other_programs_write(self):
-        """The result is that of the same records in blocks. A CTF trace is a directory."""
+        """The result is that of the same records in blocks. A CTF trace is a directory. In ./check, half of the programs read a
+        compressed file, and the others the file itself."""
         paths = {}
         for format, data in OF_OTHERS.items():
             paths[format] = self.scratch / format
@@ -206,12 +207,12 @@ class Formats(collector.Case):
             return result.returncode, result.stdout.replace(str(command[-1]), "INPUT"), [e.replace(str(command[-1]), "INPUT") for e in errors]
 
         self.says = says
-        for format, path in paths.items():
+        for number, (format, path) in enumerate(paths.items()):
             blocks = self.convert("nlb", path, f"{format}.nlb")
             packed = self.pack(path, "gzip") if path.is_file() else path
-            for program in self.PROGRAMS:
+            for i, program in enumerate(self.PROGRAMS, number):
                 expected = program(self, blocks)
-                for source in {path, packed}:
+                for source in support.representative({path, packed}, {(path, packed)[i % 2]}):
                     with self.subTest(program=program.__name__, format=format, source=source.name):
                         self.assertEqual(program(self, source), expected)
             self.assertGreaterEqual(len(self.says(self.nlsort, "--format", "ulm", path)[1].splitlines()), 50)

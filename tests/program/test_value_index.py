@@ -379,6 +379,7 @@ class ValueIndex(collector.Case):
         """With the index, random expressions find the same records as a scan of copies that have no index. In ./check, one log with an
         index is enough."""
         rng, skipped, compared = random.Random(os.environ.get("NL_SEED", "11")), 0, 0
+        expressions = support.representative(20, 10)
         for logs in range(1, 7):
             pools = self.write_random_log(rng)
             plain = self.scratch / "plain"
@@ -386,7 +387,7 @@ class ValueIndex(collector.Case):
             for path in self.logs():
                 shutil.copy(path, plain)
             skipped += len(list(self.folder.glob("*.values")))
-            for _ in range(20):
+            for _ in range(expressions):
                 where = self.expression(rng, pools)
                 (indexed, result), (scanned, scan) = self.find(where, self.folder), self.find(where, plain, convert=False)
                 self.assertEqual((indexed, result.stderr), (scanned, scan.stderr), (where, self.logs()))
@@ -397,7 +398,7 @@ class ValueIndex(collector.Case):
             if skipped > support.representative(1000, 0):
                 break
         self.assertGreater(skipped, support.representative(3, 0))
-        self.assertGreater(compared, 20 * logs // 3)
+        self.assertGreater(compared, expressions * logs // 3)
 
     def test_border_of_segments(self):
         """A value in the first piece of the second segment is found, even if the first piece of the first segment also has it."""
