@@ -255,8 +255,9 @@ static void hand_out_events(assembler *a, const open_request *r, uint32_t from, 
     bool selected = a->options.where == NULL || a->graph->overlaps ||
                     request_filter_matches(a->options.where, a->graph, request_reader_names(a->reader));
     a->unselected += !selected;
-    if (selected)
-        a->options.take(a->options.user, a->graph, name, r->by, cut);
+    assembler_take *take = selected ? a->options.take : a->options.others;
+    if (take != NULL)
+        take(a->options.user, a->graph, name, r->by, cut);
 }
 
 static int by_time(const void *a, const void *b)
@@ -541,33 +542,45 @@ static bool is_complete(const assembler *a, const open_request *r)
     return a->votes > 0 && request_event_kind(last) == a->last_kind;
 }
 
-/*
- * Ends the learning early, because memory is short. The requests that have been idle longest are probably over.
- * Therefore, the function counts their last events as votes for last_kind. These votes may complete other requests.
- */
-static void learn_early(assembler *a)
+/* Finds the requests that are complete because of votes after their latest events. */
+static void find_complete(assembler *a)
 {
-    uint32_t left = ASSEMBLER_LEARNED;
-    for (const open_request *r = a->lists[0].oldest; r != NULL && left > 0; r = r->after, left--)
-        if (r->count > 0)
-            vote(a, &r->events[r->count - 1]);
     for (open_request *r = a->lists[0].oldest, *after; r != NULL; r = after) {
         after = r->after;
-        if (!is_complete(a, r))
+        if (r->count == 0 || !is_complete(a, r))
             continue;
         unlink_request(a, r);
         r->complete = true;
         append_request(a, r);
     }
-    for (left = MIN(ASSEMBLER_LEARNED, a->open.count); a->learning != NULL && left > 0; left--)
+}
+
+/*
+ * Counts the last events of the requests that have been idle longest as votes for last_kind, because these requests are
+ * probably over. These votes may complete other requests.
+ */
+static void vote_for_idle(assembler *a)
+{
+    uint32_t left = ASSEMBLER_LEARNED;
+    for (const open_request *r = a->lists[0].oldest; r != NULL && left > 0; r = r->after, left--)
+        if (r->count > 0)
+            vote(a, &r->events[r->count - 1]);
+    find_complete(a);
+}
+
+/* Ends the learning early, because memory is short. */
+static void learn_early(assembler *a)
+{
+    vote_for_idle(a);
+    for (uint32_t left = MIN(ASSEMBLER_LEARNED, a->open.count); a->learning != NULL && left > 0; left--)
         end_request(a, oldest_request(a), false);
     finish_learning(a);
 }
 
 static void end_idle(assembler *a)
 {
-    static const int64_t idle_ns[] = {(int64_t)ASSEMBLER_PAUSE_MAX_S * 1000000000,
-                                      (int64_t)ASSEMBLER_IDLE_S * 1000000000};
+    const int64_t pause_s = a->options.pause_s > 0 ? a->options.pause_s : ASSEMBLER_PAUSE_MAX_S,
+                  idle_ns[] = {pause_s * NL_NS_PER_SECOND, ASSEMBLER_IDLE_S * NL_NS_PER_SECOND};
     for (int i = 0; i < 2; i++)
         while (a->lists[i].oldest != NULL && a->now_ns - a->lists[i].oldest->latest_ns > idle_ns[i]) {
             open_request *r = a->lists[i].oldest;
@@ -775,8 +788,20 @@ bool assembler_add(assembler *a, const nl_record *record)
     unlink_request(a, r);
     r->complete = r->count > 0 && is_complete(a, r);
     append_request(a, r);
+    if (a->options.request_max > 0 && memory_of(r) > a->options.request_max)
+        end_request(a, r, true);
     end_idle(a);
     return true;
+}
+
+void assembler_learn(assembler *a, bool enough)
+{
+    if (a->learning == NULL)
+        return;
+    vote_for_idle(a);
+    end_idle(a);
+    if (enough)
+        finish_learning(a);
 }
 
 void assembler_finish(assembler *a)

@@ -4,7 +4,7 @@
  *
  * A request is complete when its latest event is of the kind with which most requests end. A trace is complete when its
  * root and its other spans have ended. A complete request is over after ASSEMBLER_IDLE_S seconds of the log's time
- * without an event. Other requests are over after ASSEMBLER_PAUSE_MAX_S seconds without an event. A request is also
+ * without an event. Other requests are over after assembler_options.pause_s seconds without an event. A request is also
  * over when its ID begins another request (restarts.h). Records may be out of order by up to ASSEMBLER_IDLE_S seconds.
  *
  * From the first ASSEMBLER_LEARNED requests with ID fields, the module learns which events cause other events
@@ -67,8 +67,11 @@ typedef struct assembler_options {
     const request_filter
         *where;           /* `take` gets only matching requests and overlapping spans; NULL: all. The caller keeps it */
     size_t memory_max;    /* bytes */
+    size_t request_max;   /* bytes; the assembler hands out larger requests in parts, with `cut` set; 0: no limit */
+    unsigned pause_s;     /* maximum time in seconds between two events of a request; 0: ASSEMBLER_PAUSE_MAX_S */
     assembler_pack *pack; /* NULL: events have no payload */
     assembler_take *take;
+    assembler_take *others; /* gets the requests that do not match `where`; NULL: the assembler drops these requests */
     assembler_take *rest; /* gets the events of threads that no span encloses; NULL: the assembler drops these events */
     void *user;
 } assembler_options;
@@ -81,6 +84,13 @@ void assembler_free(assembler *a); /* a may be NULL. Requests that were not hand
  * bound the differences between hosts' clocks.
  */
 bool assembler_add(assembler *a, const nl_record *record);
+
+/*
+ * Learns the events with which most requests end, before any request is over, from the requests that have been idle
+ * longest. If `enough` is true, also ends the learning, and hands out the requests that are over. Does nothing after
+ * the learning. More records may follow.
+ */
+void assembler_learn(assembler *a, bool enough);
 
 /* Hands out all remaining requests. Call it after the last record. */
 void assembler_finish(assembler *a);
