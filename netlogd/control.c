@@ -85,6 +85,8 @@ static void put_output(request *r, output *out)
     nl_record_add_uint(record, "RECORDS", counts->records);
     nl_record_add_uint(record, "BYTES", counts->bytes);
     nl_record_add_bool(record, "BLOCKED", output_is_blocked(out));
+    if (options->keep_where != NULL)
+        nl_record_add_uint(record, "KEPT", counts->kept_requests);
     if (output_delivers(out, &state)) {
         nl_record_add_uint(record, "SPOOLED", state.waiting);
         nl_record_add_uint(record, "DELIVERED", state.delivered);
@@ -191,10 +193,11 @@ nl_status control_drops(request *r, const nl_record *asked)
 {
     (void)asked;
     const subscription_counts live = subscriptions_count();
-    uint64_t unwritten = 0, undecided = 0;
+    uint64_t unwritten = 0, undecided = 0, unsearched = 0;
     for (size_t i = 0; outputs_get(i) != NULL; i++) {
         unwritten += output_get_counts(outputs_get(i))->unwritten;
         undecided += output_get_counts(outputs_get(i))->undecided;
+        unsearched += output_get_counts(outputs_get(i))->unsearched;
     }
     put_drop(r, "malformed", counts_get(COUNT_MALFORMED), "pieces of malformed input");
     put_drop(r, "lost", gaps_count_lost(),
@@ -214,6 +217,8 @@ nl_status control_drops(request *r, const nl_record *asked)
     put_drop(r, "unwritten", unwritten, "records too large for an output's format");
     put_drop(r, "undecided", undecided,
              "records that an output stored without evaluating its where= expression, which costs too much");
+    put_drop(r, "unsearched", unsearched,
+             "old files deleted although keep_where= had not kept their requests, because netlogd was too slow");
     put_drop(r, "costly", live.costly, "subscribers disconnected because their WHERE expression costs too much");
     put_drop(r, "failed", counts_get(COUNT_REQUESTS_FAILED), "rejected requests");
     put_drop(r, "missed", live.missed, "records that subscribers missed because they were too slow");

@@ -18,6 +18,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/otlp_client.c %D%/otlp_client.h %D%/otlp_export.c %D%/otlp_export.h %D%/otlp_grpc.c %D%/otlp_http1.c %D%/otlp_session.h %D%/otlp_spans.c %D%/otlp_spans.h \
 	%D%/output/delivery.c %D%/output/delivery.h %D%/output/file.c %D%/output/file.h %D%/output/file_index.c \
 	%D%/output/file_index.h %D%/output/file_index_check.c %D%/output/journal.c %D%/output/journal.h %D%/output/kind.h \
+	%D%/output/keeper.c %D%/output/keeper.h %D%/output/kept_window.c %D%/output/kept_window.h %D%/output/selection.c %D%/output/selection.h \
 	%D%/output/kind_forward.c %D%/output/kind_otlp.c %D%/output/kind_syslog.c %D%/output/missing.c %D%/output/missing.h %D%/output/options.c \
 	%D%/output/options.h %D%/output/output.c %D%/output/output.h %D%/output/outputs.c %D%/output/outputs.h \
 	%D%/output/repair.c %D%/output/repair.h %D%/output/retention.c %D%/output/retention.h %D%/output/seal.c %D%/output/seal.h %D%/output/seal_chain.c \

@@ -41,7 +41,7 @@ static void print_label(struct evbuffer *out, const char *text)
     }
 }
 
-enum { OUTPUT_METRICS = 10 };
+enum { OUTPUT_METRICS = 13 };
 
 static void read_output(output *out, uint64_t values[OUTPUT_METRICS])
 {
@@ -58,6 +58,9 @@ static void read_output(output *out, uint64_t values[OUTPUT_METRICS])
     values[7] = counts->deleted;
     values[8] = counts->deleted_bytes;
     values[9] = state.missing;
+    values[10] = counts->kept_requests;
+    values[11] = counts->kept_records;
+    values[12] = counts->unsearched;
 }
 
 static void print_outputs(struct evbuffer *out)
@@ -73,6 +76,10 @@ static void print_outputs(struct evbuffer *out)
         {"netlogd_output_deleted_files_total", "counter", "Old files that each output deleted.", 0},
         {"netlogd_output_deleted_bytes_total", "counter", "Size of the old files that each output deleted.", 0},
         {"netlogd_output_missing_files_total", "counter", "Files removed from each output's spool before delivery.", 0},
+        {"netlogd_output_kept_requests_total", "counter", "Requests that keep_where= of each output has kept.", 0},
+        {"netlogd_output_kept_records_total", "counter", "Records of these requests in kept files.", 0},
+        {"netlogd_output_unsearched_files_total", "counter",
+         "Old files that each output deleted although keep_where= had not kept their requests.", 0},
     };
     for (size_t m = 0; m < OUTPUT_METRICS; m++) {
         evbuffer_add_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help, metrics[m].name,

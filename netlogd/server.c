@@ -45,6 +45,7 @@ enum {
     REST_MS = 20,          /* time to wait for data that the kernels of clients have not sent yet */
     RETRY_MS = 250,
     NS_PER_MS = 1000000,
+    KEPT_PART = 16, /* keep_where= may use 1/KEPT_PART of max-memory for each output */
 };
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
@@ -135,7 +136,8 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     if (outputs_have_seal_due())
         flush_settle();
     for (size_t i = 0; outputs_get(i) != NULL; i++)
-        output_delete_old(outputs_get(i), subscriptions_get_first_needed(outputs_get(i)), server_log());
+        output_delete_old(outputs_get(i), subscriptions_get_first_needed(outputs_get(i)),
+                          server_settings()->max_memory / KEPT_PART, server_log());
     otlp_clients_check_time(now_ns);
     if (!flush_is_paused())
         connections_visit(check_time, &now_ns);

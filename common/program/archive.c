@@ -18,15 +18,15 @@ static bool ends_with(const char *text, const char *end)
 
 /*
  * Returns whether a directory entry is a log file of an archive. The other files in an archive are indexes, journals,
- * seals, damaged parts, and the position of a spool.
+ * decisions of keep_where=, seals, damaged parts, and the position of a spool.
  */
 static int is_of_archive(const struct dirent *entry)
 {
     const char *name = entry->d_name;
     return name[0] != '.' && !ends_with(name, ".streams") && !ends_with(name, ".streams.new") &&
            !ends_with(name, ".damaged") && !ends_with(name, ".index") && !ends_with(name, ".index.new") &&
-           !ends_with(name, ".values") && !ends_with(name, ".values.new") && !ends_with(name, ".seal") &&
-           strcmp(name, "delivered") != 0;
+           !ends_with(name, ".values") && !ends_with(name, ".values.new") && !ends_with(name, ".keeping") &&
+           !ends_with(name, ".keeping.new") && !ends_with(name, ".seal") && strcmp(name, "delivered") != 0;
 }
 
 bool program_is_directory(const char *path)

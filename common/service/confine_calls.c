@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -44,7 +45,7 @@ static const char allowed[] =
     "inotify_rm_watch link linkat _llseek lseek lstat lstat64 mkdir mkdirat newfstatat open openat openat2 pipe pipe2 "
     "pread64 preadv preadv2 pwrite64 pwritev pwritev2 read readahead readlink readlinkat readv rename renameat "
     "renameat2 rmdir sendfile sendfile64 splice stat stat64 statfs statfs64 statx sync_file_range sync_file_range2 "
-    "truncate truncate64 umask unlink unlinkat write writev "
+    "truncate truncate64 umask unlink unlinkat utimensat write writev "
     /* memory */
     "brk madvise membarrier mincore mremap msync munmap "
     /* the process and its threads */
@@ -68,7 +69,7 @@ static const char allowed[] =
     "recvmsg send sendmmsg sendmsg sendto setsockopt shutdown ";
 
 /* Further allowed calls, whose names the oldest supported libseccomp does not have. */
-static const char allowed_if_known[] = "epoll_pwait2 fchmodat2 futex_waitv map_shadow_stack mseal";
+static const char allowed_if_known[] = "epoll_pwait2 fchmodat2 futex_waitv map_shadow_stack mseal utimensat_time64";
 
 #ifdef HAS_SANITIZER
 /* More allowed calls, for the leak detector, which traces this process from another process. */
@@ -163,6 +164,7 @@ static const restricted_call restricted[] = {
     {SCMP_SYS(mmap2), {{2, PROT_WRITE, 0}}},
     {SCMP_SYS(prlimit64), {EXACT(0, 0)}},
     {SCMP_SYS(sched_setscheduler), {EXACT(0, 0), EXACT(1, SCHED_IDLE)}},
+    {SCMP_SYS(setpriority), {EXACT(0, PRIO_PROCESS), EXACT(1, 0)}}, /* without a privilege, only to lower it */
 };
 
 /* Calls that even programs started by a daemon may not make. */

@@ -61,6 +61,21 @@ static const char *get_filter(const void *settings, size_t index, char scratch[N
     return index == 0 ? nl_url_option_value(((const output_options *)settings)->url, "where") : NULL;
 }
 
+static bool set_keep_where(void *settings, const nl_option *row, const char *value)
+{
+    output_options *options = settings;
+    (void)row;
+    request_filter_free(options->keep_where);
+    options->keep_where = NULL;
+    return request_filter_narrow(&options->keep_where, value);
+}
+
+static const char *get_keep_where(const void *settings, size_t index, char scratch[NL_OPTION_TEXT_SIZE])
+{
+    (void)scratch;
+    return index == 0 ? nl_url_option_value(((const output_options *)settings)->url, "keep_where") : NULL;
+}
+
 static bool set_spool(void *settings, const nl_option *row, const char *value)
 {
     (void)row;
@@ -136,6 +151,28 @@ const nl_option output_file_rows[] = {
      NL_OPTION_MEMBER(output_options, keep_size),
      .help = "Numbered files: delete the oldest files while all files together are larger than SIZE. netlogd keeps the "
              "newest file, so SIZE should be several times rotate_size="},
+    {.name = "keep_where",
+     .value = "EXPRESSION",
+     .set = set_keep_where,
+     .get = get_keep_where,
+     .help = "Numbered files with keep= or keep_size=: when netlogd deletes a file, it keeps the requests that match "
+             "EXPRESSION, such as 'request.duration > 500ms or any(LVL <= Error)', in the file "
+             "NAME-{N}.kept.SUFFIX. Write & as %26, or use the operator \"and\""},
+    {.name = "keep_where_time",
+     .type = NL_OPTION_DURATION,
+     .minimum = NL_NS_PER_SECOND,
+     NL_OPTION_MEMBER(output_options, keep_where_ns),
+     .help = "Delete kept requests whose file was last written more than DURATION ago"},
+    {.name = "keep_where_size",
+     .type = NL_OPTION_SIZE,
+     .minimum = 64 << 10,
+     NL_OPTION_MEMBER(output_options, keep_where_size),
+     .help = "Delete the oldest kept requests while all kept requests together are larger than SIZE"},
+    {.name = "keep_where_id",
+     .value = "FIELD,...",
+     .initial = "(detected in each file)",
+     NL_OPTION_MEMBER(output_options, keep_where_id),
+     .help = "Fields that identify a request for keep_where="},
     {.name = "index",
      .value = "FIELD,...",
      .set = set_index,
@@ -245,6 +282,20 @@ static nl_status check_numbered(const output_options *options, bool is_given, co
                         "%s needs numbered files; put " OUTPUT_NUMBER " into the name, or end it in /", what);
 }
 
+static nl_status settle_keep_where(output_options *options)
+{
+    if (options->keep_where == NULL)
+        return NL_OK;
+    if (options->keep_ns == 0 && options->keep_size == 0)
+        return nl_error_set(NL_ERROR_INVALID, "keep_where= needs keep= or keep_size=");
+    if (options->seal_key != NULL)
+        return nl_error_set(NL_ERROR_INVALID, "keep_where= cannot be used with seal=, because kept requests have no "
+                                              "seals");
+    const char *number = strstr(options->path, OUTPUT_NUMBER), *behind = number + strlen(OUTPUT_NUMBER);
+    options->kept_path = program_format("%.*s.kept%s", (int)(behind - options->path), options->path, behind);
+    return NL_OK;
+}
+
 /* Chooses sizes of files that are small compared to keep= and keep_size=, because netlogd deletes only whole files. */
 static nl_status settle_rotation(output_options *options)
 {
@@ -261,7 +312,7 @@ static nl_status settle_rotation(output_options *options)
         options->rotate_size = part;
     if (options->rotate_ns == 0)
         options->rotate_ns = options->keep_ns / KEPT_PERIODS;
-    return NL_OK;
+    return settle_keep_where(options);
 }
 
 static nl_status settle(const nl_url *url, output_options *options)
@@ -319,10 +370,20 @@ void output_options_free(output_options *options)
 {
     nl_url_free(options->url);
     nl_filter_free(options->filter);
+    request_filter_free(options->keep_where);
     free(options->target);
     free(options->path);
+    free(options->kept_path);
     free(options->spool);
     *options = (output_options){0};
+}
+
+output_options output_options_of_kept(const output_options *options)
+{
+    return (output_options){.path = options->kept_path,
+                            .numbered = true,
+                            .keep_ns = options->keep_where_ns,
+                            .keep_size = options->keep_where_size};
 }
 
 bool output_options_same_target(const output_options *a, const output_options *b)

@@ -16,6 +16,7 @@
 #define NETLOGD_OUTPUT_OPTIONS_H
 
 #include "kind.h"
+#include "requests/request_filter.h"
 
 #include <netlogger.h>
 
@@ -33,17 +34,22 @@ struct output_options {
     bool numbered;     /* files are numbered */
     nl_filter *filter; /* NULL: all records */
     nl_format format;
-    int zstd_level;         /* 0: not compressed */
-    uint64_t rotate_size;   /* bytes; 0: no limit */
-    int64_t rotate_ns;      /* 0: no limit */
-    int64_t keep_ns;        /* age at which old files are deleted; 0: never */
-    uint64_t keep_size;     /* bytes that all files may have before old files are deleted; 0: no limit */
-    uint64_t spool_size;    /* bytes */
-    const char *spool_root; /* as given in the URL; NULL: not given */
-    int64_t sync_ns;        /* maximum time from a flush to syncing, or OUTPUT_SYNC_... */
-    const char *seal_key;   /* path of the key file, which url owns; NULL: files are not sealed */
-    const char *index;      /* fields of the value index, separated by commas, which url owns; "none"; NULL: default */
-    int64_t seal_ns;        /* maximum time from writing a byte to sealing it */
+    int zstd_level;             /* 0: not compressed */
+    uint64_t rotate_size;       /* bytes; 0: no limit */
+    int64_t rotate_ns;          /* 0: no limit */
+    int64_t keep_ns;            /* age at which old files are deleted; 0: never */
+    uint64_t keep_size;         /* bytes that all files may have before old files are deleted; 0: no limit */
+    request_filter *keep_where; /* requests whose records are kept when old files are deleted; NULL: no requests */
+    const char *keep_where_id;  /* fields that identify a request, which url owns; NULL: inferred */
+    int64_t keep_where_ns;      /* age at which kept files are deleted; 0: never */
+    uint64_t keep_where_size;   /* bytes of all kept files; 0: no limit */
+    char *kept_path;            /* pattern of the names of the kept files; NULL if keep_where is NULL */
+    uint64_t spool_size;        /* bytes */
+    const char *spool_root;     /* as given in the URL; NULL: not given */
+    int64_t sync_ns;            /* maximum time from a flush to syncing, or OUTPUT_SYNC_... */
+    const char *seal_key;       /* path of the key file, which url owns; NULL: files are not sealed */
+    const char *index; /* fields of the value index, separated by commas, which url owns; "none"; NULL: default */
+    int64_t seal_ns;   /* maximum time from writing a byte to sealing it */
 };
 
 extern const nl_option output_rows[], output_file_rows[], output_spool_rows[];
@@ -51,6 +57,12 @@ extern const nl_option output_rows[], output_file_rows[], output_spool_rows[];
 /* Parses a URL. Free the result with output_options_free. Returns NL_FAILED after setting the error. */
 nl_status output_options_parse(const char *text, output_options *options);
 void output_options_free(output_options *options);
+
+/*
+ * Returns options whose files are the kept files, with only the members path, numbered, keep_ns and keep_size.
+ * `options` must have keep_where, and owns the path.
+ */
+output_options output_options_of_kept(const output_options *options);
 
 /* Returns whether two outputs have the same file, or the same destination and spool. */
 bool output_options_same_target(const output_options *a, const output_options *b);

@@ -208,6 +208,7 @@ static nl_status open_files(output *out)
 
 static void free_output(output *out)
 {
+    retention_reset(&out->retention);
     file_index_close(out->index);
     seal_close(out->seal);
     output_file_close(&out->file);
@@ -731,7 +732,7 @@ bool output_holds_all(const output *out)
            (o->format == NL_FORMAT_NLB || o->zstd_level == 0);
 }
 
-void output_delete_old(output *out, uint64_t first_needed, nl_log *log)
+void output_delete_old(output *out, uint64_t first_needed, size_t memory_max, nl_log *log)
 {
     const output_options *o = &out->options;
     if ((o->keep_ns == 0 && o->keep_size == 0) || out->blocked)
@@ -739,9 +740,13 @@ void output_delete_old(output *out, uint64_t first_needed, nl_log *log)
     /* The journal may still name the previous file, which the next netlogd would look for after a kill. */
     if (out->journal != NULL && journal_is_needed(out->journal) && !out->noted)
         return;
-    retention_check(&out->retention, o, &out->file, first_needed, log);
+    retention_check(&out->retention, o, &out->file, first_needed, memory_max, log);
+    const keeper_counts kept = retention_count_kept(&out->retention);
     out->counts.deleted = out->retention.files;
     out->counts.deleted_bytes = out->retention.bytes;
+    out->counts.unsearched = out->retention.unsearched;
+    out->counts.kept_requests = kept.requests;
+    out->counts.kept_records = kept.records;
 }
 
 nl_status output_reopen(output *out)
@@ -758,6 +763,7 @@ nl_status output_change(output *out, output_options *options)
         output_options_free(options);
         return status;
     }
+    retention_reset(&out->retention); /* it uses the old options */
     output_options before = out->options;
     const char *key = before.seal_key, *new_key = options->seal_key;
     if (key == NULL ? new_key != NULL : new_key == NULL || strcmp(key, new_key) != 0) {
@@ -774,7 +780,6 @@ nl_status output_change(output *out, output_options *options)
         nl_encoder_free(out->encoder);
         out->encoder = new_encoder(&out->options);
         choose_batch_size(out);
-        retention_reset(&out->retention);
         if (out->delivery != NULL)
             delivery_change(out->delivery, &out->options);
     }

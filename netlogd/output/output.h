@@ -41,6 +41,9 @@ typedef struct output_counts {
     uint64_t encoded; /* number of bytes from the encoder, before compression */
     uint64_t deleted; /* number of old files deleted */
     uint64_t deleted_bytes;
+    uint64_t unsearched;    /* number of old files deleted although keep_where= had not kept their requests */
+    uint64_t kept_requests; /* number of requests that keep_where= has kept */
+    uint64_t kept_records;  /* number of records of these requests in kept files */
 } output_counts;
 
 /*
@@ -156,9 +159,10 @@ bool output_is_seal_due(const output *out);
 
 /*
  * Deletes old files, as keep= and keep_size= require (retention.h). `first_needed` is the number of the first file that
- * a subscriber must still read, or UINT64_MAX. Call it every second. Writes events to log, which may be NULL.
+ * a subscriber must still read, or UINT64_MAX. `memory_max` is the maximum memory for the requests of keep_where= in
+ * bytes. Call it every second. Writes events to log, which may be NULL.
  */
-void output_delete_old(output *out, uint64_t first_needed, nl_log *log);
+void output_delete_old(output *out, uint64_t first_needed, size_t memory_max, nl_log *log);
 
 /* Gets the state of delivery. Returns false if the output does not deliver. */
 bool output_delivers(output *out, delivery_state *state);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define INTERVAL_NS (60 * NL_NS_PER_SECOND) /* maximum time between checks */
+#define EXCESS_NS (60 * NL_NS_PER_SECOND)   /* minimum time above size_limit before files are deleted unsearched */
 #define TURN_NS 20000000 /* maximum time for deleting files, in nanoseconds, before netlogd serves clients again */
 
 static const char *const side_suffixes[] = {NL_VALUE_INDEX_SUFFIX ".new", NL_VALUE_INDEX_SUFFIX, ".index.new", ".index",
@@ -54,8 +55,10 @@ static bool describe_file(const output_options *options, uint64_t number, old_fi
 }
 
 /* Returns the reason to delete a file, or NULL. `total` is the size of all files. */
-static const char *find_reason(const output_options *options, const old_file *file, uint64_t total)
+static const char *find_reason(const retention *r, const output_options *options, const old_file *file, uint64_t total)
 {
+    if (file->number <= r->begun)
+        return "keep_where";
     if (options->keep_size > 0 && total > options->keep_size)
         return "keep_size";
     return options->keep_ns > 0 && nl_time_now_ns() - file->written_ns > options->keep_ns ? "keep" : NULL;
@@ -122,69 +125,218 @@ static void report_kept(retention *r, const old_file *file, const char *reason, 
     r->reported = file->number;
 }
 
-/* Deletes a file that is due. Returns false if it must stay; newer files then also stay. */
-static bool retention_delete(retention *r, const old_file *file, const char *reason, bool is_needed, nl_log *log)
+/* Deletes a file. Returns false if it must stay; newer files then also stay. */
+static bool retention_delete(retention *r, const old_file *file, const char *reason, nl_log *log)
 {
-    if (is_needed) {
-        report_kept(r, file, "a subscriber has not read it yet", log);
-        return false;
-    }
     if (delete_file(file) != NL_OK) {
         report_kept(r, file, nl_error_message(), log);
         return false;
     }
-    r->files++;
-    r->bytes += file->size;
     nl_write(log, NL_USAGE, "Netlogd.FileDeleted", "FILE=%s BYTES=%llu REASON=%s", file->name,
              (unsigned long long)file->size, reason);
     return true;
 }
 
+/* ---- keeping requests ---- */
+
+/*
+ * Returns whether a file may be deleted: its requests are kept, or the files have become too large. `latest` is the
+ * number of the latest file that is due.
+ */
+static bool is_finished(retention *r, const output_options *options, const old_file *file, uint64_t latest,
+                        uint64_t newest, uint64_t total, size_t memory_max, nl_log *log)
+{
+    if (options->keep_where == NULL || (r->keeper != NULL && keeper_finished(r->keeper) >= file->number))
+        return true;
+    const int64_t now_ns = nl_monotonic_ns();
+    if (r->keeper == NULL)
+        r->keeper = keeper_new(options, memory_max);
+    char *failure = r->keeper != NULL ? keeper_take_failure(r->keeper) : program_copy(nl_error_message());
+    if (failure != NULL) {
+        report_kept(r, file, failure, log);
+        r->retry_ns = now_ns + INTERVAL_NS;
+    }
+    free(failure);
+    if (r->keeper != NULL && now_ns >= r->retry_ns)
+        keeper_request(r->keeper, latest, newest);
+    if (r->excess_since_ns == 0 || total <= r->size_limit || now_ns - r->excess_since_ns < EXCESS_NS)
+        return false;
+    r->unsearched++;
+    program_error("%s: netlogd deletes this file without keeping its requests, because the files have become too large",
+                  file->name);
+    nl_write(log, NL_WARNING, "Netlogd.FileNotSearched", "FILE=%s BYTES=%llu", file->name,
+             (unsigned long long)file->size);
+    return true;
+}
+
+/*
+ * Sets the size above which files may be deleted without keeping their requests. While the files become smaller, the
+ * limit becomes lower.
+ */
+static void set_size_limit(retention *r, const output_options *options, uint64_t total)
+{
+    const uint64_t margin = options->keep_size / 4;
+    if (r->size_limit == 0 || r->size_limit > total + margin)
+        r->size_limit = total + margin;
+    if (r->size_limit < options->keep_size + margin)
+        r->size_limit = options->keep_size + margin;
+    if (options->keep_size == 0 || total <= r->size_limit)
+        r->excess_since_ns = 0;
+    else if (r->excess_since_ns == 0)
+        r->excess_since_ns = nl_monotonic_ns();
+}
+
+/*
+ * Finds the latest old file that has a kept file, because netlogd was killed before it deleted the old file. `numbers`
+ * are the numbers of all files.
+ */
+static uint64_t find_begun(const output_options *options, const uint64_t *numbers, size_t count)
+{
+    const output_options kept = output_options_of_kept(options);
+    uint64_t *kept_numbers, begun = 0;
+    size_t kept_count, at = 0;
+    if (output_file_list(&kept, 0, &kept_numbers, &kept_count) != NL_OK)
+        return 0;
+    for (size_t i = 0; i < kept_count; i++) {
+        while (at < count && numbers[at] < kept_numbers[i])
+            at++;
+        if (at < count && numbers[at] == kept_numbers[i])
+            begun = kept_numbers[i];
+    }
+    free(kept_numbers);
+    return begun;
+}
+
+/* ---- checking ---- */
+
+/*
+ * Describes the files with these numbers below `below`, and adds their sizes to *total. Returns their number. The
+ * caller frees the files with free_files.
+ */
+static size_t describe_files(const output_options *options, const uint64_t *numbers, size_t count, uint64_t below,
+                             old_file **files, uint64_t *total)
+{
+    size_t found = 0;
+    *files = nl_memory_check(calloc(count + 1, sizeof **files));
+    for (size_t i = 0; i < count && numbers[i] < below; i++)
+        if (describe_file(options, numbers[i], &(*files)[found])) {
+            *total += (*files)[found].all_size;
+            found++;
+        }
+    return found;
+}
+
+static void free_files(old_file *files, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(files[i].name);
+    free(files);
+}
+
+/* Returns the number of the latest file that is due and not needed by subscribers; 0 if no file is due. */
+static uint64_t find_latest_due(const retention *r, const output_options *options, const old_file *files, size_t count,
+                                uint64_t total, uint64_t first_needed)
+{
+    uint64_t latest = 0;
+    for (size_t i = 0; i < count && files[i].number < first_needed && find_reason(r, options, &files[i], total) != NULL;
+         i++) {
+        latest = files[i].number;
+        total -= files[i].all_size;
+    }
+    return latest;
+}
+
+/* Deletes kept files that are due. */
+static void trim_kept(retention *r, const output_options *options, nl_log *log)
+{
+    const output_options kept = output_options_of_kept(options);
+    const retention none = {0};
+    uint64_t *numbers, total = 0;
+    size_t count;
+    const char *reason;
+    if ((kept.keep_ns == 0 && kept.keep_size == 0) || output_file_list(&kept, 0, &numbers, &count) != NL_OK)
+        return;
+    old_file *files;
+    count = describe_files(&kept, numbers, count, UINT64_MAX, &files, &total);
+    for (size_t i = 0; i < count && (reason = find_reason(&none, &kept, &files[i], total)) != NULL; i++) {
+        if (!retention_delete(r, &files[i], strcmp(reason, "keep") == 0 ? "keep_where_time" : "keep_where_size", log))
+            break;
+        total -= files[i].all_size;
+    }
+    free_files(files, count);
+    free(numbers);
+}
+
 static bool retention_is_due(const retention *r, const output_options *options, const output_file *newest,
                              int64_t now_ns)
 {
-    return r->number != newest->number || now_ns >= r->next_ns ||
-           (options->keep_size > 0 && r->reported == 0 && r->old_bytes + newest->size > options->keep_size);
+    if (r->number != newest->number || now_ns >= r->next_ns)
+        return true;
+    if (r->waits_for > 0)
+        return r->keeper != NULL && (keeper_finished(r->keeper) >= r->waits_for || keeper_has_failed(r->keeper));
+    return options->keep_size > 0 && r->reported == 0 && r->old_bytes + newest->size > options->keep_size;
 }
 
 void retention_check(retention *r, const output_options *options, const output_file *newest, uint64_t first_needed,
-                     nl_log *log)
+                     size_t memory_max, nl_log *log)
 {
     uint64_t *numbers, total = newest->size;
-    size_t count, old_count = 0;
+    size_t count, old_count;
     int64_t now_ns = nl_monotonic_ns();
+    old_file *files;
     if (!retention_is_due(r, options, newest, now_ns) || output_file_list(options, 0, &numbers, &count) != NL_OK)
         return;
     if (r->number == 0 && count > 0)
         delete_left_index(options, numbers[0]);
-    old_file *files = nl_memory_check(calloc(count + 1, sizeof *files));
-    for (size_t i = 0; i < count && numbers[i] < newest->number; i++)
-        if (describe_file(options, numbers[i], &files[old_count])) {
-            total += files[old_count].all_size;
-            old_count++;
-        }
+    if (r->number == 0)
+        r->begun = options->keep_where != NULL ? find_begun(options, numbers, count) : 0;
+    old_count = describe_files(options, numbers, count, newest->number, &files, &total);
+    const uint64_t latest = find_latest_due(r, options, files, old_count, total, first_needed);
+    set_size_limit(r, options, total);
     r->next_ns = now_ns + INTERVAL_NS;
+    r->waits_for = 0;
     size_t i = 0;
     const char *reason = NULL;
-    for (; i < old_count && (reason = find_reason(options, &files[i], total)) != NULL; i++) {
-        bool late = nl_monotonic_ns() - now_ns >= TURN_NS;
-        if (late)
+    for (; i < old_count && (reason = find_reason(r, options, &files[i], total)) != NULL; i++) {
+        if (nl_monotonic_ns() - now_ns >= TURN_NS) {
             r->next_ns = 0;
-        if (late || !retention_delete(r, &files[i], reason, files[i].number >= first_needed, log))
             break;
+        }
+        if (files[i].number >= first_needed) {
+            report_kept(r, &files[i], "a subscriber has not read it yet", log);
+            break;
+        }
+        if (!is_finished(r, options, &files[i], latest, newest->number, total, memory_max, log)) {
+            r->waits_for = files[i].number;
+            break;
+        }
+        if (!retention_delete(r, &files[i], reason, log))
+            break;
+        r->files++;
+        r->bytes += files[i].size;
         total -= files[i].all_size;
     }
     if (reason == NULL || i == old_count)
         r->reported = 0;
     r->number = newest->number;
     r->old_bytes = total - newest->size;
-    for (i = 0; i < old_count; i++)
-        free(files[i].name);
-    free(files);
+    free_files(files, old_count);
     free(numbers);
+    if (options->keep_where != NULL)
+        trim_kept(r, options, log);
+}
+
+keeper_counts retention_count_kept(const retention *r)
+{
+    const keeper_counts now = r->keeper != NULL ? keeper_count(r->keeper) : (keeper_counts){0};
+    return (keeper_counts){r->kept.requests + now.requests, r->kept.records + now.records};
 }
 
 void retention_reset(retention *r)
 {
+    r->kept = retention_count_kept(r);
+    keeper_free(r->keeper);
+    r->keeper = NULL;
     r->number = 0;
+    r->size_limit = 0;
 }

@@ -82,6 +82,7 @@ program_tests += \
 	tests/program/test_fortran.py \
 	tests/program/test_http_example.py \
 	tests/program/test_java.py \
+	tests/program/test_keep_where.py \
 	tests/program/test_language_pages.py \
 	tests/program/test_manual.py \
 	tests/program/test_marker.py \
