@@ -59,7 +59,7 @@ const listening *settings_find_listening(const settings *s, const char *url)
 
 static bool read_listening(const char *value, listening *l)
 {
-    nl_url *url = nl_url_parse(value);
+    nl_url *url = nl_url_parse_for(value, NL_URL_LISTEN);
     if (url == NULL)
         return false;
     const nl_scheme scheme = url->scheme;

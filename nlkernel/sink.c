@@ -64,7 +64,7 @@ static bool open_partial(sink *s, const char *path)
 
 bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
 {
-    nl_url *url = nl_url_parse(path);
+    nl_url *url = nl_url_parse_for(path, NL_URL_WRITE);
     if (url == NULL)
         return false;
     bool plain = url->scheme == NL_SCHEME_FILE && url->option_count == 0;

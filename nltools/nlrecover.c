@@ -66,8 +66,10 @@ static const nl_option options[] = {
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
     .summary = "Deliver the events that killed or crashed processes had logged but not yet sent.",
-    .notes = "The events wait in shared memory (/dev/shm, or $NETLOGGER_SHM) and in spools. If a collector is "
-             "unreachable, nlrecover keeps the events and exits with status 1; run nlrecover again later. Events that "
+    .notes = "The events wait in shared memory (/dev/shm, or $NETLOGGER_SHM) and in the spools of these processes. The "
+             "next program with the same URL delivers the spool of a process that ended normally; nlrecover does not "
+             "list it. If a collector is unreachable, nlrecover keeps the events and exits with status 1; run "
+             "nlrecover again later. Events that "
              "were logged to standard output or error, to a terminal or to memory require --dest. "
              "netlogd recovers the events of its own user; nlrecover.timer runs nlrecover --everyone for all users.",
 };

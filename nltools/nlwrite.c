@@ -213,7 +213,7 @@ int main(int argc, char **argv)
     nl_status status = copies ? copy_sources(&log, &a) : write_event(log, &a);
     nl_error error;
     nl_error_save(&error);
-    nl_status closed = nl_close(log);
+    nl_status closed = program_close_log(log);
     if (closed != NL_OK || status < NL_OK)
         program_error("%s", closed != NL_OK ? nl_error_message() : error.message);
     int result = program_reading_finish(&a.reading);

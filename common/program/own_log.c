@@ -4,18 +4,40 @@
 
 #include "program/program.h"
 
-static bool prints_retries;
+#include <stdlib.h>
 
-static void print_retry(void *unused, nl_message_kind kind, const char *message)
+static bool prints_retries;
+/* The latest message about undelivered events during program_close_log. The log's threads may set it before nl_close
+ * ends them; then nl_close sets it in the calling thread. */
+static bool keeps_left; /* atomic */
+static char *left;
+
+static void on_message(void *unused, nl_message_kind kind, const char *message)
 {
     (void)unused;
     if (kind == NL_MESSAGE_RETRY && prints_retries)
         program_error("%s", message);
+    if (kind == NL_MESSAGE_CLOSE && __atomic_load_n(&keeps_left, __ATOMIC_ACQUIRE)) {
+        free(left);
+        left = program_copy(message);
+    }
 }
 
 nl_log *program_open_log(const char *prog, const char *url, bool reports)
 {
     prints_retries = reports;
-    nl_set_message_handler(print_retry, NULL);
+    nl_set_message_handler(on_message, NULL);
     return nl_open(prog, url);
+}
+
+nl_status program_close_log(nl_log *log)
+{
+    __atomic_store_n(&keeps_left, true, __ATOMIC_RELEASE);
+    nl_status status = nl_close(log);
+    __atomic_store_n(&keeps_left, false, __ATOMIC_RELEASE);
+    if (status == NL_OK && left != NULL)
+        program_error("%s", left);
+    free(left);
+    left = NULL;
+    return status;
 }

@@ -11,4 +11,10 @@
  */
 nl_log *program_open_log(const char *prog, const char *url, bool reports);
 
+/*
+ * Like nl_close, but if the log's events are safe and remain in its spool, prints a message that names the spool. The
+ * caller reports failures itself. The program may have only one log.
+ */
+nl_status program_close_log(nl_log *log);
+
 #endif

@@ -94,7 +94,7 @@ static void report_terminal(void)
 /* Opens a source. If `reading` is NULL, the source only decompresses the stored bytes, and does not convert formats. */
 static nl_source *open_source(program_reading *reading, const char *name, bool follow, bool nonblocking)
 {
-    nl_url *url = nl_url_parse(name);
+    nl_url *url = nl_url_parse_for(name, NL_URL_READ);
     if (url != NULL && url->scheme == NL_SCHEME_STDIO)
         report_terminal();
     nl_source *source = url != NULL ? nl_source_open(url, follow, nonblocking) : NULL;

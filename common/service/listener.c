@@ -47,6 +47,10 @@ static void listener_add(listener **listeners, size_t *count, listener added)
 
 static bool failed(const char *url)
 {
+    if (errno == EADDRINUSE)
+        return nl_error_false(NL_ERROR_BUSY,
+                              "listen on %s: %s; choose another address, or end the program that uses it", url,
+                              strerror(errno));
     nl_error_set_errno("listen on %s", url);
     return false;
 }
@@ -149,6 +153,12 @@ static bool open_unix(const nl_url *url, const listening *asked, listener **list
     memcpy(address.sun_path, url->path, length);
     remove_stale(&address);
     int fd = bind_and_listen((struct sockaddr *)&address, sizeof address, SOCK_STREAM);
+    if (fd < 0 && errno == ENOENT) {
+        const char *slash = strrchr(url->path, '/');
+        const int size = slash != NULL ? (int)(slash - url->path) : 0;
+        return nl_error_false(NL_ERROR_NOT_FOUND, "listen on %s: the directory %.*s does not exist; make it", url->text,
+                              size, url->path);
+    }
     if (fd < 0)
         return failed(url->text);
     listener_add(listeners, count,

@@ -56,7 +56,7 @@ static nl_reader *nl_reader_open_decoding(const char *url_text, const nl_decoder
                                           bool nonblocking)
 {
     nl_decoder_options decoding = options != NULL ? *options : (nl_decoder_options){0};
-    nl_url *url = nl_url_parse(url_text);
+    nl_url *url = nl_url_parse_for(url_text, NL_URL_READ);
     nl_source *source = url != NULL ? nl_source_open(url, follow, nonblocking) : NULL;
     nl_url_free(url);
     if (decoding.source == NULL)

@@ -19,22 +19,23 @@ static const struct {
     const char *name;
     nl_scheme scheme;
     bool authority; /* "//" and a host follow */
+    unsigned uses;  /* bits of nl_url_use; 0: another name of the previous scheme */
 } schemes[] = {
-    {"x-netlog", NL_SCHEME_NETLOG, true},
-    {"x-netlogs", NL_SCHEME_NETLOGS, true},
-    {"x-netlog+udp", NL_SCHEME_UDP, true},
-    {"udp", NL_SCHEME_UDP, true},
-    {"inherited", NL_SCHEME_INHERITED, false},
-    {"x-syslog", NL_SCHEME_SYSLOG, true},
-    {"unix", NL_SCHEME_UNIX, false},
-    {"memory", NL_SCHEME_MEMORY, false},
-    {"file", NL_SCHEME_FILE, false},
-    {"nats", NL_SCHEME_NATS, true},
-    {"otlp", NL_SCHEME_OTLP, true},
-    {"otlp+http", NL_SCHEME_OTLP_HTTP, true},
-    {"syslog+udp", NL_SCHEME_SYSLOG_UDP, true},
-    {"syslog+tcp", NL_SCHEME_SYSLOG_TCP, true},
-    {"syslog+tls", NL_SCHEME_SYSLOG_TLS, true},
+    {"x-netlog", NL_SCHEME_NETLOG, true, NL_URL_ANY},
+    {"x-netlogs", NL_SCHEME_NETLOGS, true, NL_URL_ANY},
+    {"x-netlog+udp", NL_SCHEME_UDP, true, NL_URL_LISTEN},
+    {"udp", NL_SCHEME_UDP, true, 0},
+    {"inherited", NL_SCHEME_INHERITED, false, NL_URL_LISTEN},
+    {"x-syslog", NL_SCHEME_SYSLOG, true, NL_URL_WRITE | NL_URL_OUTPUT},
+    {"unix", NL_SCHEME_UNIX, false, NL_URL_ANY},
+    {"memory", NL_SCHEME_MEMORY, false, NL_URL_READ | NL_URL_WRITE},
+    {"file", NL_SCHEME_FILE, false, NL_URL_READ | NL_URL_WRITE | NL_URL_OUTPUT},
+    {"nats", NL_SCHEME_NATS, true, NL_URL_LISTEN | NL_URL_OUTPUT},
+    {"otlp", NL_SCHEME_OTLP, true, NL_URL_LISTEN | NL_URL_OUTPUT},
+    {"otlp+http", NL_SCHEME_OTLP_HTTP, true, NL_URL_LISTEN | NL_URL_OUTPUT},
+    {"syslog+udp", NL_SCHEME_SYSLOG_UDP, true, NL_URL_LISTEN},
+    {"syslog+tcp", NL_SCHEME_SYSLOG_TCP, true, NL_URL_LISTEN},
+    {"syslog+tls", NL_SCHEME_SYSLOG_TLS, true, NL_URL_LISTEN},
 };
 
 enum {
@@ -254,7 +255,29 @@ static size_t scheme_size(int index, const char *text)
     return strncasecmp(text, schemes[index].name, size) == 0 && text[size] == ':' ? size + 1 : 0;
 }
 
-static nl_status parse_scheme(nl_url *url, const char *text)
+/* Sets an error such as: unknown scheme (did you mean x-netlog?); use file, unix or x-netlog */
+static nl_status reject_scheme(const char *text, nl_url_use use)
+{
+    nl_option rows[SCHEME_COUNT + 1] = {0};
+    size_t count = 0;
+    for (int i = 0; i < SCHEME_COUNT; i++)
+        if ((schemes[i].uses & use) != 0)
+            rows[count++].name = schemes[i].name;
+    char known[256] = "", given[32];
+    for (size_t i = 0; i < count; i++) {
+        size_t size = strlen(known);
+        snprintf(known + size, sizeof known - size, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " or ", rows[i].name);
+    }
+    nl_option_nearest nearest = {0};
+    size_t size = strcspn(text, ":");
+    snprintf(given, sizeof given, "%.*s", size < sizeof given ? (int)size : 0, text);
+    nl_option_find_nearest(&nearest, rows, given);
+    return nl_error_set(NL_ERROR_UNSUPPORTED, "unknown scheme%s%s%s; use %s",
+                        nearest.name != NULL ? " (did you mean " : "", nearest.name != NULL ? nearest.name : "",
+                        nearest.name != NULL ? "?)" : "", known);
+}
+
+static nl_status parse_scheme(nl_url *url, const char *text, nl_url_use use)
 {
     for (int i = 0; i < SCHEME_COUNT; i++) {
         size_t size = scheme_size(i, text);
@@ -272,9 +295,7 @@ static nl_status parse_scheme(nl_url *url, const char *text)
             return NL_FAILED;
         return text[size] == '?' ? parse_options(url, text + size + 1) : NL_OK;
     }
-    return nl_error_set(NL_ERROR_UNSUPPORTED,
-                        "unknown scheme; use file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited, nats, "
-                        "otlp, otlp+http, syslog+udp, syslog+tcp, syslog+tls or x-syslog");
+    return reject_scheme(text, use);
 }
 
 /* Returns whether text begins with a known or unknown scheme, and is probably not a file name. */
@@ -342,6 +363,11 @@ static nl_status reject_address(const char *text)
 
 nl_url *nl_url_parse(const char *text)
 {
+    return nl_url_parse_for(text, NL_URL_ANY);
+}
+
+nl_url *nl_url_parse_for(const char *text, nl_url_use use)
+{
     NL_REQUIRE(text != NULL, "text is NULL", NULL);
     nl_url *url = nl_memory_check(calloc(1, sizeof *url));
     if (url == NULL)
@@ -353,7 +379,7 @@ nl_url *nl_url_parse(const char *text)
     } else if (strcmp(text, "-") == 0) {
         url->scheme = NL_SCHEME_STDIO;
     } else if (has_scheme(text)) {
-        status = parse_scheme(url, text);
+        status = parse_scheme(url, text, use);
     } else {
         url->scheme = NL_SCHEME_FILE;
         url->path = strdup(text);

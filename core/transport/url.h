@@ -38,6 +38,15 @@ typedef struct nl_url {
     size_t option_count;
 } nl_url;
 
+/* The uses of URLs, as bits. */
+typedef enum nl_url_use {
+    NL_URL_READ = 1,   /* a source of records */
+    NL_URL_WRITE = 2,  /* the destination of a log, or of a program's output */
+    NL_URL_LISTEN = 4, /* an address where netlogd receives records */
+    NL_URL_OUTPUT = 8, /* an output of netlogd */
+    NL_URL_ANY = 15,
+} nl_url_use;
+
 /*
  * Parses a URL. Text without a scheme is the name of a file. To detect a missing scheme, the function rejects the
  * address of a host (localhost, the name of this host, an IP address, or HOST:PORT) unless a file has this name.
@@ -45,6 +54,10 @@ typedef struct nl_url {
  * it, but not a signal handler.
  */
 nl_url *nl_url_parse(const char *text);
+
+/* Like nl_url_parse. The message about an unknown scheme lists the schemes for this use. */
+nl_url *nl_url_parse_for(const char *text, nl_url_use use);
+
 void nl_url_free(nl_url *url);
 
 /* Returns the value of an option, which url owns, or NULL. */

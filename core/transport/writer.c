@@ -150,7 +150,7 @@ static nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options 
 
 nl_writer *nl_writer_open(const char *url_text, const nl_writer_options *options)
 {
-    nl_url *url = nl_url_parse(url_text);
+    nl_url *url = nl_url_parse_for(url_text, NL_URL_WRITE);
     if (url == NULL)
         return NULL;
     nl_writer *writer = nl_writer_open_url(url, options, NULL);

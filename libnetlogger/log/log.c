@@ -320,7 +320,7 @@ static nl_status open_backup(nl_log *log)
 {
     if (log->options.backup == NULL)
         return NL_OK;
-    log->outbox.backup_url = nl_url_parse(log->options.backup);
+    log->outbox.backup_url = nl_url_parse_for(log->options.backup, NL_URL_WRITE);
     return log->outbox.backup_url != NULL ? NL_OK : nl_error_prepend("backup");
 }
 
@@ -457,7 +457,7 @@ nl_log *nl_open(const char *prog, const char *url_text)
     nl_report_begin();
     if (good) {
         nl_error_clear();
-        nl_url *url = make_whole(nl_url_parse(url_text));
+        nl_url *url = make_whole(nl_url_parse_for(url_text, NL_URL_WRITE));
         log = url != NULL ? open_url(prog, url, &environment, &quiet) : NULL;
     }
     if (log == NULL && !quiet)
@@ -491,7 +491,7 @@ nl_status nl_flush(nl_log *log)
 
 nl_status nl_log_set_destination(nl_log *log, const char *url_text, bool go_on)
 {
-    nl_next_destination next = {.url = make_whole(nl_url_parse(url_text))};
+    nl_next_destination next = {.url = make_whole(nl_url_parse_for(url_text, NL_URL_WRITE))};
     nl_log_options options;
     if (next.url == NULL || nl_log_options_read(&options, next.url, false) != NL_OK) {
         nl_url_free(next.url);

@@ -351,7 +351,7 @@ nl_status output_options_parse(const char *text, output_options *options)
     nl_options_init(output_rows, options);
     nl_options_init(output_spool_rows, options);
     nl_options_init(output_file_rows, options);
-    options->url = nl_url_parse(text);
+    options->url = nl_url_parse_for(text, NL_URL_OUTPUT);
     if (options->url == NULL)
         return NL_FAILED;
     /* The plain name of a file may contain '?'. */

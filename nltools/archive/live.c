@@ -155,7 +155,7 @@ bool load_collector(loader *l, const char *url)
     live v = {.loader = l, .place = live_place_of(l, url)};
     bool good = live_find_since(&v) || loader_fail(l);
     char *text = make_url(&v, url);
-    nl_url *parsed = good ? nl_url_parse(text) : NULL;
+    nl_url *parsed = good ? nl_url_parse_for(text, NL_URL_READ) : NULL;
     nl_source *source = parsed != NULL ? nl_source_open(parsed, false, true) : NULL;
     if (good && source == NULL)
         loader_trouble(l, url, "%s", nl_error_message());

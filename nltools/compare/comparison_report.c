@@ -14,6 +14,12 @@ enum { CHANGES_SHOWN = 10 };
 static const char *const verdicts[] = {"no change found",     "slower",     "faster", "more failures",
                                        "only places changed", "cannot tell"};
 
+/* Returns the lower bound of the relative change of a quantity that cannot be negative. */
+static double lowest_change(const contrast *c, double half)
+{
+    return fmax((c->after - c->before - half) / c->before, -1);
+}
+
 /* Returns a change as text, such as "+12.3 % (+10.1 to +14.5 %)". The caller frees it with g_free. */
 static char *text_change(const contrast *c, double level)
 {
@@ -22,7 +28,7 @@ static char *text_change(const contrast *c, double level)
         return g_strdup("new");
     if (c->after <= 0)
         return g_strdup("gone");
-    return g_strdup_printf("%+.1f %% (%+.1f to %+.1f %%)", difference / base, (difference - half) / base,
+    return g_strdup_printf("%+.1f %% (%+.1f to %+.1f %%)", difference / base, 100 * lowest_change(c, half),
                            (difference + half) / base);
 }
 
@@ -153,7 +159,8 @@ void comparison_print(const comparison *c)
     }
 }
 
-static json_object *contrast_object(const contrast *c, double level)
+/* Returns the means, the relative change and its confidence interval. `is_signed`: the quantity may be negative. */
+static json_object *contrast_object(const contrast *c, double level, bool is_signed)
 {
     json_object *object = json_object_new_object();
     double half = contrast_half_width(c, level);
@@ -161,7 +168,10 @@ static json_object *contrast_object(const contrast *c, double level)
     json_add_double(object, "after", c->after);
     json_add_double(object, "change", c->before != 0 ? (c->after - c->before) / c->before : NAN);
     if (c->tested) {
-        json_add_double(object, "low", c->before != 0 ? (c->after - c->before - half) / c->before : NAN);
+        json_add_double(object, "low",
+                        c->before == 0 ? NAN
+                        : is_signed    ? (c->after - c->before - half) / c->before
+                                       : lowest_change(c, half));
         json_add_double(object, "high", c->before != 0 ? (c->after - c->before + half) / c->before : NAN);
         json_add_double(object, "p", c->p);
     }
@@ -170,8 +180,8 @@ static json_object *contrast_object(const contrast *c, double level)
 
 static json_object *change_object(const comparison *c, const place_change *x)
 {
-    json_object *object = json_object_new_object(), *own = contrast_object(&x->own, c->level),
-                *calls = contrast_object(&x->calls, c->level);
+    json_object *object = json_object_new_object(), *own = contrast_object(&x->own, c->level, false),
+                *calls = contrast_object(&x->calls, c->level, false);
     json_add_text(object, "place", profile_row_name(c->profile, x->row));
     json_add_bool(own, "changed", x->own_changed);
     json_add_bool(calls, "changed", x->calls_changed);
@@ -189,7 +199,7 @@ static json_object *mix_object(const comparison *c)
 {
     if (c->mix == NULL)
         return NULL;
-    json_object *mix = contrast_object(&c->mix_effect, COMPARISON_RATE);
+    json_object *mix = contrast_object(&c->mix_effect, COMPARISON_RATE, false);
     char *value = profile_bin_name(c->mix, c->mix_bin);
     json_add_text(mix, "field", c->mix->name);
     json_add_text(mix, "value", value);
@@ -213,21 +223,21 @@ static json_object *changes_ns_object(const comparison *c)
 static void add_results(json_object *document, const comparison *c)
 {
     json_object *changes = json_object_new_array(), *sensors = json_object_new_array(),
-                *request = contrast_object(&c->total, COMPARISON_RATE);
+                *request = contrast_object(&c->total, COMPARISON_RATE, false);
     json_add_double(request, "detectable", comparison_detectable(c));
     json_add_bool(request, "changed", c->total_changed);
     json_object_object_add(document, "request_ns", request);
-    json_object_object_add(document, "request_ns_with_mix", contrast_object(&c->unadjusted, COMPARISON_RATE));
+    json_object_object_add(document, "request_ns_with_mix", contrast_object(&c->unadjusted, COMPARISON_RATE, false));
     json_add_text(document, "compared_by", c->strata != NULL ? c->strata->name : NULL);
     json_object_object_add(document, "mix", mix_object(c));
-    json_object_object_add(document, "failed", contrast_object(&c->failed, c->level));
+    json_object_object_add(document, "failed", contrast_object(&c->failed, c->level, false));
     for (guint i = 0; i < c->changes->len; i++)
         json_object_array_add(changes, change_object(c, &g_array_index(c->changes, place_change, i)));
     json_object_object_add(document, "changes", changes);
     json_object_object_add(document, "changes_ns", changes_ns_object(c));
     for (guint i = 0; i < c->sensors->len; i++) {
         const sensor_change *s = &g_array_index(c->sensors, sensor_change, i);
-        json_object *object = contrast_object(&s->value, COMPARISON_RATE);
+        json_object *object = contrast_object(&s->value, COMPARISON_RATE, true);
         json_add_text(object, "sensor", s->sensor->name);
         json_object_array_add(sensors, object);
     }

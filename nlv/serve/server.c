@@ -215,7 +215,13 @@ static int listen_on(const nl_url *url, bool is_secure, struct sockaddr_storage 
         if (fd >= 0)
             setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
         if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0) {
-            nl_error_set_errno("listen on %s port %s", url->host, port);
+            if (errno == EADDRINUSE)
+                nl_error_set(NL_ERROR_BUSY,
+                             "listen on %s port %s: %s; choose another port: --serve=http%s://%s%s%s:PORT", url->host,
+                             port, strerror(errno), is_secure ? "s" : "", strchr(url->host, ':') != NULL ? "[" : "",
+                             url->host, strchr(url->host, ':') != NULL ? "]" : "");
+            else
+                nl_error_set_errno("listen on %s port %s", url->host, port);
             if (fd >= 0)
                 close(fd);
             fd = -1;

@@ -1360,7 +1360,7 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
                const window_options *look)
 {
     if (!gtk_init_check(NULL, NULL)) {
-        program_error("cannot open a display; use --render FILE to draw without one");
+        program_error("cannot open a display; use --serve to draw in a browser, or --render FILE to draw a picture");
         return PROGRAM_PROBLEM;
     }
     messages = g_async_queue_new_full(g_free);

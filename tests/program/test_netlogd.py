@@ -692,7 +692,12 @@ class Netlogd(collector.Case):
         taken = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(taken.close)
         url = f"x-netlog://127.0.0.1:{taken.getsockname()[1]}"
-        self.assertIn("Address already in use", self.fails("--listen", url))
+        self.assertEqual(self.fails("--listen", url), f"netlogd: listen on {url}: Address already in use; "
+                         "choose another address, or end the program that uses it\n")
+        self.assertEqual(self.fails("--control", f"unix:{self.scratch}/no/control"),
+                         f"netlogd: listen on unix:{self.scratch}/no/control: the directory {self.scratch}/no does not exist; make it\n")
+        self.assertIn("unknown scheme (did you mean x-netlog?); use x-netlog, x-netlogs, x-netlog+udp, inherited, unix, nats, otlp, otlp+http, "
+                      "syslog+udp, syslog+tcp or syslog+tls\n", self.fails("--listen", "x-netlg://localhost", status=2))
         missing = self.scratch / "no" / "file"
         self.assertEqual(self.fails("--output", missing), f"netlogd: open {missing}: No such file or directory\n")
         self.assertIn("--allow", self.fails("--listen", "x-netlog://0.0.0.0:0"))
@@ -821,7 +826,7 @@ class Netlogd(collector.Case):
         self.serve()
         for _ in range(12):  # the report of the recovery may come before or after the failure
             message = self.fails("--listen", f"x-netlog://127.0.0.1:{self.port}", "--output", self.scratch / "other.log")
-            self.assertRegex(message, r"\Anetlogd: listen on \S+: Address already in use\n\Z")
+            self.assertRegex(message, r"\Anetlogd: listen on \S+: Address already in use; choose [^\n]*\n\Z")
 
 
 if __name__ == "__main__":

@@ -2509,6 +2509,15 @@ class Nldiag(support.Case):
             low, high = sorted(abs(found["changes_ns"][end]) for end in ("low", "high"))
             self.assertTrue(150_000 < low < 200_000 < high < 250_000, found["changes_ns"])
 
+    def test_compare_bounds(self):
+        """A time cannot become negative, so the interval of a change ends at -100 %, even if two logs of a side differ much."""
+        before, after = ([self.single_spans(f"{side}-{i}", slower=1 + i) for i in range(2)] for side in ("before", "after"))
+        request = self.compared(before, after)["request_ns"]
+        self.assertEqual(request["low"], -1)
+        self.assertGreater(request["high"], 1)
+        text = self.run_program(self.nldiag, "--compare", *before, "--with", *after).stdout
+        self.assertRegex(text, r" % \(-100\.0 to \+\d+\.\d %\)")
+
     def test_compare_cannot_tell(self):
         """With two logs on a side, or few requests, even large changes stay hidden. Six logs on each side suffice."""
         before, after = ([self.single_spans(f"{side}{i}", slower=slower) for i in range(6)] for side, slower in (("before", 1), ("after", 1.1)))

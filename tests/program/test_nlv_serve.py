@@ -50,6 +50,20 @@ class ServeCase(support.Case):
 
 
 class Server(ServeCase):
+    def test_failures_name_the_remedy(self):
+        log = self.scratch / "a.log"
+        log.write_text("DATE=20260101120000.000000 HOST=h PROG=p LVL=Usage NL.EVNT=A\n")
+        taken = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(taken.close)
+        port = taken.getsockname()[1]
+        result = self.run_program(support.program("nlv/nlv"), f"--serve=http://127.0.0.1:{port}", log)
+        self.assertEqual((result.returncode, result.stderr),
+                         (1, f"nlv: listen on 127.0.0.1 port {port}: Address already in use; choose another port: --serve=http://127.0.0.1:PORT\n"))
+        hidden = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+        result = self.run_program(support.program("nlv/nlv"), log, env=hidden)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("nlv: cannot open a display; use --serve to draw in a browser, or --render FILE to draw a picture\n", result.stderr)
+
     def test_views_need_the_token_the_host_and_the_origin(self):
         self.serve(self.log)
         page, body = self.get("/", token=False)

@@ -3,6 +3,7 @@ import collections
 import datetime
 import os
 import pathlib
+import re
 import select
 import socket
 import struct
@@ -65,6 +66,24 @@ class Nlwrite(support.Case):
         self.assertEqual(len(lines), 1, lines)
         self.assertIn("HOST=myhost", lines[0])
 
+    def test_events_that_wait_in_a_spool(self):
+        """Without a collector, nlwrite succeeds, and prints where the event waits. The next nlwrite delivers it; nlrecover does not list it."""
+        port, spool = support.free_port(), self.scratch / "spool"
+        url = f"x-netlog://127.0.0.1:{port}?spool={spool}"
+        result = self.write("--dest", url, "Waits")
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (0, 1), result.stderr)
+        self.assertRegex(result.stderr, rf"\Anlwrite: .*: events remain in the spool {re.escape(str(spool))}; "
+                                        r"the next program with this URL delivers them\n\Z")
+        self.assertNotIn("spool", self.run_program(support.program("nltools/nlrecover"), "--list").stderr)
+        output = self.scratch / "all.log"
+        netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output", output,
+                             stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: self.write("--dest", url, "Follows").stderr == "", what="netlogd listens")
+        support.wait_until(lambda: output.exists() and "NL.EVNT=Follows" in output.read_text(), what="the last event")
+        netlogd.terminate()
+        self.assertEqual(netlogd.wait(20), 0)
+        self.assertEqual(output.read_text().count("NL.EVNT=Waits"), 1)
+
     def assert_fails(self, destination, reason):
         result = self.write("--dest", destination, "E")
         self.assertEqual(result.returncode, 1, result.stderr)
@@ -79,7 +98,9 @@ class Nlwrite(support.Case):
         self.assert_fails(f"{self.scratch}/none/a.log", "No such file or directory")
         self.assert_fails(str(self.scratch), "Is a directory")
         self.assert_fails("/dev/full", "No space left on device")
-        self.assert_fails("gopher://x", "unknown scheme")
+        known = "use x-netlog, x-netlogs, x-syslog, unix, memory or file\n"
+        self.assert_fails("gopher://x", f"unknown scheme; {known}")
+        self.assert_fails("x-netlg://x", f"unknown scheme (did you mean x-netlog?); {known}")
         self.assert_fails("x-netlog://h:99999", "is not a port")
         self.assert_fails("file:a?colour=red", 'unknown option "colour"')
         self.assert_fails("file:a?buffer=64k", 'unknown option "buffer"')
