@@ -4,6 +4,7 @@
 
 #include "diag/queue_causes.h"
 #include "diag/search.h"
+#include "diag/tail_groups.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -597,6 +598,7 @@ findings *findings_find(const visits *v)
     if (v->requests->len == 0 || v->total_ns <= 0 || visits_overlap(v))
         return f;
     search_places(f);
+    find_tail_groups(f);
     judge_confidence(f, false);
     find_limits(f);
     judge_confidence(f, true);

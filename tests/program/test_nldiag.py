@@ -2347,6 +2347,40 @@ class Nldiag(support.Case):
         self.assertGreater(called["changed"] + called["cold"], 25, called)
         self.assertLessEqual(called["load"], 2, called)
 
+    # ---- values and hosts that are sometimes slow ----
+
+    def sometimes_slow(self, slow, count=1500, seed=1):
+        """Writes requests in which Convert takes `slow(chance, format, host, at)` seconds longer."""
+        chance, at, records = random.Random(seed), 0.0, []
+        for number in range(count):
+            at += chance.expovariate(20)
+            form, host = chance.choice(("jpeg", "png", "tiff", "webp")), f"w{chance.randrange(4)}"
+            begin = at + 0.004 * chance.lognormvariate(0, 0.3)
+            end = begin + 0.012 * chance.lognormvariate(0, 0.3) + slow(chance, form, host, at)
+            records += [(at, "front", "Thumb.start", f"ID={number} FORMAT={form}"), (begin, host, "Convert.start", f"ID={number}"),
+                        (end, host, "Convert.end", f"ID={number}"), (end + 0.002 * chance.lognormvariate(0, 0.3), "front", "Thumb.end", f"ID={number}")]
+        return [c for c in self.diagnosed_of(records)["causes"] if not c["ordinary"] and "instead_of" not in c]
+
+    def test_sometimes_slow(self):
+        """A minority of the visits with one value, or on one host, are slow. The usual times are equal."""
+        for part in 0.15, 0.45:
+            found = self.sometimes_slow(lambda chance, form, host, at: chance.uniform(0.06, 0.2) if form == "tiff" and chance.random() < part else 0)
+            self.assertEqual([(c["cause"], c["field"]) for c in found], [("field", "FORMAT")])
+            self.assertTrue(found[0]["title"].endswith("is sometimes slow for FORMAT=tiff"), found)
+        timeout, = self.sometimes_slow(lambda chance, form, host, at: 0.09 if form == "tiff" and chance.random() < 0.3 else 0)
+        self.assertEqual(timeout["cause"], "timeout")
+        self.assertRegex(" ".join(timeout["evidence"]), r"\d\d\.\d % of the visits with FORMAT=tiff take so much longer, and 0 % of the others")
+        found = self.sometimes_slow(lambda chance, form, host, at: chance.uniform(0.06, 0.2) if host == "w2" and chance.random() < 0.2 else 0)
+        self.assertEqual([(c["cause"], c["host"]) for c in found], [("peer", "w2")])
+
+    def test_sometimes_slow_everywhere(self):
+        """Slow visits that go with nothing, or only with a part of the log, are no cause."""
+        for seed in range(2):
+            for slow in (lambda chance, form, host, at: chance.uniform(0.06, 0.2) if chance.random() < 0.04 else 0,
+                         lambda chance, form, host, at: chance.paretovariate(1.2) / 200,
+                         lambda chance, form, host, at: chance.uniform(0.06, 0.2) if host == "w2" and 20 < at < 24 else 0):
+                self.assertNotIn("sometimes slow", str([c["title"] for c in self.sometimes_slow(slow, seed=seed)]))
+
     # ---- comparing ----
 
     def compared(self, before, after, *options, status=None, program=None):

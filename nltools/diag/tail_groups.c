@@ -1,0 +1,252 @@
+#include "config.h"
+
+#include <math.h>
+
+#include "diag/failure_groups.h"
+#include "diag/search.h"
+#include "diag/tail_groups.h"
+
+#include <string.h>
+
+/*
+ * A visit is in the tail if its time is this number of standard deviations above the median, in logarithms. In a
+ * log-normal distribution, one of a thousand visits is in the tail. The spread is that of the visits below the median,
+ * which slow visits do not change; NORMAL_20 is the distance of the quantile 0.2 from the median.
+ */
+#define TAIL_DEVIATIONS 3.1
+#define NORMAL_20 0.8416
+
+/* Minimum ratio of a tail's times to the median. */
+#define TAIL_RATIO_MIN 1.5
+
+/* The group must have this many times the others' part of visits in the tail, in this many parts of the log. Slow
+ * visits of a single part of the log go with the time, not with the group. */
+#define PART_FACTOR 3
+
+enum { PARTS = 4, PARTS_MIN = 3 };
+
+/* The visits of a place that are in the tail. */
+typedef struct tail {
+    uint32_t place; /* number of the place */
+    bool *visits;   /* for each visit of the log, whether it is in the tail */
+    float *excess;  /* for each visit of the log in the tail: time above the median of its kind, in nanoseconds */
+    double limit;   /* smallest ratio of the time of a visit in the tail to the median of its kind */
+    double scale;   /* number of the place's visits divided by the number of visits that were examined */
+} tail;
+
+/* Returns whether a group has a visit, or -1 if the visit has no value. */
+static int is_in_group(const visits *v, const failure_group *g, uint32_t index)
+{
+    if (g->column == NULL)
+        return site_at(v, visit_at(v, index)->site)->host == g->host;
+    float value = column_of_visit(g->column, v, index);
+    return isfinite(value) ? value == g->value : -1;
+}
+
+/* Returns whether the visits of the group are in the tail more often than the others throughout the log. */
+static bool recurs(const visits *v, uint32_t number, const bool *slow, const failure_group *g)
+{
+    const place *p = place_at(v, number);
+    double counts[PARTS][2] = {{0}}, slow_counts[PARTS][2] = {{0}};
+    int parts = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = v->by_place[p->first + i];
+        int part = (int)((uint64_t)i * PARTS / p->count), in = is_in_group(v, g, index);
+        if (in < 0)
+            continue;
+        counts[part][in]++;
+        slow_counts[part][in] += slow[index];
+    }
+    for (int i = 0; i < PARTS; i++)
+        parts += slow_counts[i][1] * counts[i][0] > PART_FACTOR * slow_counts[i][0] * counts[i][1];
+    return parts >= PARTS_MIN;
+}
+
+/* Returns whether a group can be a cause. Operations and misses of caches have other times without any fault. */
+static bool can_be_cause(const visits *v, uint32_t number, const failure_group *g)
+{
+    return !g->is_time &&
+           (g->column == NULL || (!column_is_operation(v, number, g->column) && !column_is_of_cache(g->column)));
+}
+
+/* Returns the group with which the slow visits of a place go. `slow` has an element for each visit of the log. */
+static bool find_group(const visits *v, uint32_t number, const bool *slow, uint32_t tests, failure_group *g)
+{
+    return failure_group_find(v, number, slow, false, FALSE_ALARMS_MAX / FAMILIES / MAX(tests, 1), g) &&
+           can_be_cause(v, number, g) && recurs(v, number, slow, g);
+}
+
+/* Adds the visits of one kind to the tail. Uses `times` for the times of the kind. */
+static void add_kind(tail *t, const sample *x, const uint32_t *kinds, uint32_t kind, double *times)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (kinds[i] == kind)
+            times[count++] = x->y[i];
+    double median = median_of(times, count); /* sorts the times */
+    if (count < KIND_COUNT_MIN || median <= 0)
+        return;
+    double low = fmax(times[count / 5], median / 100),
+           ratio = fmax(TAIL_RATIO_MIN, exp(TAIL_DEVIATIONS * log(median / low) / NORMAL_20));
+    for (uint32_t i = 0; i < x->count; i++)
+        if (kinds[i] == kind && x->y[i] > ratio * median) {
+            t->visits[x->index[i]] = true;
+            t->excess[x->index[i]] = (float)(x->y[i] - median);
+            t->limit = fmin(t->limit, ratio);
+        }
+}
+
+static tail tail_of(const findings *f, uint32_t number)
+{
+    const visits *v = f->visits;
+    const search s = {.v = v};
+    sample *x = sample_new(v, number, f->claimed);
+    uint32_t *kinds = g_new(uint32_t, x->count + 1), count = sample_group_kinds(&s, x, kinds);
+    double *times = g_new(double, x->count + 1);
+    tail t = {.place = number,
+              .visits = g_new0(bool, v->all->len + 1),
+              .excess = g_new0(float, v->all->len + 1),
+              .limit = INFINITY,
+              .scale = x->scale};
+    for (uint32_t kind = 0; kind < count; kind++)
+        add_kind(&t, x, kinds, kind, times);
+    g_free(times);
+    g_free(kinds);
+    sample_free(x);
+    return t;
+}
+
+/* Returns a phrase for a group: "on this host" or "with FIELD=VALUE". The caller frees it with g_free. */
+static char *text_of_group(const failure_group *g)
+{
+    if (g->column == NULL)
+        return g_strdup("on this host");
+    char *value = column_text(g->column, g->value),
+         *text = g->column->name[0] == '@' ? g_strdup_printf("with %s of %s", value, g->column->name + 1)
+                                           : g_strdup_printf("with %s=%s", g->column->name, value);
+    g_free(value);
+    return text;
+}
+
+static void describe(finding *x, const tail *t, const visits *v, const failure_group *g)
+{
+    char *where = text_place(v, t->place, g->host), *part = text_share(x->share),
+         *value = g->column != NULL ? column_text(g->column, g->value) : NULL, *group = text_of_group(g);
+    if (value == NULL) {
+        x->answer = g_strdup_printf("%s of the requests' time: %s is sometimes much slower than usual, and more often "
+                                    "than on other hosts",
+                                    part, where);
+    } else if (g->column->name[0] == '@') {
+        x->answer = g_strdup_printf("%s of the requests' time: %s is sometimes slow if %s of %s is used", part, where,
+                                    value, g->column->name + 1);
+    } else {
+        x->answer = g_strdup_printf("%s of the requests' time: %s is sometimes slow for %s", part, where,
+                                    group + strlen("with "));
+    }
+    x->advice = g->column != NULL && g->column->name[0] != '@'
+                    ? "find out what the program sometimes does differently for this value, and log it as a field"
+                    : "compare the hosts: their load (nlsensor), hardware, links, versions and configuration";
+    finding_evidence(
+        x, "%.3g %% of the visits %s take more than %.1f times as long as usual, and %.2g %% of the others",
+        100 * t->scale * g->failed / g->count, group, t->limit, 100 * t->scale * g->other_failed / g->others);
+    g_free(where);
+    g_free(part);
+    g_free(value);
+    g_free(group);
+}
+
+/* Adds a finding if the excess of the group's visits takes enough time. The group's visits that would be in the tail as
+ * often as the others do not count. */
+static void add_finding(findings *f, const tail *t, const failure_group *g)
+{
+    const visits *v = f->visits;
+    const place *p = place_at(v, t->place);
+    double rate = g->failed / g->count, other_rate = g->others > 0 ? g->other_failed / g->others : 0, sum_ns = 0,
+           tail_ns = 0, more = 1 - other_rate / rate;
+    float *cut = g_new0(float, v->all->len + 1);
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = v->by_place[p->first + i];
+        double weighted_ns = (double)t->excess[index] * path_weight(visit_at(v, index)) * t->scale;
+        tail_ns += weighted_ns;
+        if (!t->visits[index] || is_in_group(v, g, index) != 1)
+            continue;
+        cut[index] = (float)((double)t->excess[index] * more);
+        sum_ns += weighted_ns * more;
+    }
+    if (sum_ns < FINDING_MIN * v->total_ns) {
+        g_free(cut);
+        return;
+    }
+    bool is_host = g->column == NULL || g->column->name[0] == '@';
+    finding *x = findings_add(f, is_host ? "peer" : "field");
+    x->place = t->place;
+    x->host = g->host;
+    x->column = g->column;
+    x->value = g->column != NULL ? (double)g->value : NAN;
+    if (is_host && g->column != NULL)
+        x->host = g_intern_string(g_ptr_array_index(g->column->texts, (guint)g->value));
+    x->from_ns = g->from_ns;
+    x->to_ns = g->to_ns;
+    x->share = sum_ns / v->total_ns;
+    x->explained = sum_ns / tail_ns;
+    x->margin = 1;
+    x->cut = cut;
+    x->gain = fmin(x->share, replay_gain(v, cut, 1) * t->scale);
+    for (guint i = 0; i < v->all->len; i++)
+        f->claimed[i] += cut[i];
+    describe(x, t, v, g);
+}
+
+/* Returns whether a place has a fault. Its remaining times can have a tail, because the fault does not explain all of
+ * its effect. */
+static bool has_fault(const findings *f, uint32_t number)
+{
+    for (guint i = 0; i < f->list->len; i++) {
+        const finding *x = g_ptr_array_index(f->list, i);
+        if (finding_is_fault(x) && x->place == number)
+            return true;
+    }
+    return false;
+}
+
+/* States the value with which the waits of a finding go, such as the value with which an attempt times out. */
+static void add_group_of_waits(const findings *f, finding *x)
+{
+    const visits *v = f->visits;
+    const place *p = place_at(v, x->place);
+    bool *waits = g_new0(bool, v->all->len + 1);
+    failure_group g;
+    for (uint32_t i = 0; i < p->count; i++)
+        waits[v->by_place[p->first + i]] = x->cut[v->by_place[p->first + i]] > 0;
+    if (find_group(v, x->place, waits, f->list->len, &g) && g.column != NULL) {
+        char *group = text_of_group(&g);
+        finding_evidence(x, "%.3g %% of the visits %s take so much longer, and %.2g %% of the others",
+                         100 * g.failed / g.count, group, 100 * g.other_failed / fmax(g.others, 1));
+        g_free(group);
+    }
+    g_free(waits);
+}
+
+void find_tail_groups(findings *f)
+{
+    const visits *v = f->visits;
+    uint32_t tests = 0;
+    for (guint i = 0; i < f->list->len; i++) {
+        finding *x = g_ptr_array_index(f->list, i);
+        if (finding_is_fault(x) && x->place != VISIT_NONE && x->cut != NULL && x->column == NULL &&
+            (x->is_sometimes || strcmp(x->cause, "timeout") == 0))
+            add_group_of_waits(f, x);
+    }
+    for (guint i = 0; i < v->places->len; i++)
+        tests += place_at(v, i)->path_ns >= FINDING_MIN * v->total_ns;
+    for (guint i = 0; i < v->places->len; i++) {
+        failure_group g;
+        if (place_at(v, i)->path_ns < FINDING_MIN * v->total_ns || !place_is_examined(v, i) || has_fault(f, i))
+            continue;
+        tail t = tail_of(f, i);
+        if (isfinite(t.limit) && find_group(v, i, t.visits, tests, &g))
+            add_finding(f, &t, &g);
+        g_free(t.visits);
+        g_free(t.excess);
+    }
+}

@@ -1,0 +1,17 @@
+/*
+ * Finds hosts and values of fields with which a few visits are very slow, while most visits with them take the usual
+ * time. The search compares the usual times, so it does not see such causes.
+ *
+ * A visit is in the tail of its place if it takes much longer than the usual times of its kind vary. Tail visits that
+ * go with a host or with a value (failure_groups.h) throughout the log are a finding.
+ */
+#ifndef NLDIAG_TAIL_GROUPS_H
+#define NLDIAG_TAIL_GROUPS_H
+
+#include "diag/findings.h"
+
+/* Adds the findings about the time that no finding has claimed yet, and evidence to the findings about time-outs. Call
+ * it after the search. */
+void find_tail_groups(findings *f);
+
+#endif
