@@ -166,9 +166,16 @@ static uint8_t bin_of_name(profile *p, profile_field *f, uint32_t name)
     unsigned i = 0;
     while (i < p->kind_count && p->kinds_of_requests[i] != name)
         i++;
+    if (i < p->kind_count)
+        return (uint8_t)i;
+    char *text = without_ports(place_names_text(p->names, name)); /* another name may differ only in its ports */
+    for (i = 0; i < p->kind_count && strcmp(g_ptr_array_index(f->texts, i), text) != 0;)
+        i++;
     if (i == p->kind_count && i < BIN_OTHERS) {
         p->kinds_of_requests[p->kind_count++] = name;
-        g_ptr_array_add(f->texts, without_ports(place_names_text(p->names, name)));
+        g_ptr_array_add(f->texts, text);
+    } else {
+        g_free(text);
     }
     return (uint8_t)MIN(i, (unsigned)BIN_OTHERS);
 }

@@ -246,9 +246,11 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f, "%.0f %% of the visits end together with others, %.1f at a time", 100 * c->m.share,
                          c->m.length_ns);
     } else if (strcmp(c->cause, "pause") == 0 && c->m.is_quota) {
-        f->answer = g_strdup_printf("%s of the requests' time: %s on %s stops until the end of each period of %s, like "
-                                    "a program that has used its CPU quota",
-                                    part, p->program, c->host, period);
+        char *what = text_program(p, NULL, c->host);
+        f->answer = g_strdup_printf("%s of the requests' time: %s stops until the end of each period of %s, like a "
+                                    "program that has used its CPU quota",
+                                    part, what, period);
+        g_free(what);
         f->advice = "compare the quota with the use: cpu.max, and nr_throttled in cpu.stat, of the program's control "
                     "group; raise the quota (the CPU limit of a container), or use fewer threads at a time";
         finding_evidence(f, "hardly any work ends in %s of each period, although work is in progress", length);

@@ -465,10 +465,13 @@ uint32_t sample_group_kinds(const search *s, const sample *x, uint32_t *groups)
 {
     float *values = g_new(float, x->count + 1);
     uint32_t count = COLUMN_TEXTS_MAX + 1;
+    bool *is_rare = g_new0(bool, x->count + 1); /* different rare operations have no usual time in common */
     if (sample_group_operations(s, x, groups) <= 1) {
         memset(groups, 0, x->count * sizeof *groups);
         count = 1;
     }
+    for (uint32_t i = 0; i < x->count; i++)
+        is_rare[i] = groups[i] == COLUMN_TEXTS_MAX;
     for (uint32_t n = 0; n < s->v->columns->count; n++) {
         const column *c = &s->v->columns->all[n];
         if (!column_is_result(c) && column_meaning(c) != NUMBER_CONTENTION && get_kinds(s, x, c, values))
@@ -478,8 +481,9 @@ uint32_t sample_group_kinds(const search *s, const sample *x, uint32_t *groups)
     for (uint32_t i = 0; i < x->count; i++)
         sizes[groups[i]]++;
     for (uint32_t i = 0; i < x->count; i++)
-        if (sizes[groups[i]] < KIND_COUNT_MIN)
+        if (is_rare[i] || sizes[groups[i]] < KIND_COUNT_MIN)
             groups[i] = UINT32_MAX;
+    g_free(is_rare);
     g_free(sizes);
     g_free(values);
     return count;

@@ -140,7 +140,10 @@ static bool is_same_cause(const search *s, const finding *f, const candidate *c)
         return false;
     if (f->host != c->host || f->process != c->process || f->is_ordinary != c->is_ordinary)
         return false;
-    if (strcmp(c->cause, "pause") == 0 && c->host == NULL && program_of(s, f->place) != program_of(s, c->place))
+    if (strcmp(c->cause, "pause") == 0 && (c->host == NULL || c->m.is_quota) &&
+        program_of(s, f->place) != program_of(s, c->place))
+        return false;
+    if (f->is_quota != c->m.is_quota)
         return false;
     if (c->column != NULL && f->column != NULL && c->column->name[0] != '@')
         return f->column == c->column && (isnan(f->value) || f->value == c->value);
@@ -282,7 +285,8 @@ static double claim_with_same_cause(const search *s, const candidate *c)
                        .process = c->process,
                        .column = c->column,
                        .value = c->value,
-                       .is_ordinary = c->is_ordinary};
+                       .is_ordinary = c->is_ordinary,
+                       .is_quota = c->m.is_quota};
     double sum = 0;
     for (guint i = 0; i < s->v->places->len; i++)
         if (s->best[i].cause != NULL && (i == c->place || is_same_cause(s, &f, &s->best[i])))
@@ -401,7 +405,7 @@ static void examine_changed(search *s)
             examine(s, i);
 }
 
-static bool is_place_of(const finding *x, uint32_t place)
+bool finding_is_at(const finding *x, uint32_t place)
 {
     bool found = x->place == place;
     for (guint i = 0; i < x->others->len && !found; i++)
@@ -417,13 +421,13 @@ static void touch_places(search *s, const finding *x)
 {
     mark_places(s, x->cut);
     for (guint i = 0; i < s->v->places->len; i++) {
-        if (!is_place_of(x, i))
+        if (!finding_is_at(x, i))
             continue;
         s->dirty[i] = true;
         s->has_finding[i] = false;
         for (guint n = 0; n < s->f->list->len; n++)
             s->has_finding[i] = s->has_finding[i] || (is_consequential(g_ptr_array_index(s->f->list, n)) &&
-                                                      is_place_of(g_ptr_array_index(s->f->list, n), i));
+                                                      finding_is_at(g_ptr_array_index(s->f->list, n), i));
     }
 }
 
@@ -462,7 +466,7 @@ static void search_again(search *s)
         }
         if (larger == NULL)
             change_claims(f, small, 1);
-        else if (is_place_of(larger, small->place))
+        else if (finding_is_at(larger, small->place))
             finding_add_rival(larger, small);
         else
             finding_free(small);

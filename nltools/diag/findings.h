@@ -76,6 +76,9 @@ findings *findings_find(const visits *v);
 /* Returns whether a finding is a fault: neither ordinary, nor a rival of another finding. */
 bool finding_is_fault(const finding *x);
 
+/* Returns whether a place is among the places of a finding. */
+bool finding_is_at(const finding *x, uint32_t place);
+
 /* Returns whether the list contains a fault. */
 bool findings_have_fault(const findings *f);
 void findings_free(findings *f);

@@ -6,6 +6,7 @@
 #include "base/time_internal.h"
 #include "diag/repeats.h"
 #include "diag/report.h"
+#include "diag/place_names.h"
 #include "diag/watch.h"
 #include "program/json_document.h"
 #include "program/own_log.h"
@@ -85,20 +86,13 @@ typedef struct following {
 
 /* ---- alerts ---- */
 
-static bool finding_is_at(const finding *x, uint32_t place)
-{
-    bool found = x->place == place;
-    for (guint i = 0; i < x->others->len && !found; i++)
-        found = g_array_index(x->others, uint32_t, i) == place;
-    return found && place != VISIT_NONE;
-}
-
-/* Returns a name for a finding's cause and place, which the caller frees with g_free. */
+/* Returns a name for a finding's cause and place, with the patterns of programs, because a process that starts again
+ * can have a new name. The caller frees it with g_free. */
 static char *cause_name(const finding *x, const visits *v)
 {
-    char *place = x->place != VISIT_NONE ? text_process_place(v, x->place, x->process, x->host) : g_strdup(""),
-         *name = g_strdup_printf("%s\n%s\n%s", x->cause, place, x->column != NULL ? x->column->name : "");
-    g_free(place);
+    char *where = x->place != VISIT_NONE ? text_pattern_of_place(v, x->place, x->host) : g_strdup(""),
+         *name = g_strdup_printf("%s\n%s\n%s", x->cause, where, x->column != NULL ? x->column->name : "");
+    g_free(where);
     return name;
 }
 
@@ -135,7 +129,8 @@ static const finding *find_cause(const following *w, const findings *f, const wa
         if (!finding_is_fault(x) || strcmp(x->cause, "changed") == 0 || strcmp(x->cause, "cold") == 0 ||
             is_usual(w, x, f->visits))
             continue;
-        if (failures ? strcmp(x->cause, "failures") == 0 : finding_is_at(x, a->number_of_place))
+        if (failures ? strcmp(x->cause, "failures") == 0
+                     : a->number_of_place != VISIT_NONE && finding_is_at(x, a->number_of_place))
             return x;
         if (elsewhere == NULL && !failures && x->share >= WATCH_EXCESS)
             elsewhere = x;

@@ -46,12 +46,12 @@ void place_names_free(place_names *n)
     g_free(n);
 }
 
-static char *pattern_of_place(const visits *v, uint32_t number)
+char *text_pattern_of_place(const visits *v, uint32_t number, const char *host)
 {
     place p = *place_at(v, number);
     p.program = program_pattern(p.program);
     p.from_program = program_pattern(p.from_program);
-    return text_of_place(&p, NULL, NULL);
+    return text_of_place(&p, NULL, host);
 }
 
 /* Returns the number of a name. `is_single` states that no other place of the log has the same pattern. Takes ownership
@@ -83,7 +83,7 @@ uint32_t *place_names_add(place_names *n, const visits *v)
     char **patterns = g_new0(char *, v->places->len + 1);
     GHashTable *counts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (guint i = 0; i < v->places->len; i++) {
-        patterns[i] = pattern_of_place(v, i);
+        patterns[i] = text_pattern_of_place(v, i, NULL);
         guint count = GPOINTER_TO_UINT(g_hash_table_lookup(counts, patterns[i]));
         g_hash_table_insert(counts, g_strdup(patterns[i]), GUINT_TO_POINTER(count + 1));
     }

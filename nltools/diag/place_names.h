@@ -26,6 +26,9 @@ void place_names_free(place_names *n);
  */
 uint32_t *place_names_add(place_names *n, const visits *v);
 
+/* Like text_place (findings.h), with the patterns of the programs' names (processes.h). */
+char *text_pattern_of_place(const visits *v, uint32_t number, const char *host);
+
 /* Returns the name with a number. It contains a pattern if several programs have had this name. The text is valid until
  * the next call of place_names_add. */
 const char *place_names_text(const place_names *n, uint32_t number);

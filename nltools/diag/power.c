@@ -114,7 +114,7 @@ static void add_tail(tail *t, const sample *x, const uint32_t *groups, uint32_t 
         if (groups[i] == group) {
             double excess_ns = fmax(0, x->y[i] - limit_ns) * x->weight[i] * x->scale;
             t->measured += excess_ns;
-            t->squares += excess_ns * excess_ns;
+            t->squares += excess_ns * excess_ns * (1 - 1 / x->scale); /* a whole sample has no sampling error */
         }
     t->expected += weight * expected_excess(times, count, limit_ns);
 }

@@ -376,21 +376,24 @@ static void add_result(const visits *v, const uint32_t *numbers, uint32_t number
 static GArray *group_sites(const visits *v, uint32_t *numbers)
 {
     GArray *groups = g_array_new(FALSE, FALSE, sizeof(group));
+    GHashTable *known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL); /* text -> number + 1 */
     for (guint i = 0; i < v->sites->len; i++) {
         const site *at = site_at(v, i);
         const char *program = place_at(v, at->place)->program;
-        guint n = 0;
-        while (n < groups->len &&
-               (g_array_index(groups, group, n).program != program || g_array_index(groups, group, n).host != at->host))
-            n++;
-        if (n == groups->len) {
+        char *text = g_strconcat(program, "\n", at->host, NULL);
+        guint n = GPOINTER_TO_UINT(g_hash_table_lookup(known, text));
+        if (n == 0) {
             const group new_group = {.program = program, .host = at->host};
             g_array_append_val(groups, new_group);
+            n = groups->len;
+            g_hash_table_insert(known, g_strdup(text), GUINT_TO_POINTER(n));
         }
-        g_array_index(groups, group, n).path_ns += at->path_ns;
-        g_array_index(groups, group, n).count += at->count;
-        numbers[i] = n;
+        g_free(text);
+        g_array_index(groups, group, n - 1).path_ns += at->path_ns;
+        g_array_index(groups, group, n - 1).count += at->count;
+        numbers[i] = n - 1;
     }
+    g_hash_table_destroy(known);
     return groups;
 }
 

@@ -11,8 +11,9 @@
 /* Maximum probability that a log without causes has a significant effect. */
 #define FALSE_ALARMS_MAX 0.02
 
-/* The number of families of tests, which share this probability: divisions, sensors, mechanisms, and failures. */
-enum { FAMILIES = 4 };
+/* The number of families of tests, which share this probability: divisions, sensors, mechanisms, failures, and the
+ * groups of very slow visits. */
+enum { FAMILIES = 5 };
 
 /*
  * Minimum factor by which slow visits take longer than other visits. Smaller differences between kinds of requests or

@@ -13,17 +13,20 @@
  * log-normal distribution, one of a thousand visits is in the tail. The spread is that of the visits below the median,
  * which slow visits do not change; NORMAL_20 is the distance of the quantile 0.2 from the median.
  */
-#define TAIL_DEVIATIONS 3.1
+#define SLOW_DEVIATIONS 3.1
 #define NORMAL_20 0.8416
 
 /* Minimum ratio of a tail's times to the median. */
 #define TAIL_RATIO_MIN 1.5
 
-/* The group must have this many times the others' part of visits in the tail, in this many parts of the log. Slow
- * visits of a single part of the log go with the time, not with the group. */
+/* Minimum excess of a tail's times over the median, as a multiple of the times' resolution. */
+#define RESOLUTIONS_MIN 3
+
+/* Slow visits often come together, and visits of a request depend on each other. Their numbers in parts of the log are
+ * independent. The group must have this many times the others' share of slow visits in most of the parts. */
 #define PART_FACTOR 3
 
-enum { PARTS = 4, PARTS_MIN = 3 };
+enum { PARTS = 20 };
 
 /* The visits of a place that are in the tail. */
 typedef struct tail {
@@ -43,12 +46,16 @@ static int is_in_group(const visits *v, const failure_group *g, uint32_t index)
     return isfinite(value) ? value == g->value : -1;
 }
 
-/* Returns whether the visits of the group are in the tail more often than the others throughout the log. */
-static bool recurs(const visits *v, uint32_t number, const bool *slow, const failure_group *g)
+/*
+ * Returns whether the visits of the group are slow more often than the others throughout the log. If the slow visits do
+ * not go with the group, a part of the log with slow visits has them in the group with the probability of the group's
+ * share of all visits. `chance` is the maximum probability of so many such parts.
+ */
+static bool recurs(const visits *v, uint32_t number, const bool *slow, const failure_group *g, double chance)
 {
     const place *p = place_at(v, number);
     double counts[PARTS][2] = {{0}}, slow_counts[PARTS][2] = {{0}};
-    int parts = 0;
+    uint32_t parts = 0, of_group = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i];
         int part = (int)((uint64_t)i * PARTS / p->count), in = is_in_group(v, g, index);
@@ -57,9 +64,34 @@ static bool recurs(const visits *v, uint32_t number, const bool *slow, const fai
         counts[part][in]++;
         slow_counts[part][in] += slow[index];
     }
-    for (int i = 0; i < PARTS; i++)
-        parts += slow_counts[i][1] * counts[i][0] > PART_FACTOR * slow_counts[i][0] * counts[i][1];
-    return parts >= PARTS_MIN;
+    for (int i = 0; i < PARTS; i++) {
+        parts += slow_counts[i][0] + slow_counts[i][1] > 0;
+        of_group += slow_counts[i][1] * counts[i][0] > PART_FACTOR * slow_counts[i][0] * counts[i][1];
+    }
+    double share = g->count / fmax(g->count + g->others, 1);
+    return of_group > share * parts && binomial_tail(parts - of_group, parts, 1 - share) <= chance;
+}
+
+/* Returns whether ordinary findings explain most of the slow visits of a group, or the times with the group's field. */
+static bool is_ordinary(const findings *f, uint32_t number, const bool *slow, const failure_group *g)
+{
+    const visits *v = f->visits;
+    const place *p = place_at(v, number);
+    for (guint n = 0; n < f->list->len; n++) {
+        const finding *x = g_ptr_array_index(f->list, n);
+        uint32_t all = 0, explained = 0;
+        if (!x->is_ordinary || !finding_is_at(x, number) || x->cut == NULL)
+            continue;
+        for (uint32_t i = 0; i < p->count; i++) {
+            uint32_t index = v->by_place[p->first + i];
+            bool counts = slow[index] && is_in_group(v, g, index) == 1;
+            all += counts;
+            explained += counts && x->cut[index] > 0;
+        }
+        if (2 * explained > all || (x->column != NULL && x->column == g->column))
+            return true;
+    }
+    return false;
 }
 
 /* Returns whether a group can be a cause. Operations and misses of caches have other times without any fault. */
@@ -70,14 +102,17 @@ static bool can_be_cause(const visits *v, uint32_t number, const failure_group *
 }
 
 /* Returns the group with which the slow visits of a place go. `slow` has an element for each visit of the log. */
-static bool find_group(const visits *v, uint32_t number, const bool *slow, uint32_t tests, failure_group *g)
+static bool find_group(const findings *f, uint32_t number, const bool *slow, uint32_t tests, failure_group *g)
 {
-    return failure_group_find(v, number, slow, false, FALSE_ALARMS_MAX / FAMILIES / MAX(tests, 1), g) &&
-           can_be_cause(v, number, g) && recurs(v, number, slow, g);
+    const visits *v = f->visits;
+    const double chance = FALSE_ALARMS_MAX / FAMILIES / MAX(tests, 1);
+    return failure_group_find(v, number, slow, false, chance, g) && can_be_cause(v, number, g) &&
+           recurs(v, number, slow, g, chance) && !is_ordinary(f, number, slow, g);
 }
 
 /* Adds the visits of one kind to the tail. Uses `times` for the times of the kind. */
-static void add_kind(tail *t, const sample *x, const uint32_t *kinds, uint32_t kind, double *times)
+static void add_kind(tail *t, const sample *x, const uint32_t *kinds, uint32_t kind, double resolution_ns,
+                     double *times)
 {
     size_t count = 0;
     for (uint32_t i = 0; i < x->count; i++)
@@ -87,9 +122,9 @@ static void add_kind(tail *t, const sample *x, const uint32_t *kinds, uint32_t k
     if (count < KIND_COUNT_MIN || median <= 0)
         return;
     double low = fmax(times[count / 5], median / 100),
-           ratio = fmax(TAIL_RATIO_MIN, exp(TAIL_DEVIATIONS * log(median / low) / NORMAL_20));
+           ratio = fmax(TAIL_RATIO_MIN, exp(SLOW_DEVIATIONS * log(median / low) / NORMAL_20));
     for (uint32_t i = 0; i < x->count; i++)
-        if (kinds[i] == kind && x->y[i] > ratio * median) {
+        if (kinds[i] == kind && x->y[i] > ratio * median && x->y[i] - median > RESOLUTIONS_MIN * resolution_ns) {
             t->visits[x->index[i]] = true;
             t->excess[x->index[i]] = (float)(x->y[i] - median);
             t->limit = fmin(t->limit, ratio);
@@ -102,14 +137,14 @@ static tail tail_of(const findings *f, uint32_t number)
     const search s = {.v = v};
     sample *x = sample_new(v, number, f->claimed);
     uint32_t *kinds = g_new(uint32_t, x->count + 1), count = sample_group_kinds(&s, x, kinds);
-    double *times = g_new(double, x->count + 1);
+    double *times = g_new(double, x->count + 1), resolution_ns = place_find_resolution(v, place_at(v, number));
     tail t = {.place = number,
               .visits = g_new0(bool, v->all->len + 1),
               .excess = g_new0(float, v->all->len + 1),
               .limit = INFINITY,
               .scale = x->scale};
     for (uint32_t kind = 0; kind < count; kind++)
-        add_kind(&t, x, kinds, kind, times);
+        add_kind(&t, x, kinds, kind, resolution_ns, times);
     g_free(times);
     g_free(kinds);
     sample_free(x);
@@ -128,7 +163,7 @@ static char *text_of_group(const failure_group *g)
     return text;
 }
 
-static void describe(finding *x, const tail *t, const visits *v, const failure_group *g)
+static void describe_group(finding *x, const tail *t, const visits *v, const failure_group *g)
 {
     char *where = text_place(v, t->place, g->host), *part = text_share(x->share),
          *value = g->column != NULL ? column_text(g->column, g->value) : NULL, *group = text_of_group(g);
@@ -194,7 +229,7 @@ static void add_finding(findings *f, const tail *t, const failure_group *g)
     x->gain = fmin(x->share, replay_gain(v, cut, 1) * t->scale);
     for (guint i = 0; i < v->all->len; i++)
         f->claimed[i] += cut[i];
-    describe(x, t, v, g);
+    describe_group(x, t, v, g);
 }
 
 /* Returns whether a place has a fault. Its remaining times can have a tail, because the fault does not explain all of
@@ -203,7 +238,7 @@ static bool has_fault(const findings *f, uint32_t number)
 {
     for (guint i = 0; i < f->list->len; i++) {
         const finding *x = g_ptr_array_index(f->list, i);
-        if (finding_is_fault(x) && x->place == number)
+        if (finding_is_fault(x) && finding_is_at(x, number))
             return true;
     }
     return false;
@@ -218,7 +253,7 @@ static void add_group_of_waits(const findings *f, finding *x)
     failure_group g;
     for (uint32_t i = 0; i < p->count; i++)
         waits[v->by_place[p->first + i]] = x->cut[v->by_place[p->first + i]] > 0;
-    if (find_group(v, x->place, waits, f->list->len, &g) && g.column != NULL) {
+    if (find_group(f, x->place, waits, f->list->len, &g) && g.column != NULL) {
         char *group = text_of_group(&g);
         finding_evidence(x, "%.3g %% of the visits %s take so much longer, and %.2g %% of the others",
                          100 * g.failed / g.count, group, 100 * g.other_failed / fmax(g.others, 1));
@@ -234,7 +269,8 @@ void find_tail_groups(findings *f)
     for (guint i = 0; i < f->list->len; i++) {
         finding *x = g_ptr_array_index(f->list, i);
         if (finding_is_fault(x) && x->place != VISIT_NONE && x->cut != NULL && x->column == NULL &&
-            (x->is_sometimes || strcmp(x->cause, "timeout") == 0))
+            (x->is_sometimes || strcmp(x->cause, "timeout") == 0) &&
+            place_at(v, x->place)->work_count <= SAMPLE_MAX) /* a cut outside the sample is an estimate */
             add_group_of_waits(f, x);
     }
     for (guint i = 0; i < v->places->len; i++)
@@ -244,7 +280,7 @@ void find_tail_groups(findings *f)
         if (place_at(v, i)->path_ns < FINDING_MIN * v->total_ns || !place_is_examined(v, i) || has_fault(f, i))
             continue;
         tail t = tail_of(f, i);
-        if (isfinite(t.limit) && find_group(v, i, t.visits, tests, &g))
+        if (isfinite(t.limit) && find_group(f, i, t.visits, tests, &g))
             add_finding(f, &t, &g);
         g_free(t.visits);
         g_free(t.excess);

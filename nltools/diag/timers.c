@@ -338,6 +338,18 @@ static void find_host(const sample *s, double from, mechanism *m)
     m->is_mixed = shorter * MIXED_ONE_OF > all;
 }
 
+/* Returns whether the visits of a sample may wait for the network: spans, and edges between hosts. */
+static bool may_use_network(const sample *s)
+{
+    const place *p = place_at(s->visits, s->place);
+    bool may = p->kind == PLACE_SPAN;
+    for (guint n = 0; n < p->sites->len && !may; n++) {
+        const site *at = site_at(s->visits, g_array_index(p->sites, uint32_t, n));
+        may = at->host != at->from_host;
+    }
+    return may;
+}
+
 /* Returns whether a constant delay is that of TCP's first retransmission. */
 static bool is_of_retransmission(double delay_ns)
 {
@@ -568,7 +580,7 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
     m.period_ns = middle - base;
     m.is_sometimes = m.acknowledgement =
         m.period_ns > DELACK_MIN_NS - KERNEL_TICK_NS / 4 && m.period_ns < DELACK_MIN_NS + KERNEL_TICK_NS;
-    m.is_retransmission = is_of_retransmission(m.period_ns);
+    m.is_retransmission = is_of_retransmission(m.period_ns) && may_use_network(s);
     m.count = n - split;
     m.share = (double)(n - split) / n;
     m.waits = g_new0(float, s->visits->all->len + 1);
