@@ -464,7 +464,7 @@ const nl_option settings_command_rows[] = {
      .type = NL_OPTION_FLAG,
      .set = set_repair,
      .help = "Check files as --verify does, move damaged parts of FILE to FILE.damaged, and rebuild FILE.index and "
-             "FILE.values if FILE.index is missing or invalid"},
+             "FILE.values if one of them is invalid or outdated, or FILE.index is missing"},
     {.name = "seal-key",
      .value = "FILE",
      NL_OPTION_MEMBER(settings, seal_key),

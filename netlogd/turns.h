@@ -76,7 +76,7 @@ static inline bool turns_is_waiting(const turn *client)
     return client->place > 0;
 }
 
-/* Returns the work of the longest turn so far, in units. */
+/* Returns the largest work, in units, that one call of turns_charge has added during a turn. */
 uint64_t turns_work_max(void);
 
 /* Forgets the past work of all clients. Call it when no client has bytes to read. */

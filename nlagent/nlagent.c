@@ -351,7 +351,8 @@ static int request_records(const arguments *a, const char *operation, bool with_
     soap_call reply = request_send(a, &message);
     const bool summaries = strcmp(operation, "Summaries") == 0;
     int status = print_records(
-        a, &reply, summaries ? "no summaries yet; nlagentd makes summaries from now on, while the sensor runs" : NULL);
+        a, &reply,
+        summaries ? "no summaries; nlagentd makes them from the first request on, while the sensor runs" : NULL);
     soap_call_free(&reply);
     return status;
 }

@@ -54,7 +54,8 @@ static connection_entry *find_peer(connection_table *t, const connection_entry *
     return best;
 }
 
-/* Returns whether data that one end sends has the sequence numbers that the other end receives. */
+/* Returns whether the data that one end sends, with the first sequence number `out`, is the data that the other end
+ * receives. The numbers may differ by SEQUENCE_DIFFERENCE_MAX. */
 static bool is_same_stream(int64_t out, int64_t in)
 {
     return (uint32_t)(in - out) <= SEQUENCE_DIFFERENCE_MAX;

@@ -74,7 +74,7 @@ bool outputs_want_blocks(void);
 bool outputs_want_lines(nl_format format);
 void outputs_put(const nl_record *record, const uint64_t *sequence);
 
-/* Puts plain lines (line_scanner.h) into all outputs. Their offsets count from `text`. */
+/* Puts plain lines (line_scanner.h) into all outputs. The offsets of the lines count from `text`. */
 void outputs_put_lines(const char *text, const struct nl_scanned_line *lines, size_t count);
 
 /*

@@ -269,10 +269,7 @@ static bool is_of_misses(const column *c, const division *d)
 
 /* ---- evenness ---- */
 
-/*
- * The number of requests in a part of the log, and a sum over these requests: the part of a request's visits that are
- * slow.
- */
+/* Of the requests in a part of the log: their number, and the sum of the shares of their visits that are slow. */
 typedef struct part_counts {
     double all, slow;
 } part_counts;

@@ -1,4 +1,4 @@
-"""nlsensor's values compared with the kernel's."""
+"""Tests nlsensor: compares its values with those of the kernel, and tests arguments, signals, missing rights and metrics of other programs."""
 import grp
 import os
 import pathlib
