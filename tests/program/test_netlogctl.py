@@ -113,7 +113,7 @@ class Netlogctl(support.Case):
             self.assertEqual(self.ask("subscribers")[0]["WHERE"], 'A = "b c"')
         self.assertEqual({d["WHAT"]: d["COUNT"] for d in self.ask("drops")},
                          {"malformed": 1, "lost": 0, "refused": 0, "displaced": 0, "streams": 0, "gaps": 0, "foreign": 0, "over-rate": 0, "unread": 0, "cut": 0, "unwritten": 0,
-                          "undecided": 0, "costly": 0, "failed": 0, "missed": 0})
+                          "undecided": 0, "unsearched": 0, "costly": 0, "failed": 0, "missed": 0})
         self.stop(process)
         self.assertFalse(self.control.exists())
 
