@@ -6,6 +6,7 @@
 #include "file.h"
 #include "program/program.h"
 #include "record/format.h"
+#include "requests/request_filter.h"
 #include "value_file.h"
 
 #include <stdio.h>

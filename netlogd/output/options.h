@@ -16,7 +16,6 @@
 #define NETLOGD_OUTPUT_OPTIONS_H
 
 #include "kind.h"
-#include "requests/request_filter.h"
 
 #include <netlogger.h>
 
@@ -34,20 +33,21 @@ struct output_options {
     bool numbered;     /* files are numbered */
     nl_filter *filter; /* NULL: all records */
     nl_format format;
-    int zstd_level;             /* 0: not compressed */
-    uint64_t rotate_size;       /* bytes; 0: no limit */
-    int64_t rotate_ns;          /* 0: no limit */
-    int64_t keep_ns;            /* age at which old files are deleted; 0: never */
-    uint64_t keep_size;         /* bytes that all files may have before old files are deleted; 0: no limit */
-    request_filter *keep_where; /* requests whose records are kept when old files are deleted; NULL: no requests */
-    const char *keep_where_id;  /* fields that identify a request, which url owns; NULL: inferred */
-    int64_t keep_where_ns;      /* age at which kept files are deleted; 0: never */
-    uint64_t keep_where_size;   /* bytes of all kept files; 0: no limit */
-    char *kept_path;            /* pattern of the names of the kept files; NULL if keep_where is NULL */
-    uint64_t spool_size;        /* bytes */
-    const char *spool_root;     /* as given in the URL; NULL: not given */
-    int64_t sync_ns;            /* maximum time from a flush to syncing, or OUTPUT_SYNC_... */
-    const char *seal_key;       /* path of the key file, which url owns; NULL: files are not sealed */
+    int zstd_level;       /* 0: not compressed */
+    uint64_t rotate_size; /* bytes; 0: no limit */
+    int64_t rotate_ns;    /* 0: no limit */
+    int64_t keep_ns;      /* age at which old files are deleted; 0: never */
+    uint64_t keep_size;   /* bytes that all files may have before old files are deleted; 0: no limit */
+    struct request_filter
+        *keep_where;           /* requests whose records are kept when old files are deleted; NULL: no requests */
+    const char *keep_where_id; /* fields that identify a request, which url owns; NULL: inferred */
+    int64_t keep_where_ns;     /* age at which kept files are deleted; 0: never */
+    uint64_t keep_where_size;  /* bytes of all kept files; 0: no limit */
+    char *kept_path;           /* pattern of the names of the kept files; NULL if keep_where is NULL */
+    uint64_t spool_size;       /* bytes */
+    const char *spool_root;    /* as given in the URL; NULL: not given */
+    int64_t sync_ns;           /* maximum time from a flush to syncing, or OUTPUT_SYNC_... */
+    const char *seal_key;      /* path of the key file, which url owns; NULL: files are not sealed */
     const char *index; /* fields of the value index, separated by commas, which url owns; "none"; NULL: default */
     int64_t seal_ns;   /* maximum time from writing a byte to sealing it */
 };
