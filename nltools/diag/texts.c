@@ -40,8 +40,9 @@ char *text_program(const place *p, const char *process, const char *host)
 
 char *text_of_place(const place *p, const char *process, const char *host)
 {
-    const char *program = process != NULL ? process : p->program, *on = host != NULL ? " on " : "",
-               *name = host != NULL ? host : "", *of = *program != '\0' ? " of " : "",
+    const bool has_host = host != NULL && *host != '\0'; /* traces of one program may name no host */
+    const char *program = process != NULL ? process : p->program, *on = has_host ? " on " : "",
+               *name = has_host ? host : "", *of = *program != '\0' ? " of " : "",
                *from_of = *p->from_program != '\0' ? " of " : "";
     if (p->kind == PLACE_SPAN && *p->span == '\0')
         return g_strdup_printf("%s%s%s", program, on, name);
