@@ -363,6 +363,7 @@ static nl_status reject_address(const char *text)
 
 nl_url *nl_url_parse(const char *text)
 {
+    NL_REQUIRE(text != NULL, "text is NULL", NULL);
     return nl_url_parse_for(text, NL_URL_ANY);
 }
 
