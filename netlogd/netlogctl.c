@@ -344,21 +344,6 @@ static void print_table(const answer *all)
     }
 }
 
-/* Prints a table of the records, or a message if a list is empty. */
-static void print_list(const answer *all, const char *verb)
-{
-    static const struct {
-        const char *verb, *items;
-    } lists[] = {
-        {"clients", "clients"}, {"streams", "streams"}, {"subscribers", "subscribers"},
-        {"clocks", "hosts"},    {"drops", "drops"},
-    };
-    print_table(all);
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0] && all->count == 0; i++)
-        if (strcmp(verb, lists[i].verb) == 0)
-            fprintf(stderr, "no %s\n", lists[i].items);
-}
-
 /* Prints the first record, and then a table of the other records. */
 static void print_one(const answer *all)
 {
@@ -466,7 +451,9 @@ int main(int argc, char **argv)
     else if (one && all.count > 0)
         print_one(&all);
     else
-        print_list(&all, verb);
+        print_table(&all);
+    if (!a.json && all.count == 0 && strcmp(verb, "reload") != 0)
+        fprintf(stderr, "no %s\n", verb);
     for (size_t i = 0; i < all.count; i++)
         nl_record_free(all.records[i]);
     free(all.records);

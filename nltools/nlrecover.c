@@ -69,8 +69,8 @@ static const options_usage usage = {
     .notes = "The events wait in shared memory (/dev/shm, or $NETLOGGER_SHM) and in the spools of these processes. The "
              "next program with the same URL delivers the spool of a process that ended normally; nlrecover does not "
              "list it. If a collector is unreachable, nlrecover keeps the events and exits with status 1; run "
-             "nlrecover again later. Events that "
-             "were logged to standard output or error, to a terminal or to memory require --dest. "
+             "nlrecover again later. Events that were logged to standard output or error, to a terminal or to memory "
+             "require --dest. "
              "netlogd recovers the events of its own user; nlrecover.timer runs nlrecover --everyone for all users.",
 };
 

@@ -20,7 +20,7 @@
 
 static enum { NOT_YET, MADE, NONE } directory_state;
 static pthread_mutex_t directory_mutex = PTHREAD_MUTEX_INITIALIZER; /* held while the directory is created */
-static int why_none; /* errno of the failed creation, if directory_state is NONE */
+static int creation_errno; /* errno of the latest failed creation of the directory */
 /* Descriptors of the directory and of the locked file in it. The program may have closed either descriptor. */
 static int directory = -1, lock_file = -1;
 static nl_identity directory_identity, lock_identity;
@@ -95,11 +95,11 @@ static int open_directory(void)
     pthread_mutex_lock(&directory_mutex);
     if (directory_state == NOT_YET) {
         directory_state = make_directory() ? MADE : NONE;
-        why_none = errno;
+        creation_errno = errno;
     }
     bool good = directory_state == MADE && reopen_directory();
     if (directory_state == NONE)
-        errno = why_none;
+        errno = creation_errno;
     int in = good ? directory : -1;
     pthread_mutex_unlock(&directory_mutex);
     return in;

@@ -10,6 +10,7 @@
 #include "program/program.h"
 #include "record/encoder.h"
 #include "selection.h"
+#include "take_out.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,14 +74,14 @@ static nl_status copy_records(keeper *k, uint64_t number, nl_reader *reader, int
     return status;
 }
 
-/* Gives a new file the permissions of the old file, and the time at which the old file was last written. */
-static bool make_alike(int fd, const char *old)
+/* Gives a new file the owner and permissions of the old file, and the time at which the old file was last written. */
+static bool copy_status(int fd, const char *old)
 {
     struct stat status;
     if (stat(old, &status) != 0)
         return true;
     const struct timespec times[] = {status.st_atim, status.st_mtim};
-    return fchmod(fd, status.st_mode & 0777) == 0 && futimens(fd, times) == 0;
+    return make_alike(fd, &status) && futimens(fd, times) == 0;
 }
 
 /*
@@ -97,7 +98,7 @@ static nl_status write_kept_file(keeper *k, const char *name, const char *kept, 
     nl_status status = fd >= 0 ? copy_records(k, number, reader, fd, new, count) : nl_error_set_errno("open %s", new);
     if (status == NL_OK && is_stopping(k))
         status = NL_AGAIN;
-    if (status == NL_OK && !(make_alike(fd, name) && fsync(fd) == 0 && rename(new, kept) == 0))
+    if (status == NL_OK && !(copy_status(fd, name) && fsync(fd) == 0 && rename(new, kept) == 0))
         status = nl_error_set_errno("write %s", kept);
     if (fd >= 0)
         close(fd);

@@ -12,8 +12,7 @@
 
 enum {
     SAMPLE_RECORDS_MAX = 50000,
-    LARGE_PART = 8, /* a request may use 1/LARGE_PART of the memory, so that the
-                       others have enough memory */
+    LARGE_PART = 8, /* a request may use 1/LARGE_PART of the memory, so that the others have enough memory */
 };
 
 /* The payload of an event: the record of the event. */
@@ -90,8 +89,7 @@ static void decide_request(selection_kind *k, const request_graph *g, bool keeps
 static bool is_kept(selection_kind *k, const request_graph *g, const char *name, bool cut)
 {
     selection *s = k->selection;
-    /* When memory is short, the assembler also cuts smaller requests, which are
-     * probably over. */
+    /* When memory is short, the assembler also cuts smaller requests, which are probably over. */
     const bool large = cut && g->event_count >= k->memory_max / LARGE_PART / 4 / sizeof(request_event),
                has_name = !k->threads || g->events[0].traced;
     if (large && has_name)
@@ -103,8 +101,7 @@ static void take_matching(void *user, const request_graph *g, const char *name, 
 {
     selection_kind *k = user;
     (void)by;
-    /* The assembler also passes overlapping spans without evaluating the
-     * expression. */
+    /* The assembler also passes overlapping spans without evaluating the expression. */
     bool matches = !g->overlaps || request_filter_matches(k->selection->options->keep_where, g,
                                                           request_reader_names(assembler_reader(k->assembler)));
     bool kept = is_kept(k, g, name, cut);

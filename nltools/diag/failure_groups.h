@@ -1,6 +1,7 @@
 /*
  * Groups of visits that fail more often than the others: the visits to one host, with one value of a field, or in a
- * part of the log. Such a group shows what the failures go with. Not thread-safe.
+ * part of the log. Such a group shows what the failures go with. tail_groups.h finds groups of very slow visits in the
+ * same way, and passes these visits as failed. Not thread-safe.
  */
 #ifndef NLDIAG_FAILURE_GROUPS_H
 #define NLDIAG_FAILURE_GROUPS_H

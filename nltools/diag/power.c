@@ -14,9 +14,6 @@
 
 #include <string.h>
 
-/* The distance of the quantiles 0.5 and 0.8 of the normal distribution, in standard deviations. */
-#define NORMAL_80 0.8416
-
 /* Maximum ratio of the spread of the long times to the spread of the short times. If it is larger, the long times have
  * another cause. */
 #define SPREAD_RATIO_MAX 1.25
@@ -84,7 +81,7 @@ static double expected_excess(const double *times, size_t count, double limit)
     double median = times[count / 2], low = times[count / 5], high = times[count * 4 / 5];
     if (low <= 0)
         return 0;
-    double sigma = fmin(log(high / median), SPREAD_RATIO_MAX * log(median / low)) / NORMAL_80;
+    double sigma = fmin(log(high / median), SPREAD_RATIO_MAX * log(median / low)) / NORMAL_FIFTH;
     if (sigma <= 0)
         return 0;
     double z = log(limit / median) / sigma;

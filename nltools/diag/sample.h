@@ -110,6 +110,9 @@ int sample_quantize(const float *values, uint32_t count, uint8_t *bins);
  */
 double place_find_resolution(const visits *v, const place *p);
 
+/* In a normal distribution, a fifth of the values is more than so many standard deviations above the mean. */
+#define NORMAL_FIFTH 0.8416
+
 double normal_tail(double z);
 
 /* Returns the probability of at most k successes in n trials that each succeed with probability `share`, for k below

@@ -11,10 +11,9 @@
 /*
  * A visit is in the tail if its time is this number of standard deviations above the median, in logarithms. In a
  * log-normal distribution, one of a thousand visits is in the tail. The spread is that of the visits below the median,
- * which slow visits do not change; NORMAL_20 is the distance of the quantile 0.2 from the median.
+ * which slow visits do not change.
  */
 #define SLOW_DEVIATIONS 3.1
-#define NORMAL_20 0.8416
 
 /* Minimum ratio of a tail's times to the median. */
 #define TAIL_RATIO_MIN 1.5
@@ -122,7 +121,7 @@ static void add_kind(tail *t, const sample *x, const uint32_t *kinds, uint32_t k
     if (count < KIND_COUNT_MIN || median <= 0)
         return;
     double low = fmax(times[count / 5], median / 100),
-           ratio = fmax(TAIL_RATIO_MIN, exp(SLOW_DEVIATIONS * log(median / low) / NORMAL_20));
+           ratio = fmax(TAIL_RATIO_MIN, exp(SLOW_DEVIATIONS * log(median / low) / NORMAL_FIFTH));
     for (uint32_t i = 0; i < x->count; i++)
         if (kinds[i] == kind && x->y[i] > ratio * median && x->y[i] - median > RESOLUTIONS_MIN * resolution_ns) {
             t->visits[x->index[i]] = true;

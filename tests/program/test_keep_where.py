@@ -119,9 +119,9 @@ class KeepWhere(collector.Case):
             lines += result.stdout.encode().splitlines(True)
         return lines
 
-    def size(self, suffix="log"):
+    def size(self, suffix="log", kept=False):
         size = 0
-        for path in self.files(False, suffix):
+        for path in self.files(kept, suffix):
             with contextlib.suppress(FileNotFoundError):  # netlogd deletes files at the same time
                 size += path.stat().st_size
         return size
@@ -264,9 +264,8 @@ class KeepWhere(collector.Case):
         process = self.serve(f"keep_size=500k&keep_where_size=300k&{WHERE}")
         self.send_all(traffic.lines)
         self.wait_until_small(500 << 10)
-        kept_size = lambda: sum(p.stat().st_size for p in self.files(True) if p.exists())
-        support.wait_until(lambda: kept_size() <= 300 << 10, what="kept files are deleted")
-        self.assertGreater(kept_size(), 150 << 10)
+        support.wait_until(lambda: self.size(kept=True) <= 300 << 10, what="kept files are deleted")
+        self.assertGreater(self.size(kept=True), 150 << 10)
         support.wait_until(lambda: re.search(r"Netlogd\.FileDeleted FILE=\S+\.kept\.log BYTES=\d+ REASON=keep_where_size", self.own.read_text()),
                            what="an event")
         self.stop(process)
