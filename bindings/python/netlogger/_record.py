@@ -134,7 +134,7 @@ class Reader(_core.Reader):
     def to_columns(self) -> Dict[str, List[Any]]:
         """Returns the remaining records as a list per column: time_ns, host, prog, level, event, then the fields.
 
-        A missing value is the object `None`. A field with the name of one of the first five columns, or with the name "time", gets the
+        A column has None where a record lacks the field. A field with the name of one of the first five columns, or with the name "time", gets the
         prefix "field.". A column of text that consists of numbers becomes int or float.
         """
         return _columns(self)
