@@ -47,8 +47,8 @@ int64_t text_limit_excess(uint64_t text, uint64_t received);
 void text_limit_add(const char *peer, int64_t excess, int64_t now_ns);
 
 /*
- * Returns the number of seconds for which netlogd must not read from a client at this address whose records are too
- * large as text.
+ * Returns the number of seconds for which netlogd must not read from a client at this address. The time is only for
+ * clients whose records are too large as text.
  */
 double text_limit_wait_s(const char *peer, int64_t now_ns);
 

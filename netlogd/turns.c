@@ -29,7 +29,7 @@ static struct {
         at_once; /* units of work that were done at once since the latest turn, or since no client had bytes to read */
     uint64_t work; /* units of work of all clients */
     bool in_turn;
-    uint64_t work_max; /* maximum units of work of one turn so far */
+    uint64_t work_max; /* the largest number of units that one call of turns_charge has added (see turns_work_max) */
 } all;
 
 /* Makes the loop call on_turn after it has checked for new bytes. event_active would make it call on_turn first. */

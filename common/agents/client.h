@@ -24,8 +24,8 @@ client *client_new(const char *url, const client_options *o);
 void client_free(client *c); /* NULL is allowed */
 
 /*
- * Sends a message and reads the reply. Call soap_call_free in any case. Returns false and sets the error on failure,
- * and if the reply is a fault.
+ * Sends a message and reads the reply. The caller frees the reply with soap_call_free, even after a failure. Returns
+ * false and sets the error on failure, and if the reply is a fault.
  */
 bool client_call(client *c, const nl_buffer *message, soap_call *reply);
 

@@ -1,7 +1,7 @@
 /*
  * The directory of nlagentd --serve-directory, which contains agents with their URLs and sensors. An agent registers
- * repeatedly. The directory removes an agent when the agent's registration expires. The directory measures this time
- * with the monotonic clock. Only one thread may use a directory.
+ * repeatedly. The directory removes an agent when the agent's registration expires. The directory measures the lifetime
+ * of a registration with the monotonic clock. Only one thread may use a directory.
  */
 #ifndef NLAGENT_DIRECTORY_H
 #define NLAGENT_DIRECTORY_H

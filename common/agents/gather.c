@@ -110,7 +110,7 @@ static void gather_report(source *s, const stream *t, const char *event, const c
 
 /* ---- one stream ---- */
 
-/* Closes a stream because of this thread's error. */
+/* Closes a stream because of this thread's error. Sets the time of the next attempt, and reports the loss once. */
 static void lose(source *s, stream *t)
 {
     bool was_open = t->channel.fd >= 0;

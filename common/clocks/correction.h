@@ -62,7 +62,7 @@ typedef struct correction_host {
     const char *name; /* owned by the correction */
     bool is_reference;
     bool is_known;         /* the correction is known */
-    double offset_ns;      /* value added to the host's times, in the middle of its records */
+    double offset_ns;      /* value to add to the host's times, at the middle of the period that its records cover */
     double min_ns, max_ns; /* range of the offset over all records of the host */
     double drift;          /* drift against the reference; 1e-4 means 100 ppm fast */
     double error_ns;       /* maximum error; infinite if the offset has only one bound */

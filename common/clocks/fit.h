@@ -55,7 +55,8 @@ fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count
  */
 double fit_at(const fit *f, int64_t time_ns);
 
-/* Returns the maximum error, which grows with the distance from the nearest bounds, or infinity without bounds. */
+/* Returns the maximum error, or infinity if there are no bounds. The error grows with the distance from the nearest
+ * bounds. */
 double fit_error_at(const fit *f, int64_t time_ns);
 
 void fit_free(fit *f);

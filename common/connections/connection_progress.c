@@ -6,7 +6,7 @@ enum {
     PROGRESS_MAX = 1024, /* maximum number of records of a socket; beyond it, the module drops every second record */
     PROGRESS_TOTAL_MAX = 1 << 20, /* maximum number of records of all sockets */
     POINTS_MIN = 20,              /* minimum number of points for a result */
-    BASE_PART = 10, /* the 1/BASE_PART of the points with the shortest delays give the delays without queues */
+    BASE_PART = 10, /* the points with the shortest delays, 1 of BASE_PART points, give the delays without queues */
 };
 
 /* The delays of a byte in each direction, each plus an unknown constant. */

@@ -39,7 +39,7 @@ typedef struct builder_key {
 
 builder_key builder_key_of(nl_string text);
 
-/* Returns `m`. If the record already has the standard field `m`, returns MEMBER_NONE. */
+/* Returns MEMBER_NONE if the record already has the standard field m, and otherwise m. */
 static inline member builder_member(const builder *b, member m)
 {
     return (b->seen & 1u << m) == 0 ? m : MEMBER_NONE;

@@ -404,8 +404,8 @@ static size_t begin_choice(otlp_encoder *e, const nl_record *record, unsigned *i
 }
 
 /*
- * Returns whether a field repeats another member. The first identifier of each kind and the time fields of Chrome's
- * traces do.
+ * Returns whether a field repeats another member of the span: the field is the first identifier of its kind, or a time
+ * field of Chrome's traces.
  */
 static bool is_repeated(const nl_record *record, const nl_field *field, unsigned *ids)
 {

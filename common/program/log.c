@@ -115,8 +115,8 @@ static bool find_more(program_log *log)
 }
 
 /*
- * Called when the current file has no more records. Returns NL_OK if the next file may have records, otherwise
- * NL_AGAIN.
+ * Called when the current file has no more records. Returns NL_OK if the caller must continue to read, because the
+ * archive has a newer file. Otherwise, returns NL_AGAIN.
  */
 static nl_status look_further(program_log *log)
 {

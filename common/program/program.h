@@ -149,9 +149,10 @@ bool program_input_failed(program_reading *reading);
 void program_add_source(program_reading *reading, const char *name);
 
 /*
- * Reports missing records, malformed input beyond the first messages, incomplete last lines, and sources without
- * records unless they are live. Closes the reject file. Returns PROGRAM_PROBLEM if anything was malformed, missing,
- * incomplete or unreadable, or a source that is not live has no records. Otherwise, returns PROGRAM_DONE.
+ * Reports missing and duplicate records, malformed input beyond the first messages, and incomplete last lines. Also
+ * reports that there are no records, unless a source is live or parts of the sources were skipped. Closes the reject
+ * file. Returns PROGRAM_PROBLEM if it reported any of these except duplicates, if input was malformed, or if a source
+ * was unreadable. Otherwise, returns PROGRAM_DONE.
  */
 int program_reading_finish(program_reading *reading);
 
@@ -222,7 +223,7 @@ nl_source *program_source_open(program_reading *reading, const char *name, bool 
 /* Like program_source_open, but does not convert foreign formats. */
 nl_source *program_source_open_stored(const char *name);
 
-/* Like nl_source_read, but waits for a collector, and stops after a signal. */
+/* Like nl_source_read, but waits instead of returning NL_AGAIN, and returns NL_END after a signal. */
 nl_status program_source_read(nl_source *source, const char **data, size_t *size);
 
 /*
@@ -267,7 +268,7 @@ void program_pause(void);
 
 /* ---- directories and archives ---- */
 
-/* Returns whether a path is a directory, or an archive of netlogd. */
+/* Returns whether a path is a directory, such as an archive of netlogd. */
 bool program_is_directory(const char *path);
 bool program_is_archive(const char *path);
 

@@ -278,7 +278,7 @@ bool program_input_failed(program_reading *reading)
     return program_print_error();
 }
 
-/* Returns the name of a source in a sentence. */
+/* Returns the text that names a source in a message. */
 static const char *name_in_message(const char *source)
 {
     return source == NULL || strcmp(source, "-") == 0 ? "standard input" : source;

@@ -33,7 +33,8 @@ static inline const char *xml_type_name(nl_type type)
  */
 void record_xml_put(const nl_record *record, nl_string time, const char *space, nl_buffer *out);
 
-/* Appends text with replacements. Returns false, and appends nothing, if XML does not allow the text. */
+/* Appends text with XML's special characters escaped. Returns false, and appends nothing, if XML does not allow the
+ * text. */
 bool xml_put_text(nl_buffer *out, nl_string text, bool attribute);
 
 #endif

@@ -86,9 +86,9 @@ void assembler_free(assembler *a); /* a may be NULL. Requests that were not hand
 bool assembler_add(assembler *a, const nl_record *record);
 
 /*
- * Learns the events with which most requests end, before any request is over, from the requests that have been idle
- * longest. If `enough` is true, also ends the learning, and hands out the requests that are over. Does nothing after
- * the learning. More records may follow.
+ * Learns with which events most requests end, from the requests that have been idle longest. The requests need not be
+ * over. If `enough` is true, also ends the learning, and hands out the requests that are over. Does nothing after the
+ * learning. More records may follow.
  */
 void assembler_learn(assembler *a, bool enough);
 

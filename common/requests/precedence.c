@@ -351,7 +351,7 @@ static void learn_visits(precedence *p, const request_event *events, size_t coun
 
 /* ---- spans that run side by side ---- */
 
-/* The first span of a kind in a thread. */
+/* The first span of a kind in a request. */
 typedef struct first_span {
     uint16_t kind; /* index of its first event */
     uint32_t name;

@@ -43,18 +43,19 @@ void precedence_free(precedence *p); /* NULL is allowed */
 void precedence_learn_kinds(precedence *p, const request_event *events, size_t count);
 bool precedence_settle_kinds(precedence *p);
 
-/* Learns from the events of one request, in order of time. Ignores very large requests. */
+/* Learns from the events of one request, in order of time. Ignores requests with more than 4096 events. */
 void precedence_learn(precedence *p, const request_event *events, size_t count);
 
 /* Chooses the callers of roles and computes the certainties, after learning. Call it before precedence_holds. */
 void precedence_settle(precedence *p);
 
 /*
- * Returns the number of kinds of events that a request lacks, probably because their records were lost. A kind counts
- * as missing if it usually occurs together with a kind that the request has: either at least once, or equally often.
- * The module distinguishes lost records from optional events as follows. If records are lost at random, each of two
- * such events is missing about equally often. An optional event is often missing, but the other event is never missing
- * when the optional event occurs.
+ * Returns the number of kinds of events that a request lacks, probably because their records were lost. Some kinds of
+ * events usually occur together. A kind counts as missing if it usually occurs together with a kind that the request
+ * has, and the request has no event of it. If the two kinds usually occur equally often, a kind also counts as missing
+ * if the request has fewer events of it than of the other kind. The module distinguishes lost records from optional
+ * events as follows. If records are lost at random, each of two such events is missing about equally often. An optional
+ * event is often missing, but the other event is never missing when the optional event occurs.
  */
 uint32_t precedence_count_missing(const precedence *p, const request_event *events, size_t count);
 

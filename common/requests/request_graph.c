@@ -17,7 +17,8 @@ enum {
     SMALL_ARRAY_MAX = 32,
     ENCLOSING_MAX = 128,  /* maximum number of open spans to examine for the parent of a span or the span of a point */
     WHOLE_SCAN_MAX = 512, /* maximum number of open spans to examine for the parent of a span in another program */
-    WHOLE_SCAN_BACK = 16, /* the same, of spans that seem to end earlier because times are rounded */
+    WHOLE_SCAN_BACK = 16, /* maximum number of spans to examine in addition, because they seem to end before a span that
+                             they contain: times are rounded */
 };
 
 #define ZONE_NS (INT64_C(1800) * 1000000000)

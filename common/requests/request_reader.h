@@ -40,7 +40,8 @@ const clock_bounds *request_reader_clocks(const request_reader *r);
 
 /*
  * Returns the name of the request to which the latest record of request_reader_take belongs: the trace ID, or the
- * values of the ID fields. The caller frees the name with g_free. Call the function while the record is valid.
+ * values of the ID fields, or "" if the thread names the request. Truncates long values. The caller frees the name with
+ * g_free. Call the function while the record is valid.
  */
 char *request_reader_name_request(const request_reader *r);
 

@@ -29,7 +29,8 @@ typedef struct client_table client_table;
 typedef struct client_entry {
     TAILQ_ENTRY(client_entry) of_address; /* the client that has been silent longest is first */
     struct client_address *address;       /* NULL if the entry is not in a table */
-    int64_t heard_ns;                     /* time when the daemon last received something useful, by nl_monotonic_ns */
+    int64_t heard_ns; /* time when the daemon last received something useful, or when the table added or spared the
+                         client (nl_monotonic_ns) */
     int fd;
     bool proven;
     bool spared; /* the table has spared the client because of unread bytes, since the daemon last received something
@@ -61,8 +62,8 @@ client_verdict client_table_admit(client_table *t, const struct sockaddr *peer, 
                                   client_entry **displaced);
 
 /*
- * Returns the client to close when resources are short and the next client is unknown, or NULL if all clients are
- * busy.
+ * Returns a client to close when resources are short and the next client is unknown. It is a client of the address with
+ * the most clients. Returns NULL if all clients of this address are busy, or if the table is empty.
  */
 client_entry *client_table_find_silent(client_table *t, int64_t now_ns);
 

@@ -31,7 +31,7 @@ struct keeper {
     _Atomic uint64_t requested, newest, finished;
     _Atomic uint64_t requests, records;
     _Atomic(char *) failure;
-    char *state_path; /* of the stored decisions */
+    char *state_path; /* path of the stored decisions */
     /* Only the thread uses the following members. */
     selection *selection;
 };

@@ -4,9 +4,10 @@
  * Before retention.h deletes a file, a thread of low priority copies the records of these requests to a kept file
  * (output_options.kept_path), which has the same number and format. selection.h finds the records. For each file, the
  * thread writes the kept file, and then stores the decisions about later files (kept_window.h). After that, the file is
- * finished, and only then may it be deleted. If netlogd is killed before, the next netlogd writes the kept file again,
- * under the same name. If netlogd is killed after, the stored decisions show that the file is finished. Each record is
- * therefore in an old file or in a kept file. It is in both only until the old file is deleted.
+ * finished, and only then may it be deleted. If netlogd is killed before the file is finished, the next netlogd writes
+ * the kept file again, under the same name. If netlogd is killed afterwards, the stored decisions show that the file is
+ * finished. Each record is therefore in an old file or in a kept file. It is in both only until the old file is
+ * deleted.
  *
  * Files are finished in the order of their numbers. The server's thread calls the functions, which do not wait, except
  * keeper_free. The two threads share only atomic variables and a semaphore.
@@ -29,18 +30,19 @@ typedef struct keeper_counts {
  */
 keeper *keeper_new(const output_options *options, size_t memory_max);
 
-/* Stops the thread. A file that is not finished stays so. Waits for a short time. NULL is allowed. */
+/* Stops the thread, which may be in the middle of a file; this file is then not finished. Waits for a short time. NULL
+ * is allowed. */
 void keeper_free(keeper *k);
 
-/* Requests that all files with numbers up to `number` are finished. `newest` is the number of the newest file. */
+/* Makes the thread finish all files with numbers up to `number`. `newest` is the number of the newest file. */
 void keeper_request(keeper *k, uint64_t number, uint64_t newest);
 
 /* Returns the number of the latest finished file; 0 if no file is finished. */
 uint64_t keeper_finished(const keeper *k);
 
 /*
- * Returns the reason for which the thread could not finish a file since the latest call, or NULL. The caller frees the
- * text. After a failure, the thread tries again at the next keeper_request.
+ * If the thread has failed to finish a file since the latest call, returns the reason. Otherwise, returns NULL. The
+ * caller frees the text. After a failure, the thread tries again at the next keeper_request.
  */
 char *keeper_take_failure(keeper *k);
 

@@ -2,16 +2,22 @@
  * The decisions about the records of the oldest files of an archive with keep_where=.
  *
  * A record is open for a kind of requests (a lifeline) while it belongs to a request of this kind that is not over. The
- * window has two facts about each record: whether it is kept, and for which kinds it is open. A record that is kept
- * once stays kept. The window is stored in a file (NAME.keeping), so that netlogd continues with the same decisions
- * after a restart. The file also says which file of the archive is finished: all its requests are decided, and the
- * records to keep are in its kept file.
+ * window has two facts about each record: whether it is kept, and for which kinds it is open. A kept record stays kept.
+ * The window is stored in a file (NAME.keeping), so that netlogd continues with the same decisions after a restart. The
+ * file also describes the finished file: the latest file of the archive whose requests are all decided and whose kept
+ * file is complete.
  *
- * Format of the file, with little-endian integers of 64 bits: the 8 bytes "NLKEEP1\n"; the finished file; the number of
- * names of requests whose records are all kept, and a hash of each name; the number of later files; and for each of
- * them, the file, the number of records that were read, a bit for each record that is kept, and a bit for each record
- * that is open (both in whole bytes). A file is described by its number, inode, size, and time of its last change in
- * nanoseconds since 1970. The last 4 bytes are the CRC32C of all other bytes.
+ * The file consists of the following parts; integers have 64 bits and are little-endian:
+ *   "NLKEEP1\n" (8 bytes)
+ *   the finished file
+ *   the number of names of requests whose records are all kept, and a hash of each name
+ *   the number of later files, and for each later file:
+ *     the file
+ *     the number of records that were read
+ *     a bit for each record that is kept, and a bit for each record that is open, both in whole bytes
+ *   the CRC32C of the other parts (4 bytes)
+ *
+ * Each file is described by its number, inode, size, and time of its last change in nanoseconds since 1970.
  *
  * The caller owns the window. Only one thread at a time may use it.
  */

@@ -40,16 +40,17 @@ struct output_options {
     uint64_t keep_size;   /* bytes that all files may have before old files are deleted; 0: no limit */
     struct request_filter
         *keep_where;           /* requests whose records are kept when old files are deleted; NULL: no requests */
-    const char *keep_where_id; /* fields that identify a request, which url owns; NULL: inferred */
+    const char *keep_where_id; /* fields that identify a request; `url` owns the text; NULL: inferred */
     int64_t keep_where_ns;     /* age at which kept files are deleted; 0: never */
     uint64_t keep_where_size;  /* bytes of all kept files; 0: no limit */
     char *kept_path;           /* pattern of the names of the kept files; NULL if keep_where is NULL */
     uint64_t spool_size;       /* bytes */
     const char *spool_root;    /* as given in the URL; NULL: not given */
     int64_t sync_ns;           /* maximum time from a flush to syncing, or OUTPUT_SYNC_... */
-    const char *seal_key;      /* path of the key file, which url owns; NULL: files are not sealed */
-    const char *index; /* fields of the value index, separated by commas, which url owns; "none"; NULL: default */
-    int64_t seal_ns;   /* maximum time from writing a byte to sealing it */
+    const char *seal_key;      /* path of the key file; `url` owns the text; NULL: files are not sealed */
+    const char
+        *index;      /* fields of the value index, separated by commas, or "none"; `url` owns the text; NULL: default */
+    int64_t seal_ns; /* maximum time from writing a byte to sealing it */
 };
 
 extern const nl_option output_rows[], output_file_rows[], output_spool_rows[];

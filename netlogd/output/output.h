@@ -103,8 +103,8 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence);
 bool output_wants_lines(const output *out, nl_format format);
 
 /*
- * Returns the number of these lines to add to the current batch, from 1 to `count`. This number is `count`, unless
- * fewer lines fill the batch.
+ * Returns how many of the given lines to add to the current batch, from 1 to `count`. The result is less than `count`
+ * only if fewer lines fill the batch.
  */
 size_t output_count_due(const output *out, const struct nl_scanned_line *lines, size_t count);
 

@@ -32,7 +32,8 @@ typedef struct retention {
     int64_t retry_ns;      /* after a failure of the keeper: time of the next attempt, on the monotonic clock */
     uint64_t begun;      /* files with numbers up to this number are due, because a killed netlogd began to keep them */
     uint64_t size_limit; /* size of all files above which files may be deleted without keeping their requests */
-    int64_t excess_since_ns; /* time since which the files are larger, on the monotonic clock; 0: they are not */
+    int64_t excess_since_ns; /* time at which the files became larger than size_limit, on the monotonic clock; 0: they
+                                are not larger */
     uint64_t number;         /* number of the newest file at the latest check; 0: no check yet */
     uint64_t old_bytes;      /* size of all older files at the latest check */
     int64_t next_ns;         /* time of the next check, on the monotonic clock */

@@ -80,9 +80,9 @@ typedef struct nl_event_kind nl_event_kind;
  * Creates a kind. Copies event and the field_count names of fields, and replaces each byte that a field name must not
  * contain (record.h) by '_'. Returns NULL with the reason in nl_error_message() on failure. When no thread uses the
  * kind any more, the caller frees it with nl_event_kind_free, which accepts NULL. The process registers the first 4096
- * different kinds and never frees them. Events of other kinds take several times as long. So do events of kinds with
- * more than NL_FIELDS_MAX fields or with a name of 4096 bytes or more, and events with a new combination of value types
- * after 16 combinations of the kind. Thread-safe. Not safe in signal handlers.
+ * different kinds and never frees them. The following events take several times as long: events of other kinds, events
+ * of kinds with more than NL_FIELDS_MAX fields or with a name of 4096 bytes or more, and events with a new combination
+ * of value types after 16 combinations of the kind. Thread-safe. Not safe in signal handlers.
  */
 NL_API nl_event_kind *nl_event_kind_new(nl_level level, nl_string event, const nl_string *names, size_t field_count);
 NL_API void nl_event_kind_free(nl_event_kind *kind);
@@ -110,7 +110,7 @@ NL_API nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field
  * The function also returns false if the space is unknown:
  *
  *   - at the thread's first event in the log
- *   - each time that the thread has written as many bytes as its ring has
+ *   - once after every N bytes that the thread writes, where N is the size of its ring
  *   - in all logs except the first 16 open logs
  */
 NL_API bool nl_event_has_room(const nl_log *log, size_t size);

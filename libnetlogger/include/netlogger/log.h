@@ -139,10 +139,10 @@ NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_le
 
 /*
  * Sets the maximum time, in nanoseconds, that the writer thread sleeps while nothing is logged. Replaces the URL's
- * idle= option. By default, the thread examines the rings 50 times per second, so that events need not wake it. This
- * takes 0.1 to 0.3 % of a processor. Choose one second or more for programs that log rarely. The first event after a
- * sleep of more than 20 ms then wakes the thread with one system call. Commands of a collector or an activation file
- * (nl_control) take effect when the thread wakes. Values <= 0 have no effect. Thread-safe.
+ * idle= option. By default, the thread examines the rings 50 times per second, so that events need not wake it. These
+ * examinations take 0.1 to 0.3 % of the time of one processor. Choose one second or more for programs that log rarely.
+ * The first event after a sleep of more than 20 ms then wakes the thread with one system call. Commands of a collector
+ * or an activation file (nl_control) take effect when the thread wakes. Values <= 0 have no effect. Thread-safe.
  */
 NL_API void nl_set_idle(nl_log *log, int64_t idle_ns);
 

@@ -9,7 +9,7 @@
  *
  * A source is a file, a pipe, standard input or memory. The reader detects the format and zstd compression from the
  * content. A source can also be a collector (x-netlog://HOST[:PORT], x-netlogs://HOST[:PORT] or unix:PATH). The reader
- * then returns the records that the collector receives after the call, until the collector ends. Opening a collector
+ * then returns the records that the collector receives after the call, until the collector exits. Opening a collector
  * can take up to 20 s. Options of a collector's URL:
  *
  *   where=EXPRESSION      only records that match (filter.h)
@@ -54,8 +54,9 @@ typedef struct nl_lost {
                          them */
     int64_t from_ns;  /* no record before from_ns is missing */
     int64_t to_ns;    /* no record after to_ns is missing */
-    nl_number_range numbers; /* sequence numbers of the records that were lost after the producer sent them or, if no
-                                such record is missing, of the dropped records; empty if unknown */
+    nl_number_range
+        numbers; /* sequence numbers of the records that were lost after the producer sent them. If the producer dropped
+                    all missing records: sequence numbers of the dropped records. Empty if unknown */
 } nl_lost;
 
 typedef struct nl_reader_options {

@@ -4,9 +4,9 @@
  *
  * The events of a log stay in shared memory until the destination has them (log.h). If a process is killed, or nl_close
  * cannot deliver the events, they remain in a directory named /dev/shm/netlogger-UID-PID-... . nl_recover delivers
- * these events to the log's destination, in order. It delivers exactly once each event whose logging call had returned.
- * nl_recover also completes a partial write to a file. The programs nlrecover and netlogd call nl_recover; netlogd
- * recovers only the events of its own user.
+ * these events to the log's destination, in order. Each event whose logging call had returned is delivered exactly
+ * once. nl_recover also completes a partial write to a file. The programs nlrecover and netlogd call nl_recover;
+ * netlogd recovers only the events of its own user.
  *
  * nl_recover considers only directories of the calling user. root can also recover directories of other users, but only
  * to a destination given in the options. The reason is that the owner of a directory controls the destination that is

@@ -33,7 +33,7 @@
  *
  * Defined behavior:
  *
- *   log NULL, level off, name switched off    nothing is logged; the span's children get its parent
+ *   log NULL, level off, name switched off    nothing is logged; children of the span get the span's parent
  *   the ring is full                          the event is lost and counted, like any event; the span's IDs stay valid
  *   a second end, or the end of a span        the call does nothing
  *     that is not logged
@@ -45,7 +45,7 @@
  *   memory runs out                           as for events: the event is lost and counted
  *
  * Signal handlers may log events while their thread is in a span. Do not call the functions and macros below in signal
- * handlers: they could draw the same ID as the interrupted code. No function or macro below changes errno. All
+ * handlers: they could generate the same ID as the interrupted code. No function or macro below changes errno. All
  * functions and macros are thread-safe, but two threads must not use one nl_span at the same time.
  */
 #ifndef NETLOGGER_SPAN_H
