@@ -130,7 +130,8 @@ static void add_default(arguments *a)
             add_sensor(a, sensor_kinds[i]->name);
 }
 
-/* Opens the sensors. Exits if arguments are invalid, but not if a sensor cannot measure (measure_all). */
+/* Opens the sensors. Exits if a sensor cannot be opened, for example because its arguments are invalid. A sensor that
+ * is open but cannot measure does not end the program (measure_all). */
 static void open_sensors(arguments *a)
 {
     for (size_t i = 0; i < a->count; i++) {

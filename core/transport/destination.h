@@ -112,7 +112,8 @@ struct nl_destination {
     nl_format format; /* set by nl_destination_open */
 };
 
-/* Returns the size of the whole records in data[0..size), which begins with a record. */
+/* Returns the size in bytes of the whole records in data[0..size), which begins with a record in the destination's
+ * format. */
 size_t nl_destination_whole(const nl_destination *destination, const char *data, size_t size);
 
 /* Returns the size of the whole records in data[0..size), which begins with a record, in bytes. */

@@ -276,7 +276,8 @@ static bool open_listeners(serving *s)
     return true;
 }
 
-/* Returns the URL by which other hosts reach this agent, or NULL. The caller frees it. */
+/* Returns the URL that other hosts should use for this agent: the configured URL or, without it, the URL of the first
+ * listener that is not a Unix socket. Returns NULL if there is neither. The caller frees the URL. */
 static char *find_own_url(const serving *s)
 {
     char *url = s->settings->url != NULL ? program_copy(s->settings->url) : NULL;

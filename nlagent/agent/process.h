@@ -2,9 +2,9 @@
  * Runs a sensor's process. The starter (starter.h) starts the process. This module reads records from the process's
  * standard output, watches the process, and restarts it when it ends.
  *
- * The module passes records on as ULM lines. If a line begins like a ULM record and contains no control characters, the
- * module passes it on without decoding it. The module decodes all other input (another format, blocks, a truncated
- * line) and encodes it as ULM.
+ * The module passes records on as ULM lines. If a line begins like a ULM record, and contains neither control
+ * characters nor a second DATE field, the module passes it on without decoding it. The module decodes all other input
+ * (another format, blocks, two records in a line) and encodes it as ULM.
  *
  * Each process is the leader of its own process group, which ends with the process. If the sensor writes at each
  * measurement (definition.beats), nlagentd kills the process when it hangs. nlagentd also kills a process that has

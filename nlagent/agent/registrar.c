@@ -101,8 +101,8 @@ static void do_withdraw(registrar *r)
 
 /*
  * Waits for a third of the time after which the registration expires, so that a single failed renewal does not end it.
- * Waits for 1 s if this time is below 6 s. Returns earlier if registrar_again is called. Returns false if the thread
- * must end.
+ * If the registration expires in less than 6 s, waits for 1 s. Returns earlier if registrar_again is called. Returns
+ * false if the thread must end.
  */
 static bool wait_for_renewal(registrar *r)
 {

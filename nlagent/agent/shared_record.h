@@ -1,5 +1,6 @@
 /*
- * Records that several subscriptions share. A record is one ULM line, as the sensor has written it.
+ * Records that several subscriptions share. A record is one ULM line. If the sensor writes ULM, this is the sensor's
+ * line, unchanged.
  *
  * nlagentd passes the line on without reading it. An expression, a summary or a reply in another format needs the
  * record's fields. shared_record_decode then parses the line, once for all users. Not thread-safe.

@@ -162,7 +162,8 @@ static nl_record *summary_record(const series *one, unsigned minutes, const clos
     return record;
 }
 
-/* If the time of a window is over or the window is empty, closes it and begins the window that contains now_ns. */
+/* Begins the window that contains now_ns, unless it is already open and has values. First closes the open window if it
+ * has values. */
 static void summary_turn(summaries *s, series *one, int length, int64_t now_ns)
 {
     window *w = &one->windows[length];

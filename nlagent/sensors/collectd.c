@@ -92,7 +92,8 @@ static char *collectd_read_line(collectd_state *s)
 }
 
 /* Sends a request and reads the first line of the reply. Sets *count to the number of lines that follow, or to a
- * negative number if collectd reports an error. Returns false and sets the error if the connection fails. */
+ * negative number if collectd reports an error. Returns false and sets the error if the connection fails or the reply
+ * is invalid. */
 static bool collectd_request(collectd_state *s, const char *request, long *count)
 {
     char *end;
@@ -149,7 +150,8 @@ static void add_value(nl_record *record, const char *line, bool *any)
     *any = *any || isfinite(value);
 }
 
-/* Requests the value of an identifier, and logs it. Returns false if the connection has failed. */
+/* Requests the value of an identifier, and logs it. Returns false and sets the error if the connection fails or the
+ * reply is invalid. */
 static bool log_value(measurement *m, double time, const char *identifier, uint64_t *count)
 {
     collectd_state *s = m->state;
@@ -189,7 +191,8 @@ static bool log_value(measurement *m, double time, const char *identifier, uint6
     return true;
 }
 
-/* Reads the list of values, whose lines are "TIME IDENTIFIER". Returns false if the connection has failed. */
+/* Reads the list of values, whose lines are "TIME IDENTIFIER". Returns false and sets the error if the connection
+ * fails, the reply is invalid or the list is too long. */
 static bool read_list(collectd_state *s)
 {
     long count;

@@ -46,8 +46,8 @@ typedef struct counters_state {
     uint64_t before[FIELDS_MAX];
 } counters_state;
 
-/* Sets *value to the field's value in this measurement, and *before to the counter. Returns false if the field has no
- * value. */
+/* Sets *value to the counter or, for RISE and RATE, to its increase since *before, and *before to the counter. Returns
+ * false if the field has no value. */
 static bool counter_measure(const measurement *m, const counter *c, uint64_t *before, uint64_t *value)
 {
     const counters_state *s = m->state;

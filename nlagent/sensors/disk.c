@@ -71,7 +71,8 @@ static void log_device(measurement *m, const char *name, const uint64_t *rise, u
     record_end(m);
 }
 
-/* Measures the line of a device, and adds its counters to the sums. */
+/* Logs the I/O of a whole disk from its line. Adds the increases of its counters to the sums, unless the disk maps to
+ * other devices. */
 static void measure_line(measurement *m, const char *line, uint64_t sums[COLUMNS])
 {
     disk_state *s = m->state;

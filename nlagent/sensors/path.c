@@ -26,7 +26,7 @@ enum { RATE_DEFAULT = 10, RATE_MAX = 100, CHECK_DEFAULT_S = 60, CHECK_MIN_S = 30
 #define BYTES_PER_MB UINT64_C(1000000)
 #define TRANSFER_NS (5 * NL_NS_PER_SECOND)
 
-/* Interval at which the thread checks whether the peer replies again. */
+/* Interval at which the thread checks whether a check of the path is due and the peer replies. */
 #define ANSWER_POLL_NS (NL_NS_PER_SECOND / 10)
 
 typedef struct path_state {

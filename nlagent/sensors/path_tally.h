@@ -2,11 +2,11 @@
  * Counts the probes of a path and their replies: losses in each direction, duplicates, reordering and delays. The
  * module has no clock and no socket; the caller passes all times. Not thread-safe.
  *
- * A probe is lost if its reply has not arrived after PATH_LATE_NS, or when PATH_PENDING_MAX later probes were sent. The
- * number in the reflector's replies shows in which direction probes were lost. A stateful reflector (RFC 8762) numbers
- * its replies. Therefore, a lost reply leaves a gap in these numbers, and a lost probe does not. The sender's first
- * number is never 0. The module can therefore distinguish the copied numbers of a stateless reflector from the numbers
- * of a stateful reflector, which begin at 0.
+ * A probe is lost if its reply has not arrived after PATH_LATE_NS, or when PATH_PENDING_MAX - 1 later probes were sent.
+ * The number in the reflector's replies shows in which direction probes were lost. A stateful reflector (RFC 8762)
+ * numbers its replies. Therefore, a lost reply leaves a gap in these numbers, and a lost probe does not. The sender's
+ * first number is never 0. The module can therefore distinguish the copied numbers of a stateless reflector from the
+ * numbers of a stateful reflector, which begin at 0.
  */
 #ifndef NLAGENT_PATH_TALLY_H
 #define NLAGENT_PATH_TALLY_H

@@ -151,7 +151,7 @@ static bool measure_process(measurement *m, const char *pid)
     snprintf(path, sizeof path, "/proc/%s/stat", pid);
     if (!proc_read(path, &s->text) || !read_process(s->text.data, &p) ||
         (s->match[0] != '\0' && fnmatch(s->match, p.name, 0) != 0))
-        return false; /* the entry is not a process, or the process has just ended */
+        return false; /* the entry is not a process, the process does not match, or it has just ended */
     log_process(m, &p);
     return true;
 }

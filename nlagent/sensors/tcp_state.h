@@ -21,7 +21,8 @@ struct tcp_state {
     __u32 buffer_in, buffer_out, memory_out; /* memory_out: the used part of buffer_out */
     __u32 rate_delivered, rate_interval_us;  /* segments delivered in an interval of this length */
     __u32 reordering, reordered, dsacks, ecn_marked;
-    __u32 sequence_out, sequence_in; /* sequence numbers of the first bytes, or of the SYN before the first byte sent */
+    __u32 sequence_out, sequence_in; /* sequence numbers of the first byte sent (if this end opened the connection:
+                                        of the SYN before it), and of the first byte received */
     __u32 uid;
     __u16 family, local_port, peer_port; /* ports in host order */
     __u8 state, recovery, ecn, rate_app_limited, scale_out, scale_in;

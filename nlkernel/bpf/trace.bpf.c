@@ -670,7 +670,8 @@ static __always_inline void pass(struct walk *w, __u32 n)
     w->direction.next += n;
 }
 
-/* Makes space for half of an event's data. */
+/* Makes space in the event for half of the maximum data: if there is less, writes the event to the ring and empties it.
+ * Returns false if the ring has no space. */
 static __always_inline _Bool make_space(struct trace_event *e)
 {
     if (e->captured <= TRACE_CAPTURE_MAX / 2)

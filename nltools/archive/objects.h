@@ -1,6 +1,6 @@
 /*
- * Defines the lifelines in an archive: the ID fields of objects, and the SQL views `steps` and `lifelines`. The ID
- * fields come from --id, or the module infers them from the first records. Not thread-safe.
+ * Defines the lifelines in an archive: the ID fields that identify requests or other objects, and the SQL views `steps`
+ * and `lifelines`. The ID fields come from --id, or the module infers them from the first records. Not thread-safe.
  */
 #ifndef NLTOOLS_ARCHIVE_OBJECTS_H
 #define NLTOOLS_ARCHIVE_OBJECTS_H

@@ -86,8 +86,10 @@ typedef struct tally {
     size_t slowest_max;
     /* cut: requests measured before they ended; left_out: durations without a row. */
     uint64_t requests, failed, cut, left_out;
-    uint64_t doubtful, lossy, skewed, contradictory; /* requests with a request_doubt: any, records, clocks, times */
-    request_problems problems;                       /* sums over all requests */
+    /* Numbers of requests whose path may be wrong (request_doubt): for any reason, because of missing records, because
+     * of clocks, and because of times. */
+    uint64_t doubtful, lossy, skewed, contradictory;
+    request_problems problems; /* sums over all requests */
     tally_zone zones[TALLY_ZONES_MAX];
     size_t zone_count;
     nl_distribution totals; /* durations from the first event to the last */

@@ -30,7 +30,7 @@ typedef struct compared_row {
 
 /* One request of a side. */
 typedef struct compared_request {
-    int64_t duration_ns, step_ns; /* step_ns: time of a record of the request that the drawing shows as a step */
+    int64_t duration_ns, step_ns; /* step_ns: time of one of the request's records that the drawing shows as steps */
     uint64_t step_place;          /* place of this record (batch.h) */
     size_t lifeline;
 } compared_request;

@@ -7,8 +7,10 @@
 #include <string.h>
 
 enum {
-    SNAP = 8,        /* minimum size, in nodes or blocks, of a range whose ends list_find_extremes rounds to them */
-    OF_A_COLUMN = 4, /* minimum size, in nodes or blocks, of a column whose ends list_grain rounds to them */
+    SNAP = 8, /* list_find_extremes rounds the ends of a range to nodes or blocks only if the range has at least this
+                 number of them */
+    OF_A_COLUMN = 4, /* list_grain rounds the ends of a column to nodes or blocks only if the column has at least this
+                        number of them */
     GROWTH = 8,      /* factor by which a list's first block grows, from LIST_NODE to LIST_BLOCK entries */
 };
 

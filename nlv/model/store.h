@@ -96,7 +96,8 @@ typedef struct store {
     uint64_t rejected; /* number of records that were older than all remaining records, or for which there was no number
                           below STORE_NONE */
     uint32_t colored;  /* the number of records when the objects were last colored */
-    bool has_machine, has_machines; /* the records name at least one machine (SPEC_MACHINE); several machines */
+    bool has_machine, has_machines; /* has_machine: the records name at least one machine (SPEC_MACHINE); has_machines:
+                                       they name several machines */
     float machine;
 } store;
 

@@ -88,8 +88,9 @@ static double weight(const pane *p, double height)
 }
 
 /*
- * Places the overview, a strip at the bottom, if the view requests the overview or if a part of the log is not visible.
- * A heat map is higher than a strip of densities, and the histogram of durations may be beside the heat map.
+ * Places the overview, a strip at the bottom, if the picture is high enough, and the view requests the overview or a
+ * part of the log is not visible. A heat map is higher than a strip of densities, and the histogram of durations may be
+ * beside the heat map.
  */
 static void place_overview(layout *l, const model *m, const scene_view *view, bool is_part)
 {

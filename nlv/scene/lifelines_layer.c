@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 
 enum {
-    LINES_ON_PIXELS = 400, /* maximum number of segments that are drawn as lines */
+    LINES_ON_PIXELS = 400, /* maximum number of visible segments to draw as lines in a picture of pixels */
     LINES_ON_PAPER = 6000,
     MATCHES_DRAWN = 400, /* maximum number of found requests that are drawn */
     GRAPHS_MAX = 2000,   /* maximum number of visible segments, and of visible first steps, for drawing along graphs */
