@@ -3,26 +3,32 @@
  *
  * In nlconv's own traces, the args of the instant events are the records, and the reader ignores other events. Each
  * event of another program's trace becomes a record. Its time is ts, its event name is name, and its fields are ph,
- * cat, pid, tid, id, dur and the args. The reader ignores metadata (ph M).
+ * cat, pid, tid, id, dur and the args. The program of a record is the name of its process, from the metadata event (ph M)
+ * process_name before the record. The reader ignores other metadata.
  */
 #include "config.h"
 
 #include "base/error.h"
 #include "convert/json_fields.h"
 
+#include <glib.h>
 #include <string.h>
+
+enum { PROCESSES_MAX = 1 << 16 }; /* maximum number of processes whose names the reader keeps */
 
 typedef struct chrome_reader {
     importer base;
     builder builder;
     json_fields fields;
-    bool ended; /* the array has ended */
+    GHashTable *processes; /* maps the JSON text of a pid to the process's name */
+    bool ended;            /* the array has ended */
 } chrome_reader;
 
 static void chrome_read_close_reader(importer *base)
 {
     chrome_reader *r = (chrome_reader *)base;
     builder_free(&r->builder);
+    g_clear_pointer(&r->processes, g_hash_table_destroy);
 }
 
 /* Returns the end of the object or array at `at`, or NULL if it is not complete. */
@@ -88,7 +94,7 @@ static size_t read_head(const char *data, size_t size, bool all, void **shared, 
     return array != NULL ? (size_t)(array - data) : size;
 }
 
-static void unshare(void *shared)
+static void chrome_unshare(void *shared)
 {
     (void)shared;
 }
@@ -162,6 +168,52 @@ static void enter(json_fields *f, nl_string value)
     f->scan.end = value.data + value.size;
 }
 
+/* Returns the JSON text of an event's pid. The caller frees the text with g_free. */
+static char *pid_text(const nl_string members[MEMBER_COUNT])
+{
+    return g_strndup(members[PID].data, members[PID].size);
+}
+
+/* Keeps the name of the process if an event of metadata names one. Returns false on an error. */
+static bool chrome_read_metadata(chrome_reader *r, const nl_string members[MEMBER_COUNT])
+{
+    json_scan *j = &r->fields.scan;
+    nl_string key, value;
+    bool first = true;
+    if (members[NAME].data == NULL || !equals(members[NAME], "\"process_name\"") || members[PID].data == NULL ||
+        members[ARGS].data == NULL || members[ARGS].data[0] != '{')
+        return true;
+    enter(&r->fields, members[ARGS]);
+    if (!json_take(j, '{'))
+        return json_fail(j, "expected an object");
+    while (json_next(j, '}', &first) && json_key(j, &key)) {
+        if (!equals(key, "name") || json_peek(j) != '"') {
+            if (!json_any(j, &value))
+                return false;
+            continue;
+        }
+        if (!json_string(j, &value))
+            return false;
+        if (r->processes == NULL)
+            r->processes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        if (value.size > 0 && g_hash_table_size(r->processes) < PROCESSES_MAX)
+            g_hash_table_replace(r->processes, pid_text(members), g_strndup(value.data, value.size));
+    }
+    return j->error == NULL;
+}
+
+/* Sets the program of a record to the name of its process, if this name is known. */
+static void set_program(const chrome_reader *r, const nl_string members[MEMBER_COUNT])
+{
+    if (r->processes == NULL || members[PID].data == NULL)
+        return;
+    char *pid = pid_text(members);
+    const char *name = g_hash_table_lookup(r->processes, pid);
+    if (name != NULL)
+        builder_set(r->fields.builder, MEMBER_PROG, (nl_string){name, strlen(name)});
+    g_free(pid);
+}
+
 static bool chrome_read_foreign(json_fields *f, const nl_string members[MEMBER_COUNT])
 {
     static const int plain[] = {PHASE, CATEGORY, DURATION, PID, TID, ID};
@@ -192,14 +244,17 @@ static bool chrome_read_foreign(json_fields *f, const nl_string members[MEMBER_C
     return json_take_members(f);
 }
 
-/* Reads an event. Returns false and sets f->scan.error on failure. */
-static bool chrome_read_take_event(json_fields *f)
+/* Reads an event. Returns false and sets the error of the scan on failure. */
+static bool chrome_read_take_event(chrome_reader *r)
 {
+    json_fields *f = &r->fields;
     nl_string members[MEMBER_COUNT] = {0};
     if (!pick(f, members))
         return false;
     bool own = members[CATEGORY].size > 10 && memcmp(members[CATEGORY].data, "\"netlogger", 10) == 0;
-    if (equals(members[PHASE], "\"M\"") || (own && members[CATEGORY].data[10] == '.'))
+    if (equals(members[PHASE], "\"M\""))
+        return chrome_read_metadata(r, members);
+    if (own && members[CATEGORY].data[10] == '.')
         return true;
     if (own && equals(members[CATEGORY], "\"netlogger\"") && members[ARGS].data != NULL) {
         enter(f, members[ARGS]);
@@ -207,6 +262,8 @@ static bool chrome_read_take_event(json_fields *f)
             return false;
     } else if (!chrome_read_foreign(f, members)) {
         return false;
+    } else {
+        set_program(r, members);
     }
     return builder_finish(f->builder, true, f->s) || json_fail(&f->scan, nl_error_message());
 }
@@ -223,7 +280,7 @@ static void read_events(importer *base, const char *data, size_t size, sink *s)
             if (stop == NULL)
                 sink_malformed(s, line, (uint64_t)(at - data), "the input ends within an event", at,
                                (size_t)(end - at));
-            else if (!chrome_read_take_event(f))
+            else if (!chrome_read_take_event(r))
                 sink_malformed(s, line, (uint64_t)(at - data), f->scan.error, at, (size_t)(stop - at));
             for (stop = stop != NULL ? stop : end; at < stop; at++)
                 line += *at == '\n';
@@ -256,7 +313,7 @@ const importer_kind chrome_importer = {
     .in_order = true,
     .detect = chrome_read_detect,
     .head = read_head,
-    .unshare = unshare,
+    .unshare = chrome_unshare,
     .cut = chrome_cut_events,
     .size = sizeof(chrome_reader),
     .close = chrome_read_close_reader,

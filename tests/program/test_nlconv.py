@@ -436,6 +436,14 @@ class Nlconv(support.Case):
         self.assertEqual(result.stdout.decode(), "DATE=19700101000000.000001500 NL.EVNT=a ph=X dur=2 pid=1 tid=2 x=1\n"
                          "DATE=19700101000000.000002 ph=E\n")
 
+    def test_names_of_processes_in_chrome_traces(self):
+        names = [{"name": "process_name", "ph": "M", "pid": 7, "tid": 0, "args": {"name": "tile\"s"}}, {"name": "process_name", "ph": "M", "pid": "a", "args": {"sort": 1, "name": "b"}},
+                 {"name": "thread_name", "ph": "M", "pid": 8, "tid": 1, "args": {"name": "main"}}, {"name": "process_name", "ph": "M", "pid": 9, "args": {"name": 3}},
+                 {"name": "process_name", "ph": "M", "pid": 10, "args": {}}]
+        spans = [{"name": "x", "ph": "X", "ts": n, "dur": 1, "pid": pid, "tid": 1} for n, pid in enumerate((7, "a", 8, 9, 10, 7))] + [{"name": "y", "ph": "i", "ts": 9}]
+        result = self.convert("--format", "json", "-q", input=json.dumps({"traceEvents": names + spans}).encode())
+        self.assertEqual([json.loads(line).get("prog") for line in result.stdout.splitlines()], ['tile"s', "b", None, None, None, 'tile"s', None])
+
     def test_malformed_input_is_told_with_its_place(self):
         cases = {
             "ulm": (b"DATE=20260101000000 A=1\nrubbish\nDATE=20260101000001 A=2\n", b":2: "),
