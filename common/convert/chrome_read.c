@@ -3,8 +3,8 @@
  *
  * In nlconv's own traces, the args of the instant events are the records, and the reader ignores other events. Each
  * event of another program's trace becomes a record. Its time is ts, its event name is name, and its fields are ph,
- * cat, pid, tid, id, dur and the args. The program of a record is the name of its process, from the metadata event (ph M)
- * process_name before the record. The reader ignores other metadata.
+ * cat, pid, tid, id, dur and the args. Its program is the name of the process, if the metadata event (ph M)
+ * process_name comes before the record. The reader ignores other metadata.
  */
 #include "config.h"
 
