@@ -1,7 +1,7 @@
 /*
  * Writes blocks of records to standard output, for bench/requests/run: make_spans SPANS. A frontend calls two backends
  * at the same time, and one backend queries a database twice. Each request has eight spans with explicit identifiers,
- * and therefore sixteen records. A request begins every 8 us, and about 600 requests are in progress at a time.
+ * and therefore sixteen records. A request begins every 8 us, and 480 requests are in progress at a time.
  */
 #include "record/block_write.h"
 

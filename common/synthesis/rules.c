@@ -349,7 +349,8 @@ static bool check_carriers(reading *r, const clause *c)
     return (from && !to) || WRONG(r, "end, step and leave require \"from KIND FIELD\", and do not allow \"to\"");
 }
 
-/* Checks that the rule has the required clauses, and that all keys have the same number of fields. */
+/* Checks that the rule has the required settings, and that all keys have the same number of fields. Sets the default
+ * interval of a rate, 1 s. */
 static bool check_rule(reading *r, rule *rule)
 {
     if (count_of_role(rule, rule_types[rule->kind].required) == 0)

@@ -16,8 +16,8 @@ typedef struct total {
 } total;
 
 /*
- * The module forgets a key after QUIET_MAX intervals without events. If more than GAP_MAX intervals pass without
- * events, the module derives records only for the first of them.
+ * The module forgets a key after QUIET_MAX intervals without events. If time advances by more than GAP_MAX intervals at
+ * once, the module derives records only for the first and the last of these intervals.
  */
 enum { QUIET_MAX = 10, GAP_MAX = 1000 };
 
