@@ -22,7 +22,7 @@ typedef struct checks_gap {
 } checks_gap;
 
 /* Finds a gap without records that covers at least a minute and 90 % of the log's time. Returns false if the log has no
- * such gap. */
+ * such gap or fewer than 10 records. */
 bool checks_find_gap(const store *s, checks_gap *gap);
 
 /* Returns a duration as text, such as "1.5 ms". The caller frees it with g_free. */

@@ -115,8 +115,8 @@ typedef struct list_extremes {
     uint16_t max_color; /* color of the entry with the maximum, or LIST_COLOR_UNKNOWN */
 } list_extremes;
 
-/* Finds the extremes of the entries [from, to). Rounds both ends of a wide range down to the start of a node. Lists
- * without values need `measure`. */
+/* Finds the extremes of the entries [from, to). Rounds both ends of a wide range down to the start of a node or block.
+ * Lists without values need `measure`. */
 list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_measure *measure, const void *user);
 
 /* Returns the maximum measure of all entries, including dropped and removed entries; -INFINITY for an empty list. */

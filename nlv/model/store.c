@@ -456,8 +456,8 @@ static void add_chunk(store *s)
 }
 
 /*
- * Counts an object's visit to a host, unless `again` is true. Gives the object the color of the host that the fewest
- * objects have visited so far.
+ * Counts an object's visit to a host, unless `again` is true. Of the hosts that the object has visited, gives it the
+ * color of the host that the fewest objects have visited so far.
  */
 static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool again)
 {
@@ -826,8 +826,8 @@ static inline void color_step(store *s, uint32_t record, unsigned layer, uint32_
 }
 
 /*
- * Gives each object the color of the host that the fewest objects visit. For example, if all objects share a client,
- * their servers distinguish the objects better.
+ * Gives each object the color of a host that it visits, namely the host that the fewest objects visit. For example, if
+ * all objects share a client, their servers distinguish the objects better.
  */
 static void give_colors(store *s)
 {
