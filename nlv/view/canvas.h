@@ -82,7 +82,10 @@ void canvas_go(canvas *c, int step);
  */
 bool canvas_pointed(canvas *c, int64_t *time_ns);
 
-/* canvas_show_range zooms to the marked time range. canvas_clear removes all marks, and deselects the lifeline. */
+/*
+ * canvas_show_range zooms to the marked time range. canvas_clear removes the marked time range and the mark of a search
+ * match, and deselects the lifeline.
+ */
 void canvas_show_range(canvas *c);
 void canvas_clear(canvas *c);
 

@@ -29,7 +29,7 @@ void search_bar_next(search_bar *b, bool backwards);
 /* Shows a filter in its entry; NULL means no filter. */
 void search_bar_set_filter(search_bar *b, const char *expression);
 
-/* Hides the bar, and returns whether the bar was visible. The filter stays active. */
+/* Hides the bar and ends the search. The filter stays active. Returns whether the bar was visible. */
 bool search_bar_hide(search_bar *b);
 
 /* Shows the progress and the result of a search. Call this function often. */

@@ -26,7 +26,10 @@ void session_keeper_free(session_keeper *k);
  */
 session *session_keeper_session(const session_keeper *k);
 
-/* Adds an open log to the session, and restores the bookmarks of the open logs. Call it after a log was opened. */
+/*
+ * Adds an open log to the session, and restores the bookmarks of the open logs. Forgets all steps. Call it after a log
+ * was opened.
+ */
 void session_keeper_opened(session_keeper *k, const char *url);
 
 /* Makes a change of the session a step, and saves it, when the change has lasted for about 0.3 s. Call it often. */
