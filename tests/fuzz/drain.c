@@ -13,11 +13,11 @@ typedef struct choices {
     uint8_t how;          /* HOW_... */
     uint8_t ring_size;    /* the size is 64 bytes, shifted left by the lower three bits */
     uint16_t sites_size;  /* size of the sites after their header, in bytes */
-    uint64_t published;   /* number of sites according to the header */
-    uint64_t tail, end;   /* number of rings */
-    uint64_t sequence;    /* likewise */
+    uint64_t published;   /* size in bytes of the complete sites, according to the header */
+    uint64_t tail, end;   /* of the rings: position of the first event, and position after the last event */
+    uint64_t sequence;    /* of the rings: sequence number of the first event */
     uint64_t until_ticks; /* the time up to which events are taken */
-    uint64_t ticks[2];    /* a later clock calibration */
+    uint64_t ticks[2];    /* two points of the clock: readings of the counter, and times */
     int64_t time_ns[2];
 } choices;
 

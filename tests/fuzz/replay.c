@@ -38,7 +38,7 @@ static int is_visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* Number of files in the target's corpus. */
+/* Runs the target with each file of its corpus. Returns the number of files, or -1 if the corpus cannot be read. */
 static int replay_corpus(const char *target)
 {
     char folder[4096], path[4096 + 256];

@@ -27,7 +27,7 @@
 
 typedef struct counts {
     _Atomic uint64_t tried;    /* calls that began */
-    _Atomic uint64_t returned; /* and returned */
+    _Atomic uint64_t returned; /* calls that returned */
     _Atomic uint64_t refused;  /* number of these calls that failed */
     _Atomic uint64_t flushed;  /* calls that returned before an nl_flush that returned NL_OK */
 } counts;

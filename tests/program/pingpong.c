@@ -33,7 +33,7 @@ static long long true_ns(void)
     return result == 0 ? now.tv_sec * 1000000000LL + now.tv_nsec : 0;
 }
 
-/* The event's own time is between these two readings of the true time. */
+/* Logs an event. Reads the true time and the counter just before, so that they are close to the event's own time. */
 static void pingpong_say(nl_log *log, const char *event, int id)
 {
     long long before = true_ns(), tsc = (long long)__builtin_ia32_rdtsc();

@@ -32,7 +32,7 @@
 #include <cmocka.h>
 
 enum { CONNECTIONS = 32, MOST_SECONDS = 6 };
-#define TIMEOUT "timeout=0.5" /* the library promises half of this duration */
+#define TIMEOUT "timeout=0.5" /* the library promises that a call takes at most about twice this time */
 
 static char folder[] = "/tmp/netlogger-XXXXXX";
 

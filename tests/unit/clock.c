@@ -104,7 +104,7 @@ static void test_a_restored_clock(void **state)
     expect_about(nl_clock_time_ns(&restored, (uint64_t)first_ns + 2000000), first_ns);
 }
 
-/* Returns the times of a log's records, and checks that all records are present. */
+/* Checks the times of a log's records, and that there are no further records. */
 static void expect_times(const char *text, size_t size, const int64_t *wanted_ns, size_t count)
 {
     nl_decoder *decoder = nl_decoder_new(NULL);

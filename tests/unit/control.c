@@ -281,7 +281,7 @@ static void test_what_a_collector_may_name(void **state)
         for (int tls = 0; tls < 2; tls++) {
             snprintf(command, sizeof command, "destination x-netlog%s://127.0.0.1:9%s", tls ? "s" : "", not [i]);
             assert_int_equal(nl_control_do(log, NL_CONTROL_COLLECTOR, command, strlen(command), NULL), NL_FAILED);
-            if (not [i][1] != 'S') /* not an option */
+            if (not [i][1] != 'S') /* the unknown option SPOOL causes another error */
                 assert_non_null(strstr(nl_error_message(), "destination whose URL names files"));
         }
     static const char file[] = "destination file:///tmp/x";

@@ -413,7 +413,7 @@ static void test_a_forked_child_is_a_stream_of_its_own(void **state)
     unlink(path);
 }
 
-/* Returns the reported cost of the event with that name, and its count. */
+/* The reported cost of the event with this name, and the number of its reports. */
 typedef struct wanted {
     const char *event;
     nl_event_cost cost;

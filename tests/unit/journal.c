@@ -72,7 +72,10 @@ static void close_it(journal *j, nl_streams *streams)
     nl_streams_free(streams);
 }
 
-/* Returns the journal's content at path. */
+/*
+ * Opens and closes the journal at `path`. Checks that the next number of stream 1 is next_of_1; 0: the journal does not
+ * have the stream. Returns the journal's mark.
+ */
 static journal_mark unit_journal_look(uint64_t next_of_1)
 {
     nl_streams *streams;

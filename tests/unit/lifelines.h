@@ -13,7 +13,7 @@ typedef struct lifeline_step {
 
 typedef struct lifeline_object {
     uint32_t first_step, step_count; /* in steps, by time */
-    uint32_t color;                  /* a string of the trace: the value with its own colour */
+    uint32_t color;                  /* a string of the trace: the value with its own color */
     uint32_t name;                   /* a string: the value of the last ID field */
 } lifeline_object;
 

@@ -655,7 +655,6 @@ static void test_blocks(void **unused)
 
 /* ---- bounds ---- */
 
-/* The limit always holds, also with late records: the newest records stay, and the others are counted. */
 /* Returns the number of lines, of the requests around a record, that begin at a dropped record. */
 static size_t count_dropped_lines(const model *m, uint32_t around)
 {
@@ -685,6 +684,7 @@ static void drop_records_of_lines(const model *m)
         assert_true(store_last_step(s, object, 0) >= s->first); /* or STORE_NONE */
 }
 
+/* The limit always holds, also with late records: the newest records stay, and the others are counted. */
 static void test_memory_is_limited(void **unused)
 {
     (void)unused;
@@ -963,7 +963,7 @@ static uint64_t way_of(const store *s, uint32_t record)
     return hash;
 }
 
-/* Returns whether two stores have the same content, independent of their numbers. */
+/* Asserts that two stores have the same content, although their objects may have other numbers. */
 static void compare_stores(const store *a, const store *b)
 {
     assert_int_equal(a->count, b->count);

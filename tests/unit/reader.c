@@ -166,7 +166,7 @@ static void reads_memory(void **state)
     nl_memory_free("reader-test");
 }
 
-/* Compresses lines into a frame of the given size, and appends it to out. */
+/* Compresses the records numbered from first to last - 1 into a frame, and appends it to out. */
 static void compress(int first, int last, nl_buffer *out)
 {
     nl_buffer text = lines(first, last);
@@ -197,7 +197,7 @@ static void reads_compressed_frames(void **state)
     nl_buffer_free(&packed);
 }
 
-/* Returns the number of records before an error, and the error's message. */
+/* Returns the number of records before an error. Asserts that the error's message contains `words`. */
 static int count_until_failure(const char *words)
 {
     nl_reader *reader = reader_open_log(path, false, false);

@@ -212,7 +212,7 @@ typedef struct gatherer {
     nl_buffer all;
 } gatherer;
 
-/* Appends the whole records after `from`. A partial record at the end of a connection is ignored. */
+/* Removes a partial record from the end of the bytes of a connection, which begin at `from`. */
 static void drop_part(nl_buffer *all, size_t from)
 {
     while (all->size > from && all->data[all->size - 1] != '\n')

@@ -472,7 +472,10 @@ static void write_jobs(const char *path, int from, int to, const char *mode)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Checks the time of each record of job.start and job.end. Returns the number of jobs whose start and end agree. */
+/*
+ * Checks that the records are in order of time. Returns the number of jobs that have the right start and the right
+ * end.
+ */
 static int count_right_jobs(const model *m)
 {
     const store *s = model_store(m);

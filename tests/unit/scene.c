@@ -45,7 +45,7 @@ static uint32_t pixel(cairo_surface_t *surface, int x, int y)
                                              (size_t)x * 4);
 }
 
-/* Returns the color of the series, at the strength of that pixel. */
+/* Asserts that a pixel has the wanted color, at the strength of the pixel. */
 static void assert_color(uint32_t pixel, color wanted)
 {
     double alpha = (pixel >> 24) / 255.0;

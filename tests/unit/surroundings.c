@@ -93,7 +93,7 @@ static nl_log *surroundings_open_log(const char *options)
     return log;
 }
 
-/* Asserts that all lines of the text are complete. */
+/* Returns the number of lines of the text. Asserts that all of them are complete. */
 static unsigned count_lines(const char *text, size_t size)
 {
     unsigned count = 0;
@@ -647,8 +647,8 @@ static void names_without_their_folder(void **state)
 /* ---- invalid records ---- */
 
 /*
- * Reads and frees a log in memory. *good is the number of events with this name whose I are 1, 2, 3, ..., and *lost is
- * the number of lost events.
+ * Reads and frees a log in memory. *good is the number of events "Good", whose I must be 1, 2, 3, ...; *lost is the
+ * number of reports of lost events, and *passed_over is the number of these that report skipped bytes.
  */
 static void read_and_free(const char *name, unsigned *good, unsigned *lost, unsigned *passed_over)
 {

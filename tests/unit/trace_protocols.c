@@ -201,7 +201,7 @@ static void test_postgresql_requests(void **state)
     REQUEST("Q\0\0", NULL, "", "");
 }
 
-/* Makes a packet of MySQL. */
+/* Checks how a packet of MySQL is read. */
 static protocol_request expect_mysql_request(int sequence, int command, const char *text, const char *verb,
                                              const char *object)
 {

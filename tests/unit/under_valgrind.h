@@ -1,7 +1,8 @@
 /*
- * Skips tests that valgrind does not support. There are three kinds of such tests. A process must not start threads,
- * but valgrind itself needs a thread. A child exits with the memory of its parent's threads, which valgrind reports as
- * leaked. Or anonymous memory is mapped twice, which valgrind's mremap cannot do. The tests run everywhere else.
+ * Skips tests that valgrind does not support. Such tests do one of three things: they run a process that must not start
+ * threads, although valgrind itself needs a thread; they run a child that exits with the memory of its parent's
+ * threads, which valgrind reports as leaked; or they map anonymous memory twice, which valgrind's mremap cannot do. The
+ * tests run everywhere else.
  */
 #ifndef NETLOGGER_TESTS_UNDER_VALGRIND_H
 #define NETLOGGER_TESTS_UNDER_VALGRIND_H
