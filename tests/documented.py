@@ -232,7 +232,7 @@ class Tree:
         return [re.sub(r"\\f.", "", found) for found in re.findall(r"^\.TP\n(?:\.PD.*\n)?(.*)$", page, re.M) if "--" in found]
 
     def check_named_options(self, options):
-        """Yields the commands in the pages' code blocks: PROGRAM ... --option, up to the end of the command."""
+        """Reports the options in the pages' commands (in backquotes, and on lines that begin with a program) that the program does not have."""
         for path in self.pages():
             text = path.read_text().replace("\\-", "-").replace("\\\n", " ")
             commands = re.findall(r"`([^`\n]+)`", text) + re.findall(r"^\s*((?:nl[a-z]+|netlogd|netlogctl) .*)$", text, re.M)

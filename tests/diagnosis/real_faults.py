@@ -161,7 +161,7 @@ def busy(case):
 
 
 def working(case):
-    """Sets cpu.max to less than the program needs in bursts."""
+    """Returns the names of the programs that do work with a fault, and sets where the cause is."""
     names = [case.chance.choice(["database", "prices"])] if case.program == "shop" else WORKERS
     case.is_at((None, *SPANS[names[0]]))
     return names

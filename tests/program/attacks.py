@@ -188,7 +188,7 @@ def by_single_bytes(port, count):
 
 
 def loads(tcp):
-    """Sends more valid records than netlogd can process, as `named`. Only bench/attack/run uses it, because netlogd writes all these records."""
+    """Returns attacks that send more valid records than netlogd can process, in the form of `named`. Only bench/attack/run uses it, because netlogd writes all these records."""
     return {
         "valid lines, 1000 clients": [(by_connections, tcp, MANY, valid_lines)],
         "small blocks, 1000 clients": [(by_connections, tcp, MANY, small_block)],

@@ -43,7 +43,7 @@ class Agent(support.Case):
         return self.post(agent, ENVELOPE % (operation, inside, operation), headers)
 
     def children(self, agent):
-        """Returns the command lines of the sensors, which are children of nlagentd's process that starts sensors."""
+        """Returns the command lines of the sensors by process ID. The sensors are children of nlagentd's process that starts sensors."""
         return support.children(*support.children(agent.pid))
 
     def log_text(self, agent):

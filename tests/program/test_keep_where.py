@@ -130,7 +130,7 @@ class KeepWhere(collector.Case):
         support.wait_until(lambda: self.size(suffix) <= limit and not self.left_over(suffix), what="old files are deleted")
 
     def left_over(self, suffix):
-        """The numbers of files that exist besides their kept files."""
+        """Returns the kept files whose original files still exist."""
         logs = {p.name.split(".")[0] for p in self.files(False, suffix)}
         return [p for p in self.files(True, suffix) if p.name.split(".")[0] in logs]
 

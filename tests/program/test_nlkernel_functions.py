@@ -371,7 +371,7 @@ class Recording(Functions):
         self.assertGreaterEqual(sum(r["event"] == "NetLogger.Clock" for r in records), 3)
 
     def assert_graph(self, before, after, killed, mended, said):
-        """Records calls with their durations in the kernel's main instance, and restores the instance's previous state."""
+        """The guest's logs contain the calls with their durations, and the previous state of the kernel's main instance was restored: by the recording itself, or after SIGKILL by the next recording."""
         found = self.report(self.scratch / "g.nlb")
         functions = {f["function"]: f for f in found["list"]}
         self.assertEqual(found["lost"], 0)
