@@ -61,7 +61,7 @@ static void report_pause(void)
     int64_t now_ns = nl_monotonic_ns();
     if (flush.reported || (flush.reported_ns != 0 && now_ns - flush.reported_ns < REPORT_SECONDS * NL_NS_PER_SECOND))
         return;
-    program_error("%s; clients wait until netlogd can write to the output; no record is lost", nl_error_message());
+    program_error("%s; clients wait until netlogd can write to the output", nl_error_message());
     flush.reported = true;
     flush.reported_ns = now_ns;
 }

@@ -77,7 +77,8 @@ static void print_outputs(struct evbuffer *out)
         {"netlogd_output_deleted_bytes_total", "counter", "Size of the old files that each output deleted.", 0},
         {"netlogd_output_missing_files_total", "counter", "Files removed from each output's spool before delivery.", 0},
         {"netlogd_output_kept_requests_total", "counter", "Requests that keep_where= of each output has kept.", 0},
-        {"netlogd_output_kept_records_total", "counter", "Records of these requests in kept files.", 0},
+        {"netlogd_output_kept_records_total", "counter",
+         "Records of the requests that keep_where= of each output has kept.", 0},
         {"netlogd_output_unsearched_files_total", "counter",
          "Old files that each output deleted although keep_where= had not kept their requests.", 0},
     };

@@ -76,12 +76,12 @@ static const nl_option options[] = {
 };
 
 static const options_command commands[] = {
-    {"status", NULL, "Print the uptime, the received records, and the undelivered records in total and per output"},
+    {"status", NULL, "Print the uptime, the numbers of received and lost records, and the state of each output"},
     {"clients", NULL, "Print the clients that log: records, records per second, and malformed input"},
     {"streams", NULL, "Print the numbered streams of programs that log in the binary format"},
     {"subscribers", NULL, "Print the subscribers, and the number of records that each subscriber missed"},
     {"clocks", NULL,
-     "Print the hosts that log, with the clock errors that each host reports and that netlogd measures"},
+     "Print the error that each host reports for its clock, and the clock's offset from netlogd's clock"},
     {"drops", NULL, "Print how much netlogd rejected or did not deliver, for each reason"},
     {"settings", NULL, "Print the value of every setting, and of the options of each output"},
     {"reload", NULL, "Read the configuration again, and reopen the outputs; same as SIGHUP"},
@@ -90,7 +90,7 @@ static const options_command commands[] = {
      "Send a command (level Debug, marker PATTERN log, ...) to all current and future programs that log in the binary "
      "format. The programs undo the command when netlogd exits, or when \"tell ''\" revokes the command"},
     {"certificates", "HOST...",
-     "Make or renew a certificate authority, and a TLS certificate for each HOST; name the collector first"},
+     "Make a certificate authority, and make or renew a TLS certificate for each HOST; name the collector first"},
     {0},
 };
 

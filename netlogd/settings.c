@@ -240,10 +240,10 @@ const nl_option settings_rows[] = {
      .repeatable = true,
      .set = add_input,
      .get = get_input,
-     .help = "Input to follow: file:PATTERN (log files in any format, even when they are rotated) or "
-             "journal:[DIRECTORY] (systemd's journal; default: this machine's journal). PATTERN is a path, and may "
-             "contain the wildcards *, ? and [...]. netlogd stores its reading positions in OUTPUT.inputs and "
-             "OUTPUT.cursor, beside the first output that has a file or a spool"},
+     .help = "Input to follow: file:PATTERN (log files, even when they are rotated) or journal:[DIRECTORY] (systemd's "
+             "journal; default: this machine's journal). PATTERN is a path, and may contain the wildcards *, ? and "
+             "[...]. netlogd stores its reading positions in OUTPUT.inputs and OUTPUT.cursor, beside the first output "
+             "that has a file or a spool"},
     {.name = "output",
      .letter = 'o',
      .value = "FILE|DIRECTORY/|URL",

@@ -352,7 +352,7 @@ static int request_records(const arguments *a, const char *operation, bool with_
     const bool summaries = strcmp(operation, "Summaries") == 0;
     int status = print_records(
         a, &reply,
-        summaries ? "no summaries; nlagentd makes them from the first request on, while the sensor runs" : NULL);
+        summaries ? "no summaries yet; nlagentd computes them after the first request, while the sensor runs" : NULL);
     soap_call_free(&reply);
     return status;
 }

@@ -69,7 +69,8 @@ bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
         return false;
     bool plain = url->scheme == NL_SCHEME_FILE && url->option_count == 0;
     if (!plain && url->scheme != NL_SCHEME_STDIO) {
-        nl_error_set(NL_ERROR_INVALID, "%s: record writes only files; use nlkernel live --dest %s", path, path);
+        nl_error_set(NL_ERROR_INVALID, "%s: nlkernel record writes only files; use nlkernel live --dest %s", path,
+                     path);
         nl_url_free(url);
         return false;
     }

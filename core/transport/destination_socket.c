@@ -546,7 +546,7 @@ static nl_status socket_close(nl_destination *destination, bool keep)
     if (s->text_lost) {
         nl_error_set(NL_ERROR_PROTOCOL,
                      "the collector closed a connection before it had read all text, so some records "
-                     "may be lost; without format=ulm, the collector acknowledges each record");
+                     "may be lost; with format=nlb, the collector acknowledges each record");
         status = nl_dialer_prepend(s->dialer);
     }
     disconnect(s);

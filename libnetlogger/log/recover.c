@@ -253,11 +253,11 @@ static const char *recover_describe_failure(const recovery *r, char text[MESSAGE
 {
     const char *parent = nl_session_parent();
     if (r->options.destination != NULL)
-        snprintf(text, MESSAGE_SIZE, "%s; the events remain in %s/%s", nl_error_message(), parent, r->directory);
+        snprintf(text, MESSAGE_SIZE, "%s (the events remain in %s/%s)", nl_error_message(), parent, r->directory);
     else
         snprintf(text, MESSAGE_SIZE,
-                 "%s; the events remain in %s/%s; to deliver them elsewhere, use nlrecover --dest; to discard them, "
-                 "remove this directory",
+                 "%s (the events remain in %s/%s; to deliver them elsewhere, use nlrecover --dest; to discard them, "
+                 "remove this directory)",
                  nl_error_message(), parent, r->directory);
     return text;
 }

@@ -67,7 +67,7 @@ static nl_status copy_records(keeper *k, uint64_t number, nl_reader *reader, int
             status = write_encoded(encoder, fd, new);
     }
     if (status == NL_OK && !is_stopping(k) && next == NL_FAILED)
-        program_error("%s; netlogd cannot keep requests after this place", nl_error_message());
+        program_error("%s; netlogd cannot keep the requests in the rest of this file", nl_error_message());
     if (status == NL_OK)
         status = write_encoded(encoder, fd, new);
     nl_encoder_free(encoder);

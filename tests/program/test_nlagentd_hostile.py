@@ -398,7 +398,7 @@ class Access(nlagents.Agent):
         self.assertIn("AccessDenied", as_user("mallory", "query", "load").stderr)
         result = as_user("mallory", "summaries", "load")
         self.assertEqual((result.returncode, result.stdout, result.stderr),
-                         (1, "", "nlagent: load: no summaries; nlagentd makes them from the first request on, while the sensor runs\n"))
+                         (1, "", "nlagent: load: no summaries yet; nlagentd computes them after the first request, while the sensor runs\n"))
         self.assertEqual(self.ask(agent, "--ca", s / "ca.pem", "list").returncode, 1, "without a certificate")
         result = self.run_program("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=alice", "-days", "2",
                                   "-keyout", s / "self.key", "-out", s / "self.pem")

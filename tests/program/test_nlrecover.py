@@ -434,8 +434,8 @@ class Nlrecover(support.Case):
         result = self.recover()
         if "nothing" not in result.stderr:
             self.assertEqual(result.returncode, 1)
-            reason = (r"the destination of these events ended with the process; the events remain in (\S+); to deliver them "
-                      r"elsewhere, use nlrecover --dest; to discard them, remove this directory\n\Z")
+            reason = (r"the destination of these events ended with the process \(the events remain in (\S+); to deliver them "
+                      r"elsewhere, use nlrecover --dest; to discard them, remove this directory\)\n\Z")
             self.assertRegex(result.stderr, reason)
             directory = pathlib.Path(re.search(reason, result.stderr)[1])
             shutil.copytree(directory, self.scratch / "copy")
@@ -444,7 +444,7 @@ class Nlrecover(support.Case):
             shutil.copytree(self.scratch / "copy", directory)
             failed = self.recover("-d", "/dev/full")
             self.assertEqual(failed.returncode, 1)
-            self.assertRegex(failed.stderr, rf"No space left on device; the events remain in {directory}\n")
+            self.assertRegex(failed.stderr, rf"No space left on device \(the events remain in {directory}\)\n")
         self.assertEqual(self.recover("-d", "-").returncode, 0)
 
 
