@@ -131,7 +131,7 @@ class Tree:
         return output_of(str(self.build / PROGRAMS[program]), *options)
 
     def pages(self):
-        """Yields every page except HACKING.md, which is about the source."""
+        """Returns every page except HACKING.md, which is about the source."""
         return [self.source / "README.md", *(self.source / "doc").rglob("*.md"), *(self.source / "doc" / "man").iterdir()]
 
     # ---- functions ----

@@ -150,7 +150,7 @@ class Group:
         return {int(pid) for folder in self.folders() for pid in read(folder / "cgroup.procs").split()}
 
     def remove(self):
-        """Kills all processes of the group."""
+        """Kills all processes of the group, and removes the group."""
         for _ in range(100):
             left = self.pids()
             for pid in left:
@@ -446,7 +446,7 @@ class World:
     # ---- disks ----
 
     def make_disks(self):
-        """Gives each server its own disk: a loop device over the data, read without the page cache."""
+        """Gives each server its own disk: a loop device over the data, read without the page cache if possible."""
         for host in self.servers.values():
             options = ["--find", "--show", "--read-only"]
             try:

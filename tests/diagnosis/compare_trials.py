@@ -60,7 +60,7 @@ def write_service(path, seed, side):
 
 
 def write_side(directory, kind, seed, side, slower):
-    """Returns the paths of one side's logs."""
+    """Writes one side's logs. Returns their paths."""
     chance = random.Random(f"{kind} {seed} {side}")
     paths = [directory / f"{side}{i}.log" for i in range(5 if kind == "runs" else 1)]
     for path in paths:

@@ -39,7 +39,7 @@ class Case(Plan):
 
 
 def after(seconds, action):
-    """Performs an action during the run."""
+    """Returns steps for case.during that perform an action once, that many seconds after the start."""
 
     def during(world, programs):
         yield seconds

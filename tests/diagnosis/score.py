@@ -23,7 +23,7 @@ DEVELOPMENT, TEST = 1, 1_000_001  # the first seeds
 
 
 def is_right(cause, truth, mechanism=True):
-    """Returns whether a finding names the right place, and whether it names the right mechanism."""
+    """Returns whether a finding names the right place and, if `mechanism` is true, also the right mechanism."""
     if mechanism and cause["cause"] not in truth["causes"]:
         return False
     events = " ".join(str(cause.get(k) or "") for k in ("span", "from_event", "to_event", "title"))

@@ -280,7 +280,7 @@ class Run:
         return self.kind != HEALTHY and service is self.service and step is self.step and self.only in (None, host)
 
     def awake(self, service, host, seconds):
-        """Returns the time at which an amount of work is done, including the program's pauses."""
+        """Returns how long an amount of work takes, including the program's pauses."""
         end = self.world.now + seconds
         if service is not self.paused or self.only not in (None, host):
             return seconds
@@ -299,7 +299,7 @@ class Run:
         self.lines.append((self.world.now, at, f"HOST={host} PROG={service.name} LVL=Usage NL.EVNT={event}{named}"))
 
     def span(self, service, host, name, request, parent, **fields):
-        """Logs the start of a span. Returns a function that logs its end."""
+        """Logs the start of a span. Returns its ID, and a function that logs its end."""
         self.spans_logged += 1
         span_id = f"{self.spans_logged:x}"
         ids = {"TRACE_ID": f"t{request['number']}", "SPAN_ID": span_id} if self.explicit else {"REQ_ID": request["number"]}
@@ -492,8 +492,10 @@ def write_lines(path, lines):
 
 
 def make_run(kind, seed, path, connections=False, graded=False, weighed=True):
-    """Writes a log. Returns the truth, or None if the graph of this seed cannot have the fault or the fault costs less than COST_MIN
-    (GRADED_COST_MIN if graded). The cost is the difference to a healthy run; without `weighed`, it is not determined."""
+    """Writes a log. Returns the truth, or None if the graph of this seed cannot have the fault.
+
+    If `weighed` is true, compares the run with a healthy run. The truth then has the cost, which is the part of the requests' time that the fault
+    costs. Returns None if the cost is less than COST_MIN (GRADED_COST_MIN if graded; any cost for failures and clocks), or if more than a tenth of the requests do not end."""
     try:
         run = Run(kind, seed, connections, graded)
     except ValueError:

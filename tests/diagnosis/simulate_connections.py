@@ -90,7 +90,7 @@ class Connection:
         return 65536 / (2 * self.delay) if self.limit in ("window", "send-buffer") else 15 * MSS / (2 * self.delay)
 
     def sample(self, at, addresses, server_logs):
-        """Returns the text of a record of one end."""
+        """Returns the text of a record of one end, and its counts of bytes, by which `records` sees whether the connection was idle."""
         out, back = (self.back, self.forth) if server_logs else (self.forth, self.back)
         o, i = out.values(at), back.values(at)
         ends = f"{addresses[self.client]}:{self.port}", f"{addresses[self.server]}:8000"
@@ -138,7 +138,7 @@ class Connections:
         return c
 
     def pick(self, client, server, programs, now, limit):
-        """Returns a free connection of a pair of hosts."""
+        """Returns a free connection of a pair of hosts. Opens one if none is free."""
         of = self.of_pairs.setdefault((client, server), [])
         for c in of:
             if c.free_at <= now:

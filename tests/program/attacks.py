@@ -78,7 +78,7 @@ def by_filters(port, source="127.0.0.1"):
 
 
 def by_subscribers(port, source="127.0.0.1"):
-    """Subscribes and requests past records. Repeats the request after netlogd delays or closes the connection."""
+    """Subscribes and requests past records, again every second over new connections."""
     while True:
         subscribers = subscribe(port, SUBSCRIBERS, "SINCE=-1d", source)
         end = time.monotonic() + 1
@@ -127,7 +127,7 @@ def by_new_streams(port, source="127.0.0.1"):
 
 
 def new_hosts():
-    """Sends clock lines of hosts that do not exist."""
+    """Returns clock lines of hosts that do not exist."""
     return b"".join(b"DATE=20260101000000 HOST=x%d PROG=attack LVL=Usage NL.EVNT=ClockKernel CLOCK.SYNCHRONIZED=true "
                     b"CLOCK.ERROR=5\n" % n for n in range(5000))
 

@@ -80,7 +80,7 @@ def _requests(between):
 
 
 def dense_requests(first):
-    """Returns requests of two steps, with IDs that begin with first."""
+    """Returns requests of two steps, whose IDs are consecutive numbers from `first`."""
     return _requests(1)(first)
 
 
@@ -90,7 +90,7 @@ def one_request(first):
 
 
 def many_hosts(number):
-    """Returns requests with 64 IDs, with steps on a million hosts."""
+    """Returns requests with 64 IDs, with steps on 1,000 random hosts of a million."""
     rng, count = random.Random(number), 1000
     sources = varint(count) + b"".join(string(b"h%d" % rng.randrange(1 << 20)) + string(b"p") for _ in range(count))
     shapes = b"".join(varint(i) + b"\7" + string(event) + varint(1) + b"\3" + string(b"NL.ID") for i in range(count) for event in (b"E", b"F"))

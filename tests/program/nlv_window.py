@@ -16,7 +16,7 @@ import support
 
 
 def requests(count=50):
-    """Writes a log of requests on two hosts, with the load of one host."""
+    """Returns a log of requests on two hosts, with the load of one host."""
     lines = []
     for i in range(count):
         t = i * 10000
@@ -29,7 +29,7 @@ def requests(count=50):
 
 
 def branching_requests(count, slow=(), failed=(), seed=1):
-    """Writes a log of requests that branch: a web server calls a database and a cache on two other hosts at the same time, and
+    """Returns a log of requests that branch: a web server calls a database and a cache on two other hosts at the same time, and
     then renders the page. In the requests `slow`, the database takes 250 ms; the requests `failed` end with status 500."""
     draw = random.Random(seed)
     lines, begin = [], 0

@@ -182,7 +182,7 @@ class World:
         return sum(int(late) for _, late in counts) <= 0.02 * sum(int(packets) for packets, _ in counts)
 
     def start_sensors(self, log, interval, both_ends):
-        """Starts a sensor at each end. Returns their outputs and processes."""
+        """Starts a sensor at each end, or only at the sender's. Returns their outputs and processes."""
         sensors = []
         for namespace in (self.a, self.b) if both_ends else (self.a,):
             out = open(f"{log}.{namespace}", "w+", encoding="utf-8")

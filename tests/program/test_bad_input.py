@@ -51,7 +51,7 @@ class BadInput(support.Case):
         return {"log": data, "gz": gzip.compress(data), "zst": subprocess.run(["zstd", "-c"], input=data, capture_output=True, check=True).stdout}
 
     def blocks(self):
-        """Returns a file of one block."""
+        """Returns the bytes of a file of one block."""
         path = self.scratch / "whole.nlb"
         result = self.run_program(support.program("nltools/nlconv"), "--format", "nlb", "-o", path, self.put("whole.log", text()))
         self.assertEqual(result.returncode, 0, result.stderr)

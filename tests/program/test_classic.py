@@ -205,7 +205,7 @@ class Classic(support.Case):
         self.log = self.scratch / "a.log"
 
     def events(self):
-        """Returns a dictionary with the part of each event's line after NL.EVNT=. The times are not compared."""
+        """Returns the text of each event's line before NL.EVNT and after the event's name, by this name."""
         found = {}
         for line in self.log.read_text().splitlines():
             head, _, tail = line.partition(" NL.EVNT=")
@@ -517,7 +517,7 @@ class Version4(support.Case):
         return self.compile_client(source, "-Wall", f"-I{support.SOURCE}/bindings/classic", *options, archive, "-lnetlogger", "-lm")
 
     def bp(self, text):
-        """Returns the lines without their times."""
+        """Returns the lines from the event's name on."""
         lines = text.splitlines()
         self.assertTrue(all(line.startswith("ts=20") for line in lines), text)
         return [line.partition(" event=")[2] for line in lines]

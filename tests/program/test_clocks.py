@@ -113,7 +113,7 @@ class Measured(support.Case):
         self.client = self.compile_client(CLIENT)
 
     def serve(self, answer, ahead_ns=0, collector=b"far.example"):
-        """A collector of the binary protocol. answer(T1 of the time block) returns the frame to send, or None."""
+        """Starts a collector of the binary protocol. answer(T1 of the time block, T2, T3, the collector's name) returns the frame to send, or None."""
         server = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(server.close)
         self.blocks, self.questions = [], []

@@ -514,7 +514,7 @@ class Connections(support.Case):
             self.assertEqual(self.report(self.written(*lines))[0]["first"], cause)
 
     def test_derived_records(self):
-        """Returns records of 0.2 s in which the window is the limit, and of 0.1 s in which the path is the limit."""
+        """The receive window limits a connection for 0.2 s, then the path limits it for 0.1 s. --derived writes records of the rate and of both limits."""
         lines = [sample(at, TCP_BYTES_ACKED=at // 10, TCP_BUSY=at, TCP_LIMITED_RECEIVER=min(at, 200000)) for at in range(0, 300001, 50000)]
         derived = self.scratch / "limits.log"
         self.report(self.written(*lines), "--derived", derived)

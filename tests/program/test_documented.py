@@ -20,7 +20,7 @@ class Documented(support.Case):
     # ---- it can fail ----
 
     def assert_found(self, check, *changes):
-        """Makes each change (file, old, new, expected messages ...) in one copy of the tree, and returns the messages."""
+        """Makes each change (file, old, new, expected messages ...) in one copy of the tree, and checks that a check of the copy reports the messages."""
         copy = self.scratch / "tree"
         for name in *documented.FOLDERS, "doc", "packaging":
             shutil.copytree(support.SOURCE.resolve() / name, copy / name, ignore=shutil.ignore_patterns("*.png"), copy_function=os.symlink)

@@ -142,7 +142,7 @@ class Install(support.Case):
         self.assertNotIn(str(support.BUILD), said)
 
     def say(self, *command, **environment):
-        """Runs a program that logs to scratch/a.log. Returns the rest of that line."""
+        """Runs a program that logs an event to scratch/a.log. Returns the line from the event's name on."""
         result = self.run_compiler(*command, env={**self.environment(), **environment}, cwd=self.scratch)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         line = (self.scratch / "a.log").read_text()

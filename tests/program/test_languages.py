@@ -18,7 +18,7 @@ def compiled_c(case, name):
 
 
 def interpreted(binding, suffix, interpreter, variable, *folders):
-    """Returns the command and the environment of an example whose binding is below bindings/BINDING."""
+    """Returns a function that returns the command of an example whose binding is below bindings/BINDING."""
 
     def command(case, name):
         support.program(f"bindings/{binding}/built")
@@ -29,7 +29,7 @@ def interpreted(binding, suffix, interpreter, variable, *folders):
 
 
 def compiled(compiler, suffix, folder, needed, *options):
-    """Returns the command of an example that is compiled with the headers or modules in folder. Skips if needed was not built."""
+    """Returns a function that compiles an example with the headers or modules in folder, and returns its command. It skips the test if `needed` was not built."""
 
     def command(case, name):
         libraries = support.BUILD / "libnetlogger" / ".libs"

@@ -298,7 +298,7 @@ class Hostile(collector.Case):
             return output.read()
 
     def lives(self, connections=1):
-        """Checks that netlogd has the same size and files as before."""
+        """Checks that netlogd still serves, has closed the other connections, and has used less than MEMORY_MOST_KB. Then stops netlogd."""
         self.served()
         support.wait_until(lambda: self.status()["CONNECTIONS"] == connections, what="the others are gone")
         support.wait_until(lambda: self.open_files() <= self.files, what="their descriptors too")

@@ -116,8 +116,8 @@ class Proxy:
             threading.Thread(target=self.replay, args=(sent, rng.uniform(0, 0.5)), daemon=True).start()
 
     def forward(self, client, server, most, trouble, rng):
-        """Forwards until either end closes or the maximum number of bytes has passed. Returns the bytes that passed, and the bytes
-        that the link held back."""
+        """Forwards until either end closes or the maximum number of bytes has passed. Returns the data that
+        passed, if the trouble is to send it twice, and the data that the link held back."""
         sent, passed = [], 0
         try:
             while most is None or passed < most:
@@ -427,7 +427,7 @@ class Storm(support.Case):
         print(f"# {self.total} events", flush=True)
 
     def kept(self):
-        """Returns where to find the files of a failure."""
+        """Keeps the files of a failure if NL_ORACLE_KEEP is set. Returns their directory, or ""."""
         if "NL_ORACLE_KEEP" not in os.environ:
             return ""
         shutil.copytree(self.scratch, f"{self.scratch}.kept", ignore=shutil.ignore_patterns("s"))
@@ -437,7 +437,7 @@ class Storm(support.Case):
                          rb" V=(.*)")
 
     def read(self, text):
-        """Returns how often each event is in the output, and the partial lines."""
+        """Returns how often each event is in the output, and the wrong lines: partial lines, and reports of lost events."""
         found, wrong = Counter(), []
         self.assertTrue(text.endswith(b"\n"))
         for line in text[:-1].split(b"\n"):

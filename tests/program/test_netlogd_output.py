@@ -88,8 +88,8 @@ class Output(support.Case):
         return [int(n) for n in re.findall(rf" PROG={name} LVL=Usage NL.EVNT=Step I=(\d+) ", text)]
 
     def rotate(self, output, suffix):
-        """With several clients and small files, every record is in the output once. Every file is valid, and about as large as
-        requested."""
+        """With several clients and small files, every record is in the output once, and every file is valid. Returns the
+        files."""
         self.program = self.compile_client(PROGRAM)
         netlogd = self.serve(output)
         clients = [self.client(f"c{i}", 20000, 100) for i in range(3)]

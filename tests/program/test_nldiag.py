@@ -698,7 +698,7 @@ class Nldiag(support.Case):
     # ---- requests without IDs ----
 
     def spans_of(self, load, inner=False, thread=""):
-        """Writes spans of one program, with `load` requests in progress on average."""
+        """Diagnoses spans of one program, with `load` requests in progress on average."""
         chance, at, lines = random.Random(50), 0.0, []
         for i in range(1500):
             at += chance.expovariate(load / 0.012)
@@ -727,7 +727,7 @@ class Nldiag(support.Case):
     # ---- numbers of calls ----
 
     def calls_of(self, draw):
-        """Writes requests that call Query repeatedly, one call after another; draw returns the number of calls by kind of request."""
+        """Diagnoses requests that call Query repeatedly, one call after another; draw returns the number of calls by kind of request."""
         chance, at, lines = random.Random(7), 0.0, []
         for i in range(600):
             at += chance.expovariate(50)
@@ -1510,8 +1510,8 @@ class Nldiag(support.Case):
         self.assertNotIn("pause", [cause["cause"] for cause in self.diagnosed_of(records)["causes"]])
 
     def served(self, places, hosts=2):
-        """The time from Want to Have is the wait for a place of a pool. The request keeps the place until Done, and logs another
-        event before Done."""
+        """The time from Want to Work.start is the wait for a place of a pool. The request keeps the place until Work.end, and logs
+        another event after that."""
         model, lines, chance = slow_logs.Model(), [], random.Random(5)
         pool = [slow_logs.Resource(model, places) for _ in range(hosts)]
 
@@ -2372,7 +2372,7 @@ class Nldiag(support.Case):
     # ---- values and hosts that are sometimes slow ----
 
     def sometimes_slow(self, slow, count=1500, seed=1):
-        """Writes requests in which Convert takes `slow(chance, format, host, at)` seconds longer."""
+        """Diagnoses requests in which Convert takes `slow(chance, format, host, at)` seconds longer. Returns the findings."""
         chance, at, records = random.Random(seed), 0.0, []
         for number in range(count):
             at += chance.expovariate(20)

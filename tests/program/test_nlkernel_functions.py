@@ -161,7 +161,7 @@ class Sources(Functions):
         self.assertEqual(self.edges(found), {("vfs_read", "tcp_recvmsg"): 1})
 
     def trace_dat(self, calls_count=100):
-        """Makes a file of version 6."""
+        """Returns a file trace.dat of version 6 with calls of one function."""
         page_header = b"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n" \
                       b"\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n"
         function = b"name: function\nID: 1\nformat:\n" + b"".join(

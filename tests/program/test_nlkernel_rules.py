@@ -356,7 +356,7 @@ class OnThisKernel(Case):
         return {r["report"]: r["rows"] for r in found["reports"]}
 
     def need_switches_from_idle(self):
-        """Checks a defect of some kernels: after many recordings, a kernel no longer traced the switches from the idle thread of
+        """Skips the test on a kernel with this defect: after many recordings, a kernel no longer traced the switches from the idle thread of
         a processor."""
         folder = pathlib.Path(f"/sys/kernel/tracing/instances/netlogger-test-{os.getpid()}")
         try:

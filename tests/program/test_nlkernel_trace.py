@@ -228,7 +228,7 @@ asyncio.run(main())
 
 class EventLoop(Tracing):
     def run_requests(self, concurrency):
-        """Returns whether the parent is right for each call with a parent, and the number of calls without a parent."""
+        """Returns the numbers of calls with the right parent, with a wrong parent, and without a parent."""
         server = self.start("/usr/bin/python3", "-c", LOOP, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         port = int(server.stdout.readline())
         process = self.trace("--pid", server.pid)

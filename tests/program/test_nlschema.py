@@ -312,7 +312,7 @@ class Nlschema(support.Case):
         self.assertIn("No such file", result.stderr)
 
     def library_flags(self):
-        """Returns the command that compiles and links a program with the library of the build directory."""
+        """Returns the flags that compile a program with the library of the build directory, and the flags that link it."""
         library = support.BUILD.resolve() / "libnetlogger"
         if not (library / ".libs/libnetlogger.so").exists():
             self.skipTest("there is no shared library in this build")

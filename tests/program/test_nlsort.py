@@ -283,7 +283,7 @@ class Nlsort(support.Case):
     @staticmethod
     @functools.cache
     def nearly_ordered(count=150000, lateness=3000, seed=7):
-        """Several lines have the same second, and keep their order."""
+        """Returns lines that are nearly in order of time. Several lines have the same second, and must keep their order."""
         rng = random.Random(seed)
         order = sorted(range(count), key=lambda i: i + rng.randrange(lateness))
         return [line(i * 80000 // count, N=n) for n, i in enumerate(order)]

@@ -19,7 +19,7 @@ def line(us, event, request, **fields):
 
 
 def requests(count=50, stretch=1):
-    """Writes requests at intervals of 10 ms: 1 ms to the server, 5 ms there, 1 ms back; then records of a sensor."""
+    """Returns requests at intervals of 10 ms: 1 ms to the server, 5 ms (times `stretch`) there, 1 ms back."""
     text = []
     for i in range(count):
         for event, offset in zip(EVENTS, (0, 1000, 1000 + 5000 * stretch, 2000 + 5000 * stretch)):
@@ -173,8 +173,8 @@ class Nlstat(support.Case):
         self.assertEqual((found["spans_without_begin"], found["spans_without_end"]), (0, 0))
 
     def services(self):
-        """Writes 40 requests: a page of 10 ms, of which the query takes 2 ms, or 8 ms in every fourth request; in requests 0 to
-        4, one record has status 500."""
+        """Writes 40 requests: a page of 4 ms, of which the query takes 2 ms; in every fourth request 10 ms, of which the query takes
+        8 ms. In requests 0 to 4, one record has status 500."""
         text = ""
         for i in range(40):
             slow, at = i % 4 == 0, i * 100000
@@ -270,7 +270,7 @@ class Nlstat(support.Case):
                 self.assertEqual(diagnosis["requests"], sum(expected))
 
     def rounds(self, steps, requests=100, ids=100, apart=20000):
-        """Writes a log of requests with these steps (event, microseconds). IDs repeat after that number of requests."""
+        """Writes a log of requests with these steps (event, microseconds). IDs repeat after `ids` requests."""
         records = []
         for i in range(requests):
             records += [(i * apart + us, event, f"r{i % ids}") for event, us in (steps(i) if callable(steps) else steps)]

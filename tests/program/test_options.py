@@ -91,7 +91,7 @@ class Options(support.Case):
         return ["a value"] if kind == "text" else []
 
     def bad_values(self, option):
-        """Returns (value, expected message)."""
+        """Yields pairs of an invalid value and a part of the expected message."""
         kind = option["type"]
         if kind in UNITS:
             for value in "", "x", "-1", "7q", "1 2":

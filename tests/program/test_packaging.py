@@ -91,7 +91,7 @@ class Packaging(support.Case):
         self.assertGreater(told, 5)
 
     def serve(self, lines):
-        """Returns whether netlogd accepts these lines, and its message otherwise."""
+        """Checks that netlogd accepts these lines: starts netlogd with them, and ends it when it listens."""
         path = self.scratch / "netlogd.conf"
         path.write_text("".join(f"{name} {value}\n" for name, value in lines))
         netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--config", path, stderr=subprocess.PIPE,

@@ -232,7 +232,7 @@ class Archive(support.Case):
         return sorted(p for p in self.folder.iterdir() if p.suffix in (".log", ".nlb") and p.stat().st_size > 0)
 
     def sample(self):
-        """Makes an archive of five text files, most of them written in several parts. Returns the number of its seals."""
+        """Makes an archive of at least five text files, most of them written in several parts. Returns the number of its seals."""
         for part in range(3):
             netlogd = self.serve(self.url(options="&rotate_size=8k"))
             self.write(self.lines(100, 1000 * part))
@@ -357,7 +357,8 @@ class Tampering(Archive):
         self.proves()
 
     def attack(self, key, kept):
-        """Alters a sealed record and forges all but the first seals with a key. Yields a description."""
+        """Forges all but the first seals with a key: after it has altered a sealed record, and with a second seal of the same range. Yields a
+        description of each attack."""
         path, log = self.folder / "a.seal", self.logs()[0]
         data, content = path.read_bytes(), log.read_bytes()
         altered = content.replace(b"N=3\n", b"N=4\n")

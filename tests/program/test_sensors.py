@@ -233,7 +233,7 @@ class Values(support.Case):
         self.assertEqual({r["TCP.RTT.MIN"] for r in connecting}, {"0"})
 
     def short_connections(self, count, *prefix):
-        """Makes connections of one byte each, beside a sensor. Returns its TcpClose records and its last TcpConnections record."""
+        """Makes connections of one byte each, beside a sensor. Returns its TcpClose records, its last TcpConnections record, and the server's port."""
         server = socket.create_server(("127.0.0.1", 0), backlog=count)
         port = server.getsockname()[1]
         sensor = self.start(*prefix, self.sensor, "--interval", "0.3", f"connections?port={port}", stdout=subprocess.PIPE, text=True)

@@ -90,7 +90,7 @@ class SetUserId(support.Case):
         return {str(p): p.stat().st_mtime_ns for p in self.trap.rglob("*")}
 
     def hostile(self, destination):
-        """Returns every variable in the library and in the libraries that it uses."""
+        """Returns an environment with every variable that the library and its libraries use, except NETLOGGER_ON."""
         library = (support.BUILD / "libnetlogger" / ".libs" / "libnetlogger.so").read_bytes()
         names = {name.decode() for name in re.findall(rb"\bN(?:ETLOGGER|ETLOGD|LAGENT|L)_?[A-Z]*[A-Z_]+\b", library)}
         environment = {name: f"{self.trap}/{name}" for name in names}
@@ -117,7 +117,7 @@ class SetUserId(support.Case):
         return program
 
     def traced(self, program, environment, *arguments, user="nobody"):
-        """Runs the program as an unprivileged user. Returns its system calls on files, processes and connections."""
+        """Runs the program as an unprivileged user. Returns its result, and its system calls on files, processes and connections."""
         trace = self.scratch / "trace"
         variables = [option for name, value in environment.items() for option in ("-E", f"{name}={value}")]
         # A separate /dev/shm, because root's other programs may have left rings in the machine's.

@@ -59,7 +59,7 @@ class Sources(support.Case):
             at += size
 
     def make_archive(self, files=4):
-        """Returns one stream of 2 * COUNT records, in that number of numbered files."""
+        """Makes an archive of that number of numbered files with one stream. Returns a file with the whole stream."""
         client = self.compile_client(PROGRAM)
         whole = self.scratch / "whole.nlb"
         result = self.run_program(client, f"file:{whole}?format=nlb&zstd=0", "0", str(COUNT))

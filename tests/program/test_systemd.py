@@ -146,7 +146,7 @@ class Systemd(support.Case):
             self.skipTest(f"systemd cannot run here: {self.console()}")
 
     def find_first(self):
-        """Returns the process ID of systemd outside of the namespace; 0 if systemd could not start."""
+        """Returns the process ID of systemd outside of the namespace, or None before systemd runs."""
         children = pathlib.Path(f"/proc/{self.outer.pid}/task/{self.outer.pid}/children")
         try:
             for child in children.read_text().split():

@@ -289,7 +289,7 @@ def score(records, truth, spans=SPANS):
     """Returns the numbers of the right requests, whose spans are all in the request's trace and in no other trace. Also returns the
     numbers of the other requests, with their errors. `records` are dictionaries, in the order of the log."""
     def nth(event, program, port):
-        """Returns the spans of a server by the client's port, in order."""
+        """Returns the trace IDs of a server's spans by the client's port, in order."""
         found = {}
         for r in sorted((r for r in records if r["NL.EVNT"] == event and r["PROG"] == program), key=lambda r: r["DATE"]):
             found.setdefault(int(r["PEER"].rsplit(":", 1)[1]), []).append(r["TRACE.ID"])

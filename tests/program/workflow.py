@@ -18,7 +18,7 @@ def _line(seconds, event, **fields):
 
 
 def _instance(rng, at, name, number, cut):
-    """Returns the steps of one instance of a job, with the fields in a different order in each event; and the time of its last step."""
+    """Returns (time, line) for each step of one instance of a job. The order of the fields differs between the events."""
     id_ = {"xwf__id": WORKFLOW, "job__id": name, "job_inst__id": number}
     lines = []
     for js, step in enumerate(STEPS[:cut], 1):
