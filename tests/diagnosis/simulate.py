@@ -495,7 +495,7 @@ def make_run(kind, seed, path, connections=False, graded=False, weighed=True):
     """Writes a log. Returns the truth, or None if the graph of this seed cannot have the fault.
 
     If `weighed` is true, compares the run with a healthy run. The truth then has the cost, which is the part of the requests' time that the fault
-    costs. Returns None if the cost is less than COST_MIN (GRADED_COST_MIN if graded; any cost for failures and clocks), or if more than a tenth of the requests do not end."""
+    costs. Returns None if the cost is less than COST_MIN (GRADED_COST_MIN if graded; failures and clocks may cost less), or if more than a tenth of the requests do not end."""
     try:
         run = Run(kind, seed, connections, graded)
     except ValueError:

@@ -481,7 +481,7 @@ class Connections(support.Case):
             self.assertGreater(shares[cause], 0.75, (cause, shares))
 
     def test_queue_on_the_way_back(self):
-        """Each direction in turn delays the data by 10 to 400 ms, while the receiver's clock is 20 minutes ahead."""
+        """Each direction in turn delays its packets by 400 ms and the other direction by 40 ms, while the receiver's clock is 20 minutes ahead."""
         for forth, back, cause in ((10, 1, "path rate, with a queue"), (1, 10, "reverse path")):
             sender, receiver = [], []
             for i in range(200):

@@ -83,7 +83,7 @@ class Hostile(nlagents.Agent):
         self.assertEqual(self.call(agent, "List")[0], 200)
 
     def test_an_agents_url_names_no_files(self):
-        """Collectors get the password from a directory."""
+        """Clients may get an agent's URL from a directory, so the URL must not make them read files."""
         for url in "https://127.0.0.1:1?key=%2Fetc%2Fpasswd", "https://127.0.0.1:1/?ca=x", "http://127.0.0.1:1?x=y":
             result = self.run_program(self.nlagent, "--agent", url, "list")
             self.assertEqual(result.returncode, 2, url)

@@ -314,7 +314,7 @@ class Nldiag(support.Case):
             self.assertEqual(self.run_program(self.nldiag, *arguments).returncode, USAGE, arguments)
 
     def test_field_of_numbers_and_texts(self):
-        """No field of the log contains only the value."""
+        """A field whose values are numbers in some requests and texts in the others is no cause."""
         path = self.scratch / "mixed.log"
         path.write_text("".join(f"DATE=20260101{i // 3600:02d}{i // 60 % 60:02d}{i % 60:02d}.{at}00000 HOST=h PROG=p LVL=Usage NL.EVNT={event} ID={i} KIND={kind}\n"
                                 for i in range(600) for kind in (90000000 + i % 4 if i < 40 else "abcd"[i % 4],)
@@ -1426,7 +1426,7 @@ class Nldiag(support.Case):
         self.assertEqual((first["cause"], first["span"]), ("calls", "Query"))
 
     def test_sensor_of_one_host(self):
-        """Visits are slow while the processor of one host is above a threshold, in a fourteenth of its time."""
+        """Visits are slow while the processor of one host is above a threshold, in 28 % of the time."""
         busy = lambda at: at % 2.5 < 0.7
         records = self.requests(lambda c, at, n, h: 0.15 * c.lognormvariate(0, 0.7) * (h == "b2" and busy(at)), count=300, rate=20)
         records = [(*record[:3], f"PROG=p {record[3]}") for record in records]
@@ -1613,7 +1613,7 @@ class Nldiag(support.Case):
         self.assertRegex(self.run_program(self.nldiag, path).stdout, r"BlockRead -> BlockRead of dpss_get, [0-9.]+ ms for each series of \d+ visits; explained above")
 
     def test_items_of_a_loop_are_no_pieces(self):
-        """A request handles several items, and logs one event for each. Some items are slow, and the request takes as long as its items."""
+        """A request handles several items, and logs one event for each. The request takes as long as all its items."""
         chance, records = random.Random(6), []
         for number in range(300):
             at = now = 0.5 * number

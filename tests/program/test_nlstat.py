@@ -225,7 +225,7 @@ class Nlstat(support.Case):
         self.assertEqual(result.returncode, 2)
 
     def test_times_in_another_zone(self):
-        """One host is eight hours early, as the measured durations show. Other programs on that host have correct times."""
+        """The times of one event are eight hours early, as the measured durations show. The other events of its hosts have correct times."""
         text = ""
         for i in range(20):
             times = lambda s, zone=0: f"2012-03-14T{22 - zone}:{5 + i:02d}:{s:02d}.000000Z"
