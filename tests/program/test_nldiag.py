@@ -2247,7 +2247,7 @@ class Nldiag(support.Case):
                 (first, *_), _ = self.faults_of(self.cached(hits, absent=absent, slower=lambda c, at, h, server, k: 4 if server == "10.2.0.3:80" else 1))
                 self.assertEqual((first["cause"], first["field"]), ("field", "server"))
                 self.assertIn("slow for server=10.2.0.3:80", first["title"])
-                # a quarter of the requests that have a server takes 66 ms longer
+                # a quarter of the requests that have a server takes 65 ms longer
                 self.assertAlmostEqual(first["share"], 0.25 * 0.065 / (0.25 * 0.065 + 0.0217 + 0.001 / (1 - hits)), delta=0.06)
                 visits, known = map(int, re.search(r"(\d+) of the (\d+) visits with server have server=10.2.0.3:80", " ".join(first["evidence"])).groups())
                 self.assertAlmostEqual(known / 3000, 1 - hits, delta=0.03)
