@@ -109,6 +109,7 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/convert/chrome_read.c \
 	%D%/convert/lines.h \
 	%D%/convert/journal.c \
+	%D%/convert/multiline.c \
 	%D%/convert/syslog.c \
 	%D%/convert/syslog.h \
 	%D%/convert/strace.c \

@@ -201,6 +201,6 @@ extern const exporter_kind json_exporter, csv_exporter, xml_exporter, otlp_expor
     chrome_exporter, perfetto_exporter, spans_exporter;
 extern const importer_kind json_importer, csv_importer, xml_importer, otlp_importer, otlp_proto_importer,
     chrome_importer, journal_importer, syslog_importer, strace_importer, perf_importer, ftrace_importer, audit_importer,
-    pairs_importer, ctf_importer;
+    pairs_importer, ctf_importer, multiline_importer;
 
 #endif

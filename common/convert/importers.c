@@ -13,7 +13,7 @@
  */
 static const importer_kind *const first_importers[] = {
     &xml_importer,     &otlp_importer, &otlp_proto_importer, &chrome_importer,
-    &journal_importer, &json_importer, &syslog_importer,
+    &journal_importer, &json_importer, &syslog_importer,     &multiline_importer,
 };
 static const importer_kind *const last_importers[] = {
     &csv_importer, &strace_importer, &perf_importer, &ftrace_importer, &audit_importer, &pairs_importer, &ctf_importer,

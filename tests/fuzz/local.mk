@@ -8,7 +8,7 @@ EXTRA_LIBRARIES += %D%/libreplay.a
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/logfmt.dict %D%/binary.dict %D%/format_arguments.dict \
 	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/value_index.dict %D%/request.dict %D%/otlp_session.dict %D%/otlp_grpc_session.dict \
-	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/import_audit.dict %D%/import_pairs.dict %D%/import_syslog.dict %D%/syslog_stream.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict %D%/trace_protocols.dict %D%/stamp.dict %D%/trace_frames.dict
+	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_otlp_proto.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/import_audit.dict %D%/import_pairs.dict %D%/import_multiline.dict %D%/import_syslog.dict %D%/syslog_stream.dict %D%/soap.dict %D%/trace_dat.dict %D%/trace_context.dict %D%/trace_protocols.dict %D%/stamp.dict %D%/trace_frames.dict
 
 fuzz_replays += %D%/url.replay
 tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/fuzz.h
@@ -149,6 +149,11 @@ fuzz_replays += %D%/import_pairs.replay
 tests_fuzz_import_pairs_replay_SOURCES = %D%/import_pairs.c %D%/importing.h
 tests_fuzz_import_pairs_replay_CPPFLAGS = $(fuzz_cppflags)
 tests_fuzz_import_pairs_replay_LDADD = $(fuzz_import_ldadd)
+
+fuzz_replays += %D%/import_multiline.replay
+tests_fuzz_import_multiline_replay_SOURCES = %D%/import_multiline.c %D%/importing.h
+tests_fuzz_import_multiline_replay_CPPFLAGS = $(fuzz_cppflags)
+tests_fuzz_import_multiline_replay_LDADD = $(fuzz_import_ldadd)
 
 fuzz_replays += %D%/import_audit.replay
 tests_fuzz_import_audit_replay_SOURCES = %D%/import_audit.c %D%/importing.h

@@ -111,6 +111,8 @@ class Formats(collector.Case):
         """Returns the log in every format, plain and compressed, by the format's name."""
         found = {format: self.make(format) for format in OWN}
         found.update({format: self.convert(format, self.original, format) for format in FOREIGN})
+        found["multiline"] = self.scratch / "multiline"
+        found["multiline"].write_text(self.ulm.replace('\\n"', '\n"'))
         for how in ["gzip"] + ["zstd"] * (shutil.which("zstd") is not None):
             for format, path in list(found.items()):
                 if not format.endswith(("gzip", "zstd")) or format in OWN:

@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import os
+import random
 import re
 import shutil
 import struct
@@ -515,6 +516,42 @@ class TimeFields(ImportCase):
             self.assertIn("DATE=20260101000002.250000 ", result.stdout)
         result = self.run_program(support.program("nltools/nlstat"), "--json", "--fraction", "microseconds", self.scratch / "input")
         self.assertIn('"total_ns": 2244583000', result.stdout)
+
+
+class Multiline(ImportCase):
+    """Newlines in quoted values of the library's text formats."""
+    HEAD = "DATE=20260101000000.500000 HOST=h PROG=p NL.EVNT=e "
+
+    def test_many_threads_read_what_one_line_would_give(self):
+        """The log has many pieces, which end anywhere in a record; 4 MB."""
+        chance, raw, escaped = random.Random(8), [], []
+        for i in range(20_000):
+            texts = ["\n".join("x" * chance.randrange(60) for _ in range(chance.choice((1, 1, 2, 5, 40)))) for _ in range(2)]
+            raw.append(f'{self.HEAD}N={i} SQL="{texts[0]}" B="{texts[1]}" C=1\n')
+            escaped.append(raw[-1][:-1].replace("\n", "\\n") + "\n")
+        path = self.scratch / "raw.log"
+        path.write_text("".join(raw))
+        for threads in "1", "4":
+            result = self.run_program(self.nlconv, "--format", "ulm", "--threads", threads, path)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            expected = self.run_program(self.nlconv, "--format", "ulm", "-", input="".join(escaped)).stdout
+            self.assertTrue(result.stdout == expected)
+
+    def test_a_missing_quote_hides_no_record(self):
+        """The lines after it are reported. A record may have up to 64 KiB, and blanks or nothing follow its closing quote."""
+        whole = self.HEAD + 'A="1\n2"\n'
+        for lines, records, malformed in (('A="1\n2\n', 1, [4]), ('A="1\n2"3\n', 1, [4]), ('A="' + "x\n" * 40_000 + '"\n', 1, [4]),
+                                          ('A="' + "x\n" * 30_000 + '"\n', 1, []), ('A="1\n\n" \t\r\n', 1, [])):
+            with self.subTest(lines=lines[:20], size=len(lines)):
+                found, errors = self.convert(whole + self.HEAD + lines + self.HEAD + "A=3\n", status=1 if malformed else 0)
+                self.assertEqual(([r["A"] for r in found][::2], len(found)), (["1\n2", 3], 2 + records))
+                self.assertEqual([int(n) for n in re.findall(r"input:(\d+): ", errors)][:1], malformed)
+
+    def test_detected_or_named(self):
+        """Only the beginning of a log is examined."""
+        late = (self.HEAD + "A=1\n") * 2000 + self.HEAD + 'A="1\n2"\n'
+        self.assertIn("input:2002: ", self.convert(late, status=1)[1])
+        self.assertEqual(self.convert(late, "--from-format", "multiline")[0][-1]["A"], "1\n2")
 
 
 class Ctf(ImportCase):
