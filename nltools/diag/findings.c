@@ -592,6 +592,21 @@ static void judge_confidence(findings *f, bool only_connections)
     }
 }
 
+/* Adds the part of the span in which the time is to the answers about spans. A pause stops a span in any part. */
+static void name_parts(findings *f)
+{
+    for (guint i = 0; i < f->list->len; i++) {
+        finding *x = g_ptr_array_index(f->list, i);
+        const char *from, *to;
+        if (x->cut == NULL || x->place == VISIT_NONE || x->of_connections || strcmp(x->cause, "pause") == 0 ||
+            !span_parts_find(f->visits, x->place, x->cut, &from, &to))
+            continue;
+        char *answer = g_strdup_printf("%s; this time is between %s and %s", x->answer, from, to);
+        g_free(x->answer);
+        x->answer = answer;
+    }
+}
+
 findings *findings_find(const visits *v)
 {
     findings *f = g_new0(findings, 1);
@@ -607,6 +622,7 @@ findings *findings_find(const visits *v)
     find_limits(f);
     judge_confidence(f, true);
     find_failures(f);
+    name_parts(f);
     return f;
 }
 

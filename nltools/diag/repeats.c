@@ -161,6 +161,7 @@ static void join_runs(visits *v, const GArray *runs, const bool *joined)
     }
     for (uint32_t c = 0; c < v->columns->count; c++)
         move_values(v->columns->all[c].of_visits, moved, count);
+    span_parts_move(v->parts, moved);
     g_array_set_size(v->all, count);
     g_free(moved);
 }

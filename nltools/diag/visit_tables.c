@@ -12,7 +12,7 @@ size_t visits_memory(const visits *v)
         size +=
             (v->columns->all[i].of_requests->len + v->columns->all[i].of_visits->len + v->columns->all[i].since->len) *
             sizeof(float);
-    return size;
+    return size + span_parts_memory(v->parts);
 }
 
 static void keep_values(GArray *values, uint32_t from, uint32_t to, uint32_t count)
@@ -25,6 +25,8 @@ static void keep_values(GArray *values, uint32_t from, uint32_t to, uint32_t cou
 void visits_halve(visits *v)
 {
     uint32_t kept = 0, visits_kept = 0;
+    uint32_t *moved = g_new(uint32_t, v->all->len + 1); /* the new index of each visit, or VISIT_NONE */
+    memset(moved, 0xff, v->all->len * sizeof *moved);
     for (uint32_t i = 0; i < v->requests->len; i += 2) {
         request q = *request_at(v, i);
         for (uint32_t c = 0; c < v->columns->count; c++) {
@@ -34,6 +36,7 @@ void visits_halve(visits *v)
         }
         for (uint32_t n = 0; n < q.count; n++) {
             visit x = *visit_at(v, q.first + n);
+            moved[q.first + n] = visits_kept + n;
             x.request = kept;
             x.parent = x.parent == VISIT_NONE ? VISIT_NONE : x.parent - q.first + visits_kept;
             x.span = x.span == VISIT_NONE ? VISIT_NONE : x.span - q.first + visits_kept;
@@ -53,6 +56,8 @@ void visits_halve(visits *v)
         g_array_set_size(of->since, MIN(of->since->len, kept));
         g_array_set_size(of->of_visits, MIN(of->of_visits->len, visits_kept));
     }
+    span_parts_move(v->parts, moved);
+    g_free(moved);
 }
 
 /* ---- the index ---- */
@@ -182,6 +187,7 @@ void visits_free(visits *v)
     g_free(v->by_place);
     g_free(v->by_work);
     columns_free(v->columns);
+    span_parts_free(v->parts);
     series_free(v->series);
     g_ptr_array_unref(v->connection_results);
     connection_table_free(v->connections);

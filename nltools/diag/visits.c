@@ -257,6 +257,26 @@ static uint32_t visit_around(const visits_reader *r, const request_graph *g, con
     return beside == REQUEST_NONE ? VISIT_NONE : visit_of_span(r, g->spans[beside].parent);
 }
 
+/* Returns whether an event is neither the start nor the end of a span. */
+static bool is_inside(const visits_reader *r, uint32_t event)
+{
+    return *slot_of(r->event_begin, event) == EDGE_NONE && *slot_of(r->event_end, event) == EDGE_NONE;
+}
+
+/* Adds a span's own time between two events if one of them is inside the span. */
+static void add_part(kind *k, const request_graph *g, const request_step *step)
+{
+    const visits_reader *r = k->reader;
+    if (step->from == REQUEST_NONE || step->to == REQUEST_NONE ||
+        (!is_inside(r, step->from) && !is_inside(r, step->to)))
+        return;
+    const event_names *events = request_reader_names(assembler_reader(k->assembler));
+    span_parts_add(r->result->parts, *slot_of(r->span_visit, step->span),
+                   g_intern_string(event_names_text(events, g->events[step->from].name)),
+                   g_intern_string(event_names_text(events, g->events[step->to].name)),
+                   (float)(step->to_ns - step->from_ns));
+}
+
 static void add_path(kind *k, const request_graph *g, uint32_t number)
 {
     visits *v = k->reader->result;
@@ -264,6 +284,7 @@ static void add_path(kind *k, const request_graph *g, uint32_t number)
         const request_step *step = &g->path[i];
         float length = (float)(step->to_ns - step->from_ns);
         if (step->kind == REQUEST_SELF && !is_crossing(g, step)) {
+            add_part(k, g, step);
             visit *x = visit_at(v, *slot_of(k->reader->span_visit, step->span));
             x->path_ns += length;
             if (g->spans[step->span].child_count > 0)
@@ -638,6 +659,7 @@ visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, 
     v->orders = host_orders_new();
     v->ids = g_ptr_array_new_with_free_func(g_free);
     v->columns = columns_new();
+    v->parts = span_parts_new();
     v->series = series_new();
     v->connections = connection_table_new(CONNECTION_SLICE_NS, CONNECTION_SLICES_MAX);
     r->clock = clock;

@@ -16,6 +16,7 @@
 #include "diag/columns.h"
 #include "diag/host_orders.h"
 #include "diag/series.h"
+#include "diag/span_parts.h"
 #include "requests/assembler.h"
 #include "stat/subject.h"
 
@@ -109,6 +110,7 @@ typedef struct visits {
      */
     uint32_t *by_work;
     columns *columns;
+    span_parts *parts;
     series_set *series;
     connection_table *connections;
     GPtrArray *connection_results; /* const connection_result *, with slices */

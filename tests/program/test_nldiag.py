@@ -816,6 +816,22 @@ class Nldiag(support.Case):
         first = self.first_of(self.requests(lambda c, at, n, h: 0.1 * (h == "b2") * c.random(), fields=lambda n: f"TYPE={kinds[n % 4]}"))
         self.assertEqual((first["cause"], first["host"]), ("peer", "b2"))
 
+    def test_part_of_a_span(self):
+        """Events inside a span divide its time. The answer names the part that a value makes slower, also in a sample of the log."""
+        def steps(*slow, count=3000):
+            chance, at = random.Random(5), 0.0
+            for number in range(count):
+                at += chance.expovariate(50)
+                kind, now = chance.choice(("small", "large")), at
+                for part in "Work.start", "parsed", "checked", "stored", "Work.end":
+                    now += 0 if part == "Work.start" else 0.002 * chance.lognormvariate(0, 0.3) + 0.02 * (part in slow and kind == "large")
+                    yield now, "a", part, f"ID={number} KIND={kind}" if part == "Work.start" else f"ID={number}"
+        for slow, before, options in ("checked", "parsed", []), ("Work.end", "stored", ["--memory=1m"]):
+            found = self.diagnosed_of(steps(slow, count=12000 if options else 3000), options=("--id", "ID", *options))
+            self.assertEqual("a sample" in (found["incomplete"] or ""), bool(options))
+            self.assertRegex(found["causes"][0]["title"], rf"slow for KIND=large; this time is between {before} and {slow}$")
+        self.assertRegex(self.first_of(steps("parsed", "stored"))["title"], "slow for KIND=large$")
+
     def test_large_numbers(self):
         """Numbers that a float cannot represent stay different values, and are printed as logged."""
         for first in 3000000, 20000000, 9007199254740992, 1234567890123456789:
