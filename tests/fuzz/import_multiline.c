@@ -1,7 +1,8 @@
 /* nlconv's importer for the multiline format: see importing.h. */
 #include "importing.h"
 
-/* The format has no blocks; the importer ignores this, and finds blocks that are whole in a piece. Blocks contain NULs. */
+/* The format has no blocks; the importer ignores this, and finds blocks that are whole in a piece. Blocks contain NULs.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (memchr(data, '\0', size) == NULL)
