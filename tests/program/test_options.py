@@ -17,7 +17,7 @@ PROGRAMS = {"netlogd": "netlogd", "netlogctl": "netlogd", "nlsort": "nlsort", "n
 COMMANDS = ["list"], ["record"], ["live"], ["report"], ["calls"], ["rules", "run"], ["bench"], ["control"], ["graph"], ["symbols"], ["trace"], ["join"]
 UNITS = {"count": [("", 1)], "size": [("t", 1 << 40), ("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10), ("", 1)],
          "duration": [("d", 86400 * 10**9), ("h", 3600 * 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1), ("m", 60 * 10**9), ("s", 10**9), ("", 10**9)]}
-# STYLE.md's vocabulary: the meaning of each letter in every program. nlsort's other letters are those of sort(1).
+# The meaning of each option letter in all programs. nlsort's other letters are those of sort(1).
 LETTERS = {"a": "agent", "c": "config", "d": "dest", "e": "event", "f": "follow", "h": "help", "i": "interval", "j": "json", "l": "list",
            "n": "count", "o": "output", "p": "prog", "q": "quiet", "r": "recorder", "V": "version"}
 NLSORT_LETTERS = {**LETTERS, "S": "buffer-size", "T": "temporary-directory", "c": "check", "k": "key", "m": "merge", "r": "reverse", "u": "unique"}
@@ -30,7 +30,7 @@ VOCABULARY = {"from-format": ({"text"}, {"FORMAT"}), "format": ({"text", "choice
               "help": ({"choice"}, {"json|words|urls"}), "version": ({"flag"}, {None}), "json": ({"flag"}, {None}), "quiet": ({"flag", "choice"}, {None, "yes|no"}),
               "interval": ({"duration"}, {"DURATION"}), "duration": ({"duration"}, {"DURATION"}), "buffer-size": ({"size"}, {"SIZE"})}
 GONE = {"from", "to", "most", "seconds", "minutes", "filter", "usage", "calls", "least-interval"}
-# Wording that STYLE.md replaces.
+# Words and beginnings that help texts must not have, because simpler wording exists.
 MANNERED = (r"\b(so often|so many|so much|anew|mend|whoever|who may|there is none)\b|\b(Write|Keep|Draw|End) (it )?there\b|"
             r"^(Where|Which|What|Who|How|Whether|When|That|Of|Only|The) (?!to sync)")
 
