@@ -1,7 +1,9 @@
 /* nlconv's importer for the multiline format: see importing.h. */
 #include "importing.h"
 
-/* The format has no blocks; the importer ignores this, and finds blocks that are whole in a piece. Blocks contain NULs.
+/*
+ * Skips inputs that may contain blocks of the binary format, which contain NULs. The importer reads a block only if a
+ * piece contains the whole block, so the result would depend on the pieces. Logs of this format have no blocks.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
