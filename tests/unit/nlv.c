@@ -123,8 +123,8 @@ typedef struct line {
 static const char *const line_event_names[] = {"Asked", "Taken", "Done", "Back", "Load", "Oops"};
 
 /*
- * Writes lines of a log: steps of objects, loads and points, with times out of order by up to that many microseconds.
- * No object has its first event after its last event, which would begin another request.
+ * Makes the lines of a log: steps of objects, loads and points, with times out of order by up to that many
+ * microseconds. No object has its first event after its last event, which would begin another request.
  */
 static line *make_lines(size_t count, unsigned disorder_us)
 {

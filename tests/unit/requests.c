@@ -1560,7 +1560,8 @@ static void simulate_block(simulation *m, int64_t truth_ns[TRUE_NAMES])
     at += queue + disk;
     int64_t send = at + 1000;
     add(m->s, send, "BlockSend.start", 2);
-    int64_t sent = send + (int64_t)draw(m, 2 * (uint64_t)(back + reads * 300000)); /* or after the client is done */
+    /* The server may end the sending only after the client has read the block. */
+    int64_t sent = send + (int64_t)draw(m, 2 * (uint64_t)(back + reads * 300000));
     add(m->s, sent, "BlockSend.end", 2);
     at = send + back;
     for (int64_t i = 0; i < reads; i++)

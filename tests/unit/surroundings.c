@@ -444,7 +444,7 @@ static void log_wide(nl_log *log, int count, size_t name_size)
     }
 }
 
-/* The table of sites has 64 MiB. */
+/* Fills the table of sites (64 MiB) with large and then with smaller sites, so that the next site does not fit. */
 static void fill_table(nl_log *log)
 {
     log_wide(log, 1100, 4000);
