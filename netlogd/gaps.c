@@ -36,7 +36,6 @@ void gaps_start(const nl_streams *streams, nl_log *log)
     gaps.last = &gaps.first;
 }
 
-/* Removes the gap at *link. */
 static void remove_gap(gap **link)
 {
     gap *gone = *link;

@@ -31,7 +31,6 @@ void otlp_clients_describe(request *r);
 /* Returns the number of bytes of memory that incomplete requests use. */
 size_t otlp_clients_held(void);
 
-/* Closes all clients. */
 void otlp_clients_close(void);
 
 #endif

@@ -42,7 +42,6 @@ otlp_result otlp_client_export(otlp_client *c, const otlp_request *request, nl_s
  */
 void otlp_client_await(otlp_client *c);
 
-/* Sends bytes to the client. */
 void otlp_client_send(otlp_client *c, nl_string bytes);
 
 /* Drops further bytes, and ends the connection after the response. */

@@ -73,7 +73,6 @@ size_t requests_get_queued(void);
  */
 size_t requests_send(void);
 
-/* Closes all requests. */
 void requests_close(void);
 
 /* ---- for verbs ---- */

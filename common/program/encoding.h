@@ -7,7 +7,6 @@
 /* Returns the size of the UTF-8 sequence at `at`, whose first byte is not ASCII; 0 if it is invalid. */
 size_t utf8_size(const unsigned char *at, const unsigned char *end);
 
-/* Returns whether a text is valid UTF-8. */
 bool utf8_is_valid(nl_string text);
 
 /* Appends text to `out`. Replaces each byte that is not part of valid UTF-8 by U+FFFD. */

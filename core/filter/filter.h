@@ -37,7 +37,6 @@ typedef struct nl_filter_equality {
  */
 size_t nl_filter_list_equalities(const nl_filter *filter, nl_filter_equality *list, size_t capacity);
 
-/* Returns the number of tests. */
 size_t nl_filter_count_tests(const nl_filter *filter);
 
 /*

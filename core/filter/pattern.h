@@ -29,7 +29,6 @@ enum { NL_PATTERN_POSITIONS_MAX = NL_FILTER_PATTERN_MAX };
 nl_pattern *nl_pattern_compile(nl_string text, nl_pattern_kind kind, size_t limit);
 void nl_pattern_free(nl_pattern *pattern); /* NULL is allowed */
 
-/* Returns the number of positions. */
 size_t nl_pattern_positions(const nl_pattern *pattern);
 
 /*

@@ -43,7 +43,6 @@ void process_set_interval(sensor_process *p, double interval_s);
 /* Returns the process ID, or 0 while the process is not running. */
 int process_id(const sensor_process *p);
 
-/* Returns the number of restarts of the process. */
 unsigned process_restarts(const sensor_process *p);
 
 /* Kills freed processes that take too long to end. Call it every second. */

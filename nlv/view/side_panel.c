@@ -65,7 +65,6 @@ static void show(side_panel *p)
 
 /* ---- the chosen request ---- */
 
-/* The chosen request. */
 typedef struct chosen_request {
     size_t lifeline;  /* or REQUEST_NO_LIFELINE */
     int64_t object;   /* -1: the records belong to no object */

@@ -35,7 +35,6 @@ void lifelines_free(lifelines *l);
 /* Returns the value of an ID (drawing.h) in a record, or TRACE_NONE. */
 uint32_t lifelines_id_value(const trace *t, const trace_record *record, const char *id);
 
-/* Returns the time of a step. */
 int64_t lifelines_time_ns(const lifelines *l, const trace *t, const lifeline_step *step);
 
 #endif
