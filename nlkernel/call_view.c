@@ -16,7 +16,7 @@
 const nl_option call_view_rows[] = {
     {.name = "symbols",
      .value = "FILE",
-     .initial = "(detected in /usr/lib/debug if --filter-filepath is given)",
+     .initial = "(detected in /usr/lib/debug and /lib/modules if --filter-filepath is given)",
      NL_OPTION_MEMBER(call_view, symbols),
      .help =
          "FILE that names the source file of each function: the output of nlkernel symbols, or a vmlinux with DWARF"},

@@ -93,7 +93,7 @@ static const nl_option options[] = {
      .type = NL_OPTION_SIZE,
      .initial = "(a quarter of the machine's memory)",
      NL_OPTION_MEMBER(arguments, memory),
-     .help = "Maximum memory, at least 16m; larger input is sorted with temporary files"},
+     .help = "Maximum memory, at least 16m; nlsort may sort larger input with temporary files"},
     {.name = "temporary-directory",
      .letter = 'T',
      .value = "DIR",

@@ -107,7 +107,7 @@ static void audit_read_line(builder *b, const text_lines *lines, sink *s)
     audit_head h;
     nl_string rest;
     if (!audit_read_head(lines->line, &h, &rest)) {
-        lines_malformed(lines, "expected type=TYPE msg=audit(TIME:SERIAL):", s);
+        lines_malformed(lines, "expected \"type=TYPE msg=audit(TIME:SERIAL):\"", s);
         return;
     }
     builder_begin(b, lines->line.size);

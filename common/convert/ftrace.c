@@ -342,7 +342,7 @@ static void ftrace_read_rest(ftrace_reader *r, const trace_head *h, const text_l
     else if (is_event)
         ftrace_take_event(r, h, event, said, lines, s);
     else
-        lines_malformed(lines, "expected FUNCTION <-CALLER or EVENT:", s);
+        lines_malformed(lines, "expected \"FUNCTION <-CALLER\" or \"EVENT:\"", s);
 }
 
 static bool is_decoration(nl_string line)
@@ -365,7 +365,7 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
         if (ftrace_read_head(lines.line, &h))
             ftrace_read_rest(r, &h, &lines, s);
         else if (!is_decoration(lines.line) && !ftrace_read_graph_line(r, &lines, s))
-            lines_malformed(&lines, "expected COMM-TID [CPU] SECONDS: or CPU) |", s);
+            lines_malformed(&lines, "expected \"COMM-TID [CPU] SECONDS:\" or \"CPU) |\"", s);
     }
 }
 

@@ -115,7 +115,7 @@ static bool pairs_detect(const char *data, size_t size)
 
 const importer_kind pairs_importer = {
     .name = "pairs",
-    .what = "lines of NAME=value whose time is in END=, START= or the field that --time-field names",
+    .what = "lines of NAME=value whose time is in END=, START=, TIMESTAMP=, TIME= or the field that --time-field names",
     .detect = pairs_detect,
     .size = sizeof(pairs_reader),
     .open = open_pairs,

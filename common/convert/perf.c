@@ -251,7 +251,7 @@ static void read_samples(importer *base, const char *data, size_t size, sink *s)
         if (lines.line.size == 0 || *lines.line.data == '#')
             continue;
         if (!perf_read_head(lines.line, &h))
-            lines_malformed(&lines, "expected COMM TID [CPU] SECONDS:", s);
+            lines_malformed(&lines, "expected \"COMM TID [CPU] SECONDS:\"", s);
         else if (!perf_take_event(&h))
             lines_malformed(&lines, "a sample has no event", s);
         else

@@ -64,7 +64,7 @@ const nl_option program_reading_options[] = {
              "microseconds, it means 2102 microseconds, as in the logs of old GridFTP servers"},
     {.name = "time-field",
      .value = "NAME",
-     .initial = "(time, timestamp or @timestamp)",
+     .initial = "(time, timestamp or @timestamp; in pairs END, START, TIMESTAMP or TIME)",
      NL_OPTION_MEMBER(program_reading, time_field),
      .help =
          "Field that contains the time of a record in foreign formats with named fields, such as json, csv and pairs"},

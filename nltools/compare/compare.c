@@ -77,8 +77,8 @@ static bool check_ids(comparing *c, const visits *v, const char *name)
         g_string_append_printf(ids, "%s%s", i > 0 ? ", " : "", (char *)g_ptr_array_index(v->ids, i));
     bool same = c->ids == NULL || strcmp(c->ids, ids->str) == 0;
     if (!same)
-        program_error("%s: requests by %s, but %s has requests by %s; name the field with --id", name, ids->str,
-                      c->first, c->ids);
+        program_error("%s identifies requests by %s, but %s by %s; name the field with --id", name, ids->str, c->first,
+                      c->ids);
     if (c->ids == NULL) {
         c->ids = g_string_free(ids, FALSE);
         c->first = name;

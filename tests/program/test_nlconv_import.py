@@ -431,7 +431,7 @@ class Audit(ImportCase):
         records, errors = self.convert(good + "type=CWD msg=audit(x:1): a=b\nrubbish\n" + good, status=1)
         self.assertEqual(len(records), 2)
         self.assertIn("input:2: invalid time", errors)
-        self.assertIn("input:3: expected type=TYPE msg=audit(TIME:SERIAL):", errors)
+        self.assertIn("input:3: expected \"type=TYPE msg=audit(TIME:SERIAL):\"", errors)
 
 
 class TimeFields(ImportCase):
