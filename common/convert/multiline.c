@@ -142,7 +142,7 @@ static size_t multiline_cut(const char *data, size_t size)
 
 typedef struct multiline_importer_state {
     importer base;
-    importer *lines; /* reads the lines between the records that have several lines */
+    importer *lines; /* reads the records that have one line */
     nl_record *record;
 } multiline_importer_state;
 
@@ -166,12 +166,14 @@ typedef struct read_before {
     uint64_t size; /* bytes */
 } read_before;
 
-/* Reads lines that are whole records. */
-static void read_lines(multiline_importer_state *i, const char *data, size_t size, read_before before, sink *s)
+/*
+ * Reads the record or records of one line. A decoder for each line ensures that the result does not depend on where the
+ * input is cut: for later lines, a decoder remembers the format of a line.
+ */
+static void read_line(multiline_importer_state *i, const char *data, size_t size, read_before before, sink *s)
 {
     size_t first = s->report_count;
-    if (size > 0)
-        i->lines->kind->read(i->lines, data, size, s);
+    i->lines->kind->read(i->lines, data, size, s);
     for (size_t r = first; r < s->report_count; r++) {
         s->reports[r].line += before.lines;
         s->reports[r].offset += before.size;
@@ -188,33 +190,25 @@ static void read_record(multiline_importer_state *i, const char *data, size_t si
         sink_malformed(s, before.lines + 1, before.size, nl_error_message(), data, size);
 }
 
-static uint64_t count_newlines(const char *at, const char *end)
-{
-    uint64_t count = 0;
-    for (; at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
-        count++;
-    return count;
-}
-
 static void multiline_read(importer *base, const char *data, size_t size, sink *s)
 {
     multiline_importer_state *i = (multiline_importer_state *)base;
-    const char *end = data + find_lines(data, size), *start = data, *last;
-    uint64_t lines = 0; /* before `start` */
-    for (const char *line = data; line < end && !s->stopped;) {
-        if (examine_record(line, end, &last) != RECORD_HAS_LINES) {
-            line = (const char *)memchr(line, '\n', (size_t)(end - line)) + 1;
-            continue;
+    const char *end = data + find_lines(data, size), *last, *line = data;
+    uint64_t lines = 0;
+    while (line < end && !s->stopped) {
+        const read_before before = {lines++, (uint64_t)(line - data)};
+        if (examine_record(line, end, &last) == RECORD_HAS_LINES) {
+            read_record(i, line, (size_t)(last - line), before, s);
+            for (; line < last; line++)
+                lines += *line == '\n';
+        } else {
+            last = memchr(line, '\n', (size_t)(end - line));
+            read_line(i, line, (size_t)(last + 1 - line), before, s);
         }
-        read_lines(i, start, (size_t)(line - start), (read_before){lines, (uint64_t)(start - data)}, s);
-        lines += count_newlines(start, line);
-        if (!s->stopped)
-            read_record(i, line, (size_t)(last - line), (read_before){lines, (uint64_t)(line - data)}, s);
-        lines += count_newlines(line, last + 1);
-        start = line = last + 1;
+        line = last + 1;
     }
-    if (!s->stopped)
-        read_lines(i, start, (size_t)(data + size - start), (read_before){lines, (uint64_t)(start - data)}, s);
+    if (line < data + size && !s->stopped)
+        read_line(i, line, (size_t)(data + size - line), (read_before){lines, (uint64_t)(line - data)}, s);
 }
 
 const importer_kind multiline_importer = {
