@@ -494,7 +494,7 @@ static void poll_activation(session *s)
 
 /* ---- the recording ---- */
 
-static void set_up(session *s)
+static void session_set_up(session *s)
 {
     program_host(s->host, sizeof s->host);
     s->setup = (lane_setup){
@@ -691,7 +691,7 @@ static int run_with_rights(const recording_options *options, bool (*open)(sink *
         program_print_error();
         return PROGRAM_PROBLEM;
     }
-    set_up(&s);
+    session_set_up(&s);
     unsigned stale = instance_clean_stale(&s.tracing);
     if (stale > 0 && !options->quiet)
         fprintf(stderr, "nlkernel: removed %u tracing instance%s of killed recorders\n", stale, nl_plural(stale));

@@ -12,7 +12,7 @@
 
 static const char *session;
 
-static void side_open(const char *path)
+void side_open(const char *path)
 {
     (void)path;
     session = getenv("BENCH_LTTNG_SESSION");
@@ -22,7 +22,7 @@ static void side_open(const char *path)
     }
 }
 
-static inline void one(uint64_t i)
+inline void side_write(uint64_t i)
 {
     lttng_ust_tracepoint(bench, WriteData, (long)i, (int)i, "abcdefghijklmn");
 }
@@ -47,7 +47,7 @@ static uint64_t discarded(void)
 }
 
 /* Stops the session like "lttng stop", but checks every 0.5 ms, not every 200 ms, whether all data is written. */
-static uint64_t side_close(void)
+uint64_t side_close(void)
 {
     if (session == NULL)
         return 0;

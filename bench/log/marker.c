@@ -6,17 +6,17 @@
 #include "measure.h"
 
 #ifdef NL_MARKER
-static void side_open(const char *path)
+void side_open(const char *path)
 {
     (void)path;
 }
 
-static inline void one(uint64_t i)
+inline void side_write(uint64_t i)
 {
     NL_MARKER(disk_read, "BLOCK.ID", (long)i);
 }
 
-static uint64_t side_close(void)
+uint64_t side_close(void)
 {
     return 0;
 }

@@ -2,9 +2,9 @@
  * The harness that all sides of bench/log share. The harness measures the times of single calls and of bursts. The
  * header is both C and C++.
  *
- * A side is a small program that includes this header and defines side_open, one and side_close. The side's main
- * returns measure_main(argc, argv). The compiler inlines one() into the loops of this header, so that the measured time
- * equals the time of a call in a real program.
+ * A side is a small program that includes this header and defines side_open, side_write and side_close. The side's main
+ * returns measure_main(argc, argv). The compiler inlines side_write() into the loops of this header, so that the
+ * measured time equals the time of a call in a real program.
  *
  * A side that cannot be built here defines MEASURE_MISSING as the reason before it includes this header, and then needs
  * only main.
@@ -38,13 +38,13 @@
 #ifndef MEASURE_MISSING
 
 /* Opens the log at path, which names a file or directory that does not exist yet. Ends the program on failure. */
-static void side_open(const char *path);
+void side_open(const char *path);
 
 /* Logs one event that contains i. Any thread may call this function. */
-static inline __attribute__((always_inline)) void one(uint64_t i);
+extern inline __attribute__((always_inline)) void side_write(uint64_t i);
 
 /* Waits until all events are in the file. Returns the number of lost events, or 0 if the number is unknown. */
-static uint64_t side_close(void);
+uint64_t side_close(void);
 
 enum {
     MEASURE_BURST = 4096,      /* number of events; two bursts fit into the smallest buffer of any side */
@@ -88,8 +88,8 @@ static void measure_calibrate(void)
 __attribute__((noinline)) static void measure_many(uint64_t first, uint64_t count)
 {
     for (uint64_t i = first; i < first + count; i++) {
-        one(i);
-        __asm__ volatile("" ::: "memory"); /* keeps the compiler from holding state of one() in registers */
+        side_write(i);
+        __asm__ volatile("" ::: "memory"); /* keeps the compiler from holding state of side_write() in registers */
     }
 }
 
@@ -116,7 +116,7 @@ __attribute__((noinline)) static void measure_each(uint64_t first, uint32_t tick
 {
     for (uint64_t i = 0; i < MEASURE_BURST; i++) {
         uint64_t from = measure_before();
-        one(first + i);
+        side_write(first + i);
         ticks[i] = (uint32_t)(measure_after() - from);
     }
 }

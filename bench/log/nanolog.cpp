@@ -6,18 +6,18 @@
 
 using namespace NanoLog::LogLevels;
 
-static void side_open(const char *path)
+void side_open(const char *path)
 {
     NanoLog::setLogFile(path);
     NanoLog::preallocate();
 }
 
-static inline void one(uint64_t i)
+inline void side_write(uint64_t i)
 {
     NANO_LOG(NOTICE, "WriteData OFFSET=%ld SIZE=%d NAME=%s", (long)i, (int)i, "abcdefghijklmn");
 }
 
-static uint64_t side_close(void)
+uint64_t side_close(void)
 {
     NanoLog::sync();
     return 0;

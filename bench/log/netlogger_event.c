@@ -9,7 +9,7 @@
 #define SIDE_OPTIONS "format=nlb&policy=block"
 #include "netlogger_side.h"
 
-static inline void one(uint64_t i)
+inline void side_write(uint64_t i)
 {
     NL_EVENT(side_log, NL_USAGE, "WriteData", "OFFSET", (long)i, "SIZE", (int)i, "NAME", "abcdefghijklmn");
 }

@@ -7,17 +7,17 @@ using namespace netlogger::literals;
 
 static netlogger::log side_log;
 
-static void side_open(const char *path)
+void side_open(const char *path)
 {
     side_log = netlogger::log("bench", ("file://" + std::string(path) + "?format=nlb&policy=block").c_str());
 }
 
-static inline void one(uint64_t i)
+inline void side_write(uint64_t i)
 {
     side_log.event("WriteData"_e, "OFFSET"_f = long(i), "SIZE"_f = int(i), "NAME"_f = "abcdefghijklmn");
 }
 
-static uint64_t side_close(void)
+uint64_t side_close(void)
 {
     side_log.close();
     return 0;

@@ -4,7 +4,7 @@
 
 static nl_log *side_log;
 
-static void side_open(const char *path)
+void side_open(const char *path)
 {
     char url[4096];
     snprintf(url, sizeof url, "file://%s?" SIDE_OPTIONS, path);
@@ -18,7 +18,7 @@ static void side_open(const char *path)
 #endif
 }
 
-static uint64_t side_close(void)
+uint64_t side_close(void)
 {
     if (nl_close(side_log) != NL_OK) {
         fprintf(stderr, "%s\n", nl_error_message());

@@ -5,7 +5,7 @@
 #define SIDE_OPTIONS "policy=block"
 #include "netlogger_side.h"
 
-static inline void one(uint64_t i)
+inline void side_write(uint64_t i)
 {
     nl_write(side_log, NL_USAGE, "WriteData", "OFFSET=%ld SIZE=%d NAME=%s", (long)i, (int)i, "abcdefghijklmn");
 }

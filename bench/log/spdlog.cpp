@@ -10,7 +10,7 @@
 
 static std::shared_ptr<spdlog::logger> logger;
 
-static void side_open(const char *path)
+void side_open(const char *path)
 {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path, true);
 #ifdef SIDE_SYNC
@@ -26,13 +26,13 @@ static void side_open(const char *path)
 #endif
 }
 
-static inline void one(uint64_t i)
+inline void side_write(uint64_t i)
 {
     logger->info("WriteData OFFSET={} SIZE={} NAME={}", (long)i, (int)i, "abcdefghijklmn");
 }
 
 /* Stopping the thread pool writes all queued messages; the sink closes the file. */
-static uint64_t side_close(void)
+uint64_t side_close(void)
 {
     logger.reset();
     spdlog::shutdown();

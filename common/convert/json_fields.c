@@ -13,8 +13,8 @@ static char *allocate(void *user, size_t size)
 
 void json_fields_begin(json_fields *r, builder *b, const char *at, const char *end, sink *s)
 {
-    enum { ROOM_MIN = 4096, ROOM_TIMES = 3 };
-    builder_begin(b, ROOM_TIMES * (size_t)(end - at) + ROOM_MIN);
+    enum { CAPACITY_MIN = 4096, CAPACITY_FACTOR = 3 };
+    builder_begin(b, CAPACITY_FACTOR * (size_t)(end - at) + CAPACITY_MIN);
     r->scan = (json_scan){.at = at, .end = end, .allocate = allocate, .user = b};
     r->builder = b;
     r->s = s;

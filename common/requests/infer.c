@@ -559,7 +559,7 @@ typedef struct series {
     uint32_t event, field;
     uint32_t records;
     uint32_t numbers;
-    double least, most;
+    double min, max;
     bool is_rate;    /* the values are bytes of transfers */
     bool is_divided; /* the records also identify an object of the host, such as CPU.ID */
     bool is_chosen;
@@ -568,7 +568,7 @@ typedef struct series {
 /* Returns whether a series has enough different values for a loadline. */
 static bool is_varying(const series *s)
 {
-    return s->numbers >= LOADLINE_RECORDS && s->numbers >= s->records && s->least != s->most;
+    return s->numbers >= LOADLINE_RECORDS && s->numbers >= s->records && s->min != s->max;
 }
 
 /* Returns whether a record has the duration of a span. */
@@ -652,8 +652,8 @@ static GArray *find_series(const inference *in)
             s->records++;
             if (!is_number)
                 continue;
-            s->least = s->numbers == 0 || value < s->least ? value : s->least;
-            s->most = s->numbers == 0 || value > s->most ? value : s->most;
+            s->min = s->numbers == 0 || value < s->min ? value : s->min;
+            s->max = s->numbers == 0 || value > s->max ? value : s->max;
             s->numbers++;
         }
     }
@@ -706,7 +706,7 @@ static const char *find_unit(const char *field, const series *s)
     for (size_t i = 0; i < G_N_ELEMENTS(states) && !is_state; i++)
         is_state = g_ascii_strcasecmp(word, states[i]) == 0;
     /* Shares are at most 1. Larger values are percentages. */
-    bool is_percentage = s->least >= 0 && s->most > 1 && s->most <= 100.5;
+    bool is_percentage = s->min >= 0 && s->max > 1 && s->max <= 100.5;
     return is_state && is_percentage && g_ascii_strncasecmp(field, "cpu", 3) == 0 ? "%" : "";
 }
 

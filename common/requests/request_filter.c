@@ -20,7 +20,7 @@ typedef enum term_kind { TERM_OR, TERM_AND, TERM_NOT, TERM_ANY, TERM_DURATION, T
 
 typedef enum span_value { SPAN_EXISTS, SPAN_ON_PATH, SPAN_DURATION, SPAN_SELF, SPAN_PATH } span_value;
 
-typedef enum comparison { LESS, AT_MOST, EQUAL, UNEQUAL, AT_LEAST, MORE } comparison;
+typedef enum comparison { LESS, LESS_OR_EQUAL, EQUAL, UNEQUAL, MORE_OR_EQUAL, MORE } comparison;
 
 typedef struct term {
     term_kind kind;
@@ -169,8 +169,8 @@ static term *parse_comparison(parser *p, term *t)
     static const struct {
         const char *sign;
         comparison comparison;
-    } signs[] = {{"<=", AT_MOST}, {"<", LESS},     {">=", AT_LEAST}, {">", MORE},
-                 {"==", EQUAL},   {"!=", UNEQUAL}, {"=", EQUAL}};
+    } signs[] = {{"<=", LESS_OR_EQUAL}, {"<", LESS},     {">=", MORE_OR_EQUAL}, {">", MORE},
+                 {"==", EQUAL},         {"!=", UNEQUAL}, {"=", EQUAL}};
     size_t i = 0, size = 0;
     while (i < G_N_ELEMENTS(signs) && !skip_sign(p, signs[i].sign))
         i++;
@@ -355,13 +355,13 @@ static bool compare_ns(const term *t, int64_t ns)
     switch (t->comparison) {
     case LESS:
         return ns < t->limit_ns;
-    case AT_MOST:
+    case LESS_OR_EQUAL:
         return ns <= t->limit_ns;
     case EQUAL:
         return ns == t->limit_ns;
     case UNEQUAL:
         return ns != t->limit_ns;
-    case AT_LEAST:
+    case MORE_OR_EQUAL:
         return ns >= t->limit_ns;
     default:
         return ns > t->limit_ns;

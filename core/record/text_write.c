@@ -22,7 +22,7 @@ static char *text_write_reserve(nl_buffer *out, const char *at, size_t size)
     return nl_buffer_reserve(out, size + SLACK) ? out->data + out->size : NULL;
 }
 
-static inline char *want_room(nl_buffer *out, char *at, size_t size)
+static inline char *reserve_space(nl_buffer *out, char *at, size_t size)
 {
     return (size_t)(out->data + out->capacity - at) >= size + SLACK ? at : text_write_reserve(out, at, size);
 }
@@ -98,7 +98,7 @@ static inline char *put_value(const nl_text_format *format, nl_buffer *out, char
         return at + value.size;
     if (!needs_quotes(value))
         return put_bytes(at, value.data, value.size);
-    at = want_room(out, at, NL_TEXT_QUOTED_SIZE(value.size));
+    at = reserve_space(out, at, NL_TEXT_QUOTED_SIZE(value.size));
     return at != NULL ? nl_text_put_quoted(at, value, format->hex_escape) : NULL;
 }
 
@@ -140,7 +140,7 @@ static char *put_members(const nl_text_format *format, const nl_record *record, 
         nl_member member = format->order[i];
         if (texts[member].data == NULL)
             continue;
-        at = want_room(out, at, format->names[member].size + 3 + texts[member].size);
+        at = reserve_space(out, at, format->names[member].size + 3 + texts[member].size);
         at = at != NULL ? put_value(format, out, put_name(at, format->names[member], " "), texts[member]) : NULL;
         if (at == NULL)
             return NULL;
@@ -151,7 +151,7 @@ static char *put_members(const nl_text_format *format, const nl_record *record, 
 /* Puts the name of a field, and reserves space for its value. Returns the end, or NULL if memory runs out. */
 static char *put_field_name(const nl_text_format *format, nl_string name, nl_buffer *out, char *at, size_t value_size)
 {
-    at = want_room(out, at, name.size + 5 + value_size);
+    at = reserve_space(out, at, name.size + 5 + value_size);
     return at != NULL ? put_name(at, name, name_needs_escape(format, name) ? " _." : " ") : NULL;
 }
 
@@ -215,7 +215,7 @@ static inline char *put_field(const nl_text_format *format, const nl_field *fiel
     size_t value_size = field->type == NL_TYPE_STRING ? field->string.size : NL_FIELD_TEXT_SIZE;
     if (shape != NULL) {
         size_t name_size = shape->ends[i + 1] - shape->ends[i];
-        at = want_room(out, at, name_size + value_size);
+        at = reserve_space(out, at, name_size + value_size);
         at = at != NULL ? put_blocks(at, shape->text + shape->ends[i], name_size) : NULL;
     } else {
         at = put_field_name(format, field->name, out, at, value_size);
@@ -238,7 +238,7 @@ bool nl_text_encode(const nl_text_format *format, const nl_record *record, const
     at = shape != NULL ? put_blocks(at, shape->text, head_size) : put_members(format, record, out, at);
     for (size_t i = 0; i < record->field_count && at != NULL; i++)
         at = put_field(format, &record->fields[i], shape, i, out, at);
-    at = at != NULL ? want_room(out, at, 1) : NULL;
+    at = at != NULL ? reserve_space(out, at, 1) : NULL;
     if (at == NULL) {
         out->size = begin;
         return false;

@@ -12,7 +12,7 @@
 
 enum { ROWS = 4 /* rows of notes */ };
 
-static const double note_most = 220;
+static const double note_width_max = 220;
 
 /* Returns the topmost row that is free at x, or the last row if no row is free. */
 static unsigned row_for(const double ends[ROWS], double x)
@@ -26,11 +26,11 @@ static unsigned row_for(const double ends[ROWS], double x)
 static void draw_note(const layer_context *c, const char *note, double x, double y)
 {
     bool dark = c->view->dark;
-    double width = MIN(text_width(c->cr, note, TEXT_SMALL), note_most) + 8, height = text_height(TEXT_SMALL) + 3;
+    double width = MIN(text_width(c->cr, note, TEXT_SMALL), note_width_max) + 8, height = text_height(TEXT_SMALL) + 3;
     palette_set(c->cr, palette_accent(dark), 1);
     cairo_rectangle(c->cr, x, y, width, height);
     cairo_fill(c->cr);
-    text_draw(c->cr, note, TEXT_SMALL, palette_background(dark), TEXT_LEFT, x + 4, y + height / 2, note_most);
+    text_draw(c->cr, note, TEXT_SMALL, palette_background(dark), TEXT_LEFT, x + 4, y + height / 2, note_width_max);
 }
 
 void marks_layer_draw(const layer_context *c)
@@ -50,7 +50,7 @@ void marks_layer_draw(const layer_context *c)
             continue;
         double x = floor(layout_x(l, c->view, mark->time_ns)) + 0.5, dashes[] = {3, 3};
         const char *note = *mark->note != '\0' ? mark->note : "⚑";
-        double wide = MIN(text_width(c->cr, note, TEXT_SMALL), note_most) + 8;
+        double wide = MIN(text_width(c->cr, note, TEXT_SMALL), note_width_max) + 8;
         double left = MIN(x, l->right - wide); /* a note that does not fit at the right extends to the left */
         unsigned row = row_for(ends, left);
         double y = top + row * (text_height(TEXT_SMALL) + 5);

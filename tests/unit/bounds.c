@@ -31,7 +31,7 @@
 
 #include <cmocka.h>
 
-enum { CONNECTIONS = 32, MOST_SECONDS = 6 };
+enum { CONNECTIONS = 32, SECONDS_MAX = 6 };
 #define TIMEOUT "timeout=0.5" /* the library promises that a call takes at most about twice this time */
 
 static char folder[] = "/tmp/netlogger-XXXXXX";
@@ -145,7 +145,7 @@ static void log_much(nl_log *log)
 
 static void assert_soon(int64_t start_ns)
 {
-    assert_true(nl_monotonic_ns() - start_ns < MOST_SECONDS * NL_NS_PER_SECOND);
+    assert_true(nl_monotonic_ns() - start_ns < SECONDS_MAX * NL_NS_PER_SECOND);
 }
 
 static void flush_and_close(manner how, const char *format)

@@ -9,7 +9,7 @@
 
 typedef struct outcome {
     unsigned arrived, late; /* late: packets that arrive after a packet that was sent later */
-    int64_t first_ns, last_ns, least_ns, most_ns;
+    int64_t first_ns, last_ns, min_ns, max_ns;
     uint64_t bytes;
     path_counts counts;
 } outcome;
@@ -18,7 +18,7 @@ typedef struct outcome {
 static outcome send(path_settings settings, unsigned count, size_t size, int64_t apart_ns)
 {
     path *p = path_new(&settings);
-    outcome o = {.least_ns = INT64_MAX, .most_ns = INT64_MIN};
+    outcome o = {.min_ns = INT64_MAX, .max_ns = INT64_MIN};
     unsigned char bytes[65536] = {0};
     unsigned latest = 0;
     assert_non_null(p);
@@ -31,8 +31,8 @@ static outcome send(path_settings settings, unsigned count, size_t size, int64_t
             assert_int_equal(packet->size, size);
             memcpy(&number, packet->bytes, sizeof number);
             int64_t took_ns = packet->due_ns - number * apart_ns;
-            o.least_ns = took_ns < o.least_ns ? took_ns : o.least_ns;
-            o.most_ns = took_ns > o.most_ns ? took_ns : o.most_ns;
+            o.min_ns = took_ns < o.min_ns ? took_ns : o.min_ns;
+            o.max_ns = took_ns > o.max_ns ? took_ns : o.max_ns;
             o.first_ns = o.arrived == 0 ? packet->due_ns : o.first_ns;
             o.last_ns = packet->due_ns;
             o.late += number < latest;
@@ -59,7 +59,7 @@ static void delays(void **state)
     (void)state;
     outcome o = send((path_settings){.delay_ns = 30 * MS}, 1000, 1500, MS);
     assert_int_equal(o.arrived, 1000);
-    assert_true(o.least_ns == 30 * MS && o.most_ns == 30 * MS);
+    assert_true(o.min_ns == 30 * MS && o.max_ns == 30 * MS);
     assert_int_equal(o.late, 0);
 }
 
@@ -78,7 +78,7 @@ static void carries_its_rate(void **state)
     /* Below the rate, no packet waits. */
     o = send((path_settings){.rate = 10e6, .buffer_bytes = 1250}, 1000, 1250, MS);
     assert_int_equal(o.counts.overflowed, 0);
-    assert_true(o.most_ns == MS);
+    assert_true(o.max_ns == MS);
     /* A policer drops the same packets as a queue, and delays none. */
     o = send((path_settings){.rate = 10e6, .buffer_bytes = 12500, .policed = true}, 30, 1250, 0);
     assert_int_equal(o.counts.overflowed, 20);
@@ -106,11 +106,11 @@ static void jitter_keeps_the_order(void **state)
     outcome o = send((path_settings){.delay_ns = 30 * MS, .jitter_ns = 5 * MS}, 10000, 64, MS / 10);
     assert_int_equal(o.arrived, 10000);
     assert_int_equal(o.late, 0);
-    assert_true(o.least_ns >= 25 * MS && o.most_ns <= 35 * MS);
-    assert_true(o.most_ns - o.least_ns > 3 * MS);
+    assert_true(o.min_ns >= 25 * MS && o.max_ns <= 35 * MS);
+    assert_true(o.max_ns - o.min_ns > 3 * MS);
     /* With more jitter than delay, no packet arrives before it is sent. */
     o = send((path_settings){.delay_ns = MS, .jitter_ns = 5 * MS}, 1000, 64, MS);
-    assert_true(o.least_ns >= 0);
+    assert_true(o.min_ns >= 0);
 }
 
 static void some_overtake(void **state)
@@ -119,7 +119,7 @@ static void some_overtake(void **state)
     outcome o = send((path_settings){.delay_ns = 30 * MS, .overtaking = 0.05}, 100000, 64, MS);
     assert_int_equal(o.arrived, 100000);
     assert_true(o.counts.overtook > 4700 && o.counts.overtook < 5300);
-    assert_true(o.least_ns == 0);
+    assert_true(o.min_ns == 0);
     assert_true(o.late > 0);
 }
 

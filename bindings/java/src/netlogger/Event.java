@@ -223,7 +223,7 @@ public final class Event {
         if (value == null)
             value = "null";
         int length = value.length();
-        int at = add(name, STRING), start = room(3L * length), all = 0;
+        int at = add(name, STRING), start = reserve(3L * length), all = 0;
         final ByteBuffer to = buffer;
         for (int i = 0; i < length; i++) { // without a branch, because nearly all texts are ASCII
             char c = value.charAt(i);
@@ -247,7 +247,7 @@ public final class Event {
             return put(name, (String) value);
         if (value == null)
             return put(name, "null");
-        int at = add(name, STRING), start = room(3L * value.length());
+        int at = add(name, STRING), start = reserve(3L * value.length());
         return setText(at, start, encode(value, start));
     }
 
@@ -274,14 +274,14 @@ public final class Event {
      * @throws IllegalArgumentException if name is empty or the event has 16 fields
      */
     public Event put(String name, byte[] value) {
-        int at = add(name, STRING), start = room((long) value.length);
+        int at = add(name, STRING), start = reserve((long) value.length);
         buffer.position(start);
         buffer.put(value).position(0);
         return setText(at, start, start + value.length);
     }
 
     /** Reserves space for more bytes of text. Returns its position. */
-    private int room(long size) {
+    private int reserve(long size) {
         if (size > buffer.capacity() - end)
             grow(Math.max(Math.toIntExact(end + size), (int) Math.min(2L * buffer.capacity(), Integer.MAX_VALUE - 8)));
         return end;
