@@ -93,7 +93,7 @@ static void put_output(request *r, output *out)
         nl_record_add_uint(record, "FAILURES", state.failures);
         nl_record_add_uint(record, "REJECTED", state.rejected);
         nl_record_add_uint(record, "MISSING", state.missing);
-        request_add_text(record, "AWAY", state.reason[0] != '\0' ? state.reason : NULL);
+        request_add_text(record, "AWAY", state.problem.code != NL_ERROR_NONE ? state.problem.message : NULL);
     }
     request_put(r, record);
 }

@@ -27,7 +27,7 @@ typedef struct nats_reader {
     bool numbered;       /* the latest block belongs to a stream */
     bool to_acknowledge; /* a message was read since the latest acknowledgement */
     uint64_t malformed, gaps, records;
-    char reason[256];            /* the latest reported reason */
+    nl_error_code reported;      /* code of the latest reported problem */
     char source[NATS_NAME_SIZE]; /* name of the message that is being read */
 } nats_reader;
 
@@ -118,12 +118,12 @@ static void report_state(nats_reader *r)
 {
     nats_intake_state state;
     nats_intake_describe(r->intake, &state);
-    if (strcmp(state.reason, r->reason) == 0)
+    if (state.problem.code == r->reported)
         return;
-    memcpy(r->reason, state.reason, sizeof r->reason);
-    if (r->reason[0] != '\0') {
-        program_error("%s (retrying)", r->reason);
-        nl_write(server_log(), NL_WARNING, "Netlogd.NatsWaits", "PEER=%s REASON=%s", r->name, r->reason);
+    r->reported = state.problem.code;
+    if (r->reported != NL_ERROR_NONE) {
+        program_error("%s (retrying)", state.problem.message);
+        nl_write(server_log(), NL_WARNING, "Netlogd.NatsWaits", "PEER=%s REASON=%s", r->name, state.problem.message);
     } else {
         program_error("netlogd can read %s again", r->name);
         nl_write(server_log(), NL_USAGE, "Netlogd.NatsReads", "PEER=%s", r->name);
@@ -211,7 +211,7 @@ void nats_readers_describe(request *request)
         nl_record_add_uint(record, "AGAIN", state.again);
         nl_record_add_uint(record, "WAITING", state.waiting);
         nl_record_add_uint(record, "MALFORMED", r->malformed);
-        request_add_text(record, "REASON", state.reason[0] != '\0' ? state.reason : NULL);
+        request_add_text(record, "REASON", state.problem.code != NL_ERROR_NONE ? state.problem.message : NULL);
         request_put(request, record);
     }
 }
@@ -223,7 +223,7 @@ nats_counts nats_readers_count(void)
         nats_intake_state state;
         nats_intake_describe(r->intake, &state);
         counts.places++;
-        counts.away += state.reason[0] != '\0';
+        counts.away += state.problem.code != NL_ERROR_NONE;
         counts.records += r->records;
         counts.messages += state.messages;
         counts.again += state.again;

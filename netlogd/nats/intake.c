@@ -169,14 +169,16 @@ static void wake_thread(nats_intake *in)
     pthread_cond_signal(&in->changed);
 }
 
-/* Sets the reason, or clears it if `reason` is NULL. The caller holds the mutex. */
-static void set_reason(nats_intake *in, const char *reason)
+/* Sets the problem to this thread's error, or clears the problem if the status is NL_OK. The caller holds the mutex. */
+static void set_problem(nats_intake *in, nl_status status)
 {
-    reason = reason != NULL ? reason : "";
-    if (strncmp(in->state.reason, reason, sizeof in->state.reason - 1) == 0)
-        return;
-    snprintf(in->state.reason, sizeof in->state.reason, "%s", reason);
-    wake(in);
+    nl_error now = {.code = NL_ERROR_NONE};
+    if (status != NL_OK)
+        nl_error_save(&now);
+    bool is_new = in->state.problem.code != now.code;
+    in->state.problem = now;
+    if (is_new)
+        wake(in);
 }
 
 /* Called when a server reports the end of a request, on the subject INBOX.SHARD.NUMBER. */
@@ -617,7 +619,7 @@ static void *intake_run(void *user)
         nl_status ready = get_ready(in);
         publish_settled(in);
         pthread_mutex_lock(&in->mutex);
-        set_reason(in, ready == NL_OK ? NULL : nl_error_message());
+        set_problem(in, ready);
         turn_output what = choose_all(in, ready == NL_OK);
         unsigned changes = in->changes;
         pthread_mutex_unlock(&in->mutex);

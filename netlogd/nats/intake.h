@@ -21,6 +21,8 @@
 
 #include "place.h"
 
+#include "base/error.h"
+
 typedef struct nats_intake nats_intake;
 
 /* A message, which the intake owns. Its data are valid until the message is acknowledged. */
@@ -30,7 +32,7 @@ typedef struct nats_intake_state {
     uint64_t messages; /* number of messages received so far */
     uint64_t again;    /* number of received messages that NATS had delivered before */
     uint64_t waiting;  /* number of messages that are not acknowledged */
-    char reason[256];  /* why no messages arrive; empty: no problem */
+    nl_error problem;  /* why no messages arrive */
 } nats_intake_state;
 
 /* Begins to connect. Takes ownership of `place`. The process must not fork afterwards. */

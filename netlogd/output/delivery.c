@@ -68,7 +68,7 @@ struct delivery {
     int back_off_ms;
     bool place_reported;        /* a failure to write the position has been reported */
     nl_log *log;                /* NULL: no log */
-    char reported[256];         /* the latest reported failure, or "" */
+    nl_error_code reported;     /* code of the latest reported failure, or NL_ERROR_NONE */
     int64_t reported_ms;        /* time of that report */
     uint64_t rejected_reported; /* number of rejected records that events have reported */
     int64_t rejected_ms;        /* time of the latest of these events */
@@ -401,24 +401,24 @@ static void wait_for(delivery *d, int milliseconds)
 /* Logs that delivery fails or succeeds again, at a limited rate. */
 static void report_state(delivery *d)
 {
-    const char *reason = d->state.reason;
+    const nl_error *problem = &d->state.problem;
     int64_t now = nl_monotonic_ms();
-    if (strcmp(reason, d->reported) == 0)
+    if (problem->code == d->reported)
         return;
-    if (*reason == '\0') {
+    if (problem->code == NL_ERROR_NONE) {
         nl_write(d->log, NL_USAGE, "Netlogd.OutputBack", "OUTPUT=%s SECONDS=%.3f SPOOLED=%" PRIu64, d->options->target,
                  (double)(now - d->away_ms) / 1e3, d->state.waiting);
     } else if (!d->ever_reported || now - d->reported_ms >= REPORT_MS) {
-        if (d->reported[0] == '\0')
+        if (d->reported == NL_ERROR_NONE)
             d->away_ms = now;
         nl_write(d->log, NL_WARNING, "Netlogd.OutputAway", "OUTPUT=%s REASON=%s SPOOLED=%" PRIu64, d->options->target,
-                 reason, d->state.waiting);
+                 problem->message, d->state.waiting);
         d->ever_reported = true;
         d->reported_ms = now;
     } else {
         return;
     }
-    memcpy(d->reported, reason, sizeof d->reported);
+    d->reported = problem->code;
 }
 
 /* Logs that the destination rejects records, at a limited rate. */
@@ -442,13 +442,13 @@ static void note_result(delivery *d, nl_status status, const output_delivered *d
     d->state.waiting -= done->taken < d->state.waiting ? done->taken : d->state.waiting;
     report_rejected(d, done);
     if (status == NL_OK) {
-        d->state.reason[0] = '\0';
+        d->state.problem.code = NL_ERROR_NONE;
         d->back_off_ms = 0;
         report_state(d);
         return;
     }
     d->state.failures++;
-    snprintf(d->state.reason, sizeof d->state.reason, "%s", nl_error_message());
+    nl_error_save(&d->state.problem);
     report_state(d);
     d->back_off_ms = d->back_off_ms == 0 ? BACK_OFF_MS : d->back_off_ms * 2;
     if (d->back_off_ms > BACK_OFF_MAX_MS)
@@ -603,7 +603,7 @@ void delivery_close(delivery *d, int64_t patience_ms)
     pthread_mutex_lock(&d->mutex);
     d->leaving = true;
     d->leave_ms = nl_monotonic_ms() + patience_ms;
-    d->stop = d->state.reason[0] != '\0';
+    d->stop = d->state.problem.code != NL_ERROR_NONE;
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
     d->next = closed;

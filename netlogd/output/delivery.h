@@ -13,6 +13,8 @@
 
 #include "options.h"
 
+#include "base/error.h"
+
 typedef struct delivery delivery;
 
 typedef struct delivery_state {
@@ -21,7 +23,7 @@ typedef struct delivery_state {
     uint64_t failures;  /* number of failed deliveries since netlogd was started */
     uint64_t rejected;  /* number of records that the destination did not accept since netlogd was started */
     uint64_t missing;   /* number of spool files that were removed before netlogd delivered them, since the start */
-    char reason[256];   /* reason for the current failure; "" if there is no failure */
+    nl_error problem;   /* the current failure */
 } delivery_state;
 
 /*

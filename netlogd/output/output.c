@@ -413,8 +413,9 @@ static nl_status check_spool(output *out)
         return NL_OK;
     delivery_state state;
     delivery_describe(out->delivery, &state);
+    const bool away = state.problem.code != NL_ERROR_NONE;
     return nl_error_set(NL_ERROR_FULL, "the spool %s is full, and %s%s%s", out->options.spool, out->options.target,
-                        state.reason[0] != '\0' ? " cannot be reached: " : " is slow", state.reason);
+                        away ? " cannot be reached: " : " is slow", away ? state.problem.message : "");
 }
 
 /*

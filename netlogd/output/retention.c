@@ -54,14 +54,21 @@ static bool describe_file(const output_options *options, uint64_t number, old_fi
     return true;
 }
 
-/* Returns the reason to delete a file, or NULL. `total` is the size of all files. */
-static const char *find_reason(const retention *r, const output_options *options, const old_file *file, uint64_t total)
+/* Reasons to delete a file, and the options that cause them. REASON_BEGUN: the deletion began before a restart. */
+typedef enum deletion_reason { REASON_NONE, REASON_AGE, REASON_SIZE, REASON_BEGUN } deletion_reason;
+static const char *const reason_names[] = {"", "keep", "keep_size", "keep_where"};
+static const char *const kept_reason_names[] = {"", "keep_where_time", "keep_where_size", ""};
+
+/* Returns the reason to delete a file. `total` is the size of all files. */
+static deletion_reason find_reason(const retention *r, const output_options *options, const old_file *file,
+                                   uint64_t total)
 {
     if (file->number <= r->begun)
-        return "keep_where";
+        return REASON_BEGUN;
     if (options->keep_size > 0 && total > options->keep_size)
-        return "keep_size";
-    return options->keep_ns > 0 && nl_time_now_ns() - file->written_ns > options->keep_ns ? "keep" : NULL;
+        return REASON_SIZE;
+    bool is_old = options->keep_ns > 0 && nl_time_now_ns() - file->written_ns > options->keep_ns;
+    return is_old ? REASON_AGE : REASON_NONE;
 }
 
 /* ---- deleting ---- */
@@ -238,8 +245,8 @@ static uint64_t find_latest_due(const retention *r, const output_options *option
                                 uint64_t total, uint64_t first_needed)
 {
     uint64_t latest = 0;
-    for (size_t i = 0; i < count && files[i].number < first_needed && find_reason(r, options, &files[i], total) != NULL;
-         i++) {
+    for (size_t i = 0;
+         i < count && files[i].number < first_needed && find_reason(r, options, &files[i], total) != REASON_NONE; i++) {
         latest = files[i].number;
         total -= files[i].all_size;
     }
@@ -253,13 +260,13 @@ static void trim_kept(retention *r, const output_options *options, nl_log *log)
     const retention none = {0};
     uint64_t *numbers, total = 0;
     size_t count;
-    const char *reason;
+    deletion_reason due;
     if ((kept.keep_ns == 0 && kept.keep_size == 0) || output_file_list(&kept, 0, &numbers, &count) != NL_OK)
         return;
     old_file *files;
     count = describe_files(&kept, numbers, count, UINT64_MAX, &files, &total);
-    for (size_t i = 0; i < count && (reason = find_reason(&none, &kept, &files[i], total)) != NULL; i++) {
-        if (!retention_delete(r, &files[i], strcmp(reason, "keep") == 0 ? "keep_where_time" : "keep_where_size", log))
+    for (size_t i = 0; i < count && (due = find_reason(&none, &kept, &files[i], total)) != REASON_NONE; i++) {
+        if (!retention_delete(r, &files[i], kept_reason_names[due], log))
             break;
         total -= files[i].all_size;
     }
@@ -296,8 +303,8 @@ void retention_check(retention *r, const output_options *options, const output_f
     r->next_ns = now_ns + INTERVAL_NS;
     r->waits_for = 0;
     size_t i = 0;
-    const char *reason = NULL;
-    for (; i < old_count && (reason = find_reason(r, options, &files[i], total)) != NULL; i++) {
+    deletion_reason due = REASON_NONE;
+    for (; i < old_count && (due = find_reason(r, options, &files[i], total)) != REASON_NONE; i++) {
         if (nl_monotonic_ns() - now_ns >= TURN_NS) {
             r->next_ns = 0;
             break;
@@ -310,13 +317,13 @@ void retention_check(retention *r, const output_options *options, const output_f
             r->waits_for = files[i].number;
             break;
         }
-        if (!retention_delete(r, &files[i], reason, log))
+        if (!retention_delete(r, &files[i], reason_names[due], log))
             break;
         r->files++;
         r->bytes += files[i].size;
         total -= files[i].all_size;
     }
-    if (reason == NULL || i == old_count)
+    if (due == REASON_NONE || i == old_count)
         r->reported = 0;
     r->number = newest->number;
     r->old_bytes = total - newest->size;

@@ -182,7 +182,7 @@ static void on_record(void *user, const stream *from, const nl_record *record)
 static void on_state(void *user, const stream *of)
 {
     agents *a = user;
-    a->callbacks.changed(a->callbacks.user, stream_url(of), stream_sensor(of), stream_state(of));
+    a->callbacks.changed(a->callbacks.user, stream_url(of), stream_sensor(of), stream_state(of), stream_has_failed(of));
 }
 
 bool agents_add(agents *a, const char *url, const char *sensor)
@@ -190,13 +190,13 @@ bool agents_add(agents *a, const char *url, const char *sensor)
     if (find_stream(a, url, sensor) != NULL)
         return true;
     if (a->streams->len >= STREAMS_MAX) {
-        a->callbacks.changed(a->callbacks.user, url, sensor, "too many sensors; remove some first");
+        a->callbacks.changed(a->callbacks.user, url, sensor, "too many sensors; remove some first", true);
         return false;
     }
     stream_callbacks callbacks = {on_record, on_state, a};
     stream *s = stream_new(&a->options, url, sensor, agents_feed(a), callbacks);
     if (s == NULL) {
-        a->callbacks.changed(a->callbacks.user, url, sensor, nl_error_message());
+        a->callbacks.changed(a->callbacks.user, url, sensor, nl_error_message(), true);
         return false;
     }
     g_ptr_array_add(a->streams, s);
@@ -211,7 +211,7 @@ void agents_remove(agents *a, const char *url, const char *sensor)
     if (s == NULL)
         return;
     g_ptr_array_remove(a->streams, s);
-    a->callbacks.changed(a->callbacks.user, url, sensor, "");
+    a->callbacks.changed(a->callbacks.user, url, sensor, "", false);
     draw_soon(a);
 }
 

@@ -20,8 +20,8 @@ typedef struct agents_row {
 typedef struct agents_callbacks {
     /* A search has ended. `rows` (agents_row) are sorted, and valid during the call. `problem` is "" on success. */
     void (*found)(void *user, const GPtrArray *rows, const char *problem);
-    /* The state of an added sensor has changed. `message` is the new state. */
-    void (*changed)(void *user, const char *url, const char *sensor, const char *message);
+    /* The state of an added sensor has changed. `message` is the new state; is_error: the state is a failure. */
+    void (*changed)(void *user, const char *url, const char *sensor, const char *message, bool is_error);
     /* The loadlines to draw have changed (agents_loadlines). */
     void (*drawn)(void *user);
     void *user;

@@ -27,7 +27,8 @@ typedef struct mailbox {
 } mailbox;
 
 struct stream {
-    char *url, *state;
+    char *url, *state; /* the state is text for the user */
+    bool is_running, has_failed;
     mailbox *box;
     stream_callbacks callbacks;
 };
@@ -61,12 +62,12 @@ static bool is_own_event(const nl_record *record)
     return begins_with(record->event, "Nlagent.") || begins_with(record->event, "Nlagentd.");
 }
 
-static void set_state(stream *s, const char *message)
+static void set_state(stream *s, bool has_failed, const char *message)
 {
-    if (strcmp(s->state, message) == 0)
-        return;
     g_free(s->state);
     s->state = printable(message);
+    s->has_failed = has_failed;
+    s->is_running = !has_failed;
     s->callbacks.state(s->callbacks.user, s);
 }
 
@@ -82,7 +83,7 @@ static void note_own_event(stream *s, const nl_record *record)
         value = nl_field_text(&reason, scratch);
     char *message = g_strdup_printf("%s: %.*s", is_lost ? "connection lost, connecting again" : "the sensor failed",
                                     (int)MIN(value.size, REASON_MAX), value.data);
-    set_state(s, message);
+    set_state(s, true, message);
     g_free(message);
 }
 
@@ -103,7 +104,8 @@ static gboolean stream_handle_news(gpointer user)
         if (is_own_event(record)) {
             note_own_event(s, record);
         } else {
-            set_state(s, "running");
+            if (!s->is_running)
+                set_state(s, false, "running");
             s->callbacks.record(s->callbacks.user, s, record);
         }
     }
@@ -222,4 +224,9 @@ const char *stream_sensor(const stream *s)
 const char *stream_state(const stream *s)
 {
     return s->state;
+}
+
+bool stream_has_failed(const stream *s)
+{
+    return s->has_failed;
 }

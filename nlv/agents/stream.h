@@ -37,4 +37,7 @@ const char *stream_sensor(const stream *s);
 /* Returns the state as text for the user. */
 const char *stream_state(const stream *s);
 
+/* Returns whether the state is a failure of the sensor or of the connection. */
+bool stream_has_failed(const stream *s);
+
 #endif

@@ -140,7 +140,7 @@ static void on_found(void *user, const GPtrArray *rows, const char *problem)
 
 /* ---- ticked sensors ---- */
 
-static void on_changed(void *user, const char *url, const char *sensor, const char *message)
+static void on_changed(void *user, const char *url, const char *sensor, const char *message, bool is_error)
 {
     sensor_pane *p = user;
     GtkTreeIter row;
@@ -148,7 +148,7 @@ static void on_changed(void *user, const char *url, const char *sensor, const ch
     if (find_row(p, url, sensor, &row))
         set_row(p, &row, state);
     /* show an error also below the tree, because the column may be too narrow for it */
-    if (*message != '\0' && strcmp(message, "running") != 0 && strcmp(message, "connecting") != 0) {
+    if (is_error) {
         char *text = g_strdup_printf("%s: %s", sensor, message), *valid = printable(text);
         sensor_pane_say(p, valid);
         g_free(valid);
