@@ -2,6 +2,8 @@
 
 #include "trace/hpack.h"
 
+#include "base/memory.h"
+
 #include <glib.h>
 #include <nghttp2/nghttp2.h>
 #include <string.h>
@@ -121,7 +123,7 @@ static char *decode_string(rest string, bool is_name, size_t *length)
     bool valid = false;
     int flags = 0;
     if (inflater == NULL && nghttp2_hd_inflate_new(&inflater) != 0)
-        g_error("out of memory");
+        nl_memory_failed();
     while (!valid && (flags & NGHTTP2_HD_INFLATE_FINAL) == 0) {
         ssize_t used = nghttp2_hd_inflate_hd2(inflater, &found, &flags, at, (size_t)(block + total - at), 1);
         if (used < 0)
