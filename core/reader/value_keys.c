@@ -8,6 +8,7 @@
 #include "filter/filter_internal.h"
 #include "record/block_read.h"
 #include "record/bytes.h"
+#include "record/format.h"
 #include "record/text.h"
 
 #include <endian.h>
@@ -281,7 +282,7 @@ static void value_keys_find(const lines_scan *s, size_t name)
 void nl_value_keys_add_lines(nl_value_keys *k, nl_format format, const char *text, size_t size)
 {
     const lines_scan s = {k, format, text, text + size};
-    k->unknown = k->unknown || format == NL_FORMAT_LOGFMT;
+    k->unknown = k->unknown || !nl_format_get_info(format)->only_pairs;
     for (size_t name = 0; name < k->fields.count; name++)
         value_keys_find(&s, name);
 }

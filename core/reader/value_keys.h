@@ -55,8 +55,8 @@ static inline void nl_value_keys_clear(nl_value_keys *k)
 }
 
 /*
- * Add the keys of a record, of whole lines in a text format, or of the records of a block that was just opened. The
- * keys of logfmt are unknown, because its lines may have fields without values.
+ * Add the keys of a record, of whole lines in a text format, or of the records of a block that was just opened. If
+ * lines may have fields without values, their keys are unknown (only_pairs in format.h).
  */
 void nl_value_keys_add_record(nl_value_keys *k, const nl_record *record);
 void nl_value_keys_add_lines(nl_value_keys *k, nl_format format, const char *text, size_t size);

@@ -73,5 +73,6 @@ const nl_format_info nl_bp_info = {
     .suffix = ".bp",
     .suffix_is_format = true,
     .media_type = "text/plain; charset=utf-8",
+    .only_pairs = true,
     .text = &nl_bp,
 };

@@ -17,6 +17,7 @@ typedef struct nl_format_info {
     const char *suffix;      /* suffix of file names, with the dot */
     bool suffix_is_format;   /* the suffix implies the format; a suffix such as ".log" implies no format */
     const char *media_type;
+    bool only_pairs;                   /* each field of a line is NAME=VALUE; no field is a name alone */
     nl_string magic;                   /* first bytes of a binary format; data is NULL for text */
     const struct nl_text_format *text; /* how to read and write lines; NULL for a binary format */
 } nl_format_info;

@@ -53,5 +53,6 @@ const nl_format_info nl_ulm_info = {
     .description = "NetLogger text: DATE=... HOST=... (a log may mix ulm, bp, logfmt and nlb)",
     .suffix = ".log",
     .media_type = "text/plain; charset=utf-8",
+    .only_pairs = true,
     .text = &nl_ulm,
 };

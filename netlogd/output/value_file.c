@@ -8,6 +8,7 @@
 #include "base/write_some.h"
 #include "program/program.h"
 #include "record/block_read.h"
+#include "record/format.h"
 #include "record/zstd_magic.h"
 #include "requests/record_sample.h"
 #include "take_out.h"
@@ -175,10 +176,10 @@ static bool add_quickly(value_file *v, uint64_t begin)
     }
     if (is_block(data))
         return add_blocks(v, data);
-    const nl_format format = v->source->format;
-    if (begin < v->source->own || (format != NL_FORMAT_ULM && format != NL_FORMAT_BP))
+    const nl_format_info *info = nl_format_get_info(v->source->format);
+    if (begin < v->source->own || info == NULL || !info->only_pairs)
         return false;
-    nl_value_keys_add_lines(&v->keys, format, data->data, data->size);
+    nl_value_keys_add_lines(&v->keys, info->format, data->data, data->size);
     return true;
 }
 
