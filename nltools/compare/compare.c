@@ -64,6 +64,8 @@ const char *compare_reason_no_requests(const subject_options *o)
 /* The logs of a comparison while they are read. */
 typedef struct comparing {
     subject_options *subject;
+    program_reading settings; /* the settings of reading, without counts */
+    bool incomplete;          /* a log was malformed, incomplete or unreadable */
     profile *profile;
     char *ids; /* ID fields of the first log */
     const char *first;
@@ -88,21 +90,22 @@ static bool check_ids(comparing *c, const visits *v, const char *name)
     return same;
 }
 
+/* Reads a log. Returns false after printing one message if the log cannot be compared. */
 static bool compare_read_log(comparing *c, int side, const char *name)
 {
     program_reading *reading = &c->subject->reading;
-    uint64_t malformed = reading->malformed;
+    *reading = c->settings; /* each log has its own counts, so that one message describes a log without records */
     visits_reader *r = visits_reader_new(c->subject, NULL, NULL);
     bool ok = visits_read(r, name);
     visits *v = visits_finish(r);
-    if (ok && v->records == 0 && reading->malformed > malformed) {
-        program_has_records(reading, 0, "cannot tell: ");
-    } else if (ok && v->records == 0) {
-        bool selects = c->subject->where.filter != NULL || c->subject->where.ranged;
-        program_error("cannot tell: %s: no records%s", name, selects ? " match --where, --since and --until" : "");
-    } else if (ok && v->requests->len == 0) {
-        program_error("cannot tell: %s: %s", name, compare_reason_no_requests(c->subject));
+    if (v->records == 0 && reading->records > 0) {
+        program_error("cannot tell: %s: no records match --where, --since and --until", name);
+        reading->checked = true;
     }
+    ok = program_has_records(reading, v->records, "cannot tell: ") && ok;
+    if (ok && v->requests->len == 0)
+        program_error("cannot tell: %s: %s", name, compare_reason_no_requests(c->subject));
+    c->incomplete = program_reading_finish(reading) != PROGRAM_DONE || c->incomplete;
     ok = ok && v->requests->len > 0 && check_ids(c, v, name);
     if (ok)
         profile_add(c->profile, side, v);
@@ -127,11 +130,13 @@ int compare_logs(const compare_options *o, subject_options *subject, char **oper
     bool split = o->after == NULL;
     char **sides[SIDES] = {operands, split ? operands + 1 : o->after};
     unsigned counts[SIDES] = {split ? 1 : (unsigned)operand_count, split ? 1 : g_strv_length(o->after)};
-    comparing c = {.subject = subject, .profile = profile_new(counts)};
+    comparing c = {.subject = subject, .settings = subject->reading, .profile = profile_new(counts)};
     bool ok = true;
     for (int side = 0; side < SIDES; side++)
         for (unsigned i = 0; i < counts[side]; i++)
             ok = compare_read_log(&c, side, sides[side][i]) && ok;
+    subject->reading = c.settings;
+    subject->reading.failed = c.incomplete;
     int status = ok ? compare_report(c.profile, json) : PROGRAM_PROBLEM;
     profile_free(c.profile);
     g_free(c.ids);

@@ -1,5 +1,6 @@
 """Every program that reads logs reports an input that it cannot read with one message, and prints no result."""
 import gzip
+import itertools
 import os
 import random
 import shutil
@@ -216,6 +217,25 @@ class BadInput(support.Case):
         self.assertEqual((result.returncode, result.stdout), (1, ""))
         self.assertRegex(result.stderr, rf"\Anlsort: {missing}: No such file or directory\nnlsort: {bad}:1: [^\n]*all 2 lines are malformed[^\n]*\n\Z")
         self.assertFalse((self.scratch / "out.log").exists())
+
+    def test_compared_inputs(self):
+        """Each input that cannot be compared has one message, and no message follows from another one."""
+        good, empty = self.put("good.log", text(10)), self.put("empty.log", "")
+        words = [self.put(f"words{n}.log", "hello\nworld\n" * n) for n in (1, 9)]
+        cut = self.put("cut.nlb", self.blocks()[:-600])
+        reasons = {good: None, self.scratch / "none.log": "No such file or directory", empty: "no records", cut: TRUNCATED,
+                   words[0]: "all 2 lines are malformed", words[1]: "all 18 lines are malformed"}
+        for program in self.each([("nltools/nldiag", "--compare"), ("nltools/nlstat", "--compare")]):
+            for before, after in itertools.permutations(reasons, 2):
+                with self.subTest(program=program, before=before.name, after=after.name):
+                    result = self.run_program(support.BUILD / program[0], *program[1:], before, after)
+                    self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
+                    lines = result.stderr.splitlines()
+                    expected = [(source, reasons[source]) for source in (before, after) if reasons[source]]
+                    self.assertEqual(len(lines), len(expected), result.stderr)
+                    for line, (source, reason) in zip(lines, expected):
+                        self.assertIn(f": {source}:", line)
+                        self.assertIn(reason, line)
 
     def test_unwritable_output(self):
         """The program prints one message with the name of the file that the user gave."""
