@@ -135,7 +135,8 @@ static bool can_be_listed(loader *l, const char *directory)
 {
     DIR *entries = opendir(directory);
     if (entries == NULL) {
-        loader_trouble(l, directory, "%s: %s", directory, strerror(errno));
+        nl_error_set_errno("%s", directory);
+        loader_trouble(l, directory);
         return false;
     }
     closedir(entries);

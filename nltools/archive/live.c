@@ -133,7 +133,7 @@ static bool live_read_all(live *v, nl_source *source, const char *name)
         good = good && commit_now_and_then(v, status == NL_AGAIN);
     }
     if (good && status == NL_FAILED)
-        loader_trouble(v->loader, name, "%s", nl_error_message());
+        loader_trouble(v->loader, name);
     nl_decoder_finish(decoder);
     good = good && live_take_records(v, decoder);
     if (good && v->loader->in_batch > 0)
@@ -158,7 +158,7 @@ bool load_collector(loader *l, const char *url)
     nl_url *parsed = good ? nl_url_parse_for(text, NL_URL_READ) : NULL;
     nl_source *source = parsed != NULL ? nl_source_open(parsed, false, true) : NULL;
     if (good && source == NULL)
-        loader_trouble(l, url, "%s", nl_error_message());
+        loader_trouble(l, url);
     if (source != NULL)
         program_await_signal(url);
     good = source != NULL && live_read_all(&v, source, url);

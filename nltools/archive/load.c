@@ -98,14 +98,15 @@ static nl_status read_some(input *in, const char **data, size_t *size)
     if (in->source != NULL) {
         nl_status status = program_source_read(in->source, data, size);
         if (status == NL_FAILED)
-            loader_trouble(in->loader, in->name, "%s", nl_error_message());
+            loader_trouble(in->loader, in->name);
         return status;
     }
     ssize_t got;
     while ((got = read(in->fd, in->bytes, READ_SIZE)) < 0 && errno == EINTR)
         ;
     if (got < 0) {
-        loader_trouble(in->loader, in->name, "%s: %s", in->name, strerror(errno));
+        nl_error_set_errno("%s", in->name);
+        loader_trouble(in->loader, in->name);
         return NL_FAILED;
     }
     *data = in->bytes;
@@ -123,7 +124,8 @@ static nl_status skip(input *in, uint64_t position, nl_buffer *rest)
     if (in->source == NULL) {
         if (lseek(in->fd, (off_t)position, SEEK_SET) >= 0)
             return NL_OK;
-        loader_trouble(in->loader, in->name, "%s: %s", in->name, strerror(errno));
+        nl_error_set_errno("%s", in->name);
+        loader_trouble(in->loader, in->name);
         return NL_FAILED;
     }
     for (; position > 0 && (status = read_some(in, &data, &size)) == NL_OK; position -= size)
@@ -199,6 +201,34 @@ static bool load_rest(loader *l, store_place *place, nl_decoder *decoder, nl_buf
     return drain(l, place, decoder);
 }
 
+static void keep_reason(void *user, const nl_malformed *what)
+{
+    char **reason = user;
+    free(*reason);
+    *reason = program_copy(what->reason);
+}
+
+/* Returns text that states what is incomplete: a block, of which the header may state the size, or a line. */
+static char *describe_incomplete(const nl_buffer *pending)
+{
+    char *reason = NULL;
+    const nl_record *record;
+    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.on_malformed = keep_reason, .user = &reason});
+    nl_format format = nl_format_detect(pending->data, pending->size);
+    if (format != NL_FORMAT_UNKNOWN && !nl_format_is_text(format)) {
+        nl_decoder_feed(decoder, pending->data, pending->size);
+        while (nl_decoder_next(decoder, &record) == NL_OK)
+            continue;
+        nl_decoder_finish(decoder);
+        while (nl_decoder_next(decoder, &record) == NL_OK)
+            continue;
+    }
+    nl_decoder_free(decoder);
+    return reason != NULL
+               ? reason
+               : program_format("incomplete record in the last %zu byte%s", pending->size, nl_plural(pending->size));
+}
+
 /*
  * Handles the bytes after the last complete record of a file that may grow. These bytes are usually the start of a
  * record, which the next load reads. Reports the bytes as malformed if no line of the file has a known format. Returns
@@ -209,8 +239,9 @@ static bool load_incomplete(loader *l, const input *in, store_place *place, nl_d
     if (!l->reading->live && nl_decoder_get_stats(decoder)->records == 0 &&
         nl_format_detect(pending->data, pending->size) == NL_FORMAT_UNKNOWN)
         return load_rest(l, place, decoder, pending);
-    program_error("%s: incomplete record in the last %zu byte%s; the next load reads it", in->name, pending->size,
-                  nl_plural(pending->size));
+    char *incomplete = describe_incomplete(pending);
+    program_error("%s: %s; the next load reads it", in->name, incomplete);
+    free(incomplete);
     l->reading->checked = true; /* the message already explains why there are no records */
     return true;
 }
@@ -327,7 +358,7 @@ bool load_file(loader *l, const char *name)
         } else if (!in.again || packed || file_size > place->position) {
             good = open_input(&in, packed);
             if (!good)
-                loader_trouble(l, name, "%s", nl_error_message());
+                loader_trouble(l, name);
             good = good && load_input(l, &in, place);
             close_input(&in);
         }

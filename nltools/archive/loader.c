@@ -3,7 +3,6 @@
 #include "archive/loader.h"
 #include "base/memory.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,39 +26,16 @@ static trouble *find_trouble(loader *l, const char *source)
     return NULL;
 }
 
-static void loader_forget(trouble *t)
+void loader_trouble(loader *l, const char *source)
 {
-    free(t->source);
-    free(t->message);
-}
-
-/* Stores `message`, and takes ownership of it. */
-static void keep_trouble(loader *l, const char *source, char *message)
-{
-    trouble *t = nl_memory_check(reallocarray(l->troubles, l->trouble_count + 1, sizeof *l->troubles));
-    l->troubles = t;
-    t += l->trouble_count++;
-    *t = (trouble){nl_memory_check(strdup(source)), message};
-}
-
-void loader_trouble(loader *l, const char *source, const char *format, ...)
-{
-    char *message;
-    va_list arguments;
-    va_start(arguments, format);
-    int size = vasprintf(&message, format, arguments);
-    va_end(arguments);
-    if (size < 0)
-        nl_memory_failed();
+    trouble *before = find_trouble(l, source);
     l->reading->failed = true;
-    const trouble *before = find_trouble(l, source);
-    if (before != NULL && strcmp(before->message, message) == 0) {
-        free(message);
+    if (before != NULL && before->code == nl_error_get_code())
         return;
-    }
-    program_error("%s", message);
+    program_print_error();
     loader_is_well(l, source);
-    keep_trouble(l, source, message);
+    l->troubles = nl_memory_check(reallocarray(l->troubles, l->trouble_count + 1, sizeof *l->troubles));
+    l->troubles[l->trouble_count++] = (trouble){nl_memory_check(strdup(source)), nl_error_get_code()};
 }
 
 void loader_is_well(loader *l, const char *source)
@@ -67,7 +43,7 @@ void loader_is_well(loader *l, const char *source)
     trouble *t = find_trouble(l, source);
     if (t == NULL)
         return;
-    loader_forget(t);
+    free(t->source);
     *t = l->troubles[--l->trouble_count];
 }
 
@@ -91,7 +67,7 @@ void loader_free(loader *l)
     free(l->places);
     free(l->touched);
     for (size_t i = 0; i < l->trouble_count; i++)
-        loader_forget(&l->troubles[i]);
+        free(l->troubles[i].source);
     free(l->troubles);
     nl_streams_free(l->streams);
     row_maker_free(&l->maker);

@@ -7,10 +7,12 @@
 
 #include "archive/objects.h"
 #include "archive/store.h"
+#include "base/error.h"
 
 /* The latest reported error of a source. */
 typedef struct trouble {
-    char *source, *message;
+    char *source;
+    nl_error_code code;
 } trouble;
 
 typedef struct loader {
@@ -37,9 +39,11 @@ typedef struct loader {
 loader *loader_new(store *s, program_reading *reading, const nl_filter *where, objects *lines);
 void loader_free(loader *l);
 
-/* loader_trouble reports an error of a source. Until loader_is_well is called for the source, loader_trouble reports
- * the same error only once. */
-void loader_trouble(loader *l, const char *source, const char *format, ...) NL_PRINTF(3, 4);
+/*
+ * loader_trouble prints this thread's error, which concerns a source. Until loader_is_well is called for the source,
+ * loader_trouble prints errors with the same code only once.
+ */
+void loader_trouble(loader *l, const char *source);
 void loader_is_well(loader *l, const char *source);
 
 /* Reports the store's error and ends the load. Returns false. */

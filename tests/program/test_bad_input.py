@@ -152,9 +152,8 @@ class BadInput(support.Case):
                    self.put("cut.zst", packed[:len(packed) // 2]): "truncated"}
         for program in self.each():
             for source, reason in sources.items():
-                if program[0] == "nltools/nlarchive" and source.suffix == ".nlb":
-                    reason = "; the next load reads it"
-                self.assert_one_message(program, source, f"{source}: ", reason)
+                parts = (reason, "; the next load reads it") if program[0] == "nltools/nlarchive" and source.suffix == ".nlb" else (reason,)
+                self.assert_one_message(program, source, f"{source}: ", *parts)
 
     def test_truncated_later(self):
         """The programs use the readable part. One message states what is missing."""
