@@ -29,6 +29,7 @@
     FUNCTION(PQ, getlength)                                                                                            \
     FUNCTION(PQ, getvalue)                                                                                             \
     FUNCTION(PQ, nfields)                                                                                              \
+    FUNCTION(PQ, ping)                                                                                                 \
     FUNCTION(PQ, putCopyData)                                                                                          \
     FUNCTION(PQ, putCopyEnd)                                                                                           \
     FUNCTION(PQ, resultStatus)                                                                                         \
@@ -183,6 +184,14 @@ static nl_status quote_as_sql_does(postgres *p)
     return postgres_run(&p->base, "SET standard_conforming_strings = on");
 }
 
+/* Sets the error after a connection has failed. Names the remedy if no server replies. */
+static void fail_connection(const postgres *p, const char *where)
+{
+    postgres_fail(p, "connect");
+    if (pq.ping(where) == PQPING_NO_RESPONSE)
+        nl_error_set(NL_ERROR_UNREACHABLE, "%s; is PostgreSQL running there?", nl_error_message());
+}
+
 static store *open_store(const char *where, store_purpose purpose)
 {
     if (!nl_library_load(&pq_library))
@@ -196,7 +205,7 @@ static store *open_store(const char *where, store_purpose purpose)
         if (quote_as_sql_does(p) == NL_OK && (purpose == STORE_READ || be_the_only_one(p) == NL_OK))
             return &p->base;
     } else {
-        postgres_fail(p, "connect");
+        fail_connection(p, where);
     }
     close_store(&p->base);
     return NULL;

@@ -473,6 +473,7 @@ class Postgres(OnEach, Archive):
         self.log.write_text(line(1))
         said = self.load("postgresql://u:secret@/none?host=/nonexistent", self.log, status=1)
         self.assertIn("connect: ", said)
+        self.assertIn("; is PostgreSQL running there?\n", said)
         self.assertNotIn("secret", said)
 
     def test_where_backslashes_are_escapes(self):
