@@ -348,7 +348,9 @@ int command_rules(int argc, char **argv)
                                                   {"show", "RULES", "Print rules"},
                                                   {"run", "RULES [OPTION...] [-- COMMAND...]", "Record and report"},
                                                   {0}};
+    static const options_group variables[] = {{"Environment variables", rules_environment_options, 0}, {0}};
     static const options_usage usage = {.name = "nlkernel rules",
+                                        .variables = variables,
                                         .commands = subcommands,
                                         .first_operand_ends = true,
                                         .summary = "Rules are files that name the kernel events to record, derive "

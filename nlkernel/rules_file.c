@@ -40,6 +40,19 @@ const nl_option rules_parameter_options[] = {
 
 /* ---- directories ---- */
 
+typedef struct rules_environment {
+    const char *directories;
+} rules_environment;
+
+const nl_option rules_environment_options[] = {
+    {.name = "rules-directories",
+     .value = "DIRECTORY:...",
+     .environment = "NETLOGGER_RULES",
+     NL_OPTION_MEMBER(rules_environment, directories),
+     .help = "Directories of rules files, which nlkernel searches before the installed directory"},
+    {0},
+};
+
 /*
  * Returns the directories to search, separated by colons: the directories of $NETLOGGER_RULES, the directory of the
  * build, and the installed directory. The caller frees the text.
@@ -49,9 +62,11 @@ static char *rules_directories(void)
     char program[PATH_MAX] = "";
     ssize_t size = readlink("/proc/self/exe", program, sizeof program - 1);
     program[size > 0 ? size : 0] = '\0';
-    const char *own = getenv("NETLOGGER_RULES"), *directory = dirname(program);
-    return program_format("%s%s%s/rules:%s/../share/netlogger/rules", own != NULL ? own : "", own != NULL ? ":" : "",
-                          directory, directory);
+    const char *directory = dirname(program);
+    rules_environment own = {0};
+    nl_options_read_environment(rules_environment_options, &own);
+    return program_format("%s%s%s/rules:%s/../share/netlogger/rules", own.directories != NULL ? own.directories : "",
+                          own.directories != NULL ? ":" : "", directory, directory);
 }
 
 /* Returns the file name in `path` without the suffix of rules files. The caller frees the name. */

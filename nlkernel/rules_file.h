@@ -20,6 +20,9 @@ typedef struct rules_parameters {
 /* The option row of --set, for a rules_parameters. */
 extern const nl_option rules_parameter_options[];
 
+/* The row of the environment variable that names directories of rules files. */
+extern const nl_option rules_environment_options[];
+
 typedef struct rules_file {
     char *name, *path;
     const char *title;
