@@ -31,7 +31,6 @@ PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nls
             "nlwrite": "nltools/nlwrite", "nlstat": "nltools/nlstat", "nldiag": "nltools/nldiag", "nlv": "nlv/nlv",
             "nlrecover": "nltools/nlrecover", "nlschema": "nltools/nlschema", "nlsensor": "nlagent/nlsensor", "nlkernel": "nlkernel/nlkernel",
             "nlarchive": "nltools/nlarchive", "nlagent": "nlagent/nlagent", "nlagentd": "nlagent/nlagentd"}
-CONVERTED = {"nlsort", "nlconv", "nlwrite", "nlstat", "nldiag", "nlv", "nlrecover", "nlschema", "nlarchive", "nlkernel", "nlagent", "nlsensor", "netlogctl", "netlogd", "nlagentd"}
 COMMON = {"help", "usage", "version"}
 HEADERS = "libnetlogger/include/netlogger/"
 RULES_KEY = r'strcmp\(key, "(\w+)"\)|\.key, "(\w+)"|nl_section_value\(section, "(\w+)"'
@@ -170,22 +169,7 @@ class Tree:
                 self.say("program", [program], "has no manual page")
                 continue
             page = page.read_text().replace("\\-", "-")
-            titles = self.commands_in("\n".join(re.findall(r"^\.SS (.*)", page, re.M)))
-            if program in CONVERTED:
-                self.check_listed([program], page.replace("\\-", "-"), options)
-                continue
-            usage = self.run(program, "--help")
-            commands = set(re.findall(rf"{program} \[OPTION\.\.\.\] ([a-z]+(?: (?:--)?[a-z]+)*)", usage)) if titles else {""}
-            self.say(program, {f'"{title}"' for title in titles - commands}, "has options in its manual page, and is gone")
-            for command in sorted(commands):
-                call = f"{program} {command}".strip()
-                usage = self.run(program, *command.split(), "--help")
-                listed = set(re.findall(r"^ +(?:-\S(?:, )?)? *--([a-z][a-z-]*)", usage, re.M)) - COMMON
-                told = set(re.findall(r"--([a-z][a-z-]*)", "\n".join(self.items(page, command)))) - COMMON
-                self.say(call, {f"--{name}" for name in listed - told}, "is not in its manual page")
-                self.say(call, {f"--{name}" for name in told - listed}, "is in its manual page, and gone")
-                options[call] = listed | COMMON | set(re.findall(r"--(\w+)", command))
-            options.setdefault(program, COMMON)
+            self.check_listed([program], page, options)
         for path, has, wanted in man_options.pages(self.source, self.build):
             self.say(path.name, [".."] if has != wanted else [], "has lists of options that differ from --help: doc/man_options.py --write makes them")
         self.check_url_options()
