@@ -39,7 +39,7 @@ static void check_known(const request_verb *verb, const nl_record *asked)
     fuzz_expect(asked->host.data == NULL && asked->event.data == NULL, "nor with those of every record");
 }
 
-static const request_verb *read_line(const char *line, size_t size, bool control)
+static const request_verb *read_request(const char *line, size_t size, bool control)
 {
     nl_error_clear();
     nl_buffer storage = {0};
@@ -59,7 +59,7 @@ static const request_verb *read_line(const char *line, size_t size, bool control
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *line = fuzz_copy(data, size);
-    const request_verb *verb = read_line(line, size, true), *without = read_line(line, size, false);
+    const request_verb *verb = read_request(line, size, true), *without = read_request(line, size, false);
     fuzz_expect(without == (verb == NULL || verb->control ? NULL : verb), "the socket only matters to those verbs");
     free(line);
     return 0;
