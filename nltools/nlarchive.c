@@ -18,7 +18,7 @@ enum { LOOK_PAUSES = 40 };
 
 typedef struct arguments {
     bool is_load; /* true: load; false: query */
-    const char *archive;
+    const char *database;
     char **sources;
     size_t source_count;
     bool follow, quiet;
@@ -119,7 +119,7 @@ static void nlarchive_read_arguments(arguments *a, int argc, char **argv)
     a->is_load = strcmp(argv[first], "load") == 0;
     if (argc - first < 2)
         options_fail("%s: missing DATABASE", argv[first]);
-    a->archive = argv[first + 1];
+    a->database = argv[first + 1];
     a->sources = argv + first + 2;
     a->source_count = (size_t)(argc - first - 2);
     if (!a->is_load && a->source_count > 0)
@@ -203,7 +203,7 @@ static bool load_into(arguments *a, store *s)
             good = false;
         }
         if (!a->quiet && (a->reading.records > 0 || a->reading.live))
-            printf("%" PRIu64 " record%s loaded into %s\n", l->records, nl_plural(l->records), a->archive);
+            printf("%" PRIu64 " record%s loaded into %s\n", l->records, nl_plural(l->records), a->database);
         loader_free(l);
     }
     objects_free(lines);
@@ -212,15 +212,15 @@ static bool load_into(arguments *a, store *s)
 
 static bool load(arguments *a)
 {
-    bool existed = access(a->archive, F_OK) == 0;
+    bool existed = access(a->database, F_OK) == 0;
     a->reading.live = a->follow;
-    store *s = store_open(a->archive, a->follow ? STORE_FOLLOW : STORE_LOAD);
+    store *s = store_open(a->database, a->follow ? STORE_FOLLOW : STORE_LOAD);
     if (s == NULL)
         return program_print_error();
     bool good = load_into(a, s), is_file = s->kind == &sqlite_store;
     store_close(s);
     if (is_file && !existed && a->reading.records == 0 && !a->reading.live)
-        unlink(a->archive);
+        unlink(a->database);
     return program_reading_finish(&a->reading) == PROGRAM_DONE && good;
 }
 
@@ -228,7 +228,7 @@ static bool load(arguments *a)
 
 static bool ask_archive(arguments *a)
 {
-    store *s = store_open(a->archive, STORE_READ);
+    store *s = store_open(a->database, STORE_READ);
     if (s == NULL)
         return program_print_error();
     a->query.where = a->where.filter;

@@ -2,8 +2,8 @@
  * Loads records from a collector.
  *
  * Subscriptions do not number records. A later load therefore requests the records from the time OVERLAP_NS before the
- * latest record in the archive. The load skips the records that the archive already has. To recognize these records,
- * the module counts how often each hash of a packed record occurs in the archive.
+ * latest record in the database. The load skips the records that the database already has. To recognize these records,
+ * the module counts how often each hash of a packed record occurs in the database.
  */
 #include "config.h"
 
@@ -21,7 +21,7 @@
 typedef struct live {
     loader *loader;
     store_place *place;
-    seen known; /* the archive's records at or after since_ns */
+    seen known; /* the database's records at or after since_ns */
     row_maker maker;
     int64_t since_ns;
     int64_t committed_ns; /* time of the latest commit on the monotonic clock */
@@ -41,7 +41,7 @@ static bool live_add_known(void *user, const nl_string *columns)
     return true;
 }
 
-/* Sets since_ns, and adds the archive's records at or after since_ns to `known`. Returns false and sets the error on
+/* Sets since_ns, and adds the database's records at or after since_ns to `known`. Returns false and sets the error on
  * failure. */
 static bool live_find_since(live *v)
 {

@@ -1,4 +1,4 @@
-/* nlarchive load: loads sources into an archive. */
+/* nlarchive load: loads sources into a database. */
 #ifndef NLTOOLS_ARCHIVE_LOAD_H
 #define NLTOOLS_ARCHIVE_LOAD_H
 

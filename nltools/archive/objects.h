@@ -1,5 +1,5 @@
 /*
- * Defines the lifelines in an archive: the ID fields that identify requests or other objects, and the SQL views `steps`
+ * Defines the lifelines in a database: the ID fields that identify requests or other objects, and the SQL views `steps`
  * and `lifelines`. The ID fields come from --id, or the module infers them from the first records. Not thread-safe.
  */
 #ifndef NLTOOLS_ARCHIVE_OBJECTS_H
@@ -22,7 +22,7 @@ bool objects_are_fields(const char *ids);
 void objects_see(objects *l, const nl_record *record);
 
 /*
- * Adds the ID fields from --id to the archive, and replaces the views. If there is no --id and the archive has no ID
+ * Adds the ID fields from --id to the database, and replaces the views. If there is no --id and the database has no ID
  * fields, adds the inferred ID fields.
  */
 nl_status objects_define(objects *l, store *s);

@@ -1,4 +1,4 @@
-/* Archives in PostgreSQL. COPY stores the records, in the same transaction as the other statements. */
+/* PostgreSQL databases. COPY stores the records, in the same transaction as the other statements. */
 #include "config.h"
 
 #include "archive/store.h"

@@ -1,4 +1,4 @@
-/* nlarchive query: writes an archive's records in any format that nlconv can write. Not thread-safe. */
+/* nlarchive query: writes a database's records in any format that nlconv can write. Not thread-safe. */
 #ifndef NLTOOLS_ARCHIVE_QUERY_H
 #define NLTOOLS_ARCHIVE_QUERY_H
 

@@ -1,4 +1,4 @@
-/* Archives in SQLite files. */
+/* SQLite databases, which are files. */
 #include "config.h"
 
 #include "archive/store.h"
@@ -91,7 +91,7 @@ static void close_store(store *base)
 {
     sqlite *s = (sqlite *)base;
     sqlite3_finalize(s->insert);
-    if (s->loads) /* without a write-ahead log, users without write permission can read the archive */
+    if (s->loads) /* without a write-ahead log, users without write permission can read the database */
         sqlite3_exec(s->db, "PRAGMA busy_timeout = 0; PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     sqlite3_close(s->db);
     free(s->name);

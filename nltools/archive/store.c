@@ -83,7 +83,7 @@ static bool store_read_state(void *user, const nl_string *columns)
     return true;
 }
 
-/* Checks the archive's version, or creates the tables before the first load. */
+/* Checks the version of the tables, or creates the tables before the first load. */
 static nl_status store_look(store *s, const char *name, store_purpose purpose)
 {
     int64_t state[2] = {0, 0};
@@ -225,8 +225,8 @@ nl_status store_begin(store *s, store_place *place)
     return NL_FAILED;
 }
 
-/* Increments the archive's number of commits. Fails if another program has committed since the last check, because that
- * program may have stored the same records. */
+/* Increments the database's number of commits. Fails if another program has committed since the last check, because
+ * that program may have stored the same records. */
 static nl_status claim(store *s)
 {
     int64_t generation = -1;

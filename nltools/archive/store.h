@@ -1,5 +1,5 @@
 /*
- * Accesses the database of an archive, whose tables doc/archive.md describes. sqlite.c and postgres.c implement the
+ * Accesses a database, whose tables doc/archive.md describes. sqlite.c and postgres.c implement the
  * kinds of databases.
  *
  * A transaction stores records together with the position in their source and the sequence numbers of their streams.
@@ -29,14 +29,14 @@ typedef struct store_place {
     int64_t latest_ns;        /* time of the latest record */
 } store_place;
 
-/* STORE_FOLLOW is a load without an end, during which other programs read the archive. */
+/* STORE_FOLLOW is a load without an end, during which other programs read the database. */
 typedef enum store_purpose { STORE_READ, STORE_LOAD, STORE_FOLLOW } store_purpose;
 
 typedef struct store store;
 
 typedef struct store_kind {
     const char *name;
-    /* Opens the archive at `where`, a file name or URL. Returns NULL and sets the error on failure. */
+    /* Opens the database at `where`, a file name or URL. Returns NULL and sets the error on failure. */
     store *(*open)(const char *where, store_purpose purpose);
     void (*close)(store *s);
     nl_status (*begin)(store *s);
@@ -61,7 +61,7 @@ struct store {
     int64_t generation; /* number of commits, to detect concurrent loads */
 };
 
-/* Opens an archive by file name or URL. Except with STORE_READ, creates missing tables. Returns NULL and sets the error
+/* Opens a database by file name or URL. Except with STORE_READ, creates missing tables. Returns NULL and sets the error
  * on failure. */
 store *store_open(const char *name, store_purpose purpose);
 void store_close(store *s);
