@@ -51,7 +51,7 @@ typedef struct postgres {
     nl_buffer rows; /* rows for COPY that were not sent yet */
 } postgres;
 
-static const char schema[] =
+static const char tables_sql[] =
     "CREATE TABLE archive (version bigint NOT NULL, generation bigint NOT NULL);"
     "CREATE TABLE entry (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, time_ns bigint NOT NULL, host text,"
     " prog text, level text, event text, fields jsonb NOT NULL, source bigint NOT NULL, packed bytea NOT NULL);"
@@ -366,6 +366,6 @@ const store_kind postgres_store = {
     .undo = undo,
     .run = postgres_run,
     .select = select_rows,
-    .schema = schema,
+    .tables_sql = tables_sql,
     .path = "(fields->>'%s')",
 };

@@ -23,7 +23,7 @@ typedef struct sqlite {
     char *name;
 } sqlite;
 
-static const char schema[] =
+static const char tables_sql[] =
     "CREATE TABLE archive (version INTEGER NOT NULL, generation INTEGER NOT NULL);"
     "CREATE TABLE entry (id INTEGER PRIMARY KEY, time_ns INTEGER NOT NULL, host TEXT, prog TEXT, level TEXT, event "
     "TEXT,"
@@ -231,6 +231,6 @@ const store_kind sqlite_store = {
     .undo = undo,
     .run = sqlite_run,
     .select = select_rows,
-    .schema = schema,
+    .tables_sql = tables_sql,
     .path = "json_extract(fields, '$.\"%s\"')",
 };

@@ -63,7 +63,7 @@ static const store_kind *kind_of(const char *name)
 static nl_status make_tables(store *s)
 {
     nl_buffer sql = {0};
-    store_add(&sql, "%s", s->kind->schema);
+    store_add(&sql, "%s", s->kind->tables_sql);
     store_add(&sql, "INSERT INTO archive (version, generation) VALUES (%d, 0);", STORE_VERSION);
     nl_status status = s->kind->begin(s);
     if (status == NL_OK)

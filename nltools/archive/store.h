@@ -49,7 +49,7 @@ typedef struct store_kind {
     /* Calls `function` for each row, until `function` returns false. Columns are text or bytes. An SQL NULL has NULL
      * data. */
     nl_status (*select)(store *s, const char *sql, bool (*function)(void *user, const nl_string *columns), void *user);
-    const char *schema;
+    const char *tables_sql;
     const char *path; /* SQL expression for a field's text; %s stands for the field's name */
 } store_kind;
 
