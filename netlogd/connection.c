@@ -59,6 +59,7 @@ struct connection {
     uint64_t good_at;      /* number of bytes received when the latest record was complete */
     uint64_t acknowledged; /* number of acknowledged blocks, including clock queries */
     uint64_t questions;    /* number of clock queries */
+    uint64_t rejected;     /* number of decoded records that were rejected; they count as malformed */
     turn turn;
     uint64_t charged;  /* units of work charged so far */
     uint64_t work_max; /* total units of work at which the current turn ends */
@@ -105,10 +106,26 @@ static const nl_decoder_stats *stats_of(const connection *c)
     return c->syslog != NULL ? syslog_input_get_stats(c->syslog) : nl_decoder_get_stats(c->decoder);
 }
 
+/* Returns the number of malformed and rejected records. */
+static uint64_t count_malformed(const connection *c)
+{
+    return stats_of(c)->malformed + c->rejected;
+}
+
 static void on_malformed(void *user, const nl_malformed *what)
 {
-    connection *c = user;
-    records_reject(what, c->peer, "", stats_of(c)->malformed);
+    const connection *c = user;
+    records_reject(what, c->peer, "", count_malformed(c));
+}
+
+/* Rejects a record that the decoder has returned. */
+static void reject_decoded(connection *c, const nl_record *record, const char *reason)
+{
+    c->rejected++;
+    on_malformed(c, &(nl_malformed){.source = c->peer,
+                                    .line = stats_of(c)->records,
+                                    .reason = reason,
+                                    .text = record->raw.data != NULL ? record->raw : record->host});
 }
 
 /*
@@ -193,10 +210,10 @@ void connection_describe(const connection *c, nl_record *record)
     request_add_text(record, "FORMAT", c->syslog != NULL ? "syslog" : nl_format_name(nl_decoder_format(c->decoder)));
     int64_t connected_ms = (now_ns - c->connected_ns) / 1000000;
     nl_record_add_double(record, "SECONDS", (double)connected_ms / 1e3);
-    nl_record_add_uint(record, "RECORDS", stats->records);
+    nl_record_add_uint(record, "RECORDS", stats->records - c->rejected);
     nl_record_add_uint(record, "BYTES", stats->bytes);
     nl_record_add_uint(record, "RATE", (uint64_t)rate);
-    nl_record_add_uint(record, "MALFORMED", stats->malformed);
+    nl_record_add_uint(record, "MALFORMED", count_malformed(c));
     nl_record_add_uint(record, "LOST", stats->lost);
     nl_record_add_uint(record, "REPEATED", stats->repeated);
     nl_record_add_uint(record, "HELD", c->listed.held);
@@ -376,10 +393,7 @@ static bool may_send_host(connection *c, const nl_record *record)
         return true;
     add_work(c, NL_WORK_MALFORMED);
     if (!nl_channel_peer_is_named(&c->channel, host.data, host.size)) {
-        on_malformed(c, &(nl_malformed){.source = c->peer,
-                                        .line = stats_of(c)->records,
-                                        .reason = "HOST is not a name in the client's certificate",
-                                        .text = record->raw.data != NULL ? record->raw : host});
+        reject_decoded(c, record, "HOST is not a name in the client's certificate");
         return false;
     }
     c->certified.size = 0;
@@ -446,10 +460,7 @@ static void put_decoded(connection *c)
     uint64_t put = 0;
     while (find_next(c, &record, &put)) {
         if (was_cut(c, record)) {
-            on_malformed(c, &(nl_malformed){.source = c->peer,
-                                            .line = stats_of(c)->records,
-                                            .reason = "incomplete line: the connection ended before the newline",
-                                            .text = record->raw});
+            reject_decoded(c, record, "incomplete line: the connection ended before the newline");
             continue;
         }
         uint64_t sequence = nl_decoder_sequence(c->decoder);
@@ -960,8 +971,8 @@ void connection_close(connection *c)
     const nl_decoder_stats *stats = stats_of(c);
     nl_write(server_log(), NL_DEBUG, "Netlogd.Close",
              "PEER=%s RECORDS=%llu MALFORMED=%llu LOST=%llu REPEATED=%llu BYTES=%llu", c->peer,
-             (unsigned long long)stats->records, (unsigned long long)stats->malformed, (unsigned long long)stats->lost,
-             (unsigned long long)stats->repeated, (unsigned long long)stats->bytes);
+             (unsigned long long)(stats->records - c->rejected), (unsigned long long)count_malformed(c),
+             (unsigned long long)stats->lost, (unsigned long long)stats->repeated, (unsigned long long)stats->bytes);
     connections_remove(&c->listed);
     client_table_remove(accepting_get_clients(), &c->entry);
     turns_leave(&c->turn);

@@ -45,13 +45,15 @@ class Netlogd(collector.Case):
     def test_a_line_that_is_cut_is_none(self):
         """A program that is killed while it sends leaves a part of a line, which can look like a record."""
         reject = self.scratch / "reject"
-        process = self.serve("--reject", reject)
+        process = self.serve("--reject", reject, "--level", "Debug")
         self.send(record(1, 1) + record(1, 234567)[:-3])
         self.send(record(2, 2)[:-1])
         self.stop(process)
         self.assertEqual(self.written(), record(1, 1) + record(2, 2))
         self.assertEqual(reject.read_bytes(), record(1, 234567)[:-3] + b"\n")
         self.assertIn('REASON="incomplete line: the connection ended before the newline"', self.said())
+        closed = re.findall(r" NL.EVNT=Netlogd.Close PEER=\S+ RECORDS=(\d+) MALFORMED=(\d+) ", self.said())
+        self.assertEqual(closed, [("1", "1"), ("1", "0")])
 
     def test_the_first_line_of_the_library_is_cut(self):
         """The library sends an incomplete line again, so netlogd does not store the incomplete line, even if it is the first."""

@@ -462,6 +462,9 @@ class NetlogdTls(collector.Case):
         self.assertNotIn(b"HOST=h3", self.written())
         self.assertIn(b"HOST=root", reject.read_bytes())
         self.assertIn("HOST is not a name in the client's certificate", self.said())
+        # Five records of the first connection, and the first ten of the connection that sends records of h3.
+        self.assertEqual(self.said().count("NL.EVNT=Netlogd.Malformed"), 5 + 10, self.said())
+        self.assertEqual(self.said().count("further malformed input of this client is only counted"), 1, self.said())
 
     def test_records_that_blocks_cannot_hold_are_reported(self):
         archive = self.scratch / "all.nlb"
