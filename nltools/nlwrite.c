@@ -56,7 +56,7 @@ static const nl_option options[] = {
      .help = "Value of HOST"},
     {.name = "level",
      .type = NL_OPTION_LEVEL,
-     .initial = "Usage",
+     .initial = "(Usage)",
      NL_OPTION_MEMBER(arguments, level),
      .help = "Value of LVL: " NL_LEVEL_NAMES},
     {0},
@@ -102,8 +102,12 @@ static void check_operands(const arguments *a)
 {
     if (a->operand_count == 0)
         options_fail("missing EVENT; see nlwrite --help");
-    if (strcmp(a->operands[0], "-") == 0)
+    if (strcmp(a->operands[0], "-") == 0) {
+        if (a->host != NULL || a->level != NL_LEVEL_NONE)
+            options_fail("--%s applies only to EVENT; copied records keep their values",
+                         a->host != NULL ? "host" : "level");
         return;
+    }
     nl_format format = format_of_destination(a->destination);
     for (int i = 1; i < a->operand_count; i++)
         check_field(a->operands[i], format);
@@ -143,7 +147,7 @@ static const options_usage usage = {
 static nl_status write_event(nl_log *log, const arguments *a)
 {
     nl_record *record = nl_record_new();
-    nl_record_set_level(record, a->level);
+    nl_record_set_level(record, a->level != NL_LEVEL_NONE ? a->level : NL_USAGE);
     nl_record_set_event(record, a->operands[0], strlen(a->operands[0]));
     if (a->host != NULL)
         nl_record_set_host(record, a->host, strlen(a->host));
