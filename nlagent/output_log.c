@@ -4,10 +4,24 @@
 
 #include "program/own_log.h"
 #include "program/program.h"
+#include "transport/url.h"
+
+/*
+ * Returns whether the log stores records elsewhere while its destination is unreachable. Flushing the log then
+ * succeeds, so only the log's message reports that the destination is unreachable.
+ */
+static bool has_second_destination(const char *destination)
+{
+    nl_url *url = nl_url_parse(destination);
+    const bool has =
+        url != NULL && (nl_url_option_value(url, "spool") != NULL || nl_url_option_value(url, "backup") != NULL);
+    nl_url_free(url);
+    return has;
+}
 
 void output_open(output *out, const char *destination)
 {
-    out->log = program_open_log("nlsensor", destination, false);
+    out->log = program_open_log("nlsensor", destination, has_second_destination(destination));
     if (out->log == NULL)
         program_fail(PROGRAM_PROBLEM, "%s",
                      *nl_error_message() != '\0' ? nl_error_message() : "logging is switched off");
@@ -32,7 +46,7 @@ bool output_flush(output *out)
 
 bool output_close(output *out)
 {
-    bool good = nl_close(out->log) == NL_OK;
+    bool good = program_close_log(out->log) == NL_OK;
     if (out->good)
         check(good);
     return good && out->good;

@@ -284,6 +284,11 @@ bool nl_spool_is_empty(const nl_spool *spool)
     return spool->own == NULL && spool->adopted == NULL && spool->left_next == spool->left_count;
 }
 
+uint64_t nl_spool_count_own(const nl_spool *spool)
+{
+    return spool->own != NULL ? nl_spool_row_count(spool->own) : 0;
+}
+
 /* Returns the row to deliver now, or NULL. */
 static nl_spool_row *first_row(const nl_spool *spool)
 {

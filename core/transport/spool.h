@@ -55,6 +55,9 @@ int64_t nl_spool_unsafe_since_ns(const nl_spool *spool);
 /* Returns whether nothing is left to deliver. */
 bool nl_spool_is_empty(const nl_spool *spool);
 
+/* Returns the number of undelivered records that this process has put into the spool. */
+uint64_t nl_spool_count_own(const nl_spool *spool);
+
 /* Returns whether an empty spool has enough space for a put of `size` bytes. */
 bool nl_spool_can_hold(const nl_spool *spool, size_t size);
 

@@ -567,6 +567,14 @@ static uint64_t count_delivered(const nl_spool_row *row)
     return count;
 }
 
+uint64_t nl_spool_row_count(const nl_spool_row *row)
+{
+    uint64_t count = 0;
+    for (const nl_spool_segment *s = row->segments; s != NULL; s = s->next)
+        count += s->records;
+    return count - (count > 0 ? count_delivered(row) : 0);
+}
+
 nl_status nl_spool_row_drop_first(nl_spool_row *row)
 {
     nl_buffer losses = {0};

@@ -91,6 +91,9 @@ static inline bool nl_spool_row_is_empty(const nl_spool_row *row)
 /* Returns whether all descriptors still refer to their files. */
 bool nl_spool_row_is_sound(const nl_spool_row *row);
 
+/* Returns the number of undelivered records in a row of this process. */
+uint64_t nl_spool_row_count(const nl_spool_row *row);
+
 /* Size of a put in bytes, not counting its data. */
 enum { NL_SPOOL_PUT_HEAD = 8 };
 

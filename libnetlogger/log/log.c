@@ -320,8 +320,8 @@ static nl_status open_backup(nl_log *log)
 {
     if (log->options.backup == NULL)
         return NL_OK;
-    log->outbox.backup_url = nl_url_parse_for(log->options.backup, NL_URL_WRITE);
-    return log->outbox.backup_url != NULL ? NL_OK : nl_error_prepend("backup");
+    log->outbox.backup.url = nl_url_parse_for(log->options.backup, NL_URL_WRITE);
+    return log->outbox.backup.url != NULL ? NL_OK : nl_error_prepend("backup");
 }
 
 static nl_destination_options destination_options(nl_log *log, const nl_writer_options *writer)
@@ -347,7 +347,7 @@ static nl_status open_destination(nl_log *log)
     outbox->how = destination_options(log, &log->options.writer);
     if (open_backup(log) != NL_OK || nl_outbox_open_spool(outbox) != NL_OK)
         return NL_FAILED;
-    if ((outbox->spool != NULL || outbox->backup_url != NULL) &&
+    if ((outbox->spool != NULL || outbox->backup.url != NULL) &&
         nl_outbox_make_sender(outbox, nl_writer_thread_wake, log) != NL_OK)
         return NL_FAILED;
     outbox->how.connect_later = true;
@@ -611,7 +611,11 @@ static nl_status fail_undelivered(nl_status status, uint64_t waiting, uint64_t l
                             waiting + lost, plural, lost, cause, waiting, where, what, directory);
 }
 
-static void report_left(const nl_log *log, nl_status status, bool spooled)
+/*
+ * Reports events that stay behind. `spooled` means that the spool has events, and `spooled_count` is the number of
+ * these events that this process has logged.
+ */
+static void report_left(const nl_log *log, nl_status status, bool spooled, uint64_t spooled_count)
 {
     if (!log->outbox.reports)
         return;
@@ -619,9 +623,15 @@ static void report_left(const nl_log *log, nl_status status, bool spooled)
         nl_report(NL_MESSAGE_CLOSE,
                   nl_error_get_code() == NL_ERROR_LIMIT || !nl_url_is_collector(log->url) ? log->url : NULL, "%s",
                   nl_error_message());
-    if (spooled)
+    if (spooled && spooled_count == 0)
         nl_report(NL_MESSAGE_CLOSE, log->url,
-                  "events remain in the spool %s; the next program with this URL delivers them", log->options.spool);
+                  "events of earlier programs remain in the spool %s; the next program with this URL delivers them",
+                  log->options.spool);
+    else if (spooled)
+        nl_report(NL_MESSAGE_CLOSE, log->url,
+                  "%" PRIu64 " event%s remain%s in the spool %s; the next program with this URL delivers %s",
+                  spooled_count, nl_plural(spooled_count), spooled_count == 1 ? "s" : "", log->options.spool,
+                  spooled_count == 1 ? "it" : "them");
 }
 
 nl_status nl_close(nl_log *log)
@@ -654,11 +664,12 @@ nl_status nl_close(nl_log *log)
         nl_ring_remove(ring);
     }
     const bool spooled = nl_outbox_is_spooled(&log->outbox);
+    const uint64_t spooled_count = nl_outbox_count_spooled(&log->outbox);
     if (nl_outbox_close_destination(&log->outbox) != NL_OK)
         status = NL_FAILED;
     if (waiting + lost > 0)
         status = fail_undelivered(status, waiting, lost, left);
-    report_left(log, status, spooled);
+    report_left(log, status, spooled, spooled_count);
     if (log->url != log->control.first_url)
         nl_url_free(log->control.first_url);
     nl_outbox_close(&log->outbox);
@@ -697,7 +708,7 @@ static bool finish_at_exit(nl_log *log)
         if (waiting + lost > 0)
             status = fail_undelivered(flushed, waiting, lost, can_be_recovered(log));
     }
-    report_left(log, status, nl_outbox_is_spooled(&log->outbox));
+    report_left(log, status, nl_outbox_is_spooled(&log->outbox), log->flush_spooled);
     pthread_mutex_unlock(&log->mutex);
     return all_sent;
 }

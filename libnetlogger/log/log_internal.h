@@ -61,6 +61,7 @@ struct nl_log {
     nl_error error;         /* the reason, if status is NL_FAILED */
     nl_status flush_status; /* result of the latest finished flush; later cycles do not change it */
     nl_error flush_error;
+    uint64_t flush_spooled; /* number of this process's events in the spool at the end of this flush */
 
     nl_log_control control;
     nl_clock_watch *watch; /* owned by the writer thread; NULL if the log has no clock records */

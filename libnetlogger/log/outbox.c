@@ -16,9 +16,11 @@ enum {
     SPOOL_PIECE = 64 << 10,
     BATCH_LIMIT =
         512 << 10, /* the batch goes to the spool when it reaches this size, in bytes, and the sender cannot send it */
-    BACKUP_LIMIT = 3 << 20,   /* the same for the backup. The limit is larger, because the records then do not reach the
-                               * destination */
-    PROMPT_NS = 20 * 1000000, /* maximum time that a collector usually takes to reply */
+    BACKUP_LIMIT = 3 << 20, /* the same for the backup. The limit is larger, because the records then do not reach the
+                             * destination */
+    WAIT_LIMIT = NL_SHARED_BATCH_SIZE - (512 << 10), /* while the backup's sender sends a batch of this size, the batch
+                                                      * accepts no more records */
+    PROMPT_NS = 20 * 1000000,                        /* maximum time that a collector usually takes to reply */
     EXCHANGE_WAIT_NS = 600 * 1000000, /* maximum wait for the exchange of clocks; more than nl_destination_exchange
                                        * waits */
 };
@@ -180,9 +182,16 @@ static nl_part part_of_batch(const nl_outbox *outbox)
     return (nl_part){.data = outbox->batch + shared->batch_start, .size = shared->batch_size - shared->batch_start};
 }
 
+/* Returns whether the backup's sender may be sending records of the batch. */
+static bool is_backup_sending(const nl_outbox *outbox)
+{
+    return outbox->backup.is_sending && !outbox->backup.interrupted;
+}
+
 /*
  * Finds the part to write next. A report of losses is first, then the records of the spool, and then the records of the
- * batch, which are newer. Returns NL_OK, NL_END if nothing waits, or NL_FAILED if the spool cannot be read.
+ * batch, which are newer. Returns NL_OK, NL_END if nothing waits, or NL_FAILED if the spool cannot be read. While the
+ * backup's sender sends the batch, the batch does not count.
  */
 static nl_status find_part(nl_outbox *outbox, nl_part *part)
 {
@@ -205,7 +214,7 @@ static nl_status find_part(nl_outbox *outbox, nl_part *part)
             return status;
         nl_spool_delivered(outbox->spool, 0);
     }
-    if (status != NL_END || !has_batch(outbox))
+    if (status != NL_END || !has_batch(outbox) || is_backup_sending(outbox))
         return status;
     *part = part_of_batch(outbox);
     return NL_OK;
@@ -313,39 +322,113 @@ void nl_outbox_note_failure(nl_outbox *outbox)
     outbox->hurry = false;
 }
 
+static nl_destination_options backup_options(const nl_outbox *outbox)
+{
+    return (nl_destination_options){
+        .timeout_ms = outbox->how.timeout_ms, .now = true, .format = outbox->how.format, .ident = outbox->how.ident};
+}
+
 static nl_status open_backup(nl_outbox *outbox)
 {
-    if (outbox->backup == NULL) {
-        nl_destination_options how = {.timeout_ms = outbox->how.timeout_ms,
-                                      .now = true,
-                                      .format = outbox->how.format,
-                                      .ident = outbox->how.ident};
-        outbox->backup = nl_destination_open(outbox->backup_url, &how);
-    }
-    return outbox->backup != NULL ? NL_OK : NL_FAILED;
+    const nl_destination_options how = backup_options(outbox);
+    if (outbox->backup.destination == NULL)
+        outbox->backup.destination = nl_destination_open(outbox->backup.url, &how);
+    return outbox->backup.destination != NULL ? NL_OK : NL_FAILED;
 }
 
 static nl_status write_backup(nl_outbox *outbox, nl_level level, bool now)
 {
-    if (!now && nl_monotonic_ns() < outbox->backup_pace.retry_ns)
+    if (!now && nl_monotonic_ns() < outbox->backup.pace.retry_ns)
         return NL_AGAIN;
     const nl_part part = part_of_batch(outbox);
     nl_status status = open_backup(outbox);
     if (status == NL_OK)
-        status = write_part(outbox, outbox->backup, &part, level);
+        status = write_part(outbox, outbox->backup.destination, &part, level);
     if (status == NL_OK)
-        outbox->backup_pace = (nl_pace){0};
+        outbox->backup.pace = (nl_pace){0};
     else
-        pace_failed(&outbox->backup_pace);
+        pace_failed(&outbox->backup.pace);
     return status;
+}
+
+/* ---- the backup's sender ---- */
+
+/* Applies the result of the job of the backup's sender if the job is done. */
+static void settle_backup(nl_outbox *outbox)
+{
+    nl_outbox_backup *backup = &outbox->backup;
+    if (!backup->is_sending || nl_sender_is_running(backup->sender))
+        return;
+    const nl_job *job = nl_sender_job(backup->sender);
+    backup->is_sending = false;
+    backup->destination = job->destination;
+    if (backup->interrupted) { /* the result was applied before */
+        backup->interrupted = false;
+        return;
+    }
+    remove_part(outbox, &backup->part, job->written);
+    if (job->status == NL_OK) {
+        backup->pace = (nl_pace){0};
+        return;
+    }
+    backup->failed = true;
+    backup->error = job->error;
+    pace_failed(&backup->pace);
+}
+
+/*
+ * Interrupts the job of the backup's sender, and removes the records that it has sent from the batch. Afterwards,
+ * backup.is_sending is true only if the job has not ended yet; the job then sends no more records.
+ */
+static void interrupt_backup(nl_outbox *outbox)
+{
+    nl_outbox_backup *backup = &outbox->backup;
+    if (!backup->interrupted)
+        remove_part(outbox, &backup->part, nl_sender_stop(backup->sender));
+    backup->interrupted = true;
+    backup->part = (nl_part){0};
+    settle_backup(outbox);
+}
+
+/* Gives the batch to the backup's sender. */
+static void start_backup(nl_outbox *outbox, nl_level level)
+{
+    nl_outbox_backup *backup = &outbox->backup;
+    nl_job *job = nl_sender_job(backup->sender);
+    nl_destination_options how = backup_options(outbox);
+    nl_sender_adapt(backup->sender, &how);
+    how.on_control = NULL; /* only the collector that normally gets the records controls the log */
+    backup->part = part_of_batch(outbox);
+    job->bytes.size = 0;
+    if (!nl_buffer_append(&job->bytes, backup->part.data, backup->part.size)) {
+        nl_memory_failed();
+        nl_error_save(&backup->error);
+        backup->failed = true;
+        pace_failed(&backup->pace);
+        return;
+    }
+    job->kind = NL_JOB_WRITE;
+    job->level = level;
+    job->destination = backup->destination;
+    backup->is_sending = true;
+    nl_sender_start(backup->sender, backup->url, &how);
+    settle_backup(outbox); /* if the sender has no thread, the job is already done */
 }
 
 static void close_backup(nl_outbox *outbox)
 {
-    nl_destination *backup = outbox->backup;
-    outbox->backup = NULL; /* set before the backup is closed, so that a child of fork() does not use it */
-    if (backup != NULL)
-        nl_destination_close(backup, true);
+    if (outbox->backup.is_sending)
+        interrupt_backup(outbox);
+    if (outbox->backup.is_sending) /* the sender still uses the destination */
+        return;
+    nl_destination *backup = outbox->backup.destination;
+    if (outbox->backup.sender != NULL)
+        nl_sender_job(outbox->backup.sender)->destination = NULL;
+    outbox->backup.destination = NULL; /* set before the backup is closed, so that a child of fork() does not use it */
+    if (backup != NULL && nl_destination_close(backup, true) != NL_OK) {
+        outbox->backup.has_lost = true;
+        nl_error_save(&outbox->backup.loss);
+    }
 }
 
 static void report_damaged_row(void *user, const char *path)
@@ -443,18 +526,23 @@ bool nl_outbox_is_spooled(const nl_outbox *outbox)
     return outbox->spool != NULL && !nl_spool_is_empty(outbox->spool);
 }
 
+uint64_t nl_outbox_count_spooled(const nl_outbox *outbox)
+{
+    return outbox->spool != NULL ? nl_spool_count_own(outbox->spool) : 0;
+}
+
 static bool has_backup_or_spool(const nl_outbox *outbox)
 {
-    return outbox->backup_url != NULL || outbox->spool != NULL;
+    return outbox->backup.url != NULL || outbox->spool != NULL;
 }
 
 static nl_status write_backup_or_spool(nl_outbox *outbox, nl_level level, nl_status status, bool now)
 {
     if (has_backup_or_spool(outbox) && !has_batch(outbox))
         return NL_OK; /* the batch has no records */
-    if (outbox->backup_url != NULL)
-        return write_backup(outbox, level, now);
-    return outbox->spool != NULL ? write_spool(outbox) : status;
+    if (outbox->backup.url != NULL)
+        status = write_backup(outbox, level, now);
+    return outbox->spool != NULL && status != NL_OK ? write_spool(outbox) : status;
 }
 
 static void note_success(nl_outbox *outbox)
@@ -495,6 +583,7 @@ void nl_outbox_settle(nl_outbox *outbox)
     const nl_sending sent = outbox->sending;
     if (outbox->sender == NULL)
         return;
+    settle_backup(outbox);
     nl_sender_hear(outbox->sender, outbox->how.on_control, outbox->how.user);
     if (sent == NL_SENDING_NOTHING || nl_sender_is_running(outbox->sender))
         return;
@@ -546,6 +635,8 @@ void nl_outbox_stop_sending(nl_outbox *outbox)
     outbox->stopped = true;
     if (outbox->sending != NL_SENDING_NOTHING)
         interrupt_sending(outbox);
+    if (outbox->backup.is_sending)
+        interrupt_backup(outbox);
 }
 
 /* Gives the next part to the sender. Returns NL_OK, NL_END if nothing waits, or NL_FAILED with the reason. */
@@ -563,6 +654,17 @@ static nl_status start_sending(nl_outbox *outbox, nl_level level)
     return NL_OK;
 }
 
+/*
+ * Tries to reach the destination without sending records, while the backup's sender sends the batch. If the attempt
+ * succeeds, nl_outbox_settle interrupts the backup's sender.
+ */
+static void start_probing(nl_outbox *outbox)
+{
+    outbox->part = (nl_part){0};
+    nl_sender_job(outbox->sender)->bytes.size = 0;
+    start_job(outbox, NL_SENDING_RECORDS, NL_JOB_WRITE);
+}
+
 /* Returns whether a flush has taken so long that it moves the rest of the batch to the spool. */
 static bool is_flush_late(const nl_outbox *outbox)
 {
@@ -576,6 +678,52 @@ static bool is_attempt_due(const nl_outbox *outbox, bool now)
 }
 
 /*
+ * Reports the failure of the backup. `instead_of_slow` means that the log used the backup because the destination was
+ * slow, so that the destination may still take the events. Returns NL_FAILED.
+ */
+static nl_status fail_backup(nl_outbox *outbox, bool instead_of_slow)
+{
+    report_failure(outbox, outbox->backup.url);
+    if (instead_of_slow) {
+        outbox->flush.failed = false;
+        outbox->hurry = true;
+    }
+    return NL_FAILED;
+}
+
+/*
+ * Waits for the backup's sender while it is sending the batch. If the batch becomes full, interrupts the sender if the
+ * records can go to the spool. Returns the same values as nl_outbox_send.
+ */
+static nl_status await_backup(nl_outbox *outbox)
+{
+    if (outbox->shared->batch_size < WAIT_LIMIT)
+        return NL_OK;
+    if (outbox->spool == NULL)
+        return NL_AGAIN; /* the events wait in the rings */
+    interrupt_backup(outbox);
+    pace_failed(&outbox->backup.pace);
+    nl_error_set(NL_ERROR_TIMEOUT, "%s: accepts events too slowly; moving them to the spool", outbox->backup.url->text);
+    return fail_backup(outbox, false);
+}
+
+/*
+ * Gives the batch to the backup's sender, unless it is too early for another attempt. Returns the same values as
+ * nl_outbox_send.
+ */
+static nl_status use_backup_sender(nl_outbox *outbox, nl_level level, bool now, bool instead_of_slow)
+{
+    nl_outbox_backup *backup = &outbox->backup;
+    if (outbox->stopped || backup->is_sending) /* an interrupted job has not ended yet */
+        return NL_AGAIN;
+    if (!now && nl_monotonic_ns() < backup->pace.retry_ns)
+        return NL_AGAIN;
+    backup->instead_of_slow = instead_of_slow;
+    start_backup(outbox, level);
+    return NL_OK;
+}
+
+/*
  * Writes the batch to the backup if the destination is unreachable, or so slow that the batch becomes large. First
  * interrupts the sender if it is sending a part of the batch. During a flush, a backup that has failed is tried again
  * only when the time of the flush is over. Returns the same values as nl_outbox_send.
@@ -586,14 +734,22 @@ static nl_status use_backup(nl_outbox *outbox, nl_level level, bool now)
      * because compact_batch cannot always move the rest to the start.
      */
     const bool late = is_flush_late(outbox), full = outbox->shared->batch_size >= BACKUP_LIMIT,
-               flushes = outbox->flush.end_ns != 0, is_sending = sending_from_batch(outbox) > 0;
+               flushes = outbox->flush.end_ns != 0, is_sending = sending_from_batch(outbox) > 0,
+               instead_of_slow = is_sending && flushes && !late;
+    if (outbox->backup.failed) {
+        outbox->backup.failed = false;
+        nl_error_restore(&outbox->backup.error);
+        return fail_backup(outbox, outbox->backup.instead_of_slow);
+    }
+    if (is_backup_sending(outbox))
+        return await_backup(outbox);
     if (!late && !outbox->stopped && !outbox->away && !full)
         return NL_OK;
     if (is_sending) {
         const int64_t now_ns = nl_monotonic_ns();
         const bool is_slow = now_ns - outbox->sending_since_ns >= timeout_ns(outbox) || full,
-                   has_failed = outbox->backup_pace.retry_ns != 0;
-        if (!late && (!is_slow || now_ns < outbox->backup_pace.retry_ns || (flushes && has_failed)))
+                   has_failed = outbox->backup.pace.retry_ns != 0;
+        if (!late && (!is_slow || now_ns < outbox->backup.pace.retry_ns || (flushes && has_failed)))
             return NL_OK;
         interrupt_sending(outbox);
         nl_error_set(NL_ERROR_TIMEOUT, "%s: accepts events too slowly; sending them to the backup destination",
@@ -602,14 +758,10 @@ static nl_status use_backup(nl_outbox *outbox, nl_level level, bool now)
         if (!has_batch(outbox))
             return NL_OK;
     }
+    if (outbox->backup.sender != NULL)
+        return use_backup_sender(outbox, level, now || late, instead_of_slow);
     const nl_status status = write_backup(outbox, level, now || late);
-    if (status == NL_FAILED)
-        report_failure(outbox, outbox->backup_url);
-    if (status == NL_FAILED && is_sending && flushes && !late) {
-        outbox->flush.failed = false; /* the destination is slow, but it may still take the events */
-        outbox->hurry = true;
-    }
-    return status;
+    return status == NL_FAILED ? fail_backup(outbox, instead_of_slow) : status;
 }
 
 /*
@@ -623,6 +775,10 @@ static nl_status send_in_background(nl_outbox *outbox, nl_level level, bool now)
     while (outbox->sending == NL_SENDING_NOTHING && !outbox->stopped && is_attempt_due(outbox, outbox->hurry) &&
            !is_flush_late(outbox)) {
         nl_status status = start_sending(outbox, level);
+        if (status == NL_END && outbox->away && is_backup_sending(outbox)) {
+            start_probing(outbox);
+            status = NL_OK;
+        }
         if (status == NL_FAILED)
             nl_outbox_note_failure(outbox);
         if (status != NL_OK)
@@ -630,8 +786,11 @@ static nl_status send_in_background(nl_outbox *outbox, nl_level level, bool now)
         outbox->hurry = false;
         nl_outbox_settle(outbox); /* if the sender has no thread, the job is already done */
     }
-    if (has_batch(outbox) && outbox->backup_url != NULL)
-        return use_backup(outbox, level, now);
+    if (has_batch(outbox) && outbox->backup.url != NULL) {
+        const nl_status status = use_backup(outbox, level, now);
+        if (status == NL_OK || outbox->spool == NULL || is_backup_sending(outbox))
+            return status;
+    }
     if (!has_batch(outbox) ||
         (!outbox->away && !outbox->stopped && part_of_batch(outbox).size < BATCH_LIMIT && !is_flush_late(outbox)))
         return NL_OK;
@@ -644,7 +803,14 @@ static nl_status send_in_background(nl_outbox *outbox, nl_level level, bool now)
 nl_status nl_outbox_make_sender(nl_outbox *outbox, void (*wake)(void *user), void *user)
 {
     outbox->sender = nl_sender_new(wake, user);
-    return outbox->sender != NULL ? NL_OK : NL_FAILED;
+    if (outbox->sender == NULL)
+        return NL_FAILED;
+    if (outbox->backup.url != NULL && nl_url_is_collector(outbox->backup.url)) {
+        outbox->backup.sender = nl_sender_new(wake, user);
+        if (outbox->backup.sender == NULL)
+            return NL_FAILED;
+    }
+    return NL_OK;
 }
 
 void nl_outbox_adapt(nl_outbox *outbox, nl_destination_options *options)
@@ -671,7 +837,7 @@ nl_status nl_outbox_open_destination(nl_outbox *outbox)
         outbox->destination = nl_destination_open(outbox->url, &outbox->how);
     }
     const nl_error_code code = nl_error_get_code();
-    if (outbox->destination == NULL && code != NL_ERROR_UNREACHABLE && outbox->backup_url == NULL)
+    if (outbox->destination == NULL && code != NL_ERROR_UNREACHABLE && outbox->backup.url == NULL)
         return NL_FAILED;
     if (code != NL_ERROR_NONE)
         nl_outbox_note_failure(outbox);
@@ -681,7 +847,7 @@ nl_status nl_outbox_open_destination(nl_outbox *outbox)
 
 bool nl_outbox_is_sending(const nl_outbox *outbox)
 {
-    return outbox->sending != NL_SENDING_NOTHING;
+    return outbox->sending != NL_SENDING_NOTHING || outbox->backup.is_sending;
 }
 
 bool nl_outbox_expects_reply(const nl_outbox *outbox)
@@ -736,8 +902,8 @@ bool nl_outbox_is_flushing(nl_outbox *outbox, bool stuck)
         flush->counted = true;
     }
     const bool waits = nl_outbox_is_spooled(outbox) || (stuck ? has_batch(outbox) : flush->left > 0);
-    if (outbox->sending !=
-        NL_SENDING_NOTHING) /* after the maximum time, a sender that is still busy is resolving a host name */
+    /* After the maximum time, a sender that is still busy is resolving a host name. */
+    if (outbox->sending != NL_SENDING_NOTHING || is_backup_sending(outbox))
         return waits && nl_monotonic_ns() < flush->end_ns + timeout_ns(outbox);
     return waits && !flush->failed && !is_flush_late(outbox);
 }
@@ -762,7 +928,7 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
     }
     status = write_backup_or_spool(outbox, level, status, at_once);
     if (status == NL_FAILED && has_backup_or_spool(outbox))
-        report_failure(outbox, outbox->backup_url != NULL ? outbox->backup_url : outbox->url);
+        report_failure(outbox, outbox->backup.url != NULL ? outbox->backup.url : outbox->url);
     return status;
 }
 
@@ -789,7 +955,7 @@ void nl_outbox_after_fork(nl_outbox *outbox)
     outbox->shared = NULL;
     outbox->waiting = 0;
     outbox->away = false;
-    outbox->pace = outbox->backup_pace = (nl_pace){0};
+    outbox->pace = outbox->backup.pace = (nl_pace){0};
     nl_spool_close(outbox->spool); /* the spool belongs to the parent; the child opens its own */
     outbox->spool = NULL;
     outbox->spooled = outbox->losses =
@@ -802,14 +968,18 @@ void nl_outbox_after_fork(nl_outbox *outbox)
         nl_sender_after_fork(outbox->sender);
     if (outbox->destination != NULL)
         nl_destination_after_fork(outbox->destination);
-    if (outbox->backup != NULL)
-        nl_destination_after_fork(outbox->backup);
+    outbox->backup.is_sending = outbox->backup.interrupted = outbox->backup.failed = false;
+    if (outbox->backup.sender != NULL)
+        nl_sender_after_fork(outbox->backup.sender);
+    if (outbox->backup.destination != NULL)
+        nl_destination_after_fork(outbox->backup.destination);
     /* The file has already been truncated. */
     outbox->how.truncate = false;
 }
 
 nl_status nl_outbox_close_destination(nl_outbox *outbox)
 {
+    close_backup(outbox);
     nl_destination *destination = outbox->destination;
     const bool sends = outbox->sending != NL_SENDING_NOTHING; /* the sender uses the destination, and will close it */
     outbox->destination = NULL;
@@ -822,6 +992,8 @@ nl_status nl_outbox_close_destination(nl_outbox *outbox)
     nl_status status = destination != NULL && !sends ? nl_destination_close(destination, true) : NL_OK;
     nl_sender_free(outbox->sender);
     outbox->sender = NULL;
+    if (status == NL_OK && outbox->backup.has_lost)
+        return nl_error_restore(&outbox->backup.loss);
     return status;
 }
 
@@ -829,10 +1001,12 @@ void nl_outbox_close(nl_outbox *outbox)
 {
     nl_outbox_close_destination(outbox);
     close_backup(outbox);
+    if (outbox->backup.sender != NULL)
+        nl_sender_free(outbox->backup.sender);
     nl_spool_close(outbox->spool);
     nl_buffer_free(&outbox->spooled);
     nl_buffer_free(&outbox->losses);
     nl_url_free(outbox->url);
-    nl_url_free(outbox->backup_url);
+    nl_url_free(outbox->backup.url);
     nl_mapping_remove(&outbox->mapping);
 }

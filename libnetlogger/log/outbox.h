@@ -53,6 +53,22 @@ typedef struct nl_outbox_flush {
     bool failed;    /* an attempt has failed since the flush began */
 } nl_outbox_flush;
 
+/* The second destination, which gets the batch while the first destination is unreachable. */
+typedef struct nl_outbox_backup {
+    nl_url *url;                 /* NULL: the log has no backup */
+    nl_destination *destination; /* NULL: not in use */
+    nl_pace pace;                /* pace of attempts to reach the backup */
+    nl_sender *sender;           /* uses `destination`; NULL unless the backup is a collector */
+    bool is_sending;             /* the sender has a job whose result was not applied yet */
+    nl_part part;                /* the part of the batch that the sender is sending */
+    bool interrupted;            /* the sender's job was interrupted, and its result was applied */
+    bool failed;                 /* the sender's latest job failed, and nl_outbox_send has not returned this yet */
+    nl_error error;              /* the reason, if `failed` is true */
+    bool has_lost;               /* closing the backup has failed, because text may be lost */
+    nl_error loss;               /* the reason, if `has_lost` is true */
+    bool instead_of_slow;        /* the job began because the destination was slow, not because it had failed */
+} nl_outbox_backup;
+
 typedef struct nl_outbox {
     nl_mapping mapping;
     nl_shared_log *shared; /* NULL: no memory yet */
@@ -72,20 +88,18 @@ typedef struct nl_outbox {
     bool exchanged;            /* the sender has finished an exchange */
     nl_status exchange_status; /* its result */
     nl_outbox_flush flush;
-    nl_url *backup_url;
-    nl_destination *backup; /* NULL: not in use */
-    nl_pace pace;           /* pace of attempts to reach the destination */
-    nl_pace backup_pace;    /* pace of attempts to reach the backup */
-    bool away;              /* the log's latest attempt to reach the destination failed */
-    uint64_t waiting;       /* number of records in the batch; atomic, because other threads read it */
-    uint64_t to_spool;      /* number of records written to the spool */
-    uint64_t from_spool;    /* number of records delivered from the spool */
-    bool reports;           /* failures are reported with nl_report, once per error code */
-    unsigned reported;      /* bit N is set if error code N was reported */
-    bool hurry;             /* a flush has begun, so one attempt is made now, even with a spool or backup */
-    bool stopped;           /* the sender sends no more records */
-    bool interrupted;       /* the sender's job was interrupted, and its result was applied */
-    bool checked_rows;      /* damaged rows of the spool were reported */
+    nl_outbox_backup backup;
+    nl_pace pace;        /* pace of attempts to reach the destination */
+    bool away;           /* the log's latest attempt to reach the destination failed */
+    uint64_t waiting;    /* number of records in the batch; atomic, because other threads read it */
+    uint64_t to_spool;   /* number of records written to the spool */
+    uint64_t from_spool; /* number of records delivered from the spool */
+    bool reports;        /* failures are reported with nl_report, once per error code */
+    unsigned reported;   /* bit N is set if error code N was reported */
+    bool hurry;          /* a flush has begun, so one attempt is made now, even with a spool or backup */
+    bool stopped;        /* the sender sends no more records */
+    bool interrupted;    /* the sender's job was interrupted, and its result was applied */
+    bool checked_rows;   /* damaged rows of the spool were reported */
 } nl_outbox;
 
 /*
@@ -107,8 +121,8 @@ void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes,
 bool nl_outbox_has_space(nl_outbox *outbox, size_t size);
 
 /*
- * Creates a sender. Call this function before the destination is opened. The sender calls wake(user) when it has
- * finished a job. Returns NL_OK or NL_FAILED.
+ * Creates a sender, and a second sender if the backup is a collector. Call this function before the destination is
+ * opened. A sender calls wake(user) when it has finished a job. Returns NL_OK or NL_FAILED.
  */
 nl_status nl_outbox_make_sender(nl_outbox *outbox, void (*wake)(void *user), void *user);
 
@@ -123,15 +137,15 @@ void nl_outbox_adapt(nl_outbox *outbox, nl_destination_options *options);
 nl_status nl_outbox_open_destination(nl_outbox *outbox);
 
 /*
- * Interrupts the sender, which then sends no more records. Removes the records that it has sent from the batch and the
- * spool, so that nlrecover does not send them again. Call this function after the last flush, if records are left.
+ * Interrupts the senders, which then send no more records. Removes the records that they have sent from the batch and
+ * the spool, so that nlrecover does not send them again. Call this function after the last flush, if records are left.
  */
 void nl_outbox_stop_sending(nl_outbox *outbox);
 
-/* Applies the result of the sender's job if the job is done. Executes commands that the collector has sent. */
+/* Applies the results of the senders' jobs if the jobs are done. Executes commands that the collector has sent. */
 void nl_outbox_settle(nl_outbox *outbox);
 
-/* Returns whether the sender has a job whose result was not applied yet. */
+/* Returns whether a sender has a job whose result was not applied yet. */
 bool nl_outbox_is_sending(const nl_outbox *outbox);
 
 /* Returns whether the sender will probably be done soon, so that events may wait in the rings. */
@@ -178,6 +192,9 @@ void nl_outbox_note_failure(nl_outbox *outbox);
 
 /* Returns whether the spool is open and has records. */
 bool nl_outbox_is_spooled(const nl_outbox *outbox);
+
+/* Returns the number of records of this process that are in the spool. */
+uint64_t nl_outbox_count_spooled(const nl_outbox *outbox);
 
 /* Returns the number of records in the batch. Any thread may call this function. */
 uint64_t nl_outbox_waiting(const nl_outbox *outbox);

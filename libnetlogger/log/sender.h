@@ -1,6 +1,7 @@
 /*
  * A thread that uses a log's destination, so that the writer thread can move events from the rings to the spool or the
- * backup while the sender waits for the network. A log has a sender if it has a spool or a backup.
+ * backup while the sender waits for the network. A log has a sender if it has a spool or a backup, and a second sender
+ * if the backup is a collector.
  *
  * The writer thread and the sender exchange one job at a time. nl_sender_start gives the job, and the destination in
  * it, to the sender. While nl_sender_is_running returns true, only the sender's thread uses the job and the

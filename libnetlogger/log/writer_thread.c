@@ -420,6 +420,7 @@ static void finish_flush(nl_log *log, uint64_t wanted)
     log->flush_done = wanted;
     log->flush_status = log->status;
     log->flush_error = log->error;
+    log->flush_spooled = nl_outbox_count_spooled(&log->outbox);
     pthread_cond_broadcast(&log->flushed);
     pthread_mutex_unlock(&log->mutex);
 }

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import support
 
@@ -32,6 +33,60 @@ def greet(text):
         connection.sendall(text)
         keep_silent(connection)
     return serve
+
+
+class Proxy:
+    """Passes bytes between clients and a collector, and cuts the connection after so many bytes each time. Pauses for
+    `pause` seconds after each 4 KiB from a client, and for `answer_pause` seconds before it passes on a reply."""
+
+    def __init__(self, port, cuts, pause=0, answer_pause=0):
+        self.target = port
+        self.cuts = cuts
+        self.pause = pause
+        self.answer_pause = answer_pause
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:  # the collector is not running
+                client.close()
+                continue
+            back = threading.Thread(target=self.copy, args=(server, client, None, self.answer_pause), daemon=True)
+            back.start()
+            self.copy(client, server, self.cuts.pop(0) if self.cuts else None)
+            back.join()
+            client.close()
+            server.close()
+
+    def copy(self, source, to, most, delay=0):
+        try:
+            while most is None or most > 0:
+                data = source.recv(4096 if most is None else min(4096, most))
+                if not data:
+                    break
+                time.sleep(delay)
+                to.sendall(data)
+                if len(data) == 4096:
+                    time.sleep(self.pause)
+                most = None if most is None else most - len(data)
+        except OSError:
+            pass
+        for s in (source, to):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self.listener.close()
 
 
 class Authority:

@@ -49,6 +49,12 @@ class Nlwrite(support.Case):
         result = self.write("--since", "2026-01-01T12:00:01", "--until", "2026-01-01T12:00:05", "--where", "NL.EVNT != E3", "-", input="".join(lines))
         self.assertEqual((result.returncode, result.stdout), (0, "".join(lines[i] for i in (1, 2, 4))), result.stderr)
 
+    def test_options_that_do_not_apply_to_copied_records(self):
+        for option, value in [("--host", "h"), ("--level", "Error")]:
+            result = self.write(option, value, "-", input="DATE=20260101120000 HOST=a PROG=p LVL=Usage NL.EVNT=E\n")
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertIn(f"nlwrite: {option} applies only to EVENT", result.stderr)
+
     def test_a_record_of_a_pipe_is_passed_on_at_once(self):
         process = self.start(self.nlwrite, "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         line = b"DATE=20260101120000.000000 HOST=h PROG=p LVL=Usage NL.EVNT=A\n"
@@ -72,8 +78,8 @@ class Nlwrite(support.Case):
         url = f"x-netlog://127.0.0.1:{port}?spool={spool}"
         result = self.write("--dest", url, "Waits")
         self.assertEqual((result.returncode, result.stderr.count("\n")), (0, 1), result.stderr)
-        self.assertRegex(result.stderr, rf"\Anlwrite: .*: events remain in the spool {re.escape(str(spool))}; "
-                                        r"the next program with this URL delivers them\n\Z")
+        self.assertRegex(result.stderr, rf"\Anlwrite: .*: 1 event remains in the spool {re.escape(str(spool))}; "
+                                        r"the next program with this URL delivers it\n\Z")
         self.assertNotIn("spool", self.run_program(support.program("nltools/nlrecover"), "--list").stderr)
         output = self.scratch / "all.log"
         netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output", output,

@@ -28,6 +28,15 @@ class Sensors(support.Case):
         for busy in re.findall(r"CPU\.BUSY=(\S+)", result.stdout):
             self.assertTrue(0 <= float(busy) <= 100, busy)
 
+    def test_a_collector_that_is_down(self):
+        """One message at the start of the outage, and the number of events in the spool at the end."""
+        url = f"x-netlog://127.0.0.1:{support.free_port()}?spool={self.scratch}/spool"
+        count = self.run_program(self.nlsensor, "--interval", "0.1", "--count", "3", "cpu").stdout.count("\n")
+        result = self.run_program(self.nlsensor, "--interval", "0.1", "--count", "3", "--dest", url, "cpu")
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (0, 2), result.stderr)
+        self.assertRegex(result.stderr, r"\Anlsensor: x-netlog://127.0.0.1:\d+: Connection refused; .*\(retrying\)\n"
+                                        rf"nlsensor: x-netlog://\S+: {count} events remain in the spool {self.scratch}/spool; ")
+
     def test_cpu_load_is_seen(self):
         burner = [self.start("sh", "-c", "while :; do :; done") for _ in range(os.cpu_count())]
         result = self.run_program(self.nlsensor, "--interval", "0.5", "--count", "2", "cpu")

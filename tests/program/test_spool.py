@@ -9,6 +9,7 @@ import threading
 import time
 
 import support
+from collector import Proxy
 
 PROGRAM = r"""
 #include <netlogger.h>
@@ -32,56 +33,6 @@ int main(int argc, char **argv)
     return 0;
 }
 """
-
-
-class Proxy:
-    """Passes bytes between clients and a collector, and cuts the connection after so many bytes each time. Pauses for
-    `pause` seconds after each 4 KiB from a client, and for `answer_pause` seconds before it passes on a reply."""
-
-    def __init__(self, port, cuts, pause=0, answer_pause=0):
-        self.target = port
-        self.cuts = cuts
-        self.pause = pause
-        self.answer_pause = answer_pause
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.run, daemon=True).start()
-
-    def run(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-                server = socket.create_connection(("127.0.0.1", self.target))
-            except OSError:
-                return
-            back = threading.Thread(target=self.copy, args=(server, client, None, self.answer_pause), daemon=True)
-            back.start()
-            self.copy(client, server, self.cuts.pop(0) if self.cuts else None)
-            back.join()
-            client.close()
-            server.close()
-
-    def copy(self, source, to, most, delay=0):
-        try:
-            while most is None or most > 0:
-                data = source.recv(4096 if most is None else min(4096, most))
-                if not data:
-                    break
-                time.sleep(delay)
-                to.sendall(data)
-                if len(data) == 4096:
-                    time.sleep(self.pause)
-                most = None if most is None else most - len(data)
-        except OSError:
-            pass
-        for s in (source, to):
-            try:
-                s.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-    def close(self):
-        self.listener.close()
 
 
 # A resolver that hangs, as it does when no DNS server replies.
@@ -159,9 +110,9 @@ class Spool(support.Case):
         self.output = self.scratch / "collected.log"
         self.spool = self.scratch / "spool"
 
-    def collector(self, port, *options):
+    def collector(self, port, *options, output=None):
         netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}",
-                             "--output", self.output, *options, stderr=subprocess.PIPE, text=True)
+                             "--output", output or self.output, *options, stderr=subprocess.PIPE, text=True)
         support.wait_until(lambda: "listening" in netlogd.stderr.readline(), what="netlogd listens")
         return netlogd
 
@@ -263,7 +214,7 @@ class Spool(support.Case):
             _, messages = client.communicate(timeout=60)
             self.assertLess(time.monotonic() - begin, 20)
             self.assertEqual(client.returncode, 0, messages)
-            self.assertEqual(len(re.findall(f"events remain in the spool {self.spool}; the next program", messages)), 1, messages)
+            self.assertEqual(len(re.findall(f" events remain in the spool {self.spool}; the next program", messages)), 1, messages)
             netlogd.send_signal(signal.SIGCONT)
             self.assertEqual(self.run_program(self.program, url, "1", "0", "100000", timeout=60).returncode, 0)
             self.stop(netlogd)
@@ -358,22 +309,26 @@ class Spool(support.Case):
         self.assertEqual(self.spooled(), [])
 
     def test_acknowledgements_that_take_long(self):
-        """Records go to the spool only if many of them wait, not after a certain number of bytes."""
-        netlogd = self.collector(port := support.free_port())
-        proxy = Proxy(port, [], answer_pause=0.05)
-        self.addCleanup(proxy.close)
-        url = f"x-netlog://127.0.0.1:{proxy.port}?spool={self.spool}&ring=16m"
-        client = self.start(self.program, url, "200000", "1000", stderr=subprocess.PIPE, text=True)
-        spooled = []
-        ended = False
-        while not ended:
-            ended = client.poll() is not None
-            spooled += self.spooled()
-            time.sleep(0.01)
-        self.assertEqual(client.returncode, 0, client.stderr.read())
-        self.stop(netlogd)
-        self.assertEqual(self.numbers(), list(range(200000)))
-        self.assertEqual(spooled, [])
+        """Records go to the spool or to the backup only if many of them wait, not after a certain number of bytes."""
+        backup = self.scratch / "backup.nlb"
+        for store in f"spool={self.spool}", f"backup=file:{backup}":
+            netlogd = self.collector(port := support.free_port())
+            proxy = Proxy(port, [], answer_pause=0.05)
+            self.addCleanup(proxy.close)
+            url = f"x-netlog://127.0.0.1:{proxy.port}?{store}&ring=16m"
+            client = self.start(self.program, url, "200000", "1000", stderr=subprocess.PIPE, text=True)
+            spooled = []
+            ended = False
+            while not ended:
+                ended = client.poll() is not None
+                spooled += self.spooled()
+                time.sleep(0.01)
+            self.assertEqual(client.returncode, 0, client.stderr.read())
+            self.stop(netlogd)
+            self.assertEqual(self.numbers(), list(range(200000)))
+            self.assertEqual(spooled, [])
+            self.output.unlink()
+        self.assertFalse(backup.exists())
 
     def test_a_full_spool_that_drops_what_is_being_sent(self):
         """Records that the spool drops while they are being sent count as lost only if the collector does not get them."""
@@ -511,6 +466,57 @@ class Spool(support.Case):
                 self.stop(netlogd)
                 self.assertEqual(sorted(set(self.numbers())), list(range(count)))
                 self.output.unlink()
+
+    def test_a_backup_collector_that_stalls(self):
+        """The log continues to take events. The spool gets them, or the first collector as soon as it is back."""
+        stalled, _ = self.hanging_peers()
+        for count, options in [(400000, ""), (400000, "&format=ulm")]:
+            for stores in f"&spool={self.spool}", "&ring=64m":
+                with self.subTest(options=options, stores=stores):
+                    port = support.free_port()
+                    url = f"x-netlog://127.0.0.1:{port}?backup=x-netlog://127.0.0.1:{stalled}&timeout=300{options}{stores}"
+                    client = self.start(self.program, url, str(count), "500", stderr=subprocess.PIPE, text=True)
+                    if "spool" in stores:
+                        support.wait_until(self.spooled, what="records go to disk")
+                    else:
+                        support.wait_until(lambda: "Connection refused" in client.stderr.readline(), what="the first attempt")
+                    netlogd = self.collector(port)
+                    _, messages = client.communicate(timeout=60)
+                    self.assertEqual(client.returncode, 0, messages)
+                    self.assertEqual(self.run_program(self.program, url, "1", "0", str(count)).returncode, 0)
+                    self.stop(netlogd)
+                    self.assertEqual(self.numbers(), list(range(count + 1)))
+                    self.assertEqual(self.spooled(), [])
+                    self.output.unlink()
+
+    def test_a_log_that_is_closed_while_both_collectors_stall(self):
+        """Closing ends in time, and the events stay for nlrecover, also those that the senders have begun to send."""
+        count = 50000
+        for options in "", "&format=ulm":
+            with self.subTest(options=options):
+                stopped = [self.collector(port := support.free_port())]
+                url = f"x-netlog://127.0.0.1:{port}"
+                stopped.append(self.collector(port := support.free_port(), output=self.scratch / "second.log"))
+                url += f"?backup=x-netlog://127.0.0.1:{port}&timeout=1&ring=16m{options}"
+                for netlogd in stopped:
+                    netlogd.send_signal(signal.SIGSTOP)
+                begun = time.monotonic()
+                result = self.run_program(self.program, url, str(count), "0")
+                self.assertLess(time.monotonic() - begun, 20)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(f"{count} events not delivered; nlrecover delivers them", result.stderr)
+                for netlogd in stopped:
+                    netlogd.send_signal(signal.SIGCONT)
+                self.assertEqual(self.run_program(support.program("nltools/nlrecover"), timeout=60).returncode, 0)
+                for netlogd in stopped:
+                    self.stop(netlogd)
+                # Blocks have the same numbers in both logs. The kernel's buffers may contain text for both collectors.
+                second = self.scratch / "second.log"
+                numbers = self.numbers() + self.numbers(second)
+                self.assertEqual(sorted(set(numbers)), list(range(count)))
+                for output in self.output, second:
+                    self.assertEqual(len(self.numbers(output)), len(set(self.numbers(output))))
+                    output.unlink()
 
     def test_a_collector_says_what_to_log(self):
         port = support.free_port()
