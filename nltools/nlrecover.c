@@ -1,5 +1,5 @@
 /*
- * nlrecover delivers the events of killed processes.
+ * nlrecover delivers the events of killed processes, and the blocks that logs wrote to backup files.
  *
  * The shared memory of a user's processes contains the names of files and collectors. The user can change these names.
  * With --everyone and without --dest, a child process therefore takes the identity of a user before it recovers the
@@ -11,8 +11,12 @@
 #include "program/program.h"
 #include "transport/log_options.h"
 
+#include "base/buffer.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
+#include "record/block_read.h"
+#include "transport/writer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -31,6 +35,7 @@
 enum {
     USER_TIME_S = 60, /* time limit in seconds for one user, so that other users need not wait */
     POLL_US = 10000,
+    PIECE_SIZE = 64 << 10, /* number of bytes to read from a backup file at once, and to send at once */
 };
 
 typedef struct arguments {
@@ -65,7 +70,10 @@ static const nl_option options[] = {
 
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
-    .summary = "Deliver the events that killed or crashed processes had logged but not yet sent.",
+    .operands = "[FILE...]",
+    .summary = "Deliver the events that killed or crashed processes had logged but not yet sent. With FILE, send the "
+               "blocks in files that logs wrote as their backup= to the collector of --dest, which stores only the "
+               "records that it does not have yet.",
     .notes = "The events wait in shared memory (/dev/shm, or $NETLOGGER_SHM) and in the spools of these processes. The "
              "next program with the same URL delivers the spool of a process that ended normally; nlrecover does not "
              "list it. If a collector is unreachable, nlrecover keeps the events and exits with status 1; run "
@@ -208,11 +216,152 @@ static nl_status recover_users(arguments *a)
     return status;
 }
 
+/* ---- backup files ---- */
+
+/* The unread part of a backup file. */
+typedef struct backup_file {
+    const char *path;
+    int fd;
+    nl_buffer bytes;
+    bool ended;       /* the whole file was read */
+    uint64_t records; /* number of records that were sent */
+    uint64_t skipped; /* number of bytes that are not in a block */
+} backup_file;
+
+/* Reads more bytes. Returns false after printing an error. */
+static bool backup_read(backup_file *f)
+{
+    ssize_t got = -1;
+    if (nl_buffer_reserve(&f->bytes, PIECE_SIZE))
+        got = read(f->fd, f->bytes.data + f->bytes.size, PIECE_SIZE);
+    if (got < 0)
+        program_error("read %s: %s", f->path, strerror(errno));
+    f->bytes.size += got > 0 ? (size_t)got : 0;
+    f->ended = got == 0;
+    return got >= 0;
+}
+
+static void backup_remove_bytes(backup_file *f, size_t size)
+{
+    f->bytes.size -= size;
+    memmove(f->bytes.data, f->bytes.data + size, f->bytes.size);
+}
+
+/*
+ * Returns the size of the valid blocks at the start of the unread bytes, which are about PIECE_SIZE bytes or one larger
+ * block, and sets *records to the number of their records. Sets *invalid if the bytes after these blocks do not begin a
+ * valid block.
+ */
+static size_t backup_find_blocks(const backup_file *f, uint64_t *records, bool *invalid)
+{
+    size_t at = 0, size = 0;
+    nl_block_header header;
+    nl_status parsed = NL_OK;
+    *records = 0;
+    while (at < PIECE_SIZE &&
+           (parsed = nl_block_parse_header(f->bytes.data + at, f->bytes.size - at, &header)) == NL_OK) {
+        size = nl_block_total_size(&header);
+        if (size > f->bytes.size - at || nl_block_verify(&header, f->bytes.data + at) != NL_OK)
+            break;
+        *records += header.record_count;
+        at += size;
+    }
+    *invalid = at < f->bytes.size && at < PIECE_SIZE &&
+               (f->ended || parsed == NL_MALFORMED || (parsed == NL_OK && size <= f->bytes.size - at));
+    return at;
+}
+
+/* Skips bytes up to the next place at which a block may begin. */
+static void backup_skip(backup_file *f)
+{
+    const char *next =
+        f->bytes.size > 1 ? memmem(f->bytes.data + 1, f->bytes.size - 1, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE) : NULL;
+    size_t size = next != NULL ? (size_t)(next - f->bytes.data) : f->bytes.size;
+    if (next == NULL && !f->ended && size > NL_BLOCK_MAGIC_SIZE) /* the next bytes may complete the magic number */
+        size -= NL_BLOCK_MAGIC_SIZE - 1;
+    f->skipped += size;
+    backup_remove_bytes(f, size);
+}
+
+/* Sends all blocks of the file. Returns false after printing an error. */
+static bool backup_send(backup_file *f, nl_writer *writer)
+{
+    while (!f->ended || f->bytes.size > 0) {
+        uint64_t records;
+        bool invalid;
+        size_t taken, size = backup_find_blocks(f, &records, &invalid);
+        if (size > 0) {
+            if (nl_writer_put_blocks(writer, f->bytes.data, size, &taken) != NL_OK ||
+                nl_writer_flush(writer) != NL_OK) {
+                program_print_error();
+                return false;
+            }
+            f->records += records;
+            backup_remove_bytes(f, size);
+        } else if (invalid) {
+            backup_skip(f);
+        } else if (!backup_read(f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Sends the blocks of a backup file. Returns whether the file could be read and has only whole blocks. */
+static bool recover_file(const arguments *a, nl_writer *writer, const char *path)
+{
+    backup_file f = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC)};
+    if (f.fd < 0) {
+        program_error("open %s: %s", path, strerror(errno));
+        return false;
+    }
+    bool good = backup_send(&f, writer);
+    if (good && f.records == 0) {
+        program_error("%s: no blocks; to send text, use nlwrite --dest %s - %s", path, a->recover.destination, path);
+        good = false;
+    } else if (good && f.skipped > 0) {
+        program_error("%s: %" PRIu64 " byte%s skipped, which are not in a whole block", path, f.skipped,
+                      nl_plural(f.skipped));
+        good = false;
+    }
+    if (f.records > 0 && !a->quiet)
+        fprintf(stderr, "%s: %" PRIu64 " event%s sent to %s\n", path, f.records, nl_plural(f.records),
+                a->recover.destination);
+    nl_buffer_free(&f.bytes);
+    close(f.fd);
+    return good;
+}
+
+static bool recover_files(const arguments *a, char **paths, int count)
+{
+    nl_url *url = a->recover.destination != NULL ? nl_url_parse(a->recover.destination) : NULL;
+    nl_log_options log_options;
+    if (url == NULL || !nl_url_is_collector(url))
+        options_fail("FILE requires --dest with the URL of a collector");
+    if (nl_log_options_read(&log_options, url, false) != NL_OK)
+        options_fail("%s", nl_error_message());
+    if (log_options.writer.format != NL_FORMAT_NLB)
+        options_fail("FILE requires a collector that gets blocks; remove format= from the URL");
+    nl_url_free(url);
+    nl_writer *writer = nl_writer_open(a->recover.destination, &log_options.writer);
+    if (writer == NULL)
+        program_fail_with_error(PROGRAM_PROBLEM);
+    bool good = true;
+    for (int i = 0; i < count; i++)
+        good = recover_file(a, writer, paths[i]) && good;
+    nl_writer_discard(writer); /* everything was flushed, or a failure was reported */
+    return good;
+}
+
 int main(int argc, char **argv)
 {
     program_start("nlrecover");
     arguments a = {.quiet = false};
-    options_parse(&usage, argc, argv, &a);
+    int first = options_parse(&usage, argc, argv, &a);
+    if (first < argc && (a.recover.list_only || a.recover.everyone))
+        options_fail("FILE cannot be combined with --%s", a.recover.list_only ? "list" : "everyone");
+    if (first < argc)
+        return program_finish(recover_files(&a, argv + first, argc - first) ? PROGRAM_DONE : PROGRAM_PROBLEM);
     if (a.recover.everyone && geteuid() != 0)
         options_fail("--everyone: only root can recover the processes of other users");
     bool each = a.recover.everyone && a.recover.destination == NULL && !a.recover.list_only;

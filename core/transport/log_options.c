@@ -84,9 +84,10 @@ const nl_option nl_log_rows[] = {
     {.name = "backup",
      .value = "URL",
      NL_OPTION_MEMBER(nl_log_options, backup),
-     .help = "Second destination, used while the first is unreachable. Both destinations receive records in the same "
-             "format. "
-             "Write & in URL as %26"},
+     .help =
+         "Second destination, used while the first is unreachable. Both destinations receive records in the same "
+         "format. If the second destination also fails, records go to the spool. To send blocks in a backup file to "
+         "the collector, use nlrecover --dest. Write & in URL as %26"},
     {.name = "activation",
      .value = "FILE",
      .is_path = true,

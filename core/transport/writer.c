@@ -234,6 +234,11 @@ nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *line
     return status == NL_OK ? write_if_full(writer) : status;
 }
 
+nl_format nl_writer_get_format(const nl_writer *writer)
+{
+    return writer->format;
+}
+
 nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size, size_t *taken)
 {
     NL_REQUIRE(writer->format == NL_FORMAT_NLB, "the writer's format is text", NL_FAILED);

@@ -35,6 +35,9 @@ typedef struct nl_writer_options {
  */
 nl_writer *nl_writer_open(const char *url, const nl_writer_options *options);
 
+/* Returns the format of the records that the writer writes. */
+nl_format nl_writer_get_format(const nl_writer *writer);
+
 /* Writes a record to the buffer, or also to the destination if the buffer is full. Returns NL_OK or NL_FAILED. */
 nl_status nl_writer_put(nl_writer *writer, const nl_record *record);
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/signals.h"
 #include "reader/decoder.h"
+#include "record/block_read.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,18 +25,20 @@ enum {
     UNFINISHED_S = 60, /* time, in seconds, after which a process has certainly created its directory */
 };
 
-/* ---- a destination that replaces the logs' own destinations: decodes the bytes and writes the records ---- */
+/*
+ * ---- a destination that replaces the logs' own destinations ----
+ *
+ * If the log and the destination have the format nlb, the blocks keep their numbers, so that a collector stores records
+ * that it already has only once. Otherwise, the records are decoded and written in the destination's format.
+ */
 
 typedef struct other_destination {
     nl_destination base;
     nl_writer *writer;
 } other_destination;
 
-static nl_status other_write(nl_destination *destination, nl_level level, const char *data, size_t size,
-                             size_t *written)
+static nl_status other_decode(nl_writer *writer, const char *data, size_t size)
 {
-    (void)level;
-    nl_writer *writer = ((other_destination *)destination)->writer;
     nl_decoder *decoder = nl_decoder_new(NULL);
     if (decoder == NULL)
         return NL_FAILED;
@@ -47,6 +50,18 @@ static nl_status other_write(nl_destination *destination, nl_level level, const 
     if (decoded == NL_FAILED)
         status = NL_FAILED;
     nl_decoder_free(decoder);
+    return status;
+}
+
+static nl_status other_write(nl_destination *destination, nl_level level, const char *data, size_t size,
+                             size_t *written)
+{
+    (void)level;
+    nl_writer *writer = ((other_destination *)destination)->writer;
+    nl_block_header header;
+    size_t taken;
+    const bool keeps = nl_writer_get_format(writer) == NL_FORMAT_NLB && nl_block_whole_size(data, size, &header) > 0;
+    nl_status status = keeps ? nl_writer_put_blocks(writer, data, size, &taken) : other_decode(writer, data, size);
     if (status == NL_OK)
         status = nl_writer_flush(writer);
     *written = status == NL_OK ? size : 0;
@@ -312,6 +327,15 @@ static bool is_log_empty(const nl_remains_log *log, uint64_t records)
     return empty;
 }
 
+/* Returns whether the log's destination was its process, and no other destination is given. Such a log has no spool. */
+static bool is_destination_gone(const recovery *r, const nl_shared_log *shared)
+{
+    nl_url *url = r->options.destination == NULL ? nl_url_parse(shared->url) : NULL;
+    const bool gone = url != NULL && nl_url_is_of_process(url);
+    nl_url_free(url);
+    return gone;
+}
+
 /*
  * Recovers a log. Returns true if the log's files can be removed, because nothing is left to recover. If list_only is
  * set, only reports the log and returns false.
@@ -329,6 +353,8 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
         return records == 0 && !log->damaged;
     if (log->damaged && is_log_empty(log, records)) /* an earlier recovery has delivered the other rings */
         return false;
+    if (is_log_empty(log, records) && is_destination_gone(r, shared))
+        return !log->damaged;
     nl_status status = open_outbox(r, remains, log);
     if (status == NL_OK)
         status = send_all(remains, log, &records);

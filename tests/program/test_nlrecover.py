@@ -254,6 +254,76 @@ class Nlrecover(support.Case):
             self.assert_numbers(output.read_text())
             output.unlink()
 
+    def test_a_backup_file(self):
+        """A collector stores each block of a backup file once. Damaged and incomplete blocks are reported."""
+        port, backup = support.free_port(), self.scratch / "backup.nlb"
+        url, count = f"x-netlog://127.0.0.1:{port}", 5000
+        lines = "".join(f'DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I={i} TEXT="a b"\n' for i in range(count))
+        written = self.run_program(support.program("nltools/nlwrite"), "--dest", f"{url}?backup=file:{backup}", "-", input=lines,
+                                   env=self.environment)
+        self.assertEqual(written.returncode, 0, written.stderr)
+        away = self.recover("--dest", url, backup)
+        self.assertEqual(away.returncode, 1)
+        self.assertRegex(away.stderr, r"\Anlrecover: x-netlog://.*refused.*\n\Z")
+        netlogd, output = self.start_collector(port)
+        content = backup.read_bytes()
+        pieces = self.scratch / "pieces.nlb"
+        pieces.write_bytes(b"NLB1 no block" + content[:len(content) // 2])
+        result = self.recover("--dest", url, pieces)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, rf"\Anlrecover: {pieces}: \d+ bytes skipped, which are not in a whole block\n"
+                                        rf"{pieces}: \d+ events sent to {url}\n\Z")
+        for _ in range(2):
+            result = self.recover("--dest", url, backup)
+            self.assertEqual((result.returncode, result.stderr), (0, f"{backup}: {count} events sent to {url}\n"))
+        netlogd.terminate()
+        netlogd.wait()
+        self.assert_numbers(output.read_text(), count)
+
+    def test_wrong_backup_files(self):
+        port, text = support.free_port(), self.scratch / "backup.log"
+        netlogd, output = self.start_collector(port)
+        text.write_text("DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=E\n")
+        url = f"x-netlog://127.0.0.1:{port}"
+        result = self.recover("--dest", url, text)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"{text}: no blocks; to send text, use nlwrite --dest {url} - {text}", result.stderr)
+        self.assertIn("No such file", self.recover("--dest", url, self.scratch / "none").stderr)
+        for arguments in [[text], ["--dest", "a.log", text], ["--dest", f"{url}?format=ulm", text], ["--dest", url, "--list", text]]:
+            result = self.recover(*arguments)
+            self.assertEqual(result.returncode, 2, arguments)
+            self.assertIn("FILE ", result.stderr)
+        netlogd.terminate()
+        netlogd.wait()
+        self.assertEqual(output.read_text() if output.exists() else "", "")
+
+    def test_events_that_another_destination_already_has(self):
+        """With --dest, a collector that already has the events of a killed program stores them only once."""
+        port = support.free_port()
+        self.be_killed(f"x-netlog://127.0.0.1:{port}?ring=16m")
+        directory, = self.shm.iterdir()
+        shutil.copytree(directory, self.scratch / "copy")
+        netlogd, output = self.start_collector(port, "--recover", "0")
+        self.assertEqual(self.recover().returncode, 0)
+        shutil.copytree(self.scratch / "copy", directory)
+        self.assertEqual(self.recover("--dest", f"x-netlog://localhost:{port}").returncode, 0)
+        self.assertFalse(directory.exists())
+        netlogd.terminate()
+        netlogd.wait()
+        self.assert_numbers(output.read_text())
+
+    def test_an_empty_log_of_standard_error(self):
+        """A killed netlogd leaves a log to standard error. If this log has no events, nlrecover removes it."""
+        netlogd, _ = self.start_collector(port := support.free_port())
+        self.assertIn("Netlogd.Listen", netlogd.stderr.readline())
+        self.assertTrue(support.can_connect(port))  # meanwhile, the log becomes empty
+        self.assertEqual(len(list(self.shm.glob("netlogger-*"))), 1)
+        netlogd.kill()
+        netlogd.wait()
+        result = self.recover()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(list(self.shm.glob("netlogger-*")), [])
+
     def start_collector(self, port, *options, environment={}):
         output = self.scratch / "collected.log"
         netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}",
