@@ -61,6 +61,7 @@ program_tests += \
 	tests/program/test_nlconv.py \
 	tests/program/test_netlogd_output.py \
 	tests/program/test_nlagentd_others.py \
+	tests/program/test_delivery.py \
 	tests/program/test_spool.py \
 	tests/program/test_retention.py \
 	tests/program/test_time_index.py \
