@@ -168,7 +168,7 @@ typedef struct read_before {
 
 /*
  * Reads the record or records of one line. A decoder for each line ensures that the result does not depend on where the
- * input is cut: for later lines, a decoder remembers the format of a line.
+ * input is cut: a decoder of several lines would use the format of earlier lines.
  */
 static void read_line(multiline_importer_state *i, const char *data, size_t size, read_before before, sink *s)
 {

@@ -98,7 +98,7 @@ void nl_activation_look(nl_log *log);
 
 /*
  * Replaces the previous commands of the log's collector. `user` is the log. This function is the on_control function of
- * nl_destination_options, and runs in the writer thread.
+ * nl_destination_options, and runs in the thread that uses the outbox (outbox.h).
  */
 void nl_activation_hear(void *user, const char *commands, size_t size);
 

@@ -283,10 +283,10 @@ static inline __attribute__((always_inline)) char *put_event(char *at, const cha
 
 /*
  * Adds consecutive typed events up to the position `until` and the time until_ticks to a block that already has a
- * record. Stops when the block is full, and at an event that put_event_or_loss must handle. Such an event is damaged,
- * has more than RUN_EVENT_MAX / 2 bytes of strings, is earlier than the previous event, or is outside the clock's
- * segment in use. Keeps all state in local variables, because the compiler would reload members of structs after each
- * store into the block. Returns the number of added events.
+ * record. Stops when the block is full, and at an event that put_event_or_loss must handle. Such an event has no site,
+ * is damaged, has more than RUN_EVENT_MAX / 2 bytes of strings, is earlier than the previous event, or is outside the
+ * clock's segment in use. Keeps all state in local variables, because the compiler would reload members of structs
+ * after each store into the block. Returns the number of added events.
  */
 static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until,
                                                                    uint64_t until_ticks, bool bmi2)
@@ -372,9 +372,9 @@ static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *head
 }
 
 /*
- * Adds an event to a block of `count` records. If the event is damaged, adds a report of the loss instead. Puts a
- * report only into an empty block, because a block that put_run has written to may have a part of the damaged event.
- * Returns false if the event must wait for the next block.
+ * Adds an event to a block of `count` records. If the event is damaged, adds a report of the loss instead. Puts the
+ * report of a damaged typed event only into an empty block, because put_run may have written a part of the event to the
+ * block. Returns false if the event must wait for the next block.
  */
 static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
                               uint64_t count)

@@ -128,7 +128,8 @@ enum { NL_VISIBLE_NS = 10 * 1000 }; /* a store is visible to other processors wi
  */
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
 
-/* Like nl_private_begin, for an event that never gets the thread's context. Also returns NULL if the site is off. */
+/* Like nl_private_begin, for an event that never gets the thread's context. The caller has checked site->off; the
+ * function also returns NULL if rules switch the site off when it is registered here. */
 char *nl_producer_begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_producer **ring);
 
 /* Makes the thread's events take the slow path, which adds the thread's context. Call this function after setting

@@ -692,8 +692,8 @@ static nl_status fail_backup(nl_outbox *outbox, bool instead_of_slow)
 }
 
 /*
- * Waits for the backup's sender while it is sending the batch. If the batch becomes full, interrupts the sender if the
- * records can go to the spool. Returns the same values as nl_outbox_send.
+ * Leaves the batch to the backup's sender, which is sending it. When the batch reaches WAIT_LIMIT, interrupts the
+ * sender if the records can go to the spool. Returns the same values as nl_outbox_send.
  */
 static nl_status await_backup(nl_outbox *outbox)
 {

@@ -34,7 +34,7 @@ typedef struct limit {
 /*
  * Makes a limit the cause of the findings that it explains. Returns whether the limit has an effect in more than half
  * of all time. In this case, the limit also claims time that no finding claims. A limit of connections (with `parts`)
- * already claims this time if it has an effect in FINDING_MIN of all time.
+ * already claims this time if it has an effect in the share alone_min of all time.
  */
 bool limit_find(findings *f, const limit *l);
 

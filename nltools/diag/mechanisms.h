@@ -103,9 +103,9 @@ mechanism find_acknowledgement(const sample *s);
 mechanism find_batch(const sample *s);
 
 /*
- * Finds visits that take longer than the other visits by a constant time, with no durations in between. If the constant
- * time is that of TCP's delayed acknowledgements, sets `acknowledgement` and `is_sometimes`: a visit may contain
- * messages that the log does not show.
+ * Finds visits that take longer than the other visits by a constant time, with at most a few durations in between. If
+ * the constant time is that of TCP's delayed acknowledgements, sets `acknowledgement` and `is_sometimes`: a visit may
+ * contain messages that the log does not show.
  */
 mechanism find_timeout(const sample *s);
 

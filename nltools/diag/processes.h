@@ -18,7 +18,8 @@
 void visits_join_processes(visits *v);
 
 /* Returns the interned pattern of a program's name, in which "*" replaces all numbers and the random parts of a pod's
- * name. If the name has no such parts, returns the name. The pattern of a pattern is the same pattern. */
+ * name. If the name has no such parts, or has only digits, returns the name. The pattern of a pattern is the same
+ * pattern. */
 const char *program_pattern(const char *name);
 
 /* Returns whether a place has several processes on the same host. */

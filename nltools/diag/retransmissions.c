@@ -49,7 +49,8 @@ static GArray *find_late_pairs(const visits *v, const finding *x, double *mean_n
     return pairs;
 }
 
-/* Adds the connections between two hosts, as "LOCAL PEER" with the addresses of host `from` first. */
+/* Returns the set of connections between two hosts, as "LOCAL PEER" with the address of host `from` first. The caller
+ * destroys the set. */
 static GHashTable *connections_between(const visits *v, const char *from, const char *to)
 {
     GHashTable *connections = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);

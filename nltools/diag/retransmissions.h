@@ -16,8 +16,8 @@ typedef struct retransmissions {
 } retransmissions;
 
 /*
- * Counts the retransmissions of the connections on which the visits of a finding "timeout" waited. The caller destroys
- * `from`.
+ * Counts the retransmissions of the connections on which the visits of a finding waited for a time-out. The caller
+ * destroys `from`.
  */
 retransmissions retransmissions_count(const visits *v, const finding *x);
 

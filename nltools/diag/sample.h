@@ -98,8 +98,9 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
 double sample_explained_by_waits(const sample *s, const float *waits);
 
 /*
- * Divides values into 2 to 16 bins of equal counts. Few values make few bins, so that each half of the sample has
- * enough visits of each bin to predict the other half. Returns the number of bins. NAN belongs to no bin.
+ * Divides values into at most 16 bins of about equal counts. Few values make few bins, so that each half of the sample
+ * has enough visits of each bin to predict the other half. Returns the number of bins, which is 1 if all values are
+ * equal. NAN and INFINITY belong to no bin.
  */
 int sample_quantize(const float *values, uint32_t count, uint8_t *bins);
 

@@ -133,8 +133,8 @@ static bool is_local(const sample *s)
 }
 
 /*
- * Computes the gaps between the ends, or the starts, of a site's visits that are longer than `resolution`. If `number`
- * is VISIT_NONE, computes the gaps of each site. Returns the number of gaps.
+ * Computes those gaps between the ends, or between the starts, of a site's visits that are longer than `resolution`. If
+ * `number` is VISIT_NONE, computes the gaps of each site. Returns the number of gaps.
  */
 static size_t gaps_of_site(const sample *s, uint32_t number, bool ends, double resolution, double *gaps)
 {

@@ -5,7 +5,7 @@
  * where visits occur: a span of a program on a host, or the path from one event to another. A place is the same span or
  * path on any host and in any process of a program (processes.h), and its sites are peers. The times on the critical
  * path add up to the requests' time. The own time of a visit is the time in which none of the visit's children was
- * running.
+ * running. For a span with children, only the part of this time on the critical path counts.
  *
  * Memory is bounded: when the module reaches the limit, it drops every second request. Not thread-safe.
  */
@@ -24,7 +24,7 @@
 
 typedef struct visit {
     int64_t from_ns, to_ns;
-    float own_ns;  /* time in nanoseconds in which no child was running */
+    float own_ns;  /* own time in nanoseconds */
     float path_ns; /* time on the critical path in nanoseconds */
     uint32_t request, site;
     uint32_t parent; /* index of the parent visit, or VISIT_NONE */

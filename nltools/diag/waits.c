@@ -502,7 +502,7 @@ static bool is_same_timeout(const mechanism *a, const mechanism *b)
            b->period_ns <= SAME_TIMEOUT * a->period_ns;
 }
 
-/* Joins the time-outs of operations that are the same time-out as `best`. Sets *same to their number. */
+/* Joins the time-outs of operations that are the same time-out as `best`. Adds their number to *same. */
 static mechanism join_timeouts(const sample *x, mechanism *all, uint32_t count, const mechanism *best, uint32_t *same)
 {
     mechanism m = *best;

@@ -56,7 +56,7 @@ void watch_free(watch *w)
     g_free(w);
 }
 
-/* Returns the watched place with a name, or NULL if there are too many places. */
+/* Returns the watched place with a name, and adds the place if it is new. Returns NULL if there are too many places. */
 static watched_place *watch_find(watch *w, uint32_t name)
 {
     watched_place *p = g_hash_table_lookup(w->by_name, GUINT_TO_POINTER(name + 1));
