@@ -656,8 +656,8 @@ static uint32_t find_whole_around(const graph *g, uint32_t i, const uint32_t *op
 }
 
 /*
- * Removes spans that begin after `time_ns` from the end of the list, of which find_whole_around examines WHOLE_SCAN_MAX
- * spans. Returns the number of remaining spans.
+ * Removes the spans that begin after `time_ns` from the last 2 * WHOLE_SCAN_MAX elements of the list. This suffices,
+ * because find_whole_around examines only the last WHOLE_SCAN_MAX elements. Returns the number of remaining elements.
  */
 static uint32_t drop_later_spans(const graph *g, uint32_t *open, uint32_t open_count, int64_t time_ns)
 {

@@ -355,8 +355,9 @@ static void spread_times(const visits *v, const place *p, holding *held, size_t 
 }
 
 /* Returns the number of the instance whose host, or process, may have the server for a visit. All instances of a host
- * count as its first instance, unless each process has its own servers. `at_start`: the instances at the ends of the
- * edge are chosen too late. */
+ * count as its first instance, unless each process has its own servers. `at_start` is the result of
+ * hosts_are_chosen_at_end: if it is true, the instance at the end of an edge is chosen only when the visit ends, so the
+ * server is at the start. */
 static uint32_t holder_of_visit(const visits *v, const visit *x, const mechanism *m, bool at_start)
 {
     const site *at = site_at(v, x->site);
@@ -369,8 +370,8 @@ static uint32_t holder_of_visit(const visits *v, const visit *x, const mechanism
 
 /*
  * Gathers the visits of a place, grouped by host or process and sorted by end (see end_of_service). The hosts are those
- * at the ends of edges, unless these hosts are chosen too late. Adds the instances of the hosts or processes to
- * `hosts`, by number (elements are const instance *).
+ * at the ends of edges, unless these hosts are chosen only when the visits end. Adds the instances of the hosts or
+ * processes to `hosts`, by number (elements are const instance *).
  */
 static size_t gather_holdings(const visits *v, uint32_t number, const mechanism *m, holding *held, GPtrArray *hosts)
 {
