@@ -210,8 +210,8 @@ static char *reason_tail(const findings *f)
         char *part = text_share(tail_ns / v->total_ns), *where = text_place(v, i, NULL),
              *reason =
                  g_strdup_printf("some visits to %s take more than %.0f times as long as usual, which costs %s of "
-                                 "the requests' time, and nothing in the log goes with these visits; log what "
-                                 "they do as fields or events",
+                                 "the requests' time, and the log does not show why; log what these visits do as "
+                                 "fields or events",
                                  where, TAIL_FACTOR, part);
         g_free(part);
         g_free(where);
