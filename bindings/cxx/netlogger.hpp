@@ -120,8 +120,9 @@ template <class Char, Char... Text> constexpr event_name<Text...> operator""_e()
 /** The name of a field. It has letters, digits, '.', '_' and '-', and begins with a letter or '_'. */
 template <class Char, Char... Text> constexpr field_name<Text...> operator""_f()
 {
-    static_assert(is_name(field_name<Text...>::text),
-                  "a field name may contain only letters, digits, '.', '_' and '-'");
+    static_assert(
+        is_name(field_name<Text...>::text),
+        "a field name may contain only letters, digits, '.', '_' and '-', and must not begin with a digit, '.' or '-'");
     return {};
 }
 #pragma GCC diagnostic pop
