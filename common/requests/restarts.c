@@ -132,7 +132,7 @@ void restarts_learn(restarts *r, const request_event *events, size_t count, bool
         learn_restart(f, &events[i - 1], &events[i]);
         from = i;
     }
-    if (!over)
+    if (!over || (from > 0 && from == count - 1)) /* a round that has only begun shows no usual last event */
         return;
     learn_duration(f, &events[from], &events[count - 1]);
     f->ends++;

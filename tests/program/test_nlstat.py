@@ -257,6 +257,16 @@ class Nlstat(support.Case):
         self.assertEqual({n: r["count"] for n, r in self.rows(found, "span").items()}, {"READ": 300, "NET": 300})
         self.assertEqual((found["without_first"], found["without_last"], found["spans_without_end"]), (0, 0, 0))
 
+    def test_ids_of_streams_that_run_in_step(self):
+        """Four streams begin each round at nearly the same time, so that all of them are in the same step at any time."""
+        events = [("START_READ", 0), ("STOP_READ", 200), ("START_NET", 210), ("END_NET", 900)]
+        for apart in (0, 7):
+            text = "".join(line(at, event, f"s{stream}", SIZE=65536) for at, event, stream in sorted(
+                (block * 5000 + us + stream * apart, event, stream) for block in range(400) for stream in range(4) for event, us in events))
+            (found,) = self.found("--id", "REQ.ID", self.log(text))
+            self.assertEqual(found["requests"], 1600, apart)
+            self.assertEqual({n: r["count"] for n, r in self.rows(found, "span").items()}, {"READ": 1600, "NET": 1600})
+
     def test_each_request_counts_once(self):
         """The log has many names of events, and two kinds of request."""
         many = "".join(line(i * 200 + us, f"S{i % 100}.{end}", f"r{i}") for i in range(1000) for end, us in (("start", 0), ("end", 90)))
