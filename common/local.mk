@@ -1,6 +1,8 @@
 # Code that several programs share. The linker takes only the members that a program uses.
 noinst_LIBRARIES += %D%/libcommon.a
 %C%_libcommon_a_SOURCES = \
+	%D%/program/absent_fields.c \
+	%D%/program/absent_fields.h \
 	%D%/program/message_output.c \
 	%D%/program/message_output.h \
 	%D%/program/program.c \

@@ -282,6 +282,14 @@ static uint64_t count_overlapping_spans(const work *w)
     return count;
 }
 
+static void report_no_match(const subject_options *o)
+{
+    /* Records that --where excludes may have other fields. */
+    char *absent = absent_fields_describe(o->where.filter == NULL ? o->absent : NULL);
+    program_error("no request matches --where%s", absent);
+    free(absent);
+}
+
 static bool nlstat_report(work *w, bool ok)
 {
     const arguments *a = w->arguments;
@@ -290,7 +298,7 @@ static bool nlstat_report(work *w, bool ok)
     if (count_requests(w) == 0 && a->throughput == NULL) {
         uint64_t overlapping = count_overlapping_spans(w);
         if (a->subject.requests != NULL)
-            program_error("no request matches --where");
+            report_no_match(&a->subject);
         else if (overlapping > 0)
             program_error("%" PRIu64 " " REPORT_OVERLAPPING_SPANS, overlapping);
         else

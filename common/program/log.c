@@ -1,6 +1,7 @@
 /* Reads any log record by record. A log is one source, or the files of an archive one after another. */
 #include "config.h"
 
+#include "program/absent_fields.h"
 #include "program/program.h"
 #include "program/reading.h"
 #include "reader/reader.h"
@@ -130,6 +131,19 @@ static nl_status look_further(program_log *log)
     return log->overtaken ? NL_OK : NL_AGAIN;
 }
 
+/* Returns whether a record matches. Notes which fields rejected records have. */
+static bool accepts(program_reading *reading, const nl_filter *where, const nl_record *record)
+{
+    if (nl_filter_matches(where, record))
+        return true;
+    if (reading->absent == NULL) {
+        reading->absent = absent_fields_new();
+        absent_fields_add(reading->absent, where);
+    }
+    absent_fields_look(reading->absent, record);
+    return false;
+}
+
 /* Like program_log_next, but does not wait. */
 static nl_status next(program_log *log, const nl_filter *where, const nl_record **record)
 {
@@ -148,7 +162,7 @@ static nl_status next(program_log *log, const nl_filter *where, const nl_record 
                 status = nl_reader_next(log->reader, record);
                 if (status == NL_OK && log->reading->records++ == 0)
                     program_count_records(log->reading, 0);
-            } while (status == NL_OK && !nl_filter_matches(where, *record));
+            } while (status == NL_OK && !accepts(log->reading, where, *record));
         if (status == NL_OK)
             return NL_OK;
         if (status == NL_AGAIN && look_further(log) == NL_AGAIN)

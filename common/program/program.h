@@ -121,6 +121,7 @@ typedef struct program_reading {
     bool left_early;           /* a source was not read to its end, so it is unknown which records are missing */
     nl_sequences *sequences;   /* the sequence numbers of the records that were read, or NULL */
     struct program_archive *archives;
+    struct absent_fields *absent; /* fields of the expression that no rejected record has had; or NULL */
 } program_reading;
 
 extern const nl_option program_reading_options[], program_strict_options[];

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "base/text.h"
+#include "program/absent_fields.h"
 #include "program/foreign.h"
 #include "program/program.h"
 #include "program/reading.h"
@@ -295,6 +296,14 @@ static void report_malformed_only(const program_reading *reading, const char *co
                       held->in_lines ? "lines" : "parts", remedy ? "; name the format with --from-format" : "");
 }
 
+static void report_no_match(const program_reading *reading, const char *context)
+{
+    /* Parts that indexes excluded may have other fields. */
+    char *absent = absent_fields_describe(reading->skipped ? NULL : reading->absent);
+    program_error("%sno records match --where, --since and --until%s", context, absent);
+    free(absent);
+}
+
 bool program_has_records(program_reading *reading, uint64_t selected, const char *context)
 {
     if (selected > 0)
@@ -305,7 +314,7 @@ bool program_has_records(program_reading *reading, uint64_t selected, const char
         report_malformed_only(reading, context);
     } else if (!reading->checked && !reading->failed) {
         if (reading->records > 0 || reading->ranged || reading->skipped)
-            program_error("%sno records match --where, --since and --until", context);
+            report_no_match(reading, context);
         else if (reading->malformed == 0)
             program_error("%s%s: no records%s", context, name_in_message(reading->source),
                           reading->several ? ", and no records in the other sources" : "");
@@ -355,6 +364,8 @@ int program_reading_finish(program_reading *reading)
         reading->reject_file = NULL;
     }
     free_held(reading);
+    absent_fields_free(reading->absent);
+    reading->absent = NULL;
     free(reading->unterminated_name);
     free(reading->source);
     reading->unterminated_name = reading->source = NULL;

@@ -340,6 +340,12 @@ bool request_filter_narrow(request_filter **filter, const char *expression)
     return false;
 }
 
+void request_filter_add_fields(const request_filter *f, absent_fields *fields)
+{
+    for (unsigned i = 0; i < f->test_count; i++)
+        absent_fields_add(fields, f->tests[i]);
+}
+
 /* ---- matching ---- */
 
 uint32_t request_filter_match_record(const request_filter *f, const nl_record *record)

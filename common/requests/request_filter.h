@@ -18,6 +18,7 @@
 #ifndef NETLOGGER_REQUESTS_REQUEST_FILTER_H
 #define NETLOGGER_REQUESTS_REQUEST_FILTER_H
 
+#include "program/absent_fields.h"
 #include "requests/request_graph.h"
 
 typedef struct request_filter request_filter;
@@ -31,6 +32,9 @@ bool request_filter_selects_requests(const char *expression);
  */
 bool request_filter_narrow(request_filter **filter, const char *expression);
 void request_filter_free(request_filter *f); /* NULL is allowed */
+
+/* Adds the fields that expressions in any() name. */
+void request_filter_add_fields(const request_filter *f, absent_fields *fields);
 
 /* Returns the value of request_event.matches for the event of a record. */
 uint32_t request_filter_match_record(const request_filter *f, const nl_record *record);

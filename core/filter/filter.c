@@ -190,6 +190,12 @@ size_t nl_filter_count_tests(const nl_filter *filter)
     return filter->test_count;
 }
 
+nl_string nl_filter_test_field(const nl_filter *filter, size_t test)
+{
+    const nl_filter_test *t = &filter->tests[test];
+    return t->member == NL_MEMBER_NONE ? t->name : (nl_string){"", 0};
+}
+
 size_t nl_filter_list_equalities(const nl_filter *filter, nl_filter_equality *list, size_t capacity)
 {
     size_t count = 0;

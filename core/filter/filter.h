@@ -39,6 +39,10 @@ size_t nl_filter_list_equalities(const nl_filter *filter, nl_filter_equality *li
 
 size_t nl_filter_count_tests(const nl_filter *filter);
 
+/* Returns the name of the field of a test, or an empty string for a standard field. The string belongs to the filter.
+ */
+nl_string nl_filter_test_field(const nl_filter *filter, size_t test);
+
 /*
  * Returns whether a record may match although some tests cannot be true. impossible[i] is true if test i is false for
  * all records in question. Any other test may be true or false. Code that reads an index calls this function, because

@@ -61,6 +61,7 @@ const nl_option subject_option_rows[] = {
 bool subject_options_finish(subject_options *o)
 {
     g_strfreev(o->ids);
+    absent_fields_free(o->absent);
     nl_filter_free(o->where.filter);
     request_filter_free(o->requests);
     return program_reading_finish(&o->reading) == PROGRAM_DONE;
@@ -109,8 +110,14 @@ bool subject_read_records(subject_options *o, const char *source, void (*take)(v
         return false;
     const nl_record *record;
     nl_status status;
+    if (o->requests != NULL && o->absent == NULL) {
+        o->absent = absent_fields_new();
+        request_filter_add_fields(o->requests, o->absent);
+    }
     while ((status = program_log_next(log, o->where.filter, &record)) == NL_OK) {
         ++*count;
+        if (o->absent != NULL)
+            absent_fields_look(o->absent, record);
         take(user, record);
     }
     program_log_close(log);

@@ -8,6 +8,7 @@
 #ifndef NLSTAT_SUBJECT_H
 #define NLSTAT_SUBJECT_H
 
+#include "program/absent_fields.h"
 #include "program/program.h"
 #include "requests/drawing.h"
 #include "requests/request_filter.h"
@@ -19,6 +20,7 @@ typedef struct subject_options {
     size_t memory_max;  /* maximum memory in bytes */
     program_where where;
     request_filter *requests; /* NULL: all requests */
+    absent_fields *absent;    /* fields that `requests` names and no record has; NULL before the first source */
     program_reading reading;
 } subject_options;
 

@@ -208,6 +208,17 @@ class Nlstat(support.Case):
         self.assertEqual(self.found(*both, "--where", "REQ.ID != r0", log)[0]["requests"], 1, "records and requests")
         self.assertIn("38 requests do not match --where", self.run_program(self.nlstat, *both, log).stdout)
 
+    def test_where_names_a_field_that_no_record_has(self):
+        log = self.services()
+        for where, problem in [("STATSU >= 500", "no records match --where, --since and --until; no record has the field STATSU"),
+                               ("STATSU >= 500 && ROW == 1 || SIZ > 1",
+                                "no records match --where, --since and --until; no record has the fields STATSU, ROW or SIZ"),
+                               ("STATUS > 500 && HOST == nowhere", "no records match --where, --since and --until"),
+                               ("any(STATSU >= 500)", "no request matches --where; no record has the field STATSU"),
+                               ("any(STATUS > 500) && any(ROW == 1)", "no request matches --where; no record has the field ROW")]:
+            result = self.run_program(self.nlstat, "--where", where, log)
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (1, "", f"nlstat: {problem}\n"), where)
+
     def test_where_on_requests_that_is_invalid(self):
         log = self.services()
         for where, problem in [("request.duration", "column 17: expected a comparison such as > 50ms"),
