@@ -54,7 +54,7 @@ static void add_name(name_set *w, const store *s, color_kind kind, uint16_t name
 
 static gint by_text(gconstpointer a, gconstpointer b)
 {
-    return strcmp(((const fresh_name *)a)->text, ((const fresh_name *)b)->text);
+    return strverscmp(((const fresh_name *)a)->text, ((const fresh_name *)b)->text);
 }
 
 /* Assigns the next numbers to new names. A name whose text already has a number gets that number. */

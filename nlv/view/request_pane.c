@@ -18,7 +18,7 @@ enum {
     COLUMNS = 8,
     HEIGHT = 190,
     HEIGHT_MIN = 60,
-    TABLE_WIDTH = 714, /* width of the table with all columns */
+    ERROR_COLUMN = 2,
     FALLS_WIDTH_MIN = 280,
     KEPT_HEAD = 20,
 };
@@ -172,6 +172,7 @@ static void fill(request_pane *p)
     gtk_tree_view_get_cursor(GTK_TREE_VIEW(p->tree), &cursor, NULL);
     gtk_tree_view_set_model(GTK_TREE_VIEW(p->tree), NULL);
     gtk_list_store_clear(p->store);
+    bool has_errors = p->column == REQUEST_BY_ERROR;
     p->choice.text = gtk_entry_get_text(GTK_ENTRY(p->entry));
     size_t all = 0;
     uint64_t total = 0, dropped = 0;
@@ -191,8 +192,11 @@ static void fill(request_pane *p)
     model_unlock(p->model);
     p->shown_count = total;
     p->shown_us = g_get_monotonic_time();
-    for (guint i = 0; i < p->rows->len; i++)
+    for (guint i = 0; i < p->rows->len; i++) {
+        has_errors = has_errors || g_array_index(p->rows, pane_row, i).summary.errors != 0;
         gtk_list_store_insert_with_values(p->store, NULL, -1, 0, i, -1);
+    }
+    gtk_tree_view_column_set_visible(p->columns[ERROR_COLUMN], has_errors);
     show_count(p, all, total, dropped, is_reading);
     gtk_tree_view_set_model(GTK_TREE_VIEW(p->tree), GTK_TREE_MODEL(p->store));
     gtk_tree_view_set_search_column(GTK_TREE_VIEW(p->tree), -1);
@@ -426,6 +430,15 @@ static void forget_area(request_pane *p)
     p->callbacks.cleared(p->callbacks.user);
 }
 
+/* Returns the width of the table with all visible columns. */
+static int table_width(const request_pane *p)
+{
+    int width = 0;
+    for (unsigned i = 0; i < COLUMNS; i++)
+        width += gtk_tree_view_column_get_visible(p->columns[i]) ? columns[i].width : 0;
+    return width + 4;
+}
+
 /*
  * Shows the table. In a low window, the table gets only a part of the height, so that the picture remains visible. The
  * table gets half of the width, or the width of all its columns if enough width remains for the waterfall. In a narrow
@@ -439,9 +452,10 @@ static void appear(request_pane *p)
         gtk_paned_set_position(GTK_PANED(paned), height - MIN(wanted, (int)(height * height_share)));
     const int width = gtk_widget_get_allocated_width(paned);
     gtk_widget_set_visible(p->falls, width >= 2 * FALLS_WIDTH_MIN);
+    const int table = table_width(p);
     if (!gtk_widget_get_visible(p->widget))
         gtk_paned_set_position(GTK_PANED(p->both),
-                               width - TABLE_WIDTH >= FALLS_WIDTH_MIN ? MAX(TABLE_WIDTH, width / 2) : width / 2);
+                               width - table >= FALLS_WIDTH_MIN ? MAX(table, width / 2) : width / 2);
     gtk_widget_show(p->widget);
 }
 
@@ -462,8 +476,8 @@ void request_pane_show(request_pane *p, bool failed)
 {
     forget_area(p);
     gtk_entry_set_text(GTK_ENTRY(p->entry), "");
-    appear(p);
     sort_by(p, failed ? REQUEST_BY_ERROR : REQUEST_BY_DURATION, true);
+    appear(p);
     gtk_widget_grab_focus(p->tree);
 }
 
@@ -472,8 +486,8 @@ static void show_choice_of(request_pane *p, const request_choice *choice, const 
     p->choice = *choice;
     p->chosen = chosen;
     gtk_entry_set_text(GTK_ENTRY(p->entry), "");
-    appear(p);
     sort_by(p, REQUEST_BY_DURATION, true);
+    appear(p);
     gtk_widget_grab_focus(p->tree);
 }
 

@@ -158,9 +158,11 @@ static void add_errors(side_panel *p, const chosen_request *r)
     g_string_free(text, TRUE);
 }
 
-/* Writes the time from a record's cause to the record into `took`, and describes the cause in `since`. Without a cause,
- * writes the duration of the record's span. */
-static void describe_took(const store *s, const request_drawn *drawn, uint32_t record, char took[32], GString *since)
+/* Writes the time from a record's cause to the record into `took`, and describes the cause in `since`. The description
+ * omits the name of the cause if the cause is `above`, the record in the row above. Without a cause, writes the
+ * duration of the record's span. */
+static void describe_took(const store *s, const request_drawn *drawn, uint32_t above, uint32_t record, char took[32],
+                          GString *since)
 {
     const request_line *line = drawn != NULL ? request_lines_cause(drawn, record) : NULL;
     const double duration_ns = fabs(store_duration(s, record));
@@ -168,9 +170,11 @@ static void describe_took(const store *s, const request_drawn *drawn, uint32_t r
     *took = '\0';
     if (line != NULL) {
         axis_span_label((double)(store_time(s, record) - store_time(s, line->from)), took);
-        g_string_append(since, names_text(s->names.events, store_event(s, line->from)));
+        if (line->from != above)
+            g_string_append_printf(since, "%s%s", names_text(s->names.events, store_event(s, line->from)),
+                                   line->is_inferred ? ", " : "");
         if (line->is_inferred)
-            g_string_append_printf(since, " (inferred, %.0f %%)", floor(100 * (double)line->certainty));
+            g_string_append_printf(since, "inferred %.0f %%", floor(100 * (double)line->certainty));
     } else if (duration_ns > 0) {
         axis_span_label(duration_ns, took);
     }
@@ -184,10 +188,11 @@ static void add_segments(side_panel *p, const store *s, const chosen_request *r,
     GString *since = g_string_new(NULL);
     int64_t first_ns = r->steps->len > 0 ? store_time(s, g_array_index(r->steps, uint32_t, 0)) : 0;
     for (guint i = 0; i < r->steps->len; i++) {
-        uint32_t record = g_array_index(r->steps, uint32_t, i);
+        const uint32_t record = g_array_index(r->steps, uint32_t, i),
+                       above = i > 0 ? g_array_index(r->steps, uint32_t, i - 1) : (uint32_t)STORE_NONE;
         char after[32], took[32];
         axis_span_label((double)(store_time(s, record) - first_ns), after);
-        describe_took(s, drawn, record, took, since);
+        describe_took(s, drawn, above, record, took, since);
         const char *texts[] = {names_text(s->names.events, store_event(s, record)),
                                names_text(s->names.hosts, store_host(s, record)), after, took, since->str};
         table_add(table, texts);
