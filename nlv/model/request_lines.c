@@ -498,24 +498,40 @@ uint64_t request_lines_span_kind(const request_span *span)
     return (uint64_t)span->program << 32 | span->name;
 }
 
-/* Adds the durations of a request's spans to l->medians, as arrays of double. */
+uint64_t request_lines_edge_kind(const request_graph *g, const request_step *step)
+{
+    const uint64_t from = step->from != REQUEST_NONE ? request_event_kind(&g->events[step->from]) : 0,
+                   to = step->to != REQUEST_NONE ? request_event_kind(&g->events[step->to]) : 0;
+    /* Numbers of spans have no bit 63, because there are fewer than 2^31 programs. */
+    return (from * UINT64_C(0x9e3779b97f4a7c15) + to) | UINT64_C(1) << 63;
+}
+
+static void learn_duration(lookup *l, uint64_t kind, int64_t begin_ns, int64_t end_ns)
+{
+    const gint64 key = (gint64)kind;
+    const double duration_ns = (double)(end_ns - begin_ns);
+    GArray *durations = g_hash_table_lookup(l->medians, &key);
+    if (durations == NULL) {
+        durations = g_array_new(FALSE, FALSE, sizeof(double));
+        g_hash_table_insert(l->medians, g_memdup2(&key, sizeof key), durations);
+    }
+    g_array_append_val(durations, duration_ns);
+}
+
+/* Adds the durations of a request's spans, and of the edges on its critical path, to l->medians, as arrays of double.
+ */
 static void learn_durations(lookup *l, GArray *events)
 {
     if (events->len == 0)
         return;
     build_graph(l, events);
-    for (size_t i = 0; i < l->graph->span_count; i++) {
-        const request_span *s = &l->graph->spans[i];
-        const gint64 kind = (gint64)request_lines_span_kind(s);
-        GArray *durations = g_hash_table_lookup(l->medians, &kind);
-        if (durations == NULL) {
-            durations = g_array_new(FALSE, FALSE, sizeof(double));
-            g_hash_table_insert(l->medians, g_memdup2(&kind, sizeof kind), durations);
-        }
-        const double duration_ns = (double)s->end_ns - (double)s->begin_ns;
-        if (!s->incomplete)
-            g_array_append_val(durations, duration_ns);
-    }
+    const request_graph *g = l->graph;
+    for (size_t i = 0; i < g->span_count; i++)
+        if (!g->spans[i].incomplete)
+            learn_duration(l, request_lines_span_kind(&g->spans[i]), g->spans[i].begin_ns, g->spans[i].end_ns);
+    for (size_t i = 0; i < g->path_count; i++)
+        if (g->path[i].kind != REQUEST_SELF)
+            learn_duration(l, request_lines_edge_kind(g, &g->path[i]), g->path[i].from_ns, g->path[i].to_ns);
 }
 
 static gint compare_doubles(gconstpointer a, gconstpointer b)

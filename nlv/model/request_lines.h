@@ -48,6 +48,7 @@ const request_drawn *request_lines_find(const model *m, size_t lifeline, uint32_
 
 struct request_graph;
 struct request_span;
+struct request_step;
 struct request_reader;
 
 /*
@@ -68,8 +69,12 @@ const struct request_graph *request_lines_graph(const model *m, size_t lifeline,
 /* Returns a number that is equal for spans with the same name and program. */
 uint64_t request_lines_span_kind(const struct request_span *span);
 
-/* Returns the median duration in nanoseconds of the spans of a kind in the sample of a lifeline, or -1 if the sample
- * has fewer than 3 such spans. */
+/* Returns a number that is equal for edges between events of the same kinds, and different from the numbers of spans.
+ * The step belongs to the path of the graph, and is not REQUEST_SELF. */
+uint64_t request_lines_edge_kind(const struct request_graph *g, const struct request_step *step);
+
+/* Returns the median duration in nanoseconds of the spans or edges of a kind in the sample of a lifeline, or -1 if the
+ * sample has fewer than 3 of them. */
 double request_lines_median(const model *m, size_t lifeline, uint64_t kind);
 
 /* Returns the line to `record` that begins at the latest record, or NULL. */

@@ -8,11 +8,13 @@
 
 #include <string.h>
 
-static void clear_span(gpointer data)
+#define ARROW "\342\206\222"
+
+static void clear_row(gpointer data)
 {
-    waterfall_span *s = data;
-    g_free(s->name);
-    g_free(s->place);
+    waterfall_row *r = data;
+    g_free(r->name);
+    g_free(r->place);
 }
 
 static void clear_record(gpointer data)
@@ -27,7 +29,7 @@ void waterfall_free(waterfall *w)
 {
     if (w == NULL)
         return;
-    g_array_free(w->spans, TRUE);
+    g_array_free(w->rows, TRUE);
     g_array_free(w->path, TRUE);
     g_array_free(w->records, TRUE);
     g_free(w);
@@ -35,43 +37,103 @@ void waterfall_free(waterfall *w)
 
 /* ---- the order of the tree ---- */
 
+/* A span or a wait of the graph. */
+typedef struct tree_node {
+    uint32_t span;   /* index of a span, or REQUEST_NONE for a wait */
+    uint32_t step;   /* for a wait, the index of the step of the critical path */
+    uint32_t parent; /* index of the parent span, or REQUEST_NONE */
+    uint32_t depth;
+    int64_t begin_ns;
+} tree_node;
+
+/* The parent of a wait is the span that encloses both of its ends: the parent of the span that begins after the wait,
+ * or of the span that ended before the wait. */
+static uint32_t parent_of_wait(const request_graph *g, const uint32_t *span_of, const request_step *step)
+{
+    const uint32_t after = step->to != REQUEST_NONE ? span_of[step->to] : REQUEST_NONE,
+                   before = step->from != REQUEST_NONE ? span_of[step->from] : REQUEST_NONE;
+    if (after != REQUEST_NONE && g->spans[after].begin == step->to)
+        return g->spans[after].parent;
+    if (before != REQUEST_NONE && g->spans[before].end == step->from)
+        return g->spans[before].parent;
+    return REQUEST_NONE;
+}
+
+/* Returns for each event the index of the span that it begins or ends, or REQUEST_NONE. The caller frees the array. */
+static uint32_t *spans_of_events(const request_graph *g)
+{
+    uint32_t *span_of = g_new(uint32_t, g->event_count);
+    for (size_t i = 0; i < g->event_count; i++)
+        span_of[i] = REQUEST_NONE;
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        if (g->spans[i].begin != REQUEST_NONE)
+            span_of[g->spans[i].begin] = i;
+        if (g->spans[i].end != REQUEST_NONE)
+            span_of[g->spans[i].end] = i;
+    }
+    return span_of;
+}
+
+/* Returns the spans and the waits (tree_node). Node i is span i while i is below the number of spans. */
+static GArray *find_nodes(const request_graph *g)
+{
+    GArray *nodes = g_array_new(FALSE, FALSE, sizeof(tree_node));
+    uint32_t *span_of = spans_of_events(g);
+    const int64_t wait_min_ns = (g->to_ns - g->from_ns) / WATERFALL_WAITS_MAX;
+    for (uint32_t i = 0; i < g->span_count; i++) {
+        const request_span *s = &g->spans[i];
+        const uint32_t parent = s->parent < g->span_count ? s->parent : REQUEST_NONE;
+        g_array_append_val(nodes, ((tree_node){i, 0, parent, s->depth, s->begin_ns}));
+    }
+    for (uint32_t i = 0; i < g->path_count; i++) {
+        const request_step *step = &g->path[i];
+        if (step->kind == REQUEST_SELF || step->to_ns - step->from_ns < wait_min_ns)
+            continue;
+        const uint32_t parent = parent_of_wait(g, span_of, step),
+                       depth = parent != REQUEST_NONE ? g->spans[parent].depth + 1 : 0;
+        g_array_append_val(nodes, ((tree_node){REQUEST_NONE, i, parent, depth, step->from_ns}));
+    }
+    g_free(span_of);
+    return nodes;
+}
+
 static gint compare_begins(gconstpointer a, gconstpointer b, gpointer user)
 {
-    const request_graph *g = user;
-    const request_span *x = &g->spans[*(const uint32_t *)a], *y = &g->spans[*(const uint32_t *)b];
+    const tree_node *nodes = user, *x = &nodes[*(const uint32_t *)a], *y = &nodes[*(const uint32_t *)b];
     if (x->begin_ns != y->begin_ns)
         return x->begin_ns < y->begin_ns ? -1 : 1;
     return x->depth < y->depth ? -1 : x->depth > y->depth;
 }
 
 /*
- * Returns the spans in tree order: each span comes before its children, and the children of a span are in the order of
- * their starts.
+ * Returns the indices of the nodes in tree order: each span comes before its children, and the children of a span are
+ * in the order of their starts. The caller frees the array.
  */
-static uint32_t *order_of_tree(const request_graph *g)
+static uint32_t *order_of_tree(const GArray *all)
 {
-    const size_t count = g->span_count;
+    const uint32_t count = all->len;
+    const tree_node *nodes = (const tree_node *)(const void *)all->data;
     uint32_t *begins = g_new(uint32_t, count), *next = g_new(uint32_t, count), *first = g_new(uint32_t, count + 1),
              *order = g_new(uint32_t, count), *stack = g_new(uint32_t, count);
     for (uint32_t i = 0; i < count; i++) {
         begins[i] = i;
         first[i] = REQUEST_NONE;
     }
-    first[count] = REQUEST_NONE; /* the spans without a parent */
-    g_qsort_with_data(begins, (gint)count, sizeof *begins, compare_begins, (gpointer)g);
+    first[count] = REQUEST_NONE; /* the nodes without a parent */
+    g_qsort_with_data(begins, (gint)count, sizeof *begins, compare_begins, (gpointer)nodes);
     for (size_t i = 0; i < count; i++) { /* make lists with the latest start first, as the stack requires */
-        const uint32_t parent = g->spans[begins[i]].parent, list = parent < count ? parent : (uint32_t)count;
+        const uint32_t parent = nodes[begins[i]].parent, list = parent != REQUEST_NONE ? parent : count;
         next[begins[i]] = first[list];
         first[list] = begins[i];
     }
     size_t depth = 0, done = 0;
-    for (uint32_t s = first[count]; s != REQUEST_NONE; s = next[s])
-        stack[depth++] = s;
+    for (uint32_t n = first[count]; n != REQUEST_NONE; n = next[n])
+        stack[depth++] = n;
     while (depth > 0) {
         const uint32_t at = stack[--depth];
         order[done++] = at;
-        for (uint32_t s = first[at]; s != REQUEST_NONE && depth < count; s = next[s])
-            stack[depth++] = s;
+        for (uint32_t n = first[at]; n != REQUEST_NONE && depth < count; n = next[n])
+            stack[depth++] = n;
     }
     g_free(begins);
     g_free(next);
@@ -102,44 +164,123 @@ static char *place_of(const char *host, const char *program)
     return place;
 }
 
-static void copy_spans(waterfall *w, const request_graph *g, request_reader *reader, const uint32_t *order,
-                       unsigned *indices)
+/* Copies of the rows of a graph. */
+typedef struct copying {
+    waterfall *w;
+    const request_graph *g;
+    request_reader *reader;
+    const tree_node *nodes;
+    const unsigned *rows; /* by node: the index of its row, or G_MAXUINT */
+    GHashTable *hosts;
+} copying;
+
+static char *place_of_event(const copying *c, uint32_t event)
 {
-    GHashTable *hosts = g_hash_table_new(NULL, NULL);
-    for (size_t i = 0; i < g->span_count; i++)
-        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): order has an element for each span */
-        indices[order[i]] = i < WATERFALL_SPANS_MAX ? (unsigned)i : G_MAXUINT;
-    for (size_t i = 0; i < MIN(g->span_count, WATERFALL_SPANS_MAX); i++) {
-        const request_span *s = &g->spans[order[i]];
-        const char *host = request_reader_host(reader, s->host), *program = request_reader_program(reader, s->program);
-        waterfall_span span = {
-            .name = printable(event_names_text(request_reader_names(reader), s->name)),
-            .place = place_of(host, program),
-            .host = number_of_host(hosts, s->host),
-            .depth = s->depth,
-            .parent = s->parent < g->span_count ? indices[s->parent] : G_MAXUINT,
-            .begin_ns = s->begin_ns - g->from_ns,
-            .end_ns = s->end_ns - g->from_ns,
-            .path_ns = s->path_ns,
-            .median_ns = -1,
-            .failed = s->failed,
-            .incomplete = s->incomplete,
-        };
-        g_array_append_val(w->spans, span);
-    }
-    g_hash_table_destroy(hosts);
-    w->left_out = (unsigned)g->span_count - w->spans->len;
+    if (event == REQUEST_NONE)
+        return g_strdup("");
+    const request_event *e = &c->g->events[event];
+    return place_of(request_reader_host(c->reader, e->host), request_reader_program(c->reader, e->program));
 }
 
-static void copy_path(waterfall *w, const request_graph *g, const unsigned *indices)
+static char *name_of_event(const copying *c, uint32_t event)
 {
-    for (size_t i = 0; i < g->path_count; i++) {
-        const request_step *s = &g->path[i];
-        waterfall_step step = {.span = s->kind == REQUEST_SELF ? indices[s->span] : G_MAXUINT,
-                               .from_ns = s->from_ns - g->from_ns,
-                               .to_ns = s->to_ns - g->from_ns};
-        g_array_append_val(w->path, step);
+    if (event == REQUEST_NONE)
+        return g_strdup("?");
+    return printable(event_names_text(request_reader_names(c->reader), c->g->events[event].name));
+}
+
+static waterfall_row row_of_wait(const copying *c, const tree_node *n)
+{
+    const request_step *s = &c->g->path[n->step];
+    char *from = name_of_event(c, s->from), *to = name_of_event(c, s->to), *from_place = place_of_event(c, s->from),
+         *to_place = place_of_event(c, s->to);
+    const bool is_message = s->from != REQUEST_NONE && s->to != REQUEST_NONE && strcmp(from_place, to_place) != 0;
+    const waterfall_row row = {
+        .is_wait = true,
+        .name = g_strdup_printf("%s " ARROW " %s", from, to),
+        .place = is_message ? g_strdup_printf("%s " ARROW " %s", from_place, to_place)
+                            : g_strdup(s->to != REQUEST_NONE ? to_place : from_place),
+        .begin_ns = s->from_ns - c->g->from_ns,
+        .end_ns = s->to_ns - c->g->from_ns,
+        .path_ns = s->to_ns - s->from_ns,
+        .certainty = s->certainty,
+        .inferred = s->inferred,
+    };
+    g_free(from);
+    g_free(to);
+    g_free(from_place);
+    g_free(to_place);
+    return row;
+}
+
+static waterfall_row row_of_span(const copying *c, const request_span *s)
+{
+    const char *host = request_reader_host(c->reader, s->host),
+               *program = request_reader_program(c->reader, s->program);
+    return (waterfall_row){
+        .name = printable(event_names_text(request_reader_names(c->reader), s->name)),
+        .place = place_of(host, program),
+        .host = number_of_host(c->hosts, s->host),
+        .begin_ns = s->begin_ns - c->g->from_ns,
+        .end_ns = s->end_ns - c->g->from_ns,
+        .path_ns = s->path_ns,
+        .certainty = 1,
+        .failed = s->failed,
+        .incomplete = s->incomplete,
+    };
+}
+
+static void copy_node(const copying *c, const tree_node *n)
+{
+    waterfall_row row = n->span != REQUEST_NONE ? row_of_span(c, &c->g->spans[n->span]) : row_of_wait(c, n);
+    row.depth = n->depth;
+    row.parent = n->parent != REQUEST_NONE ? c->rows[n->parent] : G_MAXUINT;
+    row.median_ns = -1;
+    g_array_append_val(c->w->rows, row);
+}
+
+static void copy_path(const copying *c, const GArray *nodes)
+{
+    uint32_t wait = (uint32_t)c->g->span_count; /* the next wait; waits are in the order of the path */
+    for (uint32_t i = 0; i < c->g->path_count; i++) {
+        const request_step *s = &c->g->path[i];
+        waterfall_step step = {
+            .row = G_MAXUINT, .from_ns = s->from_ns - c->g->from_ns, .to_ns = s->to_ns - c->g->from_ns};
+        if (s->kind == REQUEST_SELF)
+            step.row = c->rows[s->span];
+        else if (wait < nodes->len && c->nodes[wait].step == i)
+            step.row = c->rows[wait++];
+        g_array_append_val(c->w->path, step);
     }
+}
+
+static void copy_graph(waterfall *w, const model *m, size_t lifeline, const request_graph *g, request_reader *reader)
+{
+    GArray *nodes = find_nodes(g);
+    uint32_t *order = order_of_tree(nodes);
+    const guint count = MIN(nodes->len, WATERFALL_ROWS_MAX);
+    unsigned *rows = g_new(unsigned, MAX(nodes->len, 1));
+    uint64_t *kinds = g_new(uint64_t, MAX(count, 1));
+    copying c = {.w = w, .g = g, .reader = reader, .rows = rows, .hosts = g_hash_table_new(NULL, NULL)};
+    c.nodes = (const tree_node *)(const void *)nodes->data;
+    w->length_ns = g->to_ns - g->from_ns;
+    w->left_out = nodes->len - count;
+    for (guint i = 0; i < nodes->len; i++)
+        rows[order[i]] = i < count ? i : G_MAXUINT;
+    for (guint i = 0; i < count; i++) {
+        const tree_node *n = &c.nodes[order[i]];
+        copy_node(&c, n);
+        kinds[i] = n->span != REQUEST_NONE ? request_lines_span_kind(&g->spans[n->span])
+                                           : request_lines_edge_kind(g, &g->path[n->step]);
+    }
+    copy_path(&c, nodes);
+    for (guint i = 0; i < count; i++) /* request_lines_median makes the graph invalid */
+        g_array_index(w->rows, waterfall_row, i).median_ns = request_lines_median(m, lifeline, kinds[i]);
+    g_hash_table_destroy(c.hosts);
+    g_free(kinds);
+    g_free(rows);
+    g_free(order);
+    g_array_free(nodes, TRUE);
 }
 
 typedef struct field_texts {
@@ -186,10 +327,10 @@ static void copy_records(waterfall *w, const model *m, size_t lifeline, const GA
 waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record)
 {
     waterfall *w = g_new0(waterfall, 1);
-    w->spans = g_array_new(FALSE, FALSE, sizeof(waterfall_span));
+    w->rows = g_array_new(FALSE, FALSE, sizeof(waterfall_row));
     w->path = g_array_new(FALSE, FALSE, sizeof(waterfall_step));
     w->records = g_array_new(FALSE, FALSE, sizeof(waterfall_record));
-    g_array_set_clear_func(w->spans, clear_span);
+    g_array_set_clear_func(w->rows, clear_row);
     g_array_set_clear_func(w->records, clear_record);
     if (record == STORE_NONE) {
         w->reason = "A filter hides the records of this request, or they are no longer in memory.";
@@ -204,23 +345,9 @@ waterfall *waterfall_read(const model *m, size_t lifeline, uint32_t record)
     request_reader *reader;
     const request_graph *g = request_lines_graph(m, lifeline, steps, &reader);
     g_array_free(steps, TRUE);
-    if (g == NULL || g->span_count == 0) {
-        w->reason = "No record of this request begins or ends a span.";
-        return w;
-    }
-    uint32_t *order = order_of_tree(g);
-    unsigned *indices = g_new(unsigned, g->span_count);
-    uint64_t *kinds = g_new(uint64_t, MIN(g->span_count, WATERFALL_SPANS_MAX));
-    w->length_ns = g->to_ns - g->from_ns;
-    copy_spans(w, g, reader, order, indices);
-    copy_path(w, g, indices);
-    for (guint i = 0; i < w->spans->len; i++)
-        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): order has an element for each span */
-        kinds[i] = request_lines_span_kind(&g->spans[order[i]]);
-    for (guint i = 0; i < w->spans->len; i++) /* request_lines_median makes the graph invalid */
-        g_array_index(w->spans, waterfall_span, i).median_ns = request_lines_median(m, lifeline, kinds[i]);
-    g_free(kinds);
-    g_free(indices);
-    g_free(order);
+    if (g != NULL)
+        copy_graph(w, m, lifeline, g, reader);
+    if (w->rows->len == 0)
+        w->reason = "This request has only one record, which has no duration.";
     return w;
 }

@@ -1,6 +1,7 @@
 /*
- * A waterfall contains the spans of one request in the order of a tree, the critical path, the median duration of spans
- * with the same name, and the request's records.
+ * A waterfall contains the spans of one request in the order of a tree, the critical path, and the request's records.
+ * Between the spans are the waits: the long edges of the critical path. Each span and wait has the median duration of
+ * the same spans and waits of other requests.
  *
  * request_lines.c builds the graph of the request from its records. The waterfall is a copy, so that it can be drawn
  * without the model's lock.
@@ -10,23 +11,31 @@
 
 #include "model/model.h"
 
-enum { WATERFALL_SPANS_MAX = 2000, WATERFALL_RECORDS_MAX = 200 };
+enum {
+    WATERFALL_ROWS_MAX = 2000,
+    WATERFALL_RECORDS_MAX = 200,
+    WATERFALL_WAITS_MAX = 100, /* a wait takes at least this fraction of the request's duration */
+};
 
-typedef struct waterfall_span {
-    char *name, *place;       /* the span's name; its host and program */
-    unsigned host;            /* number of the host; hosts are numbered in the order of their first spans */
-    unsigned depth;           /* 0 for a span without a parent */
-    unsigned parent;          /* index of a span, or G_MAXUINT */
+/* A span, or a wait. */
+typedef struct waterfall_row {
+    bool is_wait;
+    char *name;               /* the span's name, or the names of the events before and after the wait */
+    char *place;              /* host and program; for a wait between two places, both */
+    unsigned host;            /* number of the span's host; hosts are numbered in the order of their first spans */
+    unsigned depth;           /* 0 for a row without a parent */
+    unsigned parent;          /* index of the row of a span, or G_MAXUINT */
     int64_t begin_ns, end_ns; /* nanoseconds since the start of the request */
-    int64_t path_ns;          /* the span's self time on the critical path in nanoseconds */
-    double median_ns; /* median duration in nanoseconds of spans with this name and program in a sample of requests, or
-                         -1 */
-    bool failed, incomplete;
-} waterfall_span;
+    int64_t path_ns;          /* the span's self time or the wait's time on the critical path, in nanoseconds */
+    double median_ns; /* median duration in nanoseconds of spans with this name and program, or of waits between such
+                         events, in a sample of requests; or -1 */
+    double certainty; /* for a wait whose edge is inferred, see request_step; otherwise 1 */
+    bool failed, incomplete, inferred;
+} waterfall_row;
 
 /* A part of the critical path. */
 typedef struct waterfall_step {
-    unsigned span; /* index of the span that ran, or G_MAXUINT for the time between two spans */
+    unsigned row; /* index of the span that ran or of the wait, or G_MAXUINT for a short edge */
     int64_t from_ns, to_ns;
 } waterfall_step;
 
@@ -38,13 +47,13 @@ typedef struct waterfall_record {
 } waterfall_record;
 
 typedef struct waterfall {
-    GArray *spans;      /* waterfall_span; parents before their children */
+    GArray *rows;       /* waterfall_row; parents before their children */
     GArray *path;       /* waterfall_step */
     GArray *records;    /* waterfall_record, by time; empty if the request has too many records for a graph */
     int64_t length_ns;  /* duration of the request */
-    unsigned left_out;  /* number of spans beyond WATERFALL_SPANS_MAX */
+    unsigned left_out;  /* number of rows beyond WATERFALL_ROWS_MAX */
     unsigned more;      /* number of records beyond WATERFALL_RECORDS_MAX */
-    const char *reason; /* a sentence with the reason why there are no spans, or NULL */
+    const char *reason; /* a sentence with the reason why there are no rows, or NULL */
 } waterfall;
 
 /*

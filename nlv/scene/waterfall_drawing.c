@@ -41,10 +41,10 @@ typedef struct drawing_area {
     double visible_top, visible_bottom;
 } drawing_area;
 
-/* Returns the y coordinate at which the records begin: below the spans, or below the reason why there are no spans. */
+/* Returns the y coordinate at which the records begin: below the rows, or below the reason why there are no rows. */
 static double records_top(const waterfall *w)
 {
-    return HEAD + ROW * (MAX(1, w->spans->len) + (w->left_out > 0));
+    return HEAD + ROW * (MAX(1, w->rows->len) + (w->left_out > 0));
 }
 
 double waterfall_height(const waterfall *w)
@@ -63,9 +63,9 @@ static double y_of(unsigned row)
     return HEAD + ROW * (row + 0.5);
 }
 
-static const waterfall_span *span_at(const waterfall *w, unsigned i)
+static const waterfall_row *row_at(const waterfall *w, unsigned i)
 {
-    return &g_array_index(w->spans, waterfall_span, i);
+    return &g_array_index(w->rows, waterfall_row, i);
 }
 
 /* Returns whether a row with its middle at y is visible. Text takes most of the time of drawing, so the module draws
@@ -78,7 +78,7 @@ static bool is_visible(const drawing_area *a, double y)
 static void draw_axis(const drawing_area *a)
 {
     enum { LABEL_WIDTH = 90 };
-    const double bottom = HEAD + ROW * a->w->spans->len;
+    const double bottom = HEAD + ROW * a->w->rows->len;
     const int64_t ticks = (int64_t)MAX(1, floor((a->right - a->left) / LABEL_WIDTH)),
                   step_ns = axis_time_step_ns(MAX(a->length_ns / ticks, 1));
     for (int64_t i = 0; i <= a->length_ns / step_ns; i++) {
@@ -96,7 +96,24 @@ static void draw_axis(const drawing_area *a)
     }
 }
 
-static void fill_bar(const drawing_area *a, const waterfall_span *s, double y, int64_t from_ns, int64_t to_ns,
+/* Draws the bar of a wait: an outline, which is dashed if the edge is inferred. */
+static void draw_wait(const drawing_area *a, const waterfall_row *r, double y)
+{
+    static const double dashes[] = {4, 3};
+    const double x0 = x_of(a, r->begin_ns), x1 = x_of(a, r->end_ns);
+    cairo_save(a->cr);
+    palette_set(a->cr, palette_muted(a->dark), 0.15);
+    cairo_rectangle(a->cr, x0 + 0.5, y - BAR / 2.0 + 0.5, MAX(1, x1 - x0 - 1), BAR - 1);
+    cairo_fill_preserve(a->cr);
+    palette_set(a->cr, palette_muted(a->dark), 1);
+    cairo_set_line_width(a->cr, 1);
+    if (r->inferred)
+        cairo_set_dash(a->cr, dashes, G_N_ELEMENTS(dashes), 0);
+    cairo_stroke(a->cr);
+    cairo_restore(a->cr);
+}
+
+static void fill_bar(const drawing_area *a, const waterfall_row *s, double y, int64_t from_ns, int64_t to_ns,
                      double alpha)
 {
     const double x0 = x_of(a, from_ns), x1 = x_of(a, to_ns);
@@ -105,13 +122,14 @@ static void fill_bar(const drawing_area *a, const waterfall_span *s, double y, i
     cairo_fill(a->cr);
 }
 
-/* Fills the parts of a bar in which no child runs. The children follow the span, in the order of their starts. */
+/* Fills the parts of a span's bar in which no child runs and the span does not wait. The children and waits follow the
+ * span, in the order of their starts. */
 static void fill_own_time(const drawing_area *a, unsigned row)
 {
-    const waterfall_span *s = span_at(a->w, row);
+    const waterfall_row *s = row_at(a->w, row);
     int64_t own_ns = s->begin_ns;
-    for (unsigned i = row + 1; i < a->w->spans->len && span_at(a->w, i)->depth > s->depth; i++) {
-        const waterfall_span *child = span_at(a->w, i);
+    for (unsigned i = row + 1; i < a->w->rows->len && row_at(a->w, i)->depth > s->depth; i++) {
+        const waterfall_row *child = row_at(a->w, i);
         if (child->parent != row)
             continue;
         if (child->begin_ns > own_ns)
@@ -122,12 +140,12 @@ static void fill_own_time(const drawing_area *a, unsigned row)
         fill_bar(a, s, y_of(row), own_ns, s->end_ns, 1);
 }
 
-static bool is_much_slower(const waterfall_span *s)
+static bool is_much_slower(const waterfall_row *s)
 {
     return s->median_ns >= 0 && (double)(s->end_ns - s->begin_ns) > much * s->median_ns;
 }
 
-static void write_numbers(const waterfall_span *s, char text[80])
+static void write_numbers(const waterfall_row *s, char text[80])
 {
     char took[32];
     axis_span_label((double)(s->end_ns - s->begin_ns), took);
@@ -135,7 +153,7 @@ static void write_numbers(const waterfall_span *s, char text[80])
 }
 
 /* Draws the difference from the median, and a tick where a much slower span would have ended. */
-static void draw_difference(const drawing_area *a, const waterfall_span *s, double y)
+static void draw_difference(const drawing_area *a, const waterfall_row *s, double y)
 {
     char length[32], text[40];
     const double by_ns = (double)(s->end_ns - s->begin_ns) - s->median_ns;
@@ -158,7 +176,7 @@ static void draw_difference(const drawing_area *a, const waterfall_span *s, doub
 /* Draws the duration beside the bar, in front of the critical path. */
 static void draw_numbers(const drawing_area *a, unsigned row)
 {
-    const waterfall_span *s = span_at(a->w, row);
+    const waterfall_row *s = row_at(a->w, row);
     char numbers[80];
     write_numbers(s, numbers);
     const color c = s->failed           ? palette_error(a->dark)
@@ -174,26 +192,31 @@ static void draw_numbers(const drawing_area *a, unsigned row)
 
 static void draw_labels(const drawing_area *a, unsigned row)
 {
-    const waterfall_span *s = span_at(a->w, row);
+    const waterfall_row *s = row_at(a->w, row);
     const double y = y_of(row), indent = MARGIN + INDENT * MIN(s->depth, 12);
     const double name =
-        text_draw(a->cr, s->name, TEXT_NORMAL, palette_text(a->dark), TEXT_LEFT, indent, y, a->left - indent - MARGIN);
+        text_draw(a->cr, s->name, TEXT_NORMAL, s->is_wait ? palette_muted(a->dark) : palette_text(a->dark), TEXT_LEFT,
+                  indent, y, a->left - indent - MARGIN);
     const double left = a->left - indent - name - 3 * MARGIN;
     if (left > PLACE_MIN)
         text_draw(a->cr, s->place, TEXT_SMALL, palette_muted(a->dark), TEXT_LEFT, indent + name + MARGIN, y, left);
 }
 
-static void draw_span(const drawing_area *a, unsigned row)
+static void draw_row(const drawing_area *a, unsigned row)
 {
-    const waterfall_span *s = span_at(a->w, row);
+    const waterfall_row *s = row_at(a->w, row);
     const double y = y_of(row);
     if (is_visible(a, y)) {
         draw_labels(a, row);
-        fill_bar(a, s, y, s->begin_ns, s->end_ns, 0.3);
-        fill_own_time(a, row);
+        if (s->is_wait) {
+            draw_wait(a, s, y);
+        } else {
+            fill_bar(a, s, y, s->begin_ns, s->end_ns, 0.3);
+            fill_own_time(a, row);
+        }
         draw_difference(a, s, y);
     }
-    if (s->parent < row) { /* the parent starts the span */
+    if (!s->is_wait && s->parent < row) { /* the parent starts the span */
         const double x = floor(x_of(a, s->begin_ns)) + 0.5;
         palette_set(a->cr, palette_muted(a->dark), 0.7);
         cairo_set_line_width(a->cr, 1);
@@ -203,7 +226,8 @@ static void draw_span(const drawing_area *a, unsigned row)
     }
 }
 
-/* Draws the critical path: lines under the bars of the spans that run, and lines that connect these lines. */
+/* Draws the critical path: lines under the bars of the spans that run and of the waits, and lines that connect these
+ * lines. */
 static void draw_path(const drawing_area *a)
 {
     double x = 0, y = 0;
@@ -212,9 +236,9 @@ static void draw_path(const drawing_area *a)
     palette_set(a->cr, palette_text(a->dark), 1);
     for (guint i = 0; i < a->w->path->len; i++) {
         const waterfall_step *step = &g_array_index(a->w->path, waterfall_step, i);
-        if (step->span == G_MAXUINT)
+        if (step->row == G_MAXUINT)
             continue;
-        const double own_y = y_of(step->span) + BAR / 2.0 + 2;
+        const double own_y = y_of(step->row) + BAR / 2.0 + 2;
         if (begun) {
             cairo_move_to(a->cr, x, y);
             cairo_line_to(a->cr, x_of(a, step->from_ns), own_y);
@@ -270,23 +294,23 @@ void waterfall_draw(const waterfall *w, cairo_t *cr, double width, int64_t lengt
     palette_set(cr, palette_background(dark), 1);
     cairo_paint(cr);
     draw_records(&a);
-    if (w->spans->len == 0) {
+    if (w->rows->len == 0) {
         text_draw_paragraph(cr, w->reason != NULL ? w->reason : "Select a request.", TEXT_NORMAL, palette_muted(dark),
                             MARGIN, MARGIN, width - 2 * MARGIN);
         return;
     }
     text_draw(cr, "from median", TEXT_SMALL, palette_muted(dark), TEXT_RIGHT, width - MARGIN, HEAD / 2.0, DIFFERENCE);
     draw_axis(&a);
-    for (unsigned i = 0; i < w->spans->len; i++)
-        draw_span(&a, i);
+    for (unsigned i = 0; i < w->rows->len; i++)
+        draw_row(&a, i);
     draw_path(&a);
-    for (unsigned i = 0; i < w->spans->len; i++)
+    for (unsigned i = 0; i < w->rows->len; i++)
         if (is_visible(&a, y_of(i)))
             draw_numbers(&a, i);
     if (w->left_out > 0) {
         char text[80];
-        g_snprintf(text, sizeof text, "%u more spans are not drawn; nlstat --slowest prints them", w->left_out);
-        text_draw(cr, text, TEXT_NORMAL, palette_muted(dark), TEXT_LEFT, MARGIN, y_of(w->spans->len),
+        g_snprintf(text, sizeof text, "%u more rows are not drawn; nlstat --slowest prints them", w->left_out);
+        text_draw(cr, text, TEXT_NORMAL, palette_muted(dark), TEXT_LEFT, MARGIN, y_of(w->rows->len),
                   width - 2 * MARGIN);
     }
 }
@@ -294,18 +318,20 @@ void waterfall_draw(const waterfall *w, cairo_t *cr, double width, int64_t lengt
 unsigned waterfall_find(const waterfall *w, double y)
 {
     const double row = floor((y - HEAD) / ROW);
-    return row >= 0 && row < w->spans->len ? (unsigned)row : G_MAXUINT;
+    return row >= 0 && row < w->rows->len ? (unsigned)row : G_MAXUINT;
 }
 
-char *waterfall_describe(const waterfall *w, unsigned span)
+char *waterfall_describe(const waterfall *w, unsigned row)
 {
-    const waterfall_span *s = span_at(w, span);
-    char took[32], begin[32], path[32], median[32];
+    const waterfall_row *s = row_at(w, row);
+    char took[32], begin[32], path[32], median[32], certainty[60] = "";
+    if (s->inferred)
+        g_snprintf(certainty, sizeof certainty, "; order inferred, as in %.0f %% of the requests", 100 * s->certainty);
     axis_span_label((double)(s->end_ns - s->begin_ns), took);
     axis_span_label((double)s->begin_ns, begin);
     axis_span_label((double)s->path_ns, path);
     axis_span_label(s->median_ns, median);
-    return g_strdup_printf("%s, %s: %s, from %s; %s on the critical path%s%s%s%s", s->name, s->place, took, begin, path,
-                           s->median_ns >= 0 ? "; median " : "", s->median_ns >= 0 ? median : "",
-                           s->failed ? "; failed" : "", s->incomplete ? "; start or end is missing" : "");
+    return g_strdup_printf("%s, %s: %s, from %s; %s on the critical path%s%s%s%s%s", s->name, s->place, took, begin,
+                           path, s->median_ns >= 0 ? "; median " : "", s->median_ns >= 0 ? median : "",
+                           s->failed ? "; failed" : "", s->incomplete ? "; start or end is missing" : "", certainty);
 }

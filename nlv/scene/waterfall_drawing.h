@@ -1,11 +1,12 @@
 /*
- * Draws the waterfall of a request (model/waterfall.h): a bar for each span, one below another in the order of the
- * tree.
+ * Draws the waterfall of a request (model/waterfall.h): a bar for each span and wait, one below another in the order of
+ * the tree.
  *
- * A bar is pale where the span waits for its children, and has the full color where the span itself runs. A line under
- * the bars follows the critical path. The duration is beside the bar. The difference from the median duration of such
- * spans is at the right. In the bar of a much slower span, a tick marks the time at which the span would have ended
- * after the median duration. The records follow, one per line.
+ * The bar of a span is pale where the span waits, and has the full color where the span itself runs. The bar of a wait
+ * is an outline, which is dashed if the order of its two events is inferred. A line under the bars follows the critical
+ * path. The duration is beside the bar. The difference from the median duration of such spans or waits is at the right.
+ * In the bar of a much slower span or wait, a tick marks the time at which it would have ended after the median
+ * duration. The records follow, one per line.
  */
 #ifndef NLV_WATERFALL_DRAWING_H
 #define NLV_WATERFALL_DRAWING_H
@@ -23,10 +24,10 @@ double waterfall_height(const waterfall *w);
  */
 void waterfall_draw(const waterfall *w, cairo_t *cr, double width, int64_t length_ns, bool dark);
 
-/* Returns the index of the span at a y coordinate, or G_MAXUINT. */
+/* Returns the index of the row at a y coordinate, or G_MAXUINT. */
 unsigned waterfall_find(const waterfall *w, double y);
 
-/* Returns a sentence about a span, which the caller frees with g_free. */
-char *waterfall_describe(const waterfall *w, unsigned span);
+/* Returns a sentence about a row, which the caller frees with g_free. */
+char *waterfall_describe(const waterfall *w, unsigned row);
 
 #endif

@@ -1739,13 +1739,14 @@ static void test_waterfall(void **unused)
         assert_int_equal(found, record);
         waterfall *w = waterfall_read(m, 0, found);
         int64_t path_ns = 0;
+        unsigned waits = 0;
         assert_null(w->reason);
         assert_int_equal(w->left_out, 0);
-        const waterfall_span *root = &g_array_index(w->spans, waterfall_span, 0);
+        const waterfall_row *root = &g_array_index(w->rows, waterfall_row, 0);
         assert_string_equal(root->name, "Page");
         assert_true(root->begin_ns == 0 && root->end_ns == 1100000 && w->length_ns == 1100000);
-        for (guint i = 0; i < w->spans->len; i++) {
-            const waterfall_span *span = &g_array_index(w->spans, waterfall_span, i);
+        for (guint i = 0; i < w->rows->len; i++) {
+            const waterfall_row *span = &g_array_index(w->rows, waterfall_row, i);
             assert_true(span->parent == G_MAXUINT ? span->depth == 0 : span->parent < i);
             assert_true(span->median_ns > 0 && span->end_ns >= span->begin_ns);
             char *text = waterfall_describe(w, i);
@@ -1754,11 +1755,19 @@ static void test_waterfall(void **unused)
         }
         for (guint i = 0; i < w->path->len; i++) {
             const waterfall_step *step = &g_array_index(w->path, waterfall_step, i);
+            const waterfall_row *row =
+                step->row != G_MAXUINT ? &g_array_index(w->rows, waterfall_row, step->row) : NULL;
             path_ns += step->to_ns - step->from_ns;
+            if (row == NULL)
+                assert_true(step->to_ns - step->from_ns < w->length_ns / WATERFALL_WAITS_MAX);
+            else if (row->is_wait)
+                assert_true(row->begin_ns == step->from_ns && row->end_ns == step->to_ns);
+            waits += row != NULL && row->is_wait;
         }
         assert_true(path_ns == w->length_ns);
+        assert_true(waits > 0);
         assert_int_equal(waterfall_find(w, waterfall_height(w) - 1), G_MAXUINT); /* the last record */
-        assert_true(w->records->len >= w->spans->len && w->more == 0);
+        assert_true(w->records->len >= w->rows->len && w->more == 0);
         for (guint i = 0; i < w->records->len; i++) {
             const waterfall_record *r = &g_array_index(w->records, waterfall_record, i);
             assert_true(r->time_ns >= (i > 0 ? (r - 1)->time_ns : 0) && r->time_ns <= w->length_ns);
@@ -1774,6 +1783,42 @@ static void test_waterfall(void **unused)
     assert_non_null(none->reason);
     draw_waterfall(none, 300);
     waterfall_free(none);
+    model_free(m);
+}
+
+/* The events of a request are points, so its waterfall consists of waits. */
+static void test_waterfall_of_points(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 30 };
+    static const char *const names[] = {"Asked", "Queued", "Answered"};
+    const char *path = path_of("points.log");
+    program_reading reading = {0};
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < COUNT; i++)
+        for (int k = 0; k < 3; k++)
+            fprintf(file, "DATE=202601010000%02d.%06d HOST=h%d PROG=p LVL=Usage NL.EVNT=%s REQ.ID=%d\n", i,
+                    k * 300 + (k == 2 && i == 7 ? 900 : 0), k % 2, names[k], i);
+    fclose(file);
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    for (uint32_t record = 0; record < model_store(m)->count; record += 3) {
+        waterfall *w = waterfall_read(m, 0, record);
+        assert_null(w->reason);
+        assert_int_equal(w->rows->len, 2);
+        const waterfall_row *first = &g_array_index(w->rows, waterfall_row, 0),
+                            *second = &g_array_index(w->rows, waterfall_row, 1);
+        assert_string_equal(first->name, "Asked \342\206\222 Queued");
+        assert_string_equal(first->place, "h0 p \342\206\222 h1 p");
+        assert_true(first->is_wait && second->is_wait);
+        assert_true(first->begin_ns == 0);
+        assert_true(first->end_ns == 300000);
+        assert_true(first->median_ns == 300000);
+        assert_true(second->begin_ns == 300000);
+        assert_true(second->end_ns == (record / 3 == 7 ? 1500000 : 600000));
+        assert_true(second->median_ns == 300000);
+        draw_waterfall(w, 500);
+        waterfall_free(w);
+    }
     model_free(m);
 }
 
@@ -2017,7 +2062,7 @@ static void test_waterfalls_of_logs_with_equal_ids(void **unused)
     for (uint32_t record = 0; record < s->count; record++) {
         waterfall *w = waterfall_read(m, 0, record);
         assert_int_equal(w->records->len, REQUEST_RECORDS);
-        assert_int_equal(w->spans->len, 2);
+        assert_int_equal(w->rows->len, 2);
         assert_in_range(w->length_ns, 3000000, 3500000);
         waterfall_free(w);
     }
@@ -2337,6 +2382,7 @@ int main(void)
         cmocka_unit_test(test_lines_of_a_growing_log),
         cmocka_unit_test(test_hosts_of_lines),
         cmocka_unit_test(test_waterfall),
+        cmocka_unit_test(test_waterfall_of_points),
         cmocka_unit_test(test_durations_are_readable),
         cmocka_unit_test(test_parallel_calls),
         cmocka_unit_test(test_first_view),
