@@ -16,7 +16,6 @@ typedef struct path_line {
     uint64_t kind;            /* identifies the lifeline and the two rows */
     int64_t begin_ns, end_ns; /* times of the whole path */
     double long_ns;           /* duration of the part of the line in the time range, in nanoseconds */
-    bool is_cut;              /* a part is outside the time range */
     uint32_t from, to;
 } path_line;
 
@@ -57,7 +56,6 @@ static void add_path(const path_search *p, uint32_t object, int64_t from_ns, int
         const int64_t begin_ns = store_time(s, from), end_ns = store_time(s, last);
         path_line line = {.kind = kind_of(s, p->lifeline, p->layer, from, last), .from = from, .to = last};
         line.long_ns = (double)(MIN(end_ns, to_ns) - MAX(begin_ns, from_ns));
-        line.is_cut = begin_ns < from_ns || end_ns > to_ns;
         if (end_ns >= from_ns && begin_ns <= to_ns)
             g_array_append_val(lines, line);
         last = from;
@@ -97,8 +95,6 @@ static int by_kind(const void *a, const void *b)
     const path_line *x = a, *y = b;
     if (x->kind != y->kind)
         return x->kind < y->kind ? -1 : 1;
-    if (x->is_cut != y->is_cut)
-        return x->is_cut ? -1 : 1;
     return (x->long_ns > y->long_ns) - (x->long_ns < y->long_ns);
 }
 

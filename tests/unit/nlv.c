@@ -1942,6 +1942,9 @@ static void test_first_view(void **unused)
     const slow_line slow = slow_find(m, first.from_ns, first.to_ns);
     assert_true(slow.is_found && store_time(s, slow.from) >= first.from_ns && store_time(s, slow.to) <= first.to_ns &&
                 store_time(s, slow.to) - store_time(s, slow.from) > 15000000);
+    const int64_t slow_ns = store_time(s, slow.from);
+    const slow_line cut = slow_find(m, slow_ns - 5000000, slow_ns + 10000000); /* the end of the line is not in view */
+    assert_true(cut.is_found && cut.from == slow.from && cut.to == slow.to);
     unsigned begun = 0;
     for (uint32_t i = store_find_time(s, first.from_ns); i < store_find_time(s, first.to_ns); i++)
         begun += strcmp(names_text(s->names.events, store_event(s, i)), "Got") == 0;
