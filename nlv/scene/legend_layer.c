@@ -10,6 +10,7 @@
 #include "scene/text.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool has_violations(const store *s)
@@ -114,16 +115,47 @@ static const char *title_of(const layer_context *c)
     return field != NULL && strcmp(field, DRAWING_COLOR_LOG) == 0 ? "Log" : field;
 }
 
+static int by_name(const void *a, const void *b, void *user)
+{
+    const model *m = user;
+    return strverscmp(model_color_text(m, *(const size_t *)a), model_color_text(m, *(const size_t *)b));
+}
+
+/*
+ * Returns the colors in the order of the legend: by name, with numbers in names in numerical order. nlv assigns colors
+ * while it reads the log, so their own order depends on the log. If there are more colors than the user can filter, the
+ * legend has only room for some of them, and keeps their own order. The caller frees the array.
+ */
+static size_t *order_colors(const layer_context *c)
+{
+    const size_t count = model_color_count(c->model);
+    size_t *order = g_new(size_t, MAX(count, 1));
+    for (size_t i = 0; i < count; i++)
+        order[i] = i;
+    if (count <= COLOR_FILTER_MAX)
+        qsort_r(order, count, sizeof *order, by_name, (void *)c->model);
+    return order;
+}
+
+/* Returns the position of a color in the legend. */
+static size_t position_of(const layer_context *c, const size_t *order, size_t color)
+{
+    size_t i = 0;
+    while (i < model_color_count(c->model) && order[i] != color)
+        i++;
+    return i;
+}
+
 /* The entries that fit. */
 typedef struct legend {
     GArray *entries; /* entry */
-    size_t next;     /* the first color that does not fit */
+    size_t next;     /* position of the first color that does not fit */
     size_t omitted;  /* number of colors that do not fit */
     double end;      /* the left edge of the text about them */
 } legend;
 
-/* Returns a legend whose first color is `first`. The caller frees its entries. */
-static legend place_from(const layer_context *c, size_t first)
+/* Returns a legend whose first color is at the position `first` of `order`. The caller frees its entries. */
+static legend place_from(const layer_context *c, const size_t *order, size_t first)
 {
     GArray *entries = g_array_new(FALSE, FALSE, sizeof(entry));
     const size_t count = model_color_count(c->model);
@@ -139,27 +171,27 @@ static legend place_from(const layer_context *c, size_t first)
         x = add_entry(c, entries, x, g_strconcat(title, ":", NULL), WHOLE, COLOR_TITLE);
     size_t i = has_colors ? first : count;
     for (; i < count; i++) {
-        char *name = legend_text(c, model_color_text(c->model, i));
+        char *name = legend_text(c, model_color_text(c->model, order[i]));
         const double space = c->layout->right - x - NAME_AT - (first > 0 || i + 1 < count ? MORE : 0);
         if (space < MIN(text_width(c->cr, name, TEXT_NORMAL), NAME_MIN)) {
             g_free(name);
             break;
         }
-        x = add_entry(c, entries, x, name, space, (int)i);
+        x = add_entry(c, entries, x, name, space, (int)order[i]);
     }
     return (legend){entries, i < count ? i : 0, has_colors ? count - i + first : 0, x};
 }
 
 /* Returns the first part of the legend or, if the color that the user has chosen with the keyboard does not fit there,
  * the part with this color. The caller frees its entries. */
-static legend place_entries(const layer_context *c)
+static legend place_entries(const layer_context *c, const size_t *order)
 {
-    legend l = place_from(c, 0);
-    const size_t chosen = c->view->has_color ? c->view->color : 0;
+    legend l = place_from(c, order, 0);
+    const size_t chosen = c->view->has_color ? position_of(c, order, c->view->color) : 0;
     while (l.next > 0 && chosen >= l.next) {
         const size_t first = l.next;
         g_array_free(l.entries, TRUE);
-        l = place_from(c, first);
+        l = place_from(c, order, first);
         if (l.next == first) /* the picture is too narrow for any color */
             break;
     }
@@ -199,7 +231,9 @@ void legend_layer_draw(const layer_context *c)
     const bool dark = c->view->dark;
     bool is_hidden[COLOR_FILTER_MAX];
     const size_t known = color_filter_find_hidden(c->model, is_hidden);
-    const legend l = place_entries(c);
+    size_t *order = order_colors(c);
+    const legend l = place_entries(c, order);
+    g_free(order);
     for (guint i = 0; i < l.entries->len; i++) {
         const entry *e = &g_array_index(l.entries, entry, i);
         if (e->color == COLOR_TITLE) {
@@ -226,7 +260,8 @@ int legend_layer_find(const layer_context *c, double x, double y, bool *is_more)
     *is_more = false;
     if (fabs(y - c->layout->legend_y) > text_height(TEXT_NORMAL) / 2 + 3)
         return -1;
-    const legend l = place_entries(c);
+    size_t *order = order_colors(c);
+    const legend l = place_entries(c, order);
     for (guint i = 0; i < l.entries->len; i++) {
         const entry *e = &g_array_index(l.entries, entry, i);
         if (e->color >= 0 && x >= e->left && x <= e->right && color_filter_is_possible(c->model, (size_t)e->color))
@@ -234,21 +269,27 @@ int legend_layer_find(const layer_context *c, double x, double y, bool *is_more)
     }
     if (l.omitted > 0 && x >= l.end && x <= l.end + MORE) {
         *is_more = true;
-        found = (int)l.next;
+        found = (int)order[l.next];
     }
     g_array_free(l.entries, TRUE);
+    g_free(order);
     return found;
 }
 
 int legend_layer_step(const layer_context *c, int from, int by)
 {
-    const legend l = place_from(c, 0);
+    size_t *order = order_colors(c);
+    const legend l = place_from(c, order, 0);
     const bool has_colors =
         l.omitted > 0 || (l.entries->len > 0 && g_array_index(l.entries, entry, l.entries->len - 1).color >= 0);
     g_array_free(l.entries, TRUE);
     const int count = has_colors ? (int)MIN(model_color_count(c->model), COLOR_FILTER_MAX) : 0;
-    for (int i = from + by; i >= 0 && i < count; i += by)
-        if (color_filter_is_possible(c->model, (size_t)i))
-            return i;
-    return from;
+    int found = from;
+    for (int i = (from < 0 ? -1 : (int)position_of(c, order, (size_t)from)) + by; i >= 0 && i < count; i += by)
+        if (color_filter_is_possible(c->model, order[i])) {
+            found = (int)order[i];
+            break;
+        }
+    g_free(order);
+    return found;
 }
