@@ -640,6 +640,11 @@ const char *model_color_text(const model *m, size_t i)
     return g_ptr_array_index(m->colors->texts, i);
 }
 
+bool model_has_host_color(const model *m, uint16_t host)
+{
+    return m->colors->of[COLOR_BY_HOST][host] != NAMES_NONE;
+}
+
 unsigned model_host_color(const model *m, uint16_t host)
 {
     return colors_get(m->colors, COLOR_BY_HOST, host);

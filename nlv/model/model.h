@@ -154,6 +154,9 @@ size_t model_log_count(const model *m);
 size_t model_color_count(const model *m);
 const char *model_color_text(const model *m, size_t i); /* "" for records without such a field */
 
+/* Returns whether a host has a color of its own in the picture. Otherwise, model_host_color returns 0. */
+bool model_has_host_color(const model *m, uint16_t host);
+
 /*
  * Return the number of a color: the color of a host, of an object in a lifeline, or of a value of a lifeline's color
  * field.

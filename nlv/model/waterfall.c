@@ -146,16 +146,6 @@ static uint32_t *order_of_tree(const GArray *all)
 
 /* ---- copies ---- */
 
-static unsigned number_of_host(GHashTable *hosts, uint32_t host)
-{
-    gpointer number = NULL;
-    if (!g_hash_table_lookup_extended(hosts, GUINT_TO_POINTER(host), NULL, &number)) {
-        number = GUINT_TO_POINTER(g_hash_table_size(hosts));
-        g_hash_table_insert(hosts, GUINT_TO_POINTER(host), number);
-    }
-    return GPOINTER_TO_UINT(number);
-}
-
 static char *place_of(const char *host, const char *program)
 {
     char *both = g_strdup_printf("%s%s%s", host, *host != '\0' && *program != '\0' ? " " : "", program),
@@ -171,7 +161,7 @@ typedef struct copying {
     request_reader *reader;
     const tree_node *nodes;
     const unsigned *rows; /* by node: the index of its row, or G_MAXUINT */
-    GHashTable *hosts;
+    const model *m;
 } copying;
 
 static char *place_of_event(const copying *c, uint32_t event)
@@ -213,6 +203,16 @@ static waterfall_row row_of_wait(const copying *c, const tree_node *n)
     return row;
 }
 
+/* Returns the color of a host in the picture. Hosts without such a color get the next numbers, so that each host has
+ * the same color in all waterfalls. */
+static unsigned color_of_host(const model *m, const char *name)
+{
+    const uint16_t host = names_find(model_store(m)->names.hosts, name);
+    return host == NAMES_NONE              ? 0
+           : model_has_host_color(m, host) ? model_host_color(m, host)
+                                           : (unsigned)model_color_count(m) + host;
+}
+
 static waterfall_row row_of_span(const copying *c, const request_span *s)
 {
     const char *host = request_reader_host(c->reader, s->host),
@@ -220,7 +220,7 @@ static waterfall_row row_of_span(const copying *c, const request_span *s)
     return (waterfall_row){
         .name = printable(event_names_text(request_reader_names(c->reader), s->name)),
         .place = place_of(host, program),
-        .host = number_of_host(c->hosts, s->host),
+        .color = color_of_host(c->m, host),
         .begin_ns = s->begin_ns - c->g->from_ns,
         .end_ns = s->end_ns - c->g->from_ns,
         .path_ns = s->path_ns,
@@ -261,7 +261,7 @@ static void copy_graph(waterfall *w, const model *m, size_t lifeline, const requ
     const guint count = MIN(nodes->len, WATERFALL_ROWS_MAX);
     unsigned *rows = g_new(unsigned, MAX(nodes->len, 1));
     uint64_t *kinds = g_new(uint64_t, MAX(count, 1));
-    copying c = {.w = w, .g = g, .reader = reader, .rows = rows, .hosts = g_hash_table_new(NULL, NULL)};
+    copying c = {.w = w, .g = g, .reader = reader, .rows = rows, .m = m};
     c.nodes = (const tree_node *)(const void *)nodes->data;
     w->length_ns = g->to_ns - g->from_ns;
     w->left_out = nodes->len - count;
@@ -276,7 +276,6 @@ static void copy_graph(waterfall *w, const model *m, size_t lifeline, const requ
     copy_path(&c, nodes);
     for (guint i = 0; i < count; i++) /* request_lines_median makes the graph invalid */
         g_array_index(w->rows, waterfall_row, i).median_ns = request_lines_median(m, lifeline, kinds[i]);
-    g_hash_table_destroy(c.hosts);
     g_free(kinds);
     g_free(rows);
     g_free(order);

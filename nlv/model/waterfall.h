@@ -22,7 +22,7 @@ typedef struct waterfall_row {
     bool is_wait;
     char *name;               /* the span's name, or the names of the events before and after the wait */
     char *place;              /* host and program; for a wait between two places, both */
-    unsigned host;            /* number of the span's host; hosts are numbered in the order of their first spans */
+    unsigned color;           /* number of the color of the span's host */
     unsigned depth;           /* 0 for a row without a parent */
     unsigned parent;          /* index of the row of a span, or G_MAXUINT */
     int64_t begin_ns, end_ns; /* nanoseconds since the start of the request */

@@ -117,7 +117,7 @@ static void fill_bar(const drawing_area *a, const waterfall_row *s, double y, in
                      double alpha)
 {
     const double x0 = x_of(a, from_ns), x1 = x_of(a, to_ns);
-    palette_set(a->cr, s->failed ? palette_error(a->dark) : palette_series(s->host, a->dark), alpha);
+    palette_set(a->cr, s->failed ? palette_error(a->dark) : palette_series(s->color, a->dark), alpha);
     cairo_rectangle(a->cr, x0, y - BAR / 2.0, MAX(1, x1 - x0), BAR);
     cairo_fill(a->cr);
 }

@@ -1734,6 +1734,7 @@ static void test_waterfall(void **unused)
     write_pages(path, COUNT, COUNT, 0);
     model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
     const store *s = model_store(m);
+    GHashTable *colors = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL); /* by host, plus 1 */
     for (uint32_t record = 0; record < s->count; record += 7) {
         const uint32_t found = store_find_place(s, store_time(s, record), store_place(s, record));
         assert_int_equal(found, record);
@@ -1749,6 +1750,14 @@ static void test_waterfall(void **unused)
             const waterfall_row *span = &g_array_index(w->rows, waterfall_row, i);
             assert_true(span->parent == G_MAXUINT ? span->depth == 0 : span->parent < i);
             assert_true(span->median_ns > 0 && span->end_ns >= span->begin_ns);
+            if (!span->is_wait) { /* the host has the color that it has in the picture, in every waterfall */
+                char *host = g_strndup(span->place, strcspn(span->place, " "));
+                const uint16_t number = names_find(s->names.hosts, host);
+                const gpointer color = GUINT_TO_POINTER(span->color + 1), known = g_hash_table_lookup(colors, host);
+                assert_true(known == NULL || known == color);
+                assert_true(!model_has_host_color(m, number) || span->color == model_host_color(m, number));
+                g_hash_table_replace(colors, host, color);
+            }
             char *text = waterfall_describe(w, i);
             assert_non_null(strstr(text, span->name));
             g_free(text);
@@ -1779,6 +1788,8 @@ static void test_waterfall(void **unused)
         draw_waterfall(w, 50);
         waterfall_free(w);
     }
+    assert_true(g_hash_table_size(colors) > 1);
+    g_hash_table_destroy(colors);
     waterfall *none = waterfall_read(m, 0, STORE_NONE);
     assert_non_null(none->reason);
     draw_waterfall(none, 300);
