@@ -261,7 +261,10 @@ static int work_headless(arguments *a)
     g_free(missing);
     int64_t from_ns, to_ns;
     if (!model_time_range(m, &from_ns, &to_ns)) {
-        program_has_records(&a->reading, 0, "");
+        if (good && a->look.where != NULL && a->reading.malformed == 0 && !a->reading.failed)
+            program_error("no record or request matches --where");
+        else
+            program_has_records(&a->reading, 0, "");
         exit(program_finish(PROGRAM_PROBLEM));
     }
     program_count_records(&a->reading, 1); /* there are records; their number does not matter here */

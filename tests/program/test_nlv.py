@@ -521,9 +521,9 @@ class Render(support.Case):
             (["a.png", "--since", "yesterday", self.log], 2, "yesterday"),
             (["a.png", "--config", self.log, self.log], 1, str(self.log)),
             (["a.png"], 2, "missing SOURCE"),
-            (["a.png", "--where", "HOST == nowhere", self.log], 1, "no records"),
+            (["a.png", "--where", "HOST == nowhere", self.log], 1, "no record or request matches --where"),
             (["a.png", "--where", "HOST ==", self.log], 2, "--where"),
-            (["a.png", "--where", "request.duration > 50s", self.log], 1, "no records"),
+            (["a.png", "--where", "request.duration > 50s", self.log], 1, "no record or request matches --where"),
             (["a.png", "--where", "request.duration > 50ms && HOST == a", self.log], 2, "write tests of records inside any()"),
         ]:
             result = self.render(*arguments)
