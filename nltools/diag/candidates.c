@@ -28,6 +28,16 @@
 #define START_MAX 0.25
 
 /*
+ * Slow work replaces a queue if it claims at least MORE_TIME times the queue's time, and explains at least
+ * MINOR_EXPLAINED_MIN of the variation that the queue explains.
+ */
+#define MORE_TIME 2
+#define MINOR_EXPLAINED_MIN 0.5
+
+/* Minimum part of the variation that a queue explains that it also explains between the same two hosts. */
+#define VARY_MIN 0.5
+
+/*
  * A mechanism replaces a field if it explains at least YIELD_MIN of the variation that the field explains, and both
  * claim the same time. Two candidates claim the same time if at least SAME_TIME_MIN of the smaller claim is also part
  * of the other claim.
@@ -36,7 +46,7 @@
 #define SAME_TIME_MIN 0.5
 
 enum {
-    OTHER_DIVISIONS = 4, /* peers at both ends, the time, and the load */
+    OTHER_DIVISIONS = 6, /* peers at both ends, also in a range of time; the time; the load */
     /* The mechanisms: pause, quota, acknowledgement, queue, lock after other work, timer, batch, timeout, given up,
        retries, calls */
     MECHANISMS = 11,
@@ -55,13 +65,13 @@ test_counts search_count_tests(const visits *v)
     const GPtrArray *all = series_all(v->series);
     GHashTable *kinds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL); /* the kinds of sensors' series */
     uint32_t columns = 0;
-    for (uint32_t i = 0; i < v->columns->count; i++)
-        columns += !v->columns->all[i].closed;
+    for (uint32_t i = 0; i < v->columns->count; i++) /* numbers have two tests: of each number, and of ranges */
+        columns += v->columns->all[i].closed ? 0 : v->columns->all[i].has_number ? 2 : 1;
     for (guint i = 0; i < all->len; i++) {
         const sensor_series *s = g_ptr_array_index(all, i);
         g_hash_table_add(kinds, g_strjoin("\n", s->event, s->field, s->instance, NULL));
     }
-    uint32_t of_all = columns + OTHER_DIVISIONS + visits_span_days(v) + v->has_processes;
+    uint32_t of_all = columns + OTHER_DIVISIONS + visits_span_days(v) + 2 * v->has_processes;
     /* The tests of all visits and of the main kind of visits; columns without values in some visits have two tests. */
     const test_counts counts = {2 * (of_all + columns), g_hash_table_size(kinds), MECHANISMS};
     g_hash_table_destroy(kinds);
@@ -144,6 +154,37 @@ static bool may_be_clock(const visits *v, const candidate *c)
     return back[1] / there[1] < 0.5 * back[0] / there[0];
 }
 
+/* Returns the time of a visit, in nanoseconds, that no finding has claimed. */
+static double left_of(const visits *v, uint32_t index, const float *claimed)
+{
+    return MAX(0.0, (double)visit_at(v, index)->own_ns - (double)claimed[index]);
+}
+
+/*
+ * Returns whether the waits of a queue explain why the messages between the same two hosts take different times. A
+ * wrong clock does not explain this, because it adds the same time to each of these messages.
+ */
+static bool waits_vary(const search *s, const candidate *c)
+{
+    const visits *v = s->v;
+    const place *p = place_at(v, c->place);
+    double *times = g_new(double, p->count + 1), sums[2] = {0};
+    for (guint n = 0; c->m.servers > 0 && n < p->sites->len; n++)
+        for (int without = 0; without < 2; without++) {
+            size_t count = 0;
+            for (uint32_t i = p->first; i < p->first + p->count; i++) {
+                uint32_t index = v->by_place[i];
+                if (visit_at(v, index)->site == g_array_index(p->sites, uint32_t, n))
+                    times[count++] = left_of(v, index, s->f->claimed) - (without ? (double)c->cut[index] : 0);
+            }
+            double middle = median_of(times, count);
+            for (size_t i = 0; i < count; i++)
+                sums[without] += fabs(times[i] - middle);
+        }
+    g_free(times);
+    return sums[0] - sums[1] > VARY_MIN * c->explained * sums[0];
+}
+
 /* Returns whether a candidate is a mechanism: neither a division of the visits nor a sensor. */
 static bool is_mechanism(const candidate *c)
 {
@@ -212,6 +253,22 @@ static bool is_backlog(const visits *v, const candidate *queue, const candidate 
     return before > BACKLOG_MIN * all && count < START_MAX * p->count;
 }
 
+/*
+ * Returns whether a queue is only a consequence of slow work: a host, a resource or a time that makes the work slow
+ * claims much more time than the waits, and explains enough of the variation. A model of a queue explains waits well,
+ * because it uses the ends of earlier visits.
+ */
+static bool is_minor_queue(const candidate *queue, const candidate *c)
+{
+    static const char *const causes[] = {"peer", "resource", "cold", "changed", "hour"};
+    bool is_slow_work = false;
+    for (size_t i = 0; i < G_N_ELEMENTS(causes); i++)
+        is_slow_work = is_slow_work || strcmp(causes[i], c->cause) == 0;
+    return queue->m.servers > 0 && strcmp(queue->cause, "balance") != 0 && is_slow_work &&
+           c->claim_ns >= MORE_TIME * queue->claim_ns &&
+           c->explained * c->part >= MINOR_EXPLAINED_MIN * queue->explained * queue->part;
+}
+
 /* Returns whether most of the smaller of two claims is also part of the other claim. */
 static bool claim_same_time(const visits *v, const candidate *a, const candidate *b)
 {
@@ -266,6 +323,8 @@ static bool is_better(const visits *v, const candidate *c, const candidate *best
          best_is_pause = strcmp(best->cause, "pause") == 0 && !best->m.is_quota;
     if (is_pause != best_is_pause)
         return c->claim_ns > best->claim_ns;
+    if (is_minor_queue(best, c) || is_minor_queue(c, best))
+        return best->m.servers > 0;
     if (is_backlog(v, best, c) || is_backlog(v, c, best))
         return strcmp(c->cause, "cold") == 0;
     return c->score > best->score;
@@ -302,7 +361,7 @@ void candidate_offer(search *s, candidate *c)
         g_free(part);
         g_free(removed);
     }
-    if (counts && !is_chance && strcmp(c->cause, "pause") != 0 && may_be_clock(s->v, c)) {
+    if (counts && !is_chance && strcmp(c->cause, "pause") != 0 && may_be_clock(s->v, c) && !waits_vary(s, c)) {
         g_free(s->f->cannot_tell);
         s->f->cannot_tell =
             g_strdup("the clock of a host may be wrong, which would look like slow messages; log ClockOffset records");
@@ -325,11 +384,6 @@ void candidate_offer(search *s, candidate *c)
 typedef struct site_sums {
     double cut, left;
 } site_sums;
-
-static double left_of(const visits *v, uint32_t index, const float *claimed)
-{
-    return MAX(0.0, (double)visit_at(v, index)->own_ns - (double)claimed[index]);
-}
 
 /*
  * Limits each cut to the visit's remaining time, because other findings may have claimed a part of the waits of a queue

@@ -117,10 +117,13 @@ void finding_describe(const search *s, finding *f, const candidate *c)
     if (strcmp(c->cause, "peer") == 0) {
         bool link = p->kind == PLACE_EDGE;
         const char *who = c->process != NULL ? c->process : c->host != NULL ? c->host : "some hosts";
+        char *from = text_ns((double)(c->from_ns - v->from_ns)), *to = text_ns((double)(c->to_ns - v->from_ns)),
+             *when =
+                 c->is_since ? g_strdup_printf(" from %s to %s after the first request began", from, to) : g_strdup("");
         f->answer = g_strdup_printf(
-            link ? "%s of the requests' time: %s is behind a slower link or receiver than its peers (%s)"
-                 : "%s of the requests' time: %s is slower than its peers (%s)",
-            part, who, where);
+            link ? "%s of the requests' time: %s is behind a slower link or receiver than its peers%s (%s)"
+                 : "%s of the requests' time: %s is slower than its peers%s (%s)",
+            part, who, when, where);
         f->advice = c->process != NULL
                         ? "compare the processes: their work, memory, limits and versions, and the processors they use"
                     : link ? "compare the paths and their load: run nlsensor tcp at both ends, and check the rate and "
@@ -129,16 +132,30 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         char *which =
             g_strdup_printf(c->process != NULL ? "are in %s" : "are on %s", c->host != NULL ? who : "these hosts");
         finding_evidence(f,
-                         c->process != NULL ? "%s takes %s in %s, and %s in the other processes"
-                                            : "%s takes %s on %s, and %s on the other hosts",
-                         compared, slow, c->host != NULL ? who : "these hosts", other);
-        describe_slow_visits(f, c, p, which);
+                         c->is_since          ? "%s then takes %s %s %s, and %s at other times or elsewhere"
+                         : c->process != NULL ? "%s takes %s %s %s, and %s in the other processes"
+                                              : "%s takes %s %s %s, and %s on the other hosts",
+                         compared, slow, c->process != NULL ? "in" : "on", c->host != NULL ? who : "these hosts",
+                         other);
+        if (!c->is_since)
+            describe_slow_visits(f, c, p, which);
         g_free(which);
+        g_free(from);
+        g_free(to);
+        g_free(when);
     } else if (strcmp(c->cause, "field") == 0) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): this cause has a column */
         char *values = text_values(c);
-        f->answer = g_strdup_printf("%s of the requests' time: %s is slow for %s", part, where, values);
-        f->advice = "find out what the program does differently for this value";
+        bool of_host = c->uneven_host != NULL && c->host == c->uneven_host;
+        f->answer = of_host ? g_strdup_printf("%s of the requests' time: %s is slow for %s, which is more frequent "
+                                              "there than on other hosts",
+                                              part, where, values)
+                            : g_strdup_printf("%s of the requests' time: %s is slow for %s", part, where, values);
+        f->advice = of_host ? "find out why the host has this value more often"
+                            : "find out what the program does differently for this value";
+        if (of_host)
+            finding_evidence(f, "%.0f %% of the visits on %s have %s, and %.0f %% of the others", 100 * c->uneven_share,
+                             c->host, c->values > 1 ? "these values" : "this value", 100 * c->other_share);
         char *which = g_strdup_printf("have %s", c->values > 1 ? "one of these values" : values);
         finding_evidence(f, "%s takes %s with %s, and %s with other values",
                          c->kind.column == c->column ? "a visit" : compared, slow,
@@ -164,13 +181,16 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                         : "find out why the cost grows faster than the amount of work";
         finding_evidence(f, "%s takes %s on average, and %s for the %s values of %s", compared, slow, other,
                          c->falls ? "largest" : "smallest", name);
-        if (c->is_ordinary || c->is_uneven)
+        if ((c->is_ordinary || c->is_uneven) && c->falls)
+            finding_evidence(f, "more work does not take less time, so %s goes with the kind of the requests", name);
+        else if (c->is_ordinary || c->is_uneven)
             finding_evidence(f, "the time grows at most in proportion to %s, which is usual for an amount of work",
                              name);
         else if (c->power > 0)
             finding_evidence(f, "the time grows like %s to the power of %.1f", name, c->power);
         if (c->is_uneven)
-            finding_evidence(f, "the share of large values differs much between hosts or times");
+            finding_evidence(f, "the share of %s values differs much between hosts or times",
+                             c->falls ? "small" : "large");
     } else if (strcmp(c->cause, "load") == 0) {
         f->answer =
             c->m.rate > 0

@@ -63,6 +63,15 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
  */
 #define RESOURCE_MIN 0.12
 
+/*
+ * A peer is slow for a while if it differs in this time by more than this factor times the largest difference by
+ * chance.
+ */
+#define PEER_TIME_FACTOR 2
+
+/* Sensors explain nearly as much as the best sensor if they explain at least this part of what it explains. */
+#define NEARLY 0.67
+
 /* ---- hosts ---- */
 
 /* The peers that try_peers compares: the hosts or processes of a span, or of the start or end of an edge. */
@@ -72,6 +81,130 @@ typedef enum peer_kind { PEER_HOST, PEER_HOST_AT_BEGIN, PEER_PROCESS } peer_kind
 static const void *peer_of_site(const visits *v, const site *at, peer_kind by)
 {
     return by == PEER_PROCESS ? (const void *)instance_at(v, at->instance) : by == PEER_HOST ? at->host : at->from_host;
+}
+
+/* Makes a peer the host, or the process with its host, of a candidate. */
+static void set_peer(candidate *c, const void *peer, peer_kind by)
+{
+    const instance *process = by == PEER_PROCESS ? peer : NULL;
+    c->host = process != NULL ? process->host : by != PEER_PROCESS ? peer : NULL;
+    c->process = process != NULL ? process->program : NULL;
+}
+
+/* Returns the number of ranges of time into which a sample is divided, or 0 if the sample has too few visits. A range
+ * of a short log has fewer visits, so that its length is still a small part of the log. */
+static int count_time_bins(const sample *x)
+{
+    int count = (int)CLAMP(x->count / 8, MIN(x->count / 4, TIME_BINS_FEW), TIME_BINS);
+    return count < TIME_BINS_MIN ? 0 : count;
+}
+
+/*
+ * Returns the number of ranges among which a search has chosen the slowest range. The ranges at the start, the ranges
+ * at the end and all other ranges each have a third of the significance level.
+ */
+static double count_ranges(int count, int from, int to)
+{
+    return 3.0 * (from == 0 || to == count - 1 ? count : count * (count - 1) / 2);
+}
+
+/* The ranks of the visits of a peer, or of all peers, in each range of time, as sums of the ranges before. */
+typedef struct time_sums {
+    double sum[TIME_BINS + 1], count[TIME_BINS + 1];
+} time_sums;
+
+/* A range of time, and how much a peer is slower (or, with the sign -1, faster) in it. */
+typedef struct peer_range {
+    int from, to;
+    double score;
+} peer_range;
+
+/*
+ * Finds the range of time in which a peer's visits differ most both from the peer's other visits and from the other
+ * peers' visits in the same range. The score is the smaller difference of the mean ranks, times the square root of the
+ * number of visits. `sign` is 1 for slow visits and -1 for fast visits.
+ */
+static peer_range find_peer_range(const time_sums *own, const time_sums *all, int bins, double sign)
+{
+    enum { VISITS_MIN = 12 };
+    peer_range best = {0, 0, 0};
+    for (int from = 0; from < bins; from++)
+        for (int to = from; to < bins; to++) {
+            double n = own->count[to + 1] - own->count[from], sum = own->sum[to + 1] - own->sum[from],
+                   before = own->count[bins] - n, others = all->count[to + 1] - all->count[from] - n;
+            if (n < VISITS_MIN || before < VISITS_MIN || others < VISITS_MIN)
+                continue;
+            double mean = sum / n, of_before = (own->sum[bins] - sum) / before,
+                   of_others = (all->sum[to + 1] - all->sum[from] - sum) / others,
+                   score = fmin(sign * (mean - of_before), sign * (mean - of_others)) * sqrt(n);
+            if (score > best.score)
+                best = (peer_range){from, to, score};
+        }
+    return best;
+}
+
+/*
+ * Tries a peer that is slow only in a range of time. Times that change slowly also make a peer slow for a while by
+ * chance, but then similar ranges exist at other peers, and ranges in which a peer is faster. The chosen range must
+ * differ PEER_TIME_FACTOR times as much as the best of these ranges.
+ */
+static void try_peers_in_time(search *s, const sample *x, const void *const *peers, const uint8_t *bins, int count,
+                              peer_kind by)
+{
+    const int times = count_time_bins(x);
+    if (times == 0)
+        return;
+    time_sums *sums = g_new0(time_sums, (size_t)count + 1), *all = &sums[count];
+    for (uint32_t i = 0; i < x->count; i++) {
+        if (bins[i] == BIN_NONE)
+            continue;
+        time_sums *const of[] = {&sums[bins[i]], all};
+        for (int k = 0; k < 2; k++) {
+            of[k]->sum[(uint64_t)i * (uint64_t)times / x->count + 1] += x->rank[i];
+            of[k]->count[(uint64_t)i * (uint64_t)times / x->count + 1]++;
+        }
+    }
+    for (int b = 0; b <= count; b++)
+        for (int t = 0; t < times; t++) {
+            sums[b].sum[t + 1] += sums[b].sum[t];
+            sums[b].count[t + 1] += sums[b].count[t];
+        }
+    peer_range best = {0, 0, 0};
+    double chance = 0;
+    int slowest = 0;
+    for (int b = 0; b < count; b++) {
+        peer_range found = find_peer_range(&sums[b], all, times, 1);
+        chance = fmax(chance, fmin(found.score, best.score));
+        if (found.score > best.score) {
+            best = found;
+            slowest = b;
+        }
+    }
+    for (int b = 0; b < count; b++)
+        if (b != slowest)
+            chance = fmax(chance, find_peer_range(&sums[b], all, times, -1).score);
+    g_free(sums);
+    if (best.score <= PEER_TIME_FACTOR * chance)
+        return;
+    uint8_t *inside = g_new(uint8_t, x->count + 1);
+    for (uint32_t i = 0; i < x->count; i++) {
+        int t = (int)((uint64_t)i * (uint64_t)times / x->count);
+        inside[i] = bins[i] == slowest && t >= best.from && t <= best.to;
+    }
+    s->f->tests++;
+    explanation e = sample_explain(x, inside, 2, false);
+    bool is_slow = (e.slow & 2) != 0;
+    candidate c = candidate_of(x, "peer", &e, 1);
+    set_peer(&c, peers[slowest], by);
+    c.p *= count_ranges(times, best.from, best.to) * count;
+    c.is_since = true;
+    c.from_ns = visit_at(s->v, x->index[(uint64_t)best.from * x->count / (uint64_t)times])->from_ns;
+    c.to_ns = visit_at(s->v, x->index[MIN((uint64_t)(best.to + 1) * x->count / (uint64_t)times, x->count - 1)])->to_ns;
+    if (is_slow)
+        candidate_offer(s, &c);
+    else
+        candidate_clear(&c);
+    g_free(inside);
 }
 
 /* Compares the hosts or the processes of a place. */
@@ -94,14 +227,12 @@ static void try_peers(search *s, const sample *x, peer_kind by)
         explanation e = sample_explain(x, bins, count, false);
         uint64_t slow = e.slow;
         candidate found = candidate_of(x, "peer", &e, 1.01);
-        const void *peer = __builtin_popcountll(slow) == 1 ? peers[__builtin_ctzll(slow)] : NULL;
-        const instance *process = by == PEER_PROCESS ? peer : NULL;
-        found.host = process != NULL ? process->host : by != PEER_PROCESS ? peer : NULL;
-        found.process = process != NULL ? process->program : NULL;
-        if (peer == NULL)
+        set_peer(&found, __builtin_popcountll(slow) == 1 ? peers[__builtin_ctzll(slow)] : NULL, by);
+        if (found.host == NULL)
             candidate_clear(&found);
         else
             candidate_offer(s, &found);
+        try_peers_in_time(s, x, peers, bins, count, by);
     }
     g_free(bins);
 }
@@ -135,15 +266,6 @@ static bool find_range(const sample *x, const uint8_t *bins, int count, int *fro
         }
     }
     return best > 0;
-}
-
-/*
- * Returns the number of ranges among which find_range has chosen the slowest range. The ranges at the start, the ranges
- * at the end and all other ranges each have a third of the significance level.
- */
-static double count_ranges(int count, int from, int to)
-{
-    return 3.0 * (from == 0 || to == count - 1 ? count : count * (count - 1) / 2);
 }
 
 /*
@@ -186,9 +308,8 @@ static void find_rates(const visits *v, candidate *c)
 
 static void try_time(search *s, const sample *x)
 {
-    /* In a short log, a bin has fewer visits, so that its length is still a small part of the log. */
-    int count = (int)CLAMP(x->count / 8, MIN(x->count / 4, TIME_BINS_FEW), TIME_BINS), from = 0, to = 0;
-    if (count < TIME_BINS_MIN)
+    int count = count_time_bins(x), from = 0, to = 0;
+    if (count == 0)
         return;
     uint8_t *bins = g_new(uint8_t, x->count + 1), *inside = g_new(uint8_t, x->count + 1);
     for (uint32_t i = 0; i < x->count; i++)
@@ -616,16 +737,59 @@ static candidate try_sensor(search *s, const sample *x, const sensor_of_sample *
     return c;
 }
 
-/* Offers the sensor that explains most of the variation, if it explains more than sensors explain by chance. */
+/* Resources, in the order in which a shortage of one affects the others. */
+typedef enum resource_kind {
+    RESOURCE_MEMORY, /* a shortage of memory causes reads and writes */
+    RESOURCE_OTHER,
+    RESOURCE_PROCESSOR,
+    RESOURCE_WAITING /* processors and processes that wait, for example for a disk */
+} resource_kind;
+
+static resource_kind resource_of(const sensor_series *of)
+{
+    return strstr(of->field, "IOWAIT") != NULL                                             ? RESOURCE_WAITING
+           : g_str_has_prefix(of->field, "MEM.") || g_str_has_prefix(of->field, "SWAP.")   ? RESOURCE_MEMORY
+           : g_str_has_prefix(of->field, "CPU.")                                           ? RESOURCE_PROCESSOR
+           : g_str_has_prefix(of->field, "LOAD.") || g_str_has_prefix(of->field, "PROCS.") ? RESOURCE_WAITING
+                                                                                           : RESOURCE_OTHER;
+}
+
+/* A sensor that explains a part of the variation by more than chance. */
+typedef struct sensor_result {
+    const sensor_series *first;
+    bool by_threshold;
+    double explained;
+} sensor_result;
+
+/*
+ * Returns the sensor that explains most of the variation, which is the part `largest`. If sensors of several resources
+ * explain nearly as much, because a shortage of one affects the others, returns the best sensor of the resource that is
+ * short. Returns NULL if there are no sensors.
+ */
+static const sensor_result *choose_sensor(const GArray *results, double largest)
+{
+    const sensor_result *best = NULL;
+    for (guint i = 0; i < results->len; i++) {
+        const sensor_result *r = &g_array_index(results, sensor_result, i);
+        if (r->explained < NEARLY * largest)
+            continue;
+        resource_kind kind = resource_of(r->first), of_best = best != NULL ? resource_of(best->first) : kind;
+        if (best == NULL || kind < of_best || (kind == of_best && r->explained > best->explained))
+            best = r;
+    }
+    return best;
+}
+
+/* Offers the sensor that explains the times best, if it explains more than sensors explain by chance. */
 static void try_sensors(search *s, const sample *x)
 {
     const GPtrArray *all = series_all(s->v->series);
     if (all->len == 0)
         return;
-    candidate best = {.place = x->place};
-    double chance = RESOURCE_MIN;
+    double chance = RESOURCE_MIN, largest = 0;
     sensor_of_sample sensor = {.of_site = g_new0(const sensor_series *, s->v->sites->len + 1)};
     uint32_t *counts = g_new0(uint32_t, s->v->sites->len + 1);
+    GArray *results = g_array_new(FALSE, FALSE, sizeof(sensor_result));
     for (uint32_t i = 0; i < x->count; i++)
         counts[visit_at(s->v, x->index[i])->site]++;
     for (guint i = 0; i < all->len; i++) {
@@ -634,20 +798,22 @@ static void try_sensors(search *s, const sample *x)
             continue;
         for (int by_threshold = 0; by_threshold < 2; by_threshold++) {
             candidate c = try_sensor(s, x, &sensor, by_threshold, &chance);
-            if (c.cause != NULL && c.p < PROMISING && c.explained > best.explained) {
-                candidate_clear(&best);
-                best = c;
-            } else {
-                candidate_clear(&c);
+            const sensor_result result = {first, by_threshold, c.explained};
+            if (c.cause != NULL && c.p < PROMISING) {
+                g_array_append_val(results, result);
+                largest = fmax(largest, c.explained);
             }
+            candidate_clear(&c);
         }
     }
+    const sensor_result *chosen = choose_sensor(results, largest);
+    if (chosen != NULL && largest > 1.3 * chance && sensor_cover(x, chosen->first, counts, &sensor)) {
+        candidate best = try_sensor(s, x, &sensor, chosen->by_threshold, &chance);
+        candidate_offer(s, &best);
+    }
+    g_array_free(results, TRUE);
     g_free(sensor.of_site);
     g_free(counts);
-    if (best.cause != NULL && best.explained > 1.3 * chance)
-        candidate_offer(s, &best);
-    else
-        candidate_clear(&best);
 }
 
 static void try_sample(search *s, const sample *original)

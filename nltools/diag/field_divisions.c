@@ -22,6 +22,9 @@
 #define PART_EXCEPTIONS_MAX 0.01
 #define PART_MIN 0.5
 
+/* Ranges of numbers must explain this many times what single numbers between other numbers explain. */
+#define RANGES_FACTOR 1.1
+
 /* ---- fields ---- */
 
 /* Returns the value of a column in the record of a span's start, or NAN. */
@@ -100,13 +103,13 @@ static bool is_clock(const float *values, uint32_t count)
     return rises + falls > 10 && (rises > 50 * falls || falls > 50 * rises);
 }
 
-/* Assigns bins to numbers, and returns the number of bins. In a column with few different numbers, each number has its
- * own bin. Sets *ordered if the bins are ranges instead. */
-static int bins_of_numbers(const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX], bool *ordered)
+/*
+ * Assigns an own bin to each number, and returns the number of bins. Returns 0 if there are more than `most` different
+ * numbers.
+ */
+static int bins_of_each_number(const float *values, uint32_t count, int most, uint8_t *bins, float of_bin[BINS_MAX])
 {
-    enum { DIFFERENT = 12 };
     int used = 0;
-    *ordered = false;
     for (uint32_t i = 0; i < count; i++) {
         int b = 0;
         bins[i] = BIN_NONE;
@@ -114,10 +117,8 @@ static int bins_of_numbers(const float *values, uint32_t count, uint8_t *bins, f
             continue;
         while (b < used && of_bin[b] != values[i])
             b++;
-        if (b == used && used == DIFFERENT) {
-            *ordered = true;
-            return sample_quantize(values, count, bins);
-        }
+        if (b == used && used == most)
+            return 0;
         of_bin[b] = values[i];
         used = MAX(used, b + 1);
         bins[i] = (uint8_t)b;
@@ -179,42 +180,82 @@ static bool is_part_of_time(const sample *x, const column *c, const float *value
     return false;
 }
 
+/*
+ * Returns whether the slow values of a number are neither its smallest nor its largest values. A range of numbers does
+ * not show this exception.
+ */
+static bool are_values_between(const division *d)
+{
+    float low = INFINITY, high = -INFINITY, slow_low = INFINITY, slow_high = -INFINITY;
+    for (int b = 0; b < d->count; b++) {
+        low = fminf(low, d->of_bin[b]);
+        high = fmaxf(high, d->of_bin[b]);
+        if (d->slow >> b & 1) {
+            slow_low = fminf(slow_low, d->of_bin[b]);
+            slow_high = fmaxf(slow_high, d->of_bin[b]);
+        }
+    }
+    return slow_low > low && slow_high < high;
+}
+
+/*
+ * Tries a division of a sample's visits by the values of a column. The function sets the slow bins of the division. If
+ * `only_between` is true, the slow values must be between other values. The division must explain more than `more`.
+ * Returns the part of the variation that the division explains, or 0 if it is not offered as a cause.
+ */
+static double try_bins(search *s, const sample *x, const column *c, division *d, bool only_between, double more)
+{
+    bool peers = c->name[0] == '@';
+    s->f->tests++;
+    explanation e = sample_explain(x, d->bins, d->count, d->ordered);
+    uint64_t slow = d->slow = e.slow;
+    candidate found = candidate_of(x, peers ? "peer" : d->ordered ? "size" : "field", &e, peers ? 1.01 : 1);
+    found.column = c;
+    found.value = slow != 0 && !d->ordered ? (double)d->of_bin[__builtin_ctzll(slow)] : NAN;
+    found.values = (uint32_t)count_bits(slow);
+    for (int b = 0, n = 0; b < d->count && n < SLOW_VALUES_NAMED; b++)
+        if (slow >> b & 1)
+            found.slow_values[n++] = d->of_bin[b];
+    if (peers && count_bits(slow) == 1)
+        found.host = host_of_value(c, (float)found.value);
+    if (!peers)
+        candidate_find_ordinary(s, &found, x, d);
+    bool is_rest = count_bits(slow) == 1 && isnan(d->of_bin[__builtin_ctzll(slow)]); /* values without a name */
+    if ((!d->ordered && (slow == 0 || is_rest || count_bits(slow) > (peers ? 1 : SLOW_VALUES_MAX) ||
+                         is_small_difference(s, x, d->bins, slow, &found))) ||
+        (only_between && !are_values_between(d)) || found.explained <= more) {
+        candidate_clear(&found);
+        return 0;
+    }
+    double explained = found.explained;
+    candidate_offer(s, &found);
+    return explained;
+}
+
 /* Tries a division of a sample's visits by the values of a column, one for each visit. */
 static void try_values(search *s, const sample *x, const column *c, const float *values)
 {
+    enum { DIFFERENT = 12, DIFFERENT_MAX = 40 }; /* numbers: a column with more different numbers has ranges as bins */
     float of_bin[BINS_MAX];
     uint8_t *bins = g_new(uint8_t, x->count + 1);
-    bool ordered = false;
+    division d = {.values = values, .bins = bins, .of_bin = of_bin};
     for (int b = 0; b < BINS_MAX; b++)
         of_bin[b] = NAN;
-    bool is_useless = !c->has_text && (is_clock(values, x->count) || is_part_of_time(x, c, values));
-    int count = is_useless    ? 0
-                : c->has_text ? bins_of_texts(c, values, x->count, bins, of_bin)
-                              : bins_of_numbers(values, x->count, bins, of_bin, &ordered);
-    if (count > 1) {
-        s->f->tests++;
-        bool peers = c->name[0] == '@';
-        explanation e = sample_explain(x, bins, count, ordered);
-        uint64_t slow = e.slow;
-        candidate found = candidate_of(x, peers ? "peer" : ordered ? "size" : "field", &e, peers ? 1.01 : 1);
-        found.column = c;
-        found.value = slow != 0 && !ordered ? (double)of_bin[__builtin_ctzll(slow)] : NAN;
-        found.values = (uint32_t)count_bits(slow);
-        for (int b = 0, n = 0; b < count && n < SLOW_VALUES_NAMED; b++)
-            if (slow >> b & 1)
-                found.slow_values[n++] = of_bin[b];
-        if (peers && count_bits(slow) == 1)
-            found.host = host_of_value(c, (float)found.value);
-        if (!peers) {
-            const division d = {values, bins, of_bin, count, ordered, slow};
-            candidate_find_ordinary(s, &found, x, &d);
-        }
-        bool is_rest = count_bits(slow) == 1 && isnan(of_bin[__builtin_ctzll(slow)]); /* values without a name */
-        if (!ordered && (slow == 0 || is_rest || count_bits(slow) > (peers ? 1 : SLOW_VALUES_MAX) ||
-                         is_small_difference(s, x, bins, slow, &found)))
-            candidate_clear(&found);
-        else
-            candidate_offer(s, &found);
+    if (c->has_text)
+        d.count = bins_of_texts(c, values, x->count, bins, of_bin);
+    else if (!is_clock(values, x->count) && !is_part_of_time(x, c, values))
+        d.count = bins_of_each_number(values, x->count, DIFFERENT_MAX, bins, of_bin);
+    else {
+        g_free(bins);
+        return;
+    }
+    double explained = d.count > 1 ? try_bins(s, x, c, &d, !c->has_text && d.count > DIFFERENT, -INFINITY) : 0;
+    if (!c->has_text && (d.count == 0 || d.count > DIFFERENT)) {
+        d.ordered = true;
+        d.count = sample_quantize(values, x->count, bins);
+        /* Ranges that contain little more than an exception explain nearly as much as the exception. */
+        if (d.count > 1)
+            try_bins(s, x, c, &d, false, explained > 0 ? RANGES_FACTOR * explained : -INFINITY);
     }
     g_free(bins);
 }

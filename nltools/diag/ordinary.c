@@ -2,7 +2,8 @@
  * Decides which explanations of a place are ordinary: the time depends on the requested work, as in a system without
  * faults. A field describes the requested work in six cases:
  * - a text is the name of the operation, such as a URL, and the span has no such name
- * - a number is an amount of work, according to its name, and the time grows at most in proportion to the number
+ * - a number is an amount of work, according to its name, and the time grows at most in proportion to the number, or
+ *   larger amounts take less time
  * - a text is the result of a look-up in a cache
  * - the visits with the slow values have larger amounts of work, and the amounts explain their times
  * - most values of the field are slow, so the slow values are not an exception, as they would be with a fault
@@ -361,9 +362,10 @@ static void add_request_visits(GArray *own, uint32_t when, GArray *hosts, part_c
 /*
  * Returns whether a host or a range of time has a much larger part of slow visits than the others, or a much larger
  * part of other visits. `slow` is the bit mask of the slow bins. Visits of one request depend on each other, so a
- * request counts once for each host, and once for its time.
+ * request counts once for each host, and once for its time. If a host has a larger part of slow visits, sets the
+ * candidate's uneven_host, uneven_share and other_share.
  */
-static bool is_part_uneven(const sample *x, const uint8_t *bins, uint64_t slow)
+static bool is_part_uneven(const sample *x, const uint8_t *bins, uint64_t slow, candidate *c)
 {
     const visits *v = x->visits;
     GHashTable *numbers = g_hash_table_new(NULL, NULL); /* maps a host to its index + 1 */
@@ -397,8 +399,18 @@ static bool is_part_uneven(const sample *x, const uint8_t *bins, uint64_t slow)
         of_hosts.slow += g_array_index(hosts, part_counts, i).slow;
     }
     bool uneven = differs_in_time(times, all);
-    for (guint i = 0; i < hosts->len && !uneven; i++)
-        uneven = differs(g_array_index(hosts, part_counts, i), of_hosts, hosts->len);
+    GHashTableIter each;
+    gpointer name, index;
+    g_hash_table_iter_init(&each, numbers);
+    while (g_hash_table_iter_next(&each, &name, &index)) {
+        const part_counts here = g_array_index(hosts, part_counts, GPOINTER_TO_UINT(index) - 1);
+        uneven = uneven || differs(here, of_hosts, hosts->len);
+        if (!has_more(here, of_hosts, hosts->len) || here.slow <= c->uneven_share * here.all)
+            continue;
+        c->uneven_host = name;
+        c->uneven_share = here.slow / here.all;
+        c->other_share = (of_hosts.slow - here.slow) / fmax(of_hosts.all - here.all, 1);
+    }
     g_hash_table_destroy(numbers);
     g_array_free(hosts, TRUE);
     g_array_free(own, TRUE);
@@ -578,11 +590,29 @@ static bool are_kinds_of_work(const sample *x, const division *d)
     return log(fastest_slow / others[count - 1]) <= GAP_FACTOR * step;
 }
 
-/* Returns the bit mask of the bins with the largest quarter of an ordered column's values. */
-static uint64_t large_bins(int count)
+/* Returns the bit mask of the bins with the largest quarter of an ordered column's values, or with the smallest. */
+static uint64_t quarter_of_bins(int count, bool largest)
 {
-    uint64_t all = count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1;
-    return all & ~((UINT64_C(1) << (count - MAX(count / LARGE_ONE_OF, 1))) - 1);
+    uint64_t all = count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1, one = 1;
+    int quarter = MAX(count / LARGE_ONE_OF, 1);
+    return largest ? all & ~((one << (count - quarter)) - 1) : (one << quarter) - 1;
+}
+
+/*
+ * Makes the host that has the slow values more often the host of the candidate. Only this difference is a fault, so the
+ * candidate claims only the time that the host would save if it had the slow values as rarely as the other hosts.
+ */
+static void claim_only_host(candidate *c, const sample *x)
+{
+    double part = 1 - c->other_share / c->uneven_share;
+    c->host = c->uneven_host;
+    c->claim_ns = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        bool is_here = site_at(x->visits, visit_at(x->visits, x->index[i])->site)->host == c->host;
+        float *cut = &c->cut[x->index[i]];
+        *cut = is_here ? (float)((double)*cut * part) : 0;
+        c->claim_ns += (double)*cut * x->weight[i] * x->scale;
+    }
 }
 
 void candidate_find_ordinary(const search *s, candidate *c, const sample *x, const division *d)
@@ -593,7 +623,8 @@ void candidate_find_ordinary(const search *s, candidate *c, const sample *x, con
     if (d->slow == 0 || !effect_counts(c->explained, c->claim_ns / s->v->total_ns, c->slow_ns, c->other_ns))
         return;
     c->power = c->meaning == NUMBER_NONE || c->falls ? 0 : power_of_growth(x, d);
-    bool is_work = c->meaning == NUMBER_WORK && c->power > 0 && c->power <= PROPORTIONAL_MAX;
+    /* Less work does not take longer. If it seems to, the amount goes with the kind of the work. */
+    bool is_work = c->meaning == NUMBER_WORK && (c->falls || (c->power > 0 && c->power <= PROPORTIONAL_MAX));
     if (!d->ordered && c->meaning != NUMBER_CONTENTION && !is_work) {
         is_work = column_is_operation(s->v, x->place, c->column) || is_of_misses(c->column, d) ||
                   (c->column->has_text && are_most_values_slow(d));
@@ -601,6 +632,9 @@ void candidate_find_ordinary(const search *s, candidate *c, const sample *x, con
         c->amount = is_work ? NULL : find_amount(s, x, d, c->column);
         is_work = is_work || c->amount != NULL;
     }
-    c->is_uneven = is_work && is_part_uneven(x, d->bins, d->ordered ? large_bins(d->count) : d->slow);
+    c->is_uneven =
+        is_work && is_part_uneven(x, d->bins, d->ordered ? quarter_of_bins(d->count, !c->falls) : d->slow, c);
     c->is_ordinary = is_work && !c->is_uneven;
+    if (c->uneven_host != NULL && !d->ordered)
+        claim_only_host(c, x);
 }

@@ -28,6 +28,12 @@
 #define EARLY_PART 0.05
 #define EARLY_MAX 0.05
 
+/* Maximum probability by chance of a queue that replaces another queue because it predicts the visits better. */
+#define OTHER_CHANCE 1e-9
+
+/* Maximum ratio of the claims of two queues that explain the same waits. */
+#define SAME_WAITS 1.5
+
 /* Times with at least this resolution, in nanoseconds, need no spreading. */
 #define UNIT_FINE_NS 1000
 
@@ -683,6 +689,7 @@ static void choose_servers(const visits *v, const holding *held, size_t count, b
     m->servers = servers[several];
     m->other_servers = servers[!several];
     m->other_gain = best[several] > 0 ? best[!several] / best[several] : 0;
+    m->likelihood = best[several] * (double)count;
     *any_order = any_of[several];
     *best_z = z_of[several];
 }
@@ -908,6 +915,7 @@ static void try_serial(const visits *v, const holding *held, size_t count, GPtrA
         serial.p = fmin(1, 2 * fmin(m->p, serial.p)); /* two tests */
         serial.other_servers = m->servers;
         serial.other_gain = 0.5;
+        serial.likelihood = m->likelihood;
     }
     g_free(m->waits);
     *m = serial;
@@ -921,17 +929,33 @@ static void share_servers(holding *held, size_t count)
     qsort(held, count, sizeof *held, by_end);
 }
 
+/*
+ * Replaces a queue by another queue that predicts the visits better, and frees the waits of the worse queue. The other
+ * queue must explain the same waits: a queue that claims much more time is a different cause, not a better model.
+ */
+static void keep_likelier(mechanism *best, mechanism *other)
+{
+    bool is_first = best->waits == NULL || best->claim_ns <= 0,
+         is_better = best->likelihood > 0 && other->likelihood > best->likelihood && best->p <= OTHER_CHANCE &&
+                     other->p <= OTHER_CHANCE && other->claim_ns <= SAME_WAITS * best->claim_ns,
+         likelier = other->claim_ns > 0 && (is_first || is_better);
+    g_free(likelier ? best->waits : other->waits);
+    if (likelier)
+        *best = *other;
+}
+
 /* Examines all hosts as one host, because they may share servers, such as a lock in a database. Changes the hosts in
  * `held`. */
-static void find_shared(const visits *v, holding *held, size_t count, const GPtrArray *hosts, mechanism *m)
+static void try_shared(const visits *v, holding *held, size_t count, const GPtrArray *hosts, mechanism *m)
 {
     double z = 0;
+    mechanism shared = {.scope = m->scope, .is_shared = true, .waits = g_new0(float, v->all->len + 1)};
     share_servers(held, count);
-    m->is_shared = true;
-    m->claim_ns = find_servers(v, held, count, m, &z);
-    m->count = (uint32_t)count;
-    m->p = normal_tail(z) * CHOICES * (hosts->len + HOSTS_TOGETHER);
-    m->peak = peak_of(held, count);
+    shared.claim_ns = find_servers(v, held, count, &shared, &z);
+    shared.count = (uint32_t)count;
+    shared.p = normal_tail(z) * CHOICES * (hosts->len + HOSTS_TOGETHER);
+    shared.peak = peak_of(held, count);
+    keep_likelier(m, &shared);
 }
 
 /* Finds a queue with servers on each host or, if `by_process` is true, in each process. */
@@ -953,6 +977,7 @@ static mechanism find_queue_for(const visits *v, uint32_t number, queue_scope sc
         if (claim_ns <= 0)
             continue;
         m.claim_ns += claim_ns;
+        m.likelihood += here.likelihood;
         m.count += (uint32_t)count;
         if (choose_host(&m, &largest_ns, claim_ns, g_ptr_array_index(hosts, held[from].host),
                         (double)count / p->count * hosts->len)) {
@@ -968,8 +993,8 @@ static mechanism find_queue_for(const visits *v, uint32_t number, queue_scope sc
         find_on_all_hosts(v, held, all, hosts, &m);
     if (scope == QUEUE_SPAN)
         try_serial(v, held, all, hosts, &m);
-    if (m.claim_ns <= 0 && hosts->len > 1 && all >= VISITS_MIN && !by_process)
-        find_shared(v, held, all, hosts, &m);
+    if (hosts->len > 1 && all >= VISITS_MIN && !by_process)
+        try_shared(v, held, all, hosts, &m);
     g_ptr_array_free(hosts, TRUE);
     g_free(held);
     if (m.claim_ns <= 0) {
@@ -1009,6 +1034,12 @@ mechanism find_queue(const visits *v, uint32_t number)
         keep_larger(&best, find_queue_for(v, number, scopes[i], false));
     if (best.waits != NULL) {
         best.p *= usual / USUAL_WEIGHT;
+        /* Locks of the processes of a host may look like a pool of the host. */
+        for (int i = 0; i < usual && place_has_processes(v, p); i++) {
+            mechanism m = find_queue_for(v, number, scopes[i], true);
+            m.p *= count_unusual(v, p) / (1 - USUAL_WEIGHT);
+            keep_likelier(&best, &m);
+        }
         return best;
     }
     /* If these models explain nothing, a server may be busy for longer, or each process may have its own. */

@@ -41,13 +41,17 @@ typedef struct candidate {
     uint32_t values;                      /* for a field: the number of its slow values; `value` is one of them */
     float slow_values[SLOW_VALUES_NAMED]; /* the first slow values; NAN: values without a name */
     const sensor_series *sensor;
-    bool falls;             /* visits are slow while the sensor's or the column's value is low */
-    bool is_ordinary;       /* see finding */
-    bool is_evened_out;     /* the candidate comes from a sample in which all operations take the same time */
-    visit_kind kind;        /* the visits that the candidate compares */
-    bool is_within_kind;    /* a fault that explains the main kind of visits better than ordinary work does */
-    bool is_uneven;         /* the candidate is not ordinary only because its slow visits are distributed unevenly */
-    number_meaning meaning; /* of the column */
+    bool falls;              /* visits are slow while the sensor's or the column's value is low */
+    bool is_ordinary;        /* see finding */
+    bool is_evened_out;      /* the candidate comes from a sample in which all operations take the same time */
+    visit_kind kind;         /* the visits that the candidate compares */
+    bool is_within_kind;     /* a fault that explains the main kind of visits better than ordinary work does */
+    bool is_uneven;          /* the candidate is not ordinary only because its slow visits are distributed unevenly */
+    const char *uneven_host; /* of the hosts that have the slow values much more often than the others, the host that
+                                has them most often; NULL: no such host */
+    double uneven_share, other_share; /* the shares of visits with the slow values on this host and on the others */
+    bool is_since;                    /* for "peer": the host or process is slow only from from_ns to to_ns */
+    number_meaning meaning;           /* of the column */
     const column *amount; /* for an ordinary field: the amount of work that explains the field's slow visits, or NULL */
     double power;         /* for "size": the time of a visit is approximately proportional to the size to this power */
     mechanism m;          /* the mechanism, without its waits */

@@ -13,12 +13,14 @@ enum {
     GAPS_MIN = 10,
     VISITS_MIN = 60,
     TIMED_OUT_MIN = 5,
-    RESOLUTION_STEPS = 4, /* differences of fewer steps of the log's resolution show nothing */
-    GIVEN_UP_PERCENT = 3, /* minimum part of the visits that are given up */
-    GIVEN_UP_LONGER = 10, /* at most one longer visit for this number of visits that are given up */
-    GIVEN_UP_DENSITY = 5, /* minimum ratio of these visits to the visits with similar times */
-    MIXED_ONE_OF = 10,    /* at a mixed site or host, more than one in this number of visits is short */
-    BETWEEN_MAX = 3       /* maximum number of visits whose times are between the usual times and a time-out */
+    FREQUENT_ONE_OF = 100, /* at least one in this number of visits waits for a time-out */
+    RARE_ONE_OF = 400,     /* likewise, if the time-out is that of TCP */
+    RESOLUTION_STEPS = 4,  /* differences of fewer steps of the log's resolution show nothing */
+    GIVEN_UP_PERCENT = 3,  /* minimum part of the visits that are given up */
+    GIVEN_UP_LONGER = 10,  /* at most one longer visit for this number of visits that are given up */
+    GIVEN_UP_DENSITY = 5,  /* minimum ratio of these visits to the visits with similar times */
+    MIXED_ONE_OF = 10,     /* at a mixed site or host, more than one in this number of visits is short */
+    BETWEEN_MAX = 3        /* maximum number of visits whose times are between the usual times and a time-out */
 };
 
 /*
@@ -48,6 +50,9 @@ enum {
 
 /* The module ignores times and differences below this share of a time-out. */
 #define NOTHING 0.01
+
+/* Maximum range of the middle half of constant times, as a part of their median. */
+#define CONSTANT_SPREAD 0.05
 
 static int by_ns(const void *a, const void *b)
 {
@@ -526,7 +531,7 @@ static double chance_of_split(const double *y, uint32_t count, uint32_t split, u
         uint32_t last = split - 1 - between;
         double low = log(MAX(y[last], floor)), below = 1, above = 1;
         for (uint32_t i = 0; i < last; i++)
-            if (y[i] < y[last])
+            if (y[i] < y[last] || y[last] <= 0)
                 below = fmin(below,
                              chance_of_gap(between, last - i, high - low, fmax(low - log(MAX(y[i], floor)), NOTHING)));
         for (uint32_t i = split + 1; i < end; i++)
@@ -558,12 +563,35 @@ static bool is_slow_for_a_time(const sample *s, double from)
     return after_slow > FOLLOW_MIN * slow && slow < FOLLOW_MIN * FOLLOW_MIN * s->count;
 }
 
-/* Judges whether the visits from y[split] on have waited for a time-out. `y` contains the times in ascending order. If
- * not, the waits of the returned mechanism are NULL. */
-static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
+/*
+ * Returns the number of visits outside of the sample that have no time of their own. Such a visit takes longer only if
+ * something happens in it that usually does not, such as the wait for a time-out.
+ */
+static uint32_t count_idle(const sample *s)
+{
+    const place *p = place_at(s->visits, s->place);
+    return p->kind == PLACE_SPAN && s->count == sample_size(p) ? (uint32_t)((p->count - p->work_count) / s->scale) : 0;
+}
+
+/* Returns the part of the variation that the waits explain if most visits have no time of their own. */
+static double explained_of_idle(const sample *s, const float *waits)
+{
+    double all = 0, left = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        all += s->y[i];
+        left += fabs(s->y[i] - (double)waits[i]);
+    }
+    return all > 0 ? 1 - left / all : 0;
+}
+
+/*
+ * Judges whether the visits from y[split] on have waited for a time-out. `y` contains `n` times in ascending order: the
+ * times of the sample, and of visits without a time of their own. If not, the waits of the returned mechanism are NULL.
+ */
+static mechanism judge_timeout(const sample *s, const double *y, uint32_t n, uint32_t split)
 {
     mechanism m = {0};
-    uint32_t n = s->count, end = split;
+    uint32_t end = split;
     double base = y[split / 2], base_spread = MAX(spread(y, split), NOTHING * y[split]),
            first = y[split] - y[split / 10];
     while (end < n && y[end] < y[split] + 0.8 * first)
@@ -577,6 +605,9 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
     if (end - split < TIMED_OUT_MIN || ratio < 2 || upper_spread >= sqrt(ratio) * base_spread ||
         is_slow_for_a_time(s, y[split]))
         return m;
+    /* Work that only some visits do takes different times. */
+    if (base <= 0 && upper_spread > CONSTANT_SPREAD * middle)
+        return m;
     m.period_ns = middle - base;
     m.is_sometimes = m.acknowledgement =
         m.period_ns > DELACK_MIN_NS - KERNEL_TICK_NS / 4 && m.period_ns < DELACK_MIN_NS + KERNEL_TICK_NS;
@@ -586,29 +617,30 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t split)
     m.waits = g_new0(float, s->visits->all->len + 1);
     find_host(s, y[split], &m);
     float *waits = g_new(float, n);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < s->count; i++) {
         double times = s->y[i] >= y[split] ? MAX(1, round((s->y[i] - base) / m.period_ns)) : 0;
         double wait = MIN(s->y[i], times * m.period_ns);
         m.waits[s->index[i]] = waits[i] = (float)wait;
         m.claim_ns += wait * s->weight[i] * s->scale;
     }
     m.p = chance_of_split(y, n, split, end);
-    m.explained = sample_explained_by_waits(s, waits);
+    m.explained = base <= 0 ? explained_of_idle(s, waits) : sample_explained_by_waits(s, waits);
     g_free(waits);
     return m;
 }
 
-mechanism find_timeout(const sample *s)
+/*
+ * Finds a time-out behind one of the widest gaps between the times `y`, which are in ascending order. At least `fewest`
+ * visits are above the gap.
+ */
+static mechanism find_timeout_above(const sample *s, const double *y, uint32_t n, uint32_t fewest)
 {
     enum { GAPS = 3 }; /* a few other long visits can be shorter than the time-out, and can cause a wider gap */
     mechanism m = {0};
-    if (s->count < VISITS_MIN)
-        return m;
-    double *y = g_memdup2(s->y, (s->count + 1) * sizeof(double)), width[GAPS] = {0};
-    qsort(y, s->count, sizeof *y, compare_double);
-    uint32_t n = s->count, split[GAPS] = {0};
-    double gap_min = RESOLUTION_STEPS * place_find_resolution(s->visits, place_at(s->visits, s->place));
-    for (uint32_t i = n * 2 / 5; i + MAX(TIMED_OUT_MIN, n / 100) < n; i++) {
+    double width[GAPS] = {0},
+           gap_min = RESOLUTION_STEPS * place_find_resolution(s->visits, place_at(s->visits, s->place));
+    uint32_t split[GAPS] = {0};
+    for (uint32_t i = n * 2 / 5; i + fewest < n; i++) {
         double gap = y[i + 1] > 0 && y[i + 1] - y[i] >= gap_min ? log(y[i + 1] / MAX(y[i], NOTHING * y[i + 1])) : 0;
         int k = GAPS;
         for (; k > 0 && gap > width[k - 1]; k--)
@@ -623,7 +655,26 @@ mechanism find_timeout(const sample *s)
     }
     for (int k = 0; k < GAPS && m.waits == NULL; k++)
         if (split[k] > 0 && width[k] >= log(1.35))
-            m = judge_timeout(s, y, split[k]);
+            m = judge_timeout(s, y, n, split[k]);
+    return m;
+}
+
+mechanism find_timeout(const sample *s)
+{
+    mechanism m = {0};
+    uint32_t n = s->count + count_idle(s);
+    if (n < VISITS_MIN)
+        return m;
+    double *y = g_new0(double, n + 1);
+    memcpy(y, s->y, s->count * sizeof *y);
+    qsort(y, n, sizeof *y, compare_double);
+    m = find_timeout_above(s, y, n, MAX(TIMED_OUT_MIN, n / FREQUENT_ONE_OF));
+    if (m.waits == NULL && place_at(s->visits, s->place)->kind == PLACE_EDGE) {
+        m = find_timeout_above(s, y, n, MAX(TIMED_OUT_MIN, n / RARE_ONE_OF));
+        m.p = fmin(1, 2 * m.p); /* two searches */
+        if (!m.is_retransmission)
+            g_clear_pointer(&m.waits, g_free);
+    }
     g_free(y);
     return m;
 }

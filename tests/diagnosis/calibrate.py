@@ -7,7 +7,7 @@ The features are those of confidence() in nltools/diag/findings.c: the group of 
 largest of its run, the logarithm of its share, the part of the variation that it explains, its margin over the best
 other explanation, and, for a queue, the logarithm of the number of digits of its probability by chance. The groups are
 causes that few other causes resemble, causes that others resemble, the load, which is a consequence of many causes,
-queues, and limits of TCP connections. No coefficient is negative, so that better evidence never makes a finding less sure.
+queues, limits of TCP connections, and the distribution and size of the work. No coefficient is negative, so that better evidence never makes a finding less sure.
 Prints the coefficients, and a reliability table by ten-fold cross-validation over runs.
 """
 import collections
@@ -17,17 +17,18 @@ import random
 import sys
 
 CONNECTIONS = {"window", "loss", "policed", "reverse"}  # all simulated findings with these causes come from connections
-DISTINCT = {"calls", "balance", "cold", "hour", "size"}
+DISTINCT = {"calls", "cold", "hour"}
+DEMANDS = {"balance", "size"}
 QUEUES = {"lock", "pool"}
 OF_LIMITS = {"clock", "failures", "memory", "disk", "softirq", "cpu", "link", "streams"}  # excluded: the model does not apply
-NAMES = ("distinct", "resembled", "load", "connections", "queue", "largest", "log(share)", "explained", "margin", "log(digits)")
-FREE = 5  # the intercepts may be negative
+NAMES = ("distinct", "resembled", "load", "connections", "queue", "demand", "largest", "log(share)", "explained", "margin", "log(digits)")
+FREE = 6  # the intercepts may be negative
 RIDGE = 1e-3
 
 
 def features(cause, largest):
     name = cause["cause"]
-    group = 3 if name in CONNECTIONS else 2 if name == "load" else 4 if name in QUEUES else 0 if name in DISTINCT else 1
+    group = 5 if name in DEMANDS else 3 if name in CONNECTIONS else 2 if name == "load" else 4 if name in QUEUES else 0 if name in DISTINCT else 1
     digits = min(300, max(1, -math.log10(max(cause["chance"], 1e-300)))) if group == 4 else 1
     return [float(group == i) for i in range(FREE)] + [float(cause["share"] >= largest), math.log(max(cause["share"], 0.01)),
                                                     max(0, min(1, cause["explained"])), cause["margin"], math.log(digits)]

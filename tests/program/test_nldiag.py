@@ -1456,6 +1456,26 @@ class Nldiag(support.Case):
         first = self.diagnosed(path)["causes"][0]
         self.assertEqual((first["cause"], first["host"], first["span"]), ("resource", "b2", "Work"))
 
+    def test_shortage_that_affects_other_resources(self):
+        """When memory is short, pages are read, and processors wait. The answer names the memory. Busy processors do not change the memory."""
+        short = lambda at: at % 9 < 1.6
+        for resource, field in ("memory", "SWAP.IN"), ("processor", "CPU.BUSY"):
+            with self.subTest(resource):
+                records = self.requests(lambda c, at, n, h: 0.12 * c.lognormvariate(0, 0.7) * (h == "b2" and short(at)), count=900, rate=20)
+                records, noise = [(*record[:3], f"PROG=p {record[3]}") for record in records], random.Random(5)
+                for step in range(230):
+                    for host in "b1", "b2", "b3":
+                        is_short = host == "b2" and short(0.2 * step - 0.1)
+                        busy = is_short * (60 if resource == "processor" else 15) + noise.uniform(10, 20)
+                        waiting, pages = (is_short * noise.uniform(30, 40), is_short * noise.randrange(1000, 9000)) if resource == "memory" else (0, 0)
+                        records.append((0.2 * step, host, "CpuLoad", f"PROG=nlsensor CPU.BUSY={busy:.1f} CPU.IOWAIT={waiting + noise.uniform(0, 2):.1f}"))
+                        records.append((0.2 * step, host, "SwapUse", f"PROG=nlsensor SWAP.IN={pages}"))
+                path = self.scratch / "short.log"
+                simulate.write_lines(path, ((at, f"HOST={host} LVL=Usage NL.EVNT={event} {rest}") for at, host, event, rest in sorted(records)))
+                first = self.diagnosed(path)["causes"][0]
+                self.assertEqual((first["cause"], first["host"], first["span"]), ("resource", "b2", "Work"))
+                self.assertIn(f"{field} of ", first["title"])
+
     def locked(self, hosts, weights, before, count=200, rate=60.0, seed=1):
         """A request works for the time `before`, and then takes the lock of its host for 12 ms."""
         chance, at, arrivals, records = random.Random(seed), 0.0, [], []
@@ -1842,26 +1862,57 @@ class Nldiag(support.Case):
         self.assertEqual((first["cause"], first["program"], first.get("span")), ("lock", "worker-*", "Compute"))
 
     def test_processes_of_a_chrome_trace(self):
-        """A trace of one machine names its processes. The slow process is named."""
-        for slow in None, 2:
-            with self.subTest(slow=slow):
-                chance, at, events = random.Random(3), 0.0, []
+        """A trace of one machine names its processes. The slow process is named, and a lock of each process is found."""
+        for slow, locked in (None, False), (2, False), (None, True):
+            with self.subTest(slow=slow, locked=locked):
+                chance, at, events, free = random.Random(3), 0.0, [], {}
                 events += [{"name": "process_name", "ph": "M", "pid": 70 + k, "args": {"name": f"tiler-{k}"}} for k in range(5)]
                 for i in range(2000):
                     at += chance.expovariate(160)
                     k, begin = chance.randrange(5), at + 0.002 * chance.lognormvariate(0, 0.3)
                     work = 0.02 * chance.lognormvariate(0, 0.4) * (3 if k == slow else 1)
-                    for name, start, end in ("serve", at, begin + work + 0.0005), ("draw", begin, begin + work):
+                    free[k] = (max(begin, free.get(k, 0)) if locked else begin) + work
+                    for name, start, end in ("serve", at, free[k] + 0.0005), ("draw", begin, free[k]):
                         events.append({"name": name, "ph": "X", "pid": 70 + k, "tid": 1000 + i, "ts": round(start * 1e6), "dur": round((end - start) * 1e6)})
                 path = self.scratch / "trace.json"
                 path.write_text(json.dumps({"traceEvents": events}))
                 found = self.diagnosed(path)
-                if not slow:
+                if not slow and not locked:
                     self.assertEqual(found["verdict"], "healthy", found["answer"])
                     continue
                 first = found["causes"][0]
-                self.assertEqual((first["cause"], first["span"], first["program"], first["process"]), ("peer", "draw", "tiler-*", "tiler-2"))
+                self.assertEqual((first["cause"], first["span"], first["program"], first.get("process")),
+                                 ("lock", "draw", "tiler-*", None) if locked else ("peer", "draw", "tiler-*", "tiler-2"))
                 self.assertNotIn("on  ", first["title"])
+
+    def test_peers_that_are_slow_for_a_time(self):
+        """A host that becomes slow is named with the time. If all hosts become slow for a time, no host is named."""
+        for slow_hosts in (), ("b2",), ("b1", "b2", "b3"):
+            with self.subTest(slow_hosts=slow_hosts):
+                cost = lambda c, at, n, h: 0.02 * c.lognormvariate(0, 0.5) * (4 if h in slow_hosts and 20 <= at < 32 else 1)
+                found = self.diagnosed_of(self.requests(cost, count=2000, rate=50))
+                if not slow_hosts:
+                    self.assertEqual(found["verdict"], "healthy", found["answer"])
+                    continue
+                first = found["causes"][0]
+                if len(slow_hosts) > 1:
+                    self.assertEqual((first["cause"], first["host"]), ("changed", None))
+                    continue
+                self.assertEqual((first["cause"], first["host"]), ("peer", "b2"))
+                begin, end = (float(text) for text in re.search(r"b2 is slower than its peers from ([0-9.]+) s to ([0-9.]+) s after", first["title"]).groups())
+                self.assertLess(abs(begin - 20) + abs(end - 32), 4, first["title"])
+
+    def test_lock_behind_a_message(self):
+        """Requests wait for a lock on the host that receives a message. A wrong clock cannot make messages wait for each other."""
+        chance, at, free, records = random.Random(4), 0.0, 0.0, []
+        for n in range(2000):
+            at += chance.expovariate(100)
+            arrival = at + 0.0004 * chance.lognormvariate(0, 0.3)
+            free = max(free, arrival) + 0.007 * chance.lognormvariate(0, 0.3)
+            records += [(at, "a", "front", "Ask", n), (free - 0.0001, "b", "store", "Stored", n), (free + 0.0004 * chance.lognormvariate(0, 0.3), "a", "front", "Answer", n)]
+        first = self.diagnosed_programs(records)["causes"][0]
+        self.assertEqual((first["cause"], first["from_event"], first["to_event"], first["host"]), ("lock", "Ask", "Stored", "b"))
+        self.assertGreater(first["sure"], 0.7)
 
     def test_pool_of_the_caller(self):
         """Each web server has a pool of two connections to one database. A request waits for a connection, and keeps it until the answer arrives."""
@@ -2141,6 +2192,17 @@ class Nldiag(support.Case):
                     first = self.ordinary(lambda n: amounts[n] / 5e4, lambda n: f"{name}={amounts[n]}", status)
                     self.assertEqual((first["cause"], first["field"], first["ordinary"]), ("size", name, status == HEALTHY))
 
+    def test_amounts_that_go_with_kinds_of_work(self):
+        """Requests with small replies take longer than requests with large replies. This is no fault, unless it is uneven."""
+        for uneven in False, True:
+            chance = random.Random(8)
+            small = [chance.random() < (0.6 if uneven and n > 1300 else 0.25) for n in range(1800)]
+            sizes = [chance.lognormvariate(6 if of else 9, 0.8) for of in small]
+            first = self.ordinary(lambda n: 0.06 * small[n], lambda n: f"BYTES={sizes[n]:.0f}", FINDING if uneven else HEALTHY, 1800)
+            if not uneven:
+                self.assertEqual((first["cause"], first["field"], first["ordinary"]), ("size", "BYTES", True))
+                self.assertIn("when BYTES is smaller", first["title"])
+
     def test_few_different_amounts(self):
         for share, status in (lambda n: n % 7 % 5, HEALTHY), (lambda n: 2 * (n % 7 % 5 == 2), FINDING):
             first = self.ordinary(lambda n: 0.02 * share(n), lambda n: f"ITEMS={1 + n % 7 % 5}", status)
@@ -2202,6 +2264,24 @@ class Nldiag(support.Case):
                 self.assertEqual(first["ordinary"], status == HEALTHY)
                 if name not in ("last of 20 hosts", "drop to few hits", "drop"):  # the host or the time may be the first cause
                     self.assertEqual((first["cause"], first["field"]), ("field", field))
+
+    def test_hit_rate_of_one_host(self):
+        """Misses are ordinary, but one host has more of them. The answer names the field and the host, and only this host's excess counts."""
+        hosts, turn, chance = ("b1", "b2", "b3"), iter(range(1500)), random.Random(7)
+        missed = [chance.random() < (0.6 if n % 3 == 1 else 0.15) for n in range(1500)]
+        first = self.ordinary(lambda n: 0.1 * missed[n], lambda n: f"CACHE={('HIT', 'MISS')[missed[n]]}", FINDING, 1500, host_of=lambda chance: hosts[next(turn) % 3])
+        self.assertEqual((first["cause"], first["field"], first["host"]), ("field", "CACHE", "b2"))
+        self.assertIn("is slow for CACHE=MISS, which is more frequent there than on other hosts", first["title"])
+        self.assertRegex(first["evidence"][0], r"^(5[5-9]|6[0-5]) % of the visits on b2 have this value, and 1[2-8] % of the others$")
+        excess = 0.1 * (0.6 - 0.15) / 3 / (0.01 + 0.1 * (0.6 + 0.15 + 0.15) / 3)
+        self.assertLess(abs(first["share"] - excess), 0.1)
+
+    def test_exception_among_many_numbers(self):
+        """One of 20 numbers is slow, which no range of numbers shows."""
+        level = [random.Random(n).randrange(1, 21) for n in range(2000)]
+        first = self.ordinary(lambda n: 0.3 * (level[n] == 7), lambda n: f"ZOOM={level[n]}", FINDING, 2000)
+        self.assertEqual((first["cause"], first["field"]), ("field", "ZOOM"))
+        self.assertRegex(first["title"], r" is slow for ZOOM=7$")
 
     def test_hit_rate_that_drops_in_a_short_log(self):
         missed = [random.Random(n).random() < (0.08 if n < 120 else 0.5) for n in range(200)]
@@ -2308,6 +2388,31 @@ class Nldiag(support.Case):
         self.assertEqual((first["cause"], first["field"]), ("size", "ITEMS"))
 
     # ---- failures ----
+
+    def test_time_out_in_calls_without_other_work(self):
+        """A call consists of the work of a server, but some calls wait before they ask another server. Only a constant wait is a time-out."""
+        for constant in True, False:
+            with self.subTest(constant=constant):
+                chance, at, lines = random.Random(5), 0.0, []
+                for n in range(1200):
+                    at += chance.expovariate(20)
+                    wait = 0.0 if chance.random() > 0.06 else 0.1 + chance.uniform(0, 0.002) if constant else 0.1 * chance.lognormvariate(0, 0.5)
+                    begin = at + 0.0005 + wait
+                    end = begin + 0.008 * chance.lognormvariate(0, 0.4)
+                    for when, event, span in ((at, "Read.start", 1), (begin, "Serve.start", 2), (end, "Serve.end", 2), (end + 0.0005, "Read.end", 1)):
+                        parent = " PARENT.ID=1" if event == "Serve.start" else ""
+                        lines.append((when, f"HOST=h PROG={'store' if span == 2 else 'proxy'} LVL=Usage NL.EVNT={event} TRACE.ID=t{n} SPAN.ID={span}{parent}"))
+                    if wait:
+                        lines.append((at + wait - 1e-5, f"HOST=h PROG=proxy LVL=Usage NL.EVNT=Read.Again TRACE.ID=t{n} SPAN.ID=1"))
+                path = self.scratch / "again.log"
+                simulate.write_lines(path, sorted(lines))
+                found = self.diagnosed(path)
+                if constant:
+                    first = found["causes"][0]
+                    self.assertEqual((first["cause"], first["span"]), ("timeout", "Read"), first["title"])
+                    self.assertIn("100 ms longer", first["title"].replace("101 ms", "100 ms"))
+                else:
+                    self.assertNotIn("timeout", [cause["cause"] for cause in found["causes"]])
 
     def test_what_failures_go_with(self):
         """Rare failures are a fault if they go with a value, a host or a time."""
