@@ -930,15 +930,16 @@ static void share_servers(holding *held, size_t count)
 }
 
 /*
- * Replaces a queue by another queue that predicts the visits better, and frees the waits of the worse queue. The other
- * queue must explain the same waits: a queue that claims much more time is a different cause, not a better model.
+ * Replaces a queue by another queue that predicts the visits better, and frees the waits of the worse queue. If
+ * `same_waits` is true, the first queue must be significant, and the other queue must explain the same waits: a queue
+ * that claims much more time is a different cause, not a better model.
  */
-static void keep_likelier(mechanism *best, mechanism *other)
+static void keep_likelier(mechanism *best, mechanism *other, bool same_waits)
 {
     bool is_first = best->waits == NULL || best->claim_ns <= 0,
-         is_better = best->likelihood > 0 && other->likelihood > best->likelihood && best->p <= OTHER_CHANCE &&
-                     other->p <= OTHER_CHANCE && other->claim_ns <= SAME_WAITS * best->claim_ns,
-         likelier = other->claim_ns > 0 && (is_first || is_better);
+         is_better = other->likelihood > best->likelihood && other->p <= OTHER_CHANCE,
+         is_same = best->likelihood > 0 && best->p <= OTHER_CHANCE && other->claim_ns <= SAME_WAITS * best->claim_ns,
+         likelier = other->claim_ns > 0 && (is_first || (is_better && (is_same || !same_waits)));
     g_free(likelier ? best->waits : other->waits);
     if (likelier)
         *best = *other;
@@ -955,7 +956,7 @@ static void try_shared(const visits *v, holding *held, size_t count, const GPtrA
     shared.count = (uint32_t)count;
     shared.p = normal_tail(z) * CHOICES * (hosts->len + HOSTS_TOGETHER);
     shared.peak = peak_of(held, count);
-    keep_likelier(m, &shared);
+    keep_likelier(m, &shared, true);
 }
 
 /* Finds a queue with servers on each host or, if `by_process` is true, in each process. */
@@ -1038,7 +1039,7 @@ mechanism find_queue(const visits *v, uint32_t number)
         for (int i = 0; i < usual && place_has_processes(v, p); i++) {
             mechanism m = find_queue_for(v, number, scopes[i], true);
             m.p *= count_unusual(v, p) / (1 - USUAL_WEIGHT);
-            keep_likelier(&best, &m);
+            keep_likelier(&best, &m, false);
         }
         return best;
     }

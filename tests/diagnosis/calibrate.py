@@ -7,7 +7,8 @@ The features are those of confidence() in nltools/diag/findings.c: the group of 
 largest of its run, the logarithm of its share, the part of the variation that it explains, its margin over the best
 other explanation, and, for a queue, the logarithm of the number of digits of its probability by chance. The groups are
 causes that few other causes resemble, causes that others resemble, the load, which is a consequence of many causes,
-queues, limits of TCP connections, and the distribution and size of the work. No coefficient is negative, so that better evidence never makes a finding less sure.
+queues, limits of TCP connections, and the distribution and size of the work. No coefficient is negative, so that better
+evidence never makes a finding less sure.
 Prints the coefficients, and a reliability table by ten-fold cross-validation over runs.
 """
 import collections
