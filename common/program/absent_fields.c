@@ -29,7 +29,7 @@ void absent_fields_free(absent_fields *a)
     free(a);
 }
 
-static bool is_name(const char *name, nl_string other)
+static bool has_same_name(const char *name, nl_string other)
 {
     return strlen(name) == other.size && memcmp(name, other.data, other.size) == 0;
 }
@@ -37,7 +37,7 @@ static bool is_name(const char *name, nl_string other)
 static bool has_name(const absent_fields *a, nl_string name)
 {
     for (size_t i = 0; i < a->count; i++)
-        if (is_name(a->names[i], name))
+        if (has_same_name(a->names[i], name))
             return true;
     return false;
 }
@@ -56,7 +56,7 @@ void absent_fields_add(absent_fields *a, const nl_filter *filter)
 static bool record_has_field(const nl_record *record, const char *name)
 {
     for (size_t i = 0; i < record->field_count; i++)
-        if (is_name(name, record->fields[i].name))
+        if (has_same_name(name, record->fields[i].name))
             return true;
     return false;
 }
