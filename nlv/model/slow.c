@@ -9,7 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REQUESTS = 2000, STEPS_MAX = 200, GRAPHS_MAX = 400 };
+enum {
+    REQUESTS = 2000,
+    RECORDS_MAX = 20000, /* if a time range has more records, the module samples its requests */
+    STEPS_MAX = 200,
+    GRAPHS_MAX = 400
+};
 
 /* A line of a critical path. */
 typedef struct path_line {
@@ -66,6 +71,32 @@ static void add_path(const path_search *p, uint32_t object, int64_t from_ns, int
     }
 }
 
+static bool is_in_lifeline(const path_search *p, uint32_t last)
+{
+    return spec_step_of(p->s->spec, store_event(p->s, last), p->layer).lifeline == p->lifeline;
+}
+
+/* Appends the requests (uint32_t) whose last records have numbers from `first` to `end` - 1. */
+static void find_requests(const path_search *p, uint32_t first, uint32_t end, GArray *found)
+{
+    for (uint32_t record = first; record < end; record++) {
+        const uint32_t object = store_object(p->s, record, p->layer);
+        if (object != STORE_NONE && store_last_step(p->s, object, p->layer) == record && is_in_lifeline(p, record))
+            g_array_append_val(found, object);
+    }
+}
+
+/* Like find_requests, but examines only a sample of all requests. */
+static void sample_requests(const path_search *p, uint32_t first, uint32_t end, GArray *found)
+{
+    const objects *all = &p->s->objects[p->layer];
+    for (uint64_t i = 0, step = MAX(all->count / REQUESTS, 1); i < all->count; i += step) {
+        const uint32_t object = (uint32_t)i, last = store_last_step(p->s, object, p->layer);
+        if (last != STORE_NONE && last >= first && last < end && is_in_lifeline(p, last))
+            g_array_append_val(found, object);
+    }
+}
+
 static size_t add_requests(const model *m, size_t lifeline, int64_t from_ns, int64_t to_ns, GArray *lines)
 {
     const store *s = model_store(m);
@@ -74,14 +105,8 @@ static size_t add_requests(const model *m, size_t lifeline, int64_t from_ns, int
         later_ns = INT64_MAX - 1;
     uint32_t first = store_find_time(s, from_ns), end = store_find_time(s, later_ns + 1);
     path_search p = {m, s, lifeline, s->spec->lifelines[lifeline].layer, false};
-    const objects *all = &s->objects[p.layer];
     GArray *found = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    for (uint64_t i = 0, step = MAX(all->count / REQUESTS, 1); i < all->count; i += step) {
-        uint32_t object = (uint32_t)i, last = store_last_step(s, object, p.layer);
-        if (last != STORE_NONE && last >= first && last < end &&
-            spec_step_of(s->spec, store_event(s, last), p.layer).lifeline == lifeline)
-            g_array_append_val(found, object);
-    }
+    (end - first <= RECORDS_MAX ? find_requests : sample_requests)(&p, first, end, found);
     const size_t count = found->len;
     p.has_graphs = count <= GRAPHS_MAX;
     for (guint i = 0; i < found->len; i++)

@@ -2371,6 +2371,25 @@ static int remove_folder(void **unused)
     return system(command);
 }
 
+/* In a short time of a log with many requests, slow_find leaves no request out. */
+static void test_slowest_of_many(void **unused)
+{
+    (void)unused;
+    program_reading reading = {0};
+    model *m = read_requests(5000, &reading);
+    const store *s = model_store(m);
+    unsigned looked = 0;
+    for (uint32_t i = 0; i + 1 < s->count; i += 50) {
+        if (strcmp(names_text(s->names.events, store_event(s, i)), "Parsed") != 0)
+            continue;
+        const slow_line line = slow_find(m, store_time(s, i), store_time(s, i + 1));
+        assert_true(line.is_found && line.from == i && line.to == i + 1);
+        looked++;
+    }
+    assert_true(looked > 50);
+    model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -2400,6 +2419,7 @@ int main(void)
         cmocka_unit_test(test_durations_are_readable),
         cmocka_unit_test(test_parallel_calls),
         cmocka_unit_test(test_first_view),
+        cmocka_unit_test(test_slowest_of_many),
         cmocka_unit_test(test_first_view_beside_a_gap),
         cmocka_unit_test(test_repeated_ids),
         cmocka_unit_test(test_logs_with_equal_ids),
