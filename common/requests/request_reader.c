@@ -483,7 +483,7 @@ static bool is_failure(const nl_record *record, const nl_field *status)
 {
     static const char *const failures[] = {"error", "failed", "failure", "timeout"};
     char scratch[NL_FIELD_TEXT_SIZE], number[8], *end;
-    if (record->level <= NL_ERROR && record->level_text.data != NULL)
+    if (record->level != NL_LEVEL_NONE && record->level <= NL_ERROR)
         return true;
     if (status == NULL)
         return false;

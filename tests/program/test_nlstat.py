@@ -88,6 +88,19 @@ class Nlstat(support.Case):
         self.assertRegex(shown, r"\n  1 +16.7 % +30 +3.00 ms +100.0 us .* 10\n")
         self.assertEqual(self.run_program(self.nlstat, "--json", "--plot", "-", log).returncode, 2)
 
+    def test_levels_of_failures(self):
+        """Levels from Error upwards mark failures; a level that is not in the list, or no level, does not."""
+        for level, failed in ("LVL=Error ", 10), ("LVL=Emergency ", 10), ("LVL=Warning ", 0), ("LVL=Trace ", 0), ("", 0):
+            with self.subTest(level):
+                text = "".join(line(i * 1000 + us, event, i) for i in range(10) for us, event in ((0, "A.start"), (100, "A.end")))
+                log = self.log(text.replace("LVL=Usage ", level))
+                self.assertNotIn("LVL=Usage", log.read_text())
+                for path in log, self.scratch / "blocks.nlb":
+                    if path != log:
+                        self.run_program(support.program("nltools/nlconv"), "--format", "nlb", "-o", path, log)
+                    (found,) = self.found("--id", "REQ.ID", path)
+                    self.assertEqual(found["failed"], failed)
+
     def test_by_host_is_the_rarest_visited(self):
         log = self.log("".join(l.replace("HOST=s", f"HOST=s{l.split('KIND=')[1].strip()}")
                                for l in requests().splitlines(keepends=True)))
