@@ -153,6 +153,12 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/requests/event_names.h \
 	%D%/requests/precedence.c \
 	%D%/requests/precedence.h \
+	%D%/requests/clock_shifts.c \
+	%D%/requests/clock_shifts.h \
+	%D%/requests/program_families.c \
+	%D%/requests/program_families.h \
+	%D%/requests/program_names.c \
+	%D%/requests/program_names.h \
 	%D%/requests/restarts.c \
 	%D%/requests/restarts.h \
 	%D%/requests/request_graph.c \

@@ -4,6 +4,7 @@
 
 #include "clocks/name_table.h"
 #include "base/hash_bytes.h"
+#include "requests/clock_shifts.h"
 #include "requests/key_map.h"
 #include "requests/precedence.h"
 #include "requests/restarts.h"
@@ -63,6 +64,7 @@ struct assembler {
     request_reader *reader;
     request_graph *graph;
     precedence *edges;
+    clock_shifts *shifts;
     restarts *restarts;
     key_map open;          /* maps a key to an open_request */
     request_list lists[2]; /* one list of incomplete and one of complete requests */
@@ -93,6 +95,7 @@ assembler *assembler_new(const assembler_options *options)
     a->reader = request_reader_new(options->ids, options->fraction);
     a->graph = request_graph_new(request_reader_names(a->reader));
     a->edges = precedence_new(request_reader_names(a->reader));
+    a->shifts = clock_shifts_new();
     a->restarts = restarts_new();
     a->learning = g_ptr_array_new();
     a->now_ns = -REQUEST_TIME_MAX;
@@ -138,6 +141,7 @@ void assembler_free(assembler *a)
     g_array_free(a->visits, TRUE);
     name_table_free(&a->groups);
     precedence_free(a->edges);
+    clock_shifts_free(a->shifts);
     restarts_free(a->restarts);
     request_graph_free(a->graph);
     request_reader_free(a->reader);
@@ -236,6 +240,8 @@ void assembler_build_part(const assembler *a, request_graph *g, request_event *e
 
 static void hand_out_events(assembler *a, const open_request *r, uint32_t from, uint32_t to, bool cut)
 {
+    if (a->learning == NULL && !r->is_thread && !r->events[from].traced)
+        clock_shifts_apply(a->shifts, r->events + from, to - from);
     assembler_build_part(a, a->graph, r->events + from, to - from);
     a->graph->payloads = r->payloads.data;
     const char *name = r->name;
@@ -376,11 +382,25 @@ static uint32_t group_of_round(const assembler *a, const open_request *r, uint32
     return first.by;
 }
 
-/* The passes of the learning over all requests (see precedence_learn_kinds). */
-typedef enum learning_pass { LEARN_KINDS, LEARN_FROM_COMPLETE, LEARN_FROM_INCOMPLETE } learning_pass;
+/* The passes of the learning over all requests (see precedence_learn_programs and precedence_learn_kinds). */
+typedef enum learning_pass {
+    LEARN_PROGRAMS,
+    LEARN_CLOCKS,
+    LEARN_KINDS,
+    LEARN_FROM_COMPLETE,
+    LEARN_FROM_INCOMPLETE
+} learning_pass;
 
-static uint32_t learn_round(assembler *a, const request_event *events, uint32_t count, learning_pass pass)
+static uint32_t learn_events(assembler *a, const request_event *events, uint32_t count, learning_pass pass)
 {
+    if (pass == LEARN_PROGRAMS) {
+        precedence_learn_programs(a->edges, events, count);
+        return 1;
+    }
+    if (pass == LEARN_CLOCKS) {
+        clock_shifts_learn(a->shifts, precedence_families(a->edges), events, count);
+        return 1;
+    }
     if (pass == LEARN_KINDS) {
         precedence_learn_kinds(a->edges, events, count);
         count_hosts(a, events, count);
@@ -392,6 +412,17 @@ static uint32_t learn_round(assembler *a, const request_event *events, uint32_t 
         return 0;
     precedence_learn(a->edges, events, count);
     return 1;
+}
+
+/* Learns from events with corrected times. Returns 1, or 0 if it does not learn from these events. */
+static uint32_t learn_round(assembler *a, const request_event *events, uint32_t count, learning_pass pass)
+{
+    request_event *shifted = g_memdup2(events, count * sizeof *events);
+    if (clock_shifts_apply(a->shifts, shifted, count))
+        qsort(shifted, count, sizeof *shifted, by_time);
+    uint32_t learned = learn_events(a, shifted, count, pass);
+    g_free(shifted);
+    return learned;
 }
 
 /*
@@ -482,6 +513,9 @@ static void finish_learning(assembler *a)
         restarts_learn(a->restarts, r->events, r->count, i < kept->len + unfinished->len / 2);
     }
     restarts_settle(a->restarts);
+    learn_requests(a, kept, unfinished, LEARN_PROGRAMS);
+    learn_requests(a, kept, unfinished, LEARN_CLOCKS);
+    clock_shifts_settle(a->shifts, request_reader_clocks(a->reader));
     learn_requests(a, kept, unfinished, LEARN_KINDS);
     bool has_losses = precedence_settle_kinds(a->edges);
     if (learn_requests(a, kept, unfinished, LEARN_FROM_COMPLETE) < COMPLETE_MIN && has_losses)

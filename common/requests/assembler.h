@@ -9,7 +9,8 @@
  *
  * From the first ASSEMBLER_LEARNED requests with ID fields, the module learns which events cause other events
  * (precedence.h), and which first events are repeated steps (restarts.h). The module hands out these requests at the
- * end of the learning.
+ * end of the learning. It also learns small differences between the clocks of hosts (clock_shifts.h), and corrects the
+ * times of the events that it hands out.
  *
  * Without IDs, each outermost span of a thread is a request. If outermost spans overlap, the module cannot know which
  * records belong together. The module counts these spans, and hands them out as one graph whose member `overlaps` is

@@ -307,7 +307,9 @@ static uint32_t find_former(const critical_path *p, const request_span *s, float
     uint32_t left = CAUSE_SCAN_MAX;
     for (uint32_t i = s->end; whole != NULL && i > 0 && left > 0; left--) {
         const request_event *c = event_at(p, --i);
-        double holds = c->time_ns <= s->begin_ns ? whole_spans_follow(whole, c, event_at(p, s->end)) : 0;
+        int64_t rounding_ns = whole_spans_rounding(whole, c, event_at(p, s->end));
+        bool is_before = c->time_ns <= s->begin_ns + rounding_ns;
+        double holds = is_before ? whole_spans_follow(whole, c, event_at(p, s->end)) : 0;
         if (holds > 0) {
             *certainty = (float)holds;
             return i;

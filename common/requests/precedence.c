@@ -3,6 +3,7 @@
 #include "requests/precedence.h"
 
 #include "requests/key_map.h"
+#include "requests/program_families.h"
 #include "requests/whole_spans.h"
 
 #include <glib.h>
@@ -43,8 +44,9 @@ typedef struct program_pair {
 
 struct precedence {
     const event_names *names; /* NULL: names do not show which events begin and end spans */
+    program_families *families;
     whole_spans *whole;
-    key_map events; /* maps request_event_kind + 1 to the event's index + 1 */
+    key_map events; /* maps program_families_kind + 1 to the event's index + 1 */
     uint16_t role_count;
     /*
      * precedence_learn_kinds sets `together` to the number of requests with both events. On the diagonal, `together` is
@@ -87,7 +89,8 @@ precedence *precedence_new(const event_names *names)
 {
     precedence *p = g_new0(precedence, 1);
     p->names = names;
-    p->whole = whole_spans_new();
+    p->families = program_families_new();
+    p->whole = whole_spans_new(p->families);
     memset(p->caller, 0xff, sizeof p->caller);
     memset(p->former, 0xff, sizeof p->former);
     memset(p->role_of, 0xff, sizeof p->role_of);
@@ -100,13 +103,14 @@ void precedence_free(precedence *p)
         return;
     key_map_free(&p->events);
     whole_spans_free(p->whole);
+    program_families_free(p->families);
     g_free(p);
 }
 
 /* Returns the index of an event's kind, or NONE. */
 static uint16_t find_event(const precedence *p, const request_event *e)
 {
-    const uint64_t *index = key_map_find(&p->events, request_event_kind(e) + 1);
+    const uint64_t *index = key_map_find(&p->events, program_families_kind(p->families, e) + 1);
     return index != NULL ? (uint16_t)(*index - 1) : NONE;
 }
 
@@ -115,9 +119,14 @@ static uint16_t add_event(precedence *p, const request_event *e)
 {
     if (p->events.count == PRECEDENCE_EVENTS_MAX)
         return find_event(p, e);
-    uint64_t *index = key_map_add(&p->events, request_event_kind(e) + 1);
+    uint64_t *index = key_map_add(&p->events, program_families_kind(p->families, e) + 1);
     *index = *index != 0 ? *index : p->events.count;
     return (uint16_t)(*index - 1);
+}
+
+void precedence_learn_programs(precedence *p, const request_event *events, size_t count)
+{
+    program_families_learn(p->families, events, count);
 }
 
 /* ---- lost records ---- */
@@ -269,7 +278,7 @@ static size_t find_visits(precedence *p, const request_event *events, size_t cou
 {
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
-        uint64_t kind = request_event_kind(&events[i]);
+        uint64_t kind = program_families_kind(p->families, &events[i]);
         int nesting = nesting_of(p, &events[i]);
         size_t v = found;
         while (v > 0 && visits[v - 1].place != events[i].place)
@@ -572,6 +581,11 @@ static bool is_news(const precedence *p, heard_table heard, guint cause, guint e
             heard[own][p->role_of[cause]] && !is_before(p, own, cause))
             return false;
     return true;
+}
+
+const program_families *precedence_families(const precedence *p)
+{
+    return p != NULL ? p->families : NULL;
 }
 
 const whole_spans *precedence_whole_spans(const precedence *p)

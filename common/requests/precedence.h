@@ -13,7 +13,8 @@
  * of two names run side by side if, in one thread, spans of these names often overlap without containing each other.
  * Spans of two such names are never part of each other, even if one span contains the other by chance.
  *
- * If one record describes a span and names no parent, whole_spans.h finds its parent.
+ * If one record describes a span and names no parent, whole_spans.h finds its parent. Processes of one program with
+ * names of their own, such as worker-1 and worker-2, count as one program (program_families.h).
  *
  * Memory is bounded: PRECEDENCE_EVENTS_MAX event names and PRECEDENCE_ROLES_MAX roles; further names and roles have no
  * edges. Only one thread at a time may use a precedence.
@@ -33,6 +34,13 @@ typedef struct precedence precedence;
  */
 precedence *precedence_new(const event_names *names);
 void precedence_free(precedence *p); /* NULL is allowed */
+
+/*
+ * Learns which programs are processes of one program (program_families.h). The other functions then treat their events
+ * alike. Pass all requests to this function before the first call of the other functions. Without these calls, all
+ * programs are separate.
+ */
+void precedence_learn_programs(precedence *p, const request_event *events, size_t count);
 
 /*
  * Find requests with lost records. The module would learn a wrong order from such requests. First, pass all requests to
@@ -71,6 +79,9 @@ double precedence_holds(const precedence *p, const request_event *cause, const r
  * spans. Returns true if `p` is NULL.
  */
 bool precedence_nests(const precedence *p, const request_event *outer, const request_event *inner);
+
+/* Returns the families of programs, or NULL if `p` is NULL. */
+const struct program_families *precedence_families(const precedence *p);
 
 /*
  * Returns the relations of spans that one record describes and that no record names as parent (whole_spans.h), or NULL

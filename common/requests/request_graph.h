@@ -35,23 +35,25 @@
 typedef enum request_role { REQUEST_POINT, REQUEST_BEGIN, REQUEST_END, REQUEST_WHOLE } request_role;
 
 typedef struct request_event {
-    int64_t time_ns;          /* for a whole span, the time of its end */
-    int64_t duration_ns;      /* duration of a whole span, or the duration in an end record */
-    uint64_t span_id, parent; /* hashes of explicit identifiers, or 0 */
-    uint32_t name;            /* number of the event's name */
-    uint32_t span_name;       /* number of the span's name; for points, the same number as `name` */
-    uint32_t place;           /* number of the host and program */
-    uint32_t program;         /* number of the program, the same on every host */
-    uint32_t host;            /* number of the host */
-    uint32_t thread;          /* number of the thread; 0 if unknown */
-    uint32_t order;           /* if two events have the same time, the event with the lower order came first */
-    uint32_t payload;         /* offset in the request's payloads (assembler.h) */
-    uint32_t payload_size;    /* size of the payload in bytes */
-    uint32_t matches;         /* see request_filter_match_record; set by the assembler */
-    uint16_t process;         /* number of the process; 0 if unknown */
-    uint8_t role : 2;         /* request_role */
-    uint8_t rounding : 5;     /* the duration is rounded to a multiple of 10^rounding ns */
-    bool failed : 1;          /* the record reports an error */
+    int64_t time_ns;           /* for a whole span, the time of its end */
+    int64_t duration_ns;       /* duration of a whole span, or the duration in an end record */
+    uint64_t span_id, parent;  /* hashes of explicit identifiers, or 0 */
+    uint32_t name;             /* number of the event's name */
+    uint32_t span_name;        /* number of the span's name; for points, the same number as `name` */
+    uint32_t place;            /* number of the host and program */
+    uint32_t program;          /* number of the program, the same on every host */
+    uint32_t host;             /* number of the host */
+    uint32_t thread;           /* number of the thread; 0 if unknown */
+    uint32_t order;            /* if two events have the same time, the event with the lower order came first */
+    uint32_t payload;          /* offset in the request's payloads (assembler.h) */
+    uint32_t payload_size;     /* size of the payload in bytes */
+    uint32_t matches;          /* see request_filter_match_record; set by the assembler */
+    uint16_t process;          /* number of the process; 0 if unknown */
+    uint16_t family, families; /* numbers of the patterns of the program's name in which "*" replaces the last number,
+                                  and all numbers; 0: none (program_families.h) */
+    uint8_t role : 2;          /* request_role */
+    uint8_t rounding : 5;      /* the duration is rounded to a multiple of 10^rounding ns */
+    bool failed : 1;           /* the record reports an error */
     int8_t zone : 7; /* number of half hours that request_graph_build added to the time, because the time was in another
                         zone */
     bool traced : 1; /* a trace ID names the request */

@@ -4,6 +4,7 @@
 
 #include "base/hash_bytes.h"
 #include "clocks/name_table.h"
+#include "requests/program_names.h"
 
 #include <ctype.h>
 #include <glib.h>
@@ -101,10 +102,16 @@ typedef struct known_name {
     uint32_t number;
 } known_name;
 
+/* The numbers of the patterns of a program's name in which "*" replaces the last number, and all numbers, or 0. */
+typedef struct program_patterns {
+    uint16_t last, all;
+} program_patterns;
+
 /* A cached pair of a host and a program, and their numbers. `place` is the number of the pair. */
 typedef struct known_place {
     nl_string host_text, program_text; /* owned by the tables */
     uint32_t host, program, place;
+    const program_patterns *patterns;
 } known_place;
 
 /* The caches store the latest text for each short hash. A look-up also compares the texts. */
@@ -113,7 +120,8 @@ struct request_reader {
     size_t id_count;
     nl_fraction fraction;
     event_names *names;
-    name_table hosts, programs, places, processes;
+    name_table hosts, programs, places, processes, patterns;
+    GPtrArray *program_patterns; /* program_patterns, by program; NULL: not known yet */
     clock_bounds *clocks;
     uint64_t seed;
     uint32_t order;
@@ -133,6 +141,7 @@ request_reader *request_reader_new(const char *const *ids, nl_fraction fraction)
     r->fraction = fraction;
     r->names = event_names_new();
     r->clocks = clock_bounds_new();
+    r->program_patterns = g_ptr_array_new_with_free_func(g_free);
     r->seed = (uint64_t)g_random_int() << 32 | g_random_int();
     return r;
 }
@@ -147,6 +156,8 @@ void request_reader_free(request_reader *r)
     name_table_free(&r->programs);
     name_table_free(&r->places);
     name_table_free(&r->processes);
+    name_table_free(&r->patterns);
+    g_ptr_array_free(r->program_patterns, TRUE);
     g_free(r);
 }
 
@@ -555,6 +566,28 @@ static uint32_t number_of_event(request_reader *r, nl_string name)
     return known->number;
 }
 
+/* Returns the number of a pattern. Returns 0 if `pattern` is NULL, or if there are too many patterns. */
+static uint16_t number_of_pattern(request_reader *r, const char *pattern)
+{
+    uint32_t number = pattern != NULL ? number_of(&r->patterns, (nl_string){pattern, strlen(pattern)}) : 0;
+    return number <= UINT16_MAX ? (uint16_t)number : 0;
+}
+
+static const program_patterns *patterns_of(request_reader *r, uint32_t program)
+{
+    if (program >= r->program_patterns->len)
+        g_ptr_array_set_size(r->program_patterns, (gint)program + 1);
+    program_patterns *known = g_ptr_array_index(r->program_patterns, program);
+    if (known == NULL) {
+        const char *name = text_of(&r->programs, program), *last = program_find_pattern(name, false);
+        known = g_new(program_patterns, 1);
+        *known = (program_patterns){number_of_pattern(r, last),
+                                    number_of_pattern(r, last != NULL ? program_pattern(name) : NULL)};
+        g_ptr_array_index(r->program_patterns, program) = known;
+    }
+    return known;
+}
+
 /* Returns the numbers of a record's host and program. The result is valid until the next call. */
 static const known_place *find_place(request_reader *r, const nl_record *record)
 {
@@ -567,6 +600,7 @@ static const known_place *find_place(request_reader *r, const nl_record *record)
     known->program = number_of(&r->programs, record->prog);
     known->place = number_of(
         &r->places, (nl_string){text, (size_t)snprintf(text, sizeof text, "%u %u", known->host, known->program)});
+    known->patterns = patterns_of(r, known->program);
     known->host_text = cached_text(text_of(&r->hosts, known->host), record->host);
     known->program_text = cached_text(text_of(&r->programs, known->program), record->prog);
     return known;
@@ -650,6 +684,8 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
         .name = number_of_event(r, is_unnamed ? unnamed : record->event),
         .host = place->host,
         .program = place->program,
+        .family = place->patterns->last,
+        .families = place->patterns->all,
         .place = place->place,
         .thread = thread_of(r, f, process),
         .process = process,

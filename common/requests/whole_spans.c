@@ -3,6 +3,7 @@
 #include "requests/whole_spans.h"
 
 #include "requests/key_map.h"
+#include "requests/program_families.h"
 
 #include <glib.h>
 #include <math.h>
@@ -54,7 +55,8 @@ typedef struct span_kind {
 } span_kind;
 
 struct whole_spans {
-    key_map kinds; /* maps request_event_kind + 1 to the kind's index + 1 */
+    const program_families *families;
+    key_map kinds; /* maps program_families_kind + 1 to the kind's index + 1 */
     span_kind all[WHOLE_KINDS_MAX];
     kind_pair pairs[WHOLE_KINDS_MAX][WHOLE_KINDS_MAX]; /* [inner][outer] */
     bool parents[WHOLE_KINDS_MAX][WHOLE_KINDS_MAX];    /* [inner][outer]: outer may be the parent of inner */
@@ -64,9 +66,10 @@ struct whole_spans {
     GArray *firsts;                                    /* uint32_t: index of the first item of each request */
 };
 
-whole_spans *whole_spans_new(void)
+whole_spans *whole_spans_new(const program_families *families)
 {
     whole_spans *w = g_new0(whole_spans, 1);
+    w->families = families;
     w->unit_ns = UNIT_MAX_NS;
     w->items = g_array_new(FALSE, FALSE, sizeof(span_item));
     w->firsts = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -87,7 +90,7 @@ void whole_spans_free(whole_spans *w)
 
 static uint8_t find_kind(const whole_spans *w, const request_event *e)
 {
-    const uint64_t *index = key_map_find(&w->kinds, request_event_kind(e) + 1);
+    const uint64_t *index = key_map_find(&w->kinds, program_families_kind(w->families, e) + 1);
     return index != NULL ? (uint8_t)(*index - 1) : NO_KIND;
 }
 
@@ -95,7 +98,7 @@ static uint8_t add_kind(whole_spans *w, const request_event *e)
 {
     if (w->kinds.count == WHOLE_KINDS_MAX)
         return find_kind(w, e);
-    uint64_t *index = key_map_add(&w->kinds, request_event_kind(e) + 1);
+    uint64_t *index = key_map_add(&w->kinds, program_families_kind(w->families, e) + 1);
     if (*index == 0) {
         *index = w->kinds.count;
         w->all[*index - 1].follows = NO_KIND;
@@ -226,8 +229,10 @@ static bool mark_containers(whole_spans *w, guint inner, double share, bool only
     for (guint outer = 0; outer < w->kinds.count; outer++) {
         const kind_pair *pair = &w->pairs[inner][outer];
         uint32_t held = only_begin ? pair->begins : pair->inside;
+        /* A span that begins when another span ends is no child, although rounding makes it begin within that span. */
+        bool follows = pair->after >= share * pair->both;
         w->parents[inner][outer] = w->all[outer].is_span && pair->both > 0 && held >= share * pair->both &&
-                                   (only_begin || is_longer(w, outer, inner)) && !w->parents[outer][inner];
+                                   (only_begin ? !follows : is_longer(w, outer, inner)) && !w->parents[outer][inner];
         any = any || w->parents[inner][outer];
     }
     return any;
@@ -341,7 +346,8 @@ static double deviation_after(const whole_spans *w, uint8_t inner, uint8_t befor
             const span_item *x = item_at(w, i);
             int64_t since_ns = INT64_MIN;
             for (uint32_t k = first; k < end && x->kind == inner; k++)
-                if (item_at(w, k)->kind == before && item_at(w, k)->end_ns <= x->begin_ns)
+                if (item_at(w, k)->kind == before &&
+                    item_at(w, k)->end_ns <= x->begin_ns + rounding_of_items(w, x, item_at(w, k)))
                     since_ns = MAX(since_ns, item_at(w, k)->end_ns);
             if (since_ns == INT64_MIN)
                 continue;

@@ -16,7 +16,7 @@
 #ifndef NETLOGGER_REQUESTS_WHOLE_SPANS_H
 #define NETLOGGER_REQUESTS_WHOLE_SPANS_H
 
-#include "requests/request_graph.h"
+#include "requests/program_families.h"
 
 enum { WHOLE_KINDS_MAX = 128, WHOLE_SPANS_MAX = 1 << 16 };
 
@@ -25,7 +25,8 @@ enum { WHOLE_KINDS_MAX = 128, WHOLE_SPANS_MAX = 1 << 16 };
 
 typedef struct whole_spans whole_spans;
 
-whole_spans *whole_spans_new(void);
+/* `families` determines the kinds of events, and must outlive the result. */
+whole_spans *whole_spans_new(const program_families *families);
 void whole_spans_free(whole_spans *w); /* NULL is allowed */
 
 /* Learns from the events of one request. Ignores large requests. If `names` is NULL, names do not show which events

@@ -3,7 +3,7 @@
 #include "diag/place_names.h"
 
 #include "diag/findings.h"
-#include "diag/processes.h"
+#include "requests/program_names.h"
 
 typedef struct place_name {
     char *first;     /* the name in the first log */

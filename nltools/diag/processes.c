@@ -2,6 +2,8 @@
 
 #include "diag/processes.h"
 
+#include "requests/program_names.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +11,6 @@ enum {
     PAIR_MIN = 8,           /* minimum number of requests that show the order of two programs */
     PROGRAMS_TOGETHER = 64, /* of a request with at least so many numbered programs, the order is unknown */
     UNITS_MAX = 1024,       /* maximum number of programs, because their pairs take memory and time */
-    POD_HASH_MIN = 8,       /* lengths of the parts of a pod's name */
-    POD_HASH_MAX = 10,
-    POD_SUFFIX = 5
 };
 
 /* Two programs are separate steps if this part of the requests that visit both have the same order. */
@@ -19,9 +18,6 @@ enum {
 
 /* Processes of one program: this part of a program's visits have names that the other programs have, too. */
 #define SAME_NAMES_MIN 0.9
-
-/* The characters in random parts of the names of pods (k8s.io/apimachinery/pkg/util/rand). */
-#define POD_CHARACTERS "bcdfghjklmnpqrstvwxz2456789"
 
 /* Several programs that are examined as one program; at first, each program by itself. */
 typedef struct unit {
@@ -45,61 +41,6 @@ typedef struct stay {
     uint32_t unit;
     int64_t from_ns, to_ns;
 } stay;
-
-/* ---- patterns ---- */
-
-/* Returns the length of a pod's name without its random parts, or 0 if the name is not the name of a pod. */
-static size_t stem_of_pod(const char *name)
-{
-    size_t length = strlen(name);
-    if (length <= POD_SUFFIX + 1 || name[length - POD_SUFFIX - 1] != '-' ||
-        strspn(name + length - POD_SUFFIX, POD_CHARACTERS) != POD_SUFFIX)
-        return 0;
-    size_t hash_end = length - POD_SUFFIX - 1, hash = hash_end;
-    while (hash > 0 && name[hash - 1] != '-')
-        hash--;
-    size_t hash_length = hash_end - hash;
-    return hash > 1 && hash_length >= POD_HASH_MIN && hash_length <= POD_HASH_MAX &&
-                   strspn(name + hash, POD_CHARACTERS) >= hash_length
-               ? hash
-               : 0;
-}
-
-/* Returns the interned pattern of a program's name: "*" replaces the last number, or all numbers. Returns NULL if the
- * name has no number, or consists only of numbers. */
-static const char *pattern_of(const char *name, bool all)
-{
-    GString *text = g_string_new("");
-    size_t pod = stem_of_pod(name), length = strlen(name), last = length;
-    bool found = pod > 0, letters = false;
-    while (last > 0 && !g_ascii_isdigit(name[last - 1]))
-        last--;
-    while (last > 0 && g_ascii_isdigit(name[last - 1]))
-        last--;
-    for (size_t i = 0; i < (pod > 0 ? pod : length); i++) {
-        letters = letters || g_ascii_isalpha(name[i]);
-        if (!g_ascii_isdigit(name[i]) || pod > 0 || (!all && i < last)) {
-            g_string_append_c(text, name[i]);
-            continue;
-        }
-        found = true;
-        g_string_append_c(text, '*');
-        while (i + 1 < length && g_ascii_isdigit(name[i + 1]))
-            i++;
-    }
-    if (pod > 0)
-        g_string_append_c(text, '*');
-    const char *pattern = found && letters ? g_intern_string(text->str) : NULL;
-    g_string_free(text, TRUE);
-    return pattern;
-}
-
-const char *program_pattern(const char *name)
-{
-    for (const char *next; (next = pattern_of(name, true)) != NULL;)
-        name = next;
-    return g_intern_string(name);
-}
 
 /* ---- units ---- */
 
@@ -294,7 +235,7 @@ static void join_units(const visits *v, GArray *units, const uint32_t *of_site, 
     uint32_t *order = g_new(uint32_t, units->len + 1), count = 0;
     GHashTable *counts = g_hash_table_new(NULL, NULL); /* maps a pattern to its number of units */
     for (guint i = 0; i < units->len; i++) {
-        patterns[i] = unit_at(units, i)->into == i ? pattern_of(unit_at(units, i)->name, all) : NULL;
+        patterns[i] = unit_at(units, i)->into == i ? program_find_pattern(unit_at(units, i)->name, all) : NULL;
         if (patterns[i] == NULL)
             continue;
         order[count++] = i;

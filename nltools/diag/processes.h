@@ -17,11 +17,6 @@
  * the instances of the sites. Call it once, before the places are indexed. */
 void visits_join_processes(visits *v);
 
-/* Returns the interned pattern of a program's name, in which "*" replaces all numbers and the random parts of a pod's
- * name. If the name has no such parts, or has only digits, returns the name. The pattern of a pattern is the same
- * pattern. */
-const char *program_pattern(const char *name);
-
 /* Returns whether a place has several processes on the same host. */
 bool place_has_processes(const visits *v, const place *p);
 

@@ -25,6 +25,7 @@ typedef struct lookup {
     GArray *events;      /* request_event: the events of the graph that request_lines_graph returned */
     GHashTable *medians; /* maps request_lines_span_kind (gint64) to the sorted durations (double) of spans; NULL until
                             needed */
+    GPtrArray *sample;   /* GArray of request_event: the requests of the sample, during learning */
     uint32_t learned_count; /* number of records of the store when the sample was taken */
     bool is_sample_full;
 } lookup;
@@ -293,9 +294,10 @@ static guint each_of_sample(const model *m, lookup *l, size_t lifeline, void (*t
     return steps_read;
 }
 
-static void learn_order(lookup *l, GArray *events)
+static void keep_events(lookup *l, GArray *events)
 {
-    precedence_learn(l->edges, (const request_event *)(const void *)events->data, events->len);
+    precedence_learn_programs(l->edges, (const request_event *)(const void *)events->data, events->len);
+    g_ptr_array_add(l->sample, g_array_ref(events));
 }
 
 static void learn(const model *m, lookup *l, size_t lifeline)
@@ -304,7 +306,13 @@ static void learn(const model *m, lookup *l, size_t lifeline)
     l->learned_count = s->count;
     if (lifeline >= s->spec->lifeline_count)
         return; /* the events of a thread are in program order */
-    const guint steps_read = each_of_sample(m, l, lifeline, learn_order);
+    l->sample = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    const guint steps_read = each_of_sample(m, l, lifeline, keep_events);
+    for (guint i = 0; i < l->sample->len; i++) {
+        const GArray *events = g_ptr_array_index(l->sample, i);
+        precedence_learn(l->edges, (const request_event *)(const void *)events->data, events->len);
+    }
+    g_clear_pointer(&l->sample, g_ptr_array_unref);
     l->is_sample_full =
         s->objects[s->spec->lifelines[lifeline].layer].count >= LEARNED_MAX || steps_read >= LEARNED_STEPS_MAX;
     precedence_settle(l->edges);

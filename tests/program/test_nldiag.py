@@ -1790,6 +1790,40 @@ class Nldiag(support.Case):
                                      ("peer", "w2", pattern, names["w2", 1] if slow == "process" else None))
                     self.assertIn(f"{names['w2', 1] if slow == 'process' else 'w2'} is slower than its peers", first["title"])
 
+    def pipeline_of_processes(self, name, work=lambda chance, step, process: 0.004 * chance.lognormvariate(0, 0.4), one_store=False, sensors=()):
+        """Writes messages that pass four programs, one after another, and diagnoses them. Processes with names of their own execute two of the programs.
+        The clocks of the hosts differ by up to 0.8 ms, and a message on the network takes 0.2 ms or more. `work` returns the seconds of a step. If
+        `one_store` is true, the last program handles one message at a time."""
+        chance, at, free, records = random.Random(11), 0.0, 0.0, list(sensors)
+        ahead = {"m1": 0.0, "m2": 0.0003, "p1": -0.0004, "p2": 0.0004, "e1": -0.0003, "e2": 0.0001, "t1": -0.0004}
+        for i in range(3000):
+            at += chance.expovariate(80)
+            now, k = at, chance.randrange(4)
+            for step, host, program in (("Receive", f"m{chance.randrange(1, 3)}", "broker"), ("Parse", f"p{k // 2 + 1}", f"parser-{k}"),
+                                        ("Enrich", f"e{chance.randrange(1, 3)}", f"enricher.{chance.randrange(300, 303)}"), ("Store", "t1", "store")):
+                begin = now + (0.0002 * chance.lognormvariate(0, 0.3) if step != "Receive" else 0)
+                begin = max(begin, free) if one_store and step == "Store" else begin
+                now = begin + work(chance, step, program)
+                free = now if step == "Store" else free
+                records.append((now + ahead[host], f"HOST={host} PROG={program} LVL=Usage NL.EVNT={step} ID={i} DUR={now - begin:.6f}"))
+        path = self.scratch / f"{name}.log"
+        simulate.write_lines(path, sorted(records))
+        found = self.diagnosed("--id", "ID", path)
+        shares = collections.Counter()
+        for place in found["places"]:
+            shares[place.get("span"), place["program"]] += place["share"]
+        return found, shares
+
+    def test_clocks_that_reverse_messages_between_processes(self):
+        """Each span has its time, although the clocks reverse the order of many messages. The causes are those of the spans."""
+        found, shares = self.pipeline_of_processes("healthy")
+        self.assertEqual((found["verdict"], found["causes"]), ("healthy", []), found["answer"])
+        for place in ("Receive", "broker"), ("Parse", "parser-*"), ("Enrich", "enricher.*"), ("Store", "store"):
+            self.assertTrue(0.2 < shares[place] < 0.28, (place, shares))
+        slow = lambda chance, step, program: 0.004 * chance.lognormvariate(0, 0.4) * (5 if program == "parser-2" else 1)
+        first = self.pipeline_of_processes("process", slow)[0]["causes"][0]
+        self.assertEqual((first["cause"], first["host"], first.get("process")), ("peer", "p2", "parser-2"), first["title"])
+
     def test_process_that_stops(self):
         """One process stops now and then, and the other processes of its host continue."""
         names = {(f"w{h}", k): f"worker{h}-{k}" for h in (1, 2) for k in range(3)}

@@ -1,0 +1,39 @@
+/*
+ * Learns small constant differences between the clocks of hosts from the order of events.
+ *
+ * Synchronized clocks usually differ by less than a millisecond, but messages often take less time than that. Some
+ * messages then seem to arrive before they were sent, and the order of their events shows no cause. The module looks
+ * for one shift for each host that restores the order of such events. A pair of kinds of events has an order if it
+ * holds in nearly all requests after the shift. Each order limits the shifts of two hosts: the shifted effect must not
+ * precede its cause. The module adds the orders that need the smallest shifts first, and only orders that agree with
+ * all earlier limits (Cormen and others, Introduction to Algorithms, "Difference constraints and shortest paths"). A
+ * call and its reply limit the same two hosts in both directions. Events of concurrent programs have no constant order,
+ * so no shift can restore it.
+ *
+ * A shift is at most CLOCK_SHIFT_MAX_NS, a tenth of the usual duration of a request, and the bound of the two clocks.
+ * Larger differences are errors of a clock, which the module leaves as they are; it then finds no shifts. The module
+ * owns the gaps between the events until clock_shifts_settle. Callers: assembler.c. Only one thread at a time may use a
+ * clock_shifts.
+ */
+#ifndef NETLOGGER_REQUESTS_CLOCK_SHIFTS_H
+#define NETLOGGER_REQUESTS_CLOCK_SHIFTS_H
+
+#include "requests/program_families.h"
+
+#define CLOCK_SHIFT_MAX_NS INT64_C(2000000)
+
+typedef struct clock_shifts clock_shifts;
+
+clock_shifts *clock_shifts_new(void);
+void clock_shifts_free(clock_shifts *s); /* NULL is allowed */
+
+/* Learns from the events of one request. `families` determines the kinds of events. Ignores large requests. */
+void clock_shifts_learn(clock_shifts *s, const program_families *families, const request_event *events, size_t count);
+
+/* Finds the shifts, after learning. `clocks` are the known bounds of the clocks. */
+void clock_shifts_settle(clock_shifts *s, const clock_bounds *clocks);
+
+/* Adds the shifts of their hosts to the times of events. Returns whether a time changed. */
+bool clock_shifts_apply(const clock_shifts *s, request_event *events, size_t count);
+
+#endif
