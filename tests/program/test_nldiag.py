@@ -1824,6 +1824,11 @@ class Nldiag(support.Case):
         first = self.pipeline_of_processes("process", slow)[0]["causes"][0]
         self.assertEqual((first["cause"], first["host"], first.get("process")), ("peer", "p2", "parser-2"), first["title"])
 
+    def test_lock_between_hosts_is_no_clock_error(self):
+        """Messages wait for a server that handles one at a time. How long a message waits varies, so no clock error explains it."""
+        first = self.pipeline_of_processes("lock", lambda chance, step, program: (0.007 if step == "Store" else 0.004) * chance.lognormvariate(0, 0.3), True)[0]["causes"][0]
+        self.assertEqual((first["cause"], first["program"]), ("lock", "store"), first["title"])
+
     def test_process_that_stops(self):
         """One process stops now and then, and the other processes of its host continue."""
         names = {(f"w{h}", k): f"worker{h}-{k}" for h in (1, 2) for k in range(3)}
