@@ -483,7 +483,8 @@ static bool explains(const findings *f, const limit *l, const finding *x)
         known += isnan(part) ? 0 : claim;
         felt += isnan(part) ? 0 : claim * part;
     }
-    return felt > (l->of_queues ? l->alone_min : 0.5) * known && known >= KNOWN_MIN * all;
+    return felt > (l->of_queues ? l->alone_min : 0.5) * known && known >= KNOWN_MIN * all &&
+           (l->parts != NULL || strcmp(l->cause, "loss") != 0 || retransmissions_go_with(v, l->senders, x));
 }
 
 /* Joins the findings that a limit explains. Returns the joint finding, or NULL if the limit explains none. */

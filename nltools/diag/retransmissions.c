@@ -2,6 +2,7 @@
 
 #include "diag/retransmissions.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Minimum length of a retransmission time-out in nanoseconds: TCP_RTO_MIN of Linux, minus the error of the estimate. */
@@ -12,6 +13,14 @@
  * the last retransmissions of a connection may be missing.
  */
 #define COVERED_MIN 0.5
+
+/*
+ * retransmissions_go_with compares the time of the visits during retransmissions with the same sum for SHIFTS_MIN to
+ * SHIFTS_MAX other times of the retransmissions. At most the part CHANCE_MAX of these times may have as large a sum.
+ */
+enum { SHIFTS_MIN = 19, SHIFTS_MAX = 199 };
+#define CHANCE_MAX 0.01
+#define DURING_MIN 0.5
 
 /* The late visits between two hosts. */
 typedef struct host_pair {
@@ -98,4 +107,104 @@ retransmissions retransmissions_count(const visits *v, const finding *x)
     r.are_cause = r.late > 0 && covered >= COVERED_MIN * r.late;
     g_array_free(pairs, TRUE);
     return r;
+}
+
+/* Returns the numbers of segments that a host sent again, or NULL if the host has no such record. */
+static const sensor_series *resent_segments(const visits *v, const char *host)
+{
+    const GPtrArray *all = host != NULL ? series_of_host(v->series, host) : NULL;
+    for (guint i = 0; all != NULL && i < all->len; i++) {
+        const sensor_series *s = g_ptr_array_index(all, i);
+        if (strcmp(s->event, "TcpSegments") == 0 && strcmp(s->field, "TCP.RETRANS") == 0 && s->samples->len > 1)
+            return s;
+    }
+    return NULL;
+}
+
+static bool has_losses(const sensor_series *s, guint sample)
+{
+    return g_array_index(s->samples, series_sample, sample).value > 0;
+}
+
+/* The time that a finding claims of visits with the same sender, by the sender's samples in which the visits end. */
+typedef struct sender_time {
+    const sensor_series *resent;
+    double *claimed; /* by sample, in nanoseconds */
+} sender_time;
+
+static void sender_time_free(gpointer data)
+{
+    sender_time *t = data;
+    g_free(t->claimed);
+    g_free(t);
+}
+
+/* Returns the claimed times of all senders (elements are sender_time). Sets *all to their sum. */
+static GPtrArray *find_sender_times(const visits *v, const sender *senders, const finding *x, double *all)
+{
+    GPtrArray *times = g_ptr_array_new_with_free_func(sender_time_free);
+    GHashTable *known = g_hash_table_new(NULL, NULL); /* maps a host to its sender_time, or to NULL */
+    *all = 0;
+    for (guint i = 0; i < v->all->len; i++) {
+        const visit *y = visit_at(v, i);
+        const char *host = senders[i].host;
+        if (!(x->cut[i] > 0) || host == NULL)
+            continue;
+        gpointer found = NULL;
+        if (!g_hash_table_lookup_extended(known, host, NULL, &found)) {
+            const sensor_series *resent = resent_segments(v, host);
+            if (resent != NULL) {
+                sender_time *t = g_new(sender_time, 1);
+                *t = (sender_time){resent, g_new0(double, resent->samples->len)};
+                g_ptr_array_add(times, t);
+                found = t;
+            }
+            g_hash_table_insert(known, (gpointer)host, found);
+        }
+        if (found == NULL)
+            continue;
+        sender_time *t = found;
+        guint sample = MIN(series_index(t->resent, y->to_ns), t->resent->samples->len - 1),
+              first = MIN(series_index(t->resent, y->from_ns), sample);
+        while (first < sample && !has_losses(t->resent, sample))
+            sample--;
+        double claim = (double)x->cut[i] * path_weight(y);
+        t->claimed[sample] += claim;
+        *all += claim;
+    }
+    g_hash_table_destroy(known);
+    return times;
+}
+
+/* Returns the claimed time in samples with retransmissions, if each sender's retransmissions had been later by a part
+ * of its samples. */
+static double sum_during_losses(const GPtrArray *times, double part)
+{
+    double sum = 0;
+    for (guint i = 0; i < times->len; i++) {
+        const sender_time *t = g_ptr_array_index(times, i);
+        guint count = t->resent->samples->len, shift = (guint)(part * count);
+        for (guint k = 0; k < count; k++)
+            sum += has_losses(t->resent, (k + count - shift) % count) ? t->claimed[k] : 0;
+    }
+    return sum;
+}
+
+bool retransmissions_go_with(const visits *v, const sender *senders, const finding *x)
+{
+    double all, lossy = 0, samples = 0;
+    GPtrArray *times = find_sender_times(v, senders, x, &all);
+    for (guint i = 0; i < times->len; i++) {
+        const sender_time *t = g_ptr_array_index(times, i);
+        samples += t->resent->samples->len;
+        for (guint k = 0; k < t->resent->samples->len; k++)
+            lossy += has_losses(t->resent, k);
+    }
+    bool is_shown = samples > 0 && lossy < DURING_MIN * samples;
+    double during = is_shown ? sum_during_losses(times, 0) : all;
+    int shifts = (int)fmin(samples / MAX(times->len, 1) - 1, SHIFTS_MAX), as_large = 0;
+    for (int i = 1; is_shown && i <= shifts; i++)
+        as_large += sum_during_losses(times, (double)i / (shifts + 1)) >= during;
+    g_ptr_array_free(times, TRUE);
+    return during >= DURING_MIN * all && (!is_shown || (shifts >= SHIFTS_MIN && as_large <= CHANCE_MAX * shifts));
 }

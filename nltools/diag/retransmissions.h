@@ -1,11 +1,12 @@
 /*
- * Finds time-outs that are waits of TCP for a retransmission. The sender of a small message learns of its loss only
+ * Finds visits that wait for a retransmission of TCP. The sender of a small message learns of its loss only
  * when its retransmission timer expires, after at least 200 ms (TCP_RTO_MIN of Linux). Caller: limits.c. No state.
  */
 #ifndef NLDIAG_RETRANSMISSIONS_H
 #define NLDIAG_RETRANSMISSIONS_H
 
 #include "diag/findings.h"
+#include "diag/senders.h"
 
 /* The retransmissions on the connections of a finding's visits. */
 typedef struct retransmissions {
@@ -20,5 +21,13 @@ typedef struct retransmissions {
  * destroys `from`.
  */
 retransmissions retransmissions_count(const visits *v, const finding *x);
+
+/*
+ * Returns whether a finding's time goes with the retransmissions of the hosts that send the data: at least half of the
+ * time is in visits during which the sender retransmits, and this is more than at random times. A sender that
+ * retransmits in most intervals shows no such times; the function then returns true, and also if no sender has a record
+ * of its retransmissions. `senders` are the results of senders_find.
+ */
+bool retransmissions_go_with(const visits *v, const sender *senders, const finding *x);
 
 #endif

@@ -191,7 +191,7 @@ const GPtrArray *series_of_host(const series_set *s, const char *host)
     return g_hash_table_lookup(s->by_host, host);
 }
 
-double series_at(const sensor_series *s, int64_t time_ns)
+guint series_index(const sensor_series *s, int64_t time_ns)
 {
     guint low = 0, high = s->samples->len;
     while (low < high) {
@@ -201,6 +201,12 @@ double series_at(const sensor_series *s, int64_t time_ns)
         else
             high = middle;
     }
+    return low;
+}
+
+double series_at(const sensor_series *s, int64_t time_ns)
+{
     /* A sample contains the mean of the time before it, so the next sample is the value at this time. */
+    guint low = series_index(s, time_ns);
     return low < s->samples->len ? g_array_index(s->samples, series_sample, low).value : NAN;
 }

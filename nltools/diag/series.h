@@ -38,6 +38,9 @@ const GPtrArray *series_all(const series_set *s); /* elements are sensor_series 
 /* Returns the series of a host, whose elements are sensor_series, or NULL if the host has no series. */
 const GPtrArray *series_of_host(const series_set *s, const char *host);
 
+/* Returns the index of the first sample at or after a time, or the number of samples if all samples are earlier. */
+guint series_index(const sensor_series *s, int64_t time_ns);
+
 /*
  * Returns the value of the first sample at or after a time, or NAN if all samples are earlier. A sample contains the
  * mean of the time before it.

@@ -1829,6 +1829,28 @@ class Nldiag(support.Case):
         first = self.pipeline_of_processes("lock", lambda chance, step, program: (0.007 if step == "Store" else 0.004) * chance.lognormvariate(0, 0.3), True)[0]["causes"][0]
         self.assertEqual((first["cause"], first["program"]), ("lock", "store"), first["title"])
 
+    def test_stray_retransmissions_are_no_cause(self):
+        """Large messages take longer. A few retransmissions at other times do not explain this, but explain messages that are slow at these times."""
+        for lossy in False, True:
+            chance, at, records = random.Random(3), 0.0, []
+            for second in range(38):
+                for host in "p1", "p2", "e1":
+                    again = 9 if lossy and 10 <= second < 22 and host != "e1" else int(chance.random() < 0.1)
+                    records.append((1.0 * second, f"HOST={host} PROG=nlsensor LVL=System NL.EVNT=TcpSegments TCP.RETRANS={again} TCP.OUT=50"))
+            for i in range(3000):
+                at += chance.expovariate(80)
+                host, kb = chance.choice(("p1", "p2")), chance.lognormvariate(0, 0.7)
+                begin = at + 0.002 * chance.lognormvariate(0, 0.2)
+                arrival = begin + (0.024 if lossy and 9 <= at < 21 else 0.004) * kb * chance.lognormvariate(0, 0.2)
+                program, end = f"HOST={host} PROG=parser LVL=Usage", arrival + 0.002 * chance.lognormvariate(0, 0.2)
+                records += [(at, f"{program} NL.EVNT=Parse.start ID={i} BYTES={1000 * kb:.0f}"), (begin, f"{program} NL.EVNT=Parse.end ID={i}"),
+                            (arrival, f"HOST=e1 PROG=enrich LVL=Usage NL.EVNT=Enrich.start ID={i}"),
+                            (end, f"HOST=e1 PROG=enrich LVL=Usage NL.EVNT=Enrich.end ID={i}")]
+            path = self.scratch / "retransmissions.log"
+            simulate.write_lines(path, sorted(records))
+            causes = self.diagnosed("--id", "ID", path)["causes"]
+            self.assertEqual("loss" in [cause["cause"] for cause in causes], lossy, [cause["title"] for cause in causes])
+
     def test_process_that_stops(self):
         """One process stops now and then, and the other processes of its host continue."""
         names = {(f"w{h}", k): f"worker{h}-{k}" for h in (1, 2) for k in range(3)}
