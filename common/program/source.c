@@ -76,10 +76,14 @@ static char *read_head(const nl_source *source, size_t *size)
     return head;
 }
 
+static bool may_be_compressed(const char *head, size_t size)
+{
+    return size == 0 || nl_zstd_may_begin(head, size) || gzip_begins(head, size);
+}
+
 bool program_is_read_in_place(const program_reading *reading, const char *head, size_t size)
 {
-    return size > 0 && !nl_zstd_may_begin(head, size) && !gzip_begins(head, size) &&
-           !program_is_foreign(reading, head, size);
+    return !may_be_compressed(head, size) && !program_is_foreign(reading, head, size);
 }
 
 /* Reports, once, that a program waits for input on a terminal. */
@@ -101,7 +105,8 @@ static nl_source *open_source(program_reading *reading, const char *name, bool f
     if (source != NULL && (url->scheme == NL_SCHEME_FILE || url->scheme == NL_SCHEME_STDIO)) {
         size_t size;
         char *head = read_head(source, &size);
-        bool in_place = reading != NULL && program_is_read_in_place(reading, head, size);
+        bool in_place =
+            reading != NULL ? program_is_read_in_place(reading, head, size) : !may_be_compressed(head, size);
         if (!in_place)
             gzip_add(source, name);
         if (!in_place && reading != NULL && reading->format == NL_FORMAT_UNKNOWN)

@@ -150,8 +150,8 @@ class ValueIndex(collector.Case):
         support.damage(path, data)
         last = COUNT - 1
         numbers = [k for k in range(COUNT - 100, COUNT) if trace(k) == trace(last)]
-        for program in ("nltools/nlstat", "nltools/nldiag"):
-            result = self.run_program(support.program(program), "--id", "TRACE.ID", "--where", f"TRACE.ID == {trace(last)}", path)
+        for program in (("nltools/nlstat", "--id", "TRACE.ID"), ("nltools/nldiag", "--id", "TRACE.ID"), ("nltools/nlconv", "--format", "ulm")):
+            result = self.run_program(support.program(program[0]), *program[1:], "--where", f"TRACE.ID == {trace(last)}", path)
             self.assertNotIn("a.log:", result.stderr, program)
         found, result = self.find(f"TRACE.ID == {trace(last)}", path)
         self.assertEqual((found, result.stderr), (numbers, ""))
