@@ -232,6 +232,15 @@ static double unexplained_time(const findings *f, const place *p)
     return sum;
 }
 
+/* Returns whether an edge leads from a host to another host, and the difference of their clocks is unknown. */
+static bool has_unknown_clocks(const visits *v, const place *p)
+{
+    for (guint i = 0; i < p->sites->len && p->kind == PLACE_EDGE; i++)
+        if (site_at(v, g_array_index(p->sites, uint32_t, i))->clock_ns == INFINITY)
+            return true;
+    return false;
+}
+
 /* Returns the reason why the log may hide a cause, or NULL. */
 static char *reason_unobserved(const findings *f)
 {
@@ -244,9 +253,11 @@ static char *reason_unobserved(const findings *f)
     if (zone != NULL)
         return zone;
     char *part = text_share(p->path_ns / v->total_ns), *where = text_place(v, largest, NULL),
-         *reason = g_strdup_printf("%s of the requests' time is in %s, and the log does not show what happens there; "
-                                   "log more events in this part of the program",
-                                   part, where);
+         *reason = g_strdup_printf(
+             "%s of the requests' time is in %s, and the log does not show what happens there; "
+             "log more events in this part of the program%s",
+             part, where,
+             has_unknown_clocks(v, p) ? ", and ClockOffset records, because the hosts' clocks may differ" : "");
     g_free(part);
     g_free(where);
     return reason;
