@@ -142,15 +142,20 @@ static size_t find_moments(clock_shifts *s, const program_families *families, co
     return count <= MOMENTS_MAX ? count : 0;
 }
 
+/* Returns whether a moment comes before another moment of the same array. */
+static bool is_earlier(const moment *a, const moment *b)
+{
+    return a->time_ns < b->time_ns || (a->time_ns == b->time_ns && a < b);
+}
+
 /* Sets is_entrance of the moments of a request. */
 static void mark_entrances(moment *moments, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        moments[i].is_entrance = true;
-        for (size_t k = 0; k < count && moments[i].is_entrance; k++)
-            moments[i].is_entrance = moments[k].place != moments[i].place || k == i ||
-                                     moments[k].time_ns > moments[i].time_ns ||
-                                     (moments[k].time_ns == moments[i].time_ns && k > i);
+    const moment *end = moments + count;
+    for (moment *m = moments; m < end; m++) {
+        m->is_entrance = true;
+        for (const moment *other = moments; other < end && m->is_entrance; other++)
+            m->is_entrance = other->place != m->place || !is_earlier(other, m);
     }
 }
 

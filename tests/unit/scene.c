@@ -225,13 +225,13 @@ static void test_axis_of_a_long_waterfall(void **unused)
 {
     (void)unused;
     enum { WIDE = 1000, TALL = 60, AXIS_Y = 20 };
-    waterfall_span span = {.name = "job", .place = "host", .parent = G_MAXUINT, .median_ns = -1};
-    waterfall w = {.spans = g_array_new(FALSE, FALSE, sizeof span),
+    waterfall_row span = {.name = "job", .place = "host", .parent = G_MAXUINT, .median_ns = -1};
+    waterfall w = {.rows = g_array_new(FALSE, FALSE, sizeof span),
                    .path = g_array_new(FALSE, FALSE, sizeof(waterfall_step)),
                    .records = g_array_new(FALSE, FALSE, sizeof(waterfall_record)),
                    .length_ns = INT64_C(36000000000000)};
     span.end_ns = w.length_ns;
-    g_array_append_val(w.spans, span);
+    g_array_append_val(w.rows, span);
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, WIDE, TALL);
     cairo_t *cr = cairo_create(surface);
     waterfall_draw(&w, cr, WIDE, 0, false);
@@ -242,7 +242,7 @@ static void test_axis_of_a_long_waterfall(void **unused)
         lines += pixel(surface, x, AXIS_Y) != pixel(surface, 1, AXIS_Y);
     assert_int_equal(lines, 6);
     cairo_surface_destroy(surface);
-    g_array_free(w.spans, TRUE);
+    g_array_free(w.rows, TRUE);
     g_array_free(w.path, TRUE);
     g_array_free(w.records, TRUE);
 }
