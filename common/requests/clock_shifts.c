@@ -450,8 +450,10 @@ static int by_duration(const void *a, const void *b)
 
 static int64_t median_duration(const clock_shifts *s)
 {
+    if (s->durations->len == 0)
+        return 0;
     qsort(s->durations->data, s->durations->len, sizeof(int64_t), by_duration);
-    return s->durations->len > 0 ? g_array_index(s->durations, int64_t, s->durations->len / 2) : 0;
+    return g_array_index(s->durations, int64_t, s->durations->len / 2);
 }
 
 void clock_shifts_settle(clock_shifts *s, const clock_bounds *clocks)
