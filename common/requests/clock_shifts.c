@@ -35,7 +35,7 @@ typedef struct moment {
     int64_t time_ns;
     uint32_t place;
     uint16_t host;    /* index in clock_shifts.hosts */
-    bool is_entrance; /* the first moment at its place */
+    bool is_entrance; /* the first of several moments at its place; a single moment may also cause a reply */
 } moment;
 
 /* The gaps from the moments of one kind to the moments of another kind, on two hosts. */
@@ -153,9 +153,12 @@ static void mark_entrances(moment *moments, size_t count)
 {
     const moment *end = moments + count;
     for (moment *m = moments; m < end; m++) {
-        m->is_entrance = true;
-        for (const moment *other = moments; other < end && m->is_entrance; other++)
-            m->is_entrance = other->place != m->place || !is_earlier(other, m);
+        bool is_first = true, is_last = true;
+        for (const moment *other = moments; other < end; other++) {
+            is_first = is_first && (other->place != m->place || !is_earlier(other, m));
+            is_last = is_last && (other->place != m->place || !is_earlier(m, other));
+        }
+        m->is_entrance = is_first && !is_last;
     }
 }
 
