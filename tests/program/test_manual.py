@@ -14,7 +14,7 @@ PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nls
 
 # Patterns of examples that cannot run here, each with the number of matching examples and the reason.
 NOT_RUN = {
-    "x-netlog://HOST": (8, "there is no collector of that name"),
+    "x-netlog://HOST": (9, "there is no collector of that name"),
     "^nlv dpss.log$": (1, "it opens a window"),
     "netlogd": (5, "it goes into the background; test_netlogd.py is about it"),
     "netlogctl": (3, "it wants a collector; test_netlogctl.py is about it"),

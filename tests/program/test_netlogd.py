@@ -801,7 +801,7 @@ class Netlogd(collector.Case):
             #include <signal.h>
             int main(int argc, char **argv)
             {
-                nl_log *kept = nl_open("kept", "memory:gone"), *log = nl_open("log", argv[argc - 1]);
+                nl_log *kept = nl_open("kept", "x-netlog://127.0.0.1:1"), *log = nl_open("log", argv[argc - 1]);
                 NL_EVENT(kept, NL_USAGE, "E", "I", 1);
                 NL_EVENT(log, NL_USAGE, "E", "I", 1);
                 raise(SIGKILL);

@@ -123,7 +123,7 @@ class Manual(nlagents.Agent):
             result = self.run_program("sh", "-c", command, env=environment, cwd=self.scratch)
             if command.startswith("nlagent summaries"): # the agent has just begun to make summaries
                 self.assertEqual(result.returncode, 1, command)
-                self.assertRegex(result.stderr, "^nlagent: load: no summaries; .*\n$")
+                self.assertRegex(result.stderr, "^nlagent: load: no summaries yet; .*\n$")
             else:
                 self.assertEqual((result.returncode, result.stderr), (0, ""), command)
         self.assertIn("TcpSegments", (self.scratch / "sensors.log").read_text())
