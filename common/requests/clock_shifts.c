@@ -266,13 +266,12 @@ static order order_of(const GPtrArray *sets, guint from, guint to, bool reversed
 }
 
 /*
- * Returns the right one of two opposite orders if the clocks may permit both. The first event of a program in a request
- * needs a cause in another program, so it is probably the effect if the other event is not such an event. Otherwise,
- * the right order probably needs the smaller difference of the clocks, because messages take time.
+ * Returns the right one of two opposite orders, or NULL if neither is certain. The first event of a program in a
+ * request needs a cause in another program, so it is probably the effect if the other event is not such an event. In
+ * other cases, an order is certain only if equal clocks permit it, because the events may be concurrent.
  */
 static const order *choose_order(const GPtrArray *sets, const order *forward, const order *back, int64_t max_ns)
 {
-    const order *smaller = back->need_ns < forward->need_ns ? back : forward;
     double count = 0, entrances_a = 0, entrances_b = 0;
     for (guint i = forward->from; i < forward->to; i++) {
         const gap_set *set = g_ptr_array_index(sets, i);
@@ -280,13 +279,13 @@ static const order *choose_order(const GPtrArray *sets, const order *forward, co
         entrances_a += set->entrances_a;
         entrances_b += set->entrances_b;
     }
-    if (MAX(forward->need_ns, back->need_ns) > max_ns)
-        return smaller;
-    if (entrances_a >= ENTRANCE_MIN * count && entrances_b <= (1 - ENTRANCE_MIN) * count)
-        return back;
-    if (entrances_b >= ENTRANCE_MIN * count && entrances_a <= (1 - ENTRANCE_MIN) * count)
-        return forward;
-    return smaller;
+    if (MAX(forward->need_ns, back->need_ns) <= max_ns) {
+        if (entrances_a >= ENTRANCE_MIN * count && entrances_b <= (1 - ENTRANCE_MIN) * count)
+            return back;
+        if (entrances_b >= ENTRANCE_MIN * count && entrances_a <= (1 - ENTRANCE_MIN) * count)
+            return forward;
+    }
+    return back->need_ns == 0 ? back : forward->need_ns == 0 ? forward : NULL;
 }
 
 /* Returns the number of gaps of a set in the direction opposite to an order. */
@@ -329,7 +328,7 @@ static void add_order(clock_shifts *s, GArray *orders, const GPtrArray *sets, gu
     const order *chosen = choose_order(sets, &forward, &back, max_ns);
     s->has_wrong_clock = s->has_wrong_clock || shows_wrong_clock(sets, from, to, false, max_ns) ||
                          shows_wrong_clock(sets, from, to, true, max_ns);
-    if (count >= REQUESTS_MIN && chosen->need_ns <= max_ns)
+    if (count >= REQUESTS_MIN && chosen != NULL)
         g_array_append_vals(orders, chosen, 1);
 }
 

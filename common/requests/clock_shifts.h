@@ -3,12 +3,12 @@
  *
  * Synchronized clocks usually differ by less than a millisecond, but messages often take less time than that. Some
  * messages then seem to arrive before they were sent, and the order of their events shows no cause. The module looks
- * for one shift for each host that restores the order of such events. A pair of kinds of events has an order if it
- * holds in nearly all requests after the shift. Each order limits the shifts of two hosts: the shifted effect must not
- * precede its cause. The module adds the orders that need the smallest shifts first, and only orders that agree with
- * all earlier limits (Cormen and others, Introduction to Algorithms, "Difference constraints and shortest paths"). A
- * call and its reply limit the same two hosts in both directions. Events of concurrent programs have no constant order,
- * so no shift can restore it.
+ * for one shift for each host that restores the order of such events. Only a message to the first event of a program
+ * shows that a clock differs. Other pairs of kinds of events have an order if it holds in nearly all requests. Each
+ * order limits the shifts of two hosts: the shifted effect must not precede its cause. The module adds the orders that
+ * need the smallest shifts first, and only orders that agree with all earlier limits (Cormen and others, Introduction
+ * to Algorithms, "Difference constraints and shortest paths"). A call and its reply limit the same two hosts in both
+ * directions. Events of concurrent programs have no constant order, so no shift can restore it.
  *
  * A shift is at most CLOCK_SHIFT_MAX_NS, a tenth of the usual duration of a request, and the bound of the two clocks.
  * Larger differences are errors of a clock, which the module leaves as they are; it then finds no shifts. The module

@@ -297,7 +297,7 @@ static guint each_of_sample(const model *m, lookup *l, size_t lifeline, void (*t
 static void keep_events(lookup *l, GArray *events)
 {
     precedence_learn_programs(l->edges, (const request_event *)(const void *)events->data, events->len);
-    g_ptr_array_add(l->sample, g_array_ref(events));
+    g_ptr_array_add(l->sample, g_array_copy(events));
 }
 
 static void learn(const model *m, lookup *l, size_t lifeline)

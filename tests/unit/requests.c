@@ -1848,8 +1848,8 @@ static void example_through_a_log(bool blocks, unsigned lost_of_1000, bool is_sp
         l->off, l->off_silently, l->doubted, l->needless);
     assert_int_equal(l->found, SERVICE_REQUESTS);
     assert_true(share < 0.05 + 0.002 * lost_of_1000);
-    /* A few messages are faster than all messages of the sample, from which the shifts of the clocks were learned. */
-    assert_true(l->off_silently <= l->found / (is_spread ? 25 : 1000));
+    /* Only messages to a program's first event show that a clock differs, so some shorter differences remain. */
+    assert_true(l->off_silently <= l->found / (is_spread ? 8 : 1000));
     if (lost_of_1000 == 0)
         assert_int_equal(l->doubted, 0);
     assert_true(l->needless <= l->found / 50);
