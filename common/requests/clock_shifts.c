@@ -199,10 +199,11 @@ void clock_shifts_learn(clock_shifts *s, const program_families *families, const
             add_gap(s, &moments[is_first ? i : k], &moments[is_first ? k : i]);
         }
     }
-    int64_t duration_ns = to_ns - from_ns;
     s->pairs += (uint32_t)(found * found / 2);
-    if (found > 0)
+    if (found > 0) {
+        int64_t duration_ns = to_ns - from_ns;
         g_array_append_val(s->durations, duration_ns);
+    }
 }
 
 /* ---- orders ---- */
@@ -347,7 +348,7 @@ static GPtrArray *sort_sets(const clock_shifts *s)
     g_hash_table_iter_init(&i, s->sets);
     while (g_hash_table_iter_next(&i, &key, NULL)) {
         const gap_set *set = key;
-        qsort(set->gaps->data, set->gaps->len, sizeof(int32_t), by_gap);
+        g_array_sort(set->gaps, by_gap);
         g_ptr_array_add(sets, key);
     }
     g_ptr_array_sort(sets, by_kinds);
@@ -452,10 +453,8 @@ static int by_duration(const void *a, const void *b)
 
 static int64_t median_duration(const clock_shifts *s)
 {
-    if (s->durations->len == 0)
-        return 0;
-    qsort(s->durations->data, s->durations->len, sizeof(int64_t), by_duration);
-    return g_array_index(s->durations, int64_t, s->durations->len / 2);
+    g_array_sort(s->durations, by_duration);
+    return s->durations->len > 0 ? g_array_index(s->durations, int64_t, s->durations->len / 2) : 0;
 }
 
 void clock_shifts_settle(clock_shifts *s, const clock_bounds *clocks)
