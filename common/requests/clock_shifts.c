@@ -35,6 +35,7 @@ typedef struct moment {
     int64_t time_ns;
     uint32_t place;
     uint16_t host;    /* index in clock_shifts.hosts */
+    bool is_first;    /* the first moment at its place */
     bool is_entrance; /* the first of several moments at its place; a single moment may also cause a reply */
 } moment;
 
@@ -44,7 +45,8 @@ typedef struct gap_set {
     uint16_t host_a, host_b;
     uint32_t count, below, above;      /* numbers of all gaps, of gaps below -CLOCK_SHIFT_MAX_NS, and of gaps above
                                           CLOCK_SHIFT_MAX_NS */
-    uint32_t entrances_a, entrances_b; /* numbers of gaps from and to the first moment of a place */
+    uint32_t firsts_a, firsts_b;       /* numbers of gaps from and to the first moment of a place */
+    uint32_t entrances_a, entrances_b; /* numbers of these gaps, if the place has several moments */
     GArray *gaps;                      /* int32_t: the other gaps, in nanoseconds */
 } gap_set;
 
@@ -134,10 +136,13 @@ static size_t find_moments(clock_shifts *s, const program_families *families, co
         if (host == HOSTS_MAX)
             return 0;
         uint64_t kind = program_families_kind(families, e);
-        count = add_moment(moments, count, (moment){kind, e->time_ns, e->place, host, false});
+        count =
+            add_moment(moments, count, (moment){.kind = kind, .time_ns = e->time_ns, .place = e->place, .host = host});
         if (e->role == REQUEST_WHOLE && count <= MOMENTS_MAX)
-            count =
-                add_moment(moments, count, (moment){kind | KIND_BEGIN, request_event_begin(e), e->place, host, false});
+            count = add_moment(
+                moments, count,
+                (moment){
+                    .kind = kind | KIND_BEGIN, .time_ns = request_event_begin(e), .place = e->place, .host = host});
     }
     return count <= MOMENTS_MAX ? count : 0;
 }
@@ -158,6 +163,7 @@ static void mark_entrances(moment *moments, size_t count)
             is_first = is_first && (other->place != m->place || !is_earlier(other, m));
             is_last = is_last && (other->place != m->place || !is_earlier(m, other));
         }
+        m->is_first = is_first;
         m->is_entrance = is_first && !is_last;
     }
 }
@@ -173,6 +179,8 @@ static void add_gap(clock_shifts *s, const moment *a, const moment *b)
     }
     int64_t gap_ns = b->time_ns - a->time_ns;
     of->count++;
+    of->firsts_a += a->is_first;
+    of->firsts_b += b->is_first;
     of->entrances_a += a->is_entrance;
     of->entrances_b += b->is_entrance;
     of->below += gap_ns < -CLOCK_SHIFT_MAX_NS;
@@ -273,17 +281,19 @@ static order order_of(const GPtrArray *sets, guint from, guint to, bool reversed
  */
 static const order *choose_order(const GPtrArray *sets, const order *forward, const order *back, int64_t max_ns)
 {
-    double count = 0, entrances_a = 0, entrances_b = 0;
+    double count = 0, entrances_a = 0, entrances_b = 0, firsts_a = 0, firsts_b = 0;
     for (guint i = forward->from; i < forward->to; i++) {
         const gap_set *set = g_ptr_array_index(sets, i);
         count += set->count;
         entrances_a += set->entrances_a;
         entrances_b += set->entrances_b;
+        firsts_a += set->firsts_a;
+        firsts_b += set->firsts_b;
     }
     if (MAX(forward->need_ns, back->need_ns) <= max_ns) {
-        if (entrances_a >= ENTRANCE_MIN * count && entrances_b <= (1 - ENTRANCE_MIN) * count)
+        if (entrances_a >= ENTRANCE_MIN * count && firsts_b <= (1 - ENTRANCE_MIN) * count)
             return back;
-        if (entrances_b >= ENTRANCE_MIN * count && entrances_a <= (1 - ENTRANCE_MIN) * count)
+        if (entrances_b >= ENTRANCE_MIN * count && firsts_a <= (1 - ENTRANCE_MIN) * count)
             return forward;
     }
     return back->need_ns == 0 ? back : forward->need_ns == 0 ? forward : NULL;
