@@ -104,15 +104,6 @@ static bool place_has_host(const visits *v, const place *p, const char *host, bo
     return false;
 }
 
-/* Returns whether the clocks of a place's hosts are known well enough for an effect of effect_ns nanoseconds. */
-static bool clocks_are_known(const visits *v, const place *p, double effect_ns)
-{
-    for (guint n = 0; n < p->sites->len; n++)
-        if (2 * site_at(v, g_array_index(p->sites, uint32_t, n))->clock_ns > effect_ns)
-            return false;
-    return true;
-}
-
 static bool place_has_doubtful_host(const visits *v, const place *p)
 {
     for (guint n = 0; n < p->sites->len; n++) {
@@ -138,7 +129,8 @@ static bool may_be_clock(const visits *v, const candidate *c)
     double there[2] = {0}, back[2] = {0};
     if (strcmp(c->cause, "peer") == 0 && place_has_doubtful_host(v, p))
         return true;
-    if (p->kind != PLACE_EDGE || begins == ends || c->m.is_mixed || clocks_are_known(v, p, c->slow_ns - c->other_ns))
+    if (p->kind != PLACE_EDGE || begins == ends || c->m.is_mixed ||
+        place_clocks_are_known(v, p, c->slow_ns - c->other_ns))
         return false;
     for (guint i = 0; i < v->sites->len; i++) {
         const site *at = site_at(v, i);

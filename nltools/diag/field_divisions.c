@@ -104,10 +104,11 @@ static bool is_clock(const float *values, uint32_t count)
 }
 
 /*
- * Assigns an own bin to each number, and returns the number of bins. Returns 0 if there are more than `most` different
- * numbers.
+ * Assigns a bin of its own to each number, and returns the number of bins. Returns 0 if there are more than count_max
+ * different numbers.
  */
-static int bins_of_each_number(const float *values, uint32_t count, int most, uint8_t *bins, float of_bin[BINS_MAX])
+static int bins_of_each_number(const float *values, uint32_t count, int count_max, uint8_t *bins,
+                               float of_bin[BINS_MAX])
 {
     int used = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -117,7 +118,7 @@ static int bins_of_each_number(const float *values, uint32_t count, int most, ui
             continue;
         while (b < used && of_bin[b] != values[i])
             b++;
-        if (b == used && used == most)
+        if (b == used && used == count_max)
             return 0;
         of_bin[b] = values[i];
         used = MAX(used, b + 1);
@@ -236,19 +237,15 @@ static double try_bins(search *s, const sample *x, const column *c, division *d,
 static void try_values(search *s, const sample *x, const column *c, const float *values)
 {
     enum { DIFFERENT = 12, DIFFERENT_MAX = 40 }; /* numbers: a column with more different numbers has ranges as bins */
+    if (!c->has_text && (is_clock(values, x->count) || is_part_of_time(x, c, values)))
+        return;
     float of_bin[BINS_MAX];
     uint8_t *bins = g_new(uint8_t, x->count + 1);
     division d = {.values = values, .bins = bins, .of_bin = of_bin};
     for (int b = 0; b < BINS_MAX; b++)
         of_bin[b] = NAN;
-    if (c->has_text)
-        d.count = bins_of_texts(c, values, x->count, bins, of_bin);
-    else if (!is_clock(values, x->count) && !is_part_of_time(x, c, values))
-        d.count = bins_of_each_number(values, x->count, DIFFERENT_MAX, bins, of_bin);
-    else {
-        g_free(bins);
-        return;
-    }
+    d.count = c->has_text ? bins_of_texts(c, values, x->count, bins, of_bin)
+                          : bins_of_each_number(values, x->count, DIFFERENT_MAX, bins, of_bin);
     double explained = d.count > 1 ? try_bins(s, x, c, &d, !c->has_text && d.count > DIFFERENT, -INFINITY) : 0;
     if (!c->has_text && (d.count == 0 || d.count > DIFFERENT)) {
         d.ordered = true;

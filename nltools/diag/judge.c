@@ -232,15 +232,6 @@ static double unexplained_time(const findings *f, const place *p)
     return sum;
 }
 
-/* Returns whether an edge leads from a host to another host, and the difference of their clocks is unknown. */
-static bool has_unknown_clocks(const visits *v, const place *p)
-{
-    for (guint i = 0; i < p->sites->len && p->kind == PLACE_EDGE; i++)
-        if (site_at(v, g_array_index(p->sites, uint32_t, i))->clock_ns == INFINITY)
-            return true;
-    return false;
-}
-
 /* Returns the reason why the log may hide a cause, or NULL. */
 static char *reason_unobserved(const findings *f)
 {
@@ -252,12 +243,12 @@ static char *reason_unobserved(const findings *f)
     char *zone = reason_zone(v);
     if (zone != NULL)
         return zone;
+    const bool doubts_clocks = p->kind == PLACE_EDGE && !place_clocks_are_known(v, p, p->path_ns / MAX(p->count, 1));
     char *part = text_share(p->path_ns / v->total_ns), *where = text_place(v, largest, NULL),
          *reason = g_strdup_printf(
              "%s of the requests' time is in %s, and the log does not show what happens there; "
              "log more events in this part of the program%s",
-             part, where,
-             has_unknown_clocks(v, p) ? ", and ClockOffset records, because the hosts' clocks may differ" : "");
+             part, where, doubts_clocks ? ", and ClockOffset records, because the hosts' clocks may differ" : "");
     g_free(part);
     g_free(where);
     return reason;

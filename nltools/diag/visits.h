@@ -181,6 +181,15 @@ static inline const char *place_only_host(const visits *v, const place *p)
     return host;
 }
 
+/* Returns whether the clocks of a place's hosts are known well enough for an effect of effect_ns nanoseconds. */
+static inline bool place_clocks_are_known(const visits *v, const place *p, double effect_ns)
+{
+    for (guint n = 0; n < p->sites->len; n++)
+        if (2 * site_at(v, g_array_index(p->sites, uint32_t, n))->clock_ns > effect_ns)
+            return false;
+    return true;
+}
+
 static inline const instance *instance_at(const visits *v, size_t i)
 {
     return &g_array_index(v->instances, instance, i);

@@ -1,4 +1,5 @@
 """A netlogd for a test: runs on a free port, keeps its messages, and ends with the test. Also makes certificates for it."""
+import math
 import re
 import signal
 import socket
@@ -59,24 +60,25 @@ class Proxy:
             except OSError:  # the collector is not running
                 client.close()
                 continue
-            back = threading.Thread(target=self.copy, args=(server, client, None, self.answer_pause), daemon=True)
+            back = threading.Thread(target=self.copy, args=(server, client, math.inf, self.answer_pause), daemon=True)
             back.start()
-            self.copy(client, server, self.cuts.pop(0) if self.cuts else None)
+            self.copy(client, server, self.cuts.pop(0) if self.cuts else math.inf)
             back.join()
             client.close()
             server.close()
 
-    def copy(self, source, to, most, delay=0):
+    def copy(self, source, to, left, delay=0):
+        """Passes `left` bytes on, and ends both connections."""
         try:
-            while most is None or most > 0:
-                data = source.recv(4096 if most is None else min(4096, most))
+            while left > 0:
+                data = source.recv(min(4096, left))
                 if not data:
                     break
                 time.sleep(delay)
                 to.sendall(data)
                 if len(data) == 4096:
                     time.sleep(self.pause)
-                most = None if most is None else most - len(data)
+                left -= len(data)
         except OSError:
             pass
         for s in (source, to):
