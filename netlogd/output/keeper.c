@@ -20,7 +20,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BATCH_SIZE = 256 << 10, NICE = 10 };
+enum {
+    BATCH_SIZE = 256 << 10,
+    FILES_MAX = 64,       /* maximum number of files per save */
+    SAVE_SIZE = 64 << 20, /* bytes of files after which the keeper saves */
+    NICE = 10
+};
 
 struct keeper {
     const output_options *options;
@@ -111,48 +116,69 @@ static nl_status write_kept_file(keeper *k, const char *name, const char *kept, 
 
 /* ---- the thread ---- */
 
-/* Finishes a file. Returns NL_AGAIN if requests are open and the next file is still written, or when stopping. */
-static nl_status finish_file(keeper *k, uint64_t number)
+/*
+ * Decides about a file, and writes its kept file. Adds the number of kept records to *count. Returns NL_AGAIN if
+ * requests are open and the next file is still written, or when stopping.
+ */
+static nl_status decide_file(keeper *k, uint64_t number, uint64_t *count)
 {
-    char *name = output_file_name(k->options, number);
-    const kept_identity identity = kept_identity_read(name, number);
-    uint64_t count = 0;
+    uint64_t records = 0;
     nl_status status = NL_AGAIN;
     selection_state state = selection_decide(k->selection, number, atomic_load(&k->newest));
     atomic_store(&k->requests, selection_count_requests(k->selection));
-    if (state == SELECTION_DECIDED) {
-        const output_options files = output_options_of_kept(k->options);
-        char *kept = output_file_name(&files, number);
-        if (selection_keeps_any(k->selection, number))
-            status = write_kept_file(k, name, kept, number, &count);
-        else /* a killed netlogd may have written a kept file */
-            status = unlink(kept) == 0 || errno == ENOENT ? NL_OK : nl_error_set_errno("delete %s", kept);
-        free(kept);
-    }
-    free(name);
-    if (status != NL_OK)
+    if (state != SELECTION_DECIDED)
         return status;
+    const output_options files = output_options_of_kept(k->options);
+    char *name = output_file_name(k->options, number), *kept = output_file_name(&files, number);
+    if (selection_keeps_any(k->selection, number))
+        status = write_kept_file(k, name, kept, number, &records);
+    else /* a killed netlogd may have written a kept file */
+        status = unlink(kept) == 0 || errno == ENOENT ? NL_OK : nl_error_set_errno("delete %s", kept);
+    free(kept);
+    free(name);
+    *count += status == NL_OK ? records : 0;
+    return status;
+}
+
+/* Stores on disk that this file and all earlier files are finished. */
+static nl_status save_finished(keeper *k, kept_identity identity, uint64_t count)
+{
     selection_get_window(k->selection)->finished = identity;
     output_file_sync_directory(k->options->path);
     if (kept_window_save(selection_get_window(k->selection), k->state_path) != NL_OK)
         return NL_FAILED;
     output_file_sync_directory(k->options->path);
     atomic_fetch_add(&k->records, count);
-    atomic_store(&k->finished, number);
+    atomic_store(&k->finished, identity.number);
     return NL_OK;
 }
 
-/* Returns the number of the next file to finish, or 0. */
-static uint64_t find_file(const keeper *k)
+/*
+ * Finishes the requested files, as many as one save may store. Several files share a save, because a save waits for the
+ * disk three times. Returns NL_AGAIN if no file can be finished now.
+ */
+static nl_status finish_files(keeper *k)
 {
-    uint64_t *numbers, number = 0;
-    size_t count;
+    uint64_t *numbers, records = 0, size = 0;
+    size_t count, i = 0;
+    kept_identity latest = {0};
+    nl_status status = NL_OK;
     if (output_file_list(k->options, atomic_load(&k->finished), &numbers, &count) != NL_OK)
-        return 0;
-    if (count > 0 && numbers[0] <= atomic_load(&k->requested))
-        number = numbers[0];
+        return NL_AGAIN;
+    for (; i < count && i < FILES_MAX && size < SAVE_SIZE && numbers[i] <= atomic_load(&k->requested); i++) {
+        char *name = output_file_name(k->options, numbers[i]);
+        const kept_identity identity = kept_identity_read(name, numbers[i]);
+        free(name);
+        status = decide_file(k, numbers[i], &records);
+        if (status != NL_OK)
+            break;
+        latest = identity;
+        size += identity.size;
+    }
     free(numbers);
-    return number;
+    if (i > 0) /* if a later file has failed, the next call fails again and reports this */
+        return save_finished(k, latest, records);
+    return status == NL_OK ? NL_AGAIN : status;
 }
 
 static void begin_selection(keeper *k)
@@ -170,8 +196,7 @@ static void *run_keeper(void *user)
         program_error("lower the priority of the thread that keeps requests: %m");
     begin_selection(k);
     while (!is_stopping(k)) {
-        uint64_t number = find_file(k);
-        nl_status status = number > 0 ? finish_file(k, number) : NL_AGAIN;
+        nl_status status = finish_files(k);
         if (status == NL_FAILED)
             free(atomic_exchange(&k->failure, program_copy(nl_error_message())));
         while (status != NL_OK && sem_wait(&k->wakeups) != 0)

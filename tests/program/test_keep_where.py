@@ -253,9 +253,9 @@ class KeepWhere(collector.Case):
         traffic.requests[-1] = large
         traffic.matching = {-1}
         traffic.lines = sorted(traffic.lines + large, key=lambda line: line[:30])
-        process = self.serve(f"keep_size=1m&{WHERE}", "--max-memory", "32m")
+        process = self.serve(f"keep_size=4m&rotate_size=512k&{WHERE}", "--max-memory", "32m")
         self.send_all(traffic.lines, 20000)
-        self.wait_until_small(1 << 20)
+        self.wait_until_small(4 << 20)
         self.stop(process)
         self.check(traffic, exact=False)
 
