@@ -81,8 +81,7 @@ static bool print_table(void *settings, const nl_option *row, const char *value)
          "record.\nA \"new\" value is the increase since the previous record, so you can add these values.");
     for (size_t i = 0; sensor_kinds[i] != NULL; i++) {
         const sensor_kind *k = sensor_kinds[i];
-        printf("\n## %s\n\nLogs %s.%s\n", k->name, k->what,
-               k->is_default ? "" : " The sensor runs only if you name it.");
+        printf("\n## %s\n\nLogs %s.%s\n", k->name, k->what, k->is_default ? "" : " Runs only if named.");
         if (k->arguments_help != NULL)
             printf("Arguments: %s.\n", k->arguments_help);
         for (const sensor_field *f = k->fields; f->event != NULL; f++) {
