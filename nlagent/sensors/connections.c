@@ -580,7 +580,7 @@ static const sensor_field fields[] = {
     {"TcpClose", "TCP.MSS", "bytes", "maximum segment size"},
     {"TcpClose", "TCP.CWND", "segments", "congestion window when the connection closed"},
     {"TcpConnections", "TCP.CONNECTIONS", "", "number of connections that match the arguments"},
-    {"TcpConnections", "TCP.LOGGED", "records", "connections that were logged, because they have changed"},
+    {"TcpConnections", "TCP.LOGGED", "records", "connections that this measurement logged"},
     {"TcpConnections", "TCP.ITERATED", "",
      "1 if a BPF iterator reads the connections; 0 if the sensor uses sock_diag, which takes more time and does not "
      "report TCP.SEQUENCE.*. The iterator requires CAP_BPF, CAP_PERFMON and a kernel with type information"},
