@@ -183,11 +183,12 @@ class Formats(collector.Case):
                 nlv_draws]
 
     def test_every_program_reads_every_format(self):
+        """In ./check, each program reads a third of the formats, and a third of the programs reads each format."""
         paths = self.inputs()
-        for program in self.PROGRAMS:
+        for i, program in enumerate(self.PROGRAMS):
             expected = program(self, self.original)
             self.assertTrue(expected)
-            for format, path in paths.items():
+            for format, path in support.representative(list(paths.items()), list(paths.items())[i % 3::3]):
                 with self.subTest(program=program.__name__, format=format):
                     self.assertEqual(program(self, path), expected)
 
