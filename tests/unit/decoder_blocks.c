@@ -895,7 +895,7 @@ static void blocks_can_be_taken_whole(void **state)
 static void strings_that_repeat_are_read_again(void **state)
 {
     (void)state;
-    enum { RECORDS = 300, SIZE = 1 << 20 };
+    enum { RECORDS = 60, SIZE = 1 << 20 };
     nl_buffer out = {0};
     char *text = malloc(SIZE);
     assert_non_null(text);

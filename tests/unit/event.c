@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "thread_sanitizer.h"
+#include "under_valgrind.h"
 #include "base/buffer.h"
 
 /* Returns everything that was written to memory:NAME, NUL-terminated. */
@@ -535,7 +536,7 @@ static void *close_with_others(void *user)
 {
     char url[32];
     snprintf(url, sizeof url, "memory:%s", (const char *)user);
-    for (int round = 0; round < 50; round++) {
+    for (unsigned round = 0; round < times_here(100); round++) {
         nl_log *log = nl_open("prog", url);
         for (int i = 0; i < 300; i++)
             NL_EVENT(log, NL_USAGE, "Together", "I", i);
@@ -598,7 +599,7 @@ static void test_handlers_at_any_moment_of_fork(void **state)
     sigaddset(&alarm_only, SIGALRM);
     sigaction(SIGALRM, &action, &before);
     setitimer(ITIMER_REAL, &often, NULL);
-    for (int round = 0; round < 60; round++) {
+    for (unsigned round = 0; round < times_here(80); round++) {
         storm_tried = 0;
         nl_log *log = nl_open("prog", "memory:storm");
         stormy = log;

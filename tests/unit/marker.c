@@ -430,7 +430,8 @@ static void test_after_fork(void **state)
     begin_threads(threads, &passes);
     target t = {ALIVE, 0};
     nl_probe call = nl_marker_attach_call("disk_*", hit, &t);
-    for (int i = 0; i < 50; i++) {
+    const unsigned forks = times_here(100);
+    for (unsigned i = 0; i < forks; i++) {
         pid_t child = fork();
         if (child == 0) {
             alarm(30);

@@ -25,6 +25,8 @@
 
 #include <cmocka.h>
 
+#include "under_valgrind.h"
+
 static char folder[] = "/tmp/netlogger-seal-XXXXXX";
 static char key_path[sizeof folder + 20], seal_path[sizeof folder + 30], archive[sizeof folder + 20];
 static output_options options;
@@ -290,7 +292,8 @@ static void test_crashes(void **state)
     assert_int_equal(stat(seal_path, &after), 0);
 
     /* A part of the second seal was written, but not its mark. */
-    for (long cut = before.st_size; cut <= after.st_size; cut++) {
+    const long step = times_here(10) < 10 ? 7 : 1;
+    for (long cut = after.st_size; cut >= before.st_size; cut -= step) {
         seal_run("cp %s/before %s; tail -c +%ld %s/after | head -c %ld >>%s; cp %s/key.before %s", folder, seal_path,
                  (long)before.st_size + 1, folder, cut - (long)before.st_size, seal_path, folder, key_path);
         assert_true(verify_seals(archive, &first, 0));
@@ -307,12 +310,12 @@ static void test_crashes(void **state)
     assert_true(verify_seals(archive, &first, 0));
 
     /* A kill leaves a part of the seal file while netlogd creates the file and uses the first key. */
-    for (size_t size = 0; size <= SEAL_HEAD_SIZE + 10; size++) {
+    for (long size = SEAL_HEAD_SIZE + 2 * 7; size >= 0; size -= step) {
         empty_folder(NULL);
         first = begin_archive();
         seal_run("cp %s %s.first", key_path, key_path);
         seal_close(open_seals());
-        seal_run("truncate -s %zu %s; cp %s.first %s", size, seal_path, key_path, key_path);
+        seal_run("truncate -s %ld %s; cp %s.first %s", size, seal_path, key_path, key_path);
         seal_close(open_seals());
         assert_true(verify_seals(archive, &first, 0));
     }

@@ -26,6 +26,8 @@
 
 #include <cmocka.h>
 
+#include "under_valgrind.h"
+
 enum { LIMIT = 1 << 20 };
 
 static char folder[] = "/tmp/netlogger-XXXXXX";
@@ -564,7 +566,9 @@ static void a_kill_keeps_records_and_counts(void **state)
     assert_true(number != MAP_FAILED);
     nl_buffer out = {0};
     int result = 0;
-    for (int kill_after = 1; result != 2; kill_after++) {
+    /* In ./check, at each seventh call: the numbers of calls of the puts differ, so each kind of call occurs. */
+    const int step = times_here(10) < 10 ? 7 : 1;
+    for (int kill_after = 1; result != 2; kill_after += step) {
         nl_spool_close(open_spool(true)); /* empties the directory */
         *number = 0;
         pid_t child = fork();

@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "under_valgrind.h"
+
 /* Returns the rules in a file with that text, or NULL. */
 static nl_synthesis *parse_rules(const char *text, const char *const *parameters)
 {
@@ -376,26 +378,30 @@ static void test_late(void **state)
 static void test_many(void **state)
 {
     (void)state;
-    enum { MANY = 1100000 };
+    enum { OPEN_MAX = 1 << 20, MANY = OPEN_MAX + 10000 };
+    const int ended = (int)times_here(OPEN_MAX);
     nl_synthesis *s = rules_of("[span S]\nbegin = b key K\nend = e key K\n");
     nl_record *record = nl_record_new();
     for (int i = 0; i < 2 * MANY; i++) {
+        const int key = i % MANY;
+        if (i >= MANY && key >= ended && key < OPEN_MAX)
+            continue;
         nl_record_clear(record);
         nl_record_set_time(record, i);
         nl_record_set_event(record, i < MANY ? "b" : "e", 1);
-        nl_record_add_int(record, "K", i % MANY);
+        nl_record_add_int(record, "K", key);
         nl_synthesis_put(s, record);
     }
     nl_record_free(record);
     nl_synthesis_finish(s);
     nl_synthesis_stats stats;
     nl_synthesis_get_stats(s, &stats);
-    assert_int_equal(stats.made + stats.dropped, MANY);
-    assert_int_equal(stats.made, 1 << 20);
+    assert_int_equal(stats.dropped, MANY - OPEN_MAX);
+    assert_int_equal(stats.made, ended);
     uint64_t count = 0;
     while (nl_synthesis_next(s) != NULL)
         count++;
-    assert_int_equal(count, 1 << 20);
+    assert_int_equal(count, ended);
     nl_synthesis_free(s);
 }
 
