@@ -214,6 +214,8 @@ static bool authority_open(identity *ca, const char *directory)
     } else if (ok && X509_check_private_key(ca->certificate, ca->key) != 1) {
         ok = nl_error_false(NL_ERROR_INVALID, "%s is not the private key that belongs to %s", key_path,
                             certificate_path);
+    } else if (ok && certificates_days_left(ca->certificate) < 0) {
+        ok = nl_error_false(NL_ERROR_INVALID, "%s has expired; create a new CA in another directory", certificate_path);
     } else if (ok && certificates_days_left(ca->certificate) < HOST_DAYS) {
         int days = certificates_days_left(ca->certificate);
         program_error("%s expires in %d day%s; create a new CA in another directory, and set every ca= option to a "

@@ -150,14 +150,39 @@ static slow_line describe(const path_line *lines, guint count)
                        .end_ns = shown->end_ns};
 }
 
+/* Returns the lines (path_line) of the critical paths in a time range. Stores the number of requests. */
+static GArray *find_lines(const model *m, int64_t from_ns, int64_t to_ns, size_t *requests)
+{
+    GArray *lines = g_array_new(FALSE, FALSE, sizeof(path_line));
+    *requests = 0;
+    for (size_t i = 0; i < model_store(m)->spec->lifeline_count; i++)
+        *requests += add_requests(m, i, from_ns, to_ns, lines);
+    return lines;
+}
+
+slow_line slow_find_longest(const model *m, int64_t from_ns, int64_t to_ns)
+{
+    slow_line found = {0};
+    size_t requests;
+    double max_ns = 0;
+    GArray *lines = find_lines(m, from_ns, to_ns, &requests);
+    for (guint i = 0; i < lines->len; i++) {
+        const path_line *line = &g_array_index(lines, path_line, i);
+        if (line->long_ns <= max_ns)
+            continue;
+        max_ns = line->long_ns;
+        found = describe(line, 1);
+    }
+    found.requests = requests;
+    g_array_free(lines, TRUE);
+    return found;
+}
+
 slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns)
 {
-    const store *s = model_store(m);
-    GArray *lines = g_array_new(FALSE, FALSE, sizeof(path_line));
     slow_line found = {0};
-    size_t requests = 0;
-    for (size_t i = 0; i < s->spec->lifeline_count; i++)
-        requests += add_requests(m, i, from_ns, to_ns, lines);
+    size_t requests;
+    GArray *lines = find_lines(m, from_ns, to_ns, &requests);
     qsort(lines->data, lines->len, sizeof(path_line), by_kind);
     double sum = 0, max = 0;
     guint from = 0, best = 0, best_count = 0;

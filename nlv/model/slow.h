@@ -1,8 +1,8 @@
 /*
  * Finds where the requests of a log spend most of their time: the kind of line with the largest share of the requests'
- * critical paths. A path leads from a request's last record back through the latest cause of each record. If the time
- * range has few requests, the module finds the causes in the requests' graphs (request_lines.h). Otherwise, it finds
- * them by the order of rows (edges.h). This module has no state.
+ * critical paths, and the longest single line. A path leads from a request's last record back through the latest cause
+ * of each record. If the time range has few requests, the module finds the causes in the requests' graphs
+ * (request_lines.h). Otherwise, it finds them by the order of rows (edges.h). This module has no state.
  */
 #ifndef NLV_SLOW_H
 #define NLV_SLOW_H
@@ -28,6 +28,11 @@ typedef struct slow_line {
  * the longest line.
  */
 slow_line slow_find(const model *m, int64_t from_ns, int64_t to_ns);
+
+/*
+ * Like slow_find, but finds the longest of all lines in the range. begin_ns and end_ns are the times of its path.
+ */
+slow_line slow_find_longest(const model *m, int64_t from_ns, int64_t to_ns);
 
 /*
  * Returns the host of a line, or the value of the color field if the line's records are from different hosts. If

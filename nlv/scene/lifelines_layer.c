@@ -767,7 +767,7 @@ static void name_line(const layer_context *c, const pane *p, const slow_line *sl
 
 void lifelines_layer_name_slowest(const layer_context *c)
 {
-    slow_line slow = slow_find(c->model, c->view->from_ns, c->view->to_ns);
+    slow_line slow = slow_find_longest(c->model, c->view->from_ns, c->view->to_ns);
     for (unsigned i = 0; slow.is_found && i < c->layout->pane_count; i++)
         if (c->layout->panes[i].kind == PANE_LIFELINES && c->layout->panes[i].index == slow.lifeline)
             name_line(c, &c->layout->panes[i], &slow);

@@ -158,6 +158,12 @@ class Certificates(support.Case):
         (self.directory / "ca.key").write_bytes(b"damaged")
         self.assertEqual(self.make("a", status=1).count("\n"), 1)
         (self.directory / "ca.key").write_bytes(key)
+        valid = (self.directory / "ca.crt").read_bytes()
+        self.openssl("x509", "-in", self.directory / "ca.crt", "-signkey", self.directory / "ca.key", "-days", "-1", "-out",
+                     self.directory / "ca.crt")
+        self.assertRegex(self.make("b", status=1), r"^netlogctl: \S*ca\.crt has expired; create a new CA in another directory\n$")
+        self.assertFalse((self.directory / "b.crt").exists())
+        (self.directory / "ca.crt").write_bytes(valid)
         self.directory.chmod(0o777)
         self.assertIn("other users can write to", self.make("a", status=1))
         self.directory = self.scratch / "missing" / "ca"

@@ -212,6 +212,7 @@ class Render(support.Case):
         result = self.run_program(self.nlv, "--write-config", config, self.log)
         self.assertEqual(result.returncode, 0, result.stderr)
         text = config.read_text()
+        self.assertEqual(self.run_program(self.nlv, "--write-config", "-", self.log).stdout, text)
         self.assertIn("events=Client.Send;Server.Recv;Server.Done;Client.Recv;\nid=REQ.ID;\n", text)
         self.assertRegex(text, r"\[loadline LOAD\]\nevent=Load\nfield=LOAD\n")
         self.assertIn("[point Oops]\nevent=Oops\n", text)

@@ -1954,7 +1954,8 @@ static void test_first_view(void **unused)
     assert_true(slow.is_found && store_time(s, slow.from) >= first.from_ns && store_time(s, slow.to) <= first.to_ns &&
                 store_time(s, slow.to) - store_time(s, slow.from) > 15000000);
     const int64_t slow_ns = store_time(s, slow.from);
-    const slow_line cut = slow_find(m, slow_ns - 5000000, slow_ns + 10000000); /* the end of the line is not in view */
+    const slow_line cut =
+        slow_find_longest(m, slow_ns - 5000000, slow_ns + 10000000); /* the end of the line is not in view */
     assert_true(cut.is_found && cut.from == slow.from && cut.to == slow.to);
     unsigned begun = 0;
     for (uint32_t i = store_find_time(s, first.from_ns); i < store_find_time(s, first.to_ns); i++)
@@ -2371,7 +2372,7 @@ static int remove_folder(void **unused)
     return system(command);
 }
 
-/* In a short time of a log with many requests, slow_find leaves no request out. */
+/* In a short time of a log with many requests, slow_find_longest leaves no request out. */
 static void test_slowest_of_many(void **unused)
 {
     (void)unused;
@@ -2382,11 +2383,42 @@ static void test_slowest_of_many(void **unused)
     for (uint32_t i = 0; i + 1 < s->count; i += 50) {
         if (strcmp(names_text(s->names.events, store_event(s, i)), "Parsed") != 0)
             continue;
-        const slow_line line = slow_find(m, store_time(s, i), store_time(s, i + 1));
+        const slow_line line = slow_find_longest(m, store_time(s, i), store_time(s, i + 1));
         assert_true(line.is_found && line.from == i && line.to == i + 1);
         looked++;
     }
     assert_true(looked > 50);
+    model_free(m);
+}
+
+/* Many short lines of one kind take more time than the longest line, which is of another kind. */
+static void test_longest_line(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("pieces.log");
+    FILE *file = fopen(path, "w");
+    int64_t time_us = INT64_C(1767225600000000);
+    for (unsigned i = 0; i < 40; i++)
+        for (unsigned step = 0; step < 32; step++) {
+            char date[NL_TIME_TEXT_SIZE];
+            nl_time_format_ulm(time_us * 1000, date);
+            fprintf(file, "DATE=%s HOST=h PROG=p LVL=Usage NL.EVNT=%s REQ.ID=%u\n", date,
+                    step == 0    ? "Asked"
+                    : step == 31 ? "Complete"
+                                 : "Piece",
+                    i);
+            time_us += step == 0 ? 10000 + i : 1000;
+        }
+    fclose(file);
+    program_reading reading = {0};
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    const store *s = model_store(m);
+    slow_line slow = slow_find(m, INT64_MIN, INT64_MAX);
+    assert_true(slow.is_found && slow.requests == 40);
+    assert_string_equal(names_text(s->names.events, store_event(s, slow.from)), "Piece");
+    slow = slow_find_longest(m, INT64_MIN, INT64_MAX);
+    assert_true(slow.is_found && slow.requests == 40 && store_time(s, slow.to) - store_time(s, slow.from) == 10039000);
+    assert_string_equal(names_text(s->names.events, store_event(s, slow.from)), "Asked");
     model_free(m);
 }
 
@@ -2420,6 +2452,7 @@ int main(void)
         cmocka_unit_test(test_parallel_calls),
         cmocka_unit_test(test_first_view),
         cmocka_unit_test(test_slowest_of_many),
+        cmocka_unit_test(test_longest_line),
         cmocka_unit_test(test_first_view_beside_a_gap),
         cmocka_unit_test(test_repeated_ids),
         cmocka_unit_test(test_logs_with_equal_ids),
