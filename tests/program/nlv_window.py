@@ -99,6 +99,11 @@ class WindowCase(support.Case):
         self.environment = {**os.environ, "DISPLAY": f":{display}", "GDK_BACKEND": "x11", "NO_AT_BRIDGE": "1",
                             "HOME": str(self.scratch), "XDG_CACHE_HOME": str(self.scratch / "cache"),
                             "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"}  # a test does not start it
+        # Animations and blinking cursors would redraw the window many times.
+        settings = self.scratch / ".config" / "gtk-3.0" / "settings.ini"
+        settings.parent.mkdir(parents=True)
+        settings.write_text("[Settings]\ngtk-enable-animations=0\ngtk-cursor-blink=0\n")
+        self.environment.pop("XDG_CONFIG_HOME", None)
         self.screen_reader = None
         self.log = self.scratch / "a.log"
         self.log.write_text(requests())

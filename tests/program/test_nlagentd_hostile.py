@@ -372,11 +372,11 @@ class Access(nlagents.Agent):
     def make_certificates(self):
         script = """
             set -e
-            openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca
+            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca
             for n in server alice mallory nameless; do
                 subject=/CN=$n
                 [ $n = nameless ] && subject=/O=somebody
-                openssl req -newkey rsa:2048 -nodes -keyout $n.key -out $n.csr -subj $subject
+                openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout $n.key -out $n.csr -subj $subject
                 printf 'subjectAltName=IP:127.0.0.1,DNS:localhost' > ext
                 openssl x509 -req -in $n.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out $n.pem -days 2 -extfile ext
             done"""
@@ -400,7 +400,7 @@ class Access(nlagents.Agent):
         self.assertEqual((result.returncode, result.stdout, result.stderr),
                          (1, "", "nlagent: load: no summaries yet; nlagentd computes them after the first request, while the sensor runs\n"))
         self.assertEqual(self.ask(agent, "--ca", s / "ca.pem", "list").returncode, 1, "without a certificate")
-        result = self.run_program("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=alice", "-days", "2",
+        result = self.run_program("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=alice", "-days", "2",
                                   "-keyout", s / "self.key", "-out", s / "self.pem")
         self.assertEqual(result.returncode, 0, result.stderr)
         result = self.ask(agent, "--ca", s / "ca.pem", "--cert", s / "self.pem", "--cert-key", s / "self.key", "list")

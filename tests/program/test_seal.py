@@ -271,7 +271,7 @@ class Tampering(Archive):
         self.sample()
         files = self.logs() + [self.folder / "a.seal"]
         seal = files[-1].read_bytes()
-        for turn in range(support.representative(300, 90)):
+        for turn in range(support.representative(300, 45)):
             path = files[turn % len(files)]
             content = bytearray(path.read_bytes())
             at = self.random.randrange(len(content))
