@@ -74,6 +74,12 @@ class BadInput(support.Case):
         self.assertTrue(found)
         return found
 
+    @staticmethod
+    def chosen(program, sources):
+        """Returns all sources. In ./check, returns half of the sources if PROGRAMS has the program with other options, which read the others."""
+        variants = [p for p in PROGRAMS if p[0] == program[0]]
+        return support.representative(sources, sources[variants.index(program) % 2::2] if len(variants) > 1 else sources)
+
     def assert_one_message(self, program, source, *parts, environment=(), **options):
         name = program[0].split("/")[1]
         with self.subTest(program=program, source=str(source)):
@@ -85,14 +91,14 @@ class BadInput(support.Case):
 
     def test_missing(self):
         for program in self.each():
-            self.assert_one_message(program, self.scratch / "none.log", f"{self.scratch}/none.log: No such file or directory")
-            self.assert_one_message(program, self.scratch / "none.nlb", f"{self.scratch}/none.nlb: No such file or directory")
+            for source in self.chosen(program, [self.scratch / "none.log", self.scratch / "none.nlb"]):
+                self.assert_one_message(program, source, f"{source}: No such file or directory")
 
     def test_empty(self):
         sources = ["/dev/null", self.put("blank.log", "\n\n")]
         sources += [self.put(f"empty.{kind}", data) for kind, data in self.packed("").items()] + [self.put("empty.nlb", "")]
         for program in self.each():
-            for source in sources:
+            for source in self.chosen(program, sources):
                 self.assert_one_message(program, source, str(source))
         for program in self.each([p for p in PROGRAMS if p[0] == "nltools/nldiag"]):
             self.assert_one_message(program, "/dev/null", "nldiag: cannot tell: /dev/null: no records\n")
@@ -123,9 +129,9 @@ class BadInput(support.Case):
 
     def test_unreachable_collectors(self):
         for program in self.each([p for p in PROGRAMS if p[0] != "netlogd/netlogd"]):
-            self.assert_one_message(program, "x-netlog://no-such-host.invalid", "no-such-host.invalid")
-            self.assert_one_message(program, f"x-netlog://127.0.0.1:{support.free_port()}", "Connection refused")
-            self.assert_one_message(program, "x-nothing://host", "unknown scheme")
+            for source, reason in self.chosen(program, [("x-netlog://no-such-host.invalid", "no-such-host.invalid"),
+                                                        (f"x-netlog://127.0.0.1:{support.free_port()}", "Connection refused"), ("x-nothing://host", "unknown scheme")]):
+                self.assert_one_message(program, source, reason)
 
     def test_malformed(self):
         rng = random.Random(1)
@@ -137,7 +143,7 @@ class BadInput(support.Case):
             damaged[at] ^= 0x55
         sources.append(self.put("damaged.nlb", bytes(damaged)))
         for program in self.each():
-            for source in sources:
+            for source in self.chosen(program, sources):
                 self.assert_one_message(program, source, str(source))
         for program in self.each([("nltools/nlstat",), ("nlsort/nlsort",), ("nltools/nlconv", "--format", "json"), ("nltools/nlarchive", "load", "OUT.db")]):
             self.assert_one_message(program, sources[0], f": {sources[0]}:1: no DATE=, ts= or time= field; "
@@ -151,7 +157,7 @@ class BadInput(support.Case):
         sources = {self.put("cut.nlb", data[:-600]): TRUNCATED, self.put("head.nlb", data[:50]): "truncated within the header",
                    self.put("cut.zst", packed[:len(packed) // 2]): "truncated"}
         for program in self.each():
-            for source, reason in sources.items():
+            for source, reason in self.chosen(program, list(sources.items())):
                 parts = (reason, "; the next load reads it") if program[0] == "nltools/nlarchive" and source.suffix == ".nlb" else (reason,)
                 self.assert_one_message(program, source, f"{source}: ", *parts)
 

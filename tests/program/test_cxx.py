@@ -412,7 +412,7 @@ class Cxx(support.Case):
                              [("Inner.end", "STATUS=7"), ("Outer.end", "STATUS=4")])
 
     def test_spans_of_many_names(self):
-        program, result = self.compile("g++", MANY_NAMES, "-O1")
+        program, result = self.compile("g++", MANY_NAMES, "-O0")
         self.assertEqual(result.returncode, 0, result.stderr)
         result = self.run_program(program, f"{self.log}")
         self.assertEqual((result.returncode, result.stderr), (0, ""))

@@ -1,9 +1,12 @@
 """tests/documented.py reports each public item that is not documented, and each documented item that does not exist."""
+import atexit
+import functools
 import os
 import pathlib
 import re
 import shutil
 import sys
+import tempfile
 
 import support
 
@@ -19,20 +22,34 @@ class Documented(support.Case):
 
     # ---- it can fail ----
 
-    def assert_found(self, check, *changes):
-        """Makes each change (file, old, new, expected messages ...) in one copy of the tree, and checks that a check of the copy reports the messages."""
-        copy = self.scratch / "tree"
+    @staticmethod
+    def undo(copy, file):
+        (copy / file).unlink()
+        os.symlink(support.SOURCE.resolve() / file, copy / file)
+
+    @staticmethod
+    @functools.cache
+    def copy_of_tree():
+        """Returns a copy of the tree, whose files are symbolic links. It exists until this process ends."""
+        copy = pathlib.Path(tempfile.mkdtemp(prefix="netlogger-test-"))
+        atexit.register(shutil.rmtree, copy, ignore_errors=True)
         for name in *documented.FOLDERS, "doc", "packaging":
             shutil.copytree(support.SOURCE.resolve() / name, copy / name, ignore=shutil.ignore_patterns("*.png"), copy_function=os.symlink)
-        shutil.copy(support.SOURCE / "README.md", copy)
+        os.symlink(support.SOURCE.resolve() / "README.md", copy / "README.md")
         for path in filter(pathlib.Path.is_dir, copy.rglob("*")):
             path.chmod(0o755)  # a release is tested in a read-only tree
+        return copy
+
+    def assert_found(self, check, *changes):
+        """Makes each change (file, old, new, expected messages ...) in one copy of the tree, and checks that a check of the copy reports the messages."""
+        copy = self.copy_of_tree()
         for file, old, new, *_ in changes:
             text = (copy / file).read_text()
             changed = re.sub(old, new, text, count=1, flags=re.M | re.S)
             self.assertTrue(changed != text, f"{file} has no {old}")
             (copy / file).unlink()
             (copy / file).write_text(changed)
+            self.addCleanup(self.undo, copy, file)
         tree = documented.Tree(copy, support.BUILD)
         getattr(tree, "check_" + check)()
         for file, old, new, *all_said in changes:

@@ -172,7 +172,7 @@ class Install(support.Case):
         program = self.scratch / "P.java"
         program.write_text("public class P { public static void main(String[] a) { var log = new netlogger.NetLogger(\"p\");"
                            "log.open(\"a.log\"); log.event(\"E\").put(\"A\", 1).write(); log.close(); } }")
-        self.assertEqual(self.say("java", f"-Djava.io.tmpdir={self.scratch}", "-cp", jar, program), "E A=1\n")
+        self.assertEqual(self.say(*support.JAVA, f"-Djava.io.tmpdir={self.scratch}", "-cp", jar, program), "E A=1\n")
 
     def test_fortran(self):
         module, program = self.installed("netlogger.mod"), self.scratch / "p.f90"

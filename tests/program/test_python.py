@@ -856,10 +856,10 @@ class Installed(Case):
         result = self.run_compiler("mypy", *options, "user.py", cwd=self.scratch)
         wrong = [int(line.split(":")[1]) for line in result.stdout.splitlines() if ": error: " in line]
         self.assertEqual(wrong, [4, 7], result.stdout + result.stderr)
-        version = self.run_program("mypy", "--version").stdout  # stubtest loads the extension with its own Python
         result = self.run_compiler("stubtest", "--mypy-config-file", options[1], "netlogger._core", cwd=self.scratch,
                                    env=dict(os.environ, PYTHONPATH=str(self.scratch)))
-        self.assertEqual(result.returncode, 0, version + result.stdout + result.stderr)
+        # stubtest loads the extension with its own Python.
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_every_name_is_explained(self):
         for name in netlogger.__all__:

@@ -23,11 +23,11 @@ class RealFaults(support.Case):
             self.skipTest("only root may make network namespaces and control groups")
         if not (support.BUILD / "bindings/python/lib").exists():
             self.skipTest("the Python binding is not built here")
-        shop = ["--seconds", "3", "--programs", "shop", "--faults", "healthy", "--runs", "1"]
+        shop = ["--seconds", "2", "--programs", "shop", "--faults", "healthy", "--runs", "1"]
         with concurrent.futures.ThreadPoolExecutor() as pool:  # two simultaneous runs do not disturb each other
             healthy = pool.submit(self.real, *shop)
             time.sleep(1)
-            printed = self.real("--seconds", "3", "--programs", "pipeline", "--faults", "batch", "--runs", "1")
+            printed = self.real("--seconds", "2", "--programs", "pipeline", "--faults", "batch", "--runs", "1")
         self.assertRegex(printed, r"pipeline-batch-1 +(right|top-[23]|place|WRONG) +\S.*\n +true: the store waits for \d+ items\n")
         self.assertRegex(printed, r"Top-1: \S+ \(\S+ to \S+; [01] of 1\)\n")
         printed = healthy.result()

@@ -92,7 +92,7 @@ class ScarceMemory(collector.Case):
     # The quick tests use only text, and do not fail every allocation.
 
     def test_some_allocations_fail(self):
-        self.fail_each(support.representative(7, 15), *self.to_files())
+        self.fail_each(support.representative(7, 25), *self.to_files())
 
     def test_little_address_space(self):
         self.limit(range(0, 8 << 20, 512 << 10), *self.to_files())
@@ -171,7 +171,7 @@ class ScarceMemory(collector.Case):
                     self.assertEqual(list(self.shm.iterdir()), [], f"{suffix}, allocation {first}, {count}: {end}")
                     found, lost = self.count([log])
                     self.assertEqual((found, lost), (500, 0), f"{suffix}, allocation {first}, {count}: {end}")
-                first += support.representative(1, 3)
+                first += support.representative(1, 6)
             self.assertGreater(allocations, 10)
 
     # ---- the whole library ----
