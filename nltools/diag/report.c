@@ -142,6 +142,8 @@ static void print_places(const findings *f, uint32_t shown)
     const visits *v = f->visits;
     uint32_t *order = report_places(v);
     double rest = 0;
+    if (v->places->len == shown + 1)
+        shown++; /* instead of "1 other places" */
     printable_print("\nWhere the requests' time goes:\n");
     for (uint32_t i = 0; i < v->places->len; i++) {
         const place *p = place_at(v, order[i]);

@@ -28,7 +28,7 @@ char *text_ns(double ns)
 char *text_share(double share)
 {
     if (share > 0 && share < 0.0005)
-        return g_strdup("under 0.1 %");
+        return g_strdup("<0.1 %");
     return g_strdup_printf("%.*f %%", share < 0.0095 ? 1 : 0, 100 * share);
 }
 

@@ -2504,7 +2504,7 @@ class Nldiag(support.Case):
                     failed = path.read_text().count('"status": 502')
                     self.assertEqual(found["failed"], failed)
                     text = self.run_program(self.nldiag, path).stdout
-                    part = "under 0.1 %" if failed == 1 else f"{failed / 30:.{int(failed < 28.5)}f} %"
+                    part = "<0.1 %" if failed == 1 else f"{failed / 30:.{int(failed < 28.5)}f} %"
                     self.assertIn(f"\n{failed} request{'s' * (failed > 1)} failed ({part}); {self.words_of(failed / 3000)}\n" if failed else "\n", text)
 
     @staticmethod
