@@ -4,6 +4,7 @@
 
 #include "requests/event_names.h"
 #include "requests/hash64.h"
+#include "requests/request_reader.h"
 
 #include <string.h>
 
@@ -738,12 +739,17 @@ static void add_loadlines(inference *in)
 
 static void add_points(inference *in)
 {
+    const uint32_t unnamed = trace_find(in->t, REQUEST_UNNAMED);
+    bool has_unnamed = unnamed != TRACE_NONE && in->used[unnamed];
     for (size_t i = 0; i < trace_count(in->t) && in->result->points->len < POINTS_MAX; i++) {
-        uint32_t event = trace_get(in->t, i)->event;
-        if (event == TRACE_NONE || in->used[event])
+        const trace_record *record = trace_get(in->t, i);
+        const uint32_t event = record->event;
+        bool *used = event == TRACE_NONE || event == unnamed ? &has_unnamed : &in->used[event];
+        if (*used || (event == TRACE_NONE && !is_span(in, record)))
             continue;
-        in->used[event] = true;
-        drawing_add_point(in->result, trace_string(in->t, event), trace_string(in->t, event));
+        *used = true;
+        const char *name = event == TRACE_NONE ? REQUEST_UNNAMED : trace_string(in->t, event);
+        drawing_add_point(in->result, name, name);
     }
 }
 

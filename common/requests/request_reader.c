@@ -666,7 +666,7 @@ void request_reader_learn(request_reader *r, const nl_record *record)
 
 uint64_t request_reader_take(request_reader *r, const nl_record *record, request_event *event)
 {
-    static const nl_string unnamed = {"request", sizeof "request" - 1};
+    static const nl_string unnamed = {REQUEST_UNNAMED, sizeof REQUEST_UNNAMED - 1};
     const found_fields *f = &r->found;
     bool traced;
     find_fields(r, record);

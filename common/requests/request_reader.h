@@ -59,6 +59,12 @@ bool request_reader_find_bytes(const request_reader *r, double *bytes, nl_string
  */
 bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *duration_ns, bool *begins);
 
+/*
+ * The name of the event of a record that has a duration but no event, such as a record of an access log. A reader does
+ * not store this name in the record.
+ */
+#define REQUEST_UNNAMED "request"
+
 /* Returns whether a record reports a failure by its level or by its field STATUS. */
 bool request_is_failure(const nl_record *record);
 

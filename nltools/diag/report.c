@@ -137,6 +137,32 @@ static double claimed_share(const findings *f, uint32_t place)
     return MIN(sum, p->path_ns) / v->total_ns;
 }
 
+report_place_row report_describe_place(const findings *f, uint32_t place)
+{
+    const visits *v = f->visits;
+    const struct place *p = place_at(v, place);
+    const double claimed = claimed_share(f, place);
+    char *mean = text_ns(p->path_ns / MAX(p->count, 1));
+    report_place_row row = {
+        .share = text_share(p->path_ns / v->total_ns),
+        .name = text_place(v, place, NULL),
+        .mean = p->repeats == 0
+                    ? g_strdup_printf("%s each", mean)
+                    : g_strdup_printf("%s for each series of %.0f visits", mean, 1 + (double)p->repeats / p->count),
+        .explained = claimed > 0 ? text_share(claimed) : NULL,
+        .is_unexplained = p->path_ns > 0.5 * v->total_ns && claimed == 0 && (p->kind != PLACE_SPAN || p->has_children)};
+    g_free(mean);
+    return row;
+}
+
+void report_place_row_clear(report_place_row *row)
+{
+    g_free(row->share);
+    g_free(row->name);
+    g_free(row->mean);
+    g_free(row->explained);
+}
+
 static void print_places(const findings *f, uint32_t shown)
 {
     const visits *v = f->visits;
@@ -151,23 +177,11 @@ static void print_places(const findings *f, uint32_t shown)
             rest += p->path_ns;
             continue;
         }
-        char *where = text_place(v, order[i], NULL), *part = text_share(p->path_ns / v->total_ns),
-             *mean = text_ns(p->path_ns / MAX(p->count, 1));
-        double claimed = claimed_share(f, order[i]);
-        char *named = text_share(claimed);
-        char *visit = p->repeats == 0
-                          ? g_strdup("each")
-                          : g_strdup_printf("for each series of %.0f visits", 1 + (double)p->repeats / p->count);
-        printable_print("  %6s  %s, %s %s%s%s%s\n", part, where, mean, visit, claimed > 0 ? "; explained above: " : "",
-                        claimed > 0 ? named : "",
-                        p->path_ns > 0.5 * v->total_ns && claimed == 0 && (p->kind != PLACE_SPAN || p->has_children)
-                            ? "; unexplained: log more events there"
-                            : "");
-        g_free(where);
-        g_free(part);
-        g_free(mean);
-        g_free(named);
-        g_free(visit);
+        report_place_row row = report_describe_place(f, order[i]);
+        printable_print("  %6s  %s, %s%s%s%s\n", row.share, row.name, row.mean,
+                        row.explained != NULL ? "; explained above: " : "", row.explained != NULL ? row.explained : "",
+                        row.is_unexplained ? "; unexplained: log more events there" : "");
+        report_place_row_clear(&row);
     }
     if (rest > 0) {
         char *part = text_share(rest / v->total_ns);
@@ -235,6 +249,18 @@ void report_finding(const findings *f, const finding *x, const report_sources *s
     g_free(sure);
 }
 
+char *report_counts(const visits *v)
+{
+    const guint requests = v->requests->len;
+    char *mean = text_ns(v->total_ns / MAX(requests, 1)), *wall = text_ns((double)(v->to_ns - v->from_ns));
+    char *text = requests > 0 ? g_strdup_printf("%" PRIu64 " record%s, %u request%s in %s, %s each", v->records,
+                                                nl_plural(v->records), requests, nl_plural(requests), wall, mean)
+                              : g_strdup_printf("%" PRIu64 " record%s, no requests", v->records, nl_plural(v->records));
+    g_free(mean);
+    g_free(wall);
+    return text;
+}
+
 static bool names_failures(const findings *f)
 {
     for (guint i = 0; i < f->list->len; i++)
@@ -266,11 +292,9 @@ void report_text(const findings *f, const report_sources *sources, bool explain)
     if (f->list->len > 0)
         printable_print("\n");
     if (v->requests->len > 0) {
-        char *mean = text_ns(v->total_ns / v->requests->len), *wall = text_ns((double)(v->to_ns - v->from_ns));
-        printable_print("%" PRIu64 " record%s, %u request%s in %s, %s each\n", v->records, nl_plural(v->records),
-                        v->requests->len, nl_plural(v->requests->len), wall, mean);
-        g_free(mean);
-        g_free(wall);
+        char *counts = report_counts(v);
+        printable_print("%s\n", counts);
+        g_free(counts);
     }
     if (f->failed > 0 && !names_failures(f)) {
         char *part = text_share((double)f->failed / v->requests->len);

@@ -21,6 +21,9 @@ char *report_answer(const findings *f);
  */
 char *report_limits(const visits *v);
 
+/* Returns a line with the numbers of records and requests, and their times. The caller frees it with g_free. */
+char *report_counts(const visits *v);
+
 void report_text(const findings *f, const report_sources *sources, bool explain);
 void report_json(const findings *f, const report_sources *sources);
 
@@ -49,5 +52,18 @@ guint report_number(const findings *f, const finding *x);
 
 /* Returns the indices of the places, the largest share of the time first. The caller frees the array with g_free. */
 uint32_t *report_places(const visits *v);
+
+/* Texts about a place, for a table. */
+typedef struct report_place_row {
+    char *share; /* share of the requests' time */
+    char *name;
+    char *mean;          /* mean time of a visit, or of a series of visits */
+    char *explained;     /* share that findings explain; NULL: nothing is explained */
+    bool is_unexplained; /* most of the requests' time is here, and nothing explains it */
+} report_place_row;
+
+/* Describes a place. The caller frees the texts with report_place_row_clear. */
+report_place_row report_describe_place(const findings *f, uint32_t place);
+void report_place_row_clear(report_place_row *row);
 
 #endif

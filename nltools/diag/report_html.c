@@ -61,7 +61,9 @@ static void append_picture(GString *out, const finding *cause, const visits *v, 
     g_free(nlv);
 }
 
-static void append_cause(GString *out, const findings *f, guint number, const report_sources *sources)
+/* `heading` is the heading of the page, which an item does not repeat. */
+static void append_cause(GString *out, const findings *f, guint number, const char *heading,
+                         const report_sources *sources)
 {
     const finding *cause = g_ptr_array_index(f->list, number);
     char *gain = text_share(cause->rival_of != NULL ? cause->possible : cause->gain), *sure = text_share(cause->sure),
@@ -69,7 +71,7 @@ static void append_cause(GString *out, const findings *f, guint number, const re
     g_string_append(out, "<li><h2>");
     if (cause->rival_of != NULL)
         g_string_append_printf(out, "Alternative to %u: ", report_number(f, cause->rival_of));
-    append_escaped(out, cause->answer);
+    append_escaped(out, strcmp(cause->answer, heading) == 0 ? "Evidence and remedy" : cause->answer);
     g_string_append_printf(out, "</h2>\n<p>Expected gain: %s of the requests' time; confidence %s.</p>\n<ul>\n", gain,
                            sure);
     for (guint i = 0; i < cause->evidence->len; i++) {
@@ -89,18 +91,28 @@ static void append_cause(GString *out, const findings *f, guint number, const re
     g_free(view);
 }
 
-static void append_places(GString *out, const visits *v)
+static void append_cell(GString *out, const char *text)
+{
+    g_string_append(out, "<td>");
+    append_escaped(out, text);
+    g_string_append(out, "</td>");
+}
+
+static void append_places(GString *out, const findings *f)
 {
     enum { SHOWN = 12 };
-    uint32_t *order = report_places(v);
-    g_string_append(out, "<h2>Where the requests' time goes</h2>\n<table>\n");
-    for (guint i = 0; i < v->places->len && i < SHOWN; i++) {
-        char *where = text_place(v, order[i], NULL), *part = text_share(place_at(v, order[i])->path_ns / v->total_ns);
-        g_string_append_printf(out, "<tr><td>%s</td><td>", part);
-        append_escaped(out, where);
-        g_string_append(out, "</td></tr>\n");
-        g_free(where);
-        g_free(part);
+    uint32_t *order = report_places(f->visits);
+    g_string_append(out, "<h2>Where the requests' time goes</h2>\n<table>\n"
+                         "<tr><th>Share</th><th>Explained</th><th>Place</th><th>Mean time</th></tr>\n");
+    for (guint i = 0; i < f->visits->places->len && i < SHOWN; i++) {
+        report_place_row row = report_describe_place(f, order[i]);
+        g_string_append(out, "<tr>");
+        append_cell(out, row.share);
+        append_cell(out, row.explained != NULL ? row.explained : "");
+        append_cell(out, row.name);
+        append_cell(out, row.mean);
+        g_string_append(out, "</tr>\n");
+        report_place_row_clear(&row);
     }
     g_string_append(out, "</table>\n");
     g_free(order);
@@ -114,15 +126,17 @@ bool report_html(const findings *f, const report_sources *sources, const char *p
         g_string_new("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>nldiag</title>\n<style>"
                      "body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222}"
                      "img{max-width:100%;border:1px solid #ccc}pre{background:#f4f4f4;padding:.5em;overflow:auto}"
-                     "h2{margin-bottom:0}</style></head><body>\n<h1>");
+                     "h2{margin-bottom:0}th,td{text-align:left;vertical-align:top;padding:.1em 1.5em .1em "
+                     "0}</style></head><body>\n<h1>");
     append_escaped(out, answer);
     g_string_append(out, "</h1>\n<p>");
     for (int i = 0; i < sources->count; i++) {
         append_escaped(out, sources->names[i]);
         g_string_append(out, " ");
     }
-    g_string_append_printf(out, "<br>%" G_GUINT64_FORMAT " record%s, %u request%s</p>\n", v->records,
-                           nl_plural(v->records), v->requests->len, nl_plural(v->requests->len));
+    char *counts = report_counts(v);
+    g_string_append_printf(out, "<br>%s</p>\n", counts);
+    g_free(counts);
     if (limits != NULL) {
         g_string_append(out, "<p><b>Incomplete</b>: ");
         append_escaped(out, limits);
@@ -130,10 +144,10 @@ bool report_html(const findings *f, const report_sources *sources, const char *p
     }
     g_string_append(out, "<ol>\n");
     for (guint i = 0; i < f->list->len; i++)
-        append_cause(out, f, i, sources);
+        append_cause(out, f, i, answer, sources);
     g_string_append(out, "</ol>\n");
     if (v->total_ns > 0)
-        append_places(out, v);
+        append_places(out, f);
     g_string_append(out, "</body></html>\n");
     GError *error = NULL;
     bool written = g_file_set_contents(path, out->str, (gssize)out->len, &error) || glib_error_take(error);

@@ -88,16 +88,21 @@ static double weight(const pane *p, double height)
 }
 
 /*
- * Places the overview, a strip at the bottom, if the picture is high enough, and the view requests the overview or a
- * part of the log is not visible. A heat map is higher than a strip of densities, and the histogram of durations may be
- * beside the heat map.
+ * Places the overview, a strip at the bottom, if the picture is high enough, and the view requests the overview, a
+ * part of the log is not visible, or there are requests but no lifelines. A heat map is higher than a strip of
+ * densities, and the histogram of durations may be beside the heat map.
  */
 static void place_overview(layout *l, const model *m, const scene_view *view, bool is_part)
 {
     const request_list *requests = model_requests(m);
-    const bool has_overview = (view->overview || is_part) && view->height >= OVERVIEW_FROM;
-    l->has_heat = has_overview && requests != NULL && requests->heat.count > 0;
-    const double height = l->has_heat ? CLAMP(view->height * 0.18, 40, 130) : 30;
+    const bool has_requests = requests != NULL && requests->heat.count > 0,
+               is_only_heat = has_requests && model_drawing(m)->lifelines->len == 0,
+               has_overview = (view->overview || is_part || is_only_heat) && view->height >= OVERVIEW_FROM;
+    l->has_heat = has_overview && has_requests;
+    /* Without lifelines, only the heat map shows the durations of requests. */
+    const double height = !l->has_heat   ? 30
+                          : is_only_heat ? CLAMP(view->height * 0.4, 40, 400)
+                                         : CLAMP(view->height * 0.18, 40, 130);
     l->overview_top = l->overview_bottom = l->caption_y - text_height(TEXT_SMALL) / 2 - 6;
     if (has_overview)
         l->overview_top -= height;

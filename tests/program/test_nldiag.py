@@ -301,6 +301,9 @@ class Nldiag(support.Case):
         parsed.feed(page.read_text())
         self.assertTrue(all(link.startswith("data:") for link in parsed.links), "the page needs nothing else")
         self.assertNotIn("<log>", page.read_text())
+        answer = page.read_text().split("<h1>")[1].split("</h1>")[0]
+        self.assertEqual(page.read_text().count(answer), 1, "the first cause does not repeat the heading")
+        self.assertRegex(page.read_text(), r"<tr><td>\d+ %</td><td>\d+ %</td><td>[^<]+</td><td>[\d.]+ ms each</td></tr>")
         if (support.BUILD / "nlv" / "nlv").exists():
             self.assertTrue(parsed.images)
         log.write_bytes(log.read_bytes().replace(b"PROG=", b"PROG=\xff\xfe"))

@@ -1,5 +1,6 @@
 """nlv: pictures without a display, automatic drawings, and the window on a virtual display."""
 import collections
+import json
 import os
 import pathlib
 import random
@@ -66,6 +67,10 @@ def read_png(path):
     return width, height, rows
 
 
+def near(pixel, color, distance):
+    return all(abs(a - b) < distance for a, b in zip(pixel, color))
+
+
 class Render(support.Case):
     def setUp(self):
         super().setUp()
@@ -127,6 +132,20 @@ class Render(support.Case):
         found = {pixel for row in rows[38:54] for pixel in row}
         return [color for color in [(0, 0x72, 0xb2), (0xd5, 0x5e, 0), (0, 0x9e, 0x73)] if color in found]
 
+    def test_access_log(self):
+        """Records of requests without an event are drawn as bars, above a heat map of their durations. 5 of 3000 requests have failed."""
+        path, chance = self.scratch / "access.json", random.Random(5)
+        path.write_text("".join(json.dumps({"ts": 1767225600 + number / 50, "host": f"web{number % 2}", "duration": chance.lognormvariate(-4, 0.5),
+                                            "status": 502 if number % 600 == 9 else 200}) + "\n" for number in range(3000)))
+        drawing = self.run_program(self.nlv, "--write-config", "-", path)
+        self.assertEqual((drawing.returncode, drawing.stdout), (0, "[point request]\nevent=request\n"), drawing.stderr)
+        rows = self.pixels_of("access.png", "--size", "1000x600", path)
+        bars, heat = ([pixel for row in rows[top:bottom] for pixel in row[100:800]] for top, bottom in ((60, 280), (360, 560)))
+        for color in (0, 114, 178), (213, 94, 0):  # the two hosts
+            self.assertGreater(sum(near(pixel, color, 60) for pixel in bars), 200, color)
+        self.assertGreater(sum(near(pixel, (0, 114, 178), 90) for pixel in heat), 1000)
+        self.assertTrue(any(near(pixel, (0xc2, 0, 0x6b), 30) for pixel in heat), "the failures")
+
     def test_heat_map_separates_logs_of_two_runs(self):
         """The percentile curves in the strip at the bottom have the colors of the logs."""
         logs = []
@@ -138,9 +157,8 @@ class Render(support.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         _, height, rows = read_png(self.scratch / "two.png")
         strip = {pixel for row in rows[height - 130 : height - 30] for pixel in row}
-        near = lambda a, b: all(abs(x - y) < 40 for x, y in zip(a, b))
         for color in self.legend_colors("two.png"):
-            self.assertTrue(any(near(pixel, color) for pixel in strip), color)
+            self.assertTrue(any(near(pixel, color, 40) for pixel in strip), color)
         self.assertEqual(len(self.legend_colors("two.png")), 2)
 
     def test_logs_of_two_runs_have_different_colors(self):
