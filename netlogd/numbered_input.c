@@ -24,7 +24,7 @@ struct numbered_input {
     nl_buffer block;
     bool numbered;
     uint64_t count;    /* records in the block */
-    uint64_t rejected; /* records that are too large for a block, and were not reported yet */
+    uint64_t rejected; /* records that are too large for a block, and have not been reported yet */
     uint64_t malformed, gaps;
 };
 

@@ -50,7 +50,7 @@ typedef struct grpc_stream {
     stream_state state;
     int64_t since_ns;
     size_t headers; /* size of the headers so far, in bytes */
-    size_t kept;    /* number of received bytes that were not yet added to the stream's window */
+    size_t kept;    /* number of received bytes that have not yet been added to the stream's window */
     bool has_type, unknown_path, unknown_coding;
     bool incomplete; /* the stream was answered before the end of the request */
     otlp_request request;
@@ -63,7 +63,7 @@ typedef struct grpc {
     otlp_session base;
     nghttp2_session *http2;
     grpc_stream *streams, **end; /* in the order in which they began */
-    size_t kept;                 /* number of received bytes that were not yet added to the connection's window */
+    size_t kept;                 /* number of received bytes that have not yet been added to the connection's window */
     bool over;                   /* the connection ends, and all further bytes are dropped */
 } grpc;
 

@@ -33,7 +33,7 @@ struct request {
     struct event *writable;
     struct event *deadline;
     nl_buffer line;
-    struct evbuffer *queue; /* the part of the reply that was not sent yet */
+    struct evbuffer *queue; /* the part of the reply that has not been sent yet */
     background_task task;   /* task that reads the line and then sends the reply */
     nl_record *record;      /* the record of the reply that is being composed */
     subscription *subscription;

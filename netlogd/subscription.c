@@ -74,7 +74,7 @@ struct subscription {
     uint64_t joins_at; /* number of the subscription's first record in the backlog */
     int64_t began_ns;
     uint64_t records;
-    span missed; /* missed records that were not reported yet */
+    span missed; /* missed records that have not been reported yet */
     uint64_t missed_in_all;
     /*
      * Set while the subscription reads stored records. If the subscription is already live, the file ends where the

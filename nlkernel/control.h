@@ -6,9 +6,9 @@
  *   event PATTERN off | on    the recorded events that match PATTERN (choice.h)
  *
  * A file describes a complete state: when the file changes, the recorder switches on all events that the file does not
- * switch off. The recorder ignores blank lines and lines that begin with #. The recorder accepts commands only from
- * root and from the user who started it. The recorder identifies the sender by the socket's credentials. Not
- * thread-safe.
+ * switch off. The recorder ignores blank lines and lines that begin with #. On the socket, the recorder accepts
+ * commands only from root and from the user who started it; it identifies the sender by the socket's credentials. The
+ * recorder does not check the owner of the file. Not thread-safe.
  */
 #ifndef NLKERNEL_CONTROL_H
 #define NLKERNEL_CONTROL_H

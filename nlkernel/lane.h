@@ -53,7 +53,7 @@ typedef struct lane {
     nl_block_identity identity;
     unsigned generation;    /* number of the current block; see task_name (tasks.h) */
     int64_t block_since_ns; /* time of the block's first record, on the trace clock */
-    nl_buffer out;          /* finished blocks that were not written yet */
+    nl_buffer out;          /* finished blocks that have not been written yet */
 
     uint64_t accounted;                             /* number of lost events that were logged */
     bool unaccounted;                               /* more events were lost, but their number is not known yet */

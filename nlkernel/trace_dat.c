@@ -28,7 +28,7 @@ enum {
     SECTION_COMPRESSED = 1,
 };
 
-/* The bytes that were not read yet. A read of more bytes than are left sets `bad`. */
+/* The bytes that have not been read yet. A read of more bytes than are left sets `bad`. */
 typedef struct bytes {
     const char *at, *end;
     bool bad;

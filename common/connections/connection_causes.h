@@ -33,10 +33,10 @@
 enum { CONNECTIONS_MAX = 1 << 18 };
 
 typedef enum connection_cause {
-    CAUSE_HANDSHAKE,        /* the connection was not established yet; exact if a TcpClose record has the duration */
-    CAUSE_SENDER_IDLE,      /* the sending program wrote no data, or not enough data to fill the window */
-    CAUSE_SENDER_HOST,      /* like CAUSE_SENDER_IDLE, but the program waited for a processor or a disk of its host */
-    CAUSE_SEND_BUFFER,      /* the send buffer was full of data in flight */
+    CAUSE_HANDSHAKE,   /* the connection has not been established yet; exact if a TcpClose record has the duration */
+    CAUSE_SENDER_IDLE, /* the sending program wrote no data, or not enough data to fill the window */
+    CAUSE_SENDER_HOST, /* like CAUSE_SENDER_IDLE, but the program waited for a processor or a disk of its host */
+    CAUSE_SEND_BUFFER, /* the send buffer was full of data in flight */
     CAUSE_RECEIVER_PROGRAM, /* the receiving program did not read fast enough */
     CAUSE_RECEIVER_HOST, /* like CAUSE_RECEIVER_PROGRAM, but the program waited for a processor or a disk of its host */
     CAUSE_RECEIVE_BUFFER, /* the receive buffer is smaller than the path needs */
@@ -99,7 +99,7 @@ typedef struct connection_result {
     uint64_t sharing;   /* number of other connections that carried data between the same addresses at the same time */
     double shared_rate; /* total rate of this connection and the connections that `sharing` counts */
     connection_path path;
-    bool stalled; /* the records end while the sender waits after a time-out */
+    bool stalled; /* the records end while the sender waits after a timeout */
     connection_distance distance;
     connection_cause first; /* the cause with the largest share */
 } connection_result;

@@ -32,7 +32,7 @@ typedef struct nl_filter_equality {
 } nl_filter_equality;
 
 /*
- * Lists the equality tests of an expression on fields that are not standard fields. Sets at most `capacity` elements,
+ * Lists an expression's equality tests of fields that are not standard fields. Sets at most `capacity` elements,
  * and returns their number. The strings belong to the filter.
  */
 size_t nl_filter_list_equalities(const nl_filter *filter, nl_filter_equality *list, size_t capacity);

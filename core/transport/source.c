@@ -61,7 +61,7 @@ struct nl_source {
  * ---- waiting for a file to change ----
  *
  * inotify does not report changes by other hosts, and a user may have no inotify instances left. Therefore, a wait also
- * ends after a time-out, and the caller checks the file again.
+ * ends after a timeout, and the caller checks the file again.
  */
 
 /* Maximum wait in milliseconds with and without inotify. */

@@ -76,8 +76,9 @@ void nl_writer_discard(nl_writer *writer);
 extern const nl_option nl_writer_rows[];
 
 /*
- * Returns the format that a URL selects. This is the format in its format= option, the format that a file's suffix
- * implies, or blocks for a collector. Returns NL_FORMAT_UNKNOWN if the URL does not select a format.
+ * Returns the format that a URL selects. This is the format in the URL's format= option. Without this option, it is nlb
+ * for a collector, or the format that a file's suffix implies. Returns NL_FORMAT_UNKNOWN if the URL does not select a
+ * format.
  */
 nl_format nl_writer_url_format(const nl_url *url);
 

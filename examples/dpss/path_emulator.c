@@ -276,7 +276,8 @@ static const struct argp argp = {
     "NAMESPACE:DEVICE[=ADDRESS/BITS]...",
     "Carry packets between TUN devices in network namespaces, as a long path would.\vNAMESPACE is a name that "
     "ip-netns(8) lists, a file such as /proc/PID/ns/net, or empty for the current namespace. With more than two "
-    "devices, ADDRESS/BITS selects the IPv4 packets that leave through each device. The program prints \"ready\" when "
+    "devices, ADDRESS/BITS selects the destinations of the IPv4 packets that leave through each device. The program "
+    "prints \"ready\" when "
     "the devices exist.",
     0,
     0,

@@ -239,7 +239,7 @@ static bool is_filtered(NL_Handle *handle, int level)
 }
 
 /*
- * Sets the event's time. Returns false with the reason if sec is 0 or negative, or the time is not between 1970 and
+ * Sets the event's time. Sets the error and returns false if sec is 0 or negative, or the time is not between 1970 and
  * 2262.
  */
 static bool set_time(classic_event *event, long sec, long usec)

@@ -37,7 +37,7 @@ typedef enum nl_control_origin {
 typedef struct nl_activation {
     nl_control_origin origin;
     char *path;       /* NULL: no activation file */
-    char *text;       /* NULL: the file did not exist, or was not read yet */
+    char *text;       /* NULL: the file did not exist, or has not been read yet */
     nl_buffer done;   /* the valid lines of `text`, as normalized commands, each with a NUL */
     struct stat seen; /* state of the file when it was last read */
     int64_t look_ns;  /* time of the next check on the monotonic clock */

@@ -59,7 +59,7 @@ typedef struct nl_outbox_backup {
     nl_destination *destination; /* NULL: not in use */
     nl_pace pace;                /* pace of attempts to reach the backup */
     nl_sender *sender;           /* uses `destination`; NULL unless the backup is a collector */
-    bool is_sending;             /* the sender has a job whose result was not applied yet */
+    bool is_sending;             /* the sender has a job whose result has not been applied yet */
     nl_part part;                /* the part of the batch that the sender is sending */
     bool interrupted;            /* the sender's job was interrupted, and its result was applied */
     bool failed;                 /* the sender's latest job failed, and nl_outbox_send has not returned this yet */
@@ -145,7 +145,7 @@ void nl_outbox_stop_sending(nl_outbox *outbox);
 /* Applies the results of the senders' jobs if the jobs are done. Executes commands that the collector has sent. */
 void nl_outbox_settle(nl_outbox *outbox);
 
-/* Returns whether a sender has a job whose result was not applied yet. */
+/* Returns whether a sender has a job whose result has not been applied yet. */
 bool nl_outbox_is_sending(const nl_outbox *outbox);
 
 /* Returns whether the sender will probably be done soon, so that events may wait in the rings. */

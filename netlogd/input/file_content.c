@@ -26,7 +26,7 @@ struct file_content {
     bool packed;
     nl_source *source; /* of packed content; NULL before the first read */
     uint64_t at;       /* offset of `data` */
-    const char *data;  /* bytes from the source that were not returned yet */
+    const char *data;  /* bytes from the source that have not been returned yet */
     size_t size;
     nl_buffer kept;            /* the bytes before `at`, from the offset of the latest read */
     char head[FILE_MARK_SIZE]; /* the first bytes of packed content, for file_content_has and read_next */

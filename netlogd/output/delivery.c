@@ -88,7 +88,7 @@ static void note_place(delivery *d)
     ssize_t put = pwrite(d->fd, text, (size_t)size, 0);
     if (put == size || d->place_reported)
         return;
-    /* Print the message, because the thread's error may contain a delivery failure that was not reported yet. */
+    /* Print the message, because the thread's error may contain a delivery failure that has not been reported yet. */
     program_error("write %s/delivered: %s; if netlogd is killed, it may deliver records again", d->spool,
                   strerror(put < 0 ? errno : ENOSPC));
     d->place_reported = true;

@@ -23,7 +23,7 @@ enum {
 struct file_index {
     char *name;
     int file; /* descriptor of the indexed file, for reading; -1: there is no index */
-    int fd;   /* descriptor of the index; -1: it was not written yet */
+    int fd;   /* descriptor of the index; -1: it has not been written yet */
     uint64_t size;
     uint32_t sum;        /* checksum of the index's header */
     uint64_t begin, end; /* offsets of the current piece */

@@ -263,7 +263,7 @@ static void read_file(selection *s, uint64_t number)
     s->latest = number;
 }
 
-/* Returns the lowest number of an existing file that was not read yet, or 0 if only the newest file was not read. */
+/* Returns the lowest number of an existing unread file, or 0 if only the newest file is unread. */
 static uint64_t find_next(const selection *s, uint64_t number, uint64_t newest)
 {
     uint64_t *numbers, next = 0;

@@ -37,7 +37,7 @@ struct value_file {
     char *name;       /* name of the index */
     char *final_name; /* name of the index after value_file_rename; NULL: the index is not renamed */
     int file;         /* descriptor of the indexed file */
-    int fd;           /* descriptor of the index; -1: it was not written yet */
+    int fd;           /* descriptor of the index; -1: it has not been written yet */
     bool failed;      /* the index gets no more segments, because writing failed or the time index has changed */
     nl_time_index index;
     uint64_t at;  /* size of the index in bytes */

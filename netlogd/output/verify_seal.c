@@ -219,7 +219,7 @@ static void report_verdict(const seal_check *c)
     nl_time_format_iso(c->first_ns, from);
     nl_time_format_iso(c->last_ns, to);
     if (c->count == 0)
-        printf("%s: NOT PROVEN: no seal was made with this key\n", c->name);
+        printf("%s: NOT PROVEN: no seal matches this key\n", c->name);
     else
         printf("%s: %s %" PRIu64 " byte%s in %zu file%s, as netlogd wrote them from %s to %s (%" PRIu64 " seal%s)\n",
                c->name, c->tampered ? "NOT PROVEN in full; proven:" : "proven:", c->bytes, nl_plural(c->bytes),

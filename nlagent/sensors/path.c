@@ -33,7 +33,7 @@ typedef struct path_state {
     char host[256], address[INET6_ADDRSTRLEN];
     long check_s, transfer_mb; /* transfer_mb is 0 without transfers */
     path_probes probes;
-    pthread_mutex_t lock; /* for the following members, which are results that were not logged yet */
+    pthread_mutex_t lock; /* for the following members, which are results that have not been logged yet */
     path_hop hops[PATH_HOPS_MAX];
     size_t hop_count;
     bool has_mtu, has_transfer;

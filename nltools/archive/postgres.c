@@ -48,7 +48,7 @@ typedef struct postgres {
     PGconn *connection;
     char *name; /* the URL without the password, for messages */
     bool inside, copying;
-    nl_buffer rows; /* rows for COPY that were not sent yet */
+    nl_buffer rows; /* rows for COPY that have not been sent yet */
 } postgres;
 
 static const char tables_sql[] =

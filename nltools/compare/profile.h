@@ -51,7 +51,7 @@ typedef struct profile {
     GPtrArray *fields;               /* elements are profile_field */
     GPtrArray *sensors;              /* elements are profile_sensor */
     double failed[SIDES][UNITS_MAX]; /* number of failed requests */
-    uint64_t dropped[SIDES];         /* number of requests that were dropped because of memory */
+    uint64_t dropped[SIDES];         /* number of requests that were dropped because of the memory limit */
     bool left_out;                   /* rows or fields beyond the limits were omitted */
     size_t bins_used;
     GHashTable *row_index, *field_index, *sensor_index;

@@ -283,7 +283,7 @@ static bool claim_same_time(const visits *v, const candidate *a, const candidate
  * - The field is ordinary work, which must not hide a fault.
  *
  * In the last two cases, the function returns false for a mechanism whose only evidence is the distribution of the
- * durations, such as a time-out. Two kinds of work can have a similar distribution.
+ * durations, such as a timeout. Two kinds of work can have a similar distribution.
  */
 static bool yields_to(const visits *v, const candidate *field, const candidate *c)
 {

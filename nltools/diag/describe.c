@@ -222,7 +222,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                          "until the next attempt",
                          100 * c->m.share, p->count, period);
     } else if (strcmp(c->cause, "timeout") == 0 && c->m.given_up) {
-        f->answer = g_strdup_printf("%s of the requests' time: %s ends after a time-out of %s", part, where, period);
+        f->answer = g_strdup_printf("%s of the requests' time: %s ends after a timeout of %s", part, where, period);
         f->advice = "find out why no answer arrives in this time";
         finding_evidence(f,
                          "%.1f %% of the %u visits take this time, to within 2 %%, and few visits take similar times",
@@ -231,9 +231,9 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         f->answer = g_strdup_printf(
             "%s of the requests' time: %s sometimes takes %s longer, like %s", part, where, period,
             c->m.acknowledgement     ? "TCP's delayed acknowledgements"
-            : c->m.is_retransmission ? p->kind == PLACE_SPAN ? "a time-out, or a TCP retransmission"
-                                                             : "a TCP retransmission after its minimum time-out"
-                                     : "a time-out");
+            : c->m.is_retransmission ? p->kind == PLACE_SPAN ? "a timeout, or a TCP retransmission"
+                                                             : "a TCP retransmission after its minimum timeout"
+                                     : "a timeout");
         f->advice = c->m.is_retransmission && p->kind == PLACE_EDGE
                         ? "look for lost packets: run nlsensor tcp on the hosts, and check the "
                           "errors and drops of the links (ip -s link)"

@@ -390,8 +390,8 @@ sample *sample_select_main_kind(const search *s, const sample *x)
 }
 
 /*
- * Visits that wait for a time-out and visits of a kind: minimum part of each that also belongs to the other, if the
- * kind explains the longer times; maximum range of most longer times, as a part of their median, if they are a time-out
+ * Visits that wait for a timeout and visits of a kind: minimum part of each that also belongs to the other, if the
+ * kind explains the longer times; maximum range of most longer times, as a part of their median, if they are a timeout
  * all the same.
  */
 #define KIND_AGREES_MIN 0.95

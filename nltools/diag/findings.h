@@ -43,7 +43,7 @@ typedef struct finding {
     bool confirmed;      /* sensors confirm the cause */
     bool of_connections; /* the cause is a limit of the connections on which the visits waited */
     bool is_quota;       /* for a pause: a CPU quota stops the program */
-    bool is_sometimes;   /* for a timer: some visits take longer by a constant time, as for a time-out */
+    bool is_sometimes;   /* for a timer: some visits take longer by a constant time, as for a timeout */
     /*
      * The time depends on the amount or the kind of the requested work, as in a system without faults. The search
      * removes this time before it looks for other causes. Such a finding is not a fault, and its rivals are also

@@ -599,7 +599,7 @@ static bool has_cause(const findings *f, const char *cause)
     return false;
 }
 
-/* Makes lost packets the cause of the time-outs for which there are enough retransmissions. */
+/* Makes lost packets the cause of the timeouts for which there are enough retransmissions. */
 static void name_losses(const findings *f)
 {
     for (guint i = 0; i < f->list->len; i++) {
@@ -610,7 +610,7 @@ static void name_losses(const findings *f)
         limit l = kinds[LOSS];
         l.hosts = r.from;
         l.evidence = g_ptr_array_new_with_free_func(g_free);
-        tell(&l, true, "TCP retransmitted %.0f segments on these connections, and %u visits waited for a time-out",
+        tell(&l, true, "TCP retransmitted %.0f segments on these connections, and %u visits waited for a timeout",
              r.count, r.late);
         if (r.are_cause)
             name_finding(f, x, &l);

@@ -29,7 +29,7 @@ typedef struct mechanism {
     double other_gain;   /* quality of the prediction with other_servers, divided by its quality with `servers` */
     double likelihood;   /* for a queue: logarithm of the ratio of its likelihood to that of independent visits */
     double peak; /* maximum number of visits in progress at the same time; for calls: visits per caller in the group */
-    double period_ns; /* period of a timer or of periodic pauses, or length of a time-out or delay; 0: not periodic */
+    double period_ns; /* period of a timer or of periodic pauses, or length of a timeout or delay; 0: not periodic */
     double rate, other_rate; /* for load: requests per second while the visits are slow, and otherwise; 0: unknown */
     uint32_t count;          /* number of pauses, of clusters, of visits that timed out, or of a queue's visits */
     int hosts;    /* for pauses on all hosts of a program at the same time: the number of these hosts; otherwise 0 */
@@ -39,13 +39,13 @@ typedef struct mechanism {
         share; /* share of visits that wait; queue: number of visits on `host`, divided by the mean number per host */
     bool constant;          /* for a timer: every visit takes the same time */
     bool acknowledgement;   /* for a timer: the visits wait for TCP's delayed acknowledgements */
-    bool is_sometimes;      /* for a timer: some visits take longer by a constant time, as for a time-out */
-    bool is_retransmission; /* for a time-out: the time is that of TCP's first retransmission */
+    bool is_sometimes;      /* for a timer: some visits take longer by a constant time, as for a timeout */
+    bool is_retransmission; /* for a timeout: the time is that of TCP's first retransmission */
     bool is_quota;     /* for a pause: the program stops in each period, until its end, as a CPU quota makes it stop */
     bool is_from_host; /* for an edge: `host` is the host where the visits begin */
-    bool given_up;     /* for a time-out: the visits end at the time-out, and few take longer */
-    bool is_retry;     /* for a time-out: the visits fail, and their callers try again */
-    bool is_mixed; /* for a time-out on `host`: some visits there do not wait, so no wrong clock explains the waits */
+    bool given_up;     /* for a timeout: the visits end at the timeout, and few take longer */
+    bool is_retry;     /* for a timeout: the visits fail, and their callers try again */
+    bool is_mixed; /* for a timeout on `host`: some visits there do not wait, so no wrong clock explains the waits */
     queue_scope scope; /* for a queue */
     bool by_process;   /* for a queue: each process has its own servers; otherwise, each host has its own */
     bool is_shared;    /* for a queue: all hosts of the place share the servers */

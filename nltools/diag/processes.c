@@ -227,8 +227,8 @@ static int by_visits(const void *a, const void *b, void *user)
     return x != y ? (x < y) - (x > y) : (i > j) - (i < j);
 }
 
-/* Joins the units whose names have the same pattern, if they are processes of one program. If only some of the units
- * with a pattern are, joins those that fit the unit with the largest number of visits. */
+/* Joins units whose names have the same pattern and that are processes of one program: the unit with the most visits
+ * and the units that fits_group accepts for its group. The other units with this pattern remain separate. */
 static void join_units(const visits *v, GArray *units, const uint32_t *of_site, bool all)
 {
     const char **patterns = g_new0(const char *, units->len + 1);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Minimum length of a retransmission time-out in nanoseconds: TCP_RTO_MIN of Linux, minus the error of the estimate. */
+/* Minimum length of a retransmission timeout in nanoseconds: TCP_RTO_MIN of Linux, minus the error of the estimate. */
 #define TIMEOUT_MIN_NS 190e6
 
 /*
@@ -34,7 +34,7 @@ static host_pair *pair_at(const GArray *pairs, guint i)
 }
 
 /* Returns the pairs of hosts between which the visits of a finding timed out (elements are host_pair). Sets *mean_ns to
- * the mean time-out. */
+ * the mean timeout. */
 static GArray *find_late_pairs(const visits *v, const finding *x, double *mean_ns)
 {
     GArray *pairs = g_array_new(FALSE, FALSE, sizeof(host_pair));

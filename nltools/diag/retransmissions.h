@@ -10,14 +10,14 @@
 
 /* The retransmissions on the connections of a finding's visits. */
 typedef struct retransmissions {
-    uint32_t late;    /* number of visits to which the finding adds a time-out */
+    uint32_t late;    /* number of visits to which the finding adds a timeout */
     double count;     /* number of segments that TCP sent again from these visits' senders to their receivers */
     bool are_cause;   /* there are enough retransmissions for most of these visits */
     GHashTable *from; /* a set: names of the hosts that sent these segments */
 } retransmissions;
 
 /*
- * Counts the retransmissions of the connections on which the visits of a finding waited for a time-out. The caller
+ * Counts the retransmissions of the connections on which the visits of a finding waited for a timeout. The caller
  * destroys `from`.
  */
 retransmissions retransmissions_count(const visits *v, const finding *x);

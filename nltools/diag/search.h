@@ -170,7 +170,7 @@ sample *sample_select_main_kind(const search *s, const sample *x);
 
 /*
  * Returns whether the visits that wait are a kind of visits, and their times vary: a field of some visits explains why
- * these visits take longer, although the distribution of all times looks like a time-out (field_divisions.c). `waits`
+ * these visits take longer, although the distribution of all times looks like a timeout (field_divisions.c). `waits`
  * has an element for each visit of the log.
  */
 bool sample_waits_are_kind(const search *s, const sample *x, const float *waits);

@@ -10,7 +10,7 @@
 
 #include "diag/findings.h"
 
-/* Adds the findings about the time that no finding has claimed yet, and evidence to the findings about time-outs. Call
+/* Adds the findings about the time that no finding has claimed yet, and evidence to the findings about timeouts. Call
  * it after the search. */
 void find_tail_groups(findings *f);
 

@@ -13,14 +13,14 @@ enum {
     GAPS_MIN = 10,
     VISITS_MIN = 60,
     TIMED_OUT_MIN = 5,
-    FREQUENT_ONE_OF = 100, /* at least one in this number of visits waits for a time-out */
-    RARE_ONE_OF = 400,     /* likewise, if the time-out is that of TCP */
+    FREQUENT_ONE_OF = 100, /* at least one in this number of visits waits for a timeout */
+    RARE_ONE_OF = 400,     /* likewise, if the timeout is that of TCP */
     RESOLUTION_STEPS = 4,  /* differences of fewer steps of the log's resolution show nothing */
     GIVEN_UP_PERCENT = 3,  /* minimum part of the visits that are given up */
     GIVEN_UP_LONGER = 10,  /* at most one longer visit for this number of visits that are given up */
     GIVEN_UP_DENSITY = 5,  /* minimum ratio of these visits to the visits with similar times */
     MIXED_ONE_OF = 10,     /* at a mixed site or host, more than one in this number of visits is short */
-    BETWEEN_MAX = 3        /* maximum number of visits whose times are between the usual times and a time-out */
+    BETWEEN_MAX = 3        /* maximum number of visits whose times are between the usual times and a timeout */
 };
 
 /*
@@ -48,7 +48,7 @@ enum {
 /* Minimum part of the slow visits that follow a slow visit if all visits are slow for a time. */
 #define FOLLOW_MIN 0.9
 
-/* The module ignores times and differences below this share of a time-out. */
+/* Minimum of usual times and of their spread, as a part of a slow visit's time. The module raises smaller values. */
 #define NOTHING 0.01
 
 /* Maximum range of the middle half of constant times, as a part of their median. */
@@ -497,7 +497,7 @@ mechanism find_batch(const sample *s)
     return m;
 }
 
-/* ---- time-outs ---- */
+/* ---- timeouts ---- */
 
 static double spread(const double *sorted, size_t count)
 {
@@ -565,7 +565,7 @@ static bool is_slow_for_a_time(const sample *s, double from)
 
 /*
  * Returns the number of visits outside of the sample that have no time of their own. Such a visit takes longer only if
- * something happens in it that usually does not, such as the wait for a time-out.
+ * something happens in it that usually does not, such as the wait for a timeout.
  */
 static uint32_t count_idle(const sample *s)
 {
@@ -585,7 +585,7 @@ static double explained_of_idle(const sample *s, const float *waits)
 }
 
 /*
- * Judges whether the visits from y[split] on have waited for a time-out. `y` contains `n` times in ascending order: the
+ * Judges whether the visits from y[split] on have waited for a timeout. `y` contains `n` times in ascending order: the
  * times of the sample, and of visits without a time of their own. If not, the waits of the returned mechanism are NULL.
  */
 static mechanism judge_timeout(const sample *s, const double *y, uint32_t n, uint32_t split)
@@ -599,7 +599,7 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t n, uin
     double middle = y[(split + end) / 2], upper_spread = spread(y + split, end - split),
            ratio = middle / MAX(base, NOTHING * middle);
     /*
-     * If the cause is a time-out, the slow times have the same distribution as the other times, shifted but not
+     * If the cause is a timeout, the slow times have the same distribution as the other times, shifted but not
      * stretched.
      */
     if (end - split < TIMED_OUT_MIN || ratio < 2 || upper_spread >= sqrt(ratio) * base_spread ||
@@ -630,12 +630,12 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t n, uin
 }
 
 /*
- * Finds a time-out behind one of the widest gaps between the times `y`, which are in ascending order. At least `fewest`
+ * Finds a timeout behind one of the widest gaps between the times `y`, which are in ascending order. At least `fewest`
  * visits are above the gap.
  */
 static mechanism find_timeout_above(const sample *s, const double *y, uint32_t n, uint32_t fewest)
 {
-    enum { GAPS = 3 }; /* a few other long visits can be shorter than the time-out, and can cause a wider gap */
+    enum { GAPS = 3 }; /* a few other long visits can be shorter than the timeout, and can cause a wider gap */
     mechanism m = {0};
     double width[GAPS] = {0},
            gap_min = RESOLUTION_STEPS * place_find_resolution(s->visits, place_at(s->visits, s->place));

@@ -116,7 +116,7 @@ typedef struct visits {
     GPtrArray *connection_results; /* const connection_result *, with slices */
     uint64_t records, cut;
     request_problems problems;
-    uint32_t dropped;       /* number of requests that were dropped because of memory */
+    uint32_t dropped;       /* number of requests that were dropped because of the memory limit */
     uint32_t sites_dropped; /* number of requests that were dropped because there were too many sites */
     double total_ns;
     uint64_t overlapping; /* number of spans without IDs that overlap and cannot be separated (assembler.h) */

@@ -15,7 +15,7 @@ enum {
     CALLERS_MIN = 20,
     GROUP_MIN = 5,
     FAILED_MIN = 4,
-    TIMEOUT_VISITS_MIN = 60 /* minimum number of visits of an operation that show a time-out */
+    TIMEOUT_VISITS_MIN = 60 /* minimum number of visits of an operation that show a timeout */
 };
 
 /* Candidates with a larger probability by chance are never significant. */
@@ -492,17 +492,17 @@ static void offer_queue(search *s, const sample *x)
     g_array_append_val(s->rivals, other);
 }
 
-/* Maximum ratio of the time-outs of two operations that are the same time-out. */
+/* Maximum ratio of the timeouts of two operations that are the same timeout. */
 #define SAME_TIMEOUT 1.2
 
-/* Returns whether two mechanisms have the same time-out. */
+/* Returns whether two mechanisms have the same timeout. */
 static bool is_same_timeout(const mechanism *a, const mechanism *b)
 {
     return a->waits != NULL && b->waits != NULL && a->period_ns <= SAME_TIMEOUT * b->period_ns &&
            b->period_ns <= SAME_TIMEOUT * a->period_ns;
 }
 
-/* Joins the time-outs of operations that are the same time-out as `best`. Adds their number to *same. */
+/* Joins the timeouts of operations that are the same timeout as `best`. Adds their number to *same. */
 static mechanism join_timeouts(const sample *x, mechanism *all, uint32_t count, const mechanism *best, uint32_t *same)
 {
     mechanism m = *best;
@@ -525,9 +525,9 @@ static mechanism join_timeouts(const sample *x, mechanism *all, uint32_t count, 
 }
 
 /*
- * Finds a time-out of a place at which several operations take different times. The durations of all visits are then no
+ * Finds a timeout of a place at which several operations take different times. The durations of all visits are then no
  * evidence, but the durations of each operation are. An operation may have two durations for another reason, such as a
- * cache. Most operations must therefore have the same time-out.
+ * cache. Most operations must therefore have the same timeout.
  */
 static mechanism find_timeout_of_operations(const sample *x, const uint32_t *groups)
 {
@@ -565,7 +565,7 @@ static mechanism find_timeout_of_place(const search *s, const sample *x)
     bool has_operations = sample_group_operations(s, x, groups) > 1;
     mechanism m = has_operations ? find_timeout_of_operations(x, groups) : find_timeout(x);
     g_free(groups);
-    /* The durations of several kinds of visits are no evidence of a time-out. */
+    /* The durations of several kinds of visits are no evidence of a timeout. */
     if (m.waits != NULL && sample_waits_are_kind(s, x, m.waits))
         g_clear_pointer(&m.waits, g_free);
     return m;
@@ -602,7 +602,7 @@ void try_mechanisms(search *s, const sample *x)
     mechanism m = find_acknowledgement(x);
     offer_mechanism(s, x, m.is_retransmission ? "timeout" : "timer", &m, 1);
     /*
-     * A difference between two hosts' clocks changes no timer and no time-out, and it changes only the arrivals at a
+     * A difference between two hosts' clocks changes no timer and no timeout, and it changes only the arrivals at a
      * queue.
      */
     if (!elsewhere || crosses_hosts(s->v, x->place)) {

@@ -135,8 +135,8 @@ size_t model_count(const model *m);
 char *model_missing(const model *m);
 
 /*
- * Sets *from_ns and *to_ns to the times of the first and the last record. Includes records that were not read yet, if
- * their times are known from samples. Returns false if there are no records.
+ * Sets *from_ns and *to_ns to the times of the first and the last record. Includes records that have not been read yet,
+ * if their times are known from samples. Returns false if there are no records.
  */
 bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns);
 

@@ -80,7 +80,7 @@ void model_set_zones(model *m, time_zones *z);
 /* Replaces the list of requests, takes ownership of the new list, and frees the previous list. Locks. */
 void model_set_requests(model *m, request_list *requests);
 
-/* Sets the range of times of records that were not read yet. Locks. */
+/* Sets the range of times of records that have not been read yet. Locks. */
 void model_set_expected(model *m, time_range range);
 
 void model_set_progress(model *m, uint64_t done_bytes, uint64_t all_bytes);

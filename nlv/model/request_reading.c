@@ -60,7 +60,7 @@ struct request_reading {
     const request_filter *requests; /* see request_reading_select; NULL: all requests */
     comparison *comparison;         /* see request_reading_compare */
     unsigned side;
-    GArray *selected;  /* uint64_t: the places of selected records that were not taken yet */
+    GArray *selected;  /* uint64_t: the places of selected records that have not been taken yet */
     GArray *matches;   /* request_match: the requests that were found */
     uint64_t unlisted; /* number of requests that were found but are not in `matches` */
     gint64 shown_us, paused_until_us;

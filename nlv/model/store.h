@@ -87,7 +87,7 @@ typedef struct store {
     bool looks_out;        /* show events outside the drawing as points */
     uint32_t *visits;      /* indexed by host: the number of objects with a step on the host */
     uint8_t *point_hosts;  /* indexed by host: whether the host has a point */
-    batch late;            /* late records that were not inserted yet */
+    batch late;            /* late records that have not been inserted yet */
     int64_t earliest_late; /* time of the earliest late record */
     void *mapped;          /* the index that contains borrowed chunks and lists; NULL: no index */
     size_t mapped_size;

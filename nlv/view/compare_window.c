@@ -139,7 +139,8 @@ static GtkWidget *add_side(compare_window *w, GtkWidget *box, const char *label,
 {
     GtkWidget *name = gtk_label_new_with_mnemonic(label), *entry = gtk_entry_new();
     gtk_entry_set_placeholder_text(GTK_ENTRY(entry), hint);
-    gtk_widget_set_tooltip_text(entry, "An expression on records or requests, or log:NAME:\n"
+    gtk_widget_set_tooltip_text(entry, "An expression on records or requests, or log:NAME. "
+                                       "If A and B are empty, nlv compares the first two logs.\n"
                                        "VERSION == 1\nrequest.duration > 50ms\nDATE < 20260101120030\nlog:before.log");
     gtk_label_set_mnemonic_widget(GTK_LABEL(name), entry);
     atk_object_set_name(gtk_widget_get_accessible(entry), hint);
@@ -173,8 +174,8 @@ compare_window *compare_window_new(GtkWindow *parent, model *m)
     GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0), *head = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6),
               *button = gtk_button_new_with_mnemonic("_Compare");
     g_object_set(head, "margin", 4, NULL);
-    add_side(w, head, "_A", "A: an expression; empty: the first log", 0);
-    add_side(w, head, "_B", "B: an expression; empty: the other requests", 1);
+    add_side(w, head, "_A", "A: an expression; empty: the requests that are not in B", 0);
+    add_side(w, head, "_B", "B: an expression; empty: the requests that are not in A", 1);
     g_signal_connect(button, "clicked", G_CALLBACK(on_compare_clicked), w);
     gtk_box_pack_start(GTK_BOX(head), button, FALSE, FALSE, 0);
     w->status = gtk_label_new("Describe the requests of A, and press Enter");

@@ -308,8 +308,9 @@ static GtkWidget *make_head(lifeline_page *p)
     atk_object_set_name(gtk_widget_get_accessible(p->which), "Lifeline");
     g_signal_connect(p->which, "changed", G_CALLBACK(on_which), p);
     gtk_box_pack_start(GTK_BOX(head), p->which, TRUE, TRUE, 0);
-    gtk_box_pack_start(GTK_BOX(head), button("_New lifeline", "Add a kind of object", G_CALLBACK(on_new), p), FALSE,
-                       FALSE, 0);
+    gtk_box_pack_start(GTK_BOX(head),
+                       button("_New lifeline", "Add a lifeline for another kind of object", G_CALLBACK(on_new), p),
+                       FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(head),
                        button("Remo_ve lifeline", "Remove this lifeline", G_CALLBACK(on_remove_lifeline), p), FALSE,
                        FALSE, 0);

@@ -451,7 +451,7 @@ class Nldiag(support.Case):
         self.assertEqual((first["cause"], first["host"], first["evidence"][0]), ("loss", "b", "TCP retransmitted 66.67 %"))
 
     def test_time_outs_of_lost_messages(self):
-        """Retransmissions explain time-outs only if they are on the connections of the visits."""
+        """Retransmissions explain timeouts only if they are on the connections of the visits."""
         for own, cause in (True, "loss"), (False, "timeout"):
             chance, at, records, lost = random.Random(1), 0.0, [], []
             for number in range(600):
@@ -562,7 +562,7 @@ class Nldiag(support.Case):
                 self.assertIn("10.0.0.13", first["title"])
 
     def test_time_out_with_one_operation(self):
-        """A field with one value names no operations, so waits of a second are a time-out."""
+        """A field with one value names no operations, so waits of a second are a timeout."""
         lines, chance, at = [], random.Random(5), 1.8e9
         for _ in range(1500):
             at += chance.expovariate(20)
@@ -574,7 +574,7 @@ class Nldiag(support.Case):
         self.assertEqual(self.diagnosed(path, status=FINDING)["causes"][0]["cause"], "timeout")
 
     def test_times_with_few_digits(self):
-        """Whole milliseconds are no time-out, also after a finding has claimed a part of the times, and if a few times have more digits."""
+        """Whole milliseconds are no timeout, also after a finding has claimed a part of the times, and if a few times have more digits."""
         for seed in range(1, support.representative(7, 3)):
             with self.subTest(seed=seed):
                 lines, chance, at = [], random.Random(seed), 1.8e9
@@ -859,10 +859,10 @@ class Nldiag(support.Case):
             with self.subTest(text=text):
                 first = self.first_of(self.requests(lambda c, at, n, h: (more + c.uniform(0, 0.001)) * (c.random() < share)))
                 self.assertEqual((first["cause"], first["span"]), ("timeout", "Work"))
-                self.assertRegex(first["title"], f"{text} longer, like a time-out")
+                self.assertRegex(first["title"], f"{text} longer, like a timeout")
 
     def test_time_of_delayed_acknowledgements_within_a_span(self):
-        """A span may contain messages that the log does not show. Other times than 40 ms are time-outs."""
+        """A span may contain messages that the log does not show. Other times than 40 ms are timeouts."""
         for more, cause in (0.0395, "timer"), (0.0402, "timer"), (0.0435, "timer"), (0.05, "timeout"), (0.07, "timeout"):
             with self.subTest(more=more):
                 first = self.first_of(self.requests(lambda c, at, n, h: (more + c.uniform(0, 0.0005)) * (c.random() < 0.2)))
@@ -1667,7 +1667,7 @@ class Nldiag(support.Case):
         self.assertEqual([p["visits"] for p in places if p.get("to_event") == "Item"], [sum(record[2] == "Item" for record in records) - 300])
 
     def test_attempts_that_are_given_up(self):
-        """An attempt ends after a time-out if another step than usual follows it. After work with a fixed cost, the
+        """An attempt ends after a timeout if another step than usual follows it. After work with a fixed cost, the
         usual step follows."""
         for name in "tried again", "failed", "fixed cost":
             with self.subTest(name):
@@ -1685,7 +1685,7 @@ class Nldiag(support.Case):
                         records.append((now, "h", "Call.end", f"{ids} STATUS={int(took == 0.25 and name == 'failed')}"))
                     records.append((now + 0.002 * chance.lognormvariate(0, 0.3), "h", "Handle.end", f"TRACE.ID={n} SPAN.ID={10 * n} STATUS=0"))
                 titles = str([c["title"] for c in self.diagnosed_of(records, options=())["causes"]])
-                self.assertEqual("Call of p ends after a time-out of 250 ms" in titles, name != "fixed cost", titles)
+                self.assertEqual("Call of p ends after a timeout of 250 ms" in titles, name != "fixed cost", titles)
 
     def test_partial_failures(self):
         """A step fails, but the request succeeds: a fault if one host fails, or if nearly all visits fail. A few failures show neither."""
@@ -2004,7 +2004,7 @@ class Nldiag(support.Case):
                 self.assertIn("a pool of 2", first["title"])
 
     def test_time_outs_of_several_operations(self):
-        """Operations with different times are no evidence of a time-out, but waits of the same length in most operations are."""
+        """Operations with different times are no evidence of a timeout, but waits of the same length in most operations are."""
         for wait in 0, 0.5:
             with self.subTest(wait=wait):
                 chance, records, at = random.Random(6), [], 0.0
@@ -2434,7 +2434,7 @@ class Nldiag(support.Case):
                 self.assertEqual([c["title"] for c in self.faults_of(self.cached(hits, absent=absent, spread=spread))[0]], [])
 
     def test_time_outs_with_a_field(self):
-        """Requests that a proxy sends to a server again have a field. Nearly equal waits are a time-out all the same."""
+        """Requests that a proxy sends to a server again have a field. Nearly equal waits are a timeout all the same."""
         chance, at, lines = random.Random(5), 1.8e9, []
         for _ in range(1500):
             at += chance.expovariate(20)
@@ -2457,7 +2457,7 @@ class Nldiag(support.Case):
     # ---- failures ----
 
     def test_time_out_in_calls_without_other_work(self):
-        """A call consists of the work of a server, but some calls wait before they ask another server. Only a constant wait is a time-out."""
+        """A call consists of the work of a server, but some calls wait before they ask another server. Only a constant wait is a timeout."""
         for constant in True, False:
             with self.subTest(constant=constant):
                 chance, at, lines = random.Random(5), 0.0, []

@@ -429,7 +429,7 @@ class Spool(support.Case):
         self.assertEqual(first[-1], 39999, "the collector is used again when it is back")
 
     def test_a_backup_while_the_collector_is_stopped(self):
-        """Events go to the backup long before the time-out, and none is lost. Later events go to the collector again."""
+        """Events go to the backup long before the timeout, and none is lost. Later events go to the collector again."""
         for count, options in [(support.representative(3000000, 1200000), ""), (support.representative(600000, 300000), "&format=ulm")]:
             netlogd, backup = self.collector(port := support.free_port()), self.scratch / "backup.log"
             url = f"x-netlog://127.0.0.1:{port}?backup=file:{backup}&timeout=300&ring=64m{options}"
