@@ -34,7 +34,8 @@
 #define MORE_TIME 2
 #define MINOR_EXPLAINED_MIN 0.5
 
-/* Minimum part of the variation that a queue explains that it also explains between the same two hosts. */
+/* A queue explains a part of the variation of all visits. For the visits between the same two hosts, it must explain at
+ * least VARY_MIN times this part. */
 #define VARY_MIN 0.5
 
 /*
@@ -72,7 +73,8 @@ test_counts search_count_tests(const visits *v)
         g_hash_table_add(kinds, g_strjoin("\n", s->event, s->field, s->instance, NULL));
     }
     uint32_t of_all = columns + OTHER_DIVISIONS + visits_span_days(v) + 2 * v->has_processes;
-    /* The tests of all visits and of the main kind of visits; columns without values in some visits have two tests. */
+    /* The factor 2 stands for all visits and the main kind of visits. A column without values in some visits has two
+     * tests. */
     const test_counts counts = {2 * (of_all + columns), g_hash_table_size(kinds), MECHANISMS};
     g_hash_table_destroy(kinds);
     return counts;

@@ -69,7 +69,7 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
  */
 #define PEER_TIME_FACTOR 2
 
-/* Sensors explain nearly as much as the best sensor if they explain at least this part of what it explains. */
+/* A sensor explains nearly as much as the best sensor if it explains at least NEARLY times as much of the variation. */
 #define NEARLY 0.67
 
 /* ---- hosts ---- */
@@ -144,8 +144,8 @@ static peer_range find_peer_range(const time_sums *own, const time_sums *all, in
 }
 
 /*
- * Tries a peer that is slow only in a range of time. Times that change slowly also make a peer slow for a while by
- * chance, but then similar ranges exist at other peers, and ranges in which a peer is faster. The chosen range must
+ * Tries a peer that is slow only in a range of time. If times change slowly, a peer is also slow for a while by chance.
+ * In this case, there are similar ranges at other peers, and ranges in which a peer is faster. The chosen range must
  * differ PEER_TIME_FACTOR times as much as the best of these ranges.
  */
 static void try_peers_in_time(search *s, const sample *x, const void *const *peers, const uint8_t *bins, int count,

@@ -12,7 +12,7 @@
 #define GROUP_FACTOR 3
 
 /*
- * MANY_FAILED: more failures than chance puts into any group.
+ * MANY_FAILED: a group with more failures needs no test against chance.
  * TIME_BINS: number of parts of the log. SUCCESSES_MAX: maximum number of successful visits whose fields are examined.
  */
 enum { MANY_FAILED = 1000, TIME_BINS = 48, SUCCESSES_MAX = 50000 };
@@ -49,7 +49,7 @@ static bool group_is_significant(const group_search *s, part group, part all, do
            groups * hypergeometric_tail(all.examined, all.failed, group.examined, group.failed) <= s->chance;
 }
 
-/* Makes a group the best group if it goes better with the failures than any other group. Returns whether it does. */
+/* Makes a group the best group if its correlation with the failures is the highest so far. Returns whether it is. */
 static bool offer_group(group_search *s, part group, part all, double groups)
 {
     double product = all.failed * (all.count - all.failed) * group.count * (all.count - group.count),

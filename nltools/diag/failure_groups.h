@@ -1,6 +1,6 @@
 /*
  * Groups of visits that fail more often than the others: the visits to one host, with one value of a field, or in a
- * part of the log. Such a group shows what the failures go with. tail_groups.h finds groups of very slow visits in the
+ * part of the log. Such a group shows when or where visits fail. tail_groups.h finds groups of very slow visits in the
  * same way, and passes these visits as failed. Not thread-safe.
  */
 #ifndef NLDIAG_FAILURE_GROUPS_H
@@ -21,8 +21,8 @@ typedef struct failure_group {
 } failure_group;
 
 /*
- * Finds the group of a place's visits that goes best with the failures. `failed` has an element for each visit of the
- * log. The probability that visits without a group have any group by chance is at most `chance`. If `only_hosts` is
+ * Finds the group of a place's visits that correlates best with the failures. `failed` has an element for each visit of
+ * the log. The probability that visits without a group have any group by chance is at most `chance`. If `only_hosts` is
  * true, the function compares only hosts. Returns false if there is no group.
  */
 bool failure_group_find(const visits *v, uint32_t place, const bool *failed, bool only_hosts, double chance,

@@ -127,9 +127,9 @@ static void count_failure(failure_counts *c, const visits *v, const visit *x)
 }
 
 /*
- * Returns whether failures of a part of successful requests are a fault. Programs often expect that a step fails. It is
- * a fault if one of several hosts fails, or if significantly more than PARTIAL_HERE_MIN of the visits to an only host
- * fail.
+ * Returns whether failures of a part of successful requests are a fault. Programs often expect that a step fails. The
+ * failures are a fault if one of several hosts fails more often than the others. They are also a fault if the place has
+ * only one host, and significantly more than PARTIAL_HERE_MIN of its visits fail.
  */
 static bool is_partial_fault(const failure_counts *c, const visits *v, const failure_group *host)
 {
@@ -178,7 +178,8 @@ static void describe_rates(finding *x, const failure_counts *c, const visits *v,
     g_free(value);
 }
 
-/* Adds a finding. `group` is NULL if the failures go with nothing. `partial` is true if the requests succeed. */
+/* Adds a finding. `group` is NULL if no group of visits fails more often than the rest. `partial` is true if the
+ * requests succeed. */
 static void add_finding(findings *f, const failure_counts *c, const failure_group *group, bool partial)
 {
     const visits *v = f->visits;

@@ -15,14 +15,16 @@
 #include <string.h>
 
 /*
- * Times in a field that are parts of the visits' times: the maximum part of a visit's time, which is more than 1
- * because of rounding; the maximum part of visits with a larger value; the minimum part of the time of all visits.
+ * A field contains parts of the visits' times if its values are at most PART_MAX times the visits' times (more than 1
+ * because of rounding), except for at most PART_EXCEPTIONS_MAX of the visits, and if the sum of its values is at least
+ * PART_MIN of the time of all visits.
  */
 #define PART_MAX 1.01
 #define PART_EXCEPTIONS_MAX 0.01
 #define PART_MIN 0.5
 
-/* Ranges of numbers must explain this many times what single numbers between other numbers explain. */
+/* If single numbers between other numbers explain a part of the variation, ranges of numbers must explain more than
+ * RANGES_FACTOR times this part. */
 #define RANGES_FACTOR 1.1
 
 /* ---- fields ---- */
@@ -157,8 +159,8 @@ static bool is_small_difference(const search *s, const sample *x, const uint8_t 
 
 /*
  * Returns whether the numbers of a column are times that the visits contain: in seconds, milliseconds, microseconds or
- * nanoseconds, they never exceed the visits' times, and most of the time consists of them. Access logs contain such
- * numbers, such as the duration of the request itself. They show where the time is, but explain nothing.
+ * nanoseconds, they almost never exceed the visits' times, and most of the time consists of them. Access logs contain
+ * such numbers, such as the duration of the request itself. They show where the time is, but explain nothing.
  */
 static bool is_part_of_time(const sample *x, const column *c, const float *values)
 {
@@ -309,8 +311,8 @@ void try_column(search *s, const sample *original, const sample *even, const col
 /* ---- kinds of visits ---- */
 
 /*
- * The most important kind of visits: maximum part of the visits, because all visits show what is true of nearly all of
- * them; minimum part of the time.
+ * Limits of the main kind of visits. It has at most KIND_PART_MAX of the visits, because a search in all visits finds
+ * the causes of a larger kind. It takes at least KIND_TIME_MIN of the time.
  */
 #define KIND_PART_MAX 0.75
 #define KIND_TIME_MIN 0.5
@@ -390,9 +392,9 @@ sample *sample_select_main_kind(const search *s, const sample *x)
 }
 
 /*
- * Visits that wait for a timeout and visits of a kind: minimum part of each that also belongs to the other, if the
- * kind explains the longer times; maximum range of most longer times, as a part of their median, if they are a timeout
- * all the same.
+ * A kind of visits explains longer times, instead of a timeout, if at least KIND_AGREES_MIN of the visits of this kind
+ * are longer, and the same part of the longer visits are of this kind. If most longer times differ by at most
+ * TIME_OUT_RANGE_MAX of their median, the cause is a timeout all the same.
  */
 #define KIND_AGREES_MIN 0.95
 #define TIME_OUT_RANGE_MAX 0.1

@@ -482,11 +482,11 @@ static void search_again(search *s)
 /*
  * Returns the certainty of a finding, which is the probability that such a finding is right. The coefficients come from
  * a logistic regression (tests/diagnosis/calibrate.py) of 452 findings in 417 logs of 23 simulated systems. The causes
- * form groups, because findings with different causes are not equally often right. Few other causes resemble distinct
- * causes. An uneven distribution of the requests and the size of the work may have a cause in turn. A queue (lock or
- * pool) often only seems to exist, because requests wait for another reason. The larger the likelihood ratio in favor
- * of the queue, the less often this happens. The load is a consequence of many causes. A finding that claims less than
- * another finding is often a consequence of that finding. The other terms are the finding's evidence.
+ * form groups, because findings with different causes are not equally often right. The distinct causes resemble few
+ * other causes. An uneven distribution of the requests and the size of the work may have a cause in turn. A queue (lock
+ * or pool) often only seems to exist, because requests wait for another reason. The larger the likelihood ratio in
+ * favor of the queue, the less often this happens. The load is a consequence of many causes. A finding that claims less
+ * than another finding is often a consequence of that finding. The other terms are the finding's evidence.
  */
 static double confidence(const finding *f, bool is_largest)
 {

@@ -21,7 +21,8 @@ typedef struct limit {
     GHashTable *hosts;   /* a set: names of the hosts, interned */
     GPtrArray *evidence; /* char *: evidence from the first host */
     const sender *senders;
-    /* For each visit, the part of its time in which the limit has an effect. NAN: unknown. NULL: `hosts` decide. */
+    /* For each visit, the part of its time in which the limit has an effect. NAN: unknown. NULL: `hosts` determines the
+     * part. */
     const float *parts;
     const bool *weak; /* with `parts`: for each visit, whether the visit counts only if the limit has an effect in a
                          large part of all time */

@@ -270,7 +270,7 @@ static bool is_of_misses(const column *c, const division *d)
 
 /* ---- evenness ---- */
 
-/* Of the requests in a part of the log: their number, and the sum of the shares of their visits that are slow. */
+/* The requests in a part of the log: their number, and the sum of the shares of slow visits in each request. */
 typedef struct part_counts {
     double all, slow;
 } part_counts;
@@ -623,7 +623,7 @@ void candidate_find_ordinary(const search *s, candidate *c, const sample *x, con
     if (d->slow == 0 || !effect_counts(c->explained, c->claim_ns / s->v->total_ns, c->slow_ns, c->other_ns))
         return;
     c->power = c->meaning == NUMBER_NONE || c->falls ? 0 : power_of_growth(x, d);
-    /* Less work does not take longer. If it seems to, the amount goes with the kind of the work. */
+    /* Less work does not take longer. If it seems to, the amount depends on the kind of the work. */
     bool is_work = c->meaning == NUMBER_WORK && (c->falls || (c->power > 0 && c->power <= PROPORTIONAL_MAX));
     if (!d->ordered && c->meaning != NUMBER_CONTENTION && !is_work) {
         is_work = column_is_operation(s->v, x->place, c->column) || is_of_misses(c->column, d) ||

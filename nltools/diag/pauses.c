@@ -55,14 +55,14 @@ enum {
 /* Maximum mean that gaps_are_pauses accepts. The expected mean is 0.5 or less. */
 #define REST_MAX 0.65
 
-/* Maximum probability that a station is idle in so many of its pauses. */
+/* Maximum probability by chance that a station is idle in so many of its pauses. */
 #define IDLE_CHANCE 0.01
 
 /* log_density counts the durations up to this factor below and above a duration. */
 #define DENSITY_RANGE 1.3
 
-/* Maximum difference of the logarithms of the likelihoods of a visit, by which ends at the same time are more likely
- * than pauses. */
+/* The gaps are not pauses if, per visit, the log likelihood of ends at the same time exceeds that of pauses by more
+ * than this value. */
 #define TOGETHER_BETTER 0.5
 
 /*
@@ -543,8 +543,8 @@ static void sum_pauses(const station *s, mechanism *m)
     }
 }
 
-/* Adds a result to `results`. If there are already RESULTS_MAX results, keeps those with the largest claims and frees
- * the other. */
+/* Adds a result to `results`. If there are already RESULTS_MAX results, keeps the RESULTS_MAX results with the largest
+ * claims, and frees the remaining result. */
 static void keep_result(GArray *results, pause_result *r)
 {
     guint smallest = 0;
@@ -607,8 +607,8 @@ static bool gaps_are_pauses(const station *s)
 /* ---- pauses, or waits for a lock, a batch or a timer ---- */
 
 /*
- * The logarithms of the likelihoods of the ends of visits that begin in gaps. The first visit that ends after each gap
- * shows when the program continues. The likelihoods are those of the other visits.
+ * The logarithms of the likelihoods of the ends of visits that begin in gaps. In each gap, the visit that ends first
+ * shows when the program continues. The likelihoods are sums over the other visits.
  */
 typedef struct gap_models {
     double pause;       /* each visit takes its usual time */
@@ -751,7 +751,7 @@ static bool search_gaps(station *s)
     return true;
 }
 
-/* Makes the ends of the visits inside the station its times. */
+/* Replaces the station's times by the ends of the visits inside the station. */
 static void use_ends(station *s)
 {
     keyed *times = g_new(keyed, s->active->len + 1);

@@ -13,7 +13,7 @@
 #define SHORT_GAP 0.25
 
 /*
- * A pool counts as a lock if the ends of its visits are far apart: the probability of this by chance is at most this
+ * A pool counts as a lock if the ends of its visits are so far apart that the probability by chance is at most this
  * value.
  */
 #define SERIAL_CHANCE 0.01
@@ -260,8 +260,9 @@ static int by_transfer(const void *a, const void *b)
 }
 
 /*
- * Returns the part of consecutive visits from one host whose second target is the most frequent target after the first
- * target. The part is 1 if each host uses its targets in turn. Sorts the transfers.
+ * Considers all pairs of consecutive visits from one host. Returns the part of the pairs whose second target is the
+ * most frequent successor of the first target. The part is 1 if each host uses its targets in turn. Sorts the
+ * transfers.
  */
 static double part_in_turn(transfer *all, size_t count, uint32_t from_hosts, uint32_t hosts)
 {
@@ -1005,7 +1006,7 @@ static mechanism find_queue_for(const visits *v, uint32_t number, queue_scope sc
     return m;
 }
 
-/* Replaces a mechanism by another that claims more time, and frees the other of the two. */
+/* Replaces a mechanism if `m` claims more time, and frees the waits of the mechanism that is not kept. */
 static void keep_larger(mechanism *best, mechanism m)
 {
     bool larger = m.waits != NULL && (best->waits == NULL || m.claim_ns > best->claim_ns);

@@ -23,8 +23,8 @@ typedef struct retransmissions {
 retransmissions retransmissions_count(const visits *v, const finding *x);
 
 /*
- * Returns whether a finding's time goes with the retransmissions of the hosts that send the data: at least half of the
- * time is in visits during which the sender retransmits, and this is more than at random times. A sender that
+ * Returns whether a finding's time coincides with the retransmissions of the hosts that send the data: at least half of
+ * the time is in visits during which the sender retransmits, and this is more than at random times. A sender that
  * retransmits in most intervals shows no such times; the function then returns true, and also if no sender has a record
  * of its retransmissions. `senders` are the results of senders_find.
  */

@@ -121,8 +121,8 @@ double normal_tail(double z);
 double binomial_tail(uint32_t k, uint32_t n, double share);
 
 /*
- * Of `all` elements, `marked` elements are marked, and `chosen` elements are chosen at random. Returns the probability
- * that at least `both` elements are marked and chosen (hypergeometric distribution).
+ * There are `all` elements: `marked` elements are marked, and `chosen` elements are chosen at random. Returns the
+ * probability that at least `both` elements are marked and chosen (hypergeometric distribution).
  */
 double hypergeometric_tail(double all, double marked, double chosen, double both);
 int compare_double(const void *a, const void *b);

@@ -21,8 +21,9 @@
 /* Minimum excess of a tail's times over the median, as a multiple of the times' resolution. */
 #define RESOLUTIONS_MIN 3
 
-/* Slow visits often come together, and visits of a request depend on each other. Their numbers in parts of the log are
- * independent. The group must have this many times the others' share of slow visits in most of the parts. */
+/* Slow visits often come together, and visits of a request depend on each other. The test therefore counts parts of the
+ * log, which are independent: the parts in which the group's share of slow visits is more than PART_FACTOR times the
+ * share of the other visits. */
 #define PART_FACTOR 3
 
 enum { PARTS = 20 };
@@ -46,9 +47,9 @@ static int is_in_group(const visits *v, const failure_group *g, uint32_t index)
 }
 
 /*
- * Returns whether the visits of the group are slow more often than the others throughout the log. If the slow visits do
- * not go with the group, a part of the log with slow visits has them in the group with the probability of the group's
- * share of all visits. `chance` is the maximum probability of so many such parts.
+ * Returns whether the visits of the group are slow more often than the others throughout the log. Counts the parts of
+ * the log in which this is the case. If slow visits were independent of the group, the probability of such a part would
+ * be at most the group's share of all visits. `chance` is the maximum probability of so many parts.
  */
 static bool recurs(const visits *v, uint32_t number, const bool *slow, const failure_group *g, double chance)
 {

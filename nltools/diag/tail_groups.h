@@ -2,8 +2,9 @@
  * Finds hosts and values of fields with which a few visits are very slow, while most visits with them take the usual
  * time. The search compares the usual times, so it does not see such causes.
  *
- * A visit is in the tail of its place if it takes much longer than the usual times of its kind vary. Tail visits that
- * go with a host or with a value (failure_groups.h) throughout the log are a finding.
+ * A visit is in the tail of its place if its time is far above the usual times of its kind, in relation to their
+ * variation. If the visits with a host or a value (failure_groups.h) are in the tail more often than the others
+ * throughout the log, this is a finding.
  */
 #ifndef NLDIAG_TAIL_GROUPS_H
 #define NLDIAG_TAIL_GROUPS_H

@@ -24,7 +24,7 @@ enum {
 };
 
 /*
- * Of visits that are given up: maximum ratio of the longest to the shortest time, and minimum ratio of this time to the
+ * Visits that are given up: maximum ratio of the longest to the shortest time, and minimum ratio of this time to the
  * median.
  */
 #define NARROW 1.02
@@ -505,9 +505,9 @@ static double spread(const double *sorted, size_t count)
 }
 
 /*
- * Of `between` + `count` values, `between` are in a gap, and the others are in an adjacent range. Returns the
- * probability that at most `between` values are in the gap if the gap has at least as many values per unit as the
- * range. Both lengths are positive.
+ * `between` values are in a gap, and `count` values are in an adjacent range. Returns the probability that at most
+ * `between` values are in the gap if the gap has at least as many values per unit as the range. Both lengths are
+ * positive.
  */
 static double chance_of_gap(uint32_t between, uint32_t count, double gap, double range)
 {
