@@ -17,7 +17,7 @@ typedef enum foreign_kind {
 
 /*
  * Returns the kind of a connection that begins with these bytes. Returns FOREIGN_PERHAPS only for at most 8 bytes.
- * Recognizes a request with a method that HTTP does not define only when the first line is complete.
+ * If HTTP does not define the request's method, recognizes the request only when the first line is complete.
  */
 foreign_kind foreign_recognise(const char *data, size_t size);
 

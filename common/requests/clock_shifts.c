@@ -17,7 +17,7 @@ enum {
     USUAL_PART = 20,     /* one in this number of gaps is smaller than a usual small gap */
 };
 
-/* An order may have exceptions in this part of the requests, because of records with wrong times. */
+/* An order may have exceptions in at most this part of the requests, because of records with wrong times. */
 static const double exceptions_max = 0.005;
 
 /* A clock is wrong if at least this part of the gaps between two hosts has the opposite order. */
@@ -418,9 +418,9 @@ static void add_limits(const GPtrArray *sets, const order *o, limit_table limits
 }
 
 /*
- * Finds times by which the clocks are ahead that respect all limits: the shortest paths from a host that has the limit
- * 0 to all hosts (Bellman and Ford). Gaps in the direction of an order remain at least margin_ns. Returns false if no
- * times respect the limits.
+ * Finds, for each clock, the time by which it is ahead, so that all limits hold: the shortest paths from a host that
+ * has the limit 0 to all hosts (Bellman and Ford). Gaps in the direction of an order remain at least margin_ns. Returns
+ * false if no times respect the limits.
  */
 static bool solve_limits(const limit_table limits, guint hosts, int64_t margin_ns, int64_t ahead[HOSTS_MAX])
 {
