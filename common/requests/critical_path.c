@@ -273,6 +273,13 @@ static uint32_t find_fork(const critical_path *p, uint32_t span)
     return s->parent != REQUEST_NONE ? around->first : REQUEST_NONE;
 }
 
+/* Returns the certainty that one event causes another event, if no event between them does. */
+static double certainty_of(const critical_path *p, const request_event *cause, const request_event *effect)
+{
+    const double certainty = precedence_holds(p->edges, cause, effect);
+    return certainty > 0 ? certainty : precedence_holds_without_others(p->edges, cause, effect);
+}
+
 /*
  * Returns the latest event, at or after since_ns, that causes `event` and belongs to another program. Examines the
  * CAUSE_SCAN_MAX events before `event`. Returns REQUEST_NONE if there is no cause.
@@ -285,7 +292,7 @@ static uint32_t find_cause(const critical_path *p, uint32_t event, int64_t since
         const request_event *c = event_at(p, --i);
         if (c->time_ns < since_ns)
             break;
-        if (c->place != e->place && precedence_holds(p->edges, c, e) > 0)
+        if (c->place != e->place && certainty_of(p, c, e) > 0)
             return i;
     }
     return REQUEST_NONE;
@@ -407,7 +414,7 @@ static uint32_t find_predecessor(const critical_path *p, uint32_t node, float *c
     uint32_t cause = explicit ? REQUEST_NONE : find_cause(p, n->event, since_ns);
     if (cause == REQUEST_NONE || (before != REQUEST_NONE && event_at(p, cause)->time_ns <= since_ns))
         return before;
-    *certainty = (float)precedence_holds(p->edges, event_at(p, cause), event_at(p, n->event));
+    *certainty = (float)certainty_of(p, event_at(p, cause), event_at(p, n->event));
     return p->event_node[cause];
 }
 
@@ -573,7 +580,8 @@ static void add_causes(const edge_search *e, uint32_t event, int64_t since_ns)
             known++;
         if (known < count || cause->place == effect->place)
             continue;
-        const double certainty = precedence_holds(e->p->edges, cause, effect);
+        const double certainty =
+            count > 0 ? precedence_holds(e->p->edges, cause, effect) : certainty_of(e->p, cause, effect);
         if (certainty <= 0)
             continue;
         places[count++] = cause->place;

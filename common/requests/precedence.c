@@ -80,6 +80,8 @@ struct precedence {
                                               or NONE */
     float certain[PRECEDENCE_EVENTS_MAX]
                  [PRECEDENCE_EVENTS_MAX]; /* how certain it is that the first event causes the second; 0: it does not */
+    float skipping[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* like `certain`, for requests without an event that
+                                                                     causes the second by `certain` */
     bool expects[PRECEDENCE_EVENTS_MAX]
                 [PRECEDENCE_EVENTS_MAX]; /* if a request has the first event and lacks the second, a record was lost */
     bool has_losses;                     /* some element of `expects` is true */
@@ -519,6 +521,13 @@ static void choose_callers(precedence *p)
     }
 }
 
+/* Returns whether role w ends before role v begins, if a request visits both. */
+static bool ends_before(const precedence *p, uint16_t v, uint16_t w)
+{
+    const program_pair *pair = &p->pairs[v][w];
+    return can_call(pair, false, rule_share) && pair->after >= rule_share * pair->both;
+}
+
 /*
  * Finds each role's former role. The caller calls the former role first, waits for its end, and then calls the role.
  * The visits of the two roles never overlap, and the time between them varies less than the time since the caller's
@@ -533,13 +542,32 @@ static void choose_former_roles(precedence *p)
         double best = deviation_of(&p->pairs[v][p->caller[v]]);
         for (guint w = 0; w < p->role_count; w++) {
             const program_pair *pair = &p->pairs[v][w];
-            if (w == v || p->unused[w] || p->caller[w] != p->caller[v] || !can_call(pair, false, rule_share) ||
-                pair->after < rule_share * pair->both || deviation_of(pair) >= best)
+            if (w == v || p->unused[w] || p->caller[w] != p->caller[v] || !ends_before(p, (uint16_t)v, (uint16_t)w) ||
+                deviation_of(pair) >= best)
                 continue;
             p->former[v] = (uint16_t)w;
             best = deviation_of(pair);
         }
     }
+}
+
+/*
+ * Returns whether role v waits for role w in requests that do not visit v's former role. The caller may leave out an
+ * optional role, so that v waits for the former role of its former role, or it may call w instead of the former role.
+ */
+static bool replaces_former(const precedence *p, uint16_t v, uint16_t w)
+{
+    uint16_t former = p->former[v];
+    if (former == NONE || w == v || w == former || p->caller[w] != p->caller[v] || !ends_before(p, v, w))
+        return false;
+    if (p->pairs[former][w].both <= (1 - call_share) * p->pairs[v][w].both)
+        return deviation_of(&p->pairs[v][w]) < deviation_of(&p->pairs[v][p->caller[v]]);
+    for (unsigned steps = 0; former != NONE && steps < PRECEDENCE_ROLES_MAX; steps++) {
+        former = p->former[former];
+        if (former == w)
+            return true;
+    }
+    return false;
 }
 
 static bool is_before(const precedence *p, guint first, guint second)
@@ -604,7 +632,12 @@ void precedence_settle(precedence *p)
     for (guint a = 0; a < kinds; a++)
         for (guint b = 0; b < kinds; b++) {
             bool causes = are_joined(p, a, b) && is_before(p, a, b) && is_news(p, heard, a, b);
-            p->certain[a][b] = causes ? (float)p->before[a][b] / (float)p->both[a][b] : 0;
+            const uint16_t cause = p->role_of[a], effect = p->role_of[b];
+            const bool skips =
+                !causes && cause != NONE && effect != NONE && replaces_former(p, effect, cause) && is_before(p, a, b);
+            const float part = p->both[a][b] > 0 ? (float)p->before[a][b] / (float)p->both[a][b] : 0;
+            p->certain[a][b] = causes ? part : 0;
+            p->skipping[a][b] = skips ? part : 0;
         }
 }
 
@@ -625,4 +658,10 @@ double precedence_holds(const precedence *p, const request_event *cause, const r
         return 0;
     uint16_t role = p->role_of[first];
     return role != NONE && role == p->role_of[second] ? certainty_of_turns(p, role) : p->certain[first][second];
+}
+
+double precedence_holds_without_others(const precedence *p, const request_event *cause, const request_event *effect)
+{
+    const uint16_t first = find_event(p, cause), second = find_event(p, effect);
+    return first != NONE && second != NONE ? p->skipping[first][second] : 0;
 }

@@ -9,6 +9,8 @@
  * called role have edges, because events of two concurrent programs may have a constant order without a cause. Two
  * roles of one caller are an exception. The second role waits for the first under two conditions: the first role always
  * ends before the second begins, and the time between them varies less than the time since the caller's last event. If
+ * a request does not visit the former role, the role waits for the former role of the former role, or for a role that
+ * requests visit instead. If
  * a request visits one role on several hosts, always one after another, each visit waits for the previous visit. Spans
  * of two names run side by side if, in one thread, spans of these names often overlap without containing each other.
  * Spans of two such names are never part of each other, even if one span contains the other by chance.
@@ -73,6 +75,13 @@ uint32_t precedence_count_missing(const precedence *p, const request_event *even
  * hosts. In this case, the result is the certainty that visits of the role wait for each other.
  */
 double precedence_holds(const precedence *p, const request_event *cause, const request_event *effect);
+
+/*
+ * Returns the certainty that `cause` causes `effect` if no later event of the request causes `effect` by
+ * precedence_holds. For example, a caller usually calls three roles in turn, and sometimes leaves out the second or
+ * calls another role instead.
+ */
+double precedence_holds_without_others(const precedence *p, const request_event *cause, const request_event *effect);
 
 /*
  * Returns whether a span may be part of another span of its thread. `outer` and `inner` are the first events of the

@@ -162,6 +162,31 @@ class Nlstat(support.Case):
         self.assertEqual({name.removeprefix("stampede.job_inst."): r["count"] for name, r in spans.items()},
                          {"submit": 40, "main": 40, "post": 38})
 
+    def test_optional_steps(self):
+        """A caller leaves out a step of some requests, or calls one of two programs. All steps keep their time."""
+        for others in (("Code",), ("Code", "Token"), ("Code", "Token", "Card")):
+            chance, lines, truth = random.Random(8), [], {}
+            for number in range(400):
+                now = number * 200000
+                steps = ["Bind", "Groups", chance.choice((*others, *((None,) * (len(others) == 1)))), "Policy"]
+                chosen = [step for step in steps if step]
+                lines.append((now, f"HOST=front PROG=portal NL.EVNT=Login.start REQ.ID={number}"))
+                for step in chosen:
+                    now += chance.randrange(300, 800)
+                    took = int(chance.lognormvariate(0, 0.3) * {"Bind": 20000, "Groups": 10000, "Policy": 8000}.get(step, 30000))
+                    lines += [(now, f"HOST=of{step} PROG={step.lower()}d NL.EVNT={step}.start REQ.ID={number}"),
+                              (now + took, f"HOST=of{step} PROG={step.lower()}d NL.EVNT={step}.end REQ.ID={number}")]
+                    truth[step] = truth.get(step, 0) + took
+                    now += took
+                lines.append((now + 500, f"HOST=front PROG=portal NL.EVNT=Login.end REQ.ID={number}"))
+            text = "".join(f"DATE=2026010112{at // 60000000 % 60:02d}{at // 1000000 % 60:02d}.{at % 1000000:06d} LVL=Usage {rest}\n"
+                           for at, rest in sorted(lines))
+            with self.subTest(others):
+                (found,) = self.found(self.log(text))
+                shares = {name: row["share"] for name, row in self.rows(found, "span").items()}
+                for step, took_us in truth.items():
+                    self.assertAlmostEqual(shares[step] * found["total_ns"], took_us * 1000, delta=1, msg=step)
+
     def test_pairs(self):
         text = ""
         for i in range(10):
