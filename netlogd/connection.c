@@ -64,7 +64,7 @@ struct connection {
     uint64_t charged;  /* units of work charged so far */
     uint64_t work_max; /* total units of work at which the current turn ends */
     bool at_once;      /* the client was served without waiting for its turn */
-    bool first;        /* no block of the client was decoded in this turn yet */
+    bool first;        /* no block of the client has been decoded in this turn yet */
     bool rest;         /* the decoder has kept blocks for the client's next turn */
     uint64_t gaps;     /* number of gaps in the client's streams, including gaps that have since been filled */
     int64_t came_ns;   /* time at which the latest bytes were read, on the real-time clock */

@@ -944,7 +944,7 @@ void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destinatio
     outbox->how.format = writer->format;
     outbox->away = false;
     outbox->pace = (nl_pace){0};
-    outbox->reported = 0;       /* no failure of the new destination was reported yet */
+    outbox->reported = 0;       /* no failure of the new destination has been reported yet */
     if (outbox->shared != NULL) /* the recorded position is that of the batch in the old file */
         __atomic_store_n(&outbox->shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
 }

@@ -113,8 +113,8 @@ typedef struct nl_shared_log {
     char prog[256];
     char host[256];
     nl_clock_point clock[2]; /* two points that determine the latest rate (nl_clock_save) */
-    uint64_t file_offset; /* size of the destination file before the batch was written; UINT64_MAX if the batch was not
-                             written yet, or the destination is not a file */
+    uint64_t file_offset; /* size of the destination file before the batch was written; UINT64_MAX if the batch has not
+                             been written yet, or the destination is not a file */
     _Alignas(NL_CACHE_LINE) uint64_t batch_size; /* bytes */
     uint64_t batch_records; /* number of records in the batch, including records that the destination has accepted,
                                until the batch is moved */

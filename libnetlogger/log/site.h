@@ -43,7 +43,7 @@ nl_event_site **nl_sites_registered(size_t *count);
 enum { NL_SITE_PATTERN_SIZE = 128 }; /* maximum size of a rule's pattern with its NUL; longer patterns are truncated */
 
 /*
- * Switches present and future sites whose event matches pattern (fnmatch) off or on, with a rule that replaces an
+ * Switches off or on all present and future sites whose event matches pattern (fnmatch), with a rule that replaces an
  * earlier rule with the same pattern. If there are 64 rules, forgets the oldest rule without undoing its effect on the
  * present sites.
  */

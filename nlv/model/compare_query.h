@@ -26,7 +26,7 @@ typedef struct compare_query {
 compare_query *compare_query_parse(const char *first, const char *second);
 
 /*
- * Excludes the requests that do not match the first step of a filter from both sides. `f` may be NULL. Returns false
+ * Excludes from both sides the requests that do not match the first step of a filter. `f` may be NULL. Returns false
  * and sets the error if the filter and an expression of the query together have too many terms.
  */
 bool compare_query_narrow(compare_query *q, const filters *f);

@@ -22,7 +22,7 @@ struct loader {
     model *model;
     program_reading *reading;
     pthread_mutex_t lock; /* protects fresh */
-    GPtrArray *fresh;     /* source: sources that were added but not read yet */
+    GPtrArray *fresh;     /* source: sources that have been added but not read yet */
     GPtrArray *sources;   /* source */
     inference *inference;
     index_keeper *keeper;
@@ -34,7 +34,7 @@ struct loader {
     bool lacks_requests;        /* the logs have no requests, as far as nlv has read them without a filter */
     bool is_outdated;           /* the store still has the records of the previous filter */
     request_reading *finding;   /* finds the requests of model_find_requests */
-    bool is_finding;            /* not all logs were searched yet */
+    bool is_finding;            /* not all logs have been searched yet */
     request_reading *comparing; /* reads the requests of a side of model_compare */
     compare_query *query;       /* NULL: there is nothing to compare */
     comparison *comparison;     /* the comparison of `query` */

@@ -115,8 +115,8 @@ request_lines *model_request_lines(const model *m);
 const drawing_lifeline *model_lifeline(const model *m, size_t lifeline);
 
 /*
- * Returns the requests of all records, including records that a filter hides. Returns NULL if the requests were not
- * read yet.
+ * Returns the requests of all records, including records that a filter hides. Returns NULL if the requests have not
+ * been read yet.
  */
 const request_list *model_requests(const model *m);
 

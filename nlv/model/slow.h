@@ -18,9 +18,9 @@ typedef struct slow_line {
 } slow_line;
 
 /*
- * Finds the slowest kind of line in a time range, and its longest line. Of a line that is only partly in the range,
- * only this part counts. Examines the requests that end in the range, or after the range within a time as long as the
- * range. If this time has many records, examines a sample of these requests.
+ * Finds the slowest kind of line in a time range, and its longest line. Only the part of a line that is in the range
+ * counts. Examines the requests that end in the range, or after the range within a time as long as the range. If this
+ * time has many records, examines a sample of these requests.
  *
  * begin_ns and end_ns are the times of the path of one line. Usually, this line is the longest line in the middle half
  * of the lines, in order of time. This excludes the start and the end of the range, where fewer requests may run. If

@@ -456,8 +456,8 @@ static void add_chunk(store *s)
 }
 
 /*
- * Counts an object's visit to a host, unless `again` is true. Of the hosts that the object has visited, gives it the
- * color of the host that the fewest objects have visited so far.
+ * Counts an object's visit to a host, unless `again` is true. Gives the object the color of one of its hosts: the host
+ * that the fewest objects have visited so far.
  */
 static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool again)
 {
