@@ -144,8 +144,8 @@ static void wait_for_descriptors(const char *reason)
 }
 
 /*
- * Returns whether netlogd may close a silent client. netlogd closes no clients while an output is blocked or while
- * netlogd ends. At these times, a client may seem silent although it has sent bytes.
+ * Returns whether netlogd may close a silent client. netlogd closes no silent clients while an output is blocked or
+ * while netlogd ends. At these times, a client may seem silent although it has sent bytes.
  */
 static bool may_displace(void)
 {

@@ -17,10 +17,10 @@
 
 enum {
     RETRY_MS = 250,
-    REPORT_SECONDS = 10,    /* minimum time between two reports of a pause */
-    LATE_MS = 10,           /* interval between checks whether records have waited too long */
-    LATE_NS = 2000000,      /* maximum time that records wait while clients keep sending bytes */
-    LATE_MAX_NS = 50000000, /* upper limit of the waiting time, which exceeds LATE_NS while flushes take long */
+    REPORT_SECONDS = 10, /* minimum time between two reports of a pause */
+    LATE_MS = 10,        /* interval between checks whether records have waited too long */
+    LATE_NS = 2000000, /* records are late after FLUSH_SHARE times the duration of a flush, but not before this time */
+    LATE_MAX_NS = 50000000, /* records are late after this time in any case */
     FLUSH_SHARE = 5,        /* flushes may use at most 1/FLUSH_SHARE of the time */
 };
 

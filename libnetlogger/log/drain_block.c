@@ -407,9 +407,9 @@ static void note_lost(nl_drain *drain, const char *event, nl_block_identity *ide
 }
 
 /*
- * Returns the number of bytes that a block may take from a ring. A block takes only a part of the ring, so that the
- * thread has free space again while the module encodes the rest. For a very large ring, this part is a quarter of the
- * maximum expanded size of a block.
+ * Returns the number of bytes that a block may take from a ring. A block takes only an eighth of the ring, so that the
+ * thread has free space again while the module encodes the rest. The result is at least BLOCK_EVENTS, and at most a
+ * quarter of the maximum expanded size of a block.
  */
 static uint64_t block_size_max(const nl_ring *ring)
 {

@@ -95,8 +95,9 @@ static bool is_changing(nl_log *log)
 
 /*
  * Returns whether to take events now. With blocks, a few events wait for more events, because each block has a header.
- * While the sender sends, events wait in the rings, so that the batch becomes empty. Events wait if the collector will
- * probably reply soon, or if the log will change to another destination, but never in a ring that is half full.
+ * While the sender sends, events wait in the rings in two cases, so that the batch becomes empty: if the collector will
+ * probably reply soon, or if the log will change to another destination. If a ring is half full, they do not wait for
+ * the sender.
  */
 static bool is_time(nl_log *log, nl_ring *rings, bool everything)
 {

@@ -10,8 +10,9 @@
  * written, so a wrong clock of a client deletes nothing.
  *
  * If the archive receives more bytes than the keeper can read, the files would fill the disk. Therefore, when the files
- * exceed keep_size= by more than a quarter, the module deletes the oldest file without keeping its requests, and
- * reports this. At the start, and after keep_size= was lowered, the limit is higher, so that the keeper has time.
+ * have exceeded keep_size= by more than a quarter for a minute, the module deletes the oldest file without keeping its
+ * requests, and reports this. At the start, and after keep_size= was lowered, the limit is higher, so that the keeper
+ * has time.
  *
  * The caller owns the state. Only the server's thread may call these functions.
  */

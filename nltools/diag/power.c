@@ -2,8 +2,8 @@
  * Determines whether a log would have shown a cause. Adds a cause to the measured times of a place: lengthens the
  * visits of a random eighth of the requests, by a tenth of all time in total. The search looks for this cause with a
  * value that separates these requests from the other requests, as a host or a field does. The search must find the
- * cause in nine of ten trials. A fault that affects few visits, such as a pause, need not be visible in this way. The
- * module therefore also measures how much time belongs to visits that take very long, compared with other visits of
+ * cause in at least 18 of 20 trials. A fault that affects few visits, such as a pause, need not be visible in this way.
+ * The module therefore also measures how much time belongs to visits that take very long, compared with other visits of
  * their kind, and beyond the tail of a log-normal distribution. Many times have such a tail without any fault.
  */
 #include "config.h"
