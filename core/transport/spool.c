@@ -37,7 +37,7 @@ struct nl_spool {
     struct dirent **left;    /* names of other rows, which were unlocked when they were listed */
     int left_count;          /* number of names in left */
     int left_next;           /* index in left of the next name */
-    bool others_unsafe;      /* possibly, the rows `adopted` and `left` are not synced yet */
+    bool others_unsafe;      /* the rows `adopted` and `left` may be unsynced */
     bool unsafe;             /* data was written since the latest sync */
     bool sync_failed;        /* a sync has failed since the spool was last empty */
     int64_t unsafe_since_ns; /* monotonic time of the oldest put that is not synced; 0 if everything is synced */

@@ -62,7 +62,7 @@ uint64_t nl_spool_count_own(const nl_spool *spool);
 bool nl_spool_can_hold(const nl_spool *spool, size_t size);
 
 /*
- * Sets out to the oldest undelivered bytes, which are the data of one or more whole calls of nl_spool_put. Returns
+ * Sets `out` to the oldest undelivered bytes, which are the data of one or more whole calls of nl_spool_put. Returns
  * NL_END if the spool is empty. Returns NL_FAILED if the bytes cannot be read; the next call tries again. If it returns
  * NL_OK and out is empty, the caller reports only the loss (nl_spool_lost), and then calls nl_spool_delivered.
  */
@@ -99,7 +99,8 @@ nl_status nl_spool_read_losses(nl_spool *spool, nl_buffer *out);
 /*
  * Notes that the destination has received the report of `count` dropped records, or these records themselves. The
  * report consists of their number and of the blocks from nl_spool_read_losses. `count` is less than nl_spool_lost if
- * nl_spool_put has dropped more records since then. If the process is killed before this call, they are reported again.
+ * nl_spool_put has dropped more records since then. If the process is killed before this call, the dropped records are
+ * reported again.
  *
  * If a process is killed after a put, but before it has removed the records from its shared memory, the records exist
  * twice. Recovery can then deliver records that the spool counted as dropped.

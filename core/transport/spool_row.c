@@ -185,7 +185,7 @@ nl_status nl_spool_row_adopt(const char *directory, int directory_fd, const char
         nl_spool_row_close(row);
         return status == NL_MALFORMED ? NL_END : status;
     }
-    /* Remove the files of segments that a killed process had just dropped, or had not yet counted. */
+    /* Remove the files before and after the segments of the state, which a killed process may have left. */
     name_segment(row, row->state.first - 1, "spool", file);
     unlinkat(directory_fd, file, 0);
     name_segment(row, row->state.last + 1, "spool", file);

@@ -66,7 +66,7 @@ nl_spool_row *nl_spool_row_make(const char *directory, int directory_fd);
 
 /*
  * Opens the row of another process, to deliver it. Returns NL_END if the row no longer exists, has no valid state, or
- * another process has opened it, and NL_FAILED if this cannot be determined.
+ * if another process has opened it, and NL_FAILED if this cannot be determined.
  */
 nl_status nl_spool_row_adopt(const char *directory, int directory_fd, const char *name, nl_spool_row **row);
 
@@ -113,7 +113,7 @@ nl_status nl_spool_row_drop_first(nl_spool_row *row);
 nl_status nl_spool_row_drop(nl_spool_row *row, const char *data, size_t size);
 
 /*
- * Sets out to about size bytes of whole puts from the first segment, or to nothing if the row is empty. Removes
+ * Sets `out` to about `size` bytes of whole puts from the first segment, or to nothing if the row is empty. Removes
  * segments that were read completely. Returns NL_FAILED if the first put cannot be read. After several consecutive
  * failures, renames the segment to *.damaged and counts its records as lost, as far as their number is known.
  */

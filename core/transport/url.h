@@ -51,7 +51,7 @@ typedef enum nl_url_use {
  * Parses a URL. Text without a scheme is the name of a file. To detect a missing scheme, the function rejects the
  * address of a host (localhost, the name of this host, an IP address, or HOST:PORT) unless a file has this name.
  * Returns NULL and sets the error on failure. The caller frees the URL; freeing NULL has no effect. Any thread may call
- * it, but not a signal handler.
+ * this function, but a signal handler must not.
  */
 nl_url *nl_url_parse(const char *text);
 
