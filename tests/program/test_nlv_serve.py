@@ -1,4 +1,6 @@
 """nlv --serve: the HTTP server, with valid and hostile requests, and the page in a headless Chromium with real input events."""
+import atexit
+import functools
 import http.client
 import json
 import os
@@ -6,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.parse
 
@@ -320,28 +323,27 @@ print(response.status, connection.sock.version() if connection.sock else "")
         self.assertEqual(self.ask()[0], "200")
 
 
-class Browser:
-    """A headless Chromium, controlled by the DevTools protocol through a pair of pipes."""
+class Chromium:
+    """A headless Chromium for all tests of this file, controlled by the DevTools protocol through a pair of pipes."""
 
-    def __init__(self, case):
+    def __init__(self):
+        folder = tempfile.mkdtemp(prefix="netlogger-test-")
         to_read, self.output = os.pipe()
         self.input, to_write = os.pipe()
         command = (f"exec chromium --headless=new --no-sandbox --disable-gpu --remote-debugging-pipe --window-size=1200,800 "
-                   f"--disable-dev-shm-usage --user-data-dir={case.scratch}/browser about:blank 3<&{to_read} 4>&{to_write}")
-        self.process = case.start("bash", "-c", command, pass_fds=[to_read, to_write], stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL, env={**os.environ, "HOME": str(case.scratch)})
+                   f"--disable-dev-shm-usage --user-data-dir={folder}/browser about:blank 3<&{to_read} 4>&{to_write}")
+        process = subprocess.Popen(["bash", "-c", command], pass_fds=[to_read, to_write], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, env={**os.environ, "HOME": folder})
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        atexit.register(process.wait)
+        atexit.register(process.kill)
         os.close(to_read)
         os.close(to_write)
-        self.number, self.rest, self.session = 0, b"", None
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        self.call("Emulation.setDeviceMetricsOverride", width=1200, height=800, deviceScaleFactor=1, mobile=False)
+        self.number, self.rest = 0, b""
 
-    def call(self, method, **parameters):
+    def call(self, method, session=None, **parameters):
         self.number += 1
-        message = {"id": self.number, "method": method, "params": parameters}
-        if self.session:
-            message["sessionId"] = self.session
+        message = {"id": self.number, "method": method, "params": parameters, **({"sessionId": session} if session else {})}
         os.write(self.output, json.dumps(message).encode() + b"\0")
         while True:
             while b"\0" not in self.rest:
@@ -355,6 +357,23 @@ class Browser:
                 if "error" in answer:
                     raise AssertionError(answer["error"])
                 return answer["result"]
+
+
+chromium = functools.cache(Chromium)
+
+
+class Browser:
+    """A page of the Chromium with cookies and storage of its own, until the end of the test."""
+
+    def __init__(self, case):
+        context = chromium().call("Target.createBrowserContext")["browserContextId"]
+        case.addCleanup(chromium().call, "Target.disposeBrowserContext", browserContextId=context)
+        target = chromium().call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+        self.session = chromium().call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.call("Emulation.setDeviceMetricsOverride", width=1200, height=800, deviceScaleFactor=1, mobile=False)
+
+    def call(self, method, **parameters):
+        return chromium().call(method, self.session, **parameters)
 
     def value(self, expression):
         return self.call("Runtime.evaluate", expression=expression)["result"].get("value")
