@@ -10,7 +10,7 @@ nltools_nlwrite_LDADD = $(common_libs)
 EXTRA_LIBRARIES += %D%/libanalysis.a
 %C%_libanalysis_a_SOURCES = %D%/compare/compare.c %D%/compare/compare.h %D%/compare/comparison.c %D%/compare/comparison.h \
 	%D%/compare/comparison_report.c %D%/compare/profile.c %D%/compare/profile.h \
-	%D%/diag/visits.c %D%/diag/visits.h %D%/diag/span_parts.c %D%/diag/span_parts.h %D%/diag/visit_tables.c %D%/diag/visit_tables.h %D%/diag/processes.c %D%/diag/processes.h %D%/diag/place_names.c %D%/diag/place_names.h %D%/diag/host_orders.c %D%/diag/host_orders.h \
+	%D%/diag/visits.c %D%/diag/visits.h %D%/diag/span_parts.c %D%/diag/span_parts.h %D%/diag/visit_tables.c %D%/diag/visit_tables.h %D%/diag/processes.c %D%/diag/processes.h %D%/diag/servers.c %D%/diag/servers.h %D%/diag/place_names.c %D%/diag/place_names.h %D%/diag/host_orders.c %D%/diag/host_orders.h \
 	%D%/diag/keyed_sort.c %D%/diag/keyed_sort.h %D%/diag/columns.c %D%/diag/columns.h %D%/diag/series.c %D%/diag/series.h %D%/diag/texts.c \
 	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h
 %C%_libanalysis_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
@@ -26,7 +26,7 @@ nltools_nlstat_LDADD = %D%/libanalysis.a $(common_libs)
 
 nltools_nldiag_SOURCES = %D%/nldiag.c \
 	%D%/diag/sample.c %D%/diag/sample.h %D%/diag/mechanisms.h %D%/diag/queues.c %D%/diag/pauses.c %D%/diag/quotas.c %D%/diag/timers.c \
-	%D%/diag/findings.c %D%/diag/findings.h %D%/diag/search.h %D%/diag/candidates.c %D%/diag/divisions.c %D%/diag/field_divisions.c %D%/diag/ordinary.c %D%/diag/waits.c %D%/diag/queue_causes.c %D%/diag/queue_causes.h %D%/diag/describe.c %D%/diag/judge.c %D%/diag/power.c %D%/diag/failures.c %D%/diag/failure_groups.c %D%/diag/failure_groups.h %D%/diag/tail_groups.c %D%/diag/tail_groups.h %D%/diag/limits.c %D%/diag/limit.h %D%/diag/retransmissions.c %D%/diag/retransmissions.h %D%/diag/senders.c %D%/diag/senders.h %D%/diag/connection_joins.c %D%/diag/connection_joins.h %D%/diag/connection_limits.c %D%/diag/connection_limits.h %D%/diag/replay.c %D%/diag/host_clocks.c %D%/diag/host_clocks.h \
+	%D%/diag/findings.c %D%/diag/findings.h %D%/diag/search.h %D%/diag/candidates.c %D%/diag/divisions.c %D%/diag/field_divisions.c %D%/diag/ordinary.c %D%/diag/branches.c %D%/diag/branches.h %D%/diag/waits.c %D%/diag/queue_causes.c %D%/diag/queue_causes.h %D%/diag/describe.c %D%/diag/judge.c %D%/diag/power.c %D%/diag/failures.c %D%/diag/failure_groups.c %D%/diag/failure_groups.h %D%/diag/tail_groups.c %D%/diag/tail_groups.h %D%/diag/limits.c %D%/diag/limit.h %D%/diag/retransmissions.c %D%/diag/retransmissions.h %D%/diag/senders.c %D%/diag/senders.h %D%/diag/connection_joins.c %D%/diag/connection_joins.h %D%/diag/connection_limits.c %D%/diag/connection_limits.h %D%/diag/replay.c %D%/diag/host_clocks.c %D%/diag/host_clocks.h \
 	%D%/diag/repeats.c %D%/diag/repeats.h %D%/diag/report.c %D%/diag/report.h %D%/diag/report_html.c %D%/diag/follow.c %D%/diag/follow.h %D%/diag/watch.c %D%/diag/watch.h
 nltools_nldiag_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nldiag_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)

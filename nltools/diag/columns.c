@@ -267,3 +267,50 @@ char *column_text(const column *c, float value)
         return g_strdup_printf("%.0f", (double)value);
     return g_strdup_printf("%.6g", (double)value);
 }
+
+const char *column_next_word(const char *name, char word[WORD_SIZE])
+{
+    size_t count = 0;
+    while (*name != '\0' && !isalpha((unsigned char)*name))
+        name++;
+    for (const char *begin = name; isalpha((unsigned char)*name); name++) {
+        if (name > begin && isupper((unsigned char)*name) && islower((unsigned char)name[-1]))
+            break;
+        if (count < WORD_SIZE - 1)
+            word[count++] = (char)tolower((unsigned char)*name);
+    }
+    word[count] = '\0';
+    return name;
+}
+
+bool column_word_is_among(const char *word, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(word, words[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool has_word(const char *name, const char *const *words, size_t count)
+{
+    char word[WORD_SIZE];
+    for (const char *rest = column_next_word(name, word); *word != '\0'; rest = column_next_word(rest, word))
+        if (column_word_is_among(word, words, count))
+            return true;
+    return false;
+}
+
+bool column_names_server(const column *c)
+{
+    static const char *const servers[] = {"server",  "upstream", "backend", "peer", "target",
+                                          "replica", "node",     "worker",  "shard"};
+    static const char *const others[] = {"id", "name", "version", "port", "client", "software"};
+    return has_word(c->name, servers, G_N_ELEMENTS(servers)) && !has_word(c->name, others, G_N_ELEMENTS(others));
+}
+
+bool column_names_host(const column *c)
+{
+    static const char *const hosts[] = {"host", "hostname", "machine"};
+    static const char *const others[] = {"client", "remote", "from", "source", "src"};
+    return has_word(c->name, hosts, G_N_ELEMENTS(hosts)) && !has_word(c->name, others, G_N_ELEMENTS(others));
+}

@@ -15,7 +15,7 @@
 #include <netlogger.h>
 #include <stdbool.h>
 
-enum { COLUMNS_MAX = 48, COLUMN_TEXTS_MAX = 256 };
+enum { COLUMNS_MAX = 48, COLUMN_TEXTS_MAX = 256, WORD_SIZE = 24 };
 
 typedef struct column {
     char *name;
@@ -69,6 +69,20 @@ static inline float column_get(const GArray *values, size_t index)
 {
     return index < values->len ? g_array_index(values, float, index) : (float)NAN;
 }
+
+/*
+ * Copies the next word of a name to `word`, in lower case, and returns the position after the word. A word ends before
+ * a character that is not a letter, and before an upper-case letter that follows a lower-case letter. At the end of the
+ * name, `word` is empty.
+ */
+const char *column_next_word(const char *name, char word[WORD_SIZE]);
+
+bool column_word_is_among(const char *word, const char *const *words, size_t count);
+#define IS_AMONG(word, words) column_word_is_among(word, words, G_N_ELEMENTS(words))
+
+/* Return whether the name of a column means a server of a call, or a host. */
+bool column_names_server(const column *c);
+bool column_names_host(const column *c);
 
 /* Returns the text of a value. The caller frees it with g_free. */
 char *column_text(const column *c, float value);

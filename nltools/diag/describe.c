@@ -19,7 +19,7 @@ static bool is_measured(const candidate *c)
     for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
         if (strcmp(others[i], c->cause) == 0)
             return false;
-    return true;
+    return c->branch == NULL;
 }
 
 /* Returns a phrase that names the visits that a candidate compares, such as "visits with FIELD". `noun` is "visit" or
@@ -105,6 +105,34 @@ static char *text_hours(uint32_t hours)
     return g_string_free(text, FALSE);
 }
 
+/* Returns what the visits of a branch do, such as "misses the cache (FIELD)". The caller frees it with g_free. */
+static char *text_branch(const visits *v, const branch *b)
+{
+    if (b->column != NULL)
+        return g_strdup_printf("misses its cache (%s)", b->column->name);
+    char *child = text_place(v, b->child, NULL), *text = g_strdup_printf("calls %s", child);
+    g_free(child);
+    return text;
+}
+
+static void describe_branch(finding *f, const visits *v, const candidate *c, const char *where, const char *part)
+{
+    const branch *b = c->branch;
+    char *does = text_branch(v, b), *from = text_ns((double)(b->from_ns - v->from_ns)),
+         *to = text_ns((double)(b->to_ns - v->from_ns)),
+         *when = b->host != NULL ? g_strdup(" than on other hosts")
+                                 : g_strdup_printf(" from %s to %s after the first request began", from, to);
+    f->answer = g_strdup_printf("%s of the requests' time: %s %s more often%s", part, where, does, when);
+    f->advice = b->column != NULL ? "find out why the cache has fewer of the values: its size, its expiry, restarts"
+                                  : "find out why these visits make the call more often";
+    finding_evidence(f, "%.0f %% of the visits do this %s, and %.0f %% of the others", 100 * b->share,
+                     b->host != NULL ? "there" : "then", 100 * b->other);
+    g_free(does);
+    g_free(from);
+    g_free(to);
+    g_free(when);
+}
+
 void finding_describe(const search *s, finding *f, const candidate *c)
 {
     const visits *v = s->v;
@@ -114,7 +142,9 @@ void finding_describe(const search *s, finding *f, const candidate *c)
     char *compared = text_kind(&c->kind, "a visit"), *slow = text_ns(c->slow_logged_ns),
          *other = text_ns(c->other_logged_ns), *period = text_ns(c->m.period_ns), *length = text_ns(c->m.length_ns);
     const place *p = place_at(v, c->place);
-    if (strcmp(c->cause, "peer") == 0) {
+    if (c->branch != NULL) {
+        describe_branch(f, v, c, where, part);
+    } else if (strcmp(c->cause, "peer") == 0) {
         bool link = p->kind == PLACE_EDGE;
         const char *who = c->process != NULL ? c->process : c->host != NULL ? c->host : "some hosts";
         char *from = text_ns((double)(c->from_ns - v->from_ns)), *to = text_ns((double)(c->to_ns - v->from_ns)),

@@ -823,12 +823,12 @@ static void try_sample(search *s, const sample *original)
     const place *p = place_at(s->v, x->place);
     const site *first = site_at(s->v, visit_at(s->v, x->index[0])->site);
     try_peers(s, x, PEER_HOST);
-    if (p->kind == PLACE_EDGE)
+    if (p->kind == PLACE_EDGE || p->server_field != NULL)
         try_peers(s, x, PEER_HOST_AT_BEGIN);
     if (place_has_processes(s->v, p))
         try_peers(s, x, PEER_PROCESS);
     for (uint32_t i = 0; i < s->v->columns->count; i++)
-        if (!s->v->columns->all[i].closed)
+        if (!s->v->columns->all[i].closed && g_strcmp0(s->v->columns->all[i].name, p->server_field) != 0)
             try_column(s, original, x, &s->v->columns->all[i]);
     if (!p->inferred || first->host == first->from_host) /* otherwise, the result depends on clocks */
         try_time(s, x);

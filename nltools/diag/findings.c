@@ -119,6 +119,7 @@ static void examine(search *s, uint32_t number)
     drop_rivals(s, number);
     s->dirty[number] = false;
     try_calls(s, number);
+    try_branches(s, number);
     if (!place_is_examined(s->v, number))
         return;
     sample *x = sample_new(s->v, number, s->f->claimed);
@@ -361,7 +362,7 @@ static bool take_best(search *s)
                                  .column = c->column};
             g_array_append_val(s->excluded, e);
         }
-        if (c->uneven_host != NULL) { /* the other visits with the slow values are ordinary */
+        if (c->uneven_host != NULL || c->branch != NULL) { /* the other visits with the slow values are ordinary */
             const exclusion e = {.place = i, .cause = f->cause, .column = c->column};
             g_array_append_val(s->excluded, e);
         }
@@ -554,6 +555,7 @@ static void search_places(findings *f)
     search s = {f,
                 v,
                 find_pauses(v),
+                find_branches(v),
                 g_new0(candidate, v->places->len + 1),
                 g_array_new(FALSE, FALSE, sizeof(candidate)),
                 g_array_new(FALSE, FALSE, sizeof(exclusion)),
@@ -576,6 +578,7 @@ static void search_places(findings *f)
     for (guint i = 0; i < s.pauses->len; i++)
         g_free(g_array_index(s.pauses, pause_result, i).m.waits);
     g_array_free(s.pauses, TRUE);
+    g_array_free(s.branches, TRUE);
     g_array_free(s.rivals, TRUE);
     g_array_free(s.excluded, TRUE);
     g_free(s.best);

@@ -52,39 +52,9 @@
 /* Minimum part of the visits with a known amount. */
 #define KNOWN_MIN 0.9
 
-enum { PART_BINS = 16, WORD_SIZE = 24, LARGE_ONE_OF = 4 };
+enum { PART_BINS = 16, LARGE_ONE_OF = 4 };
 
 /* ---- names of fields ---- */
-
-/*
- * Copies the next word of a name to `word`, in lower case, and returns the position after the word. A word ends before
- * a character that is not a letter, and before an upper-case letter that follows a lower-case letter. At the end of the
- * name, `word` is empty.
- */
-static const char *next_word(const char *name, char word[WORD_SIZE])
-{
-    size_t count = 0;
-    while (*name != '\0' && !isalpha((unsigned char)*name))
-        name++;
-    for (const char *begin = name; isalpha((unsigned char)*name); name++) {
-        if (name > begin && isupper((unsigned char)*name) && islower((unsigned char)name[-1]))
-            break;
-        if (count < WORD_SIZE - 1)
-            word[count++] = (char)tolower((unsigned char)*name);
-    }
-    word[count] = '\0';
-    return name;
-}
-
-static bool is_among(const char *word, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(word, words[i]) == 0)
-            return true;
-    return false;
-}
-
-#define IS_AMONG(word, words) is_among(word, words, G_N_ELEMENTS(words))
 
 /* Returns whether a word looks like a plural. A field with a plural as its name usually contains a number of things. */
 static bool is_plural(const char *word)
@@ -124,7 +94,7 @@ number_meaning column_meaning(const column *c)
     number_meaning meaning = NUMBER_UNKNOWN;
     char word[WORD_SIZE];
     bool is_other = false;
-    for (const char *rest = next_word(c->name, word); *word != '\0'; rest = next_word(rest, word)) {
+    for (const char *rest = column_next_word(c->name, word); *word != '\0'; rest = column_next_word(rest, word)) {
         if (IS_AMONG(word, contention))
             return NUMBER_CONTENTION;
         is_other = is_other || IS_AMONG(word, other);
@@ -141,7 +111,7 @@ bool column_is_result(const column *c)
                                           "stdout",  "output",  "signal",    "exit",    "success", "ok",       "failed",
                                           "failure", "log",     "warning",   "warnings"};
     char word[WORD_SIZE];
-    for (const char *rest = next_word(c->name, word); *word != '\0'; rest = next_word(rest, word))
+    for (const char *rest = column_next_word(c->name, word); *word != '\0'; rest = column_next_word(rest, word))
         if (IS_AMONG(word, results))
             return true;
     return false;
@@ -154,7 +124,7 @@ bool column_value_is_failure(const column *c, float value)
                                            "killed",  "unavailable", "broken",  "unreachable", "rejected", "cancelled"};
     char *text = column_text(c, value), word[WORD_SIZE];
     bool is = false;
-    for (const char *rest = next_word(text, word); *word != '\0' && !is; rest = next_word(rest, word))
+    for (const char *rest = column_next_word(text, word); *word != '\0' && !is; rest = column_next_word(rest, word))
         is = IS_AMONG(word, failures);
     g_free(text);
     return is;
@@ -175,7 +145,8 @@ bool column_is_operation(const visits *v, uint32_t number, const column *c)
     bool is = false;
     if (p->span == NULL || strcmp(p->span, "request") != 0)
         return false;
-    for (const char *rest = next_word(c->name, word); c->has_text && *word != '\0'; rest = next_word(rest, word))
+    for (const char *rest = column_next_word(c->name, word); c->has_text && *word != '\0';
+         rest = column_next_word(rest, word))
         is = is || IS_AMONG(word, operations);
     return is;
 }
@@ -198,7 +169,7 @@ static cache_result result_of_text(const char *text)
     static const char *const hits[] = {"hit", "hits", "cached"};
     cache_result result = CACHE_OTHER;
     char word[WORD_SIZE];
-    for (const char *rest = next_word(text, word); *word != '\0'; rest = next_word(rest, word)) {
+    for (const char *rest = column_next_word(text, word); *word != '\0'; rest = column_next_word(rest, word)) {
         if (IS_AMONG(word, misses))
             return CACHE_MISS;
         if (IS_AMONG(word, hits))
@@ -216,7 +187,7 @@ static cache_result result_of_truth(const char *name, const char *text)
     bool is_true = IS_AMONG(lower, truths), is_truth = is_true || IS_AMONG(lower, untruths), is_cache = false,
          of_misses = false;
     g_free(lower);
-    for (const char *rest = next_word(name, word); *word != '\0'; rest = next_word(rest, word)) {
+    for (const char *rest = column_next_word(name, word); *word != '\0'; rest = column_next_word(rest, word)) {
         of_misses = of_misses || result_of_text(word) == CACHE_MISS;
         is_cache = is_cache || strcmp(word, "cache") == 0 || result_of_text(word) != CACHE_OTHER;
     }

@@ -479,7 +479,8 @@ static void gather_station(station *s, const uint32_t *indices, uint32_t count)
         const visit *x = visit_at(s->v, indices[i]);
         const site *at = site_at(s->v, x->site);
         const place *p = place_at(s->v, at->place);
-        bool ends = has_instance(s, p->program, at->instance),
+        bool is_call = p->kind == PLACE_SPAN && has_instance(s, p->program, at->from_instance), /* or its own span */
+            ends = has_instance(s, p->program, at->instance) || is_call,
              begins_here = p->kind == PLACE_EDGE ? has_instance(s, p->from_program, at->from_instance) : ends;
         if (begins_here)
             times[time_count++].key = x->from_ns;

@@ -289,7 +289,8 @@ static void join_places(visits *v, const GArray *units, const uint32_t *of_site)
         p.program = unit_at(units, unit_now(units, of_site[2 * i]))->name;
         if (p.kind == PLACE_EDGE)
             p.from_program = unit_at(units, unit_now(units, of_site[2 * i + 1]))->name;
-        char *text = g_strjoin("\n", p.span, p.from, p.to, p.program, p.from_program, NULL);
+        const char *field = p.has_only_served ? p.server_field : "";
+        char *text = g_strjoin("\n", p.span, p.from, p.to, p.program, p.from_program, field, NULL);
         guint known = GPOINTER_TO_UINT(g_hash_table_lookup(indices, text));
         if (known == 0) {
             p.sites = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -302,6 +303,7 @@ static void join_places(visits *v, const GArray *units, const uint32_t *of_site)
         place *of = &g_array_index(joined, place, known - 1);
         of->has_children = of->has_children || p.has_children;
         of->inferred = of->inferred || p.inferred;
+        of->server_field = of->server_field != NULL ? of->server_field : p.server_field;
         g_array_append_val(of->sites, i);
         at->place = known - 1;
     }
@@ -344,8 +346,10 @@ static void number_instances(visits *v)
         site *at = site_at(v, i);
         const place *p = place_at(v, at->place);
         at->instance = number_instance(v, &numbers, p->program, at->host);
-        at->from_instance =
-            p->kind == PLACE_EDGE ? number_instance(v, &numbers, p->from_program, at->from_host) : at->instance;
+        at->from_instance = p->kind == PLACE_EDGE ? number_instance(v, &numbers, p->from_program, at->from_host)
+                            : p->server_field != NULL && *at->from_host != '\0'
+                                ? number_instance(v, &numbers, p->program, at->from_host)
+                                : at->instance;
     }
     g_hash_table_destroy(numbers.instances);
     g_hash_table_destroy(numbers.hosts);

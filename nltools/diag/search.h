@@ -6,6 +6,7 @@
 #ifndef NLDIAG_SEARCH_H
 #define NLDIAG_SEARCH_H
 
+#include "diag/branches.h"
 #include "diag/findings.h"
 
 /* Maximum probability that a log without causes has a significant effect. */
@@ -41,6 +42,7 @@ typedef struct candidate {
     uint32_t values;                      /* for a field: the number of its slow values; `value` is one of them */
     float slow_values[SLOW_VALUES_NAMED]; /* the first slow values; NAN: values without a name */
     const sensor_series *sensor;
+    const branch *branch;    /* what visits do more often on a host or in a range of time; NULL: not a branch */
     bool falls;              /* visits are slow while the sensor's or the column's value is low */
     bool is_ordinary;        /* see finding */
     bool is_evened_out;      /* the candidate comes from a sample in which all operations take the same time */
@@ -91,6 +93,7 @@ typedef struct search {
     findings *f;
     const visits *v;
     GArray *pauses;
+    GArray *branches;          /* elements are branch */
     candidate *best;           /* indexed by place; if cause is NULL, there is no candidate */
     GArray *rivals;            /* elements are candidate without cut: significant, but not the best of their place */
     GArray *excluded;          /* elements are exclusion */
@@ -234,6 +237,9 @@ bool column_value_is_failure(const column *c, float value);
 
 /* Returns the time of a visit in the sample, in nanoseconds, before ordinary findings claimed a part of it. */
 double time_before_ordinary(const search *s, const sample *x, uint32_t i);
+
+/* Tries the branches of a place as causes (waits.c). */
+void try_branches(search *s, uint32_t place);
 
 /* Try the number of calls, pauses, and the other mechanisms in mechanisms.h, as causes (waits.c). */
 void try_calls(search *s, uint32_t place);

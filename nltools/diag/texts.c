@@ -49,7 +49,8 @@ char *text_of_place(const place *p, const char *process, const char *host)
     if (p->kind == PLACE_SPAN && *p->span == '\0')
         return g_strdup_printf("%s%s%s", program, on, name);
     if (p->kind == PLACE_SPAN)
-        return g_strdup_printf("%s%s%s%s%s", p->span, of, program, on, name);
+        return g_strdup_printf("%s%s%s%s%s%s%s", p->span, of, program, p->has_only_served ? " with " : "",
+                               p->has_only_served ? p->server_field : "", on, name);
     if (p->kind == PLACE_UNKNOWN)
         return g_strdup_printf("the time before %s%s%s%s%s", p->to, of, program, on, name);
     if (p->program == p->from_program)

@@ -125,6 +125,12 @@ void visits_index_places(visits *v)
     }
 }
 
+/* Returns the host of the program that logged the visits of a site. */
+static const char *host_of_program(const visits *v, const site *s)
+{
+    return place_at(v, s->place)->server_field != NULL && *s->from_host != '\0' ? s->from_host : s->host;
+}
+
 /* Adds a column for each program that runs on several hosts. Its value is the host that the request has visited. */
 static void add_host_columns(visits *v)
 {
@@ -132,10 +138,11 @@ static void add_host_columns(visits *v)
     GHashTable *columns = g_hash_table_new(NULL, NULL); /* maps a program to its column */
     for (guint i = 0; i < v->sites->len; i++) {
         const site *s = site_at(v, i);
-        const char *program = place_at(v, s->place)->program, *known = g_hash_table_lookup(hosts, program);
+        const char *program = place_at(v, s->place)->program, *known = g_hash_table_lookup(hosts, program),
+                   *host = host_of_program(v, s);
         if (known == NULL)
-            g_hash_table_insert(hosts, (gpointer)program, (gpointer)s->host);
-        if (known == NULL || known == s->host || g_hash_table_contains(columns, program))
+            g_hash_table_insert(hosts, (gpointer)program, (gpointer)host);
+        if (known == NULL || known == host || g_hash_table_contains(columns, program))
             continue;
         char *name = g_strdup_printf("@%s", program);
         column *c = columns_add(v->columns, name);
@@ -151,7 +158,8 @@ static void add_host_columns(visits *v)
         column *c = g_hash_table_lookup(columns, place_at(v, s->place)->program);
         if (c == NULL || c->closed)
             continue;
-        float number = column_number(c, (nl_string){s->host, strlen(s->host)}),
+        const char *host = host_of_program(v, s);
+        float number = column_number(c, (nl_string){host, strlen(host)}),
               known = column_get(c->of_requests, x->request);
         column_set(c->of_requests, x->request, number);
         if (!isnan(known) && known != number)

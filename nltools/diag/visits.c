@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "diag/processes.h"
+#include "diag/servers.h"
 #include "diag/visit_tables.h"
 
 #include "base/hash_bytes.h"
@@ -707,6 +708,7 @@ visits *visits_finish(visits_reader *r)
     find_site_clocks(r);
     for (guint i = 0; i < v->bounds->len; i++)
         clock_bound_finish(r, &g_array_index(v->bounds, clock_bound, i));
+    visits_move_to_servers(v);
     visits_join_processes(v);
     visits_index(v);
     series_finish(v->series);

@@ -45,7 +45,7 @@ typedef struct site {
     uint32_t instance, from_instance; /* numbers of the instances of the span, or of the edge's end, and of the edge's
                                          start */
     const char *host;                 /* host of the span, or of the edge's end */
-    const char *from_host;            /* host of the edge's start; "" for a span */
+    const char *from_host;            /* host of the edge's start, or of the caller; otherwise "" */
     double path_ns;
     uint32_t count;
     uint32_t kind, from_number, number; /* kind of request, and numbers of the hosts in the reader of this kind */
@@ -64,6 +64,9 @@ typedef struct place {
     uint32_t work_count;         /* number of the place's visits in by_work, which begin at `first` */
     uint32_t repeats;            /* number of elements of `repeats` that belong to the place's visits */
     bool has_children, inferred; /* inferred: an edge that no record names */
+    const char *server_field;    /* the field that names the servers of the visits, whose hosts are then the servers
+                                    (servers.h); NULL: no such field */
+    bool has_only_served;        /* the visits without this field are another place */
     GArray *sites;               /* uint32_t */
 } place;
 

@@ -365,6 +365,38 @@ void try_calls(search *s, uint32_t number)
     calls_free(&of);
 }
 
+void try_branches(search *s, uint32_t number)
+{
+    for (guint i = 0; i < s->branches->len; i++) {
+        const branch *b = &g_array_index(s->branches, branch, i);
+        if (b->place != number)
+            continue;
+        float *parts, *own;
+        candidate c = {.cause = b->column != NULL ? "field" : "calls",
+                       .place = number,
+                       .host = b->host,
+                       .branch = b,
+                       .column = b->column,
+                       .value = NAN,
+                       .p = b->p,
+                       .is_within_kind = true,
+                       .from_ns = b->host != NULL ? s->v->from_ns : b->from_ns,
+                       .to_ns = b->host != NULL ? s->v->to_ns : b->to_ns,
+                       .part = 1,
+                       .cut = g_new0(float, s->v->all->len + 1)};
+        branch_find_time(s->v, b, &parts, &own);
+        for (guint n = 0; n < s->v->all->len; n++)
+            if (own[n] > 0)
+                claim_time(s->f, &c, n, (double)own[n]);
+        cut_tree(s->f, parts, true, &c);
+        g_free(parts);
+        g_free(own);
+        c.explained = c.score = 0.9;
+        s->f->tests++;
+        candidate_offer(s, &c);
+    }
+}
+
 /* ---- mechanisms ---- */
 
 static void offer_mechanism(search *s, const sample *x, const char *cause, mechanism *m, double preference)
