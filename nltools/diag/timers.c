@@ -54,6 +54,9 @@ enum {
 /* Maximum range of the middle half of constant times, as a part of their median. */
 #define CONSTANT_SPREAD 0.05
 
+/* Minimum part of the messages that take the same delay if all of them wait for it. */
+#define CONSTANT_MIN 0.9
+
 static int by_ns(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -361,11 +364,71 @@ static bool is_of_retransmission(double delay_ns)
     return delay_ns > 0.975 * RETRANSMISSION_MIN_NS && delay_ns < RETRANSMISSION_MIN_NS + ROUND_TRIP_MAX_NS;
 }
 
+/* Returns whether a place has a site with the same hosts. */
+static bool has_hosts(const visits *v, const place *p, const site *wanted)
+{
+    for (guint n = 0; n < p->sites->len; n++) {
+        const site *at = site_at(v, g_array_index(p->sites, uint32_t, n));
+        if (at->host == wanted->host && at->from_host == wanted->from_host)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Returns the median time of the messages at other edges between the same programs, or INFINITY if there are too few.
+ * Uses only messages between hosts that the sample has, too, because the clocks of two hosts may differ.
+ */
+static double time_of_other_messages(const sample *s)
+{
+    const visits *v = s->visits;
+    const place *p = place_at(v, s->place);
+    GArray *times = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; i < v->places->len; i++) {
+        const place *o = place_at(v, i);
+        if (i == s->place || o->kind != PLACE_EDGE || o->program != p->program || o->from_program != p->from_program)
+            continue;
+        for (uint32_t n = o->first; n < o->first + o->count; n++) {
+            const visit *x = visit_at(v, v->by_place[n]);
+            double ns = (double)x->own_ns;
+            if (has_hosts(v, p, site_at(v, x->site)))
+                g_array_append_val(times, ns);
+        }
+    }
+    double middle = times->len >= VISITS_MIN ? median_of((double *)times->data, times->len) : INFINITY;
+    g_array_free(times, TRUE);
+    return middle;
+}
+
+/*
+ * Finds messages that all wait for TCP's delayed acknowledgement: nearly all take the delay, and at most a tick of the
+ * kernel's timer and an eighth of the delay longer. Other messages between the same programs and hosts are fast, so
+ * neither the path nor a clock explains the delay.
+ */
+static mechanism find_constant_acknowledgement(const sample *s)
+{
+    mechanism m = {0};
+    double low = quantile_of(s, 0.02), other = time_of_other_messages(s);
+    uint32_t here = count_between(s, DELACK_MIN_NS - KERNEL_TICK_NS / 4, 1.125 * DELACK_MIN_NS + KERNEL_TICK_NS);
+    if (!isfinite(other) || other > DELACK_MIN_NS / 8 || here < CONSTANT_MIN * s->count ||
+        fabs(low - DELACK_MIN_NS) > KERNEL_TICK_NS)
+        return m;
+    m.period_ns = DELACK_MIN_NS;
+    m.share = m.explained = (double)here / s->count;
+    m.acknowledgement = m.is_mixed = true;
+    m.p = 0;
+    claim_above(s, fmin(other, low), &m);
+    return m;
+}
+
 mechanism find_acknowledgement(const sample *s)
 {
     static const double delays_ns[] = {DELACK_MIN_NS, 200e6}; /* the second delay is TCP_DELACK_MAX of Linux */
     mechanism m = {0};
     if (s->count < VISITS_MIN || is_local(s))
+        return m;
+    m = find_constant_acknowledgement(s);
+    if (m.waits != NULL)
         return m;
     double low = quantile_of(s, 0.02);
     for (size_t i = 0; i < G_N_ELEMENTS(delays_ns); i++) {

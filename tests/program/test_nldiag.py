@@ -2479,6 +2479,19 @@ class Nldiag(support.Case):
                 self.assertRegex(first["evidence"][0], r"^(7[4-9]|8\d) % of the visits do this the\w+, and (1[5-9]|2[0-5]) % of the others$")
                 self.assertAlmostEqual(first["share"], (misses - 0.2) * 0.0314 / (0.02 + 0.0314 * misses), delta=0.06)
 
+    def test_messages_that_always_wait_for_an_acknowledgement(self):
+        """All messages of one kind wait 40 ms, and other messages between the same hosts do not. If all messages take 40 ms, the path may be long."""
+        for usual in 0.0003, 0.0403:
+            chance, records = random.Random(4), []
+            for i in range(1200):
+                at, host, name = i * 0.2, f"s{chance.randrange(2)}", ("Get", "Scan")[i % 2]
+                planned = at + 0.002 * chance.lognormvariate(0, 0.3)
+                begin = planned + (0.0403 if name == "Scan" else usual) * chance.lognormvariate(0, 0.01)
+                records += [(at, "f", "Plan.start", f"ID={i}"), (planned, "f", "Plan.end", f"ID={i}"), (begin, host, f"{name}.start", f"ID={i}"),
+                            (begin + 0.004 * chance.lognormvariate(0, 0.4), host, f"{name}.end", f"ID={i}")]
+            causes = [c for c in self.diagnosed_of(sorted(records))["causes"] if "acknowledgement of 40.0 ms" in c["title"]]
+            self.assertEqual([c["to_event"] for c in causes], ["Scan.start"] if usual < 0.01 else [])
+
     def test_causes_within_one_kind_of_visits(self):
         """A host, a range of time and another field are causes even if they slow only the requests that no cache answers."""
         for name, slower, cause, text in (("host", lambda c, at, host, s, k: 3 if host == "edge1" else 1, "peer", "edge1 is slower than its peers"),
