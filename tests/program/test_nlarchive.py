@@ -187,14 +187,14 @@ class OnEach:
         self.assertEqual(len(self.query(self.db).splitlines()), 2)
 
     def test_killed_at_any_moment(self):
-        lines = [line(i) for i in range(400000)]
+        lines = [line(i) for i in range(support.representative(400000, 200000))]
         self.log.write_text("".join(lines))
         chance = random.Random(5)
         kills = 0
         while True:
             load = self.start(self.nlarchive, "load", "-q", self.db, self.log, stderr=subprocess.PIPE)
             try:
-                load.wait(chance.uniform(0, 0.5 + kills * 0.2))
+                load.wait(chance.uniform(0, support.representative(0.5, 0.25) + kills * 0.2))
                 break
             except subprocess.TimeoutExpired:
                 load.kill()

@@ -629,10 +629,10 @@ class Grpc(Listener):
             self.exchange(*frames)  # returns when netlogd has closed the connection
 
 
-PACKAGES = {"api": "1.9.1", "instrumentation-http": "0.223.0", "sdk-trace-node": "2.12.0", "exporter-trace-otlp-proto": "0.223.1",
-            "exporter-trace-otlp-http": "0.223.1", "sdk-logs": "0.223.1", "exporter-logs-otlp-proto": "0.223.1", "sdk-metrics": "2.12.1",
-            "exporter-metrics-otlp-proto": "0.223.0", "exporter-logs-otlp-http": "0.223.1",
-            "exporter-metrics-otlp-http": "0.223.0", "exporter-trace-otlp-grpc": "0.223.1", "exporter-logs-otlp-grpc": "0.223.1",
+PACKAGES = {"api": "1.9.1", "instrumentation-http": "0.223.0", "sdk-trace-node": "2.12.0", "exporter-trace-otlp-proto": "0.223.0",
+            "exporter-trace-otlp-http": "0.223.0", "sdk-logs": "0.223.0", "exporter-logs-otlp-proto": "0.223.0", "sdk-metrics": "2.12.0",
+            "exporter-metrics-otlp-proto": "0.223.0", "exporter-logs-otlp-http": "0.223.0",
+            "exporter-metrics-otlp-http": "0.223.0", "exporter-trace-otlp-grpc": "0.223.0", "exporter-logs-otlp-grpc": "0.223.0",
             "exporter-metrics-otlp-grpc": "0.223.0"}
 # Sends spans of an HTTP server and of its client, a log record and metrics.
 PROGRAM = r"""
