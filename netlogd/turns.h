@@ -9,8 +9,8 @@
  * The order is start-time fair queueing (Goyal, Vin and Cheng, 1996). A client begins at its tag or at a virtual clock,
  * whichever is later, and each unit of its work increases its tag by one. The waiting client with the earliest tag is
  * next, and the clock moves to that tag. Two rules are added:
- * - The clock also moves by the work that is done at once, and by an eighth of the other work, divided by the number of
- *   clients. Otherwise, a series of new clients could prevent other clients from getting turns.
+ * - The clock also moves by the work that is done at once, and by an eighth of the work in turns, divided by the number
+ *   of clients. Otherwise, a series of new clients could prevent other clients from getting turns.
  * - If a client is known to have more work than can be done at once, its rank is its tag plus one turn.
  *
  * Two bounds follow, which tests/unit/turns.c checks:

@@ -187,8 +187,8 @@ bool program_filter_narrow(nl_filter **filter, const char *expression);
 
 /*
  * A log, as PROGRAM_SOURCES describes it. The functions report the first few pieces of malformed input and gaps on
- * standard error as "name: FILE:LINE: reason", and the number of the others. They write all malformed input to the
- * reject file. The files of an archive are one log.
+ * standard error as "name: FILE:LINE: reason", and the number of further pieces and gaps. They write all malformed
+ * input to the reject file. The files of an archive are one log.
  */
 typedef struct program_log program_log;
 

@@ -47,7 +47,7 @@ typedef struct gap_set {
                                           CLOCK_SHIFT_MAX_NS */
     uint32_t firsts_a, firsts_b;       /* numbers of gaps from and to the first moment of a place */
     uint32_t entrances_a, entrances_b; /* numbers of these gaps, if the place has several moments */
-    GArray *gaps;                      /* int32_t: the other gaps, in nanoseconds */
+    GArray *gaps;                      /* int32_t: the gaps between these limits, in nanoseconds */
 } gap_set;
 
 struct clock_shifts {

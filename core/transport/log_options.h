@@ -55,7 +55,8 @@ typedef struct nl_environment {
 extern const nl_option nl_environment_rows[];
 
 /*
- * Reads the environment variables. If a variable is invalid, sets the error and returns false after reading the others.
+ * Reads the environment variables. If a variable is invalid, sets the error and returns false after reading the other
+ * variables.
  */
 bool nl_environment_read(nl_environment *environment);
 

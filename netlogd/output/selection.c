@@ -12,7 +12,7 @@
 
 enum {
     SAMPLE_RECORDS_MAX = 50000,
-    LARGE_PART = 8, /* a request may use 1/LARGE_PART of the memory, so that the others have enough memory */
+    LARGE_PART = 8, /* a request may use 1/LARGE_PART of the memory, so that the other requests have enough memory */
 };
 
 /* The payload of an event: the record of the event. */

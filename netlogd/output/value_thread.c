@@ -28,7 +28,7 @@ struct value_job {
 };
 
 static _Atomic(value_job *) added; /* jobs that the thread has not yet taken, latest first */
-static value_job *jobs;            /* the other jobs, oldest first; only the thread uses them while it runs */
+static value_job *jobs; /* jobs that the thread has taken, oldest first; only the thread uses them while it runs */
 static atomic_uint job_count;
 static atomic_bool stopping;
 static bool allowed, running;

@@ -1,7 +1,7 @@
 /*
- * Groups of visits that fail more often than the others: the visits to one host, with one value of a field, or in a
- * part of the log. Such a group shows when or where visits fail. tail_groups.h finds groups of very slow visits in the
- * same way, and passes these visits as failed. Not thread-safe.
+ * Groups of visits that fail more often than the other visits: the visits to one host, with one value of a field, or in
+ * a part of the log. Such a group shows when or where visits fail. tail_groups.h finds groups of very slow visits in
+ * the same way, and passes these visits as failed. Not thread-safe.
  */
 #ifndef NLDIAG_FAILURE_GROUPS_H
 #define NLDIAG_FAILURE_GROUPS_H

@@ -331,10 +331,10 @@ static void add_request_visits(GArray *own, uint32_t when, GArray *hosts, part_c
 }
 
 /*
- * Returns whether a host or a range of time has a much larger part of slow visits than the others, or a much larger
- * part of other visits. `slow` is the bit mask of the slow bins. Visits of one request depend on each other, so a
- * request counts once for each host, and once for its time. If a host has a larger part of slow visits, sets the
- * candidate's uneven_host, uneven_share and other_share.
+ * Returns whether a host or a range of time has a much larger part of slow visits than the other hosts or times, or a
+ * much larger part of other visits. `slow` is the bit mask of the slow bins. Visits of one request depend on each
+ * other, so a request counts once for each host, and once for its time. If a host has a larger part of slow visits,
+ * sets the candidate's uneven_host, uneven_share and other_share.
  */
 static bool is_part_uneven(const sample *x, const uint8_t *bins, uint64_t slow, candidate *c)
 {
@@ -478,9 +478,9 @@ static line line_of(const search *s, const sample *x, const division *d, const f
 }
 
 /*
- * Returns whether an amount explains why the slow visits take longer than the others: their time grows with the amount,
- * not faster than the time of the other visits. With the amount of the other visits, the slow visits would not take
- * EFFECT_MIN times as long.
+ * Returns whether an amount explains why the slow visits take longer than the other visits: their time grows with the
+ * amount, not faster than the time of the other visits. With the amount of the other visits, the slow visits would not
+ * take EFFECT_MIN times as long.
  */
 static bool is_explained_by(const search *s, const sample *x, const division *d, const float *amounts)
 {
@@ -536,9 +536,10 @@ static bool bins_differ(const sample *x, const division *d, uint64_t bins)
 }
 
 /*
- * Returns whether the values of a field of texts are kinds of work. In this case, some of the other values also take
- * much longer than others, and the slow values continue this series. A fault is an exception: it is slower than the
- * other values by more than GAP_FACTOR times the largest step between them. Steps are ratios of mean times.
+ * Returns whether the values of a field of texts are kinds of work. In this case, the mean times of the other values
+ * also differ much, and the mean times of the slow values continue this series. A fault is an exception: its mean time
+ * exceeds those of the other values by more than GAP_FACTOR times the largest step between two of these values. Steps
+ * are logarithms of ratios.
  */
 static bool are_kinds_of_work(const sample *x, const division *d)
 {

@@ -16,7 +16,8 @@
 
 /*
  * retransmissions_go_with compares the time of the visits during retransmissions with the same sum for SHIFTS_MIN to
- * SHIFTS_MAX other times of the retransmissions. At most the part CHANCE_MAX of these times may have as large a sum.
+ * SHIFTS_MAX other times of the retransmissions. At most the part CHANCE_MAX of these other times may have as large a
+ * sum.
  */
 enum { SHIFTS_MIN = 19, SHIFTS_MAX = 199 };
 #define CHANCE_MAX 0.01
@@ -176,8 +177,8 @@ static GPtrArray *find_sender_times(const visits *v, const sender *senders, cons
     return times;
 }
 
-/* Returns the claimed time in samples with retransmissions, if each sender's retransmissions had been later by a part
- * of its samples. */
+/* Returns the claimed time that would be in samples with retransmissions if each sender's retransmissions had been
+ * later by a part of its samples. */
 static double sum_during_losses(const GPtrArray *times, double part)
 {
     double sum = 0;

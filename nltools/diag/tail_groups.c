@@ -47,9 +47,9 @@ static int is_in_group(const visits *v, const failure_group *g, uint32_t index)
 }
 
 /*
- * Returns whether the visits of the group are slow more often than the others throughout the log. Counts the parts of
- * the log in which this is the case. If slow visits were independent of the group, the probability of such a part would
- * be at most the group's share of all visits. `chance` is the maximum probability of so many parts.
+ * Returns whether the visits of the group are slow more often than the other visits throughout the log. Counts the
+ * parts of the log in which this is the case. If slow visits were independent of the group, the probability of such a
+ * part would be at most the group's share of all visits. `chance` is the maximum probability of so many parts.
  */
 static bool recurs(const visits *v, uint32_t number, const bool *slow, const failure_group *g, double chance)
 {
@@ -190,8 +190,8 @@ static void describe_group(finding *x, const tail *t, const visits *v, const fai
     g_free(group);
 }
 
-/* Adds a finding if the excess of the group's visits takes enough time. The group's visits that would be in the tail as
- * often as the others do not count. */
+/* Adds a finding if the excess of the group's visits takes enough time. Does not count the visits that would be in the
+ * tail if this were as frequent in the group as among the other visits. */
 static void add_finding(findings *f, const tail *t, const failure_group *g)
 {
     const visits *v = f->visits;

@@ -3,7 +3,7 @@
  * time. The search compares the usual times, so it does not see such causes.
  *
  * A visit is in the tail of its place if its time is far above the usual times of its kind, in relation to their
- * variation. If the visits with a host or a value (failure_groups.h) are in the tail more often than the others
+ * variation. If the visits with a host or a value (failure_groups.h) are in the tail more often than the other visits
  * throughout the log, this is a finding.
  */
 #ifndef NLDIAG_TAIL_GROUPS_H

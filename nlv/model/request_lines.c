@@ -168,7 +168,7 @@ static void add_if_same(span_search *f, uint32_t record)
     g_array_append_val(f->events, e.event);
 }
 
-/* Removes the records after the first `count`, and sorts the others by time. */
+/* Removes the records after the first `count`, and sorts the remaining records by time. */
 static void end_span(const span_search *f, guint count, bool is_backwards)
 {
     g_array_set_size(f->steps, count);

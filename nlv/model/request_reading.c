@@ -201,7 +201,7 @@ static bool get_step(const request_kind *kind, const request_graph *g, size_t ev
 
 /*
  * Returns the index after the latest event. If several whole spans end last, the longest of these spans is the latest
- * event, because it contains the others.
+ * event, because it contains the other spans.
  */
 static size_t end_of_events(const request_graph *g)
 {
