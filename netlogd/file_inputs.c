@@ -621,8 +621,8 @@ static bool has_end(file_content *of, file_content *c)
 
 /*
  * Returns whether the first bytes of two contents are equal. Compares at most COMPARED_SIZE bytes, and no more than the
- * shorter content has. Sets *contained to whether `of` seems to contain all of c. If c is longer than COMPARED_SIZE,
- * compares its last bytes too, unless c is compressed: then the first bytes suffice, because c does not grow.
+ * shorter content has. Sets *contained to whether `of` seems to contain all of c. If c has at least COMPARED_SIZE
+ * bytes, also compares its last bytes, unless c is compressed: then the first bytes suffice, because c does not grow.
  */
 static bool is_same_beginning(file_content *c, file_content *of, bool *contained)
 {

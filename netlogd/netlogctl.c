@@ -225,7 +225,7 @@ static void print_json(json_object *document, bool indented)
     json_object_put(document);
 }
 
-/* Returns whether text is a valid JSON number. */
+/* Returns whether text is a JSON number without an exponent. */
 static bool is_number(const char *text)
 {
     text += *text == '-';

@@ -572,7 +572,7 @@ static bool is_varying(const series *s)
     return s->numbers >= LOADLINE_RECORDS && s->numbers >= s->records && s->min != s->max;
 }
 
-/* Returns whether a record has the duration of a span. */
+/* Returns whether a record has the duration or the start time of a span. */
 static bool is_span(const inference *in, const trace_record *record)
 {
     static const char *const names[] = {"dur",        "duration", "durms",      "durationms", "durus",

@@ -46,7 +46,7 @@ static bool ends_mark(const nl_decoder *d, const char *at)
 
 /*
  * Returns the first NUL in [at, end), or `end`. The caller stores the result, and searches again only after this
- * position. Therefore, it searches each byte only once.
+ * position. Therefore, each byte is searched only once.
  */
 static const char *next_nul(const char *at, const char *end)
 {

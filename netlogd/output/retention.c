@@ -147,8 +147,8 @@ static bool retention_delete(retention *r, const old_file *file, const char *rea
 /* ---- keeping requests ---- */
 
 /*
- * Returns whether a file may be deleted: its requests are kept, or the files have become too large. `latest` is the
- * number of the latest file that is due.
+ * Returns whether a file may be deleted: without keep_where=, if its requests are kept, or if the files have become too
+ * large. `latest` is the number of the latest file that is due.
  */
 static bool is_finished(retention *r, const output_options *options, const old_file *file, uint64_t latest,
                         uint64_t newest, uint64_t total, size_t memory_max, nl_log *log)

@@ -334,7 +334,7 @@ static void follow_take(following *w, const nl_record *record)
 
 /* ---- reading ---- */
 
-/* Reads until the source ends. Returns whether there were records. */
+/* Reads until the source ends or a signal arrives. Returns whether there were records. */
 static bool read_while_open(following *w, program_log *log)
 {
     const nl_record *record;

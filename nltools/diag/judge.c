@@ -221,7 +221,7 @@ static char *reason_tail(const findings *f)
     return NULL;
 }
 
-/* Returns the time of a place, in nanoseconds, that no ordinary finding explains. */
+/* Returns the time of a place, in nanoseconds, that no finding claims. */
 static double unexplained_time(const findings *f, const place *p)
 {
     double sum = p->path_ns;

@@ -80,8 +80,8 @@ static watched_place *place_number(const watch *w, guint i)
     return g_ptr_array_index(w->places, i);
 }
 
-/* Adds up the own times of a pane's visits by place, and adds the durations of the pane's requests to *total_ns.
- * Returns the number of requests. */
+/* Adds up the own times of a pane's visits by place, and the durations of its failed requests. Adds the durations of
+ * all its requests to *total_ns. Returns the number of requests. */
 static uint32_t sum_pane(watch *w, const visits *v, int64_t from_ns, int64_t to_ns, double *total_ns)
 {
     watched_place **map = g_new(watched_place *, v->places->len + 1), *failed = watch_find(w, PLACE_NAME_NONE);

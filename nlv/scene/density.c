@@ -377,7 +377,7 @@ static void count_four(tally *t, four_floats total)
     t->touched += is_touched;
 }
 
-/* Returns the maximum number of lines on a pixel. Increases d->single if few lines overlap. */
+/* Returns the maximum number of lines on a pixel. Sets d->single, which is larger if few lines overlap. */
 static float find_max(density *d, int first, int end)
 {
     tally t = {0};
