@@ -3,8 +3,10 @@
  *
  * In nlconv's own traces, the args of the instant events are the records, and the reader ignores other events. Each
  * event of another program's trace becomes a record. Its time is ts, its event name is name, and its fields are ph,
- * cat, pid, tid, id, dur and the args. Its program is the name of the process, if the metadata event (ph M)
- * process_name comes before the record. The reader ignores other metadata.
+ * cat, pid, tid, id, dur and the args. Its program is the name of the process, which the metadata event (ph M)
+ * process_name contains. The reader ignores other metadata. Some programs write the metadata at the end. Therefore, the
+ * reader holds the events from the first event of an unnamed process on, until all of these events' processes have
+ * names, the input ends, or HELD_MAX bytes are held. Afterwards, it holds no more events.
  */
 #include "config.h"
 
@@ -14,21 +16,46 @@
 #include <glib.h>
 #include <string.h>
 
-enum { PROCESSES_MAX = 1 << 16 }; /* maximum number of processes whose names the reader keeps */
+enum {
+    PROCESSES_MAX = 1 << 16, /* maximum number of processes whose names the reader keeps */
+    HELD_MAX = 64 << 20,
+};
+
+/* An event that waits for the name of a process. */
+typedef struct held_event {
+    uint64_t line; /* from the beginning of the input */
+    size_t size;   /* size of its text in bytes */
+} held_event;
 
 typedef struct chrome_reader {
     importer base;
     builder builder;
     json_fields fields;
     GHashTable *processes; /* maps the JSON text of a pid to the process's name */
-    bool ended;            /* the array has ended */
+    GArray *held;          /* held_event */
+    GString *held_text;    /* the texts of these events */
+    GHashTable *unnamed;   /* a set of the JSON texts of the pids in held events whose processes have no names yet */
+    bool holds_no_more;
+    bool ended; /* the array has ended */
 } chrome_reader;
+
+static void chrome_read_open_reader(importer *base)
+{
+    chrome_reader *r = (chrome_reader *)base;
+    r->processes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    r->unnamed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    r->held = g_array_new(FALSE, FALSE, sizeof(held_event));
+    r->held_text = g_string_new(NULL);
+}
 
 static void chrome_read_close_reader(importer *base)
 {
     chrome_reader *r = (chrome_reader *)base;
     builder_free(&r->builder);
-    g_clear_pointer(&r->processes, g_hash_table_destroy);
+    g_hash_table_destroy(r->processes);
+    g_hash_table_destroy(r->unnamed);
+    g_array_free(r->held, TRUE);
+    g_string_free(r->held_text, TRUE);
 }
 
 /* Returns the end of the object or array at `at`, or NULL if it is not complete. */
@@ -194,10 +221,11 @@ static bool chrome_read_metadata(chrome_reader *r, const nl_string members[MEMBE
         }
         if (!json_string(j, &value))
             return false;
-        if (r->processes == NULL)
-            r->processes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        char *pid = pid_text(members);
+        g_hash_table_remove(r->unnamed, pid);
         if (value.size > 0 && g_hash_table_size(r->processes) < PROCESSES_MAX)
-            g_hash_table_replace(r->processes, pid_text(members), g_strndup(value.data, value.size));
+            g_hash_table_replace(r->processes, g_strdup(pid), g_strndup(value.data, value.size));
+        g_free(pid);
     }
     return j->error == NULL;
 }
@@ -205,7 +233,7 @@ static bool chrome_read_metadata(chrome_reader *r, const nl_string members[MEMBE
 /* Sets the program of a record to the name of its process, if this name is known. */
 static void set_program(const chrome_reader *r, const nl_string members[MEMBER_COUNT])
 {
-    if (r->processes == NULL || members[PID].data == NULL)
+    if (members[PID].data == NULL)
         return;
     char *pid = pid_text(members);
     const char *name = g_hash_table_lookup(r->processes, pid);
@@ -244,19 +272,18 @@ static bool chrome_read_foreign(json_fields *f, const nl_string members[MEMBER_C
     return json_take_members(f);
 }
 
-/* Reads an event. Returns false and sets the error of the scan on failure. */
-static bool chrome_read_take_event(chrome_reader *r)
+static bool is_own(const nl_string members[MEMBER_COUNT])
+{
+    return members[CATEGORY].size > 10 && memcmp(members[CATEGORY].data, "\"netlogger", 10) == 0;
+}
+
+/* Converts an event that is not metadata. Returns false and sets the error of the scan on failure. */
+static bool chrome_read_convert(chrome_reader *r, const nl_string members[MEMBER_COUNT])
 {
     json_fields *f = &r->fields;
-    nl_string members[MEMBER_COUNT] = {0};
-    if (!pick(f, members))
-        return false;
-    bool own = members[CATEGORY].size > 10 && memcmp(members[CATEGORY].data, "\"netlogger", 10) == 0;
-    if (equals(members[PHASE], "\"M\""))
-        return chrome_read_metadata(r, members);
-    if (own && members[CATEGORY].data[10] == '.')
+    if (is_own(members) && members[CATEGORY].data[10] == '.')
         return true;
-    if (own && equals(members[CATEGORY], "\"netlogger\"") && members[ARGS].data != NULL) {
+    if (is_own(members) && equals(members[CATEGORY], "\"netlogger\"") && members[ARGS].data != NULL) {
         enter(f, members[ARGS]);
         if (!json_take_members(f))
             return false;
@@ -268,6 +295,67 @@ static bool chrome_read_take_event(chrome_reader *r)
     return builder_finish(f->builder, true, f->s) || json_fail(&f->scan, nl_error_message());
 }
 
+/* Reports the error of the scan of an event. */
+static void report_event(const chrome_reader *r, held_event event, const char *text)
+{
+    sink_malformed(r->fields.s, event.line - r->fields.s->lines_before, 0, r->fields.scan.error, text, event.size);
+}
+
+/* Converts all held events. */
+static void release_events(chrome_reader *r, sink *s)
+{
+    const char *at = r->held_text->str;
+    for (guint i = 0; i < r->held->len && !s->stopped; i++) {
+        const held_event event = g_array_index(r->held, held_event, i);
+        nl_string members[MEMBER_COUNT] = {0};
+        json_fields_begin(&r->fields, &r->builder, at, at + event.size, s);
+        if (!pick(&r->fields, members) || !chrome_read_convert(r, members))
+            report_event(r, event, at);
+        at += event.size;
+    }
+    g_array_set_size(r->held, 0);
+    g_string_truncate(r->held_text, 0);
+    g_hash_table_remove_all(r->unnamed);
+}
+
+/*
+ * If an event must wait for the name of its process, or for earlier events, holds the event and returns true. If too
+ * much is held, converts all held events.
+ */
+static bool hold_event(chrome_reader *r, const nl_string members[MEMBER_COUNT], held_event event, const char *text)
+{
+    char *pid = !is_own(members) && members[PID].data != NULL ? pid_text(members) : NULL;
+    const bool is_unnamed = pid != NULL && !g_hash_table_contains(r->processes, pid),
+               is_held = !r->holds_no_more && (is_unnamed || r->held->len > 0);
+    if (is_held) {
+        g_array_append_val(r->held, event);
+        g_string_append_len(r->held_text, text, (gssize)event.size);
+        if (is_unnamed)
+            g_hash_table_add(r->unnamed, g_steal_pointer(&pid));
+    }
+    g_free(pid);
+    if (r->held_text->len <= HELD_MAX)
+        return is_held;
+    r->holds_no_more = true;
+    release_events(r, r->fields.s);
+    return true;
+}
+
+/* Reads an event. Returns false and sets the error of the scan on failure. */
+static bool chrome_read_take_event(chrome_reader *r, held_event event, const char *text)
+{
+    nl_string members[MEMBER_COUNT] = {0};
+    if (!pick(&r->fields, members))
+        return false;
+    if (!equals(members[PHASE], "\"M\""))
+        return hold_event(r, members, event, text) || chrome_read_convert(r, members);
+    if (!chrome_read_metadata(r, members))
+        return false;
+    if (r->held->len > 0 && g_hash_table_size(r->unnamed) == 0)
+        release_events(r, r->fields.s);
+    return true;
+}
+
 static void read_events(importer *base, const char *data, size_t size, sink *s)
 {
     chrome_reader *r = (chrome_reader *)base;
@@ -275,13 +363,12 @@ static void read_events(importer *base, const char *data, size_t size, sink *s)
     for (const char *at = data, *end = data + size; at < end && !r->ended && !s->stopped;) {
         if (*at == '{') {
             const char *stop = balanced_end(at, end);
-            json_fields *f = &r->fields;
-            json_fields_begin(f, &r->builder, at, stop != NULL ? stop : end, s);
+            const held_event event = {s->lines_before + line, (size_t)((stop != NULL ? stop : end) - at)};
+            json_fields_begin(&r->fields, &r->builder, at, at + event.size, s);
             if (stop == NULL)
-                sink_malformed(s, line, (uint64_t)(at - data), "the input ends within an event", at,
-                               (size_t)(end - at));
-            else if (!chrome_read_take_event(r))
-                sink_malformed(s, line, (uint64_t)(at - data), f->scan.error, at, (size_t)(stop - at));
+                sink_malformed(s, line, (uint64_t)(at - data), "the input ends within an event", at, event.size);
+            else if (!chrome_read_take_event(r, event, at))
+                report_event(r, event, at);
             for (stop = stop != NULL ? stop : end; at < stop; at++)
                 line += *at == '\n';
             continue;
@@ -297,6 +384,11 @@ static void read_events(importer *base, const char *data, size_t size, sink *s)
         }
         line += *at++ == '\n';
     }
+}
+
+static void chrome_read_end(importer *base, sink *s)
+{
+    release_events((chrome_reader *)base, s);
 }
 
 static bool chrome_read_detect(const char *data, size_t size)
@@ -316,6 +408,8 @@ const importer_kind chrome_importer = {
     .unshare = chrome_unshare,
     .cut = chrome_cut_events,
     .size = sizeof(chrome_reader),
+    .open = chrome_read_open_reader,
     .close = chrome_read_close_reader,
     .read = read_events,
+    .end = chrome_read_end,
 };

@@ -446,6 +446,31 @@ class Nlconv(support.Case):
         result = self.convert("--format", "json", "-q", input=json.dumps({"traceEvents": names + spans}).encode())
         self.assertEqual([json.loads(line).get("prog") for line in result.stdout.splitlines()], ['tile"s', "b", None, None, None, 'tile"s', None])
 
+    def test_names_of_processes_at_the_end_of_a_chrome_trace(self):
+        """All events wait for the names, in their order, and errors in them keep their lines."""
+        names = [{"name": "process_name", "ph": "M", "pid": pid, "args": {"name": f"p{pid}"}} for pid in (1, 2)]
+        spans = [{"name": f"x{n}", "ph": "X", "ts": n, "dur": 1, "pid": 1 + n % 3, "tid": 1, "args": {"text": "y" * 1000}} for n in range(3000)]
+        spans[70] = {"name": "bad", "ph": "X", "pid": 1}
+        for events in (spans + names, spans[:50] + names[:1] + spans[50:] + names[1:]):
+            lines = ",\n".join(json.dumps(e) for e in events)
+            result = self.convert("--format", "json", "-q", input=f"[{lines}]".encode(), status=1)
+            self.assertIn(b"-:%d: missing ts" % (1 + events.index(spans[70])), result.stderr)
+            found = [json.loads(line) for line in result.stdout.splitlines()]
+            self.assertEqual([(r["event"], r.get("prog")) for r in found],
+                             [(s["name"], {1: "p1", 2: "p2"}.get(s["pid"])) for s in spans if "ts" in s])
+
+    def test_chrome_events_of_unnamed_processes_are_held_up_to_a_limit(self):
+        span = json.dumps({"name": "x", "ph": "X", "ts": 1, "dur": 1, "pid": 1, "args": {"text": "y" * 100000}})
+        name = json.dumps({"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "late"}})
+        with open(self.scratch / "trace.json", "w") as trace:
+            trace.write("[" + ",\n".join([span] * 10) + ",\n")
+            for _ in range(79):
+                trace.write(",\n".join([span] * 10) + ",\n")
+            trace.write(f"{name},\n{span}]")
+        self.convert("--format", "ulm", "-q", "-o", self.scratch / "trace.log", self.scratch / "trace.json")
+        with open(self.scratch / "trace.log") as log:
+            self.assertEqual(["PROG=late" in line for line in log], [False] * 800 + [True])
+
     def test_malformed_input_is_told_with_its_place(self):
         cases = {
             "ulm": (b"DATE=20260101000000 A=1\nrubbish\nDATE=20260101000001 A=2\n", b":2: "),
