@@ -147,12 +147,20 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/requests/contrast.h \
 	%D%/requests/request_filter.c \
 	%D%/requests/request_filter.h \
+	%D%/requests/request_learning.c \
+	%D%/requests/request_learning.h \
 	%D%/requests/request_reader.c \
 	%D%/requests/request_reader.h \
 	%D%/requests/event_names.c \
 	%D%/requests/event_names.h \
 	%D%/requests/precedence.c \
 	%D%/requests/precedence.h \
+	%D%/requests/awaited_spans.c \
+	%D%/requests/awaited_spans.h \
+	%D%/requests/clock_gaps.c \
+	%D%/requests/clock_gaps.h \
+	%D%/requests/clock_doubts.c \
+	%D%/requests/clock_doubts.h \
 	%D%/requests/clock_shifts.c \
 	%D%/requests/clock_shifts.h \
 	%D%/requests/program_families.c \

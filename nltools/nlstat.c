@@ -190,8 +190,8 @@ static void nlstat_begin(void *user, const drawing *d)
             .take = nlstat_take_request,
             .user = &w->kinds[k],
         };
-        w->kinds[k] =
-            (report_subject){lifeline->ids, a->by, assembler_new(&options), tally_new(a->slowest, a->by != NULL)};
+        w->kinds[k] = (report_subject){lifeline->ids, a->by, assembler_new(&options),
+                                       tally_new(a->slowest, a->by != NULL), a->subject.where.filter != NULL};
     }
     g_ptr_array_free(lifelines, TRUE);
 }

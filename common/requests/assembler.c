@@ -4,9 +4,8 @@
 
 #include "clocks/name_table.h"
 #include "base/hash_bytes.h"
-#include "requests/clock_shifts.h"
 #include "requests/key_map.h"
-#include "requests/precedence.h"
+#include "requests/request_learning.h"
 #include "requests/restarts.h"
 
 #include <glib.h>
@@ -20,7 +19,6 @@ enum {
     THREAD_EVENTS_MIN = 1024,
     LATER_EVENTS_MIN = 1 << 16, /* number of later events after which a missing end of a span counts as lost */
     AHEAD_COUNT = 100,
-    COMPLETE_MIN = 30, /* with fewer complete requests, also learn from incomplete requests */
 };
 
 #define AHEAD_NS ((int64_t)ASSEMBLER_IDLE_S * NL_NS_PER_SECOND)
@@ -63,13 +61,14 @@ struct assembler {
     assembler_options options;
     request_reader *reader;
     request_graph *graph;
-    precedence *edges;
-    clock_shifts *shifts;
+    request_learning *knowledge;
     restarts *restarts;
     key_map open;          /* maps a key to an open_request */
     request_list lists[2]; /* one list of incomplete and one of complete requests */
     GPtrArray *learning;   /* open_request: requests that are over but not handed out, because learning has not ended;
                               NULL after learning */
+    GPtrArray *waiting;    /* open_request: traces that are over but not handed out, because the module has not learned
+                              from them yet; NULL after this learning */
     uint32_t round_count;  /* while learning: number of events that repeated the first event of their request */
     size_t memory;         /* bytes of all open_requests */
     uint64_t overlapping;  /* see assembler_overlapping */
@@ -94,10 +93,10 @@ assembler *assembler_new(const assembler_options *options)
     a->options = *options;
     a->reader = request_reader_new(options->ids, options->fraction);
     a->graph = request_graph_new(request_reader_names(a->reader));
-    a->edges = precedence_new(request_reader_names(a->reader));
-    a->shifts = clock_shifts_new();
+    a->knowledge = request_learning_new(request_reader_names(a->reader));
     a->restarts = restarts_new();
     a->learning = g_ptr_array_new();
+    a->waiting = g_ptr_array_new();
     a->now_ns = -REQUEST_TIME_MAX;
     a->usual_count = EVENTS_MIN;
     a->by_host = options->by != NULL && strcmp(options->by, "HOST") == 0;
@@ -133,15 +132,17 @@ void assembler_free(assembler *a)
             a->lists[i].oldest = r->after;
             open_request_free(a, r);
         }
-    for (guint i = 0; a->learning != NULL && i < a->learning->len; i++)
-        open_request_free(a, g_ptr_array_index(a->learning, i));
-    if (a->learning != NULL)
-        g_ptr_array_free(a->learning, TRUE);
+    GPtrArray *kept[] = {a->learning, a->waiting};
+    for (size_t i = 0; i < G_N_ELEMENTS(kept); i++) {
+        for (guint k = 0; kept[i] != NULL && k < kept[i]->len; k++)
+            open_request_free(a, g_ptr_array_index(kept[i], k));
+        if (kept[i] != NULL)
+            g_ptr_array_free(kept[i], TRUE);
+    }
     key_map_free(&a->open);
     g_array_free(a->visits, TRUE);
     name_table_free(&a->groups);
-    precedence_free(a->edges);
-    clock_shifts_free(a->shifts);
+    request_learning_free(a->knowledge);
     restarts_free(a->restarts);
     request_graph_free(a->graph);
     request_reader_free(a->reader);
@@ -234,14 +235,13 @@ static uint32_t count_overlapping(const request_graph *g)
 
 void assembler_build_part(const assembler *a, request_graph *g, request_event *events, size_t count)
 {
-    request_graph_build(g, events, count, a->learning == NULL && !events[0].traced ? a->edges : NULL,
-                        request_reader_clocks(a->reader));
+    request_learning_build(a->knowledge, g, events, count, events[0].traced, request_reader_clocks(a->reader));
 }
 
 static void hand_out_events(assembler *a, const open_request *r, uint32_t from, uint32_t to, bool cut)
 {
-    if (a->learning == NULL && !r->is_thread && !r->events[from].traced)
-        clock_shifts_apply(a->shifts, r->events + from, to - from);
+    if (!r->is_thread && !r->events[from].traced)
+        request_learning_correct(a->knowledge, r->events + from, to - from);
     assembler_build_part(a, a->graph, r->events + from, to - from);
     a->graph->payloads = r->payloads.data;
     const char *name = r->name;
@@ -382,73 +382,52 @@ static uint32_t group_of_round(const assembler *a, const open_request *r, uint32
     return first.by;
 }
 
-/* The passes of the learning over all requests (see precedence_learn_programs and precedence_learn_kinds). */
-typedef enum learning_pass {
-    LEARN_PROGRAMS,
-    LEARN_CLOCKS,
-    LEARN_KINDS,
-    LEARN_FROM_COMPLETE,
-    LEARN_FROM_INCOMPLETE
-} learning_pass;
-
-static uint32_t learn_events(assembler *a, const request_event *events, uint32_t count, learning_pass pass)
+/* Calls `take` for the rounds of a request. Omits the last round unless `over` is true. */
+static void each_round(const assembler *a, const open_request *r, bool over,
+                       void (*take)(void *user, const request_event *events, uint32_t count), void *user)
 {
-    if (pass == LEARN_PROGRAMS) {
-        precedence_learn_programs(a->edges, events, count);
-        return 1;
-    }
-    if (pass == LEARN_CLOCKS) {
-        clock_shifts_learn(a->shifts, precedence_families(a->edges), events, count);
-        return 1;
-    }
-    if (pass == LEARN_KINDS) {
-        precedence_learn_kinds(a->edges, events, count);
-        count_hosts(a, events, count);
-        vote(a, &events[count - 1]);
-        return 1;
-    }
-    bool complete = precedence_count_missing(a->edges, events, count) == 0;
-    if (complete != (pass == LEARN_FROM_COMPLETE))
-        return 0;
-    precedence_learn(a->edges, events, count);
-    return 1;
-}
-
-/* Learns from events with corrected times. Returns 1, or 0 if it does not learn from these events. */
-static uint32_t learn_round(assembler *a, const request_event *events, uint32_t count, learning_pass pass)
-{
-    request_event *shifted = g_memdup2(events, count * sizeof *events);
-    if (clock_shifts_apply(a->shifts, shifted, count))
-        qsort(shifted, count, sizeof *shifted, by_time);
-    uint32_t learned = learn_events(a, shifted, count, pass);
-    g_free(shifted);
-    return learned;
-}
-
-/*
- * Learns from the rounds of a request. Omits the last round unless `over` is true. Returns the number of rounds from
- * which the function has learned.
- */
-static uint32_t learn_rounds(assembler *a, const open_request *r, bool over, learning_pass pass)
-{
-    uint32_t learned = 0;
     for (uint32_t from = 0, to; from < r->count; from = to) {
         to = round_end(a, r, from);
         if (to == r->count && !over)
             break;
-        learned += learn_round(a, r->events + from, to - from, pass);
+        take(user, r->events + from, to - from);
     }
-    return learned;
 }
 
-static uint32_t learn_requests(assembler *a, const GPtrArray *kept, const GPtrArray *unfinished, learning_pass pass)
+/* The requests from which the module learns (finish_learning). */
+typedef struct learned_requests {
+    assembler *assembler;
+    GPtrArray *kept, *unfinished; /* open_request */
+} learned_requests;
+
+/* Calls `take` for the rounds of all requests from which the module learns. */
+static void each_learned(const learned_requests *s,
+                         void (*take)(void *user, const request_event *events, uint32_t count), void *user)
 {
-    uint32_t learned = 0;
-    for (guint i = 0; i < kept->len; i++)
-        learned += learn_rounds(a, g_ptr_array_index(kept, i), true, pass);
-    for (guint i = 0; i < unfinished->len; i++)
-        learned += learn_rounds(a, g_ptr_array_index(unfinished, i), false, pass);
-    return learned;
+    for (guint i = 0; i < s->kept->len; i++)
+        each_round(s->assembler, g_ptr_array_index(s->kept, i), true, take, user);
+    for (guint i = 0; i < s->unfinished->len; i++)
+        each_round(s->assembler, g_ptr_array_index(s->unfinished, i), false, take, user);
+}
+
+static void learn_round(void *user, const request_event *events, uint32_t count)
+{
+    request_learning_add(user, events, count);
+}
+
+static void walk_learned(void *user, request_learning *l)
+{
+    each_learned(user, learn_round, l);
+}
+
+static void count_round(void *user, const request_event *events, uint32_t count)
+{
+    assembler *a = user;
+    request_event *corrected = g_memdup2(events, count * sizeof *events);
+    request_learning_correct(a->knowledge, corrected, count);
+    count_hosts(a, corrected, count);
+    vote(a, &corrected[count - 1]);
+    g_free(corrected);
 }
 
 /* Hands out the rounds of a request. If `over` is true, frees the request. Otherwise, keeps its last round. */
@@ -513,14 +492,9 @@ static void finish_learning(assembler *a)
         restarts_learn(a->restarts, r->events, r->count, i < kept->len + unfinished->len / 2);
     }
     restarts_settle(a->restarts);
-    learn_requests(a, kept, unfinished, LEARN_PROGRAMS);
-    learn_requests(a, kept, unfinished, LEARN_CLOCKS);
-    clock_shifts_settle(a->shifts, request_reader_clocks(a->reader));
-    learn_requests(a, kept, unfinished, LEARN_KINDS);
-    bool has_losses = precedence_settle_kinds(a->edges);
-    if (learn_requests(a, kept, unfinished, LEARN_FROM_COMPLETE) < COMPLETE_MIN && has_losses)
-        learn_requests(a, kept, unfinished, LEARN_FROM_INCOMPLETE);
-    precedence_settle(a->edges);
+    learned_requests learned = {a, kept, unfinished};
+    request_learning_run(a->knowledge, walk_learned, &learned, request_reader_clocks(a->reader));
+    each_learned(&learned, count_round, a);
     a->learning = NULL;
     for (guint i = 0; i < kept->len; i++)
         hand_out_rounds(a, g_ptr_array_index(kept, i), true);
@@ -528,6 +502,25 @@ static void finish_learning(assembler *a)
         hand_out_rounds(a, g_ptr_array_index(unfinished, i), false);
     g_ptr_array_free(kept, TRUE);
     g_ptr_array_free(unfinished, TRUE);
+}
+
+/* Learns from the traces that are over, and hands them out. */
+static void finish_waiting(assembler *a)
+{
+    GPtrArray *kept = a->waiting;
+    if (kept == NULL)
+        return;
+    for (guint i = 0; i < kept->len; i++) {
+        const open_request *r = g_ptr_array_index(kept, i);
+        assembler_build_part(a, a->graph, r->events, r->count);
+        request_learning_add_trace(a->knowledge, a->graph);
+        count_hosts(a, r->events, r->count);
+    }
+    request_learning_settle_traces(a->knowledge);
+    a->waiting = NULL;
+    for (guint i = 0; i < kept->len; i++)
+        hand_out(a, g_ptr_array_index(kept, i), false);
+    g_ptr_array_free(kept, TRUE);
 }
 
 /*
@@ -539,6 +532,12 @@ static void end_request(assembler *a, open_request *r, bool cut)
     unlink_request(a, r);
     key_map_remove(&a->open, r->key);
     a->usual_count = CLAMP(r->count, EVENTS_MIN, EVENTS_USUAL_MAX);
+    if (a->waiting != NULL && r->explicit && !cut) {
+        g_ptr_array_add(a->waiting, r);
+        if (a->waiting->len == ASSEMBLER_LEARNED)
+            finish_waiting(a);
+        return;
+    }
     if (!learns_from(a, r) || cut) {
         count_hosts(a, r->events, r->count);
         hand_out(a, r, cut);
@@ -622,6 +621,8 @@ static void end_idle(assembler *a)
                 vote(a, &r->events[r->count - 1]);
             end_request(a, r, false);
         }
+    if (a->waiting != NULL && a->memory > a->options.memory_max)
+        finish_waiting(a);
     if (a->learning != NULL && a->memory > a->options.memory_max)
         learn_early(a);
     else if (a->round_count >= ASSEMBLER_LEARNED)
@@ -830,12 +831,14 @@ bool assembler_add(assembler *a, const nl_record *record)
 
 void assembler_learn(assembler *a, bool enough)
 {
-    if (a->learning == NULL)
-        return;
-    vote_for_idle(a);
-    end_idle(a);
-    if (enough)
+    if (a->learning != NULL) {
+        vote_for_idle(a);
+        end_idle(a);
+    }
+    if (enough) {
         finish_learning(a);
+        finish_waiting(a);
+    }
 }
 
 void assembler_finish(assembler *a)
@@ -843,6 +846,7 @@ void assembler_finish(assembler *a)
     while (oldest_request(a) != NULL)
         end_request(a, oldest_request(a), false);
     finish_learning(a);
+    finish_waiting(a);
 }
 
 uint64_t assembler_overlapping(const assembler *a)
@@ -858,6 +862,11 @@ uint64_t assembler_unselected(const assembler *a)
 const request_reader *assembler_reader(const assembler *a)
 {
     return a->reader;
+}
+
+const clock_doubts *assembler_clock_doubts(const assembler *a)
+{
+    return request_learning_clock_doubts(a->knowledge);
 }
 
 const char *assembler_by(const assembler *a, uint32_t by)

@@ -8,6 +8,7 @@
 enum {
     HOST_HOPS_MAX = 32,
     DRIFT_SHARE = 5000, /* a clock may drift by 1/5000 (200 ppm) */
+    TIGHT_PART = 20,    /* children fill a parent if it lasts longer than them by at most this part of its duration */
 };
 
 #define SHIFT_MAX_NS (REQUEST_TIME_MAX / 4)
@@ -24,6 +25,7 @@ typedef struct tree_item {
 struct clock_alignment {
     request_graph *graph; /* the latest request */
     const clock_bounds *clocks;
+    const awaited_spans *awaited;
     bool has_shifts;
     GHashTable *host_shifts; /* maps a host to its host_shift */
     GHashTable *evidence;    /* maps a host to its clock_evidence */
@@ -213,13 +215,39 @@ static bool is_skewed_by(const clock_alignment *a, const host_group *group, int6
            (time_ns - group->parent->end_ns) / 2 < a->error_ns;
 }
 
+/* Returns whether the children fill nearly the whole duration of the parent. */
+static bool is_tight(const host_group *group)
+{
+    return margin_of(group) <= (group->parent->end_ns - group->parent->begin_ns) / TIGHT_PART;
+}
+
+/* Returns whether the parent waited for all children that end after it (awaited_spans.h), and there are such children.
+ */
+static bool is_awaited(const clock_alignment *a, const host_group *group)
+{
+    bool found = false;
+    for (guint i = group->from; i < group->to; i++) {
+        const request_span *s = SPAN(a, ITEM(a, i)->index);
+        const int64_t late_ns = s->end_ns - group->parent->end_ns;
+        if (late_ns > 0 && !awaited_spans_include(a->awaited, group->parent, s, late_ns))
+            return false;
+        found = found || late_ns > 0;
+    }
+    return found;
+}
+
 /*
  * Returns whether the clocks of a group and its parent differ. In this case, the children seem to begin before the
  * parent, or to end after it. A known bound of the clocks must permit the difference.
  *
  * If the children begin within the parent and end after it, the parent may not have waited for them. Therefore, the
- * function then requires that the parent has no other children, and that the bound is known or wrong clocks can explain
- * the times (is_skewed_by). Returns false if the children begin after the parent has ended (see is_skewed_late).
+ * function then requires one of the following facts:
+ * - Other requests show that the parent waited (awaited_spans.h).
+ * - The parent has no other children, and the bound is known or wrong clocks can explain the times (is_skewed_by).
+ * - The bound is unknown, and the children fill the parent. If the parent had not waited, the durations would rarely be
+ *   so similar.
+ *
+ * Returns false if the children begin after the parent has ended (see is_skewed_late).
  */
 static bool is_skewed(const clock_alignment *a, const host_group *group)
 {
@@ -230,9 +258,9 @@ static bool is_skewed(const clock_alignment *a, const host_group *group)
         return false;
     if (group->begin_ns > parent->end_ns)
         return false;
-    if (group->begin_ns >= parent->begin_ns &&
-        (parent->child_count != group->to - group->from ||
-         (bound_ns == CLOCK_BOUND_UNKNOWN && !is_skewed_by(a, group, group->end_ns))))
+    const bool is_only = parent->child_count == group->to - group->from, is_unknown = bound_ns == CLOCK_BOUND_UNKNOWN;
+    if (group->begin_ns >= parent->begin_ns && !is_awaited(a, group) &&
+        !(is_only && (!is_unknown || is_skewed_by(a, group, group->end_ns))) && !(is_unknown && is_tight(group)))
         return false;
     return bound_ns == CLOCK_BOUND_UNKNOWN ||
            llabs(parent->begin_ns + margin_ns / 2 - group->begin_ns) <= bound_ns + llabs(margin_ns) / 2;
@@ -245,7 +273,20 @@ static bool is_skewed(const clock_alignment *a, const host_group *group)
 static bool is_skewed_late(const clock_alignment *a, const host_group *group)
 {
     return clock_bounds_between(a->clocks, group->host, group->parent->host) == CLOCK_BOUND_UNKNOWN &&
-           is_skewed_by(a, group, group->begin_ns);
+           (is_skewed_by(a, group, group->begin_ns) || is_awaited(a, group));
+}
+
+/*
+ * Returns the time in nanoseconds to add to the times of children that lie partly outside their parent. If the parent
+ * waited for children that end after it, and also did other work, the children end with the parent after the shift.
+ * Otherwise, they are in the middle of the parent.
+ */
+static int64_t shift_into_parent(const clock_alignment *a, const host_group *group)
+{
+    const request_span *parent = group->parent;
+    if (group->begin_ns >= parent->begin_ns && !is_tight(group) && is_awaited(a, group))
+        return parent->end_ns - group->end_ns;
+    return parent->begin_ns + margin_of(group) / 2 - group->begin_ns;
 }
 
 /* Evidence about the clocks of two hosts from a parent and its children. */
@@ -276,7 +317,7 @@ static bool find_group_shift(const clock_alignment *a, const host_group *group, 
     const request_span *parent = group->parent;
     bool has_begin = parent->begin != REQUEST_NONE || !parent->incomplete, has_end = parent->end != REQUEST_NONE,
          within = group->begin_ns >= parent->begin_ns && group->end_ns <= parent->end_ns;
-    *shift_ns = within ? 0 : parent->begin_ns + margin_of(group) / 2 - group->begin_ns;
+    *shift_ns = within ? 0 : shift_into_parent(a, group);
     *margin_ns = llabs(margin_of(group));
     bool is_late = has_end && group->begin_ns > parent->end_ns;
     if (is_late && !is_skewed_late(a, group))
@@ -370,11 +411,12 @@ static void align_group(clock_alignment *a, host_group *group)
         group->host == group->parent->host ? SPAN(a, parent)->shift_ns : clock_alignment_shift(a, group->host);
     shift_group(a, group, shift_ns);
     int64_t late_ns = group->begin_ns - group->parent->end_ns;
-    bool is_late = late_ns > 0 && fits_parent(group) && is_skewed_late(a, group) &&
-                   late_ns - error_of_shift(a, group->parent->host) <= error_of_shift(a, group->host);
+    bool is_late =
+        late_ns > 0 && fits_parent(group) && is_skewed_late(a, group) &&
+        (is_awaited(a, group) || late_ns - error_of_shift(a, group->parent->host) <= error_of_shift(a, group->host));
     if (!is_late && !is_skewed(a, group))
         return;
-    int64_t more_ns = group->parent->begin_ns + margin_of(group) / 2 - group->begin_ns;
+    int64_t more_ns = shift_into_parent(a, group);
     shift_group(a, group, more_ns);
     set_host_shift(a, group->host, shift_ns + more_ns, margin_of(group) < 0 ? 0 : margin_of(group));
 }
@@ -420,11 +462,13 @@ bool clock_alignment_has_shifts(const clock_alignment *a)
     return a->has_shifts;
 }
 
-void clock_alignment_shift_spans(clock_alignment *a, request_graph *g, const clock_bounds *clocks)
+void clock_alignment_shift_spans(clock_alignment *a, request_graph *g, const clock_bounds *clocks,
+                                 const awaited_spans *awaited)
 {
     bool found = false;
     a->graph = g;
     a->clocks = clocks;
+    a->awaited = awaited;
     a->has_shifts = false;
     for (guint i = 0; i < a->graph->span_count && !found; i++) {
         const request_span *s = SPAN(a, i), *parent = s->parent != REQUEST_NONE ? SPAN(a, s->parent) : s;
@@ -459,7 +503,8 @@ static int64_t rounding_of(const request_graph *g, const request_span *s)
  * Compares the logged times of a span with the logged times of its parent, and counts the contradictions in
  * g->problems. Ignores estimated starts and ends.
  */
-static void check_parent(request_graph *g, const clock_bounds *clocks, const request_span *s)
+static void check_parent(request_graph *g, const clock_bounds *clocks, const awaited_spans *awaited,
+                         const request_span *s)
 {
     const request_span *parent = &g->spans[s->parent];
     int64_t shift_ns = s->shift_ns - parent->shift_ns, bound_ns = clock_bounds_between(clocks, s->host, parent->host),
@@ -476,15 +521,20 @@ static void check_parent(request_graph *g, const clock_bounds *clocks, const req
     int64_t late_ns = s->end_ns - parent->end_ns - shift_ns;
     if ((parent->end == REQUEST_NONE || s->end == REQUEST_NONE) && estimates)
         return;
+    if (late_ns > 0 && late_ns > (bound_ns == CLOCK_BOUND_UNKNOWN ? 0 : bound_ns) &&
+        awaited_spans_include(awaited, parent, s, late_ns)) {
+        g->problems.awaited++;
+        return;
+    }
     g->problems.late += late_ns > 0 && bound_ns == CLOCK_BOUND_UNKNOWN;
     g->problems.async += late_ns > 0 && late_ns > bound_ns;
     if (late_ns > 0 && bound_ns != CLOCK_BOUND_UNKNOWN && late_ns <= bound_ns && early_ns <= 0)
         g->problems.imprecise++;
 }
 
-void clock_alignment_check_parents(request_graph *g, const clock_bounds *clocks)
+void clock_alignment_check_parents(request_graph *g, const clock_bounds *clocks, const awaited_spans *awaited)
 {
     for (size_t i = 0; i < g->span_count; i++)
         if (g->spans[i].parent != REQUEST_NONE && !g->spans[i].inferred_parent)
-            check_parent(g, clocks, &g->spans[i]);
+            check_parent(g, clocks, awaited, &g->spans[i]);
 }

@@ -2,14 +2,13 @@
 
 #include "requests/clock_shifts.h"
 
+#include "requests/clock_gaps.h"
+
 #include <glib.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
-    MOMENTS_MAX = 48,    /* maximum number of starts and ends of a request from which the module learns */
-    PAIRS_MAX = 1000000, /* maximum number of pairs of moments at which the module looks */
-    HOSTS_MAX = 64,      /* the module ignores requests that visit further hosts */
+    HOSTS_MAX = CLOCK_GAPS_HOSTS_MAX,
     REQUESTS_MIN = 30,   /* minimum number of requests that show an order */
     DURATION_PART = 10,  /* a shift is at most this part of the median duration of the requests */
     MARGIN_PART = 10,    /* the margin of the orders is at most this part of the largest shift */
@@ -26,66 +25,18 @@ static const double exceptions_max = 0.005;
 /* An event is the first event of a program if it is the first in this part of the requests. */
 #define ENTRANCE_MIN 0.9
 
-/* The kind of a span's start is the kind of its event (program_families_kind), plus this bit. */
-#define KIND_BEGIN (UINT64_C(1) << 62)
-
-/* The start or the end of a span, or a point. */
-typedef struct moment {
-    uint64_t kind;
-    int64_t time_ns;
-    uint32_t place;
-    uint16_t host;    /* index in clock_shifts.hosts */
-    bool is_first;    /* the first moment at its place */
-    bool is_entrance; /* the first of several moments at its place; a single moment may also cause a reply */
-} moment;
-
-/* The gaps from the moments of one kind to the moments of another kind, on two hosts. */
-typedef struct gap_set {
-    uint64_t a, b; /* a < b */
-    uint16_t host_a, host_b;
-    uint32_t count, below, above;      /* numbers of all gaps, of gaps below -CLOCK_SHIFT_MAX_NS, and of gaps above
-                                          CLOCK_SHIFT_MAX_NS */
-    uint32_t firsts_a, firsts_b;       /* numbers of gaps from and to the first moment of a place */
-    uint32_t entrances_a, entrances_b; /* numbers of these gaps, if the place has several moments */
-    GArray *gaps;                      /* int32_t: the gaps between these limits, in nanoseconds */
-} gap_set;
-
 struct clock_shifts {
-    GArray *hosts;     /* uint32_t: numbers of the hosts, without 0 */
-    GHashTable *sets;  /* a set of gap_set */
-    GArray *durations; /* int64_t: durations of the requests */
-    uint32_t pairs;
+    clock_gaps *gaps;
+    clock_doubts *doubts;
     GArray *shifts; /* int64_t: time to add, by number of the host */
     bool has_shifts, has_wrong_clock;
 };
 
-static guint gap_set_hash(gconstpointer key)
-{
-    const gap_set *s = key;
-    uint64_t mixed = (s->a * UINT64_C(0x9e3779b97f4a7c15)) ^ (s->b * UINT64_C(0xc2b2ae3d27d4eb4f)) ^
-                     ((uint64_t)s->host_a << 16 | s->host_b) * UINT64_C(0xff51afd7ed558ccd);
-    return (guint)(mixed >> 32);
-}
-
-static gboolean gap_set_equal(gconstpointer a, gconstpointer b)
-{
-    const gap_set *x = a, *y = b;
-    return x->a == y->a && x->b == y->b && x->host_a == y->host_a && x->host_b == y->host_b;
-}
-
-static void gap_set_free(gpointer data)
-{
-    gap_set *s = data;
-    g_array_free(s->gaps, TRUE);
-    g_free(s);
-}
-
 clock_shifts *clock_shifts_new(void)
 {
     clock_shifts *s = g_new0(clock_shifts, 1);
-    s->hosts = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    s->sets = g_hash_table_new_full(gap_set_hash, gap_set_equal, gap_set_free, NULL);
-    s->durations = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    s->gaps = clock_gaps_new();
+    s->doubts = clock_doubts_new();
     s->shifts = g_array_new(FALSE, TRUE, sizeof(int64_t));
     return s;
 }
@@ -94,124 +45,15 @@ void clock_shifts_free(clock_shifts *s)
 {
     if (s == NULL)
         return;
-    g_array_free(s->hosts, TRUE);
-    g_hash_table_destroy(s->sets);
-    g_array_free(s->durations, TRUE);
+    clock_gaps_free(s->gaps);
+    clock_doubts_free(s->doubts);
     g_array_free(s->shifts, TRUE);
     g_free(s);
 }
 
-/* ---- gaps ---- */
-
-/* Returns the index of a host, or HOSTS_MAX if there are too many hosts. */
-static uint16_t index_of_host(clock_shifts *s, uint32_t host)
-{
-    for (guint i = 0; i < s->hosts->len; i++)
-        if (g_array_index(s->hosts, uint32_t, i) == host)
-            return (uint16_t)i;
-    if (s->hosts->len == HOSTS_MAX)
-        return HOSTS_MAX;
-    g_array_append_val(s->hosts, host);
-    return (uint16_t)(s->hosts->len - 1);
-}
-
-static size_t add_moment(moment *moments, size_t count, moment m)
-{
-    for (size_t i = 0; i < count; i++)
-        if (moments[i].kind == m.kind)
-            return count; /* only the first moment of each kind */
-    if (count < MOMENTS_MAX)
-        moments[count] = m;
-    return count + 1;
-}
-
-/* Finds the first moment of each kind. Returns the number of moments, or 0 if there are too many moments or hosts. */
-static size_t find_moments(clock_shifts *s, const program_families *families, const request_event *events,
-                           size_t event_count, moment moments[MOMENTS_MAX])
-{
-    size_t count = 0;
-    for (size_t i = 0; i < event_count && count <= MOMENTS_MAX; i++) {
-        const request_event *e = &events[i];
-        uint16_t host = e->host != 0 ? index_of_host(s, e->host) : HOSTS_MAX;
-        if (host == HOSTS_MAX)
-            return 0;
-        uint64_t kind = program_families_kind(families, e);
-        count =
-            add_moment(moments, count, (moment){.kind = kind, .time_ns = e->time_ns, .place = e->place, .host = host});
-        if (e->role == REQUEST_WHOLE && count <= MOMENTS_MAX)
-            count = add_moment(
-                moments, count,
-                (moment){
-                    .kind = kind | KIND_BEGIN, .time_ns = request_event_begin(e), .place = e->place, .host = host});
-    }
-    return count <= MOMENTS_MAX ? count : 0;
-}
-
-/* Returns whether a moment comes before another moment of the same array. */
-static bool is_earlier(const moment *a, const moment *b)
-{
-    return a->time_ns < b->time_ns || (a->time_ns == b->time_ns && a < b);
-}
-
-/* Sets is_entrance of the moments of a request. */
-static void mark_entrances(moment *moments, size_t count)
-{
-    const moment *end = moments + count;
-    for (moment *m = moments; m < end; m++) {
-        bool is_first = true, is_last = true;
-        for (const moment *other = moments; other < end; other++) {
-            is_first = is_first && (other->place != m->place || !is_earlier(other, m));
-            is_last = is_last && (other->place != m->place || !is_earlier(m, other));
-        }
-        m->is_first = is_first;
-        m->is_entrance = is_first && !is_last;
-    }
-}
-
-static void add_gap(clock_shifts *s, const moment *a, const moment *b)
-{
-    gap_set key = {.a = a->kind, .b = b->kind, .host_a = a->host, .host_b = b->host};
-    gap_set *of = g_hash_table_lookup(s->sets, &key);
-    if (of == NULL) {
-        of = g_memdup2(&key, sizeof key);
-        of->gaps = g_array_new(FALSE, FALSE, sizeof(int32_t));
-        g_hash_table_add(s->sets, of);
-    }
-    int64_t gap_ns = b->time_ns - a->time_ns;
-    of->count++;
-    of->firsts_a += a->is_first;
-    of->firsts_b += b->is_first;
-    of->entrances_a += a->is_entrance;
-    of->entrances_b += b->is_entrance;
-    of->below += gap_ns < -CLOCK_SHIFT_MAX_NS;
-    of->above += gap_ns > CLOCK_SHIFT_MAX_NS;
-    if (llabs(gap_ns) > CLOCK_SHIFT_MAX_NS)
-        return;
-    int32_t gap = (int32_t)gap_ns;
-    g_array_append_val(of->gaps, gap);
-}
-
 void clock_shifts_learn(clock_shifts *s, const program_families *families, const request_event *events, size_t count)
 {
-    moment moments[MOMENTS_MAX];
-    size_t found = s->pairs < PAIRS_MAX ? find_moments(s, families, events, count, moments) : 0;
-    int64_t from_ns = INT64_MAX, to_ns = INT64_MIN;
-    mark_entrances(moments, found);
-    for (size_t i = 0; i < found; i++) {
-        from_ns = MIN(from_ns, moments[i].time_ns);
-        to_ns = MAX(to_ns, moments[i].time_ns);
-        for (size_t k = 0; k < i; k++) {
-            if (moments[i].host == moments[k].host)
-                continue;
-            bool is_first = moments[i].kind < moments[k].kind;
-            add_gap(s, &moments[is_first ? i : k], &moments[is_first ? k : i]);
-        }
-    }
-    s->pairs += (uint32_t)(found * found / 2);
-    if (found > 0) {
-        int64_t duration_ns = to_ns - from_ns;
-        g_array_append_val(s->durations, duration_ns);
-    }
+    clock_gaps_learn(s->gaps, families, events, count);
 }
 
 /* ---- orders ---- */
@@ -223,23 +65,14 @@ typedef struct order {
     bool reversed; /* the events of the second kind come first */
 } order;
 
-static int by_gap(const void *a, const void *b)
-{
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Returns the gap with an index in ascending order or, if `reversed` is true, the same for the opposite direction. */
 static int64_t gap_at(const gap_set *set, uint32_t index, bool reversed)
 {
-    uint32_t far = reversed ? set->above : set->below;
-    if (index < far)
+    const int64_t gap_ns = reversed ? -g_array_index(set->gaps, int64_t, set->gaps->len - 1 - index)
+                                    : g_array_index(set->gaps, int64_t, index);
+    if (gap_ns < -CLOCK_SHIFT_MAX_NS)
         return -2 * CLOCK_SHIFT_MAX_NS; /* no shift is so large */
-    index -= far;
-    if (index >= set->gaps->len)
-        return CLOCK_SHIFT_MAX_NS;
-    return reversed ? -g_array_index(set->gaps, int32_t, set->gaps->len - 1 - index)
-                    : g_array_index(set->gaps, int32_t, index);
+    return MIN(gap_ns, CLOCK_SHIFT_MAX_NS);
 }
 
 /*
@@ -248,21 +81,11 @@ static int64_t gap_at(const gap_set *set, uint32_t index, bool reversed)
  */
 static int64_t smallest_gap(const gap_set *set, bool reversed)
 {
-    uint32_t first = (uint32_t)(exceptions_max * set->count);
-    int64_t low_ns = gap_at(set, first, reversed), usual_ns = gap_at(set, set->count / USUAL_PART, reversed);
+    uint32_t first = (uint32_t)(exceptions_max * set->gaps->len);
+    int64_t low_ns = gap_at(set, first, reversed), usual_ns = gap_at(set, set->gaps->len / USUAL_PART, reversed);
     while (first > 0 && gap_at(set, first - 1, reversed) >= 2 * low_ns - usual_ns)
         first--;
     return gap_at(set, first, reversed);
-}
-
-static gint by_kinds(gconstpointer a, gconstpointer b)
-{
-    const gap_set *x = *(gap_set *const *)a, *y = *(gap_set *const *)b;
-    if (x->a != y->a)
-        return x->a < y->a ? -1 : 1;
-    if (x->b != y->b)
-        return x->b < y->b ? -1 : 1;
-    return x->host_a != y->host_a ? x->host_a - y->host_a : x->host_b - y->host_b;
 }
 
 /* Returns the order of the sets [from, to), which have the same kinds, in one direction. */
@@ -284,7 +107,7 @@ static const order *choose_order(const GPtrArray *sets, const order *forward, co
     double count = 0, entrances_a = 0, entrances_b = 0, firsts_a = 0, firsts_b = 0;
     for (guint i = forward->from; i < forward->to; i++) {
         const gap_set *set = g_ptr_array_index(sets, i);
-        count += set->count;
+        count += set->gaps->len;
         entrances_a += set->entrances_a;
         entrances_b += set->entrances_b;
         firsts_a += set->firsts_a;
@@ -302,10 +125,10 @@ static const order *choose_order(const GPtrArray *sets, const order *forward, co
 /* Returns the number of gaps of a set in the direction opposite to an order. */
 static uint32_t count_opposite(const gap_set *set, bool reversed)
 {
-    uint32_t count = reversed ? set->above : set->below;
+    uint32_t count = 0;
     for (guint i = 0; i < set->gaps->len; i++) {
-        int32_t gap = g_array_index(set->gaps, int32_t, i);
-        count += reversed ? gap > 0 : gap < 0;
+        int64_t gap_ns = g_array_index(set->gaps, int64_t, i);
+        count += reversed ? gap_ns > 0 : gap_ns < 0;
     }
     return count;
 }
@@ -319,11 +142,11 @@ static bool shows_wrong_clock(const GPtrArray *sets, guint from, guint to, bool 
     uint32_t count = 0, permitted = 0, opposite = 0;
     for (guint i = from; i < to; i++) {
         const gap_set *set = g_ptr_array_index(sets, i);
-        count += set->count;
+        count += set->gaps->len;
         if (-smallest_gap(set, reversed) <= max_ns)
-            permitted += set->count;
-        else if (set->count >= WRONG_GAPS_MIN && count_opposite(set, reversed) >= WRONG_PART * set->count)
-            opposite += set->count;
+            permitted += set->gaps->len;
+        else if (set->gaps->len >= WRONG_GAPS_MIN && count_opposite(set, reversed) >= WRONG_PART * set->gaps->len)
+            opposite += set->gaps->len;
     }
     return opposite > 0 && 2 * permitted > count;
 }
@@ -334,7 +157,7 @@ static void add_order(clock_shifts *s, GArray *orders, const GPtrArray *sets, gu
 {
     uint32_t count = 0;
     for (guint i = from; i < to; i++)
-        count += ((const gap_set *)g_ptr_array_index(sets, i))->count;
+        count += ((const gap_set *)g_ptr_array_index(sets, i))->gaps->len;
     const order forward = order_of(sets, from, to, false), back = order_of(sets, from, to, true);
     const order *chosen = choose_order(sets, &forward, &back, max_ns);
     s->has_wrong_clock = s->has_wrong_clock || shows_wrong_clock(sets, from, to, false, max_ns) ||
@@ -347,22 +170,6 @@ static int by_need(const void *a, const void *b)
 {
     const order *x = a, *y = b;
     return (x->need_ns > y->need_ns) - (x->need_ns < y->need_ns);
-}
-
-/* Returns the sets, sorted by their kinds. Sorts the gaps of each set. The caller frees the array. */
-static GPtrArray *sort_sets(const clock_shifts *s)
-{
-    GPtrArray *sets = g_ptr_array_new();
-    GHashTableIter i;
-    gpointer key;
-    g_hash_table_iter_init(&i, s->sets);
-    while (g_hash_table_iter_next(&i, &key, NULL)) {
-        const gap_set *set = key;
-        g_array_sort(set->gaps, by_gap);
-        g_ptr_array_add(sets, key);
-    }
-    g_ptr_array_sort(sets, by_kinds);
-    return sets;
 }
 
 /* Returns the orders of all pairs of kinds, those that need the smallest differences first. The caller frees the array.
@@ -397,10 +204,10 @@ typedef clock_limit limit_table[HOSTS_MAX][HOSTS_MAX];
 /* Limits the differences of the clocks to max_ns, and to their known bounds. */
 static void set_bounds(const clock_shifts *s, const clock_bounds *clocks, int64_t max_ns, limit_table limits)
 {
-    for (guint a = 0; a < s->hosts->len; a++)
-        for (guint b = 0; b < s->hosts->len; b++) {
-            int64_t bound_ns = clock_bounds_between(clocks, g_array_index(s->hosts, uint32_t, a),
-                                                    g_array_index(s->hosts, uint32_t, b));
+    for (guint a = 0; a < s->gaps->hosts->len; a++)
+        for (guint b = 0; b < s->gaps->hosts->len; b++) {
+            int64_t bound_ns = clock_bounds_between(clocks, g_array_index(s->gaps->hosts, uint32_t, a),
+                                                    g_array_index(s->gaps->hosts, uint32_t, b));
             limits[a][b] = (clock_limit){bound_ns == CLOCK_BOUND_UNKNOWN ? max_ns : MIN(bound_ns, max_ns), false};
         }
 }
@@ -455,23 +262,11 @@ static void find_margin(const limit_table limits, guint hosts, int64_t max_ns, i
     solve_limits(limits, hosts, low, ahead);
 }
 
-static int by_duration(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static int64_t median_duration(const clock_shifts *s)
-{
-    g_array_sort(s->durations, by_duration);
-    return s->durations->len > 0 ? g_array_index(s->durations, int64_t, s->durations->len / 2) : 0;
-}
-
 void clock_shifts_settle(clock_shifts *s, const clock_bounds *clocks)
 {
     limit_table *limits = g_new0(limit_table, 1), *more = g_new0(limit_table, 1);
-    int64_t ahead[HOSTS_MAX], max_ns = MIN(CLOCK_SHIFT_MAX_NS, median_duration(s) / DURATION_PART);
-    GPtrArray *sets = sort_sets(s);
+    GPtrArray *sets = clock_gaps_sort(s->gaps);
+    int64_t ahead[HOSTS_MAX], max_ns = MIN(CLOCK_SHIFT_MAX_NS, clock_gaps_median_duration(s->gaps) / DURATION_PART);
     GArray *orders = find_orders(s, sets, max_ns);
     set_bounds(s, clocks, max_ns, *limits);
     for (guint i = 0; i < orders->len; i++) {
@@ -482,23 +277,24 @@ void clock_shifts_settle(clock_shifts *s, const clock_bounds *clocks)
         }
         memcpy(*more, *limits, sizeof *more);
         add_limits(sets, o, *more);
-        if (!solve_limits(*more, s->hosts->len, 0, ahead))
+        if (!solve_limits(*more, s->gaps->hosts->len, 0, ahead))
             continue;
         memcpy(*limits, *more, sizeof *more);
         s->has_shifts = true;
     }
-    find_margin(*limits, s->hosts->len, max_ns / MARGIN_PART, ahead);
-    for (guint i = 0; i < s->hosts->len; i++) {
-        uint32_t host = g_array_index(s->hosts, uint32_t, i);
+    find_margin(*limits, s->gaps->hosts->len, max_ns / MARGIN_PART, ahead);
+    for (guint i = 0; i < s->gaps->hosts->len; i++) {
+        uint32_t host = g_array_index(s->gaps->hosts, uint32_t, i);
         if (host >= s->shifts->len)
             g_array_set_size(s->shifts, host + 1);
         g_array_index(s->shifts, int64_t, host) = -ahead[i];
     }
+    clock_doubts_settle(s->doubts, s->gaps, sets, clocks);
     g_ptr_array_free(sets, TRUE);
     g_array_free(orders, TRUE);
     g_free(limits);
     g_free(more);
-    g_hash_table_remove_all(s->sets);
+    clock_gaps_clear(s->gaps);
 }
 
 bool clock_shifts_apply(const clock_shifts *s, request_event *events, size_t count)
@@ -510,4 +306,9 @@ bool clock_shifts_apply(const clock_shifts *s, request_event *events, size_t cou
         changed = changed || shift_ns != 0;
     }
     return changed;
+}
+
+const clock_doubts *clock_shifts_doubts(const clock_shifts *s)
+{
+    return s->doubts;
 }

@@ -11,13 +11,14 @@
  * directions. Events of concurrent programs have no constant order, so no shift can restore it.
  *
  * A shift is at most CLOCK_SHIFT_MAX_NS, a tenth of the usual duration of a request, and the bound of the two clocks.
- * Larger differences are errors of a clock, which the module leaves as they are; it then finds no shifts. The module
- * owns the gaps between the events until clock_shifts_settle. Callers: assembler.c. Only one thread at a time may use a
- * clock_shifts.
+ * Larger differences are errors of a clock, which the module leaves as they are; it then finds no shifts. The gaps
+ * between events also show which clocks are doubtful (clock_doubts.h). The module owns the gaps until
+ * clock_shifts_settle. Callers: request_learning.c. Only one thread at a time may use a clock_shifts.
  */
 #ifndef NETLOGGER_REQUESTS_CLOCK_SHIFTS_H
 #define NETLOGGER_REQUESTS_CLOCK_SHIFTS_H
 
+#include "requests/clock_doubts.h"
 #include "requests/program_families.h"
 
 #define CLOCK_SHIFT_MAX_NS INT64_C(2000000)
@@ -35,5 +36,8 @@ void clock_shifts_settle(clock_shifts *s, const clock_bounds *clocks);
 
 /* Adds the shifts of their hosts to the times of events. Returns whether a time changed. */
 bool clock_shifts_apply(const clock_shifts *s, request_event *events, size_t count);
+
+/* Returns the clocks that seem to differ by more than the module corrects. Valid until clock_shifts_free. */
+const clock_doubts *clock_shifts_doubts(const clock_shifts *s);
 
 #endif

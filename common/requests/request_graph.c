@@ -3,6 +3,7 @@
 #include "requests/request_graph.h"
 
 #include "base/hash_bytes.h"
+#include "requests/awaited_spans.h"
 #include "requests/clock_alignment.h"
 #include "requests/critical_path.h"
 #include "requests/key_map.h"
@@ -776,7 +777,7 @@ static int64_t rounding_between(const graph *g, const request_span *a, const req
                                                        : 0;
 }
 
-static void find_parents(graph *g, const clock_bounds *clocks)
+static void find_parents(graph *g, const clock_bounds *clocks, const awaited_spans *awaited)
 {
     find_explicit_parents(g);
     if (!is_explicit(g)) {
@@ -791,9 +792,9 @@ static void find_parents(graph *g, const clock_bounds *clocks)
             g->spans[g->spans[i].parent].child_count++;
     g->public.spans = g->spans;
     g->public.span_count = g->span_count;
-    clock_alignment_shift_spans(g->alignment, &g->public, clocks);
+    clock_alignment_shift_spans(g->alignment, &g->public, clocks, awaited);
     estimate_sides(g);
-    clock_alignment_check_parents(&g->public, clocks);
+    clock_alignment_check_parents(&g->public, clocks, awaited);
     for (uint32_t i = 0; i < g->span_count; i++) {
         request_span *s = &g->spans[i];
         if (s->parent == REQUEST_NONE)
@@ -801,8 +802,9 @@ static void find_parents(graph *g, const clock_bounds *clocks)
         const request_span *parent = &g->spans[s->parent];
         int64_t bound_ns = clock_bounds_between(clocks, s->host, parent->host);
         int64_t rounding_ns = s->inferred_parent ? rounding_between(g, s, parent) : 0;
-        s->outlives_parent =
-            s->end_ns - parent->end_ns > MAX(rounding_ns, bound_ns == CLOCK_BOUND_UNKNOWN ? 0 : bound_ns);
+        int64_t late_ns = s->end_ns - parent->end_ns;
+        s->outlives_parent = late_ns > MAX(rounding_ns, bound_ns == CLOCK_BOUND_UNKNOWN ? 0 : bound_ns) &&
+                             (s->inferred_parent || !awaited_spans_include(awaited, parent, s, late_ns));
     }
 }
 
@@ -834,13 +836,14 @@ static void find_self_times(graph *g)
 unsigned request_problems_doubts(const request_problems *p)
 {
     bool records = p->no_begin + p->no_end + p->no_parent + p->missing > 0,
-         clocks = p->unknown_clocks + p->late > 0 || p->violations > p->one_clock, times = p->one_clock + p->cycles > 0;
+         clocks = p->unknown_clocks + p->late + p->doubtful_clocks > 0 || p->violations > p->one_clock,
+         times = p->one_clock + p->cycles > 0;
     return (records ? REQUEST_DOUBT_RECORDS : 0u) | (clocks ? REQUEST_DOUBT_CLOCKS : 0u) |
            (times ? REQUEST_DOUBT_TIMES : 0u);
 }
 
 void request_graph_build(request_graph *public, request_event *events, size_t count, const precedence *edges,
-                         const clock_bounds *clocks)
+                         const clock_bounds *clocks, const awaited_spans *awaited)
 {
     graph *g = (graph *)public;
     g->edges = edges;
@@ -856,7 +859,7 @@ void request_graph_build(request_graph *public, request_event *events, size_t co
         public->failed = public->failed || events[i].failed;
     }
     public->problems.missing = edges != NULL ? precedence_count_missing(edges, events, count) : 0;
-    find_parents(g, clocks);
+    find_parents(g, clocks, awaited);
     find_self_times(g);
     critical_path_find(g->path, public, g->event_span, edges, g->alignment);
 }

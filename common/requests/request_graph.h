@@ -139,7 +139,10 @@ typedef struct request_problems {
     uint32_t async;     /* number of spans that end after their parents by more than the bound of their clocks */
     uint32_t late;      /* number of spans that end after their parents, between clocks with unknown errors; they are
                            asynchronous, or a clock is wrong */
-    uint32_t missing;   /* number of kinds of events whose records are probably lost (precedence_count_missing) */
+    uint32_t awaited;   /* number of spans that end after their parents, which waited for them (awaited_spans.h) */
+    uint32_t doubtful_clocks; /* number of pairs of visited hosts whose clocks seem to differ (clock_doubts.h); set by
+                                 the assembler */
+    uint32_t missing;         /* number of kinds of events whose records are probably lost (precedence_count_missing) */
 } request_problems;
 
 /* The reasons why the path of a request may be wrong. A set of reasons is the sum of their values. */
@@ -153,6 +156,7 @@ typedef enum request_doubt {
 unsigned request_problems_doubts(const request_problems *p);
 
 struct precedence;
+struct awaited_spans;
 
 /* The members are valid until the next request_graph_build. */
 typedef struct request_graph {
@@ -184,10 +188,10 @@ void request_graph_free(request_graph *g); /* NULL is allowed */
  * events may be in any order; the function sorts them. The events must stay valid while the graph is used. If `edges`
  * is NULL, only explicit parents join programs. If the duration in an end event proves that the start event is in
  * another time zone, the function corrects the start by a multiple of half an hour. If `clocks` is NULL, nothing is
- * known about the hosts' clocks.
+ * known about the hosts' clocks. If `awaited` is NULL, nothing is known about spans that wait for children.
  */
 void request_graph_build(request_graph *g, request_event *events, size_t count, const struct precedence *edges,
-                         const clock_bounds *clocks);
+                         const clock_bounds *clocks, const struct awaited_spans *awaited);
 
 /*
  * Appends the edges between events of the latest request_graph_build to `edges`, an array of request_edge. The edges

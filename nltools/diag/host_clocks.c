@@ -219,9 +219,33 @@ bool host_clocks_decide(host_clocks *c, const visits *v)
     return c->wrong->len > 0;
 }
 
+/*
+ * Sets the reason why there is no verdict if the clocks of two hosts seem to differ by a large part of the requests'
+ * time, and neither clock is known to be wrong.
+ */
+static void report_apart(const host_clocks *c, findings *f)
+{
+    const visits *v = f->visits;
+    for (guint i = 0; i < v->clock_doubts->len; i++) {
+        const visits_clock_doubt *doubt = &g_array_index(v->clock_doubts, visits_clock_doubt, i);
+        if (is_known(c, doubt->host) || is_known(c, doubt->other) || v->requests->len == 0 ||
+            doubt->ahead_ns < FINDING_MIN * v->total_ns / v->requests->len)
+            continue;
+        char *ahead = text_ns(doubt->ahead_ns);
+        g_free(f->cannot_tell);
+        f->cannot_tell =
+            g_strdup_printf("the clock of %s seems to be %s ahead of the clock of %s, unless messages take "
+                            "this time; log ClockOffset records",
+                            doubt->host, ahead, doubt->other);
+        g_free(ahead);
+        return;
+    }
+}
+
 /* If a clock may be wrong, sets the reason why there is no verdict (cannot_tell). */
 static void report_doubt(const host_clocks *c, findings *f)
 {
+    report_apart(c, f);
     if (c->rivals[0] != NULL && c->apart_ns >= WRONG_MIN_NS) {
         char *apart = text_ns(c->apart_ns);
         g_free(f->cannot_tell);

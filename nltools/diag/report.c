@@ -6,6 +6,7 @@
 #include "base/time_internal.h"
 #include "program/json_document.h"
 #include "requests/printable.h"
+#include "stat/subject.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,6 +14,9 @@
 #include <string.h>
 
 enum { PLACES_SHOWN = 6 };
+
+/* The report mentions lost records if at least this part of the requests lacks records. */
+#define LOSSY_MIN 0.01
 
 /* ---- texts ---- */
 
@@ -44,6 +48,13 @@ char *report_limits(const visits *v)
     if (v->cut > 0)
         g_string_append_printf(out, "%s%" PRIu64 " request%s examined incompletely, because of --memory",
                                out->len > 0 ? "; " : "", v->cut, nl_plural(v->cut));
+    if (v->selects_records)
+        g_string_append_printf(out, "%s%s", out->len > 0 ? "; " : "", SUBJECT_SELECTED_RECORDS);
+    if (v->lossy > 0 && (double)v->lossy >= LOSSY_MIN * (double)v->separate)
+        g_string_append_printf(out,
+                               "%s%" PRIu64 " of %" PRIu64
+                               " requests lack records, so nldiag may attribute their time to wrong places",
+                               out->len > 0 ? "; " : "", v->lossy, v->separate);
     return g_string_free(out, out->len == 0);
 }
 

@@ -537,6 +537,18 @@ static void clock_bound_finish(const visits_reader *r, clock_bound *b)
     b->low_ns = (double)b->ends_ns[b->kept - 1 - b->kept / 20];
 }
 
+static void add_clock_doubts(visits *v, const assembler *a)
+{
+    size_t count;
+    const clock_doubt *doubts = clock_doubts_list(assembler_clock_doubts(a), &count);
+    for (size_t i = 0; i < count; i++) {
+        const visits_clock_doubt doubt = {g_intern_string(request_reader_host(assembler_reader(a), doubts[i].host)),
+                                          g_intern_string(request_reader_host(assembler_reader(a), doubts[i].other)),
+                                          (double)doubts[i].ahead_ns};
+        g_array_append_val(v->clock_doubts, doubt);
+    }
+}
+
 static void limit_memory(visits_reader *r)
 {
     visits *v = r->result;
@@ -555,11 +567,7 @@ static void take_graph(void *user, const request_graph *g, const char *name, uin
     visits_reader *r = k->reader;
     visits *v = r->result;
     v->cut += cut;
-    v->problems.no_begin += g->problems.no_begin;
-    v->problems.no_end += g->problems.no_end;
-    v->problems.no_parent += g->problems.no_parent;
-    v->problems.cycles += g->problems.cycles;
-    v->problems.violations += g->problems.violations;
+    v->lossy += (request_problems_doubts(&g->problems) & REQUEST_DOUBT_RECORDS) != 0;
     learn_bounds(k, g);
     host_orders_learn(v->orders, (uint32_t)(k - r->kinds), g, assembler_reader(k->assembler));
     bool has_sites = v->sites->len < SITES_MAX || sites_are_known(k, g),
@@ -658,6 +666,7 @@ visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, 
     v->repeats = g_array_new(FALSE, FALSE, sizeof(repeat_end));
     v->bounds = g_array_new(FALSE, FALSE, sizeof(clock_bound));
     v->orders = host_orders_new();
+    v->clock_doubts = g_array_new(FALSE, FALSE, sizeof(visits_clock_doubt));
     v->ids = g_ptr_array_new_with_free_func(g_free);
     v->columns = columns_new();
     v->parts = span_parts_new();
@@ -668,6 +677,7 @@ visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, 
     r->memory_max = options->memory_max / 2;
     r->fraction = options->reading.fraction;
     r->where = options->requests;
+    v->selects_records = options->where.filter != NULL;
     r->configured = options->config != NULL;
     r->has_ids = options->ids != NULL || r->configured;
     r->span_visit = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -695,6 +705,7 @@ visits *visits_finish(visits_reader *r)
     for (uint32_t i = 0; i < r->kind_count; i++) {
         assembler_finish(r->kinds[i].assembler);
         v->overlapping += assembler_overlapping(r->kinds[i].assembler);
+        add_clock_doubts(v, r->kinds[i].assembler);
     }
     v->separate = r->number;
     v->from_ns = INT64_MAX;

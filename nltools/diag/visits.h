@@ -118,7 +118,9 @@ typedef struct visits {
     connection_table *connections;
     GPtrArray *connection_results; /* const connection_result *, with slices */
     uint64_t records, cut;
-    request_problems problems;
+    bool selects_records;   /* the requests consist only of records that match --where */
+    uint64_t lossy;         /* number of requests that lack records */
+    GArray *clock_doubts;   /* elements are visits_clock_doubt, the largest difference of each kind of request first */
     uint32_t dropped;       /* number of requests that were dropped because of the memory limit */
     uint32_t sites_dropped; /* number of requests that were dropped because there were too many sites */
     double total_ns;
@@ -130,6 +132,12 @@ typedef struct visits {
     host_orders *orders;
     uint32_t lifelines; /* number of kinds of lifelines found, including kinds that are not requests */
 } visits;
+
+/* Two hosts whose clocks seem to differ (requests/clock_doubts.h). */
+typedef struct visits_clock_doubt {
+    const char *host, *other; /* interned */
+    double ahead_ns;
+} visits_clock_doubt;
 
 typedef struct visits_reader visits_reader;
 

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "requests/printable.h"
 #include "base/time_internal.h"
+#include "stat/subject.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -237,7 +238,7 @@ static void print_without(const report_subject *r, bool last)
     printf(", the usual %s event\n", last ? "last" : "first");
 }
 
-/* Prints the number of requests with an uncertain critical path for each reason. */
+/* Prints the number of requests with an uncertain critical path for each reason, and their part of the time. */
 static void print_doubts(const tally *t)
 {
     const struct {
@@ -259,6 +260,9 @@ static void print_doubts(const tally *t)
                reasons[i].count == 1 ? reasons[i].one : reasons[i].many);
         separator = ",";
     }
+    if (t->totals.total > 0)
+        printf("; they take %.1f %% of the time, and their shares may be wrong",
+               100 * t->doubtful_ns / t->totals.total);
     printf("\n");
 }
 
@@ -275,6 +279,25 @@ static void print_zones(const report_subject *r)
         printf(" corrected by %s, because the durations of these spans show another time zone\n",
                units_time((double)z->zone_ns, text));
     }
+}
+
+/* Prints at most PAIRS_MAX pairs of hosts whose clocks seem to differ. */
+static void print_doubtful_clocks(const report_subject *r)
+{
+    enum { PAIRS_MAX = 5 };
+    const request_reader *reader = assembler_reader(r->assembler);
+    size_t count;
+    const clock_doubt *doubts = clock_doubts_list(assembler_clock_doubts(r->assembler), &count);
+    char text[UNITS_SIZE];
+    for (size_t i = 0; i < MIN(count, PAIRS_MAX); i++) {
+        printf("  the clock of ");
+        report_print_padded(request_reader_host(reader, doubts[i].host), 0);
+        printf(" seems to be %s ahead of the clock of ", units_time((double)doubts[i].ahead_ns, text));
+        report_print_padded(request_reader_host(reader, doubts[i].other), 0);
+        printf(", unless messages take this time; log ClockOffset records\n");
+    }
+    if (count > PAIRS_MAX)
+        printf("  the clocks of %zu other pairs of hosts seem to differ\n", count - PAIRS_MAX);
 }
 
 /*
@@ -330,13 +353,20 @@ void report_requests(const report_subject *r)
                 "spans are asynchronous: they end after their parents");
     print_count(p->late, "span ends after its parent, asynchronously or because of a clock whose error is unknown",
                 "spans end after their parents, asynchronously or because of clocks whose errors are unknown");
+    print_count(
+        p->awaited,
+        "span ends after its parent, which waited for it: the clocks differ, or the program logs the end late",
+        "spans end after their parents, which waited for them: the clocks differ, or programs log the ends late");
     print_count(p->missing, "event that requests usually have is missing",
                 "events that requests usually have are missing");
     print_count(p->imprecise, "effect is before its cause, within the error of the hosts' clocks",
                 "effects are before their causes, within the errors of the hosts' clocks");
     print_zones(r);
     print_zones_of_edges(r);
+    print_doubtful_clocks(r);
     print_doubts(t);
+    if (r->selects_records)
+        printf("  " SUBJECT_SELECTED_RECORDS "\n");
     print_count(assembler_unselected(r->assembler), "request does not match --where", "requests do not match --where");
     print_count(assembler_overlapping(r->assembler), REPORT_OVERLAPPING_SPANS, REPORT_OVERLAPPING_SPANS);
     print_count(t->cut, "request was measured before it ended; allow more memory with --memory",

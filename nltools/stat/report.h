@@ -15,6 +15,7 @@ typedef struct report_subject {
     const char *by;   /* the field that groups requests, or NULL */
     assembler *assembler;
     tally *tally;
+    bool selects_records; /* the requests consist only of records that match --where */
 } report_subject;
 
 /* The text that follows the number of overlapping spans (assembler_overlapping) in messages. */

@@ -118,6 +118,22 @@ static json_object *example_object(const report_subject *r, const tally_example 
     return object;
 }
 
+static json_object *doubtful_clocks(const report_subject *r)
+{
+    json_object *list = json_object_new_array();
+    const request_reader *reader = assembler_reader(r->assembler);
+    size_t count;
+    const clock_doubt *doubts = clock_doubts_list(assembler_clock_doubts(r->assembler), &count);
+    for (size_t i = 0; i < count; i++) {
+        json_object *doubt = json_object_new_object();
+        json_add_text(doubt, "host", request_reader_host(reader, doubts[i].host));
+        json_add_text(doubt, "other", request_reader_host(reader, doubts[i].other));
+        json_add_int(doubt, "ahead_ns", doubts[i].ahead_ns);
+        json_object_array_add(list, doubt);
+    }
+    return list;
+}
+
 json_object *report_requests_json(const report_subject *r)
 {
     json_object *object = json_object_new_object(), *ids = json_object_new_array(), *rows = json_object_new_array(),
@@ -148,8 +164,10 @@ json_object *report_requests_json(const report_subject *r)
     json_add_int(object, "unknown_clocks", t->problems.unknown_clocks);
     json_add_int(object, "asynchronous", t->problems.async);
     json_add_int(object, "late", t->problems.late);
+    json_add_int(object, "awaited", t->problems.awaited);
     json_add_int(object, "missing_events", t->problems.missing);
     json_add_int(object, "uncertain", (int64_t)t->doubtful);
+    add_sum(object, "uncertain_ns", t->doubtful_ns);
     json_add_int(object, "uncertain_by_records", (int64_t)t->lossy);
     json_add_int(object, "uncertain_by_clocks", (int64_t)t->skewed);
     json_add_int(object, "uncertain_by_times", (int64_t)t->contradictory);
@@ -165,6 +183,7 @@ json_object *report_requests_json(const report_subject *r)
         json_object_array_add(zones, zone);
     }
     json_object_object_add(object, "time_zones", zones);
+    json_object_object_add(object, "doubtful_clocks", doubtful_clocks(r));
     json_add_int(object, "measured_early", (int64_t)t->cut);
     json_add_int(object, "left_out", (int64_t)t->left_out);
     json_object *groups = json_object_new_array();

@@ -24,6 +24,10 @@ typedef struct subject_options {
     program_reading reading;
 } subject_options;
 
+/* The message about requests that consist only of selected records. */
+#define SUBJECT_SELECTED_RECORDS                                                                                       \
+    "requests consist only of the records that match --where; any(EXPRESSION) selects whole requests"
+
 /* The option rows of --id, --config, --memory and --where. */
 extern const nl_option subject_option_rows[];
 

@@ -414,6 +414,7 @@ static void add_problems(request_problems *to, const request_problems *p)
     to->unknown_clocks += p->unknown_clocks;
     to->async += p->async;
     to->late += p->late;
+    to->awaited += p->awaited;
     to->missing += p->missing;
 }
 
@@ -421,6 +422,7 @@ static void count_doubts(tally *t, const request_graph *graph)
 {
     unsigned doubts = request_problems_doubts(&graph->problems);
     t->doubtful += doubts != 0;
+    t->doubtful_ns += doubts != 0 ? (double)(graph->to_ns - graph->from_ns) : 0;
     t->lossy += (doubts & REQUEST_DOUBT_RECORDS) != 0;
     t->skewed += (doubts & REQUEST_DOUBT_CLOCKS) != 0;
     t->contradictory += (doubts & REQUEST_DOUBT_TIMES) != 0;

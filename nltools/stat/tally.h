@@ -89,6 +89,7 @@ typedef struct tally {
     /* Numbers of requests whose path may be wrong (request_doubt): for any reason, because of missing records, because
      * of clocks, and because of times. */
     uint64_t doubtful, lossy, skewed, contradictory;
+    double doubtful_ns;        /* duration of the doubtful requests */
     request_problems problems; /* sums over all requests */
     tally_zone zones[TALLY_ZONES_MAX];
     size_t zone_count;

@@ -5,7 +5,7 @@
 #include "model/edges.h"
 #include "model/log_file.h"
 #include "model/model_loading.h"
-#include "requests/precedence.h"
+#include "requests/request_learning.h"
 #include "requests/request_reader.h"
 
 enum {
@@ -20,7 +20,7 @@ enum {
 /* What the module has learned about the requests of a lifeline, and the graph of the last request. */
 typedef struct lookup {
     request_reader *reader;
-    precedence *edges;
+    request_learning *knowledge;
     request_graph *graph;
     GArray *events;      /* request_event: the events of the graph that request_lines_graph returned */
     GHashTable *medians; /* maps request_lines_span_kind (gint64) to the sorted durations (double) of spans; NULL until
@@ -58,7 +58,7 @@ request_lines *request_lines_new(void)
 static void clear_lookup(lookup *l)
 {
     request_graph_free(l->graph);
-    precedence_free(l->edges);
+    request_learning_free(l->knowledge);
     request_reader_free(l->reader);
     if (l->events != NULL)
         g_array_free(l->events, TRUE);
@@ -296,8 +296,40 @@ static guint each_of_sample(const model *m, lookup *l, size_t lifeline, void (*t
 
 static void keep_events(lookup *l, GArray *events)
 {
-    precedence_learn_programs(l->edges, (const request_event *)(const void *)events->data, events->len);
     g_ptr_array_add(l->sample, g_array_copy(events));
+}
+
+static bool is_trace(const GArray *events)
+{
+    bool is_explicit = true;
+    for (guint i = 0; i < events->len; i++)
+        is_explicit = is_explicit && g_array_index(events, request_event, i).span_id != 0;
+    return is_explicit;
+}
+
+/* Learns from the requests of the sample that are not traces. */
+static void walk_sample(void *user, request_learning *knowledge)
+{
+    const lookup *l = user;
+    for (guint i = 0; i < l->sample->len; i++) {
+        const GArray *events = g_ptr_array_index(l->sample, i);
+        if (!is_trace(events))
+            request_learning_add(knowledge, (const request_event *)(const void *)events->data, events->len);
+    }
+}
+
+/* Learns from the traces of the sample. */
+static void learn_traces(lookup *l)
+{
+    for (guint i = 0; i < l->sample->len; i++) {
+        GArray *events = g_ptr_array_index(l->sample, i);
+        if (events->len == 0 || !is_trace(events))
+            continue;
+        request_learning_build(l->knowledge, l->graph, (request_event *)(void *)events->data, events->len, true,
+                               request_reader_clocks(l->reader));
+        request_learning_add_trace(l->knowledge, l->graph);
+    }
+    request_learning_settle_traces(l->knowledge);
 }
 
 static void learn(const model *m, lookup *l, size_t lifeline)
@@ -308,14 +340,11 @@ static void learn(const model *m, lookup *l, size_t lifeline)
         return; /* the events of a thread are in program order */
     l->sample = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
     const guint steps_read = each_of_sample(m, l, lifeline, keep_events);
-    for (guint i = 0; i < l->sample->len; i++) {
-        const GArray *events = g_ptr_array_index(l->sample, i);
-        precedence_learn(l->edges, (const request_event *)(const void *)events->data, events->len);
-    }
+    request_learning_run(l->knowledge, walk_sample, l, request_reader_clocks(l->reader));
+    learn_traces(l);
     g_clear_pointer(&l->sample, g_ptr_array_unref);
     l->is_sample_full =
         s->objects[s->spec->lifelines[lifeline].layer].count >= LEARNED_MAX || steps_read >= LEARNED_STEPS_MAX;
-    precedence_settle(l->edges);
 }
 
 static lookup *find_lookup(const model *m, size_t lifeline)
@@ -336,7 +365,7 @@ static lookup *find_lookup(const model *m, size_t lifeline)
         l->reader = request_reader_new((const char *const *)model_lifeline(m, lifeline)->ids,
                                        files->len > 0 ? ((const log_file *)g_ptr_array_index(files, 0))->fraction
                                                       : NL_FRACTION_DECIMAL);
-        l->edges = precedence_new(request_reader_names(l->reader));
+        l->knowledge = request_learning_new(request_reader_names(l->reader));
         l->graph = request_graph_new(request_reader_names(l->reader));
         learn(m, l, lifeline);
     }
@@ -382,11 +411,11 @@ static void add_late_messages(const store *s, uint32_t record, unsigned layer, G
 /* Builds the graph of the events in l->graph. There must be at least one event. */
 static void build_graph(lookup *l, GArray *events)
 {
-    bool is_explicit = true;
-    for (guint i = 0; i < events->len; i++)
-        is_explicit = is_explicit && g_array_index(events, request_event, i).span_id != 0;
-    request_graph_build(l->graph, (request_event *)(void *)events->data, events->len, is_explicit ? NULL : l->edges,
-                        request_reader_clocks(l->reader));
+    request_event *first = (request_event *)(void *)events->data;
+    const bool is_explicit = is_trace(events);
+    if (!is_explicit)
+        request_learning_correct(l->knowledge, first, events->len);
+    request_learning_build(l->knowledge, l->graph, first, events->len, is_explicit, request_reader_clocks(l->reader));
 }
 
 static void draw_graph(const model *m, lookup *l, const GArray *steps, unsigned layer, request_drawn *d)

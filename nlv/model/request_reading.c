@@ -3,6 +3,7 @@
 #include "model/request_reading.h"
 
 #include "model/record_walk.h"
+#include "program/units.h"
 #include "requests/assembler.h"
 #include "requests/key_map.h"
 
@@ -669,16 +670,38 @@ uint64_t request_reading_bytes(const request_reading *r)
     return bytes;
 }
 
+/* Adds a notice about the two hosts of a kind of request whose clocks seem to differ by the largest time. */
+static void tell_doubtful_clocks(const request_reading *r, const assembler *a)
+{
+    size_t count;
+    const clock_doubt *doubts = clock_doubts_list(assembler_clock_doubts(a), &count);
+    char text[UNITS_SIZE];
+    if (r->purpose == READING_LISTS && count > 0)
+        model_tell(r->model,
+                   g_strdup_printf("The clock of %s seems to be %s ahead of the clock of %s, unless messages take this "
+                                   "time; log ClockOffset records",
+                                   request_reader_host(assembler_reader(a), doubts[0].host),
+                                   units_time((double)doubts[0].ahead_ns, text),
+                                   request_reader_host(assembler_reader(a), doubts[0].other)));
+}
+
 /*
- * Counts the open requests as over. Does nothing for a large log of a live source: later records may still end these
- * requests, and the module does not read such a log again.
+ * Counts the open requests as over. In a large log of a live source, only ends the learning: later records may still
+ * end these requests, and the module does not read such a log again.
  */
 static void request_reading_finish(request_reading *r, bool is_live)
 {
-    if (r->is_finished || (is_live && request_reading_bytes(r) > SMALL_LOG))
+    if (r->is_finished)
         return;
+    if (is_live && request_reading_bytes(r) > SMALL_LOG) {
+        for (guint i = 0; i < r->kind_count; i++)
+            assembler_learn(r->kinds[i].assembler, true);
+        show_fresh(r);
+        return;
+    }
     for (guint i = 0; i < r->kind_count; i++) {
         assembler_finish(r->kinds[i].assembler);
+        tell_doubtful_clocks(r, r->kinds[i].assembler);
         if (r->purpose != READING_COMPARES)
             continue;
         r->comparison->sides[r->side].overlapping += assembler_overlapping(r->kinds[i].assembler);

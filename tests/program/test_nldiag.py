@@ -777,6 +777,28 @@ class Nldiag(support.Case):
                                     for at, host, event, fields in sorted(records, key=lambda record: record[0])))
         return self.diagnosed(*options, path)
 
+    def test_clocks_that_seem_to_differ(self):
+        """Requests of two hosts, one of which is 20 ms fast: without a reference, this may be the time of messages."""
+        chance, records = random.Random(3), []
+        for number in range(300):
+            begin = number * 0.1
+            arrived = begin + 0.0003 + chance.random() * 0.0002
+            worked = arrived + chance.uniform(0.01, 0.04)
+            records += [(begin, "a", "Ask.start", f"ID={number}"), (arrived + 0.02, "b", "Work.start", f"ID={number}"),
+                        (worked + 0.02, "b", "Work.end", f"ID={number}"), (worked + 0.0004 + chance.random() * 0.0002, "a", "Ask.end", f"ID={number}")]
+        found = self.diagnosed_of(records)
+        self.assertRegex(found["answer"], r"^cannot tell: the clock of b seems to be (19|20)\.\d+ ms ahead of the clock of a, unless messages take this time; "
+                         r"log ClockOffset records$")
+
+    def test_requests_that_lack_records(self):
+        chance, records = random.Random(4), []
+        for number in range(1000):
+            for after, event in ((0, "Ask.start"), (0.001, "Work.start"), (0.02, "Work.end"), (0.021, "Ask.end")):
+                if chance.random() >= 0.03:
+                    records.append((number * 0.1 + after, "a" if event.startswith("Ask") else "b", event, f"ID={number}"))
+        self.assertRegex(self.diagnosed_of(records)["incomplete"],
+                         r"^(9\d|1[0-3]\d) of 1000 requests lack records, so nldiag may attribute their time to wrong places$")
+
     def requests(self, cost=lambda chance, at, number, host: 0.0, count=3000, rate=100.0, fields=lambda number: "", hosts=("b1", "b2", "b3"), seed=1,
                  host_of=None):
         """Writes requests from a to one of several hosts and back, which take 10 ms or `cost` more there."""

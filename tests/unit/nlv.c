@@ -2128,6 +2128,50 @@ static void test_violations(void **unused)
     }
 }
 
+/* Requests of two hosts. The clock of host b is 300 us slow or, in traces, 400 us fast. */
+static void write_skewed(const char *path, bool is_trace)
+{
+    static const struct {
+        const char *event, *host, *program, *ids;
+        int after_us;
+    } rows[] = {{"Serve.start", "a", "web", "SPAN.ID=1", 0},
+                {"Call.start", "a", "web", "SPAN.ID=2 PARENT.ID=1", 1000},
+                {"Work.start", "b", "dbd", "SPAN.ID=3 PARENT.ID=2", 100},
+                {"Work.end", "b", "dbd", "SPAN.ID=3 PARENT.ID=2", 5000},
+                {"Call.end", "a", "web", "SPAN.ID=2 PARENT.ID=1", 100},
+                {"Serve.end", "a", "web", "SPAN.ID=1", 900}};
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 60; i++) {
+        int at_us = i * 100000;
+        for (size_t k = 0; k < G_N_ELEMENTS(rows); k++) {
+            at_us += rows[k].after_us + (k == 3 ? i * 977 % 61 * 1000 : k > 0 ? i * 31 % 17 : 0);
+            const int skew_us = *rows[k].host != 'b' ? 0 : is_trace ? 400 : -300;
+            fprintf(file, "DATE=202601010000%02d.%06d HOST=%s PROG=%s LVL=Usage NL.EVNT=%s ", at_us / 1000000,
+                    (at_us + skew_us) % 1000000, rows[k].host, rows[k].program, rows[k].event);
+            fprintf(file, is_trace ? "TRACE.ID=%d " : "ID=%d", i + 100);
+            fputs(is_trace ? rows[k].ids : "", file);
+            fputc('\n', file);
+        }
+    }
+    fclose(file);
+}
+
+/* nlv corrects clocks, and knows which spans wait for children, as nlstat does. */
+static void test_graphs_with_different_clocks(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("skewed.log");
+    program_reading reading = {0};
+    for (int is_trace = 0; is_trace < 2; is_trace++) {
+        write_skewed(path, is_trace);
+        model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+        compare_with_assembler(m);
+        for (uint32_t object = 0; object < model_store(m)->objects[0].count; object++)
+            assert_string_equal(request_lines_find(m, 0, object)->slowest, "Work");
+        model_free(m);
+    }
+}
+
 static void write_machines(const char *path, const char *of_b)
 {
     FILE *file = fopen(path, "w");
@@ -2458,6 +2502,7 @@ int main(void)
         cmocka_unit_test(test_logs_with_equal_ids),
         cmocka_unit_test(test_waterfalls_of_logs_with_equal_ids),
         cmocka_unit_test(test_violations),
+        cmocka_unit_test(test_graphs_with_different_clocks),
         cmocka_unit_test(test_clock_errors),
         cmocka_unit_test(test_hosts_that_share_a_clock),
         cmocka_unit_test(test_clocks_corrected),

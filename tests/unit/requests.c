@@ -1,5 +1,7 @@
 /* Graphs of requests: spans, parents and critical paths, compared with the truth of simulated programs. */
 #include "requests/assembler.h"
+#include "requests/awaited_spans.h"
+#include "requests/clock_doubts.h"
 #include "requests/infer.h"
 #include "requests/key_map.h"
 #include "requests/precedence.h"
@@ -69,7 +71,7 @@ static void add_side(script *s, int64_t time_ns, const char *name, uint32_t plac
 
 static void build(script *s, const precedence *edges)
 {
-    request_graph_build(s->graph, s->events, s->count, edges, s->clocks);
+    request_graph_build(s->graph, s->events, s->count, edges, s->clocks, NULL);
     int64_t sum_ns = 0;
     for (size_t i = 0; i < s->graph->path_count; i++) {
         const request_step *step = &s->graph->path[i];
@@ -562,7 +564,7 @@ static void parents_elsewhere(void **state)
     e->duration_ns = REQUEST_TIME_MAX;
     add(s, -REQUEST_TIME_MAX, "Old", 1);
     add(s, REQUEST_TIME_MAX, "New", 1);
-    request_graph_build(s->graph, s->events, s->count, NULL, NULL);
+    request_graph_build(s->graph, s->events, s->count, NULL, NULL, NULL);
     assert_int_equal(s->graph->span_count, 1);
     script_free(s);
     (void)state;
@@ -608,7 +610,7 @@ static void points_after_nested_spans(void **state)
         uint32_t name = event_names_add(names, (nl_string){text, strlen(text)});
         events[i] = (request_event){.time_ns = i, .name = name, .span_name = name, .thread = 1, .order = i};
     }
-    request_graph_build(g, events, 3 * MANY, NULL, NULL);
+    request_graph_build(g, events, 3 * MANY, NULL, NULL, NULL);
     assert_int_equal(g->span_count, MANY);
     assert_int_equal(g->path[0].span, 0);
     request_graph_free(g);
@@ -653,7 +655,7 @@ static void large_requests(void **state)
             events[2 * i + 1] = (request_event){
                 .time_ns = 3 * MANY - i, .name = end, .span_id = i + 1, .parent = parent, .order = 3 * MANY - i};
         }
-        request_graph_build(g, events, 2 * (MANY + 1), NULL, NULL);
+        request_graph_build(g, events, 2 * (MANY + 1), NULL, NULL, NULL);
         assert_int_equal(g->span_count, MANY + 1);
         assert_int_equal(g->to_ns - g->from_ns, 3 * MANY);
     }
@@ -682,7 +684,7 @@ static precedence *learn_crossing(event_names *names, request_graph *g)
         size_t count = 0;
         for (int k = 0; k < 4; k++)
             add_event(names, events, &count, k * 10000, steps[k], 1);
-        request_graph_build(g, events, count, NULL, NULL);
+        request_graph_build(g, events, count, NULL, NULL, NULL);
         precedence_learn(p, events, count);
     }
     precedence_settle(p);
@@ -718,7 +720,7 @@ static void many_enclosing_spans(void **state)
             add_event(names, events, &count, ++time_ns, "A.end", 1);
         for (int i = 0; kind == OTHER_THREADS && i < MANY; i++)
             add_event(names, events, &count, ++time_ns, "C.end", 2);
-        request_graph_build(g, events, count, p, NULL);
+        request_graph_build(g, events, count, p, NULL, NULL);
         assert_int_equal(g->span_count, kind == CROSSING ? MANY + MANY / 2 : kind == OTHER_THREADS ? 2 * MANY : MANY);
         for (size_t i = 0; i < g->span_count; i++)
             assert_int_equal(g->spans[i].parent == REQUEST_NONE, i == 0 || i == MANY || (i > MANY && kind == CROSSING));
@@ -1143,7 +1145,7 @@ static void client_and_server(void **state)
             add(s, 70, "Read", 1);
             add(s, 70 + late, "SendEnd", 2);
             add(s, 100, "Done", 1);
-            request_graph_build(s->graph, s->events, s->count, NULL, NULL); /* sorts them */
+            request_graph_build(s->graph, s->events, s->count, NULL, NULL, NULL); /* sorts them */
             if (learn) {
                 precedence_learn(p, s->events, s->count);
                 s->count = 0;
@@ -1183,7 +1185,7 @@ static void two_backends(void **state)
         add(s, 21 + b, "RecvB", 1);
         add(s, 30 + b, "Reply", 1);
         if (i < 300) {
-            request_graph_build(s->graph, s->events, s->count, NULL, NULL);
+            request_graph_build(s->graph, s->events, s->count, NULL, NULL, NULL);
             precedence_learn(p, s->events, s->count);
             s->count = 0;
         }
@@ -1218,7 +1220,7 @@ static void two_calls(void **state)
             add(s, b + 30, "B.end", 3);
             add(s, b + 35, "Reply", 1);
             if (i < 300) {
-                request_graph_build(s->graph, s->events, s->count, NULL, NULL);
+                request_graph_build(s->graph, s->events, s->count, NULL, NULL, NULL);
                 precedence_learn(p, s->events, s->count);
                 s->count = 0;
             }
@@ -1259,7 +1261,7 @@ static void repeated_calls_on_other_hosts(void **state)
             at += 4 * way + 60;
         }
         add_call(s, 0, at, "Page", 1, 1);
-        request_graph_build(s->graph, s->events, s->count, NULL, NULL);
+        request_graph_build(s->graph, s->events, s->count, NULL, NULL, NULL);
         if (i < LEARNED_REQUESTS) {
             precedence_learn(p, s->events, s->count);
             s->count = 0;
@@ -1881,6 +1883,189 @@ static void examples_of_several_processes(void **state)
     (void)state;
 }
 
+/* ---- ends of children after the ends of their parents ---- */
+
+/*
+ * Logs a request of host 5, whose span "Work" calls "Serve" on host 6 and waits, then calls "Local" on host 5 and
+ * waits, and then starts "Audit" on host 7 and does not wait. Nothing is known about these hosts' clocks. The clock of
+ * host 6 is skew_ns ahead. "Local" logs its end after its reply. Returns the duration of "Serve".
+ */
+static int64_t log_late_ends(simulation *m, int64_t skew_ns)
+{
+    const uint32_t front = 5, back = 6, audit = 7;
+    int64_t at_ns = 1000000, there_ns = 200000 + (int64_t)draw(m, 50000), back_ns = 200000 + (int64_t)draw(m, 50000),
+            serve_ns = 5000000 + (int64_t)draw(m, 90000000), local_ns = 1000000 + (int64_t)draw(m, 9000000);
+    add_side(m->s, at_ns, "Work.start", front, 1, 0);
+    add_side(m->s, at_ns + 100000, "Audit.start", audit, 6, 1);
+    add_side(m->s, at_ns, "Call.start", front, 2, 1);
+    add_side(m->s, at_ns + there_ns + skew_ns, "Serve.start", back, 3, 2);
+    add_side(m->s, at_ns + there_ns + serve_ns + skew_ns, "Serve.end", back, 3, 2);
+    at_ns += there_ns + serve_ns + back_ns;
+    add_side(m->s, at_ns, "Call.end", front, 2, 1);
+    add_side(m->s, at_ns, "Ask.start", front, 4, 1);
+    add_side(m->s, at_ns, "Local.start", front, 5, 4);
+    add_side(m->s, at_ns + local_ns, "Ask.end", front, 4, 1);
+    add_side(m->s, at_ns + local_ns + 10000 + (int64_t)draw(m, 50000), "Local.end", front, 5, 4);
+    at_ns += local_ns;
+    add_side(m->s, at_ns, "Work.end", front, 1, 0);
+    add_side(m->s, at_ns + 100000 + (int64_t)draw(m, 100000000), "Audit.end", audit, 6, 1);
+    return serve_ns;
+}
+
+/* The spans' times on the path, by name. */
+static int64_t path_of(const script *s, const char *name)
+{
+    int64_t sum_ns = 0;
+    for (size_t i = 0; i < s->graph->span_count; i++)
+        if (strcmp(event_names_text(s->names, s->graph->spans[i].name), name) == 0)
+            sum_ns += s->graph->spans[i].path_ns;
+    return sum_ns;
+}
+
+/*
+ * A child that ends shortly after its parent was waited for if the time between the ends varies much less than the
+ * child's duration. A child that ends at any time after its parent is asynchronous.
+ */
+static void ends_of_awaited_children(void **state)
+{
+    simulation m = {.s = script_new(), .random = 77777777777u};
+    static const int64_t skews_ns[] = {500000, 30000000};
+    for (size_t i = 0; i < G_N_ELEMENTS(skews_ns); i++) {
+        awaited_spans *a = awaited_spans_new();
+        for (int request = 0; request < 100; request++) {
+            log_late_ends(&m, skews_ns[i]);
+            request_graph_build(m.s->graph, m.s->events, m.s->count, NULL, NULL, NULL);
+            m.s->count = 0;
+            awaited_spans_learn(a, m.s->graph);
+        }
+        awaited_spans_settle(a);
+        for (int request = 0; request < 100; request++) {
+            int64_t serve_ns = log_late_ends(&m, skews_ns[i]);
+            request_graph_build(m.s->graph, m.s->events, m.s->count, NULL, NULL, a);
+            m.s->count = 0;
+            const request_problems *p = &m.s->graph->problems;
+            assert_int_equal(p->awaited, 2);
+            assert_int_equal(p->late, 1);
+            for (size_t k = 0; k < m.s->graph->span_count; k++) {
+                const request_span *span = &m.s->graph->spans[k];
+                const char *name = event_names_text(m.s->names, span->name);
+                assert_int_equal(span->outlives_parent, strcmp(name, "Audit") == 0);
+                if (strcmp(name, "Serve") == 0)
+                    assert_in_range(span->self_ns, serve_ns, serve_ns);
+            }
+            assert_true(path_of(m.s, "Call") == 0 && path_of(m.s, "Ask") == 0);
+        }
+        awaited_spans_free(a);
+    }
+    script_free(m.s);
+    (void)state;
+}
+
+/* One request suffices if the child fills its parent: then a wrong clock is likelier than equal durations by chance. */
+static void a_child_that_fills_its_parent(void **state)
+{
+    script *s = script_new();
+    for (uint32_t host = 2; host <= 3; host++) { /* nothing is known of host 3 */
+        add_side(s, 0, "Call.start", 1, 1, 0);
+        add_side(s, 700000, "Serve.start", host, 2, 1);
+        add_side(s, 100000000, "Call.end", 1, 1, 0);
+        add_side(s, 100300000, "Serve.end", host, 2, 1);
+        build(s, NULL);
+        assert_path(s, host == 3 ? "Call.start>Serve.start 200000, Serve 99600000, Serve.end>Call.end 200000"
+                                 : "Call.start>Serve.start 700000, Serve 99600000");
+        assert_int_equal(request_problems_doubts(&s->graph->problems), host == 3 ? REQUEST_DOUBT_CLOCKS : 0);
+    }
+    script_free(s);
+    (void)state;
+}
+
+/* ---- doubtful clocks ---- */
+
+/* The clocks of two hosts in a log whose requests call from host 1 to host 2, or only send a message. */
+typedef struct clock_case {
+    int64_t skew_ns, latency_ns, jitter_ns;
+    bool replies, is_known, is_doubtful;
+} clock_case;
+
+/* Makes the events of a request: 6 with a reply, otherwise 4. */
+static void log_message(simulation *m, const clock_case *c, request_event *events)
+{
+    const struct {
+        const char *name;
+        uint32_t host;
+        int64_t after_ns;
+    } rows[] = {
+        {"Arrive", 1, 0},
+        {"Send", 1, 1000000 + (int64_t)draw(m, 20000000)},
+        {"Receive", 2, c->latency_ns + (int64_t)draw(m, (uint64_t)c->jitter_ns)},
+        {"Finish", 2, 1000000 + (int64_t)draw(m, 50000000)},
+        {"Reply", 1, c->latency_ns + (int64_t)draw(m, (uint64_t)c->jitter_ns)},
+        {"Leave", 1, 1000000 + (int64_t)draw(m, 10000000)},
+    };
+    int64_t at_ns = 0;
+    for (size_t i = 0; i < (c->replies ? G_N_ELEMENTS(rows) : 4); i++) {
+        at_ns += rows[i].after_ns;
+        const uint32_t number = event_names_add(m->s->names, (nl_string){rows[i].name, strlen(rows[i].name)});
+        events[i] = (request_event){.time_ns = at_ns + (rows[i].host == 2 ? c->skew_ns : 0),
+                                    .name = number,
+                                    .span_name = number,
+                                    .place = rows[i].host,
+                                    .program = rows[i].host,
+                                    .host = rows[i].host + 10,
+                                    .order = (uint32_t)i};
+    }
+}
+
+/*
+ * Clocks are doubtful if all messages between two hosts seem to take a long time in the same direction, and this time
+ * hardly varies. Long but equal latencies in both directions, queues, short messages and known bounds are no reason.
+ */
+static void doubtful_clocks(void **state)
+{
+    static const clock_case cases[] = {
+        {0, 300000, 200000, true, false, false},         {700000000, 300000, 200000, true, false, true},
+        {-700000000, 300000, 200000, true, false, true}, {20000000, 300000, 200000, true, false, true},
+        {-20000000, 300000, 200000, true, false, true},  {20000000, 300000, 200000, true, true, false},
+        {0, 50000000, 2000000, true, false, false},      {10000000, 50000000, 2000000, true, false, false},
+        {700000000, 300000, 200000, false, false, true}, {0, 300000, 200000, false, false, false},
+        {0, 300000, 100000000, true, false, false},      {0, 300000, 100000000, false, false, false},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const clock_case *c = &cases[i];
+        simulation m = {.s = script_new(), .random = 4242424242u + i};
+        const size_t count = c->replies ? 6 : 4;
+        clock_gaps *gaps = clock_gaps_new();
+        clock_doubts *d = clock_doubts_new();
+        program_families *families = program_families_new();
+        request_event events[6];
+        for (int request = 0; request < 300; request++) {
+            log_message(&m, c, events);
+            clock_gaps_learn(gaps, families, events, count);
+        }
+        clock_bounds *known = clock_bounds_new();
+        for (uint32_t host = 11; c->is_known && host <= 12; host++)
+            clock_bounds_set(known, host, 1000);
+        GPtrArray *sets = clock_gaps_sort(gaps);
+        clock_doubts_settle(d, gaps, sets, known);
+        size_t found;
+        const clock_doubt *list = clock_doubts_list(d, &found);
+        assert_int_equal(found, c->is_doubtful);
+        assert_int_equal(clock_doubts_count(d, events, count), c->is_doubtful);
+        assert_int_equal(clock_doubts_count(d, events, 1), 0);
+        if (c->is_doubtful) {
+            assert_int_equal(list[0].host, c->skew_ns > 0 ? 12 : 11);
+            assert_in_range(list[0].ahead_ns, llabs(c->skew_ns) - 1000000, llabs(c->skew_ns) + 1000000);
+        }
+        g_ptr_array_free(sets, TRUE);
+        clock_bounds_free(known);
+        program_families_free(families);
+        clock_doubts_free(d);
+        clock_gaps_free(gaps);
+        script_free(m.s);
+    }
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1927,6 +2112,9 @@ int main(void)
         cmocka_unit_test(services_through_a_bad_log),
         cmocka_unit_test(examples_through_a_log),
         cmocka_unit_test(examples_of_several_processes),
+        cmocka_unit_test(ends_of_awaited_children),
+        cmocka_unit_test(a_child_that_fills_its_parent),
+        cmocka_unit_test(doubtful_clocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

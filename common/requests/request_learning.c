@@ -1,0 +1,137 @@
+#include "config.h"
+
+#include "requests/request_learning.h"
+
+#include "requests/awaited_spans.h"
+#include "requests/clock_shifts.h"
+#include "requests/precedence.h"
+
+#include <glib.h>
+#include <stdlib.h>
+
+enum { COMPLETE_MIN = 30 /* with fewer complete requests, also learn from incomplete requests */ };
+
+/* The passes of request_learning_run over all requests (see precedence_learn_programs and precedence_learn_kinds). */
+typedef enum learning_pass {
+    LEARN_PROGRAMS,
+    LEARN_CLOCKS,
+    LEARN_KINDS,
+    LEARN_FROM_COMPLETE,
+    LEARN_FROM_INCOMPLETE
+} learning_pass;
+
+struct request_learning {
+    precedence *edges;
+    clock_shifts *shifts;
+    awaited_spans *awaited;
+    learning_pass pass;
+    uint32_t learned;            /* number of requests from which the current pass has learned orders */
+    bool has_orders, has_traces; /* the learning from requests without trace IDs, or from traces, has ended */
+};
+
+request_learning *request_learning_new(const event_names *names)
+{
+    request_learning *l = g_new0(request_learning, 1);
+    l->edges = precedence_new(names);
+    l->shifts = clock_shifts_new();
+    l->awaited = awaited_spans_new();
+    return l;
+}
+
+void request_learning_free(request_learning *l)
+{
+    if (l == NULL)
+        return;
+    precedence_free(l->edges);
+    clock_shifts_free(l->shifts);
+    awaited_spans_free(l->awaited);
+    g_free(l);
+}
+
+static int by_event_time(const void *a, const void *b)
+{
+    const request_event *x = a, *y = b;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+void request_learning_correct(const request_learning *l, request_event *events, size_t count)
+{
+    if (clock_shifts_apply(l->shifts, events, count))
+        qsort(events, count, sizeof *events, by_event_time);
+}
+
+static void learn_pass(request_learning *l, const request_event *events, size_t count)
+{
+    switch (l->pass) {
+    case LEARN_PROGRAMS:
+        precedence_learn_programs(l->edges, events, count);
+        break;
+    case LEARN_CLOCKS:
+        clock_shifts_learn(l->shifts, precedence_families(l->edges), events, count);
+        break;
+    case LEARN_KINDS:
+        precedence_learn_kinds(l->edges, events, count);
+        break;
+    case LEARN_FROM_COMPLETE:
+    case LEARN_FROM_INCOMPLETE:
+        if ((precedence_count_missing(l->edges, events, count) == 0) != (l->pass == LEARN_FROM_COMPLETE))
+            break;
+        precedence_learn(l->edges, events, count);
+        l->learned++;
+        break;
+    }
+}
+
+void request_learning_add(request_learning *l, const request_event *events, size_t count)
+{
+    request_event *corrected = g_memdup2(events, count * sizeof *events);
+    request_learning_correct(l, corrected, count);
+    learn_pass(l, corrected, count);
+    g_free(corrected);
+}
+
+void request_learning_run(request_learning *l, request_learning_walk *walk, void *user, const clock_bounds *clocks)
+{
+    l->pass = LEARN_PROGRAMS;
+    walk(user, l);
+    l->pass = LEARN_CLOCKS;
+    walk(user, l);
+    clock_shifts_settle(l->shifts, clocks);
+    l->pass = LEARN_KINDS;
+    walk(user, l);
+    bool has_losses = precedence_settle_kinds(l->edges);
+    l->pass = LEARN_FROM_COMPLETE;
+    walk(user, l);
+    l->pass = LEARN_FROM_INCOMPLETE;
+    if (l->learned < COMPLETE_MIN && has_losses)
+        walk(user, l);
+    precedence_settle(l->edges);
+    l->has_orders = true;
+}
+
+void request_learning_add_trace(request_learning *l, const request_graph *g)
+{
+    awaited_spans_learn(l->awaited, g);
+}
+
+void request_learning_settle_traces(request_learning *l)
+{
+    awaited_spans_settle(l->awaited);
+    l->has_traces = true;
+}
+
+void request_learning_build(const request_learning *l, request_graph *g, request_event *events, size_t count,
+                            bool is_trace, const clock_bounds *clocks)
+{
+    request_graph_build(g, events, count, l->has_orders && !is_trace ? l->edges : NULL, clocks,
+                        l->has_traces ? l->awaited : NULL);
+    if (l->has_orders && !is_trace)
+        g->problems.doubtful_clocks = clock_doubts_count(clock_shifts_doubts(l->shifts), events, count);
+}
+
+const clock_doubts *request_learning_clock_doubts(const request_learning *l)
+{
+    return clock_shifts_doubts(l->shifts);
+}
