@@ -172,8 +172,8 @@ static int by_need(const void *a, const void *b)
     return (x->need_ns > y->need_ns) - (x->need_ns < y->need_ns);
 }
 
-/* Returns the orders of all pairs of kinds, those that need the smallest differences first. The caller frees the array.
- */
+/* Returns the orders of all pairs of kinds, sorted by the difference that they need, the smallest first. The caller
+ * frees the array. */
 static GArray *find_orders(clock_shifts *s, const GPtrArray *sets, int64_t max_ns)
 {
     GArray *orders = g_array_new(FALSE, FALSE, sizeof(order));

@@ -1,6 +1,6 @@
 /*
  * Lists the sensors of this agent: the built-in sensors, nlkernel's events, and the configured sensors, which are
- * commands that print records. Only the main thread changes the list, and it holds the lock while it does so.
+ * commands that print records. Only the main thread changes the list, and it holds the lock during the change.
  */
 #ifndef NLAGENT_DEFINITION_H
 #define NLAGENT_DEFINITION_H

@@ -84,7 +84,7 @@ typedef struct survival {
 } survival;
 
 /*
- * A visit, or the time between two arrivals. The latter has VISIT_NONE as its `visit`, and the number of places as its
+ * A visit, or the time between two arrivals. Such a time has VISIT_NONE as its `visit`, and the number of places as its
  * place.
  */
 typedef struct active {

@@ -14,7 +14,7 @@ enum {
     VISITS_MIN = 60,
     TIMED_OUT_MIN = 5,
     FREQUENT_ONE_OF = 100, /* at least one in this number of visits waits for a timeout */
-    RARE_ONE_OF = 400,     /* likewise, if the timeout is that of TCP */
+    RARE_ONE_OF = 400,     /* the same for a timeout of TCP */
     RESOLUTION_STEPS = 4,  /* differences of fewer steps of the log's resolution show nothing */
     GIVEN_UP_PERCENT = 3,  /* minimum part of the visits that are given up */
     GIVEN_UP_LONGER = 10,  /* at most one longer visit for this number of visits that are given up */
@@ -649,7 +649,8 @@ static double explained_of_idle(const sample *s, const float *waits)
 
 /*
  * Judges whether the visits from y[split] on have waited for a timeout. `y` contains `n` times in ascending order: the
- * times of the sample, and of visits without a time of their own. If not, the waits of the returned mechanism are NULL.
+ * times of the sample, and of visits without a time of their own. If the visits have not waited for a timeout, the
+ * waits of the returned mechanism are NULL.
  */
 static mechanism judge_timeout(const sample *s, const double *y, uint32_t n, uint32_t split)
 {

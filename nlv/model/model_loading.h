@@ -1,5 +1,5 @@
 /*
- * The loader's access to the model. Only the loader changes the store. It does so between model_lock and model_unlock,
+ * The loader's access to the model. Only the loader changes the store, and only between model_lock and model_unlock,
  * because other threads draw the store. Functions with the remark "Locks" acquire the lock themselves.
  */
 #ifndef NLV_MODEL_LOADING_H
