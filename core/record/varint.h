@@ -11,8 +11,8 @@
 enum { NL_VARINT_SIZE = 10 }; /* maximum size, and the space that must be reserved before a number is written */
 
 /*
- * Like nl_varint_put, for numbers that need more than one byte. Divides up to 56 bits into groups of
- * seven bits, without branches that depend on the size.
+ * Like nl_varint_put, for numbers that need more than one byte. Divides up to 56 bits into groups of seven bits,
+ * without branches that depend on the size.
  */
 static inline char *nl_varint_put_long(char *at, uint64_t value)
 {

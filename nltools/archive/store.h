@@ -1,6 +1,5 @@
 /*
- * Accesses a database, whose tables doc/archive.md describes. sqlite.c and postgres.c implement the
- * kinds of databases.
+ * Accesses a database, whose tables doc/archive.md describes. sqlite.c and postgres.c implement the kinds of databases.
  *
  * A transaction stores records together with the position in their source and the sequence numbers of their streams.
  * The positions therefore agree with the records even if the program is killed. A function that fails sets the error.

@@ -18,8 +18,7 @@ const char *export_format_what(size_t i);
 
 /*
  * Return the places (uint64_t) of the records of a time range, of an object, or of a request that belongs to no object
- * (request_lines.h), in order of time. The caller holds the
- * model's lock, and frees the array with g_array_free.
+ * (request_lines.h), in order of time. The caller holds the model's lock, and frees the array with g_array_free.
  */
 GArray *export_places_of_range(const model *m, int64_t from_ns, int64_t to_ns);
 GArray *export_places_of_object(const model *m, size_t lifeline, uint32_t object);
