@@ -8,7 +8,7 @@
 enum {
     LATE_MIN = 10,     /* minimum number of late children from which the module learns */
     LATE_OF_HOSTS = 5, /* minimum number of late children between two hosts that the module compares with each other */
-    EXCEPTIONS = 20,   /* one in this number of children may be an exception, such as after a time-out */
+    EXCEPTIONS = 20,   /* one in this number of children may be an exception, such as after a timeout */
     SPREAD_PART = 4,   /* the ends vary by at most this part of the variation of the durations */
     LIMIT_FACTOR = 2,  /* the parent waited for a child that is late by at most this factor times the usual maximum */
 };
@@ -25,7 +25,7 @@ typedef struct pair_times {
     GArray *late_ns;      /* int64_t: times by which the children end after their parents */
 } pair_times;
 
-/* The result for a pair without its hosts, or for a pair. */
+/* The result for a pair, or for all pairs with the same names and programs. */
 typedef struct pair_limit {
     span_pair pair;
     int64_t late_ns; /* the parent waited for a child that ends at most this time after it */
@@ -33,7 +33,7 @@ typedef struct pair_limit {
 
 struct awaited_spans {
     GHashTable *times;  /* a set of pair_times */
-    GHashTable *limits; /* a set of pair_limit, after the learning; the hosts are 0 if a limit is that of all hosts */
+    GHashTable *limits; /* a set of pair_limit, after the learning; a limit for all hosts has the hosts 0 */
 };
 
 static guint span_pair_hash(gconstpointer key)
@@ -119,7 +119,7 @@ static int by_length(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the time below which one in `part` of the sorted times is or, if `above` is true, above which it is. */
+/* Returns the time that one in `part` of the sorted times is below or, if `above` is true, above. */
 static int64_t quantile_of(const GArray *times, guint part, bool above)
 {
     const guint index = times->len / part;

@@ -8,7 +8,7 @@
 enum {
     HOST_HOPS_MAX = 32,
     DRIFT_SHARE = 5000, /* a clock may drift by 1/5000 (200 ppm) */
-    TIGHT_PART = 20,    /* children fill a parent if it lasts longer than them by at most this part of its duration */
+    TIGHT_PART = 20,    /* children fill a parent unless it lasts longer by more than this part of its duration */
 };
 
 #define SHIFT_MAX_NS (REQUEST_TIME_MAX / 4)

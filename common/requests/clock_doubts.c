@@ -106,7 +106,7 @@ static int by_hosts(const void *a, const void *b)
     return (x->spread_ns > y->spread_ns) - (x->spread_ns < y->spread_ns);
 }
 
-/* Returns the direct links, sorted by their hosts, those that vary least first. The caller frees the array. */
+/* Returns the direct links, sorted by their hosts, and then by how much they vary. The caller frees the array. */
 static GArray *find_links(const GPtrArray *sets)
 {
     GArray *links = g_array_new(FALSE, FALSE, sizeof(clock_link));

@@ -10,8 +10,8 @@
 /* Minimum ratio of the shares of visits that take a branch. */
 #define RATIO_MIN 1.3
 
-/* A branch is the same for the requested work if its share differs by at least this part of the difference also among
- * visits with the same value of a field. */
+/* Other requested work explains a larger share unless at least this part of the difference between the shares remains
+ * among visits with the same value of a field. */
 #define OWN_PART_MIN 0.5
 
 /* A call belongs to a branch if the other visits make it at most this part as often. */

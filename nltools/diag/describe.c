@@ -105,7 +105,7 @@ static char *text_hours(uint32_t hours)
     return g_string_free(text, FALSE);
 }
 
-/* Returns what the visits of a branch do, such as "misses the cache (FIELD)". The caller frees it with g_free. */
+/* Returns what the visits of a branch do, such as "misses its cache (FIELD)". The caller frees it with g_free. */
 static char *text_branch(const visits *v, const branch *b)
 {
     if (b->column != NULL)
