@@ -27,7 +27,8 @@ typedef struct mechanism {
     int servers;         /* for a queue: the number of servers */
     int other_servers;   /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
     double other_gain;   /* quality of the prediction with other_servers, divided by its quality with `servers` */
-    double likelihood;   /* for a queue: logarithm of the ratio of its likelihood to that of independent visits */
+    int64_t outside_ns; /* for a queue: the time, in nanoseconds, that a visit takes before and after it has a server */
+    double likelihood;  /* for a queue: logarithm of the ratio of its likelihood to that of independent visits */
     double peak; /* maximum number of visits in progress at the same time; for calls: visits per caller in the group */
     double period_ns; /* period of a timer or of periodic pauses, or length of a timeout or delay; 0: not periodic */
     double rate, other_rate; /* for load: requests per second while the visits are slow, and otherwise; 0: unknown */

@@ -34,6 +34,9 @@
 /* Maximum ratio of the claims of two queues that explain the same waits. */
 #define SAME_WAITS 1.5
 
+/* A queue is much likelier than another if the logarithm of its likelihood is at least this many times as large. */
+#define MUCH_LIKELIER 1.5
+
 /* Times with at least this resolution, in nanoseconds, need no spreading. */
 #define UNIT_FINE_NS 1000
 
@@ -57,7 +60,9 @@ enum {
     VISITS_MIN = 60,
     POSITIONS = 64,
     SERVERS_MAX = 32,
-    CHOICES = 28,
+    OUTSIDE_SERVERS_MAX = 8,
+    CHOICES = 56,
+    FAST_ONE_OF = 10, /* without visits alone, one in this number of visits counts as fast */
     CHOOSING_MAX = 8192,
     SHUFFLES = 20,
     BUSY_MIN = 20,
@@ -444,12 +449,13 @@ static void find_positions(const holding *held, size_t count, uint8_t *positions
 
 /*
  * Computes when the service of each visit begins, if the servers serve visits in any order. With k servers, a server is
- * free when the visit that is k positions earlier in the order of the ends has ended.
+ * free when the visit that is k positions earlier in the order of the ends has ended. `outside_ns` is the time of a
+ * visit without a server (see mechanism).
  */
-static void serve_any(const holding *held, size_t count, int servers, int64_t *served)
+static void serve_any(const holding *held, size_t count, int servers, int64_t outside_ns, int64_t *served)
 {
     for (size_t i = 0; i < count; i++) {
-        int64_t free_ns = i >= (size_t)servers ? held[i - (size_t)servers].to_ns : INT64_MIN;
+        int64_t free_ns = i >= (size_t)servers ? held[i - (size_t)servers].to_ns - outside_ns : INT64_MIN;
         served[i] = MAX(held[i].from_ns, free_ns);
     }
 }
@@ -458,7 +464,8 @@ static void serve_any(const holding *held, size_t count, int servers, int64_t *s
  * Like serve_any, but for servers that serve visits in the order of arrival. A service begins as soon as one of the k
  * servers is free.
  */
-static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t count, int servers, int64_t *served)
+static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t count, int servers, int64_t outside_ns,
+                           int64_t *served)
 {
     int64_t free_ns[SERVERS_MAX];
     for (int k = 0; k < SERVERS_MAX; k++)
@@ -470,7 +477,7 @@ static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t
             if (free_ns[k] < free_ns[first])
                 first = k;
         served[i] = MAX(held[i].from_ns, free_ns[first]);
-        free_ns[first] = held[i].to_ns;
+        free_ns[first] = held[i].to_ns - outside_ns;
     }
 }
 
@@ -497,15 +504,22 @@ static size_t end_of_host(const holding *held, size_t from, size_t count)
     return to;
 }
 
-/* Computes when the service of each visit begins if each host has `servers` servers. */
-static void serve(queue_work *w, bool any_order, int servers)
+/* How servers serve visits. */
+typedef struct service {
+    int servers;
+    bool any_order;
+    int64_t outside_ns; /* see mechanism */
+} service;
+
+/* Computes when the service of each visit begins if each host has such servers. */
+static void serve(queue_work *w, service by)
 {
     for (size_t from = 0, to; from < w->count; from = to) {
         to = end_of_host(w->held, from, w->count);
-        if (any_order)
-            serve_any(w->held + from, to - from, servers, w->served + from);
+        if (by.any_order)
+            serve_any(w->held + from, to - from, by.servers, by.outside_ns, w->served + from);
         else
-            serve_in_order(w->held + from, w->arrivals + from, to - from, servers, w->served + from);
+            serve_in_order(w->held + from, w->arrivals + from, to - from, by.servers, by.outside_ns, w->served + from);
     }
 }
 
@@ -527,7 +541,7 @@ static void add_positions(queue_work *w)
  * Sets *gain to the mean log likelihood ratio of a visit, and *z to its significance. Visits of one request depend on
  * each other, so their sum counts as one value. Returns false if the model is impossible.
  */
-static bool judge_servers(queue_work *w, bool any_order, double *gain, double *z)
+static bool judge_servers(queue_work *w, service by, double *gain, double *z)
 {
     double tiny = exp(w->low) / 50;
     size_t impossible = 0;
@@ -539,7 +553,7 @@ static bool judge_servers(queue_work *w, bool any_order, double *gain, double *z
     if (impossible > w->count / 30)
         return false;
     likelihoods(w->values, w->count, w->low - log(50), w->high, w->with);
-    if (any_order)
+    if (by.any_order)
         add_positions(w);
     double sum = 0, square = 0, n = 0;
     memset(w->gains, 0, w->count * sizeof *w->gains);
@@ -658,41 +672,101 @@ static void queue_work_clear(queue_work *w)
 }
 
 /*
- * Chooses the number of servers that predicts the visits best, and the best number of the other kind: one server, or
- * several. Sets m->servers to 0 if no number predicts the visits significantly better than independent times.
+ * Returns the median time of visits on a host with no other visits, in nanoseconds. If there are few such visits,
+ * returns the time of the fast visits. `held` is sorted by end.
  */
-static void choose_servers(const visits *v, const holding *held, size_t count, bool *any_order, double *best_z,
-                           mechanism *m)
+static double time_alone(const holding *held, size_t count)
+{
+    double *alone = g_new(double, count + 1), result;
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        if ((i == 0 || held[i].from_ns >= held[i - 1].to_ns) &&
+            (i + 1 == count || held[i + 1].from_ns >= held[i].from_ns))
+            alone[n++] = (double)(held[i].to_ns - held[i].from_ns);
+    if (n < ALONE_MIN) {
+        for (n = 0; n < count; n++)
+            alone[n] = (double)(held[n].to_ns - held[n].from_ns);
+        qsort(alone, n, sizeof *alone, compare_double);
+        result = n > 0 ? alone[n / FAST_ONE_OF] : 0;
+    } else {
+        result = median_of(alone, n);
+    }
+    g_free(alone);
+    return result;
+}
+
+/* A service, and how well it predicts the visits. */
+typedef struct choice {
+    service by;
+    double gain, z; /* see judge_servers; 0: not significant */
+} choice;
+
+/* Replaces *best if a service predicts the visits significantly better. */
+static void try_service(queue_work *w, service by, choice *best)
+{
+    double gain, z;
+    if ((size_t)by.servers * 4 > w->count)
+        return;
+    serve(w, by);
+    if (judge_servers(w, by, &gain, &z) && z >= 5 && gain > best->gain)
+        *best = (choice){by, gain, z};
+}
+
+/* Returns the median time, in nanoseconds, for which visits that wait for a server then have it. Sets w->served. */
+static double time_of_service(queue_work *w, service by)
+{
+    size_t count = 0;
+    double *times = g_new(double, w->count + 1);
+    serve(w, by);
+    for (size_t i = 0; i < w->count; i++)
+        if (w->served[i] > w->held[i].from_ns)
+            times[count++] = (double)(w->held[i].to_ns - w->served[i] - by.outside_ns);
+    double middle = median_of(times, count);
+    g_free(times);
+    return middle;
+}
+
+/*
+ * Tries a service whose visits also take time outside of their server: the time of a visit alone without the time for
+ * which it has the server.
+ */
+static void try_outside(queue_work *w, int servers, bool any_order, double alone_ns, choice *best)
+{
+    service by = {servers, any_order, (int64_t)(alone_ns / 2)};
+    by.outside_ns = (int64_t)CLAMP(alone_ns - time_of_service(w, by), 0, alone_ns);
+    try_service(w, by, best);
+}
+
+/*
+ * Chooses the service that predicts the visits best, and the best one with the other kind of number: one server, or
+ * several. The chosen service has no servers if no number predicts the visits significantly better than independent
+ * times. Spans that also take time outside of their server look like spans with more servers: while one visit has the
+ * server, others are before or after it. The function therefore tries smaller numbers with such a time.
+ */
+static choice choose_servers(const visits *v, const holding *held, size_t count, mechanism *m)
 {
     static const int tried[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, SERVERS_MAX};
     queue_work w;
-    double best[2] = {0}, z_of[2] = {0}; /* for one server, and for several servers */
-    int servers[2] = {0};
-    bool any_of[2] = {false};
+    choice best[2] = {0}; /* for one server, and for several servers */
     queue_work_init(&w, v, held, count);
-    G_STATIC_ASSERT(2 * G_N_ELEMENTS(tried) == CHOICES);
-    for (size_t t = 0; t < CHOICES; t++) {
-        double gain, z;
-        int k = tried[t / 2];
-        bool any = t % 2 == 0;
-        if ((size_t)k * 4 > count)
-            continue;
-        serve(&w, any, k);
-        if (!judge_servers(&w, any, &gain, &z) || z < 5 || gain <= best[k > 1])
-            continue;
-        best[k > 1] = gain;
-        servers[k > 1] = k;
-        any_of[k > 1] = any;
-        z_of[k > 1] = z;
-    }
+    G_STATIC_ASSERT(4 * G_N_ELEMENTS(tried) == CHOICES);
+    for (size_t t = 0; t < G_N_ELEMENTS(tried); t++)
+        for (int any = 1; any >= 0; any--)
+            try_service(&w, (service){tried[t], any, 0}, &best[tried[t] > 1]);
+    bool is_span = count > 0 && place_at(v, place_of_visit(v, visit_at(v, held[0].visit)))->kind == PLACE_SPAN;
+    double alone_ns = time_alone(held, count);
+    int found = best[best[1].gain > best[0].gain].by.servers, below = found > 0 ? found : OUTSIDE_SERVERS_MAX + 1;
+    for (size_t t = 0; is_span && m->scope == QUEUE_SPAN && tried[t] < below; t++)
+        for (int any = 1; any >= 0; any--)
+            try_outside(&w, tried[t], any, alone_ns, &best[tried[t] > 1]);
     queue_work_clear(&w);
-    bool several = best[1] > best[0];
-    m->servers = servers[several];
-    m->other_servers = servers[!several];
-    m->other_gain = best[several] > 0 ? best[!several] / best[several] : 0;
-    m->likelihood = best[several] * (double)count;
-    *any_order = any_of[several];
-    *best_z = z_of[several];
+    const choice *chosen = &best[best[1].gain > best[0].gain], *other = &best[best[1].gain <= best[0].gain];
+    m->servers = chosen->by.servers;
+    m->outside_ns = chosen->by.outside_ns;
+    m->other_servers = other->by.servers;
+    m->other_gain = chosen->gain > 0 ? other->gain / chosen->gain : 0;
+    m->likelihood = chosen->gain * (double)count;
+    return *chosen;
 }
 
 /*
@@ -716,15 +790,15 @@ static bool begins_too_early(const visits *v, const queue_work *w)
  */
 static double find_servers(const visits *v, const holding *held, size_t count, mechanism *m, double *z)
 {
-    bool any_order = false;
     double claim_ns = 0;
     size_t first = count > CHOOSING_MAX ? (count - CHOOSING_MAX) / 2 : 0;
-    choose_servers(v, held + first, MIN(count, CHOOSING_MAX), &any_order, z, m);
+    choice chosen = choose_servers(v, held + first, MIN(count, CHOOSING_MAX), m);
+    *z = chosen.z;
     if (m->servers == 0)
         return 0;
     queue_work w;
     queue_work_init(&w, v, held, count);
-    serve(&w, any_order, m->servers);
+    serve(&w, chosen.by);
     if (m->scope != QUEUE_SPAN && begins_too_early(v, &w)) {
         queue_work_clear(&w);
         return 0;
@@ -836,20 +910,13 @@ static double expected_shorter(const holding *held, size_t count, double short_n
 /* Sets the waits of a host's visits, if visits take a lock after other work. Returns the claimed time. */
 static double claim_serial(const visits *v, const holding *held, size_t count, double service_ns, float *waits)
 {
-    double *alone = g_new(double, count + 1), claim_ns = 0;
-    size_t alone_count = 0;
-    for (size_t i = 0; i < count; i++)
-        if ((i == 0 || held[i].from_ns >= held[i - 1].to_ns) &&
-            (i + 1 == count || held[i + 1].from_ns >= held[i].from_ns))
-            alone[alone_count++] = (double)(held[i].to_ns - held[i].from_ns);
-    double before_ns = alone_count >= ALONE_MIN ? fmax(0, median_of(alone, alone_count) - service_ns) : 0;
+    double before_ns = fmax(0, time_alone(held, count) - service_ns), claim_ns = 0;
     for (size_t i = 1; i < count; i++) {
         const visit *x = visit_at(v, held[i].visit);
         double wait = CLAMP((double)(held[i - 1].to_ns - held[i].from_ns) - before_ns, 0, (double)x->own_ns);
         waits[held[i].visit] = (float)wait;
         claim_ns += wait * path_weight(x);
     }
-    g_free(alone);
     return claim_ns;
 }
 
@@ -932,15 +999,16 @@ static void share_servers(holding *held, size_t count)
 
 /*
  * Replaces a queue by another queue that predicts the visits better, and frees the waits of the worse queue. If
- * `same_waits` is true, the first queue must be significant, and the other queue must explain the same waits: a queue
- * that claims much more time is a different cause, not a better model.
+ * `same_waits` is true, the other queue must also be much likelier, or the first queue must be significant and the
+ * other queue must explain the same waits: a queue that claims much more time is a different cause, not a better model.
  */
 static void keep_likelier(mechanism *best, mechanism *other, bool same_waits)
 {
     bool is_first = best->waits == NULL || best->claim_ns <= 0,
          is_better = other->likelihood > best->likelihood && other->p <= OTHER_CHANCE,
          is_same = best->likelihood > 0 && best->p <= OTHER_CHANCE && other->claim_ns <= SAME_WAITS * best->claim_ns,
-         likelier = other->claim_ns > 0 && (is_first || (is_better && (is_same || !same_waits)));
+         is_much_better = other->likelihood > MUCH_LIKELIER * best->likelihood,
+         likelier = other->claim_ns > 0 && (is_first || (is_better && (is_same || is_much_better || !same_waits)));
     g_free(likelier ? best->waits : other->waits);
     if (likelier)
         *best = *other;
@@ -984,6 +1052,7 @@ static mechanism find_queue_for(const visits *v, uint32_t number, queue_scope sc
         if (choose_host(&m, &largest_ns, claim_ns, g_ptr_array_index(hosts, held[from].host),
                         (double)count / p->count * hosts->len)) {
             m.servers = here.servers;
+            m.outside_ns = here.outside_ns;
             m.other_servers = here.other_servers;
             m.other_gain = here.other_gain;
             m.p = normal_tail(z) * CHOICES * (hosts->len + HOSTS_TOGETHER);
@@ -1064,7 +1133,7 @@ mechanism queue_find_caller(const visits *v, uint32_t number)
     return m;
 }
 
-static void add_savings(const visits *v, const queue_work *w, int servers, const float *cut, float *saved)
+static void add_savings(const visits *v, const queue_work *w, const mechanism *queue, const float *cut, float *saved)
 {
     int64_t free_ns[SERVERS_MAX];
     for (int k = 0; k < SERVERS_MAX; k++)
@@ -1076,12 +1145,12 @@ static void add_savings(const visits *v, const queue_work *w, int servers, const
         bool is_edge = place_at(v, place_of_visit(v, x))->kind == PLACE_EDGE;
         uint32_t span = is_edge ? span_after(v, x) : h->visit;
         int first = 0;
-        for (int k = 1; k < servers; k++)
+        for (int k = 1; k < queue->servers; k++)
             if (free_ns[k] < free_ns[first])
                 first = k;
         int64_t begin_ns = MAX(h->from_ns, free_ns[first]);
         int64_t taken_ns = h->to_ns - served_ns - (span != VISIT_NONE ? (int64_t)cut[span] : 0);
-        free_ns[first] = begin_ns + MAX(taken_ns, 0);
+        free_ns[first] = begin_ns + MAX(taken_ns, 0) - queue->outside_ns;
         saved[h->visit] = (float)CLAMP((double)(served_ns - begin_ns), 0, (double)x->own_ns);
     }
 }
@@ -1099,8 +1168,8 @@ double queue_find_savings(const visits *v, uint32_t number, const mechanism *que
         while (to < all && held[to].host == held[from].host)
             to++;
         queue_work_init(&w, v, held + from, to - from);
-        serve_in_order(w.held, w.arrivals, w.count, queue->servers, w.served);
-        add_savings(v, &w, queue->servers, cut, saved);
+        serve_in_order(w.held, w.arrivals, w.count, queue->servers, queue->outside_ns, w.served);
+        add_savings(v, &w, queue, cut, saved);
         queue_work_clear(&w);
     }
     g_ptr_array_free(hosts, TRUE);

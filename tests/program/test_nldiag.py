@@ -1503,8 +1503,9 @@ class Nldiag(support.Case):
                 self.assertEqual((first["cause"], first["host"], first["span"]), ("resource", "b2", "Work"))
                 self.assertIn(f"{field} of ", first["title"])
 
-    def locked(self, hosts, weights, before, count=200, rate=60.0, seed=1):
-        """A request works for the time `before`, and then takes the lock of its host for 12 ms."""
+    def locked(self, hosts, weights, before, count=200, rate=60.0, seed=1, after=0.0, servers=0):
+        """A request works for the time `before`, takes the lock of its host for 12 ms, and then works for the time `after`. If `servers` is not 0, the
+        hosts share so many locks instead."""
         chance, at, arrivals, records = random.Random(seed), 0.0, [], []
         free = collections.Counter()
         for number in range(count):
@@ -1512,9 +1513,20 @@ class Nldiag(support.Case):
             host = chance.choices(hosts, weights)[0]
             arrivals.append((at + before * chance.lognormvariate(0, 0.5), at, host, number))
         for ready, begin, host, number in sorted(arrivals):
-            free[host] = max(free[host], ready) + 0.012 * chance.lognormvariate(0, 0.25)
-            records += [(begin, host, "Work.start", f"ID={number}"), (free[host], host, "Work.end", f"ID={number}")]
+            lock = min(range(servers), key=lambda n: free[n]) if servers > 0 else host
+            free[lock] = max(free[lock], ready) + 0.012 * chance.lognormvariate(0, 0.25)
+            end = free[lock] + after * chance.lognormvariate(0, 0.3)
+            records += [(begin, host, "Work.start", f"ID={number}"), (end, host, "Work.end", f"ID={number}")]
         return records
+
+    def test_locks_between_other_work(self):
+        """While a visit has the lock, other visits work before or after it, on all hosts. A lock therefore looks like a pool of more locks."""
+        for servers, cause, kind in (1, "lock", "a lock that the hosts share"), (2, "pool", r"a pool of \d+ that the hosts share"):
+            for seed in 1, 2, 3:
+                with self.subTest(servers=servers, seed=seed):
+                    first = self.first_of(self.locked(["a", "b", "c"], [1, 1, 1], 0.01, 1500, 70.0 * servers, seed, 0.01, servers))
+                    self.assertEqual((first["cause"], first["span"]), (cause, "Work"))
+                    self.assertRegex(first["title"], kind)
 
     def test_lock_after_other_work(self):
         """Visits do not take the lock in the order of arrival. Visits without a lock do not end one at a time."""
