@@ -490,11 +490,38 @@ static bool is_failure_number(int64_t status)
     return status < 0 || (status >= 1 && status <= 99) || (status >= 500 && status <= 599);
 }
 
+/* Returns whether a name ends with a word. Ignores the case of letters. */
+static bool ends_with(nl_string name, const char *word)
+{
+    size_t size = strlen(word);
+    return name.size >= size && g_ascii_strncasecmp(name.data + name.size - size, word, size) == 0;
+}
+
+/*
+ * Returns whether a warning contains a code of HTTP or SIP that reports a time-out. Without the level, such a number
+ * may have any meaning.
+ */
+static bool warns_of_timeout(const nl_record *record)
+{
+    static const char *const codes[] = {"408", "504"};
+    char scratch[NL_FIELD_TEXT_SIZE];
+    for (size_t i = 0; record->level == NL_WARNING && i < record->field_count; i++) {
+        nl_string name = record->fields[i].name, text;
+        if (!ends_with(name, "code") && !ends_with(name, "status"))
+            continue;
+        text = nl_field_text(&record->fields[i], scratch);
+        for (size_t n = 0; n < G_N_ELEMENTS(codes); n++)
+            if (text.size == strlen(codes[n]) && memcmp(text.data, codes[n], text.size) == 0)
+                return true;
+    }
+    return false;
+}
+
 static bool is_failure(const nl_record *record, const nl_field *status)
 {
     static const char *const failures[] = {"error", "failed", "failure", "timeout"};
     char scratch[NL_FIELD_TEXT_SIZE], number[8], *end;
-    if (record->level != NL_LEVEL_NONE && record->level <= NL_ERROR)
+    if ((record->level != NL_LEVEL_NONE && record->level <= NL_ERROR) || warns_of_timeout(record))
         return true;
     if (status == NULL)
         return false;

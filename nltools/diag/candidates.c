@@ -49,8 +49,8 @@
 enum {
     OTHER_DIVISIONS = 6, /* peers at both ends, also in a range of time; the time; the load */
     /* The mechanisms: pause, quota, acknowledgement, queue, lock after other work, timer, batch, timeout, given up,
-       retries, calls */
-    MECHANISMS = 11,
+       named time-out, retries, calls */
+    MECHANISMS = 12,
     EXAMINED_SHARE = 50, /* the search examines places with at least 1/EXAMINED_SHARE of the time */
     EXAMINED_COUNT = 20
 };
@@ -336,6 +336,23 @@ void candidate_place(search *s, candidate *c)
     }
 }
 
+/*
+ * Notes that a wrong clock may explain a candidate. If such candidates claim enough time for a finding, the log may
+ * hide a cause.
+ */
+static void doubt_clocks(search *s, const candidate *c)
+{
+    double sum = 0;
+    s->doubtful_ns[c->place] = fmax(s->doubtful_ns[c->place], c->claim_ns);
+    for (guint i = 0; i < s->v->places->len; i++)
+        sum += s->doubtful_ns[i];
+    if (sum < FINDING_MIN * s->v->total_ns)
+        return;
+    g_free(s->f->cannot_tell);
+    s->f->cannot_tell =
+        g_strdup("the clock of a host may be wrong, which would look like slow messages; log ClockOffset records");
+}
+
 void candidate_offer(search *s, candidate *c)
 {
     double share = c->claim_ns / s->v->total_ns;
@@ -356,9 +373,7 @@ void candidate_offer(search *s, candidate *c)
         g_free(removed);
     }
     if (counts && !is_chance && strcmp(c->cause, "pause") != 0 && may_be_clock(s->v, c) && !waits_vary(s, c)) {
-        g_free(s->f->cannot_tell);
-        s->f->cannot_tell =
-            g_strdup("the clock of a host may be wrong, which would look like slow messages; log ClockOffset records");
+        doubt_clocks(s, c);
         counts = false;
     }
     if (!counts || is_chance || is_excluded(s, c))

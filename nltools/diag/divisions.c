@@ -54,6 +54,10 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
 /* Factor of a sensor's score. The search prefers a sensor to a range of time, because the sensor names a resource. */
 #define RESOURCE_PREFERENCE 1.1
 
+/* The same for traffic: it follows the work of the programs, so it is more often a consequence of slow visits than
+ * their cause. */
+#define TRAFFIC_PREFERENCE 0.8
+
 /* If a host's sensor is the cause, at least this part of the claim belongs to the host. */
 #define MOST 0.9
 
@@ -702,6 +706,30 @@ static bool explain_sensor(const sample *x, const float *values, bool by_thresho
     return count > 1;
 }
 
+/* Resources, in the order in which a shortage of one affects the others. */
+typedef enum resource_kind {
+    RESOURCE_MEMORY, /* a shortage of memory causes reads and writes */
+    RESOURCE_OTHER,
+    RESOURCE_PROCESSOR,
+    RESOURCE_WAITING, /* processors and processes that wait, for example for a disk */
+    RESOURCE_TRAFFIC  /* amounts of transferred data and numbers of transfers */
+} resource_kind;
+
+static resource_kind resource_of(const sensor_series *of)
+{
+    static const char *const traffic[] = {"TCP.IN",     "TCP.OUT",        "TCP.ESTABLISHED", "TCP.OPENED", "NET.IN",
+                                          "NET.OUT",    "NET.IN.PACKETS", "NET.OUT.PACKETS", "DISK.READ",  "DISK.WRITE",
+                                          "DISK.READS", "DISK.WRITES",    "TCP.ACCEPTED"};
+    for (size_t i = 0; i < G_N_ELEMENTS(traffic); i++)
+        if (strcmp(of->field, traffic[i]) == 0)
+            return RESOURCE_TRAFFIC;
+    return strstr(of->field, "IOWAIT") != NULL                                             ? RESOURCE_WAITING
+           : g_str_has_prefix(of->field, "MEM.") || g_str_has_prefix(of->field, "SWAP.")   ? RESOURCE_MEMORY
+           : g_str_has_prefix(of->field, "CPU.")                                           ? RESOURCE_PROCESSOR
+           : g_str_has_prefix(of->field, "LOAD.") || g_str_has_prefix(of->field, "PROCS.") ? RESOURCE_WAITING
+                                                                                           : RESOURCE_OTHER;
+}
+
 /*
  * Tries a sensor as a cause. Increases *chance to the part of the variation that the sensor, moved in time, explains.
  * Moved values explain the visits only by chance, but change as slowly as the true values.
@@ -716,7 +744,8 @@ static candidate try_sensor(search *s, const sample *x, const sensor_of_sample *
     if (known * 3 > x->count && explain_sensor(x, values, by_threshold, &e)) {
         s->f->tests++;
         bool falls = (e.slow & 1) != 0;
-        c = candidate_of(x, "resource", &e, RESOURCE_PREFERENCE);
+        c = candidate_of(x, "resource", &e,
+                         resource_of(sensor->first) == RESOURCE_TRAFFIC ? TRAFFIC_PREFERENCE : RESOURCE_PREFERENCE);
         c.p *= by_threshold ? 2 * THRESHOLDS : 2; /* half of the level for each way to divide the visits */
         c.falls = falls;
         c.sensor = sensor->first;
@@ -735,23 +764,6 @@ static candidate try_sensor(search *s, const sample *x, const sensor_of_sample *
     }
     g_free(values);
     return c;
-}
-
-/* Resources, in the order in which a shortage of one affects the others. */
-typedef enum resource_kind {
-    RESOURCE_MEMORY, /* a shortage of memory causes reads and writes */
-    RESOURCE_OTHER,
-    RESOURCE_PROCESSOR,
-    RESOURCE_WAITING /* processors and processes that wait, for example for a disk */
-} resource_kind;
-
-static resource_kind resource_of(const sensor_series *of)
-{
-    return strstr(of->field, "IOWAIT") != NULL                                             ? RESOURCE_WAITING
-           : g_str_has_prefix(of->field, "MEM.") || g_str_has_prefix(of->field, "SWAP.")   ? RESOURCE_MEMORY
-           : g_str_has_prefix(of->field, "CPU.")                                           ? RESOURCE_PROCESSOR
-           : g_str_has_prefix(of->field, "LOAD.") || g_str_has_prefix(of->field, "PROCS.") ? RESOURCE_WAITING
-                                                                                           : RESOURCE_OTHER;
 }
 
 /* A sensor that explains a part of the variation by more than chance. */

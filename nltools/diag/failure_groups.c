@@ -234,20 +234,18 @@ static void offer_ranges(group_search *s, part all)
     }
 }
 
-bool failure_group_find(const visits *v, uint32_t number, const bool *failed, bool only_hosts, double chance,
-                        failure_group *found)
+bool failure_group_find(const visits *v, uint32_t number, const bool *failed, double chance, failure_group *found)
 {
-    uint32_t divisions = 1;
-    for (uint32_t i = 0; i < v->columns->count && !only_hosts; i++)
+    uint32_t divisions = 2; /* by hosts and by time */
+    for (uint32_t i = 0; i < v->columns->count; i++)
         divisions += column_is_reason(&v->columns->all[i]);
-    group_search s = {v, place_at(v, number), failed, chance / (divisions + !only_hosts), 0, found};
+    group_search s = {v, place_at(v, number), failed, chance / divisions, 0, found};
     const part all = count_failures(&s);
     offer_hosts(&s, all);
-    for (uint32_t i = 0; i < v->columns->count && !only_hosts; i++)
+    for (uint32_t i = 0; i < v->columns->count; i++)
         if (column_is_reason(&v->columns->all[i]))
             offer_values(&s, &v->columns->all[i], MAX(1, s.p->count / SUCCESSES_MAX));
-    if (!only_hosts)
-        offer_ranges(&s, all);
+    offer_ranges(&s, all);
     if (s.best > 0 && found->column != NULL)
         count_exactly(&s);
     return s.best > 0;

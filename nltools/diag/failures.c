@@ -18,6 +18,9 @@ enum { PARTIAL_MIN = 20 };
 #define PARTIAL_SHARE_MIN 0.05
 #define PARTIAL_HERE_MIN 0.5
 
+/* If at least this part of the visits with a value fails, the program probably expects this. */
+#define ALWAYS_MIN 0.9
+
 /* Maximum probability by chance of a group of failures in a log, for requests that fail, and for requests that contain
  * failures but succeed. */
 #define CHANCE_MAX (FALSE_ALARMS_MAX / FAMILIES / 2)
@@ -128,17 +131,20 @@ static void count_failure(failure_counts *c, const visits *v, const visit *x)
 
 /*
  * Returns whether failures of a part of successful requests are a fault. Programs often expect that a step fails. The
- * failures are a fault if one of several hosts fails more often than the others. They are also a fault if the place has
- * only one host, and significantly more than PARTIAL_HERE_MIN of its visits fail.
+ * failures are a fault if one of several hosts or a part of the log has more failures than the rest, or if a value of a
+ * field often but not always fails. They are also a fault if the place has only one host, and significantly more than
+ * PARTIAL_HERE_MIN of its visits fail.
  */
-static bool is_partial_fault(const failure_counts *c, const visits *v, const failure_group *host)
+static bool is_partial_fault(const failure_counts *c, const visits *v, const failure_group *group)
 {
     const place *p = place_at(v, c->most);
     uint32_t failed = c->by_place[c->most], succeeded = p->count - MIN(failed, p->count);
     if (failed < PARTIAL_MIN)
         return false;
-    return host != NULL || (place_only_host(v, p) != NULL && failed > PARTIAL_HERE_MIN * p->count &&
-                            binomial_tail(succeeded, p->count, 1 - PARTIAL_HERE_MIN) <= CHANCE_MAX);
+    if (group != NULL && group->column != NULL)
+        return group->failed <= ALWAYS_MIN * group->count;
+    return group != NULL || (place_only_host(v, p) != NULL && failed > PARTIAL_HERE_MIN * p->count &&
+                             binomial_tail(succeeded, p->count, 1 - PARTIAL_HERE_MIN) <= CHANCE_MAX);
 }
 
 /* Returns a phrase that names a group after its place: "", " with FIELD=VALUE" or a range of time. The caller frees it
@@ -232,14 +238,14 @@ void find_failures(findings *f)
     failure_group group;
     f->is_failure_searched = whole.failed >= FAILURE_GROUP_MIN && whole.failed >= GROUP_SHARE_MIN * v->requests->len;
     if (f->is_failure_searched) {
-        bool has_group = failure_group_find(v, whole.most, whole.visits, false, CHANCE_MAX, &group);
+        bool has_group = failure_group_find(v, whole.most, whole.visits, CHANCE_MAX, &group);
         if (has_group || whole.failed >= SHARE_MIN * v->requests->len)
             add_finding(f, &whole, has_group ? &group : NULL, false);
     }
     if (partial.failed >= PARTIAL_MIN && partial.failed >= PARTIAL_SHARE_MIN * v->requests->len) {
-        bool has_host = failure_group_find(v, partial.most, partial.visits, true, CHANCE_MAX, &group);
-        if (is_partial_fault(&partial, v, has_host ? &group : NULL))
-            add_finding(f, &partial, has_host ? &group : NULL, true);
+        bool has_group = failure_group_find(v, partial.most, partial.visits, CHANCE_MAX, &group);
+        if (is_partial_fault(&partial, v, has_group ? &group : NULL))
+            add_finding(f, &partial, has_group ? &group : NULL, true);
     }
     failure_counts_free(&whole);
     failure_counts_free(&partial);

@@ -561,6 +561,7 @@ static void search_places(findings *f)
                 g_array_new(FALSE, FALSE, sizeof(exclusion)),
                 g_new0(bool, v->places->len + 1),
                 g_new0(bool, v->places->len + 1),
+                g_new0(double, v->places->len + 1),
                 search_count_tests(v),
                 NULL};
     find_quotas(v, s.pauses);
@@ -584,6 +585,7 @@ static void search_places(findings *f)
     g_free(s.best);
     g_free(s.dirty);
     g_free(s.has_finding);
+    g_free(s.doubtful_ns);
 }
 
 /* Sets the certainty of all findings, or only of the findings about connections. Ordinary work that takes more time

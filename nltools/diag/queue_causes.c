@@ -74,6 +74,7 @@ static candidate explain_service(search *s, const candidate *queue)
     char *cannot_tell = g_strdup(s->f->cannot_tell);
     trials.best = g_new0(candidate, v->places->len + 1);
     trials.rivals = g_array_new(FALSE, FALSE, sizeof(candidate));
+    trials.doubtful_ns = g_memdup2(s->doubtful_ns, v->places->len * sizeof *s->doubtful_ns);
     sample *x = sample_new(v, queue->place, s->f->claimed);
     try_divisions(&trials, x);
     try_pauses(&trials, x);
@@ -83,6 +84,7 @@ static candidate explain_service(search *s, const candidate *queue)
         candidate_settle(&best, v, s->f->claimed);
     g_free(trials.best);
     g_array_free(trials.rivals, TRUE);
+    g_free(trials.doubtful_ns);
     g_ptr_array_set_size(s->f->tried, (gint)tried);
     g_free(s->f->cannot_tell);
     s->f->cannot_tell = cannot_tell;

@@ -98,6 +98,7 @@ typedef struct search {
     GArray *rivals;            /* elements are candidate without cut: significant, but not the best of their place */
     GArray *excluded;          /* elements are exclusion */
     bool *dirty, *has_finding; /* indexed by place */
+    double *doubtful_ns;       /* for each place, the largest claim that a wrong clock may explain */
     test_counts tests;
     GArray *collected; /* elements are candidate: offered, but not placed yet; NULL: offered candidates are placed */
 } search;

@@ -106,7 +106,7 @@ static bool find_group(const findings *f, uint32_t number, const bool *slow, uin
 {
     const visits *v = f->visits;
     const double chance = FALSE_ALARMS_MAX / FAMILIES / MAX(tests, 1);
-    return failure_group_find(v, number, slow, false, chance, g) && can_be_cause(v, number, g) &&
+    return failure_group_find(v, number, slow, chance, g) && can_be_cause(v, number, g) &&
            recurs(v, number, slow, g, chance) && !is_ordinary(f, number, slow, g);
 }
 

@@ -803,6 +803,38 @@ static bool end_without_result(const sample *s, double from, double to)
             hypergeometric_tail(s->count, other[0], inside, other[1]) < WITHOUT_RESULT_CHANCE);
 }
 
+/* Returns whether the name of an event says that a program has waited too long. */
+static bool name_is_timeout(const char *name)
+{
+    static const char *const words[] = {"timeout",  "timedout", "timed.out", "timed_out", "timed-out", "time-out",
+                                        "time_out", "deadline", "expired",   "noanswer",  "no.answer", "no_answer"};
+    char *lower = g_ascii_strdown(name, -1);
+    bool found = false;
+    for (size_t i = 0; i < G_N_ELEMENTS(words) && !found; i++)
+        found = strstr(lower, words[i]) != NULL;
+    g_free(lower);
+    return found;
+}
+
+mechanism find_named_timeout(const sample *s)
+{
+    mechanism m = {0};
+    const place *p = place_at(s->visits, s->place);
+    if (p->kind != PLACE_EDGE || !name_is_timeout(p->to) || s->count < TIMED_OUT_MIN)
+        return m;
+    uint32_t inside = count_between(s, s->median / NARROW, s->median * NARROW), outside = s->count - inside;
+    /* Without a time-out, at most half of the times would be in such a narrow range. */
+    m.p = 2 * outside < s->count ? binomial_tail(outside, s->count, 0.5) : 1;
+    m.period_ns = s->median;
+    m.given_up = m.is_mixed = true;
+    m.count = inside;
+    m.share = (double)inside / s->count;
+    m.explained = m.share;
+    claim_above(s, 0, &m);
+    find_host(s, 0, &m);
+    return m;
+}
+
 mechanism find_given_up(const sample *s)
 {
     mechanism m = {0};

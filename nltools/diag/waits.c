@@ -646,13 +646,15 @@ void try_mechanisms(search *s, const sample *x)
         m = find_batch(x);
         offer_mechanism(s, x, "batch", &m, 0.95);
     }
+    m = find_named_timeout(x);
+    offer_mechanism(s, x, "timeout", &m, 1);
     if (elsewhere && !crosses_hosts(s->v, x->place))
         return;
+    m = find_given_up(x);
+    offer_mechanism(s, x, "timeout", &m, 1);
     const candidate *best = &s->best[x->place];
     if (best->cause == NULL || best->explained * best->part < 0.5 || best->meaning == NUMBER_CONTENTION) {
         m = find_timeout_of_place(s, x);
         offer_mechanism(s, x, m.acknowledgement ? "timer" : "timeout", &m, 1);
-        m = find_given_up(x);
-        offer_mechanism(s, x, "timeout", &m, 1);
     }
 }

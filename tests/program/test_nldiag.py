@@ -1721,6 +1721,72 @@ class Nldiag(support.Case):
                 titles = str([c["title"] for c in self.diagnosed_of(records, options=())["causes"]])
                 self.assertEqual("Call of p ends after a timeout of 250 ms" in titles, name != "fixed cost", titles)
 
+    def test_time_outs_that_an_event_names(self):
+        """A message to another host gets no answer, and an event says so. Otherwise, a constant time between hosts is the speed of a network."""
+        for event in "Connect.timeout", "Connect.deadline-exceeded", "Connect.forwarded":
+            with self.subTest(event):
+                chance, at, records = random.Random(6), 0.0, []
+                for n in range(900):
+                    at += chance.expovariate(4)
+                    done = at + 0.1 * chance.lognormvariate(0, 0.5)
+                    records += [(at, "a", "Prepare.start", f"ID={n}"), (done, "a", "Prepare.end", f"ID={n}")]
+                    if n % 5 == 0:
+                        done += 0.4 + chance.uniform(0, 0.001)
+                        records.append((done, "b", event, f"ID={n}"))
+                    begin = done + 0.002 * chance.lognormvariate(0, 0.3)
+                    records += [(begin, "c", "Deliver.start", f"ID={n}"), (begin + 0.05 * chance.lognormvariate(0, 0.5), "c", "Deliver.end", f"ID={n}")]
+                causes = self.diagnosed_of(records)["causes"]
+                expected = [] if "forwarded" in event else [("timeout", "Prepare.end", event)]
+                self.assertEqual([(c["cause"], c["from_event"], c["to_event"]) for c in causes if "instead_of" not in c and c["cause"] == "timeout"], expected)
+
+    def test_warnings_with_the_code_of_a_time_out(self):
+        """A warning with the code 408 or 504 is a failed attempt. The same number in another record may have any meaning."""
+        for level, code, fails in ("Warning", 408, True), ("Warning", 407, False), ("Usage", 408, False):
+            with self.subTest(level=level, code=code):
+                chance, at, lines = random.Random(2), 0.0, []
+                for n in range(1500):
+                    at += chance.expovariate(5)
+                    now = at
+                    for slow in (True, False) if n % 12 == 0 else (False,):
+                        took = 1.0 if slow else 0.3 * chance.lognormvariate(0, 0.6)
+                        now += took
+                        lines.append((now, slow, f"NL.EVNT=Dial ID={n} DUR={took:.6f} CODE={code if slow else 180}"))
+                    lines.append((now + 0.001, False, f"NL.EVNT=Call ID={n} DUR={now + 0.001 - at:.6f}"))
+                path = self.scratch / "codes.log"
+                simulate.write_lines(path, ((when, f"HOST=a PROG=p LVL={level if slow else 'Usage'} {rest}") for when, slow, rest in sorted(lines)))
+                causes = self.diagnosed("--id", "ID", path)["causes"]
+                retried = [c["span"] for c in causes if c["cause"] == "timeout" and "its callers try again" in c["title"]]
+                self.assertEqual(retried, ["Dial"] if fails else [])
+
+    def test_traffic_that_follows_the_work(self):
+        """While a step is slow, more connections are open and more segments are sent, because more requests are in progress. The traffic is no cause."""
+        slow = lambda at: 9 < at < 15
+        records = self.requests(lambda c, at, n, h: 0.05 * c.lognormvariate(0, 0.6) * slow(at), count=900, rate=30)
+        records, noise = [(*record[:3], f"PROG=p {record[3]}") for record in records], random.Random(5)
+        for step in range(160):
+            for host in "b1", "b2", "b3":
+                out = 300 + 500 * slow(0.2 * step) + noise.gauss(0, 60)
+                records.append((0.2 * step, host, "TcpSegments", f"PROG=nlsensor TCP.OUT={out:.0f} TCP.IN={0.9 * out:.0f}"))
+        path = self.scratch / "traffic.log"
+        simulate.write_lines(path, ((at, f"HOST={host} LVL=Usage NL.EVNT={event} {rest}") for at, host, event, rest in sorted(records)))
+        first = self.diagnosed(path)["causes"][0]
+        self.assertEqual((first["cause"], first["span"]), ("changed", "Work"))
+
+    def test_partial_failures_of_a_value(self):
+        """Some visits with one value fail, but their requests succeed. If all visits with the value fail, the program expects this."""
+        for share, expected in (0.5, [("Lookup", "ZONE")]), (1.0, []):
+            with self.subTest(share=share):
+                chance, at, records = random.Random(3), 0.0, []
+                for n in range(1500):
+                    at += chance.expovariate(10)
+                    root, part, zone = f"TRACE.ID={n} SPAN.ID={2 * n}", f"TRACE.ID={n} SPAN.ID={2 * n + 1} PARENT.ID={2 * n}", ("north", "east", "south", "west")[n % 4]
+                    end = at + 0.02 * chance.lognormvariate(0, 0.4)
+                    fails = zone == "north" and chance.random() < share
+                    records += [(at, "a", "Job.start", root), (at + 0.001, "a", "Lookup.start", f"{part} ZONE={zone}"),
+                                (end, "a", "Lookup.end", f"{part} STATUS={int(fails)}"), (end + 0.001, "a", "Job.end", f"{root} STATUS=0")]
+                causes = self.diagnosed_of(records, options=())["causes"]
+                self.assertEqual([(c["span"], c["field"]) for c in causes if c["cause"] == "failures" and "ZONE=north" in c["title"]], expected)
+
     def test_partial_failures(self):
         """A step fails, but the request succeeds: a fault if one host fails, or if nearly all visits fail. A few failures show neither."""
         for name, fails, expected in (("one host", lambda c, n: c.random() < (0.4 if n % 3 == 1 else 0.02), [("failures", "Store0", "b1")]),
