@@ -65,7 +65,8 @@ bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *du
  */
 #define REQUEST_UNNAMED "request"
 
-/* Returns whether a record reports a failure by its level or by its field STATUS. */
+/* Returns whether a record reports a failure by its level, by its field STATUS, or as a warning with the code of a
+ * time-out. */
 bool request_is_failure(const nl_record *record);
 
 /*
