@@ -37,6 +37,9 @@
 /* A queue is much likelier than another if the logarithm of its likelihood is at least this many times as large. */
 #define MUCH_LIKELIER 1.5
 
+/* Maximum absolute value of the logarithm of a visit's likelihood ratio, which limits the effect of a single visit. */
+#define GAIN_MAX 5
+
 /* Times with at least this resolution, in nanoseconds, need no spreading. */
 #define UNIT_FINE_NS 1000
 
@@ -447,16 +450,24 @@ static void find_positions(const holding *held, size_t count, uint8_t *positions
     g_free(by_arrival);
 }
 
+/* How servers serve visits. */
+typedef struct service {
+    int servers;
+    bool any_order;
+    int64_t outside_ns; /* see mechanism */
+} service;
+
 /*
  * Computes when the service of each visit begins, if the servers serve visits in any order. With k servers, a server is
- * free when the visit that is k positions earlier in the order of the ends has ended. `outside_ns` is the time of a
- * visit without a server (see mechanism).
+ * free when the visit that is k positions earlier in the order of the ends has ended. Sets before[i] to the number of
+ * the visit that had the server before visit i, or to i if no visit had it.
  */
-static void serve_any(const holding *held, size_t count, int servers, int64_t outside_ns, int64_t *served)
+static void serve_any(const holding *held, size_t count, service by, int64_t *served, uint32_t *before)
 {
     for (size_t i = 0; i < count; i++) {
-        int64_t free_ns = i >= (size_t)servers ? held[i - (size_t)servers].to_ns - outside_ns : INT64_MIN;
-        served[i] = MAX(held[i].from_ns, free_ns);
+        bool has_before = i >= (size_t)by.servers;
+        before[i] = has_before ? (uint32_t)i - (uint32_t)by.servers : (uint32_t)i;
+        served[i] = has_before ? MAX(held[i].from_ns, held[before[i]].to_ns - by.outside_ns) : held[i].from_ns;
     }
 }
 
@@ -464,20 +475,23 @@ static void serve_any(const holding *held, size_t count, int servers, int64_t ou
  * Like serve_any, but for servers that serve visits in the order of arrival. A service begins as soon as one of the k
  * servers is free.
  */
-static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t count, int servers, int64_t outside_ns,
-                           int64_t *served)
+static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t count, service by, int64_t *served,
+                           uint32_t *before)
 {
     int64_t free_ns[SERVERS_MAX];
+    uint32_t last[SERVERS_MAX];
     for (int k = 0; k < SERVERS_MAX; k++)
         free_ns[k] = INT64_MIN;
     for (size_t n = 0; n < count; n++) {
-        size_t i = arrivals[n];
+        uint32_t i = arrivals[n];
         int first = 0;
-        for (int k = 1; k < servers; k++)
+        for (int k = 1; k < by.servers; k++)
             if (free_ns[k] < free_ns[first])
                 first = k;
+        before[i] = free_ns[first] > INT64_MIN ? last[first] : i;
         served[i] = MAX(held[i].from_ns, free_ns[first]);
-        free_ns[first] = held[i].to_ns - outside_ns;
+        free_ns[first] = held[i].to_ns - by.outside_ns;
+        last[first] = i;
     }
 }
 
@@ -489,6 +503,7 @@ typedef struct queue_work {
     uint8_t *positions;
     uint32_t *shared; /* number of present visits with the same position */
     int64_t *served;
+    uint32_t *before; /* for each visit, the number of the visit that had its server before, or its own number */
     double *values, *alone, *with;
     uint32_t *requests; /* the index of each visit's request, from 0 */
     double *gains;      /* for each request, the sum of its visits' log likelihood ratios */
@@ -504,22 +519,17 @@ static size_t end_of_host(const holding *held, size_t from, size_t count)
     return to;
 }
 
-/* How servers serve visits. */
-typedef struct service {
-    int servers;
-    bool any_order;
-    int64_t outside_ns; /* see mechanism */
-} service;
-
 /* Computes when the service of each visit begins if each host has such servers. */
 static void serve(queue_work *w, service by)
 {
     for (size_t from = 0, to; from < w->count; from = to) {
         to = end_of_host(w->held, from, w->count);
         if (by.any_order)
-            serve_any(w->held + from, to - from, by.servers, by.outside_ns, w->served + from);
+            serve_any(w->held + from, to - from, by, w->served + from, w->before + from);
         else
-            serve_in_order(w->held + from, w->arrivals + from, to - from, by.servers, by.outside_ns, w->served + from);
+            serve_in_order(w->held + from, w->arrivals + from, to - from, by, w->served + from, w->before + from);
+        for (size_t i = from; i < to; i++)
+            w->before[i] += (uint32_t)from;
     }
 }
 
@@ -558,7 +568,12 @@ static bool judge_servers(queue_work *w, service by, double *gain, double *z)
     double sum = 0, square = 0, n = 0;
     memset(w->gains, 0, w->count * sizeof *w->gains);
     for (size_t i = 0; i < w->count; i++) {
-        double d = CLAMP(w->with[i] - w->alone[i], -5, 5);
+        /* A visit that ends before a server is free contradicts the model, although many such visits resemble each
+         * other. */
+        double d = w->values[i] > tiny ? CLAMP(w->with[i] - w->alone[i], -GAIN_MAX, GAIN_MAX) : -GAIN_MAX;
+        /* Visits of one request may end together for another reason, such as a time limit of the request. */
+        if (w->before[i] != i && w->requests[w->before[i]] == w->requests[i])
+            continue;
         sum += d;
         w->gains[w->requests[i]] += d;
         n = fmax(n, w->requests[i] + 1);
@@ -645,6 +660,7 @@ static void queue_work_init(queue_work *w, const visits *v, const holding *held,
     w->requests = g_new(uint32_t, count + 1);
     number_requests(w, v);
     w->served = g_new(int64_t, count + 1);
+    w->before = g_new(uint32_t, count + 1);
     w->positions = g_new(uint8_t, count + 1);
     w->shared = g_new(uint32_t, count + 1);
     w->arrivals = g_new(uint32_t, count + 1);
@@ -666,6 +682,7 @@ static void queue_work_clear(queue_work *w)
     g_free(w->values);
     g_free(w->requests);
     g_free(w->served);
+    g_free(w->before);
     g_free(w->positions);
     g_free(w->shared);
     g_free(w->arrivals);
@@ -1168,7 +1185,7 @@ double queue_find_savings(const visits *v, uint32_t number, const mechanism *que
         while (to < all && held[to].host == held[from].host)
             to++;
         queue_work_init(&w, v, held + from, to - from);
-        serve_in_order(w.held, w.arrivals, w.count, queue->servers, queue->outside_ns, w.served);
+        serve(&w, (service){queue->servers, false, queue->outside_ns});
         add_savings(v, &w, queue, cut, saved);
         queue_work_clear(&w);
     }

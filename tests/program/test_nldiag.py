@@ -1528,6 +1528,22 @@ class Nldiag(support.Case):
                     self.assertEqual((first["cause"], first["span"]), (cause, "Work"))
                     self.assertRegex(first["title"], kind)
 
+    def test_calls_at_the_same_time_are_no_queue(self):
+        """The calls of a request begin together, and take very different times. They may also end together, because the request has a time limit."""
+        for limit in math.inf, 0.02:
+            for seed in 1, 2, 3:
+                with self.subTest(limit=limit, seed=seed):
+                    chance, at, records = random.Random(seed), 0.0, []
+                    for n in range(1500):
+                        at += chance.expovariate(100)
+                        ends = [min(at + 0.0004 + 0.006 * chance.lognormvariate(0, 1.1), at + limit) for _ in range(5)]
+                        records += [(at, "a", "Job.start", f"TRACE.ID={n} SPAN.ID={10 * n}"), (max(ends) + 0.001, "a", "Job.end", f"TRACE.ID={n} SPAN.ID={10 * n}")]
+                        for k, end in enumerate(ends, 1):
+                            ids = f"TRACE.ID={n} SPAN.ID={10 * n + k} PARENT.ID={10 * n}"
+                            records += [(at + 0.0002, "a", "Bid.start", ids), (end, "a", "Bid.end", ids)]
+                    causes = self.diagnosed_of(records, options=())["causes"]
+                    self.assertEqual([c["title"] for c in causes if c["cause"] in ("lock", "pool")], [])
+
     def test_lock_after_other_work(self):
         """Visits do not take the lock in the order of arrival. Visits without a lock do not end one at a time."""
         for seed in 1, 2, 3:
