@@ -11,6 +11,7 @@
 typedef enum queue_scope {
     QUEUE_SPAN,    /* at the end of the visit or, for an edge, of the next span */
     QUEUE_PROGRAM, /* when the program has ended all work of the request */
+    QUEUE_FIRST,   /* for a span: at the start of its first call, or at the end of a span without calls */
     QUEUE_NEXT,    /* for a span: at the end of the caller's next span */
     QUEUE_CALLER   /* when the caller ends; the caller's host has the servers */
 } queue_scope;

@@ -58,7 +58,7 @@
 enum {
     USUAL_OF_EDGES = 2, /* numbers of usual tests: when servers are free */
     USUAL_OF_SPANS = 1,
-    SCOPES_OF_SPANS = 4, /* number of all tests of spans */
+    SCOPES_OF_SPANS = 4, /* number of the tests of spans, without those until the first call */
     LOG_BINS = 512,
     VISITS_MIN = 60,
     POSITIONS = 64,
@@ -237,11 +237,27 @@ static int64_t end_of_next(const visits *v, const visit *x)
     return next != NULL ? next->to_ns : x->to_ns;
 }
 
+/* Returns the start of the first span that a visit contains. Without such a span, returns the visit's end. */
+static int64_t start_of_first_call(const visits *v, const visit *x)
+{
+    const request *q = request_at(v, x->request);
+    int64_t start_ns = x->to_ns;
+    for (uint32_t i = 0; i < q->count && q->count <= LOOKED_THROUGH_MAX; i++) {
+        const visit *y = visit_at(v, q->first + i);
+        if (y->parent != VISIT_NONE && visit_at(v, y->parent) == x && y->from_ns > x->from_ns &&
+            place_at(v, place_of_visit(v, y))->kind == PLACE_SPAN)
+            start_ns = MIN(start_ns, y->from_ns);
+    }
+    return start_ns;
+}
+
 /* Returns the time at which the server of a visit is free again. */
 static int64_t end_of_service(const visits *v, const visit *x, queue_scope scope)
 {
     if (scope == QUEUE_PROGRAM)
         return end_at_program(v, x);
+    if (scope == QUEUE_FIRST)
+        return start_of_first_call(v, x);
     if (scope == QUEUE_NEXT)
         return end_of_next(v, x);
     if (scope == QUEUE_CALLER)
@@ -773,7 +789,7 @@ static choice choose_servers(const visits *v, const holding *held, size_t count,
     bool is_span = count > 0 && place_at(v, place_of_visit(v, visit_at(v, held[0].visit)))->kind == PLACE_SPAN;
     double alone_ns = time_alone(held, count);
     int found = best[best[1].gain > best[0].gain].by.servers, below = found > 0 ? found : OUTSIDE_SERVERS_MAX + 1;
-    for (size_t t = 0; is_span && m->scope == QUEUE_SPAN && tried[t] < below; t++)
+    for (size_t t = 0; is_span && (m->scope == QUEUE_SPAN || m->scope == QUEUE_FIRST) && tried[t] < below; t++)
         for (int any = 1; any >= 0; any--)
             try_outside(&w, tried[t], any, alone_ns, &best[tried[t] > 1]);
     queue_work_clear(&w);
@@ -1105,8 +1121,21 @@ static void keep_larger(mechanism *best, mechanism m)
 static double count_unusual(const visits *v, const place *p)
 {
     int usual = p->kind == PLACE_EDGE ? USUAL_OF_EDGES : USUAL_OF_SPANS,
-        scopes = p->kind == PLACE_EDGE ? USUAL_OF_EDGES + 1 : SCOPES_OF_SPANS;
+        scopes = p->kind == PLACE_EDGE ? USUAL_OF_EDGES + 1 : SCOPES_OF_SPANS + p->has_children;
     return scopes - usual + (place_has_processes(v, p) ? usual : 0);
+}
+
+/*
+ * Tries servers that the visits of a span have only until their first calls. The calls of the span can take much longer
+ * than its own work, so its end then shows nothing about the servers.
+ */
+static void try_until_first_call(const visits *v, uint32_t number, mechanism *best)
+{
+    if (place_at(v, number)->kind != PLACE_SPAN || !place_at(v, number)->has_children)
+        return;
+    mechanism m = find_queue_for(v, number, QUEUE_FIRST, false);
+    m.p *= count_unusual(v, place_at(v, number)) / (1 - USUAL_WEIGHT);
+    keep_likelier(best, &m, false);
 }
 
 mechanism find_queue(const visits *v, uint32_t number)
@@ -1128,6 +1157,7 @@ mechanism find_queue(const visits *v, uint32_t number)
             m.p *= count_unusual(v, p) / (1 - USUAL_WEIGHT);
             keep_likelier(&best, &m, false);
         }
+        try_until_first_call(v, number, &best);
         return best;
     }
     /* If these models explain nothing, a server may be busy for longer, or each process may have its own. */
@@ -1136,6 +1166,7 @@ mechanism find_queue(const visits *v, uint32_t number)
     for (int i = 0; i < usual && best.waits == NULL && place_has_processes(v, p); i++)
         best = find_queue_for(v, number, scopes[i], true);
     best.p *= count_unusual(v, p) / (1 - USUAL_WEIGHT);
+    try_until_first_call(v, number, &best);
     return best;
 }
 

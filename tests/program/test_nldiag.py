@@ -1528,6 +1528,30 @@ class Nldiag(support.Case):
                     self.assertEqual((first["cause"], first["span"]), (cause, "Work"))
                     self.assertRegex(first["title"], kind)
 
+    def test_lock_before_calls(self):
+        """Visits take a lock, and half of them then make a call that takes much longer. Without the lock, there is no cause."""
+        for is_locked in True, False:
+            for seed in 1, 2, 3:
+                with self.subTest(locked=is_locked, seed=seed):
+                    chance, at, free, records = random.Random(seed), 0.0, 0.0, []
+                    for n in range(1500):
+                        at += chance.expovariate(70)
+                        host, own, now = chance.choice("abc"), f"TRACE.ID={n} SPAN.ID={2 * n}", at + 0.001
+                        if is_locked:
+                            now = max(now, free)
+                        now += 0.012 * chance.lognormvariate(0, 0.25)
+                        free = now
+                        records.append((at, host, "Find.start", own))
+                        if chance.random() < 0.5:
+                            ids = f"TRACE.ID={n} SPAN.ID={2 * n + 1} PARENT.ID={2 * n}"
+                            records.append((now, host, "Fetch.start", ids))
+                            now += 0.05 * chance.lognormvariate(0, 0.7)
+                            records.append((now, host, "Fetch.end", ids))
+                        records.append((now + 0.002 * chance.lognormvariate(0, 0.3), host, "Find.end", own))
+                    causes = self.diagnosed_of(records, options=())["causes"]
+                    self.assertEqual([(c["cause"], c["span"], "that the hosts share" in c["title"]) for c in causes[:1] if not c["ordinary"]],
+                                     [("lock", "Find", True)] if is_locked else [])
+
     def test_calls_at_the_same_time_are_no_queue(self):
         """The calls of a request begin together, and take very different times. They may also end together, because the request has a time limit."""
         for limit in math.inf, 0.02:
