@@ -584,9 +584,9 @@ static bool judge_servers(queue_work *w, service by, double *gain, double *z)
     double sum = 0, square = 0, n = 0;
     memset(w->gains, 0, w->count * sizeof *w->gains);
     for (size_t i = 0; i < w->count; i++) {
-        /* A visit that ends before a server is free contradicts the model, although many such visits resemble each
-         * other. */
-        double d = w->values[i] > tiny ? CLAMP(w->with[i] - w->alone[i], -GAIN_MAX, GAIN_MAX) : -GAIN_MAX;
+        /* A visit that ends before a server is free contradicts the model. Many such visits would have the same,
+         * shortest time, but this is no evidence for the model. */
+        double d = w->values[i] > tiny ? CLAMP(w->with[i] - w->alone[i], -GAIN_MAX, GAIN_MAX) : 0;
         /* Visits of one request may end together for another reason, such as a time limit of the request. */
         if (w->before[i] != i && w->requests[w->before[i]] == w->requests[i])
             continue;
@@ -734,6 +734,17 @@ typedef struct choice {
     double gain, z; /* see judge_servers; 0: not significant */
 } choice;
 
+/*
+ * Returns whether a choice is better than another. If the better one leads by less than its standard error, the choice
+ * with the more significant gain is better.
+ */
+static bool is_preferred(const choice *a, const choice *b)
+{
+    const choice *first = a->gain > b->gain ? a : b, *second = first == a ? b : a;
+    bool is_tie = first->gain > 0 && first->gain - second->gain < first->gain / first->z && second->z > first->z;
+    return (is_tie ? second : first) == a;
+}
+
 /* Replaces *best if a service predicts the visits significantly better. */
 static void try_service(queue_work *w, service by, choice *best)
 {
@@ -793,7 +804,8 @@ static choice choose_servers(const visits *v, const holding *held, size_t count,
         for (int any = 1; any >= 0; any--)
             try_outside(&w, tried[t], any, alone_ns, &best[tried[t] > 1]);
     queue_work_clear(&w);
-    const choice *chosen = &best[best[1].gain > best[0].gain], *other = &best[best[1].gain <= best[0].gain];
+    bool several = is_preferred(&best[1], &best[0]);
+    const choice *chosen = &best[several], *other = &best[!several];
     m->servers = chosen->by.servers;
     m->outside_ns = chosen->by.outside_ns;
     m->other_servers = other->by.servers;
@@ -1032,15 +1044,16 @@ static void share_servers(holding *held, size_t count)
 
 /*
  * Replaces a queue by another queue that predicts the visits better, and frees the waits of the worse queue. If
- * `same_waits` is true, the other queue must also be much likelier, or the first queue must be significant and the
- * other queue must explain the same waits: a queue that claims much more time is a different cause, not a better model.
+ * `same_waits` is true, the other queue must also be a much likelier pool, or the first queue must be significant and
+ * the other queue must explain the same waits: a queue that claims much more time is a different cause, not a better
+ * model. A lock is such a cause if a link carries the data of all hosts one after another.
  */
 static void keep_likelier(mechanism *best, mechanism *other, bool same_waits)
 {
     bool is_first = best->waits == NULL || best->claim_ns <= 0,
          is_better = other->likelihood > best->likelihood && other->p <= OTHER_CHANCE,
          is_same = best->likelihood > 0 && best->p <= OTHER_CHANCE && other->claim_ns <= SAME_WAITS * best->claim_ns,
-         is_much_better = other->likelihood > MUCH_LIKELIER * best->likelihood,
+         is_much_better = other->servers > 1 && other->likelihood > MUCH_LIKELIER * best->likelihood,
          likelier = other->claim_ns > 0 && (is_first || (is_better && (is_same || is_much_better || !same_waits)));
     g_free(likelier ? best->waits : other->waits);
     if (likelier)
