@@ -34,8 +34,10 @@
 /* Maximum ratio of the claims of two queues that explain the same waits. */
 #define SAME_WAITS 1.5
 
-/* A queue is much likelier than another if the logarithm of its likelihood is at least this many times as large. */
+/* A queue is much likelier than another if the logarithm of its likelihood is at least MUCH_LIKELIER times as large. In
+ * this case, the maximum ratio of the claims is SIMILAR_WAITS. */
 #define MUCH_LIKELIER 1.5
+#define SIMILAR_WAITS 3
 
 /* Maximum absolute value of the logarithm of a visit's likelihood ratio, which limits the effect of a single visit. */
 #define GAIN_MAX 5
@@ -1044,16 +1046,17 @@ static void share_servers(holding *held, size_t count)
 
 /*
  * Replaces a queue by another queue that predicts the visits better, and frees the waits of the worse queue. If
- * `same_waits` is true, the other queue must also be a much likelier pool, or the first queue must be significant and
- * the other queue must explain the same waits: a queue that claims much more time is a different cause, not a better
- * model. A lock is such a cause if a link carries the data of all hosts one after another.
+ * `same_waits` is true, the other queue must also be a much likelier pool with similar waits, or the first queue must
+ * be significant and the other queue must explain the same waits: a queue that claims much more time is a different
+ * cause, not a better model. A lock is such a cause if a link carries the data of all hosts one after another.
  */
 static void keep_likelier(mechanism *best, mechanism *other, bool same_waits)
 {
     bool is_first = best->waits == NULL || best->claim_ns <= 0,
          is_better = other->likelihood > best->likelihood && other->p <= OTHER_CHANCE,
          is_same = best->likelihood > 0 && best->p <= OTHER_CHANCE && other->claim_ns <= SAME_WAITS * best->claim_ns,
-         is_much_better = other->servers > 1 && other->likelihood > MUCH_LIKELIER * best->likelihood,
+         is_much_better = other->servers > 1 && other->likelihood > MUCH_LIKELIER * best->likelihood &&
+                          other->claim_ns <= SIMILAR_WAITS * best->claim_ns,
          likelier = other->claim_ns > 0 && (is_first || (is_better && (is_same || is_much_better || !same_waits)));
     g_free(likelier ? best->waits : other->waits);
     if (likelier)

@@ -1521,10 +1521,10 @@ class Nldiag(support.Case):
 
     def test_locks_between_other_work(self):
         """While a visit has the lock, other visits work before or after it, on all hosts. A lock therefore looks like a pool of more locks."""
-        for servers, cause, kind in (1, "lock", r"one request .*\(a lock"), (2, "pool", r"a pool of \d+ that the hosts share"):
+        for servers, rate, cause, kind in (1, 70, "lock", r"one request .*\(a lock"), (2, 150, "pool", r"a pool of \d+ that the hosts share"):
             for seed in 1, 2, 3:
                 with self.subTest(servers=servers, seed=seed):
-                    first = self.first_of(self.locked(["a", "b", "c"], [1, 1, 1], 0.01, 1500, 70.0 * servers, seed, 0.01, servers))
+                    first = self.first_of(self.locked(["a", "b", "c"], [1, 1, 1], 0.01, 1500, rate, seed, 0.01, servers))
                     self.assertEqual((first["cause"], first["span"]), (cause, "Work"))
                     self.assertRegex(first["title"], kind)
 
