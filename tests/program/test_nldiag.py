@@ -347,15 +347,14 @@ class Nldiag(support.Case):
 
     def test_unobserved_time(self):
         """The delay between two hosts is unknown; a difference of a day may be a wrong clock, or a wait of a day."""
-        for length in 0.3, 90000:
+        for length, words in (0.3, "300 ms"), (90000, "25 h 0 min"):
             chance, records = random.Random(9), []
             for i in range(400):
                 work, end = 0.1 * chance.lognormvariate(0, 0.3), length + 0.1 * chance.lognormvariate(0, 0.3)
                 records += [(i * 0.2 + at, host, event, f"ID={i}")
                             for host, event, at in (("h1", "Asked", 0), ("h1", "Sent", work), ("h2", "Received", work + length), ("h2", "Stored", work + end))]
-            found = self.diagnosed_of(records)
-            self.assertRegex(found["answer"], r"^cannot tell: each Sent -> Received of p takes at least 25 h 0 min" if length > 1800 else
-                             r"^cannot tell: the clock of h2 seems to be 300 ms ahead of the clock of h1, unless messages take this time; log ClockOffset records$")
+            self.assertEqual(self.diagnosed_of(records)["answer"], f"cannot tell: the clock of h2 seems to be {words} ahead of the clock of h1, "
+                             "unless messages take this time; log ClockOffset records")
 
     def test_times_without_length(self):
         found = self.diagnosed_of([(i, "h", event, f"ID={i}") for i in range(100) for event in ("A", "B")])
