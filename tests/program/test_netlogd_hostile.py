@@ -49,14 +49,14 @@ STREAMS = random.Random(7)
 
 
 def block(payload, count, flags=0, raw_size=None, stored_size=None, kind=1, first=0, crc=None, header_size=96, stream=None):
-    stream = STREAMS.randbytes(16) if stream is None else stream
+    stream = stream if stream is not None else STREAMS.randbytes(16)
 
     def header(crc):
         return struct.pack("<4sHBBIIII16sQqqQqqQ", b"NLB1", header_size, kind, flags, crc,
                            len(payload) if stored_size is None else stored_size,
                            len(payload) if raw_size is None else raw_size, count,
                            stream, first, 0, 0, 0, 0, 0, 0)
-    return header(blocks.crc32c(header(0) + payload) if crc is None else crc) + payload
+    return header(crc if crc is not None else blocks.crc32c(header(0) + payload)) + payload
 
 
 def payload(records=1, names=(b"N",), kind=3, value=b"\x05"):
