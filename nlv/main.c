@@ -195,7 +195,7 @@ static drawing *read_config(const char *path)
 
 static void write_config(const model *m, const char *path)
 {
-    if (!drawing_write(model_drawing(m), strcmp(path, "-") == 0 ? "/dev/stdout" : path))
+    if (!drawing_write(model_drawing(m), path))
         program_fail(PROGRAM_PROBLEM, "write %s", nl_error_message());
 }
 

@@ -6,7 +6,8 @@
  * cat, pid, tid, id, dur and the args. Its program is the name of the process, which the metadata event (ph M)
  * process_name contains. The reader ignores other metadata. Some programs write the metadata at the end. Therefore, the
  * reader holds the events from the first event of an unnamed process on, until all of these events' processes have
- * names, the input ends, or HELD_MAX bytes are held. Afterwards, it holds no more events.
+ * names, or the input ends. If HELD_MAX bytes are held, or a growing input has no more data at present, the reader
+ * converts the held events and holds no more events.
  */
 #include "config.h"
 
@@ -19,6 +20,7 @@
 enum {
     PROCESSES_MAX = 1 << 16, /* maximum number of processes whose names the reader keeps */
     HELD_MAX = 64 << 20,
+    UNNAMED_SIZE = 64, /* approximate size in bytes of the number of a process without a name */
 };
 
 /* An event that waits for the name of a process. */
@@ -334,7 +336,8 @@ static bool hold_event(chrome_reader *r, const nl_string members[MEMBER_COUNT], 
             g_hash_table_add(r->unnamed, g_steal_pointer(&pid));
     }
     g_free(pid);
-    if (r->held_text->len <= HELD_MAX)
+    if (r->held_text->len + r->held->len * sizeof(held_event) + g_hash_table_size(r->unnamed) * UNNAMED_SIZE <=
+        HELD_MAX)
         return is_held;
     r->holds_no_more = true;
     release_events(r, r->fields.s);
@@ -391,6 +394,12 @@ static void chrome_read_end(importer *base, sink *s)
     release_events((chrome_reader *)base, s);
 }
 
+static void chrome_read_pause(importer *base, sink *s)
+{
+    ((chrome_reader *)base)->holds_no_more = true;
+    release_events((chrome_reader *)base, s);
+}
+
 static bool chrome_read_detect(const char *data, size_t size)
 {
     json_scan j = {.at = data, .end = data + size};
@@ -412,4 +421,5 @@ const importer_kind chrome_importer = {
     .close = chrome_read_close_reader,
     .read = read_events,
     .end = chrome_read_end,
+    .pause = chrome_read_pause,
 };

@@ -164,6 +164,7 @@ typedef struct importer_kind {
     void (*close)(importer *i); /* frees the importer's members; may be NULL */
     void (*read)(importer *i, const char *data, size_t size, sink *s); /* whole records */
     void (*end)(importer *i, sink *s);                                 /* called after the last piece; may be NULL */
+    void (*pause)(importer *i, sink *s); /* called when a growing source has no more data at present; may be NULL */
     /*
      * Reads a whole directory and drains the sink regularly. Formats of directories have this function instead of the
      * functions above. Returns false and sets the error on failure.

@@ -98,6 +98,16 @@ static void translator_read_records(translator *t, size_t size, bool all)
     t->warned = t->warned || t->sink.undated;
 }
 
+/* Converts the records that the importer holds back, because the source may grow only after a long time. */
+static void translator_pause(translator *t)
+{
+    if (t->importer == NULL || t->cut.from->pause == NULL)
+        return;
+    t->cut.from->pause(t->importer, &t->sink);
+    t->exporter->kind->flush(t->exporter, &t->sink);
+    sink_report(&t->sink, t->reading, t->name, t->lines, t->offset);
+}
+
 /* Converts the whole records that have arrived. If all is true, no more bytes will arrive. */
 static void translator_run(translator *t, bool all)
 {
@@ -185,6 +195,8 @@ static nl_status translator_read(nl_source_layer *layer, nl_source *source, cons
         }
         if (t->detected && !t->in_place && (status != NL_OK || t->cut.in.size >= t->cut.wanted))
             translator_run(t, t->ended);
+        if (status == NL_AGAIN)
+            translator_pause(t);
         if (t->sink.bytes.size > 0) {
             *data = t->sink.bytes.data;
             *size = t->sink.bytes.size;

@@ -128,8 +128,11 @@ static int64_t quantile_of(const GArray *times, guint part, bool above)
 
 static int64_t spread_of(GArray *times, guint part)
 {
+    int64_t spread_ns;
     g_array_sort(times, by_length);
-    return quantile_of(times, part, true) - quantile_of(times, part, false);
+    if (__builtin_sub_overflow(quantile_of(times, part, true), quantile_of(times, part, false), &spread_ns))
+        return INT64_MAX;
+    return spread_ns;
 }
 
 /* Appends times to `all`, relative to their median if `centered` is true. Sorts the times. */
@@ -173,7 +176,8 @@ static bool decide_kind(awaited_spans *a, const GPtrArray *kind, bool centered)
         add_limit(a, without_hosts(first->pair), latest_ns);
         for (guint i = 0; i < kind->len; i++) {
             const pair_times *t = g_ptr_array_index(kind, i);
-            if (t->late_ns->len >= LATE_OF_HOSTS)
+            const bool has_hosts = t->pair.hosts[0] != 0 || t->pair.hosts[1] != 0; /* 0: the record names no host */
+            if (has_hosts && t->late_ns->len >= LATE_OF_HOSTS)
                 add_limit(a, t->pair, quantile_of(t->late_ns, EXCEPTIONS, true));
         }
     }

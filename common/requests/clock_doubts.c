@@ -51,10 +51,14 @@ static clock_link link_of(const gap_set *set)
     const guint count = set->gaps->len, low = count / SPREAD_PART, high = count - 1 - low;
     const bool is_swapped = set->host_a > set->host_b;
     const int64_t gap_ns = g_array_index(set->gaps, int64_t, count / 2);
+    int64_t spread_ns;
+    if (__builtin_sub_overflow(g_array_index(set->gaps, int64_t, high), g_array_index(set->gaps, int64_t, low),
+                               &spread_ns))
+        spread_ns = INT64_MAX;
     return (clock_link){.hosts = {MIN(set->host_a, set->host_b), MAX(set->host_a, set->host_b)},
                         .kinds = {is_swapped ? set->b : set->a, is_swapped ? set->a : set->b},
                         .gap_ns = is_swapped ? -gap_ns : gap_ns,
-                        .spread_ns = g_array_index(set->gaps, int64_t, high) - g_array_index(set->gaps, int64_t, low)};
+                        .spread_ns = spread_ns};
 }
 
 /* A kind of event on one host, and the spread of the link that varies least. */

@@ -470,6 +470,12 @@ bool drawing_check(const drawing *d)
 bool drawing_write(const drawing *d, const char *path)
 {
     nl_replacement file;
+    if (strcmp(path, "-") == 0) {
+        char *text = drawing_text(d);
+        bool ok = nl_write_all(STDOUT_FILENO, text, strlen(text));
+        g_free(text);
+        return ok || nl_error_set_errno("standard output") == NL_OK;
+    }
     if (!nl_replacement_open(&file, path))
         return nl_error_set_errno("%s", path), false;
     char *text = drawing_text(d);

@@ -150,7 +150,8 @@ bool drawing_check(const drawing *d);
 
 /*
  * Writes the drawing to a file. If `path` names a regular file, first writes a new file, and replaces the old file by
- * the complete new file. Writes directly to a device or pipe. Returns false and sets the error on failure.
+ * the complete new file. Writes directly to a device or pipe. "-" is standard output. Returns false and sets the error
+ * on failure.
  */
 bool drawing_write(const drawing *d, const char *path);
 

@@ -39,6 +39,8 @@ struct keeper {
     char *state_path; /* path of the stored decisions */
     /* Only the thread uses the following members. */
     selection *selection;
+    kept_identity unsaved; /* the latest decided file whose save has failed; its number is 0 if no save has failed */
+    uint64_t unsaved_records;
 };
 
 /* ---- copying ---- */
@@ -143,6 +145,8 @@ static nl_status decide_file(keeper *k, uint64_t number, uint64_t *count)
 /* Stores on disk that this file and all earlier files are finished. */
 static nl_status save_finished(keeper *k, kept_identity identity, uint64_t count)
 {
+    k->unsaved = identity;
+    k->unsaved_records = count;
     selection_get_window(k->selection)->finished = identity;
     output_file_sync_directory(k->options->path);
     if (kept_window_save(selection_get_window(k->selection), k->state_path) != NL_OK)
@@ -150,6 +154,7 @@ static nl_status save_finished(keeper *k, kept_identity identity, uint64_t count
     output_file_sync_directory(k->options->path);
     atomic_fetch_add(&k->records, count);
     atomic_store(&k->finished, identity.number);
+    k->unsaved.number = 0;
     return NL_OK;
 }
 
@@ -163,6 +168,8 @@ static nl_status finish_files(keeper *k)
     size_t count, i = 0;
     kept_identity latest = {0};
     nl_status status = NL_OK;
+    if (k->unsaved.number > 0) /* the selection has dropped its decisions about these files */
+        return save_finished(k, k->unsaved, k->unsaved_records);
     if (output_file_list(k->options, atomic_load(&k->finished), &numbers, &count) != NL_OK)
         return NL_AGAIN;
     for (; i < count && i < FILES_MAX && size < SAVE_SIZE && numbers[i] <= atomic_load(&k->requested); i++) {

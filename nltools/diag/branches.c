@@ -5,8 +5,6 @@
 #include "diag/branches.h"
 #include "diag/search.h"
 
-#include <string.h>
-
 /* Minimum ratio of the shares of visits that take a branch. */
 #define RATIO_MIN 1.3
 
@@ -31,7 +29,7 @@ enum {
  * (place.has_only_served), the visits of both places. */
 typedef struct branching {
     const visits *v;
-    uint32_t place, count;
+    uint32_t count;
     uint32_t *index; /* indices of the visits, in the order of time */
     bool *taken;
     double effective; /* number of requests divided by the number of visits, at most 1 */
@@ -64,7 +62,7 @@ static uint32_t place_without_server(const visits *v, uint32_t number)
 static branching branching_new(const visits *v, uint32_t number, const column *of)
 {
     const uint32_t places[] = {number, place_without_server(v, number)};
-    branching b = {.v = v, .place = number, .is_divided = places[1] != VISIT_NONE};
+    branching b = {.v = v, .is_divided = places[1] != VISIT_NONE};
     uint32_t all = 0, position[2], requests = 0, last = VISIT_NONE;
     for (int k = 0; k < 1 + b.is_divided; k++) {
         position[k] = place_at(v, places[k])->first;
@@ -202,36 +200,53 @@ static void set_shares(branch *of, branch_counts here, branch_counts all)
     of->other = (all.taken - here.taken) / (all.all - here.all);
 }
 
-/* Replaces a branch if the share on one host is less probable by chance. */
-static void compare_hosts(const branching *b, branch_counts all, branch *best)
+/* The visits on a host. */
+typedef struct branch_host {
+    const char *host;
+    branch_counts counts;
+} branch_host;
+
+/* Counts the visits on each host (elements are branch_host), in the order of the hosts' first visits. */
+static GArray *count_hosts(const branching *b)
 {
     GHashTable *numbers = g_hash_table_new(NULL, NULL); /* maps a host to its number + 1 */
-    GArray *hosts = g_array_new(FALSE, TRUE, sizeof(branch_counts));
+    GArray *hosts = g_array_new(FALSE, TRUE, sizeof(branch_host));
     for (uint32_t i = 0; i < b->count; i++) {
-        gpointer host = (gpointer)host_of(b, i);
+        const char *host = host_of(b, i);
         guint number = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, host));
         if (number == 0) {
-            number = hosts->len + 1;
-            g_array_set_size(hosts, number);
-            g_hash_table_insert(numbers, host, GUINT_TO_POINTER(number));
+            branch_host fresh = {host, {0, 0}};
+            g_array_append_val(hosts, fresh);
+            number = hosts->len;
+            g_hash_table_insert(numbers, (gpointer)host, GUINT_TO_POINTER(number));
         }
-        branch_counts *of = &g_array_index(hosts, branch_counts, number - 1);
+        branch_counts *of = &g_array_index(hosts, branch_host, number - 1).counts;
         of->all++;
         of->taken += b->taken[i];
     }
-    GHashTableIter each;
-    gpointer name, number;
-    g_hash_table_iter_init(&each, numbers);
-    while (g_hash_table_iter_next(&each, &name, &number)) {
-        branch_counts here = g_array_index(hosts, branch_counts, GPOINTER_TO_UINT(number) - 1);
-        double p = hosts->len * chance_of_share(b, here, all);
-        if (p >= best->p)
-            continue;
-        best->p = p;
-        best->host = name;
-        set_shares(best, here, all);
-    }
     g_hash_table_destroy(numbers);
+    return hosts;
+}
+
+/*
+ * Replaces a branch if the share on one host is less probable by chance. In a large log, the probabilities of several
+ * hosts may be 0; the host with the largest excess is then the least probable.
+ */
+static void compare_hosts(const branching *b, branch_counts all, branch *best)
+{
+    GArray *hosts = count_hosts(b);
+    double largest = 0;
+    for (guint i = 0; i < hosts->len; i++) {
+        const branch_host *h = &g_array_index(hosts, branch_host, i);
+        const double p = hosts->len * chance_of_share(b, h->counts, all),
+                     excess = h->counts.taken - all.taken * h->counts.all / all.all;
+        if (p > best->p || p >= 1 || (p == best->p && excess <= largest))
+            continue;
+        largest = excess;
+        best->p = p;
+        best->host = h->host;
+        set_shares(best, h->counts, all);
+    }
     g_array_free(hosts, TRUE);
 }
 
@@ -276,8 +291,11 @@ static void compare_times(const branching *b, branch_counts all, branch *best)
     set_shares(best, chosen, all);
 }
 
-/* Returns whether the marked visits take the branch more often on a host or in a range of time. Sets *found. */
-static bool find_branch(const branching *b, branch *found)
+/*
+ * Returns whether the marked visits take the branch more often on a host or in a range of time. Sets *found. `tests` is
+ * the number of branches that are tried at the place.
+ */
+static bool find_branch(const branching *b, uint32_t tests, branch *found)
 {
     branch_counts all = {b->count, 0};
     for (uint32_t i = 0; i < b->count; i++)
@@ -287,6 +305,7 @@ static bool find_branch(const branching *b, branch *found)
         return false;
     compare_hosts(b, all, found);
     compare_times(b, all, found);
+    found->p *= tests;
     return found->p <= CHANCE_MAX && !work_explains(b, found);
 }
 
@@ -295,24 +314,27 @@ static void find_branches_of(const visits *v, uint32_t number, const GPtrArray *
                              bool *marks, GArray *found)
 {
     branch best = {.place = number, .p = 1};
-    double most_ns = 0;
+    const uint32_t tests = caches->len + children->len;
+    double longest_ns = 0;
     for (guint n = 0; n < caches->len; n++) {
         const column *c = g_ptr_array_index(caches, n);
         branch of = {.place = number, .column = c, .child = VISIT_NONE};
         branching b = branching_new(v, number, c);
-        if (find_branch(&b, &of) && of.p < best.p)
+        if (find_branch(&b, tests, &of) && of.p < best.p)
             best = of;
         branching_free(&b);
     }
     branching b = branching_new(v, number, NULL);
     for (guint n = 0; n < children->len && best.column == NULL; n++) {
         branch of = {.place = number, .child = g_array_index(children, uint32_t, n)};
+        if (place_at(v, of.child)->count < TAKEN_MIN)
+            continue;
         mark_callers(&b, of.child, marks);
-        if (!find_branch(&b, &of))
+        if (!find_branch(&b, tests, &of))
             continue;
         double more_ns = place_at(v, of.child)->path_ns * (1 - of.other / of.share);
-        if (more_ns > most_ns) {
-            most_ns = more_ns;
+        if (more_ns > longest_ns) {
+            longest_ns = more_ns;
             best = of;
         }
     }

@@ -14,7 +14,6 @@
  */
 #include "config.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 

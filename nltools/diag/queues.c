@@ -163,6 +163,13 @@ static void likelihoods(const double *values, size_t count, double low, double h
     }
 }
 
+/* Returns the instance of the program that logged the end of a visit, also if a field names a server (servers.h). */
+static uint32_t logged_by(const visits *v, const visit *x)
+{
+    const site *at = site_at(v, x->site);
+    return place_at(v, at->place)->kind == PLACE_SPAN ? at->from_instance : at->instance;
+}
+
 /* Returns the index of the visit of a span that begins when a visit of an edge ends, or VISIT_NONE. */
 static uint32_t span_after(const visits *v, const visit *x)
 {
@@ -171,7 +178,7 @@ static uint32_t span_after(const visits *v, const visit *x)
     for (uint32_t i = 0; edge->kind == PLACE_EDGE && i < q->count; i++) {
         const visit *y = visit_at(v, q->first + i);
         if (place_at(v, place_of_visit(v, y))->kind == PLACE_SPAN && y->from_ns == x->to_ns &&
-            site_at(v, y->site)->instance == site_at(v, x->site)->instance)
+            logged_by(v, y) == logged_by(v, x))
             return q->first + i;
     }
     return VISIT_NONE;
@@ -216,8 +223,7 @@ static int64_t end_at_program(const visits *v, const visit *x)
     int64_t end_ns = x->to_ns, next_ns = next_repetition(v, q, x);
     for (uint32_t i = 0; i < q->count && q->count <= LOOKED_THROUGH_MAX; i++) {
         const visit *y = visit_at(v, q->first + i);
-        if (y->from_ns >= x->to_ns && y->from_ns < next_ns &&
-            site_at(v, y->site)->instance == site_at(v, x->site)->instance)
+        if (y->from_ns >= x->to_ns && y->from_ns < next_ns && logged_by(v, y) == logged_by(v, x))
             end_ns = MAX(end_ns, y->to_ns);
     }
     return end_ns;

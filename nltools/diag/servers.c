@@ -70,8 +70,11 @@ static bool find_servers(const visits *v, GHashTable *hosts, server_names *s)
     s->named = s->servers = 0;
     for (guint t = 0; t < c->texts->len; t++) {
         const char *text = g_ptr_array_index(c->texts, t), *pattern = pattern_of_server(text);
+        s->hosts[t] = NULL;
+        if (s->counts[t] == 0)
+            continue;
         s->hosts[t] = strcmp(text, "-") != 0 && *text != '\0' ? host_of_server(v, hosts, text) : NULL;
-        if (s->hosts[t] == NULL || s->counts[t] == 0)
+        if (s->hosts[t] == NULL)
             continue;
         s->named += s->counts[t];
         s->servers++;

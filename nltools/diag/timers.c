@@ -408,10 +408,12 @@ static double time_of_other_messages(const sample *s)
 static mechanism find_constant_acknowledgement(const sample *s)
 {
     mechanism m = {0};
-    double low = quantile_of(s, 0.02), other = time_of_other_messages(s);
+    double low = quantile_of(s, 0.02);
     uint32_t here = count_between(s, DELACK_MIN_NS - KERNEL_TICK_NS / 4, 1.125 * DELACK_MIN_NS + KERNEL_TICK_NS);
-    if (!isfinite(other) || other > DELACK_MIN_NS / 8 || here < CONSTANT_MIN * s->count ||
-        fabs(low - DELACK_MIN_NS) > KERNEL_TICK_NS)
+    if (here < CONSTANT_MIN * s->count || fabs(low - DELACK_MIN_NS) > KERNEL_TICK_NS)
+        return m;
+    double other = time_of_other_messages(s); /* takes long if the log has many hosts */
+    if (!isfinite(other) || other > DELACK_MIN_NS / 8)
         return m;
     m.period_ns = DELACK_MIN_NS;
     m.share = m.explained = (double)here / s->count;
@@ -826,7 +828,7 @@ mechanism find_named_timeout(const sample *s)
     /* Without a time-out, at most half of the times would be in such a narrow range. */
     m.p = 2 * outside < s->count ? binomial_tail(outside, s->count, 0.5) : 1;
     m.period_ns = s->median;
-    m.given_up = m.is_mixed = true;
+    m.given_up = true;
     m.count = inside;
     m.share = (double)inside / s->count;
     m.explained = m.share;

@@ -57,6 +57,7 @@ struct request_reading {
     bool has_unseen_zones; /* request_reading_take_zones was not called since the reading was complete */
     GArray *fresh;         /* request_summary: requests that are not in the list yet */
     bool is_finished;      /* the module has counted open requests as ended */
+    bool has_told_clocks;  /* a notice about clocks was added; it is not repeated when the log is read again */
     reading_purpose purpose;
     const request_filter *requests; /* see request_reading_select; NULL: all requests */
     comparison *comparison;         /* see request_reading_compare */
@@ -671,18 +672,20 @@ uint64_t request_reading_bytes(const request_reading *r)
 }
 
 /* Adds a notice about the two hosts of a kind of request whose clocks seem to differ by the largest time. */
-static void tell_doubtful_clocks(const request_reading *r, const assembler *a)
+static void tell_doubtful_clocks(request_reading *r, const assembler *a)
 {
     size_t count;
     const clock_doubt *doubts = clock_doubts_list(assembler_clock_doubts(a), &count);
     char text[UNITS_SIZE];
-    if (r->purpose == READING_LISTS && count > 0)
-        model_tell(r->model,
-                   g_strdup_printf("The clock of %s seems to be %s ahead of the clock of %s, unless messages take this "
-                                   "time; log ClockOffset records",
-                                   request_reader_host(assembler_reader(a), doubts[0].host),
-                                   units_time((double)doubts[0].ahead_ns, text),
-                                   request_reader_host(assembler_reader(a), doubts[0].other)));
+    if (r->purpose != READING_LISTS || count == 0 || r->has_told_clocks)
+        return;
+    r->has_told_clocks = true;
+    model_tell(r->model,
+               g_strdup_printf("The clock of %s seems to be %s ahead of the clock of %s, unless messages take this "
+                               "time; log ClockOffset records",
+                               request_reader_host(assembler_reader(a), doubts[0].host),
+                               units_time((double)doubts[0].ahead_ns, text),
+                               request_reader_host(assembler_reader(a), doubts[0].other)));
 }
 
 /*
@@ -696,6 +699,8 @@ static void request_reading_finish(request_reading *r, bool is_live)
     if (is_live && request_reading_bytes(r) > SMALL_LOG) {
         for (guint i = 0; i < r->kind_count; i++)
             assembler_learn(r->kinds[i].assembler, true);
+        for (guint i = 0; i < r->kind_count; i++)
+            tell_doubtful_clocks(r, r->kinds[i].assembler);
         show_fresh(r);
         return;
     }

@@ -53,6 +53,26 @@ ssize_t write(int fd, const void *data, size_t size)
 }
 """
 
+# The first call that renames a file to the stored decisions fails.
+FAILER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+static atomic_int failed;
+int rename(const char *from, const char *to)
+{
+    size_t size = strlen(to);
+    if (size > 8 && strcmp(to + size - 8, ".keeping") == 0 && atomic_exchange(&failed, 1) == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(from, to);
+}
+"""
+
 
 def time_text(us):
     seconds, us = divmod(us, 1000000)
@@ -286,6 +306,19 @@ class KeepWhere(collector.Case):
         support.wait_until(lambda: "cannot delete this old file" in self.said(), what="netlogd reports the failure")
         self.assertTrue((self.folder / "a-000001.log").exists())
         self.stop(process)
+
+    @support.long
+    def test_decisions_that_cannot_be_saved(self):
+        """If the decisions about several files cannot be stored, netlogd stores the same decisions a minute later."""
+        traffic = Traffic(20000, seed=11)
+        failer = self.compile_preloaded("failer.so", FAILER)
+        process = self.serve(f"keep_size=1m&rotate_size=64k&{WHERE}",
+                             env=dict(os.environ, LD_PRELOAD=str(failer), ASAN_OPTIONS="verify_asan_link_order=0"))
+        self.send_all(traffic.lines, 100000)
+        support.wait_until(lambda: "cannot delete this old file" in self.said(), what="netlogd reports the failure")
+        support.wait_until(lambda: self.size() <= 1 << 20 and not self.left_over("log"), 150, what="old files are deleted")
+        self.stop(process)
+        self.assertGreater(len(self.check(traffic)), 1000)
 
     def test_invalid_options(self):
         for options, message in (
