@@ -503,7 +503,7 @@ static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t
                            uint32_t *before)
 {
     int64_t free_ns[SERVERS_MAX];
-    uint32_t last[SERVERS_MAX];
+    uint32_t last[SERVERS_MAX] = {0};
     for (int k = 0; k < SERVERS_MAX; k++)
         free_ns[k] = INT64_MIN;
     for (size_t n = 0; n < count; n++) {

@@ -124,6 +124,14 @@ void bookmarks_show(bookmarks *b, session *s, int focus)
         fill_rows(b, focus);
 }
 
+void bookmarks_replace_session(bookmarks *b, session *s)
+{
+    if (b->session == NULL)
+        return; /* the bookmarks were never shown */
+    b->session = s;
+    g_idle_add(fill_rows_later, b);
+}
+
 static void bookmarks_on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;

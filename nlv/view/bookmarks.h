@@ -23,4 +23,8 @@ bookmarks *bookmarks_new(GtkWidget *relative_to, bookmarks_callbacks callbacks);
  */
 void bookmarks_show(bookmarks *b, session *s, int focus);
 
+/* Call it before the session of bookmarks_show is freed, for example when a change is undone. `s` is the new session.
+ */
+void bookmarks_replace_session(bookmarks *b, session *s);
+
 #endif

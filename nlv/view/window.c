@@ -840,6 +840,7 @@ static void on_apply_session(void *user, const session *before, const session *s
         view->to_ns = s->to_ns;
     }
     view->marks = s->marks;
+    bookmarks_replace_session(w->bookmarks, session_keeper_session(w->keeper));
     view->selected = -1;
     view->has_single = false;
     w->choice_waits = s->has_choice;
