@@ -32,6 +32,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/base/private_directory.h \
 	%D%/base/text.h \
 	%D%/base/hash_bytes.h \
+	%D%/base/compare.h \
 	%D%/base/pages.h \
 	%D%/record/record.c \
 	%D%/record/record_internal.h \

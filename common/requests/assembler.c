@@ -266,14 +266,6 @@ static void hand_out_events(assembler *a, const open_request *r, uint32_t from, 
         take(a->options.user, a->graph, name, r->by, cut);
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const request_event *x = a, *y = b;
-    if (x->time_ns != y->time_ns)
-        return x->time_ns < y->time_ns ? -1 : 1;
-    return (x->order > y->order) - (x->order < y->order);
-}
-
 /* The state of a thread after an event. */
 typedef struct thread_state {
     int64_t begin_ns; /* the earliest start (request_event_begin) of this event and all later events */
@@ -311,7 +303,7 @@ static thread_state *find_states(const assembler *a, const open_request *r)
 static void split_thread(assembler *a, open_request *r, int64_t before_ns)
 {
     uint32_t from = 0, lost = 0; /* lost: number of spans that never end, because the records of their ends were lost */
-    qsort(r->events, r->count, sizeof *r->events, by_time);
+    qsort(r->events, r->count, sizeof *r->events, request_event_compare);
     thread_state *states = find_states(a, r);
     for (uint32_t i = 0; i < r->count && r->events[i].time_ns < before_ns; i++) {
         const thread_state *next = &states[i + 1];
@@ -473,7 +465,7 @@ static GPtrArray *find_unfinished(const assembler *a)
     for (int complete = 1; complete >= 0; complete--)
         for (open_request *r = a->lists[complete].oldest; r != NULL; r = r->after)
             if (learns_from(a, r)) {
-                qsort(r->events, r->count, sizeof *r->events, by_time);
+                qsort(r->events, r->count, sizeof *r->events, request_event_compare);
                 g_ptr_array_add(found, r);
             }
     return found;
@@ -543,7 +535,7 @@ static void end_request(assembler *a, open_request *r, bool cut)
         hand_out(a, r, cut);
         return;
     }
-    qsort(r->events, r->count, sizeof *r->events, by_time);
+    qsort(r->events, r->count, sizeof *r->events, request_event_compare);
     g_ptr_array_add(a->learning, r);
     if (a->learning->len == ASSEMBLER_LEARNED)
         finish_learning(a);

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "requests/awaited_spans.h"
+#include "base/compare.h"
 
 #include <glib.h>
 #include <string.h>
@@ -113,12 +114,6 @@ void awaited_spans_learn(awaited_spans *a, const request_graph *g)
     }
 }
 
-static int by_length(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Returns the time that one in `part` of the sorted times is below or, if `above` is true, above. */
 static int64_t quantile_of(const GArray *times, guint part, bool above)
 {
@@ -129,7 +124,7 @@ static int64_t quantile_of(const GArray *times, guint part, bool above)
 static int64_t spread_of(GArray *times, guint part)
 {
     int64_t spread_ns;
-    g_array_sort(times, by_length);
+    g_array_sort(times, nl_compare_int64);
     if (__builtin_sub_overflow(quantile_of(times, part, true), quantile_of(times, part, false), &spread_ns))
         return INT64_MAX;
     return spread_ns;
@@ -138,7 +133,7 @@ static int64_t spread_of(GArray *times, guint part)
 /* Appends times to `all`, relative to their median if `centered` is true. Sorts the times. */
 static void append_times(GArray *all, GArray *times, bool centered)
 {
-    g_array_sort(times, by_length);
+    g_array_sort(times, nl_compare_int64);
     const int64_t middle_ns = centered && times->len > 0 ? g_array_index(times, int64_t, times->len / 2) : 0;
     for (guint i = 0; i < times->len; i++) {
         const int64_t time_ns = g_array_index(times, int64_t, i) - middle_ns;

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "requests/clock_gaps.h"
+#include "base/compare.h"
 
 enum {
     MOMENTS_MAX = 48,    /* maximum number of starts and ends of a request from which the module learns */
@@ -171,12 +172,6 @@ void clock_gaps_learn(clock_gaps *c, const program_families *families, const req
     }
 }
 
-static int by_gap(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static gint by_kinds(gconstpointer a, gconstpointer b)
 {
     const gap_set *x = *(gap_set *const *)a, *y = *(gap_set *const *)b;
@@ -195,11 +190,11 @@ GPtrArray *clock_gaps_sort(clock_gaps *c)
     g_hash_table_iter_init(&i, c->sets);
     while (g_hash_table_iter_next(&i, &key, NULL)) {
         const gap_set *set = key;
-        g_array_sort(set->gaps, by_gap);
+        g_array_sort(set->gaps, nl_compare_int64);
         g_ptr_array_add(sets, key);
     }
     g_ptr_array_sort(sets, by_kinds);
-    g_array_sort(c->durations, by_gap);
+    g_array_sort(c->durations, nl_compare_int64);
     return sets;
 }
 

@@ -467,23 +467,27 @@ bool drawing_check(const drawing *d)
     return ok;
 }
 
-bool drawing_write(const drawing *d, const char *path)
+static bool write_to_file(const char *path, const char *text)
 {
     nl_replacement file;
-    if (strcmp(path, "-") == 0) {
-        char *text = drawing_text(d);
-        bool ok = nl_write_all(STDOUT_FILENO, text, strlen(text));
-        g_free(text);
-        return ok || nl_error_set_errno("standard output") == NL_OK;
-    }
     if (!nl_replacement_open(&file, path))
         return nl_error_set_errno("%s", path), false;
-    char *text = drawing_text(d);
     bool ok = nl_write_all(file.fd, text, strlen(text)) && nl_replacement_keep(&file);
     if (!ok)
         nl_error_set_errno("%s", path);
-    g_free(text);
     close(file.fd);
     nl_replacement_free(&file);
+    return ok;
+}
+
+bool drawing_write(const drawing *d, const char *path)
+{
+    char *text = drawing_text(d);
+    bool ok;
+    if (strcmp(path, "-") != 0)
+        ok = write_to_file(path, text);
+    else
+        ok = nl_write_all(STDOUT_FILENO, text, strlen(text)) || nl_error_set_errno("standard output") == NL_OK;
+    g_free(text);
     return ok;
 }

@@ -9,8 +9,8 @@
  * called role have edges, because events of two concurrent programs may have a constant order without a cause. Two
  * roles of one caller are an exception. The second role waits for the first under two conditions: the first role always
  * ends before the second begins, and the time between them varies less than the time since the caller's last event. If
- * a request does not visit the former role, the role waits for the former role of the former role, or for a role that
- * requests visit instead. If a request visits one role on several hosts, always one after another, each visit waits for
+ * a request leaves out the former role, the role waits for the role before it, or for the role that the request visits
+ * instead. If a request visits one role on several hosts, always one after another, each visit waits for
  * the previous visit. Spans of two names run side by side if, in one thread, spans of these names often overlap without
  * containing each other. Spans of two such names are never part of each other, even if one span contains the other by
  * chance.

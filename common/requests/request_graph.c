@@ -126,7 +126,7 @@ static int compare(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-static int by_event_time(const void *a, const void *b)
+int request_event_compare(const void *a, const void *b)
 {
     const request_event *x = a, *y = b;
     return x->time_ns != y->time_ns ? compare(x->time_ns, y->time_ns) : compare(x->order, y->order);
@@ -163,8 +163,8 @@ static void sort_items(graph *g)
 static void sort_events(request_event *events, size_t count)
 {
     for (size_t i = 1; i < count; i++)
-        if (by_event_time(&events[i - 1], &events[i]) > 0) {
-            qsort(events, count, sizeof *events, by_event_time);
+        if (request_event_compare(&events[i - 1], &events[i]) > 0) {
+            qsort(events, count, sizeof *events, request_event_compare);
             return;
         }
 }
@@ -375,7 +375,7 @@ static bool correct_zones(graph *g)
         EVENT(g, s->end)->time_ns = begin->time_ns + EVENT(g, s->end)->duration_ns;
     }
     if (found)
-        qsort(g->public.events, g->public.event_count, sizeof *g->public.events, by_event_time);
+        qsort(g->public.events, g->public.event_count, sizeof *g->public.events, request_event_compare);
     return found;
 }
 

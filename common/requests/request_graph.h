@@ -71,6 +71,9 @@ static inline int64_t request_event_begin(const request_event *e)
     return e->time_ns - (e->role == REQUEST_WHOLE ? e->duration_ns : 0);
 }
 
+/* Compares two events by time, and with equal times by order. For qsort; the arguments are pointers to the events. */
+int request_event_compare(const void *a, const void *b);
+
 /* Returns how an event changes the number of open spans of its thread: 1, -1 or 0. `names` has the event's name. */
 int request_event_nesting(const request_event *e, const event_names *names);
 

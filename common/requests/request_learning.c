@@ -48,18 +48,10 @@ void request_learning_free(request_learning *l)
     g_free(l);
 }
 
-static int by_event_time(const void *a, const void *b)
-{
-    const request_event *x = a, *y = b;
-    if (x->time_ns != y->time_ns)
-        return x->time_ns < y->time_ns ? -1 : 1;
-    return (x->order > y->order) - (x->order < y->order);
-}
-
 void request_learning_correct(const request_learning *l, request_event *events, size_t count)
 {
     if (clock_shifts_apply(l->shifts, events, count))
-        qsort(events, count, sizeof *events, by_event_time);
+        qsort(events, count, sizeof *events, request_event_compare);
 }
 
 static void learn_pass(request_learning *l, const request_event *events, size_t count)

@@ -3,6 +3,7 @@
 #include "requests/restarts.h"
 
 #include "requests/key_map.h"
+#include "base/compare.h"
 
 #include <glib.h>
 #include <stdlib.h>
@@ -141,12 +142,6 @@ void restarts_learn(restarts *r, const request_event *events, size_t count, bool
 
 /* ---- the rule ---- */
 
-static int by_number(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static bool has_ended(const first_event *f, uint32_t last, int64_t pause_ns)
 {
     return f->lasts[last].is_usual && (f->has_many || pause_ns > f->usual_ns);
@@ -161,7 +156,7 @@ static void settle_first(first_event *f)
         last->is_usual = alone || (last->ends > 0 && USUAL_SHARE * last->ends >= f->ends);
         usual += last->is_usual ? last->restarts : 0;
     }
-    qsort(f->durations_ns, f->duration_count, sizeof *f->durations_ns, by_number);
+    qsort(f->durations_ns, f->duration_count, sizeof *f->durations_ns, nl_compare_int64);
     f->usual_ns = f->duration_count > 0 ? f->durations_ns[f->duration_count / 2] : 0;
     f->has_many = usual >= (ROUNDS_MANY - 1) * f->ids;
     for (uint32_t i = 0; i < f->sample_count; i++)

@@ -4,6 +4,7 @@
 
 #include "diag/mechanisms.h"
 #include "diag/processes.h"
+#include "base/compare.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -609,19 +610,13 @@ static bool judge_servers(queue_work *w, service by, double *gain, double *z)
     return true;
 }
 
-static int by_ns(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Returns the maximum number of visits on a host at the same time. */
 static double peak_of_host(const holding *held, size_t count)
 {
     int64_t *begins = g_new(int64_t, count + 1);
     for (size_t i = 0; i < count; i++)
         begins[i] = held[i].from_ns;
-    qsort(begins, count, sizeof *begins, by_ns);
+    qsort(begins, count, sizeof *begins, nl_compare_int64);
     size_t ended = 0, peak = 0;
     for (size_t i = 0; i < count; i++) {
         while (ended < count && held[ended].to_ns <= begins[i])

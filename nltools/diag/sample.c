@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "diag/sample.h"
+#include "base/compare.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -541,12 +542,6 @@ int sample_quantize(const float *values, uint32_t count, uint8_t *bins)
 
 /* ---- resolution ---- */
 
-static int by_duration(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static int64_t common_divisor(int64_t a, int64_t b)
 {
     while (b != 0) {
@@ -575,7 +570,7 @@ static int64_t find_step(const int64_t *durations, uint32_t count, int64_t *base
         step = last >= 0 ? common_divisor(durations[i] - last, step) : step;
         *base = last = durations[i];
     }
-    qsort(differences, different, sizeof *differences, by_duration);
+    qsort(differences, different, sizeof *differences, nl_compare_int64);
     for (uint32_t i = 1; i < different; i++)
         if (differences[i] == differences[i - 1])
             step = common_divisor(differences[i], step);
@@ -592,7 +587,7 @@ double place_find_resolution(const visits *v, const place *p)
         const visit *x = visit_at(v, v->by_place[p->first + (uint64_t)i * p->count / count]);
         durations[i] = x->to_ns - x->from_ns;
     }
-    qsort(durations, count, sizeof *durations, by_duration);
+    qsort(durations, count, sizeof *durations, nl_compare_int64);
     for (uint32_t i = 1; i < count; i++)
         equal += durations[i] == durations[i - 1];
     int64_t step = equal * EQUAL_ONE_OF > count ? find_step(durations, count, &base) : 0;

@@ -4,6 +4,7 @@
 
 #include "diag/mechanisms.h"
 #include "diag/processes.h"
+#include "base/compare.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,12 +58,6 @@ enum {
 /* Minimum part of the messages that take the same delay if all of them wait for it. */
 #define CONSTANT_MIN 0.9
 
-static int by_ns(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Returns the mean of cos(2 pi gap / period) over gaps from half a period to `most` periods. The mean is 1 if all these
  * gaps are multiples of the period. Sets *used to the number of these gaps. */
 static double regularity(const double *gaps, size_t count, double period, double most, size_t *used)
@@ -106,7 +101,7 @@ static double find_period(double *gaps, size_t count, double *best)
 static size_t gaps_between(int64_t *times, size_t count, double resolution, double *gaps)
 {
     size_t n = 0;
-    qsort(times, count, sizeof *times, by_ns);
+    qsort(times, count, sizeof *times, nl_compare_int64);
     for (size_t i = 1; i < count; i++)
         if ((double)(times[i] - times[i - 1]) > resolution)
             gaps[n++] = (double)(times[i] - times[i - 1]);

@@ -135,7 +135,6 @@ void chunk_dispatch(pipeline *p)
     if (!c->is_converted)
         chunk_prepare_sink(p, &c->s);
     if (p->in_order != NULL && !c->is_converted) {
-        c->s.lines_before = p->lines; /* all earlier chunks are committed */
         chunk_convert(c, p->in_order, p->own);
         c->is_converted = true;
     }

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/time_internal.h"
+#include "base/compare.h"
 
 #include <math.h>
 #include <string.h>
@@ -113,12 +114,6 @@ char *checks_time_text(double ns)
     return g_strdup_printf(fabs(value) < 999.5 ? "%.3g %s" : "%.0f %s", value, units[i].unit);
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    int64_t first = *(const int64_t *)a, second = *(const int64_t *)b;
-    return (first > second) - (first < second);
-}
-
 /* Returns the median duration of a sample of lifeline segments, in nanoseconds, or 0 if there are no segments. */
 static double usual_segment_ns(const store *s)
 {
@@ -133,7 +128,7 @@ static double usual_segment_ns(const store *s)
             int64_t ns = store_time(s, (uint32_t)record) - store_time(s, before);
             g_array_append_val(took, ns);
         }
-    g_array_sort(took, compare_times);
+    g_array_sort(took, nl_compare_int64);
     double median = took->len > 0 ? (double)g_array_index(took, int64_t, took->len / 2) : 0;
     g_array_free(took, TRUE);
     return median;

@@ -4,6 +4,7 @@
 
 #include "model/edges.h"
 #include "model/request_lines.h"
+#include "base/compare.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -123,19 +124,13 @@ static int by_kind(const void *a, const void *b)
     return (x->long_ns > y->long_ns) - (x->long_ns < y->long_ns);
 }
 
-static int slow_by_time(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Returns the result for the lines of one kind, which are sorted by duration. */
 static slow_line describe(const path_line *lines, guint count)
 {
     int64_t *ends = g_new(int64_t, count);
     for (guint i = 0; i < count; i++)
         ends[i] = lines[i].end_ns;
-    qsort(ends, count, sizeof *ends, slow_by_time);
+    qsort(ends, count, sizeof *ends, nl_compare_int64);
     const path_line *longest = &lines[count - 1], *shown = longest;
     while (shown > lines && (shown->end_ns < ends[count / 4] || shown->end_ns > ends[count - 1 - count / 4]))
         shown--;
