@@ -17,7 +17,7 @@ void activation_free(void);
 
 /*
  * Adds a command for programs whose name matches the glob pattern `prog`. The command remains in effect until netlogd
- * ends. An empty command removes all commands for that pattern. Returns NL_FAILED after setting the error.
+ * ends. An empty command removes all commands for that pattern. On failure, sets the error and returns NL_FAILED.
  */
 nl_status activation_tell(const char *prog, const char *command);
 

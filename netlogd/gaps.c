@@ -92,7 +92,7 @@ static uint64_t count_open(const gap *x)
     return open;
 }
 
-/* Reports changes of a gap whose grace period is over. Returns whether the gap is still open. */
+/* Reports changes of a gap whose grace period has ended. Returns whether the gap is still open. */
 static bool settle_gap(gap *x, const char *note)
 {
     uint64_t open = count_open(x);

@@ -24,7 +24,7 @@ typedef struct nats_counts {
 
 /*
  * Checks a URL of an input. Returns the name of the input: the URL with durable= and share= but without secrets. The
- * caller frees the name with free(). Returns NULL after setting the error.
+ * caller frees the name with free(). On failure, sets the error and returns NULL.
  */
 char *nats_reader_check(const nl_url *url);
 

@@ -90,7 +90,7 @@ static const options_command commands[] = {
      "Send a command (level Debug, marker PATTERN log, ...) to all current and future programs that log in the binary "
      "format. The programs undo the command when netlogd exits, or when \"tell ''\" revokes the command"},
     {"certificates", "HOST...",
-     "Make a certificate authority, and make or renew a TLS certificate for each HOST; name the collector first"},
+     "Create a certificate authority, and create or renew a TLS certificate for each HOST; name the collector first"},
     {0},
 };
 

@@ -162,7 +162,7 @@ static void otlp_client_continue(otlp_client *c)
         event_add(c->readable, NULL);
 }
 
-/* Reads from the client, and passes the bytes to the session. Returns false if the connection is over. */
+/* Reads from the client, and passes the bytes to the session. Returns false if the connection has ended. */
 static bool otlp_client_read(otlp_client *c)
 {
     if (c->session->more && !c->ending)

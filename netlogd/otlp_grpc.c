@@ -272,7 +272,7 @@ static int on_frame(nghttp2_session *http2, const nghttp2_frame *frame, void *us
             refuse_call(g, s, GRPC_UNIMPLEMENTED,
                         "netlogd implements Export of TraceService, LogsService and MetricsService");
         else if (s->unknown_coding)
-            refuse_call(g, s, GRPC_UNIMPLEMENTED, "use the encoding gzip or zstd");
+            refuse_call(g, s, GRPC_UNIMPLEMENTED, "unsupported compression; use gzip or zstd");
     }
     if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 && s->state == STREAM_RECEIVING)
         s->state = STREAM_COMPLETE;

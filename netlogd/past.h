@@ -15,7 +15,7 @@ typedef struct past past;
  * called. Skips files whose modification time is more than an hour before since_ns. The hour is a margin for clients
  * whose clocks are ahead. Also skips blocks whose headers show that they have no records at or after since_ns.
  * past_next may also return some records before since_ns. If the files have value indexes, skips parts that have no
- * record that matches `where`, which must stay valid. Returns NULL after setting the error.
+ * record that matches `where`, which must stay valid. On failure, sets the error and returns NULL.
  */
 past *past_open(const output *out, int64_t since_ns, const nl_filter *where);
 void past_close(past *p); /* NULL is allowed */

@@ -12,8 +12,8 @@
 #include "reader/admission.h"
 
 /*
- * Opens the file for malformed input. If `path` is NULL, malformed input is not stored. Returns NL_FAILED after setting
- * the error.
+ * Opens the file for malformed input. If `path` is NULL, malformed input is not stored. On failure, sets the error and
+ * returns NL_FAILED.
  */
 nl_status records_open_reject(const char *path);
 void records_close_reject(void);

@@ -18,8 +18,8 @@ typedef struct request_verb {
 
 /*
  * Parses line[0..size), the text between the mark and the newline. Returns the verb, which is one of verbs[0..count).
- * Adds the fields, which point into `storage`, to `asked`. Returns NULL after setting the error. If `control` is true,
- * verbs for the control socket are allowed.
+ * Adds the fields, which point into `storage`, to `asked`. On failure, sets the error and returns NULL. If `control` is
+ * true, verbs for the control socket are allowed.
  */
 const request_verb *request_line_read(const char *line, size_t size, const request_verb *verbs, size_t count,
                                       bool control, nl_buffer *storage, nl_record *asked);

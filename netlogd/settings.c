@@ -77,13 +77,12 @@ static bool read_listening(const char *value, listening *l)
              scheme == NL_SCHEME_UDP)
         good = listening_read(url, secure || may_be_secure ? listening_hosts_rows : NULL, secure, may_be_secure, l);
     else
-        good =
-            nl_error_false(NL_ERROR_INVALID,
-                           "netlogd listens on x-netlog://HOST:PORT, x-netlogs://HOST:PORT?cert=FILE&key=FILE&ca=FILE, "
-                           "x-netlog+udp://HOST:PORT, otlp://HOST:PORT, otlp+http://HOST:PORT, syslog+udp://HOST:PORT, "
-                           "syslog+tcp://HOST:PORT, "
-                           "syslog+tls://HOST:PORT?cert=FILE&key=FILE&ca=FILE, unix:PATH, inherited:NAME and "
-                           "nats://HOST/STREAM");
+        good = nl_error_false(
+            NL_ERROR_INVALID,
+            "unsupported URL; expected x-netlog://HOST:PORT, x-netlogs://HOST:PORT?cert=FILE&key=FILE&ca=FILE, "
+            "x-netlog+udp://HOST:PORT, otlp://HOST:PORT, otlp+http://HOST:PORT, syslog+udp://HOST:PORT, "
+            "syslog+tcp://HOST:PORT, syslog+tls://HOST:PORT?cert=FILE&key=FILE&ca=FILE, unix:PATH, inherited:NAME or "
+            "nats://HOST/STREAM");
     nl_url_free(url);
     return good;
 }
@@ -168,7 +167,9 @@ static bool add_input(void *to, const nl_option *row, const char *value)
     bool good = url != NULL;
     (void)row;
     if (good && (url->scheme != NL_SCHEME_FILE || url->option_count > 0))
-        good = nl_error_false(NL_ERROR_INVALID, "use journal:, or file:PATH, in which *, ? and [...] are wildcards");
+        good =
+            nl_error_false(NL_ERROR_INVALID,
+                           "unsupported input; expected journal:, or file:PATH, in which *, ? and [...] are wildcards");
     for (size_t i = 0; good && i < s->input_count; i++)
         if (strcmp(s->inputs[i], url->path) == 0) {
             nl_url_free(url);
@@ -194,7 +195,8 @@ static bool set_control(void *to, const nl_option *row, const char *value)
     nl_url *url = nl_url_parse(value);
     bool usable = url != NULL && url->scheme == NL_SCHEME_UNIX && url->option_count == 0;
     nl_url_free(url);
-    return usable ? nl_option_set_by_type(row, to, value) : nl_error_false(NL_ERROR_INVALID, "use unix:PATH");
+    return usable ? nl_option_set_by_type(row, to, value)
+                  : nl_error_false(NL_ERROR_INVALID, "unsupported URL; expected unix:PATH");
 }
 
 static bool set_metrics(void *to, const nl_option *row, const char *value)
@@ -202,7 +204,8 @@ static bool set_metrics(void *to, const nl_option *row, const char *value)
     settings *s = to;
     char text[1024];
     if (strncmp(value, "http://", 7) != 0 || !url_from_http(value, NULL, text, sizeof text))
-        return nl_error_false(NL_ERROR_INVALID, "use http://HOST:PORT or http://HOST:PORT?names=NAME,...");
+        return nl_error_false(NL_ERROR_INVALID,
+                              "unsupported URL; expected http://HOST:PORT or http://HOST:PORT?names=NAME,...");
     nl_url *url = nl_url_parse(text);
     listening l = {.url = program_copy(text)};
     bool usable = url != NULL && listening_read(url, listening_names_rows, false, false, &l);

@@ -63,7 +63,10 @@ void subscriptions_deliver(int64_t until_ns);
 
 subscription_counts subscriptions_count(void);
 
-/* Implements the verb `subscribe`: replies to r with a stream of records. Returns NL_FAILED after setting the error. */
+/*
+ * Implements the verb `subscribe`: replies to r with a stream of records. On failure, sets the error and returns
+ * NL_FAILED.
+ */
 nl_status subscription_start(request *r, const nl_record *asked);
 
 /*

@@ -238,8 +238,10 @@ static bool read_commands(arguments *a)
     return true;
 }
 
-/* Waits until the interval after from_ns is over. Commands may change the interval. Returns false if the program should
- * end. */
+/*
+ * Waits until the interval after from_ns has ended. Commands may change the interval. Returns false if the program
+ * should end.
+ */
 static bool wait_for_interval(arguments *a, int64_t from_ns, int signals)
 {
     for (;;) {

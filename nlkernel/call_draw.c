@@ -178,8 +178,8 @@ static Agnode_t *add_function(Agraph_t *graph, const call_view *v, uint32_t func
     set_attribute(node, "fillcolor", color);
     set_attribute(node, "fontcolor", heat > 0.7 ? "white" : "black");
     const char *file = call_view_file(v, function, &more);
-    set_format(node, "tooltip", "%s: %" PRIu64 " calls%s%s%s", name, f->calls, *file != '\0' ? ", " : "", file,
-               more > 0 ? ", or another file" : "");
+    set_format(node, "tooltip", "%s: %" PRIu64 " call%s%s%s%s", name, f->calls, nl_plural(f->calls),
+               *file != '\0' ? ", " : "", file, more > 0 ? ", or another file" : "");
     return node;
 }
 

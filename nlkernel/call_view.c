@@ -219,8 +219,8 @@ char *call_view_summary(const call_view *v)
         snprintf(lost, sizeof lost, ", %" PRIu64 " event%s lost", c->lost, nl_plural(c->lost));
     if (c->to_ns > c->from_ns)
         snprintf(time, sizeof time, " in %.3f s", (double)(c->to_ns - c->from_ns) / 1e9);
-    return program_format("%" PRIu64 " %s of %zu functions%s%s; %zu shown", c->total, c->samples ? "samples" : "calls",
-                          c->function_count, time, lost, v->count);
+    return program_format("%" PRIu64 " %s%s of %zu function%s%s%s; %zu shown", c->total, c->samples ? "sample" : "call",
+                          nl_plural(c->total), c->function_count, nl_plural(c->function_count), time, lost, v->count);
 }
 
 void call_view_free(call_view *v)

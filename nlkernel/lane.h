@@ -1,7 +1,7 @@
 /*
  * A lane moves one CPU's events from its ring buffer to the sink, in a separate thread.
  *
- * The thread waits until the buffer is filled to the low-water mark or the interval is over. Then the thread reads
+ * The thread waits until the buffer is filled to the low-water mark or the interval has ended. Then the thread reads
  * pages, converts the events and puts the records into blocks of the lane's own numbered stream. If the kernel has
  * overwritten events, the lane skips one sequence number for each of them, so that readers detect the gap.
  * NetLogger.Dump.Begin and NetLogger.Dump.Finish mark each period in which the lane has read events, so that readers

@@ -120,7 +120,7 @@ static const nl_option options[] = {
     {.name = "vary",
      .value = "NAME=VALUE,VALUE...",
      .set = set_vary,
-     .help = "Run COMMAND once for each VALUE. nlkernel replaces {NAME} in COMMAND by VALUE, and adds the field "
+     .help = "Run COMMAND once for each VALUE. nlkernel replaces {NAME} in COMMAND with VALUE, and adds the field "
              "NAME=VALUE to the records"},
     {0},
 };

@@ -10,9 +10,9 @@
 #include "sink.h"
 
 /*
- * Records until the duration is over, the command ends, or SIGINT, SIGTERM or SIGHUP arrives. After the
- * events are chosen, calls `open` with the calling user's rights, and passes `user` to it. `open` opens the sink; it
- * returns false and sets the error on failure. Prints problems on standard error. Returns an exit status.
+ * Records until the duration has elapsed, the command ends, or SIGINT, SIGTERM or SIGHUP arrives. After the events are
+ * chosen, calls `open` with the calling user's rights, and passes `user` to it. `open` opens the sink; it returns false
+ * and sets the error on failure. Prints problems on standard error. Returns an exit status.
  */
 int session_run(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user);
 

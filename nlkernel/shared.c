@@ -102,7 +102,7 @@ static bool lock_shared(instance *i)
     i->lock_fd = open(i->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool ok = i->lock_fd >= 0 && flock(i->lock_fd, LOCK_EX | LOCK_NB) == 0;
     if (!ok && errno == EWOULDBLOCK)
-        nl_error_set(NL_ERROR_BUSY, NOT_FREE "another nlkernel uses them");
+        nl_error_set(NL_ERROR_BUSY, NOT_FREE "another nlkernel process is using them");
     else if (!ok)
         nl_error_set_errno("%s", i->dir);
     return ok;

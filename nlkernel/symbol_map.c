@@ -184,8 +184,10 @@ static int add_dwarf_function(Dwarf_Die *die, void *user)
     return DWARF_CB_OK;
 }
 
-/* Returns the directory in which more than half of the units were compiled, with their sources below it. Returns NULL
- * if there is no such directory. */
+/*
+ * Returns the directory that contains the sources of more than half of the units, and in which these units were
+ * compiled. Returns NULL if no directory does.
+ */
 static const char *main_directory(const dwarf_reader *r)
 {
     for (size_t i = 0; i < r->directory_count; i++)

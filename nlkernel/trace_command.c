@@ -273,7 +273,9 @@ static void print_summary(const tracer *t)
                 "earlier headers of the connection were not traced\n",
                 counts->unnamed, nl_plural(counts->unnamed), counts->unnamed == 1 ? "s" : "");
     if (unix_calls > 0)
-        fprintf(stderr, "nlkernel: %" PRIu64 " call%s on Unix sockets %s not in the log; only TCP is traced\n",
+        fprintf(stderr,
+                "nlkernel: %" PRIu64
+                " call%s on Unix sockets %s not in the log; nlkernel traces only TCP, and DNS over UDP\n",
                 unix_calls, nl_plural(unix_calls), unix_calls == 1 ? "is" : "are");
 }
 

@@ -29,7 +29,7 @@ typedef struct input input;
 /* Converts a record to a line with its newline, or to a packed record. The first record determines the format. */
 void input_make_line(input_settings *settings, const nl_record *record, nl_buffer *line);
 
-/* Like input_make_line, but also makes the key of the record. */
+/* Like input_make_line, but also writes the sort key of the record to `key`. */
 void input_make_entry(input_settings *settings, const nl_record *record, nl_buffer *key, nl_buffer *line);
 
 /* Opens a log. Returns NULL after reporting an error. */

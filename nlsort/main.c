@@ -576,7 +576,7 @@ static bool check_order(arguments *a)
     return ordered;
 }
 
-/* Replaces each archive by its files. With --window, an archive stays one log, because new files can appear in it. */
+/* Replaces each archive with its files. With --window, an archive stays one log, because new files can appear in it. */
 static void expand_sources(arguments *a)
 {
     static char *standard_input[] = {"-"};

@@ -23,7 +23,7 @@ enum {
 _Static_assert(NL_BLOCK_EXPANDED_MAX + MOVED_BLOCK_MAX + NL_BLOCK_SHAPE_FIELDS_MAX * NL_VARINT_SIZE < NL_LINE_LONGEST,
                "MOVED_BLOCK_MAX is too large");
 
-/* Replaces a line without its newline by an escaped line. */
+/* Replaces a line without its newline with an escaped line. */
 static void escape(nl_buffer *line)
 {
     nl_buffer escaped = {0};

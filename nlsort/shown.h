@@ -12,7 +12,7 @@
 bool shown_on_terminal(const char *output);
 
 /*
- * Writes lines of text. On a terminal, replaces control characters other than newlines and tabs by "?". Returns NL_OK
+ * Writes lines of text. On a terminal, replaces control characters other than newlines and tabs with "?". Returns NL_OK
  * or NL_FAILED.
  */
 nl_status shown_put(nl_writer *writer, bool on_terminal, const char *text, size_t size);

@@ -38,8 +38,8 @@ static const table *table_at(const char *at)
 }
 
 /*
- * Replaces a missing page of a mapped file by zeros. A page is missing if the file was truncated or the disk failed. At
- * the end, nlsort reports the damage and can discard the output.
+ * Replaces a missing page of a mapped file with zeros. A page is missing if the file was truncated or the disk failed.
+ * At the end, nlsort reports the damage and can discard the output.
  */
 static void on_missing_page(int number, siginfo_t *info, void *context)
 {
@@ -155,7 +155,7 @@ bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *who
     return true;
 }
 
-/* Replaces the mapped files from the offset `from` in the text by empty memory. */
+/* Replaces the mapped files from the offset `from` in the text with empty memory. */
 static void unmap_from(table *t, size_t from)
 {
     if (t->mapped > from && mmap(t->text + from, t->mapped - from, PROT_READ | PROT_WRITE,

@@ -42,7 +42,7 @@ const char *soap_value(const soap_call *call, const char *name);
 const char *soap_next_value(const soap_call *call, const char *name, size_t *place);
 
 /*
- * Replaces the content of `lines` by the records of a reply, as ULM. The request must contain <format>ulm</format>.
+ * Replaces the content of `lines` with the records of a reply, as ULM. The request must contain <format>ulm</format>.
  * Returns false and sets the error if the reply has invalid base64.
  */
 bool soap_lines(const soap_call *call, nl_buffer *lines);

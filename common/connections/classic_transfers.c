@@ -165,7 +165,7 @@ static void add_ftp_info(classic_transfers *t, const nl_record *record)
 
 /* ---- reads and writes ---- */
 
-/* Replaces a word in the text by spaces. Returns whether the text contained the word. */
+/* Replaces a word in the text with spaces. Returns whether the text contained the word. */
 static bool remove_word(char *text, const char *word)
 {
     size_t size = strlen(word);

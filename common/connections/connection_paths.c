@@ -105,7 +105,7 @@ static path_entry *find_measured(connection_paths *p, const nl_record *record)
     return e;
 }
 
-/* To save memory, replaces each pair of consecutive measurements of an entry by its sum. */
+/* To save memory, replaces each pair of consecutive measurements of an entry with its sum. */
 static void join_delays(connection_paths *p)
 {
     GHashTableIter all;

@@ -179,7 +179,7 @@ static void divide_losses(connection_entry *e)
 }
 
 /*
- * Replaces the estimated duration of the handshake by the exact duration, if one of the ends measured it. The socket
+ * Replaces the estimated duration of the handshake with the exact duration, if one of the ends measured it. The socket
  * that accepts the connection begins only after most of the handshake.
  */
 static void set_handshake(connection_result *r, const connection_entry *e, const connection_entry *peer)

@@ -113,12 +113,12 @@ bool builder_set(builder *b, member m, nl_string text)
 static nl_string make_valid_name(builder *b, nl_string name)
 {
     static const char none[] = "_";
-    char *mended = name.size > 0 ? builder_bytes(b, name.size) : NULL;
-    if (mended == NULL)
+    char *valid = name.size > 0 ? builder_bytes(b, name.size) : NULL;
+    if (valid == NULL)
         return (nl_string){none, 1};
-    memcpy(mended, name.data, name.size);
-    nl_name_make_valid(mended, name.size);
-    return (nl_string){mended, name.size};
+    memcpy(valid, name.data, name.size);
+    nl_name_make_valid(valid, name.size);
+    return (nl_string){valid, name.size};
 }
 
 nl_field *builder_add_good_name(builder *b, nl_string name)

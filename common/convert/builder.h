@@ -51,7 +51,7 @@ static inline member builder_member(const builder *b, member m)
  */
 bool builder_set(builder *b, member m, nl_string text);
 
-/* Appends a field with this key; the caller sets its type and value. Replaces invalid bytes of the name by "_". */
+/* Appends a field with this key; the caller sets its type and value. Replaces invalid bytes of the name with "_". */
 nl_field *builder_add(builder *b, nl_string key, sink *s);
 
 /* Like builder_add, with a name instead of a key. */

@@ -302,7 +302,7 @@ static bool csv_add_in_order(row_reader *r, nl_string order, sink *s)
     return true;
 }
 
-/* Makes a record from the cells. Returns false and sets the error if the row is malformed. */
+/* Builds a record from the cells. Returns false and sets the error if the row is malformed. */
 static bool csv_make_record(row_reader *r, sink *s)
 {
     const header *h = r->header;

@@ -2,7 +2,7 @@
  * Finds the requests in the records of a conversion, for formats that have spans.
  *
  * The fields that identify requests come from an nlv configuration file, or from the first records. The stream stores
- * records until these fields are known. After that, the stream passes on each request when the request is over, and
+ * records until these fields are known. After that, the stream passes on each request when the request has ended, and
  * memory is bounded (assembler.h). Only one thread at a time may use a stream.
  */
 #ifndef NETLOGGER_CONVERT_REQUEST_STREAM_H

@@ -9,7 +9,7 @@ size_t utf8_size(const unsigned char *at, const unsigned char *end);
 
 bool utf8_is_valid(nl_string text);
 
-/* Appends text to `out`. Replaces each byte that is not part of valid UTF-8 by U+FFFD. */
+/* Appends text to `out`. Replaces each byte that is not part of valid UTF-8 with U+FFFD. */
 void encoding_make_valid(nl_buffer *out, nl_string text);
 
 /* Appends text as a JSON string with quotes. Returns false, and appends nothing, for invalid UTF-8. */

@@ -45,8 +45,8 @@ _Noreturn void program_fail_with_error(int status);
 void program_host(char *host, size_t size);
 
 /*
- * Replaces each byte of the characters that control a terminal (record/terminal.h), except newline and tab, by "?". Any
- * thread may call this function.
+ * Replaces each byte of the characters that control a terminal (record/terminal.h), except newline and tab, with "?".
+ * Any thread may call this function.
  */
 void program_replace_controls(char *text, size_t size);
 
@@ -170,9 +170,9 @@ extern const nl_option program_where_options[];
 #define PROGRAM_RANGE_OPTIONS (&program_where_options[1])
 
 /*
- * Replaces *filter (NULL: all records) by a filter for the records that match both *filter and the expression. Returns
- * false, sets the current thread's error and does not change *filter if the expression is invalid, or both together
- * exceed a limit (filter.h).
+ * Replaces *filter (NULL: all records) with a filter for the records that match both *filter and the expression.
+ * Returns false, sets the current thread's error and does not change *filter if the expression is invalid, or both
+ * together exceed a limit (filter.h).
  */
 bool program_filter_narrow(nl_filter **filter, const char *expression);
 
@@ -280,7 +280,7 @@ bool program_is_archive(const char *path);
 bool program_list_archive(const char *directory, char ***files, size_t *count);
 
 /*
- * Replaces each archive among the names by its files. If there are no names, uses "-". Makes later readers check the
+ * Replaces each archive among the names with its files. If there are no names, uses "-". Makes later readers check the
  * sequence numbers of an archive's files together. The caller frees the names and the array. Returns false after
  * reporting an archive that cannot be read; the other files are listed.
  */

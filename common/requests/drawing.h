@@ -149,7 +149,7 @@ drawing *drawing_copy(const drawing *d);
 bool drawing_check(const drawing *d);
 
 /*
- * Writes the drawing to a file. If `path` names a regular file, first writes a new file, and replaces the old file by
+ * Writes the drawing to a file. If `path` names a regular file, first writes a new file, and replaces the old file with
  * the complete new file. Writes directly to a device or pipe. "-" is standard output. Returns false and sets the error
  * on failure.
  */

@@ -79,7 +79,7 @@ static uint32_t intern_text(trace *t, nl_string text)
     return t->strings->len - 1;
 }
 
-/* Like intern_text, but replaces NULs by spaces. Returns TRACE_NONE if the text has no data. */
+/* Like intern_text, but replaces NULs with spaces. Returns TRACE_NONE if the text has no data. */
 static uint32_t intern(trace *t, nl_string text)
 {
     if (text.data == NULL)

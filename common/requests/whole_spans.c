@@ -60,10 +60,10 @@ struct whole_spans {
     span_kind all[WHOLE_KINDS_MAX];
     kind_pair pairs[WHOLE_KINDS_MAX][WHOLE_KINDS_MAX]; /* [inner][outer] */
     bool parents[WHOLE_KINDS_MAX][WHOLE_KINDS_MAX];    /* [inner][outer]: outer may be the parent of inner */
-    bool is_async[WHOLE_KINDS_MAX];                    /* spans of this kind only begin within their parent */
-    int64_t unit_ns;                                   /* all times of events are multiples of this power of 10 */
-    GArray *items;                                     /* span_item, request by request */
-    GArray *firsts;                                    /* uint32_t: index of the first item of each request */
+    bool is_async[WHOLE_KINDS_MAX]; /* spans of this kind begin within their parent, but may end after it */
+    int64_t unit_ns;                /* all times of events are multiples of this power of 10 */
+    GArray *items;                  /* span_item, request by request */
+    GArray *firsts;                 /* uint32_t: index of the first item of each request */
 };
 
 whole_spans *whole_spans_new(const program_families *families)
@@ -222,7 +222,10 @@ static bool is_longer(const whole_spans *w, guint outer, guint inner)
     return w->all[outer].position * w->all[inner].count > w->all[inner].position * w->all[outer].count;
 }
 
-/* Marks the kinds whose spans contain spans of a kind, or only contain their starts. Returns whether any kind does. */
+/*
+ * Marks the kinds whose spans contain spans of the kind `inner`, or, if `only_begin` is true, contain at least the
+ * starts of these spans. Returns whether it marked a kind.
+ */
 static bool mark_containers(whole_spans *w, guint inner, double share, bool only_begin)
 {
     bool any = false;

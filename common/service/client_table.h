@@ -77,7 +77,7 @@ void client_table_heard(client_table *t, client_entry *e, int64_t now_ns);
 
 void client_table_remove(client_table *t, client_entry *e);
 
-/* Replaces the entry of a client by an entry that is a member of another structure of the daemon. */
+/* Replaces the entry of a client with an entry that is a member of another structure of the daemon. */
 void client_table_replace(client_entry *old, client_entry *e);
 
 size_t client_table_count(const client_table *t);

@@ -19,7 +19,7 @@ void ending_begin(unsigned seconds);
  * limit. */
 int64_t ending_left_ms(void);
 
-/* Makes the process remove pid_file, which may be NULL, and exit when the time is over. */
+/* Makes the process remove pid_file, which may be NULL, and exit when the time for ending has elapsed. */
 void ending_enforce(const char *pid_file);
 
 /* Removes the file if it contains the ID of this process. */

@@ -214,7 +214,7 @@ void make_put(nl_synthesis *s, const rule *r, nl_record *record)
     s->stats.made++;
 }
 
-/* Makes a record from an event, for a "make" rule. */
+/* Builds a record from an event, for a "make" rule. */
 void make_take(nl_synthesis *s, const clause *c, event *e)
 {
     nl_record *record = make_record(c->rule, NULL, e->time_ns, e);

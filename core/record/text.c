@@ -263,8 +263,8 @@ static bool is_prefix(const char *text, size_t size, nl_string name)
  * second field follows the time, and one of these conditions is true:
  * - This record already has the second field.
  * - The open value of this record has an unclosed quote.
- * - The part before the time field's name is the beginning of the name that this record lacks. That is the name of the
- *   second field, or of the time field if this record has no time.
+ * - The part before the time field's name is the beginning of the name that this record lacks. This record lacks the
+ *   second field, or the time field if it has no time.
  */
 static bool begins_next_record(scan *s, const char *name, const char *equals)
 {

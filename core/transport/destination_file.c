@@ -114,7 +114,7 @@ static nl_status open_path(file_destination *file, bool truncate, int wait_ms)
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (truncate ? O_TRUNC : 0);
     int fd = file->patient ? open(file->path, flags, 0666) : open_within(file->path, flags, wait_ms);
     if (fd < 0 && errno == ENXIO && is_pipe(file->path))
-        return nl_error_set(NL_ERROR_UNREACHABLE, "open %s: no process reads the pipe", file->path);
+        return nl_error_set(NL_ERROR_UNREACHABLE, "open %s: no process is reading from the pipe", file->path);
     if (fd < 0)
         return nl_error_set_errno("open %s", file->path);
     return file_use_descriptor(file, fd);
@@ -214,7 +214,7 @@ static nl_status write_stream(file_destination *file, const char *data, size_t s
         file->partial = error != EPIPE ? done - *written : 0;
         file->partial_crc = nl_crc32c(0, data + *written, file->partial);
         if (error == ETIMEDOUT)
-            return nl_error_set(NL_ERROR_UNREACHABLE, "write %s: no process reads the pipe",
+            return nl_error_set(NL_ERROR_UNREACHABLE, "write %s: no process is reading from the pipe",
                                 destination_file_name_of(file));
         errno = error;
         return nl_error_set_errno("write %s", destination_file_name_of(file));

@@ -94,8 +94,8 @@ static bool watch_file(nl_source *source, const char *path)
 }
 
 /*
- * Waits until the file may have changed, at most timeout_ms. The first call only begins to watch. Because earlier
- * changes are unknown, the caller must then check the file again.
+ * Waits until the file may have changed, at most timeout_ms. The first call does not wait: it only begins to watch the
+ * file. Because earlier changes are unknown, the caller must then check the file again.
  */
 static void wait_for_change(nl_source *source, const char *path, int timeout_ms)
 {

@@ -74,7 +74,7 @@ void nl_tls_describe_rejected(char out[NL_TLS_FAILURE_SIZE], X509_STORE_CTX *ver
 }
 
 static const char no_client_certificate[] =
-    "the server requires a client certificate; set the options cert and key (netlogctl certificates makes the files)";
+    "the server requires a client certificate; set the options cert and key (netlogctl certificates creates the files)";
 
 /* Returns the reason why a server rejected this client; NULL if the reason is unknown. */
 static const char *alert_to_client(int reason, bool asked)
@@ -109,7 +109,7 @@ static const char *failure_of_client(int reason)
 {
     switch (reason) {
     case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
-        return "the client has no certificate; set its options cert and key (netlogctl certificates makes the files)";
+        return "the client has no certificate; set its options cert and key (netlogctl certificates creates the files)";
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
         return "the client does not trust the CA of this certificate; set the client's option ca to a file with that "
                "CA";

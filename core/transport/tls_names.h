@@ -25,7 +25,7 @@ bool nl_tls_names_include(X509 *certificate, const char *name, size_t size);
  */
 void nl_tls_names_print(X509 *certificate, char *out, size_t size);
 
-/* Replaces bytes that are not printable ASCII by '?'. */
+/* Replaces bytes that are not printable ASCII with '?'. */
 void nl_tls_names_make_printable(char *text);
 
 #endif

@@ -117,8 +117,8 @@ void NetLoggerSetLevel(NL_Handle *handle, int log_level)
 }
 
 /*
- * Replaces the tag at *place by a copy of tag; NULL and "" remove the tag. Returns NL_OK. If memory runs out, keeps the
- * old tag and returns NL_FAILED.
+ * Replaces the tag at *place with a copy of tag; NULL and "" remove the tag. Returns NL_OK. If memory runs out, keeps
+ * the old tag and returns NL_FAILED.
  */
 static nl_status set_tag(char **place, const char *tag)
 {

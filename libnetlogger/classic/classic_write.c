@@ -81,7 +81,7 @@ static nl_status add_printed(nl_scratch *s, const char *format, va_list *argumen
 }
 #pragma GCC diagnostic pop
 
-/* Removes blanks at the end, and replaces newlines by spaces, because a record is one line. */
+/* Removes blanks at the end, and replaces newlines with spaces, because a record is one line. */
 static void join_lines(nl_scratch *s)
 {
     nl_buffer *text = &s->text;

@@ -10,8 +10,8 @@ enum {
     READINGS = 3, /* number of readings per update; the module uses the most precise reading */
     SPACING_NS =
         20 * 1000000,     /* minimum time between two points; a point that follows sooner replaces the previous point */
-    STEP_NS = 200 * 1000, /* the clock was set if it differs from the expected time by more than STEP_NS + elapsed time
-                             / STEP_PART */
+    STEP_NS = 200 * 1000, /* the clock was set if it differs from the expected time with more than STEP_NS + elapsed
+                             time / STEP_PART */
     STEP_PART = 1000,     /* a time daemon changes the rate of the clock by at most 1/STEP_PART */
 };
 

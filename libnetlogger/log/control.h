@@ -1,6 +1,6 @@
 /*
  * Changes a log while the program runs. nl_control, an activation file or a collector can change the level, switch
- * events, attach probes to markers, and change the destination. The module also makes the log's own records, which
+ * events, attach probes to markers, and change the destination. The module also writes the log's own records, which
  * report the results.
  */
 #ifndef NETLOGGER_LOG_CONTROL_H

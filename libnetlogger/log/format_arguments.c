@@ -263,7 +263,7 @@ static nl_status read_format(nl_plan *plan, const char *format)
             return NL_FAILED;
         at = skip_blanks(at);
     }
-    /* After parsing, replaces each '=' by the NUL that ends the name. */
+    /* After parsing, replaces each '=' with the NUL that ends the name. */
     for (size_t i = 0; i < plan->field_count; i++)
         plan->format[plan->fields[i].name - plan->format + (ptrdiff_t)plan->fields[i].name_size] = '\0';
     return NL_OK;
@@ -316,7 +316,7 @@ static nl_status format_arguments_add_text(conversion *c, const char *text, size
     return NL_OK;
 }
 
-/* Replaces a '*' by the next argument. Returns NL_FAILED if the conversion becomes too long. */
+/* Replaces a '*' with the next argument. Returns NL_FAILED if the conversion becomes too long. */
 static nl_status add_number(conversion *c, va_list *arguments)
 {
     char number[16];

@@ -725,8 +725,8 @@ static nl_status use_backup_sender(nl_outbox *outbox, nl_level level, bool now, 
 
 /*
  * Writes the batch to the backup if the destination is unreachable, or so slow that the batch becomes large. First
- * interrupts the sender if it is sending a part of the batch. During a flush, a backup that has failed is tried again
- * only when the time of the flush is over. Returns the same values as nl_outbox_send.
+ * interrupts the sender if it is sending a part of the batch. During a flush, the module tries a backup that has failed
+ * again only when the time of the flush has elapsed. Returns the same values as nl_outbox_send.
  */
 static nl_status use_backup(nl_outbox *outbox, nl_level level, bool now)
 {

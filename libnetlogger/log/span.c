@@ -384,7 +384,8 @@ void nl_private_scope_leave(nl_private_scope *scope)
 enum { USUAL_FIELDS = NL_SITE_FIELDS_MAX };
 
 /*
- * Copies fields. Replaces invalid names by valid copies at scratch, and truncates names for which scratch has no space.
+ * Copies fields. Replaces invalid names with valid copies at scratch, and truncates names for which scratch has no
+ * space.
  */
 static void copy_fields(nl_field *to, const nl_field *from, size_t count, char *scratch, size_t capacity)
 {

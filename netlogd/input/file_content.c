@@ -84,8 +84,8 @@ bool file_content_is_packed(file_content *c)
 }
 
 /*
- * Begins to decompress the content from its start if the offset is before the kept bytes. Returns false after setting
- * the error.
+ * Begins to decompress the content from its start if the offset is before the kept bytes. On failure, sets the error
+ * and returns false.
  */
 static bool rewind_packed(file_content *c, uint64_t offset)
 {

@@ -30,7 +30,7 @@ uint64_t file_mark_hash(const char *data, size_t size);
 
 typedef struct file_content file_content;
 
-/* Opens a regular file. Returns NULL after setting the error. */
+/* Opens a regular file. On failure, sets the error and returns NULL. */
 file_content *file_content_open(const char *path);
 void file_content_close(file_content *c); /* accepts NULL */
 

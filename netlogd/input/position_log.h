@@ -50,7 +50,7 @@ typedef struct position_visitor {
 
 /*
  * Reads the log at path, and calls the visitor's functions for its lines in order. Creates the log if it does not
- * exist; its stream is then random. Returns NULL after setting the error.
+ * exist; its stream is then random. On failure, sets the error and returns NULL.
  */
 position_log *position_log_open(const char *path, const position_visitor *visitor);
 void position_log_close(position_log *log); /* accepts NULL */
@@ -69,7 +69,7 @@ nl_status position_log_add_stored(position_log *log, uint64_t next);
 bool position_log_is_large(const position_log *log);
 
 /*
- * Replaces all lines by the current state. Between the two calls, the caller adds all files. If the first function
+ * Replaces all lines with the current state. Between the two calls, the caller adds all files. If the first function
  * returns NL_FAILED, do not call the second. The second also fails if a new line could not be written. After a failure,
  * the old lines remain.
  */

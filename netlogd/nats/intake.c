@@ -429,9 +429,10 @@ static nl_status find_others(nats_intake *in)
     pthread_mutex_unlock(&in->mutex);
     return in->alone
                ? NL_OK
-               : nl_error_set(NL_ERROR_UNREACHABLE,
-                              "%s: another netlogd reads the same share of %s; give each netlogd its own share=K/N",
-                              in->place->name, in->place->durable);
+               : nl_error_set(
+                     NL_ERROR_UNREACHABLE,
+                     "%s: another netlogd process is reading the same share of %s; give each process its own share=K/N",
+                     in->place->name, in->place->durable);
 }
 
 /*

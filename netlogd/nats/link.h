@@ -28,8 +28,8 @@ typedef struct nats_link {
 nats_link *nats_link_open(const nats_place *place, natsConnectionHandler on_reconnected, void *user, bool *refused);
 
 /*
- * Creates missing streams. Sets *wrong to true if existing streams cannot be used. Returns NL_FAILED after setting the
- * error.
+ * Creates missing streams. Sets *wrong to true if existing streams cannot be used. On failure, sets the error and
+ * returns NL_FAILED.
  */
 nl_status nats_link_find_streams(nats_link *link, bool *wrong);
 

@@ -212,7 +212,7 @@ static nl_status read_options(nats_place *place, const nl_url *url, bool output)
     if (status != NL_OK)
         return NL_FAILED;
     if ((place->user == NULL) != (place->password == NULL))
-        return nl_error_set(NL_ERROR_INVALID, "give both a user and a password, or neither");
+        return nl_error_set(NL_ERROR_INVALID, "a user needs a password, and a password needs a user");
     if ((place->cert == NULL) != (place->key == NULL))
         return nl_error_set(NL_ERROR_INVALID, "cert= needs key=, and key= needs cert=");
     place->tls |= place->ca != NULL || place->cert != NULL || place->tls_name != NULL;

@@ -44,7 +44,7 @@ extern const nl_option nats_rows[], nats_output_rows[], nats_listener_rows[];
 
 /*
  * Parses a nats URL. If `output` is true, the URL names an output and may have an output's options; otherwise, it names
- * a listener and may have a listener's options. Returns NULL after setting the error. Free the result with
+ * a listener and may have a listener's options. On failure, sets the error and returns NULL. Free the result with
  * nats_place_free, which accepts NULL.
  */
 nats_place *nats_place_read(const nl_url *url, bool output);

@@ -104,7 +104,7 @@ static void read_place(delivery *d)
 }
 
 /*
- * Makes a directory of the spool, unless it exists. Fails if another user can change it (nl_private_directory_check).
+ * Creates a directory of the spool, unless it exists. Fails if another user can change it (nl_private_directory_check).
  */
 static nl_status make_directory(const char *path, bool shared)
 {

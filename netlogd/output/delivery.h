@@ -28,7 +28,7 @@ typedef struct delivery_state {
 
 /*
  * Makes the spool's directory and locks it. If a closed delivery still uses the spool, continues that delivery. Copies
- * `options`. Returns NULL after setting the error.
+ * `options`. On failure, sets the error and returns NULL.
  */
 delivery *delivery_open(const output_options *options);
 

@@ -198,16 +198,17 @@ static nl_status set_holder_error(const char *name, const struct stat *status)
     long holder = find_holder(status);
     char path[64], program[64] = "another process";
     if (holder <= 0)
-        return nl_error_set(NL_ERROR_BUSY, "%s: another process writes this file", name);
+        return nl_error_set(NL_ERROR_BUSY, "%s: another process is writing to this file", name);
     if (holder == getpid())
-        return nl_error_set(NL_ERROR_SYSTEM, "%s: another output of netlogd writes this file under another name", name);
+        return nl_error_set(NL_ERROR_SYSTEM, "%s: another output of netlogd is writing to this file under another name",
+                            name);
     snprintf(path, sizeof path, "/proc/%ld/comm", holder);
     FILE *comm = fopen(path, "re");
     if (comm != NULL && fgets(program, sizeof program, comm) != NULL)
         program[strcspn(program, "\n")] = '\0';
     if (comm != NULL)
         fclose(comm);
-    return nl_error_set(NL_ERROR_BUSY, "%s: %s (process %ld) writes this file", name, program, holder);
+    return nl_error_set(NL_ERROR_BUSY, "%s: %s (process %ld) is writing to this file", name, program, holder);
 }
 
 nl_status output_file_lock(int fd, const char *name)

@@ -79,7 +79,7 @@ nl_status output_file_write(output_file *file, const char *data, size_t size, si
 /* Returns whether the file was removed. */
 bool output_file_is_removed(const output_file *file);
 
-/* Waits until the data of the file is on the disk. Returns NL_FAILED after setting the error. */
+/* Waits until the data of the file is on the disk. On failure, sets the error and returns NL_FAILED. */
 nl_status output_file_sync(output_file *file);
 
 /* Waits until the file names in the directory of `path` are on the disk. */

@@ -52,7 +52,7 @@ typedef enum file_index_state {
 file_index_state file_index_verify(const char *path);
 
 /*
- * Makes the indexes of a file to which no process writes. Writes them under other names and then renames them. If the
+ * Creates the indexes of a file to which no process writes. Writes them under other names and then renames them. If the
  * file has a value index, makes a new value index with the same fields. If these fields cannot be read, uses the fields
  * of index=auto. Returns false after reporting an error.
  */

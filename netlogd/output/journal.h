@@ -56,7 +56,7 @@ typedef struct journal_mark {
 /*
  * Reads the journal at path, if it exists, into `streams`. If it has an entry, copies the last entry to *mark and sets
  * *found to true; otherwise, sets *found to false. Removes an incomplete last entry. `streams` must remain valid until
- * journal_close. Returns NULL after setting the error.
+ * journal_close. On failure, sets the error and returns NULL.
  */
 journal *journal_open(const char *path, nl_streams *streams, journal_mark *mark, bool *found);
 
@@ -81,10 +81,10 @@ bool journal_is_needed(const journal *j);
  */
 nl_status journal_begin(journal *j, const journal_mark *mark, bool sync);
 
-/* Replaces all entries by one entry with all streams. Returns the same values as journal_write. */
+/* Replaces all entries with one entry with all streams. Returns the same values as journal_write. */
 nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync);
 
-/* Waits until all entries are on the disk. Returns NL_FAILED after setting the error. */
+/* Waits until all entries are on the disk. On failure, sets the error and returns NL_FAILED. */
 nl_status journal_sync(const journal *j);
 
 /*

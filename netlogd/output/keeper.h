@@ -26,7 +26,7 @@ typedef struct keeper_counts {
 
 /*
  * Starts the thread for the files of an output with keep_where=. The caller keeps the options. `memory_max` is the
- * maximum memory for open requests in bytes. Returns NULL after setting the error.
+ * maximum memory for open requests in bytes. On failure, sets the error and returns NULL.
  */
 keeper *keeper_new(const output_options *options, size_t memory_max);
 

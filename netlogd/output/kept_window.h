@@ -81,7 +81,7 @@ bool kept_window_has_name(const kept_window *w, const char *name);
 
 /*
  * Stores the window at `path`, and syncs it. The name of the new file is `path` with the suffix ".new" until the file
- * is complete. Returns NL_FAILED after setting the error.
+ * is complete. On failure, sets the error and returns NL_FAILED.
  */
 nl_status kept_window_save(const kept_window *w, const char *path);
 

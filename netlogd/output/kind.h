@@ -39,16 +39,16 @@ typedef struct output_kind {
     const nl_url_rows *tables; /* option rows of the URL that the kind itself reads; NULL: no rows */
 
     /*
-     * Checks the URL's own options and the other options. Returns NL_FAILED after setting the error. NULL means that
-     * there is nothing to check.
+     * Checks the URL's own options and the other options. On failure, sets the error and returns NL_FAILED. NULL means
+     * that there is nothing to check.
      */
     nl_status (*check)(const nl_url *url, const output_options *options);
 
     /* Only the delivery's thread calls the following functions. `deliver` is NULL for files. */
 
     /*
-     * Connects, or prepares to connect. Returns NULL after setting the error. After a failure, the thread calls `open`
-     * again later.
+     * Connects, or prepares to connect. On failure, sets the error and returns NULL. After a failure, the thread calls
+     * `open` again later.
      */
     void *(*open)(const output_options *options);
 

@@ -55,7 +55,7 @@ struct output_options {
 
 extern const nl_option output_rows[], output_file_rows[], output_spool_rows[];
 
-/* Parses a URL. Free the result with output_options_free. Returns NL_FAILED after setting the error. */
+/* Parses a URL. Free the result with output_options_free. On failure, sets the error and returns NL_FAILED. */
 nl_status output_options_parse(const char *text, output_options *options);
 void output_options_free(output_options *options);
 

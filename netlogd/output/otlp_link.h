@@ -35,7 +35,7 @@ typedef struct otlp_reply {
     char message[200]; /* the receiver's reason */
 } otlp_reply;
 
-/* Connects when the first request is sent. Returns NULL after setting the error. */
+/* Connects when the first request is sent. On failure, sets the error and returns NULL. */
 otlp_link *otlp_link_new(const nl_url *url);
 void otlp_link_free(otlp_link *l); /* NULL is allowed */
 

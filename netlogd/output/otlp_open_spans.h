@@ -30,7 +30,7 @@ enum {
 
 typedef struct open_spans open_spans;
 
-/* Reads the file in a spool's directory, if it exists. Returns NULL after setting the error. */
+/* Reads the file in a spool's directory, if it exists. On failure, sets the error and returns NULL. */
 open_spans *open_spans_new(const char *spool);
 void open_spans_free(open_spans *o); /* NULL is allowed */
 
@@ -39,7 +39,7 @@ output_place open_spans_place(const open_spans *o);
 
 /*
  * Writes the file, unless the spans are unchanged since the latest write. If `sync` is true, waits until the file is on
- * the disk. Returns NL_FAILED after setting the error.
+ * the disk. On failure, sets the error and returns NL_FAILED.
  */
 nl_status open_spans_save(open_spans *o, output_place place, bool sync);
 

@@ -48,7 +48,7 @@ typedef struct output_counts {
 
 /*
  * Opens an output. Repairs a damaged end, and removes the bytes that a killed netlogd wrote but did not acknowledge.
- * Takes ownership of `options`, even on failure. Returns NULL after setting the error.
+ * Takes ownership of `options`, even on failure. On failure, sets the error and returns NULL.
  */
 output *output_open(output_options *options);
 
@@ -70,14 +70,14 @@ nl_streams *output_streams(output *out);
 output_past output_get_past(const output *out);
 
 /*
- * Replaces the journal's entries by one entry with all streams of output_streams. The entry marks netlogd as running.
- * Returns NL_FAILED after setting the error.
+ * Replaces the journal's entries with one entry with all streams of output_streams. The entry marks netlogd as running.
+ * On failure, sets the error and returns NL_FAILED.
  */
 nl_status output_note_streams(output *out);
 
 /*
- * Writes the first journal entry for the current file, if the file has no entry and a journal is needed. Returns
- * NL_FAILED after setting the error.
+ * Writes the first journal entry for the current file, if the file has no entry and a journal is needed. On failure,
+ * sets the error and returns NL_FAILED.
  */
 nl_status output_begin(output *out);
 
@@ -172,7 +172,8 @@ bool output_holds_all(const output *out);
 
 /*
  * Settles the output. Then opens the file again by its name, or begins the next numbered file. Does not replace
- * standard output or an empty numbered file. Returns NL_FAILED after setting the error; the old file then stays in use.
+ * standard output or an empty numbered file. On failure, sets the error and returns NL_FAILED; the old file then stays
+ * in use.
  */
 nl_status output_reopen(output *out);
 
@@ -182,7 +183,7 @@ nl_status output_reopen(output *out);
  */
 nl_status output_change(output *out, output_options *options);
 
-/* Settles, closes and frees the output. Returns NL_FAILED after setting the error. */
+/* Settles, closes and frees the output. On failure, sets the error and returns NL_FAILED. */
 nl_status output_close(output *out);
 
 /*

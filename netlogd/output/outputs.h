@@ -31,7 +31,7 @@
 
 #include "record/block_read.h"
 
-/* Opens the outputs with these URLs. Returns NL_FAILED after setting the error. */
+/* Opens the outputs with these URLs. On failure, sets the error and returns NL_FAILED. */
 nl_status outputs_open(char *const *texts, size_t count);
 
 /*
@@ -41,10 +41,10 @@ nl_status outputs_open(char *const *texts, size_t count);
 void outputs_start(nl_log *log);
 
 /*
- * Replaces the outputs by outputs with these URLs. Settles the old outputs first. An output whose target stays the same
- * stays open, and gets the new options. If it rejects the options, netlogd reports this, and the output keeps its old
- * options. Other outputs are closed or opened. Returns NL_FAILED after setting the error; the outputs are then
- * unchanged.
+ * Replaces the outputs with outputs with these URLs. Settles the old outputs first. An output whose target stays the
+ * same stays open, and gets the new options. If it rejects the options, netlogd reports this, and the output keeps its
+ * old options. Other outputs are closed or opened. On failure, sets the error and returns NL_FAILED; the outputs are
+ * then unchanged.
  */
 nl_status outputs_change(char *const *texts, size_t count, nl_log *log);
 
@@ -93,8 +93,8 @@ bool outputs_have_seal_due(void);
 nl_status outputs_reopen(void);
 
 /*
- * Settles and closes all outputs. Waits for deliveries for about as long as ending.h allows. Returns NL_FAILED after
- * setting the error.
+ * Settles and closes all outputs. Waits for deliveries for about as long as ending.h allows. On failure, sets the error
+ * and returns NL_FAILED.
  */
 nl_status outputs_close(void);
 

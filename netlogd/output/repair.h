@@ -15,12 +15,12 @@ typedef struct repair {
 
 /*
  * Truncates the file to the journal's mark, because netlogd was killed before it acknowledged the bytes after the mark.
- * Does nothing if the mark belongs to another file, or if netlogd has ended properly. Returns NL_FAILED after setting
- * the error.
+ * Does nothing if the mark belongs to another file, or if netlogd has ended properly. On failure, sets the error and
+ * returns NL_FAILED.
  */
 nl_status repair_unacknowledged(const char *path, const journal_mark *mark, repair *what);
 
-/* Removes an incomplete record at the end of the file. Returns NL_FAILED after setting the error. */
+/* Removes an incomplete record at the end of the file. On failure, sets the error and returns NL_FAILED. */
 nl_status repair_end(const char *path, repair *what);
 
 #endif

@@ -67,7 +67,7 @@ static nl_status save_key(seal *s)
     return status;
 }
 
-/* Replaces the key by the next key, after the seal that used the key was written. */
+/* Replaces the key with the next key, after the seal that used the key was written. */
 static nl_status advance(seal *s, const seal_record *record, size_t size)
 {
     memcpy(s->tag, record->tag, sizeof s->tag);

@@ -25,7 +25,7 @@ typedef struct seal seal;
 
 /*
  * Opens or begins the seals of an output, and completes work that a kill has interrupted. `options` must outlive the
- * result. Returns NULL after setting the error.
+ * result. On failure, sets the error and returns NULL.
  */
 seal *seal_open(const output_options *options);
 
@@ -34,7 +34,7 @@ void seal_close(seal *s);
 
 /*
  * Begins the empty file with this number. Names it in a seal, unless a seal already names it. Later bytes belong to
- * this file. Returns NL_FAILED after setting the error.
+ * this file. On failure, sets the error and returns NL_FAILED.
  */
 nl_status seal_begin_file(seal *s, uint64_t number);
 
@@ -50,8 +50,8 @@ void seal_wrote(seal *s, const char *data, size_t size);
 bool seal_is_due(const seal *s);
 
 /*
- * Seals the bytes that were written and synced. `ended` is true if the file is complete. Returns NL_FAILED after
- * setting the error; the seal is then still due.
+ * Seals the bytes that were written and synced. `ended` is true if the file is complete. On failure, sets the error and
+ * returns NL_FAILED; the seal is then still due.
  */
 nl_status seal_write(seal *s, bool ended);
 

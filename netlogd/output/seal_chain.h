@@ -78,7 +78,7 @@ typedef struct seal_bytes {
     size_t size;
 } seal_bytes;
 
-/* Replaces a key by the next key. */
+/* Replaces a key with the next key. */
 void seal_key_evolve(seal_key *key);
 
 /* Encodes and tags a seal. `previous_tag` is the tag of the previous seal. Sets record->tag. */

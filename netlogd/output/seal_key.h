@@ -15,12 +15,12 @@
 enum { SEAL_KEY_TEXT_SIZE = 19 + 20 + 1 + 2 * SEAL_HASH_SIZE + 1 }; /* size of the line, with its newline */
 
 /*
- * Creates a file, which must not exist, with a new random first key. Sets `text` to its line, with a NUL at the end.
- * Returns NL_FAILED after setting the error.
+ * Creates a file, which must not exist, with a new random first key. Sets `text` to its line, with a NUL at the end. On
+ * failure, sets the error and returns NL_FAILED.
  */
 nl_status seal_key_create(const char *path, char text[SEAL_KEY_TEXT_SIZE + 1]);
 
-/* Reads a key. Returns NL_FAILED after setting the error. */
+/* Reads a key. On failure, sets the error and returns NL_FAILED. */
 nl_status seal_key_load(const char *path, seal_key *key);
 
 /* Replaces the key in a file, and syncs the file. On NL_FAILED, which sets the error, the file contains the old or

@@ -65,7 +65,7 @@ bool selection_keeps(selection *s, uint64_t number, uint64_t index, const nl_rec
 /* Returns the number of requests that are kept, of all files that were read. Single records count as requests. */
 uint64_t selection_count_requests(const selection *s);
 
-/* Opens a file of the archive for reading. Returns NULL after setting the error. */
+/* Opens a file of the archive for reading. On failure, sets the error and returns NULL. */
 nl_reader *selection_open_file(const char *name);
 
 #endif

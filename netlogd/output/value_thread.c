@@ -157,7 +157,7 @@ static void *run_value_thread(void *user)
 {
     const struct sched_param none = {0};
     if (sched_setscheduler(0, SCHED_IDLE, &none) != 0)
-        program_error("give the lowest priority to the thread that makes indexes of values: %m");
+        program_error("cannot give the lowest priority to the thread that creates indexes of values: %m");
     while (!atomic_load(&stopping)) {
         value_job **place = find_value_job();
         if (place != NULL)

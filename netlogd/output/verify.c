@@ -187,8 +187,8 @@ static void forget_places_in_compressed(check *c)
 
 /*
  * Opens and locks a file before it is read for a repair. Otherwise, another process could continue to write to the file
- * that the repair replaces. Returns -1 on failure. If another process writes the file, sets *busy to true and reports
- * this.
+ * that the repair replaces. Returns -1 on failure. If another process is writing to the file, sets *busy to true and
+ * reports the problem.
  */
 static int claim(const char *path, bool *busy)
 {

@@ -51,8 +51,8 @@ void definitions_mount_tracefs(definitions *all);
 bool definition_check_own(const char *text);
 
 /*
- * Replaces the configured sensors by these NAME=COMMAND texts, which are NULL-terminated. A configured sensor replaces
- * a built-in sensor with the same name. Running sensors continue until their last client leaves.
+ * Replaces the configured sensors with these NAME=COMMAND texts, which are NULL-terminated. A configured sensor
+ * replaces a built-in sensor with the same name. Running sensors continue until their last client leaves.
  */
 void definitions_set_own(definitions *all, char *const *texts);
 
@@ -66,7 +66,7 @@ const definition *definitions_find_command(const definitions *all, const char *n
 /* Returns whether the definition accepts the arguments; sets the error if it does not. */
 bool definition_check(const definition *d, const sensor_spec *spec);
 
-/* Replaces the calling child process by the sensor's program. Returns only on failure, with errno set. */
+/* Replaces the calling child process with the sensor's program. Returns only on failure, with errno set. */
 void definition_execute(const definitions *all, const definition *d, const sensor_spec *spec, double interval_s);
 
 #endif

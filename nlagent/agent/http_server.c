@@ -73,8 +73,10 @@ static void add_header(struct evhttp_request *request, const char *name, const c
 
 /* ---- the client ---- */
 
-/* Returns whether the client has a verified certificate. Writes the certificate's common name to `name`, or "" without
- * such a certificate. */
+/*
+ * Returns whether the client has a verified certificate. Sets `name` to the certificate's common name, or to "" if the
+ * client has no such certificate.
+ */
 static bool find_certificate(struct bufferevent *bytes, char name[ACCESS_NAME_SIZE])
 {
     SSL *ssl = bufferevent_openssl_get_ssl(bytes);

@@ -49,7 +49,8 @@ static bool agent_add_listening(void *to, const nl_option *row, const char *valu
     if (inherited)
         snprintf(url, sizeof url, "%s", value);
     else if (!url_from_http(value, "14831", url, sizeof url))
-        return nl_error_false(NL_ERROR_INVALID, "use http://HOST, https://HOST or inherited:NAME");
+        return nl_error_false(NL_ERROR_INVALID,
+                              "unsupported URL; expected http://HOST, https://HOST or inherited:NAME");
     nl_url *parsed = nl_url_parse(url);
     if (parsed == NULL)
         return false;

@@ -20,7 +20,7 @@ void summaries_free(summaries *s); /* s may be NULL */
 /* Adds the numeric fields of a record to the windows. `now_ns` is the time of the real-time clock. */
 void summaries_put(summaries *s, const nl_record *record, int64_t now_ns);
 
-/* Closes the windows whose time is over. */
+/* Closes the windows whose time has elapsed. */
 void summaries_tick(summaries *s, int64_t now_ns);
 
 /*

@@ -6,7 +6,7 @@
  * secrets. An index counts back from the latest field that was added to the dynamic table, and a sender refers only to
  * fields that are still in the table. Therefore, an index refers to a known field if it is at most the number of fields
  * that were added after the latest gap. The fields before the gap and the size of the table do not matter. All larger
- * indexes are unknown. The module never replaces an unknown field by another field.
+ * indexes are unknown. The module never replaces an unknown field with another field.
  *
  * The module keeps HPACK_FIELDS_MAX fields. Blocks may contain any bytes. Not thread-safe.
  */

@@ -228,7 +228,8 @@ static double level_of(const search *s, const candidate *c)
 }
 
 /*
- * Returns whether a queue is only the backlog of a slow start: nearly all of its waits begin before the start is over.
+ * Returns whether a queue is only the backlog of a slow start: nearly all of its waits begin before the slow start has
+ * ended.
  */
 static bool is_backlog(const visits *v, const candidate *queue, const candidate *start)
 {

@@ -119,7 +119,7 @@ static size_t authority_size(nl_string text)
 
 /*
  * Shortens a URL or a path to what names the operation: an optional method or server, and the path without query.
- * Replaces identifiers and numbers of several digits in the path by N. Other texts, such as addresses of servers,
+ * Replaces identifiers and numbers of several digits in the path with N. Other texts, such as addresses of servers,
  * remain unchanged. Returns the text, which is in `buffer` or in `url`.
  */
 static nl_string path_of_url(nl_string url, char buffer[PATH_SIZE])

@@ -64,8 +64,8 @@ static bool is_plural(const char *word)
 
 /*
  * A name with a word for waits, repetitions, failures or shared resources means contention. Otherwise, a name with a
- * word for a time, a part, a state or an identification has an unknown meaning. Of the remaining names, those with a
- * unit, a plural, or a word for a size or a count mean an amount of work.
+ * word for a time, a part, a state or an identification has an unknown meaning. A remaining name with a unit, a plural,
+ * or a word for a size or a count means an amount of work.
  */
 number_meaning column_meaning(const column *c)
 {

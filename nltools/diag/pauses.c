@@ -752,7 +752,7 @@ static bool search_gaps(station *s)
     return true;
 }
 
-/* Replaces the station's times by the ends of the visits inside the station. */
+/* Replaces the station's times with the ends of the visits inside the station. */
 static void use_ends(station *s)
 {
     keyed *times = g_new(keyed, s->active->len + 1);

@@ -13,8 +13,10 @@
 
 #include "diag/visits.h"
 
-/* Replaces the names of such programs in all places by their pattern, joins places that have become equal, and numbers
- * the instances of the sites. Call it once, before the places are indexed. */
+/*
+ * Replaces the names of such programs in all places with their pattern, joins places that have become equal, and
+ * numbers the instances of the sites. Call it once, before the places are indexed.
+ */
 void visits_join_processes(visits *v);
 
 /* Returns whether a place has several processes on the same host. */

@@ -25,7 +25,7 @@ candidate *queue_find_failures(const search *s, candidate *largest);
  * Visits of a span may wait for each other because some visits take long once they are served: a host, a resource or a
  * pause makes them slow. The function computes which waits would vanish without this cause. If these are at least half
  * of the waits that `queue` claims, or if they and the visits' longer service take at least as much time as all waits,
- * replaces `queue` by the cause, which then claims both, and returns true. Otherwise, returns false.
+ * replaces `queue` with the cause, which then claims both, and returns true. Otherwise, returns false.
  */
 bool queue_find_slow_service(search *s, candidate *queue);
 

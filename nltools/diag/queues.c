@@ -110,7 +110,7 @@ static int density_bin(const density *d, double value)
     return (int)CLAMP((log(value) - d->low) / d->width, 0, LOG_BINS - 1);
 }
 
-/* Replaces each element by the mean of the elements at a distance of at most `reach`. */
+/* Replaces each element with the mean of the elements at a distance of at most `reach`. */
 static void smooth(double *values, int reach)
 {
     double sums[LOG_BINS + 1] = {0};
@@ -1046,10 +1046,11 @@ static void share_servers(holding *held, size_t count)
 }
 
 /*
- * Replaces a queue by another queue that predicts the visits better, and frees the waits of the worse queue. If
- * `same_waits` is true, the other queue must also be a much likelier pool with similar waits, or the first queue must
- * be significant and the other queue must explain the same waits: a queue that claims much more time is a different
- * cause, not a better model. A lock is such a cause if a link carries the data of all hosts one after another.
+ * Replaces `best` with `other` if `best` is empty or `other` predicts the visits significantly better. Frees the waits
+ * of the queue that is not kept. If `same_waits` is true, the other queue must also be a much likelier pool with
+ * similar waits, or the first queue must be significant and the other queue must explain the same waits: a queue that
+ * claims much more time is a different cause, not a better model. A lock is such a cause if a link carries the data of
+ * all hosts one after another.
  */
 static void keep_likelier(mechanism *best, mechanism *other, bool same_waits)
 {

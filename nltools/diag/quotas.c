@@ -55,8 +55,10 @@ enum {
 #define STOP_MIN 0.1
 #define STOP_MAX 0.98
 
-/* Considers the part of the pieces that end soon. Of the pieces that begin outside the stops, this part must be at
- * least WORKS_MIN times the part of the pieces that begin in a stop. */
+/*
+ * Considers the part of the pieces that end soon. Among the pieces that begin outside the stops, this part must be at
+ * least WORKS_MIN times as large as among the pieces that begin in a stop.
+ */
 #define WORKS_MIN 0.3
 
 /* If a smaller part of the pieces that begin in a stop end soon after it, they do not only wait for its end. */

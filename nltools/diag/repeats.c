@@ -134,7 +134,7 @@ static void move_visit(visits *v, uint32_t from, uint32_t to, bool first)
     joined->path_ns += x.path_ns;
 }
 
-/* Replaces each run at a joined place by one visit. */
+/* Replaces each run at a joined place with one visit. */
 static void join_runs(visits *v, const GArray *runs, const bool *joined)
 {
     uint32_t *moved = g_new(uint32_t, v->all->len + 1), count = 0; /* the new index of each visit */

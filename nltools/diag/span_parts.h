@@ -26,7 +26,7 @@ size_t span_parts_memory(const span_parts *p);
  */
 void span_parts_add(span_parts *p, uint32_t visit, const char *from, const char *to, float ns);
 
-/* Replaces the index i of each visit by moved[i], and removes the parts of a visit if moved[i] is VISIT_NONE. */
+/* Replaces the index i of each visit with moved[i], and removes the parts of a visit if moved[i] is VISIT_NONE. */
 void span_parts_move(span_parts *p, const uint32_t *moved);
 
 /*

@@ -177,7 +177,7 @@ static bool sites_are_known(const kind *k, const request_graph *g)
     return true;
 }
 
-/* Appends the values of a record's fields to `buffer`, which keeps them until the request is over. */
+/* Appends the values of a record's fields to `buffer`, which keeps them until the request has ended. */
 static void pack_fields(void *user, const nl_record *record, nl_buffer *buffer)
 {
     const kind *k = user;

@@ -1,6 +1,6 @@
 /*
  * Keeps the full store, which contains all records, while a filter is active. If the user removes the filter, or
- * replaces it by a filter on event, host or program, nlv need not read the logs again. The full store is valid until
+ * replaces it with a filter on event, host or program, nlv need not read the logs again. The full store is valid until
  * further records are read from the sources. The loader calls this module.
  */
 #ifndef NLV_FULL_STORE_H

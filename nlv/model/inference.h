@@ -18,8 +18,10 @@ void inference_free(inference *f);
 /* Changes the drawing to d, and takes ownership of it. If `d` is NULL, the module infers the drawing. */
 void inference_set_given(inference *f, drawing *d);
 
-/* Replaces the additional loadlines by `extra`, and takes ownership of extra. The module does not infer a drawing from
- * the quiet events of `extra`, and adds them to the drawing's quiet events. */
+/*
+ * Replaces the additional loadlines with `extra`, and takes ownership of extra. The module does not infer a drawing
+ * from the quiet events of `extra`, and adds them to the drawing's quiet events.
+ */
 void inference_set_extra(inference *f, drawing *extra);
 
 bool inference_is_active(const inference *f);

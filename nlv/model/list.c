@@ -150,7 +150,7 @@ static void join_node(list_node *to, const list_node *from)
     }
 }
 
-/* If a block is in a mapped index, replaces it by a copy, which the module can change. */
+/* If a block is in a mapped index, replaces it with a copy, which the module can change. */
 static void own_block(list_block *b)
 {
     if (!b->borrowed)

@@ -1,5 +1,5 @@
 /*
- * Makes the list of requests (request_list.h) from the records that the loader has read, or selects, finds or compares
+ * Builds the list of requests (request_list.h) from the records that the loader has read, or selects, finds or compares
  * requests. Reads these records again, because the store has only the values to draw. The loader calls this module when
  * it has nothing else to do, so that the first picture does not wait for the requests.
  *

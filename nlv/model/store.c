@@ -655,8 +655,10 @@ static void pull_back(store *s, uint32_t from, batch *taken)
     s->count = from;
 }
 
-/* If the last chunk is in a mapped index, replaces it by a copy. Call it before adding records, because the mapped
- * chunk has no space for them. */
+/*
+ * If the last chunk is in a mapped index, replaces it with a copy. Call it before adding records, because the mapped
+ * chunk has no space for them.
+ */
 static void own_last_chunk(store *s)
 {
     if (s->count % STORE_CHUNK == 0 || !s->chunks[s->count / STORE_CHUNK].borrowed)

@@ -173,7 +173,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
             return MHD_YES;
     }
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0)
-        return send_message(c, MHD_HTTP_METHOD_NOT_ALLOWED, "use GET");
+        return send_message(c, MHD_HTTP_METHOD_NOT_ALLOWED, "unsupported method; use GET");
     if (*body_size > 0)
         return MHD_NO;
     const int status = check_host(s, c);

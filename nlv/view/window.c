@@ -86,7 +86,7 @@ static GAsyncQueue *messages;
 
 /* ---- text ---- */
 
-/* Shows log text in the status label. Replaces characters that would reorder or hide the text by "?". */
+/* Shows log text in the status label. Replaces characters that would reorder or hide the text with "?". */
 static void show_status(window *w, const char *text)
 {
     char *valid = printable(text);

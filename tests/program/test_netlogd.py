@@ -770,7 +770,7 @@ class Netlogd(collector.Case):
             support.wait_until(lambda: any(p.stat().st_size for p in self.scratch.rglob(written)), what="it is written")
             before = {p: p.read_bytes() for p in self.scratch.rglob("*") if p.is_file() and p != self.messages}
             message = self.fails("--listen", f"unix:{self.scratch}/s", "--output", output)
-            self.assertRegex(message, rf"netlogd: \S+: \S*netlogd \(process {process.pid}\) writes this file\n$")
+            self.assertRegex(message, rf"netlogd: \S+: \S*netlogd \(process {process.pid}\) is writing to this file\n$")
             self.assertEqual({p: p.read_bytes() for p in before}, before)
             self.stop(process)
             self.stop(self.serve(output=output))

@@ -313,7 +313,7 @@ class Nats(Case):
         support.wait_until(lambda: '"name":"netlogd"' in self.api(self.ports[0], "CONSUMER.INFO.S-4.netlogd"),
                            what="the consumer")
         self.launch_reader("c")
-        support.wait_until(lambda: "another netlogd reads the same share" in self.heard("c"), what="it is told")
+        support.wait_until(lambda: "another netlogd process is reading the same share" in self.heard("c"), what="it is told")
         self.publish(self.ports[0], "netlogger.h.p.1", b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=1 T=x")
         self.wait_for_events(1, "b")
         self.kill(first)
@@ -441,7 +441,7 @@ class Nats(Case):
                          ("nats://h/S.T", "is not a valid name"), ("nats://u@h/S", "missing password"),
                          ("nats://h/S?share=3/2", "is not K/N"), ("nats://h/S?shards=0", "use 1 to 256"),
                          ("nats://h/S?durable=a.b", "use letters, digits"), ("nats://h/S?wahtever=1", "unknown option"),
-                         ("nats://h/S?password_file=/nonexistent", "No such file"), ("nats://h/S?user=u", "give both a user and a password"),
+                         ("nats://h/S?password_file=/nonexistent", "No such file"), ("nats://h/S?user=u", "a user needs a password"),
                          ("nats://h/S?subject=a..b", "empty part"), ("nats://h/S?max_age=x", "is not a duration")):
             self.assertIn(why, self.fails("--listen", url, status=2), url)
         spool = f"spool={self.scratch}/spool"

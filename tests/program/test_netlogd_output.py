@@ -493,7 +493,7 @@ class Output(support.Case):
             file.write(b"D\xff")
         result = self.verify(path, option="--repair")
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, rf"netlogd \(process {netlogd.pid}\) writes this file; the file is not repaired")
+        self.assertRegex(result.stderr, rf"netlogd \(process {netlogd.pid}\) is writing to this file; the file is not repaired")
         self.assertFalse((self.folder / "all.log.damaged").exists())
         self.send(line(3))
         self.stop(netlogd)

@@ -254,8 +254,8 @@ class Certificates(Peers):
         self.serve(listen=f"x-netlogs://127.0.0.1:0?cert={pem}&ca={self.authority.ca}")
         ca = f"ca={self.authority.ca}"
         self.assertEqual(self.attempt(ca), "the server requires a client certificate; set the options cert and key "
-                         "(netlogctl certificates makes the files)")
-        self.await_said("the client has no certificate; set its options cert and key (netlogctl certificates makes the files)")
+                         "(netlogctl certificates creates the files)")
+        self.await_said("the client has no certificate; set its options cert and key (netlogctl certificates creates the files)")
         self.assertEqual(self.attempt(f"{ca}&cert={other.certify('client')}"), "the server does not trust the CA of this program's "
                          "certificate (option cert); add the CA to the server's ca file")
         self.await_said('the client\'s certificate is signed by \\"second CA\\", which is not in the ca file; set the option ca to a file with the clients\' CA')

@@ -528,7 +528,7 @@ static void no_gap_is_forgotten(void **state)
     nl_streams_free(streams);
 }
 
-/* Replaces the stream's state by one with that many gaps: the numbers 0, 2, 4, ... are missing. */
+/* Replaces the stream's state with one with that many gaps: the numbers 0, 2, 4, ... are missing. */
 static void set_gaps(nl_streams *streams, unsigned name, size_t count)
 {
     nl_number_range *gaps = calloc(count + 1, sizeof *gaps);

@@ -1813,7 +1813,7 @@ static void services_through_a_bad_log(void **state)
 }
 
 /*
- * Replaces each program by one of three processes with a name of its own, on one of two hosts, whose clocks are wrong
+ * Replaces each program with one of three processes with a name of its own, on one of two hosts, whose clocks are wrong
  * by less than 0.12 ms. Process k of program p has the number PROCESSES * p + k.
  */
 static void spread_over_processes(simulation *m)

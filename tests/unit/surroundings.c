@@ -120,7 +120,7 @@ static void a_pipe_that_nobody_has_open(void **state)
     NL_EVENT(log, NL_USAGE, "Event");
     assert_int_equal(nl_close(log), NL_FAILED);
     assert_non_null(strstr(nl_error_message(), "1 event not delivered; nlrecover delivers it from /"));
-    assert_non_null(strstr(nl_error_message(), "no process reads the pipe"));
+    assert_non_null(strstr(nl_error_message(), "no process is reading from the pipe"));
     assert_int_equal(nl_recover(&(nl_recover_options){.destination = "memory:recovered"}, NULL, NULL), NL_OK);
     nl_memory_free("recovered");
     unlink(path);

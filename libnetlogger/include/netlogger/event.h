@@ -78,7 +78,7 @@ typedef struct nl_event_kind nl_event_kind;
 
 /*
  * Creates a kind. Copies event and the field_count names of fields, and replaces each byte that a field name must not
- * contain (record.h) by '_'. Returns NULL with the reason in nl_error_message() on failure. When no thread uses the
+ * contain (record.h) with '_'. Returns NULL with the reason in nl_error_message() on failure. When no thread uses the
  * kind any more, the caller frees it with nl_event_kind_free, which accepts NULL. The process registers the first 4096
  * different kinds and never frees them. The following events take several times as long: events of other kinds, events
  * of kinds with more than NL_FIELDS_MAX fields or with a name of 4096 bytes or more, and events with a new combination
