@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/library.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "convert/output.h"
 
 #include <graphviz/gvc.h>

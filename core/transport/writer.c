@@ -53,7 +53,7 @@ const nl_option nl_writer_rows[] = {
      .type = NL_OPTION_COUNT,
      .maximum = 19,
      .value = "LEVEL",
-     .initial = "(1 for files that the tools write, otherwise 0)",
+     .initial = "(1 for files that NetLogger's programs write, otherwise 0)",
      .set = set_zstd,
      .get = get_zstd,
      NL_OPTION_MEMBER(nl_writer_options, zstd_level),
