@@ -269,7 +269,7 @@ static bool read_head(http1 *h)
     if (!f.has_type)
         return refuse(h, 415, "unsupported content type; use application/x-protobuf or application/json");
     if (f.has_length && h->chunked)
-        return refuse(h, 400, "both Content-Length and Transfer-Encoding");
+        return refuse(h, 400, "the header has both Content-Length and Transfer-Encoding");
     if (!f.has_length && !h->chunked)
         return refuse(h, 411, "missing Content-Length");
     if (f.expects)

@@ -838,7 +838,7 @@ nl_status subscription_start(request *r, const nl_record *asked)
     if (read_fields(asked, &wanted, where) != NL_OK)
         return NL_FAILED;
     if (displaced != NULL) {
-        nl_error_set(NL_ERROR_LIMIT, "too many subscribers, most of them from this address");
+        nl_error_set(NL_ERROR_LIMIT, "too many subscribers; this address has the most");
         disconnect(displaced);
     }
     add_subscription(r, &wanted);

@@ -39,7 +39,7 @@ static const options_usage usage = {
     .operands = "[-- COMMAND...]",
     .first_operand_ends = true,
     .summary = "Send the kernel's events to a log, for example to a collector, as they occur. Recording stops when "
-               "--duration ends, when COMMAND exits, or on Ctrl-C.",
+               "--duration has elapsed, when COMMAND exits, or on Ctrl-C.",
     .notes = "Example: nlkernel live -e tcp:tcp_retransmit_skb --dest x-netlog://HOST\n\nThe records are the same as "
              "those of nlkernel record. The log drops and counts records that do not fit into its buffer. With "
              "?policy=block, nlkernel waits instead, and the kernel counts the events that its own buffers drop.",

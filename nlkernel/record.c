@@ -44,7 +44,8 @@ static const options_usage usage = {
                                       {0}},
     .operands = "[-- COMMAND...]",
     .first_operand_ends = true,
-    .summary = "Record the kernel's events in a log, until --duration ends, COMMAND exits, or Ctrl-C is pressed.",
+    .summary =
+        "Record the kernel's events in a log, until --duration has elapsed, COMMAND exits, or Ctrl-C is pressed.",
     .notes = "Example: nlkernel record -e 'sched:*' -e tcp:tcp_retransmit_skb -o kernel.nlb -- make\n\n"
              "Each record has the event's fields, CPU, PID and TID, and the thread's name as PROG. A NetLogger.Lost "
              "record reports how many events a CPU's buffer lost, and when. NetLogger.Dump.Begin and "

@@ -133,8 +133,9 @@ static const options_usage run_usage = {
                                       {0}},
     .operands = "RULES [-- COMMAND...]",
     .first_operand_ends = true,
-    .summary = "Record the events that the rules need until --duration ends, COMMAND exits, or Ctrl-C is pressed. Then "
-               "print the report.",
+    .summary =
+        "Record the events that the rules need until --duration has elapsed, COMMAND exits, or Ctrl-C is pressed. Then "
+        "print the report.",
     .notes = "Example: nlkernel rules run scheduler --duration 10s --plot scheduler.svg",
 };
 

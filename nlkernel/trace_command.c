@@ -158,9 +158,10 @@ static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
     .operands = "[-- COMMAND...]",
     .first_operand_ends = true,
-    .summary = "Trace the requests of running, unmodified servers and clients on this machine, and log a span for each "
-               "request and each call to another server. Tracing stops when --duration ends, when COMMAND exits, or on "
-               "Ctrl-C.",
+    .summary =
+        "Trace the requests of running, unmodified servers and clients on this machine, and log a span for each "
+        "request and each call to another server. Tracing stops when --duration has elapsed, when COMMAND exits, or on "
+        "Ctrl-C.",
     .notes = "Example: nlkernel trace --comm nginx --comm gunicorn --comm postgres --comm redis-server --dest "
              "trace.log\n\nnlkernel recognizes HTTP/1.1, HTTP/2 without TLS, memcached, MySQL, PostgreSQL, Redis and "
              "DNS. It logs methods, "

@@ -287,8 +287,8 @@ char *connection_advice(const connection_result *r)
         return describe_path(r, g_strdup("no buffer or program limits the connection"));
     case CAUSE_POLICED:
         return g_strdup_printf(
-            "the path drops segments whenever the congestion window reaches about the same size, and "
-            "nothing waits in a queue: a policer, or a link with a short queue, limits the rate to "
+            "the path drops segments whenever the congestion window reaches about the same size, and nothing waits in "
+            "a queue. A policer, or a link with a short queue, limits the rate to "
             "about %s; shape the traffic to this rate, or raise the limit",
             units_amount(r->rate * 8, "bit/s", a));
     case CAUSE_REVERSE:

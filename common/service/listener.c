@@ -156,8 +156,8 @@ static bool open_unix(const nl_url *url, const listening *asked, listener **list
     if (fd < 0 && errno == ENOENT) {
         const char *slash = strrchr(url->path, '/');
         const int size = slash != NULL ? (int)(slash - url->path) : 0;
-        return nl_error_false(NL_ERROR_NOT_FOUND, "listen on %s: the directory %.*s does not exist; make it", url->text,
-                              size, url->path);
+        return nl_error_false(NL_ERROR_NOT_FOUND, "listen on %s: the directory %.*s does not exist; create it",
+                              url->text, size, url->path);
     }
     if (fd < 0)
         return failed(url->text);

@@ -89,7 +89,8 @@ static const char *alert_to_client(int reason, bool asked)
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
         return "this program's certificate (option cert) has expired; renew it with netlogctl certificates";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
-        return "this program's certificate (option cert) is revoked; make a new one with netlogctl certificates";
+        return "this program's certificate (option cert) is revoked; create a new certificate with netlogctl "
+               "certificates";
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:

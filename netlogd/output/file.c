@@ -323,9 +323,9 @@ nl_status output_file_write(output_file *file, const char *data, size_t size, si
             continue;
         }
         bool unread = !file->plain && (errno == EAGAIN || errno == EINTR);
-        status = unread
-                     ? nl_error_set(NL_ERROR_SYSTEM, "write %s: the process at the other end does not read", file->name)
-                     : nl_error_set_errno("write %s", file->name);
+        status =
+            unread ? nl_error_set(NL_ERROR_SYSTEM, "write %s: the process at the other end is not reading", file->name)
+                   : nl_error_set_errno("write %s", file->name);
         file_truncate_batch(file, written);
     }
     off_t end = file->plain ? lseek(file->fd, 0, SEEK_END) : 0;

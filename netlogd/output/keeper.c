@@ -200,7 +200,7 @@ static void *run_keeper(void *user)
 {
     keeper *k = user;
     if (setpriority(PRIO_PROCESS, 0, NICE) != 0) /* Linux changes only the calling thread */
-        program_error("lower the priority of the thread that keeps requests: %m");
+        program_error("cannot lower the priority of the thread that keeps requests: %m");
     begin_selection(k);
     while (!is_stopping(k)) {
         nl_status status = finish_files(k);
@@ -229,7 +229,7 @@ keeper *keeper_new(const output_options *options, size_t memory_max)
     free(k->state_path);
     free(k);
     errno = error;
-    return nl_error_null(NL_ERROR_SYSTEM, "start a thread that keeps requests: %m");
+    return nl_error_null(NL_ERROR_SYSTEM, "cannot start the thread that keeps requests: %m");
 }
 
 void keeper_free(keeper *k)

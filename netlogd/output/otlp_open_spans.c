@@ -140,8 +140,8 @@ static nl_status keep_unread(const open_spans *o)
     if (rename(o->path, kept) != 0)
         status = nl_error_set_errno("%s: malformed or written by another version; rename the file", o->path);
     else
-        program_error("%s: malformed or written by another version, so netlogd sends the spans that were open without "
-                      "their starts; netlogd renamed the file to %s, which you can remove",
+        program_error("%s: malformed or written by another version, so netlogd sends the open spans without their "
+                      "starts; netlogd renamed the file to %s, which you can remove",
                       o->path, kept);
     free(kept);
     return status;

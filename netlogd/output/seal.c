@@ -217,7 +217,7 @@ static nl_status read_seals(seal *s, FILE *file)
     if (fgetc(file) != EOF)
         return nl_error_set(
             NL_ERROR_INVALID,
-            "%s: the key %s is older than these seals, or belongs to another archive; use the key that made them",
+            "%s: the key %s is older than these seals, or belongs to another archive; use the key that created them",
             s->path, s->options->seal_key);
     if (!genuine)
         return NL_OK;

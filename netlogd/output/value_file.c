@@ -68,10 +68,11 @@ nl_status value_choice_set(value_choice *c, const char *names)
     for (const char *at = names; c->given;) {
         size_t size = strcspn(at, ",");
         if (!nl_value_fields_add(&c->fields, at, size))
-            return nl_error_set(NL_ERROR_INVALID,
-                                "index=%s: use auto, none, or the names of 1 to %d fields, separated by commas, that "
-                                "are not standard fields",
-                                names, NL_VALUE_FIELDS_MAX);
+            return nl_error_set(
+                NL_ERROR_INVALID,
+                "index=%s: invalid fields; use auto, none, or the names of 1 to %d fields, separated by commas, that "
+                "are not standard fields",
+                names, NL_VALUE_FIELDS_MAX);
         if (at[size] == '\0')
             break;
         at += size + 1;

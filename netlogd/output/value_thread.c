@@ -46,7 +46,7 @@ static void start_value_thread(void)
     sem_init(&wakeups, 0, 0);
     running = nl_thread_create(&thread, NULL, run_value_thread, NULL) == 0;
     if (!running)
-        program_error("cannot start the thread that makes indexes of values; searches by value take longer");
+        program_error("cannot start the thread that creates indexes of values; searches by value take longer");
 }
 
 void value_thread_allow(void)

@@ -126,7 +126,7 @@ static bool measure_counters(measurement *m, const sensor_field *fields, const c
 
 static const sensor_field memory_fields[] = {
     {"MemoryFree", "MEM.TOTAL", "bytes", "memory that the kernel manages"},
-    {"MemoryFree", "MEM.FREE", "bytes", "unused"},
+    {"MemoryFree", "MEM.FREE", "bytes", "unused memory"},
     {"MemoryFree", "MEM.AVAILABLE", "bytes", "memory available without swapping"},
     {"MemoryFree", "MEM.BUFFERS", "bytes", "buffers of block devices"},
     {"MemoryFree", "MEM.CACHED", "bytes", "cached file content"},
@@ -182,7 +182,7 @@ static const sensor_field vm_fields[] = {
     {"VmActivity", "VM.SCANNED", "pages/s", "pages scanned by kswapd because memory is short"},
     {"VmActivity", "VM.SCANNED.DIRECT", "pages/s", "pages scanned by processes that need memory immediately"},
     {"VmActivity", "VM.STOLEN", "pages/s", "pages reclaimed by kswapd"},
-    {"VmActivity", "VM.OOM.KILLS", "processes", "new processes killed for lack of memory"},
+    {"VmActivity", "VM.OOM.KILLS", "processes", "processes newly killed for lack of memory"},
     {0},
 };
 
@@ -200,7 +200,7 @@ COUNTERS_SENSOR(vm, "the page faults and paging of this host");
 
 static const sensor_field tcp_fields[] = {
     {"TcpSegments", "TCP.RETRANS", "segments", "new retransmissions"},
-    {"TcpSegments", "TCP.IN", "segments/s", "received"},
+    {"TcpSegments", "TCP.IN", "segments/s", "segments received"},
     {"TcpSegments", "TCP.OUT", "segments/s", "segments sent, not counting retransmissions"},
     {"TcpSegments", "TCP.IN.ERRORS", "segments", "new segments received with errors"},
     {"TcpSegments", "TCP.RESETS.OUT", "segments", "new segments sent with RST"},

@@ -53,10 +53,10 @@ static bool network_measure(measurement *m)
 
 static const sensor_field fields[] = {
     {"NetworkInterface", "NET.NAME", "", "name of the interface"},
-    {"NetworkInterface", "NET.IN", "bytes/s", "received"},
-    {"NetworkInterface", "NET.OUT", "bytes/s", "sent"},
-    {"NetworkInterface", "NET.IN.PACKETS", "packets/s", "received"},
-    {"NetworkInterface", "NET.OUT.PACKETS", "packets/s", "sent"},
+    {"NetworkInterface", "NET.IN", "bytes/s", "data received"},
+    {"NetworkInterface", "NET.OUT", "bytes/s", "data sent"},
+    {"NetworkInterface", "NET.IN.PACKETS", "packets/s", "packets received"},
+    {"NetworkInterface", "NET.OUT.PACKETS", "packets/s", "packets sent"},
     {"NetworkInterface", "NET.IN.ERRORS", "packets", "new packets received with errors"},
     {"NetworkInterface", "NET.OUT.ERRORS", "packets", "new packets not sent because of errors"},
     {"NetworkInterface", "NET.IN.DROPS", "packets", "new packets received and dropped"},

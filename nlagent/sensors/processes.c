@@ -183,7 +183,7 @@ static const sensor_field fields[] = {
     {"ProcessSummary", "PROCS.TASKS", "tasks", "number of threads on this host"},
     {"ProcessSummary", "PROCS.RUNNING", "tasks", "tasks that are running or runnable now"},
     {"ProcessSummary", "PROCS.BLOCKED", "tasks", "tasks that are waiting for I/O now"},
-    {"ProcessSummary", "PROCS.FORKS", "tasks/s", "started"},
+    {"ProcessSummary", "PROCS.FORKS", "tasks/s", "tasks started"},
     {"Process", "PROC.ID", "", "process ID"},
     {"Process", "PROC.NAME", "", "program name, at most 15 bytes"},
     {"Process", "PROC.PARENT", "", "ID of the parent"},

@@ -131,7 +131,8 @@ bool spec_number(const sensor_spec *s, const char *name, long min, long max, lon
     *value = strtol(text, &end, 10);
     if (end != text && *end == '\0' && *value >= min && *value <= max)
         return true;
-    return nl_error_false(NL_ERROR_INVALID, "%s=%s: use a whole number from %ld to %ld", name, text, min, max);
+    return nl_error_false(NL_ERROR_INVALID, "%s=%s: invalid number; use a whole number from %ld to %ld", name, text,
+                          min, max);
 }
 
 const char *spec_unknown(const sensor_spec *s, const char *names)

@@ -212,7 +212,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f, "%s takes %s on average, and %s for the %s values of %s", compared, slow, other,
                          c->falls ? "largest" : "smallest", name);
         if ((c->is_ordinary || c->is_uneven) && c->falls)
-            finding_evidence(f, "more work does not take less time, so %s depends on the kind of the requests", name);
+            finding_evidence(f, "more work does not take less time, so %s depends on the kind of request", name);
         else if (c->is_ordinary || c->is_uneven)
             finding_evidence(f, "the time grows at most in proportion to %s, which is usual for an amount of work",
                              name);

@@ -3,6 +3,7 @@
 #include "diag/host_clocks.h"
 
 #include "base/clock_quality.h"
+#include "base/text.h"
 #include "clocks/correction.h"
 
 #include <math.h>
@@ -282,8 +283,8 @@ void host_clocks_report(const host_clocks *c, findings *f, bool corrected)
                                 : g_strdup_printf("the clock of %s is %s to %s %s", w->host, low, high, direction);
         if (w->measured)
             finding_evidence(
-                x, "measured %" G_GUINT64_FORMAT " times against the clock of %s, with an error of at most %s",
-                w->evidence, w->reference, error);
+                x, "measured %" G_GUINT64_FORMAT " time%s against the clock of %s, with an error of at most %s",
+                w->evidence, nl_plural(w->evidence), w->reference, error);
         else if (w->by_order)
             finding_evidence(
                 x,

@@ -53,7 +53,7 @@ const nl_option subject_option_rows[] = {
      .repeatable = true,
      .set = subject_set_where,
      .help = "Use only records or requests that match EXPRESSION. 'NL.EVNT == Read && SIZE > 65536 || PROG ~ "
-             "\"dpss*\"' selects records; 'request.duration > 50ms && any(STATUS >= 500)' and 'span(\"Query\").self > "
+             "\"dpss*\"' selects records. 'request.duration > 50ms && any(STATUS >= 500)' and 'span(\"Query\").self > "
              "10ms' select whole requests. See doc/expressions.md and nlstat(1)"},
     {0},
 };

@@ -245,7 +245,9 @@ static nl_url *parse_address(const char *address, bool *is_secure)
     if (url_from_http(full, default_port, text, sizeof text))
         url = nl_url_parse(text);
     if (url == NULL)
-        nl_error_set(NL_ERROR_INVALID, "%s: use http://HOST[:PORT] or https://HOST[:PORT]?cert=FILE&key=FILE", address);
+        nl_error_set(NL_ERROR_INVALID,
+                     "%s: unsupported address; use http://HOST[:PORT] or https://HOST[:PORT]?cert=FILE&key=FILE",
+                     address);
     g_free(full);
     return url;
 }

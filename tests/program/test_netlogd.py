@@ -697,7 +697,7 @@ class Netlogd(collector.Case):
         self.assertEqual(self.fails("--listen", url), f"netlogd: listen on {url}: Address already in use; "
                          "choose another address, or end the program that uses it\n")
         self.assertEqual(self.fails("--control", f"unix:{self.scratch}/no/control"),
-                         f"netlogd: listen on unix:{self.scratch}/no/control: the directory {self.scratch}/no does not exist; make it\n")
+                         f"netlogd: listen on unix:{self.scratch}/no/control: the directory {self.scratch}/no does not exist; create it\n")
         self.assertIn("unknown scheme (did you mean x-netlog?); use x-netlog, x-netlogs, x-netlog+udp, inherited, unix, nats, otlp, otlp+http, "
                       "syslog+udp, syslog+tcp or syslog+tls\n", self.fails("--listen", "x-netlg://localhost", status=2))
         missing = self.scratch / "no" / "file"

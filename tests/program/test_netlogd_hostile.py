@@ -833,7 +833,7 @@ class Bombs(collector.Case):
         bombs = [block(packed(payload), 60, flags=1, raw_size=len(payload)) for _ in range(100)]
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
             s.sendall(b"".join(bombs))
-            support.wait_until(lambda: "the process at the other end does not read" in self.said(), what="the output is blocked")
+            support.wait_until(lambda: "the process at the other end is not reading" in self.said(), what="the output is blocked")
             with socket.socket(socket.AF_UNIX) as asking:
                 asking.settimeout(30)
                 asking.connect(str(control))

@@ -492,7 +492,7 @@ class Routing(support.Case):
         lines = b"".join(line(n) for n in range(20000))
         sender = threading.Thread(target=c.send, args=(lines,))
         sender.start()
-        support.wait_until(lambda: "the process at the other end does not read" in c.said(), what="the message")
+        support.wait_until(lambda: "the process at the other end is not reading" in c.said(), what="the message")
         self.assertTrue(c.ask("status")["BLOCKED"])
         came = b""
         while len(came) < len(lines):
@@ -505,7 +505,7 @@ class Routing(support.Case):
         support.wait_until(lambda: c.ask("status")["BLOCKED"], what="that it waits again")
         c.process.send_signal(signal.SIGTERM)
         self.assertEqual(c.process.wait(30), 1, c.said())
-        self.assertIn("the process at the other end does not read; the latest records are lost", c.said())
+        self.assertIn("the process at the other end is not reading; the latest records are lost", c.said())
         sender.join()
 
     def test_a_full_spool_holds_clients_up(self):

@@ -292,7 +292,7 @@ class Subscribe(support.Case):
             said = b""
             while data := s.recv(4096):
                 said += data
-            self.assertIn(b"too many subscribers, most of them from this address", said)
+            self.assertIn(b"too many subscribers; this address has the most", said)
         self.stop(process)
 
     def test_since_passes_over_files_that_are_older(self):
