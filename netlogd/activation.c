@@ -48,8 +48,8 @@ static ssize_t report_problem(const char *problem)
 }
 
 /*
- * Reads the file's text. Returns its size in bytes, or 0 if the file does not exist. Returns -1 after reporting a
- * problem.
+ * Reads the file's text. Returns its size in bytes, or 0 if the file does not exist. On failure, reports the problem
+ * and returns -1.
  */
 static ssize_t read_text(char bytes[TEXT_MAX + 1])
 {

@@ -25,7 +25,7 @@
 
 enum { DAY_S = 86400, AUTHORITY_DAYS = 3650, HOST_DAYS = 365, HOST_NAME_MAX_BYTES = 253, SERIAL_BITS = 127 };
 
-/* The validity of certificates begins an hour before they are made, because the clocks of hosts differ. */
+/* The validity of certificates begins an hour before they are created, because the clocks of hosts differ. */
 enum { EARLIER_S = 3600 };
 
 /* A key and its certificate. */

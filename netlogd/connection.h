@@ -17,7 +17,7 @@
 
 struct sockaddr;
 
-/* Makes a connection from fd, which the listener `at` accepted, and adds it to the list. Takes ownership of fd. */
+/* Creates a connection from fd, which the listener `at` accepted, and adds it to the list. Takes ownership of fd. */
 connection *connection_new(evutil_socket_t fd, const listener *at, const struct sockaddr *peer);
 
 /* Closes the connection if it has exceeded a time limit. `now_ns` is nl_monotonic_ns. Called every second. */

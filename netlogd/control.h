@@ -1,8 +1,8 @@
 /*
  * The verbs of the control socket, which netlogctl and other programs use. They report the state of netlogd, its
  * clients and lost records, and they execute commands. Each function answers a request (request.h); doc/requests.md
- * describes the records. On failure, a function returns NL_FAILED after setting the error, which becomes the reply.
- * This module has no state.
+ * describes the records. On failure, a function sets the error, which becomes the reply, and returns NL_FAILED. This
+ * module has no state.
  */
 #ifndef NETLOGD_CONTROL_H
 #define NETLOGD_CONTROL_H

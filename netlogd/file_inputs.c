@@ -345,7 +345,7 @@ typedef enum piece_result {
 } piece_result;
 
 /*
- * Makes the reader of a file. Returns PIECE_NONE if the format cannot be determined yet or is not supported, and
+ * Creates the reader of a file. Returns PIECE_NONE if the format cannot be determined yet or is not supported, and
  * PIECE_FAILED if the content cannot be read, for example because a compressed file is incomplete.
  */
 static piece_result make_reader(followed *f)

@@ -67,7 +67,7 @@ static const options_usage usage = {
              "files. It also reads the configuration and certificates again, and applies them if they are valid. On "
              "SIGTERM, netlogd writes the records that have arrived, and exits."};
 
-/* Reads the options into a->settings. Returns false after reporting a problem. */
+/* Reads the options into a->settings. On failure, reports the problem and returns false. */
 static bool read_arguments(arguments *a, config_report report, void *report_user)
 {
     settings *s = a->settings;

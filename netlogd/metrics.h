@@ -8,7 +8,7 @@
 
 #include "settings.h"
 
-/* Opens the socket that the settings name. Returns -1 after reporting an error. */
+/* Opens the socket that the settings name. On failure, reports the error and returns -1. */
 int metrics_bind(const settings *s);
 
 /* Begins to reply to requests on the socket, and takes ownership of it. */

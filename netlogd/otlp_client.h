@@ -13,7 +13,7 @@
 #include "request.h"
 #include "service/listener.h"
 
-/* Makes a client from fd, which the listener `at` accepted. Takes ownership of fd. */
+/* Creates a client from fd, which the listener `at` accepted. Takes ownership of fd. */
 void otlp_client_new(int fd, const listener *at, const struct sockaddr *peer);
 
 /* Called after the outputs have settled all records. Saves the known spans, and responds to the waiting requests. */

@@ -21,7 +21,7 @@ enum { RECOVERY_PATIENCE_MS = 3000 }; /* maximum time to wait at the end for a r
 /*
  * Starts a process that recovers every interval_s seconds. If `confined` is true, blocks the system calls that the
  * process never needs. Call this function before creating sockets and threads: the new process would inherit the
- * sockets, and the locks that other threads hold. Returns NULL after reporting an error.
+ * sockets, and the locks that other threads hold. On failure, reports the error and returns NULL.
  */
 recovery *recovery_start(unsigned interval_s, bool confined);
 

@@ -10,7 +10,7 @@
 
 /*
  * Reads the configuration again, and applies it if it is valid. Reopens the outputs in any case, unless netlogd is
- * ending. Returns NL_FAILED, with the error set, after reporting all problems.
+ * ending. On failure, reports all problems, sets the error and returns NL_FAILED.
  */
 nl_status reload(void);
 

@@ -51,7 +51,7 @@ typedef enum request_guess { REQUEST_NO, REQUEST_PERHAPS, REQUEST_YES } request_
 request_guess request_recognise(const char *data, size_t size);
 
 /*
- * Makes a request, which takes ownership of the channel. `data` contains the bytes after REQUEST_MARK. Copies `peer`.
+ * Creates a request, which takes ownership of the channel. `data` contains the bytes after REQUEST_MARK. Copies `peer`.
  * The request replaces `entry` in the table of clients. `at` is the listener that accepted the client. For the control
  * socket, entry and at are NULL.
  */
@@ -106,8 +106,8 @@ size_t request_queued(const request *r);
 void request_end(request *r);
 
 /*
- * Copies the value of a field of the request line to `out`. If the field is missing, `out` stays unchanged. Returns
- * NL_FAILED, after setting the error, if the value does not fit into `size` bytes or contains a NUL byte.
+ * Copies the value of a field of the request line to `out`. If the field is missing, `out` stays unchanged. If the
+ * value does not fit into `size` bytes or contains a NUL byte, sets the error and returns NL_FAILED.
  */
 nl_status request_get_value(const nl_record *asked, const char *name, char *out, size_t size);
 

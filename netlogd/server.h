@@ -32,8 +32,8 @@ enum {
 struct recovery;
 
 /*
- * Reads the configuration again. Returns the new settings, which the caller frees with settings_delete. Returns NULL
- * after reporting all problems.
+ * Reads the configuration again. Returns the new settings, which the caller frees with settings_delete. On failure,
+ * reports all problems and returns NULL.
  */
 typedef settings *(*server_read_settings)(void *user, config_report report, void *report_user);
 

@@ -112,7 +112,7 @@ static bool group_is_same(const group *g, const group *wanted)
 }
 
 /*
- * Returns the group that equals `wanted`. Makes the group if it does not exist. Takes ownership of the filter, and
+ * Returns the group that equals `wanted`. Creates the group if it does not exist. Takes ownership of the filter, and
  * copies `where`.
  */
 static group *group_join(const group *wanted)

@@ -10,7 +10,7 @@
  * for a single record (NL_FILTER_STEPS_MAX).
  *
  * Subscribers with the same expression, start time and format form a group. netlogd evaluates a record once for the
- * group. It makes a line of text once for all groups of a format, and shares the bytes among all members. Each
+ * group. It builds a line of text once for all groups of a format, and shares the bytes among all members. Each
  * subscriber of a group has a queue of limited size, and misses the records that do not fit. When the queue is half
  * empty, netlogd adds a report about the missed records.
  *

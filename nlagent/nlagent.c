@@ -248,21 +248,21 @@ static bool sink_check(sink *s, nl_status status)
     return !s->failed || program_print_error();
 }
 
-/* Writes a record. Returns false after reporting a problem. */
+/* Writes a record. On failure, reports the problem and returns false. */
 static bool sink_put(void *user, const nl_record *record)
 {
     sink *s = user;
     return sink_check(s, s->log != NULL ? nl_write_record(s->log, record) : nl_writer_put(s->writer, record));
 }
 
-/* Flushes the records that were written. Returns false after reporting a problem. */
+/* Flushes the records that were written. On failure, reports the problem and returns false. */
 static bool sink_flush(void *user)
 {
     sink *s = user;
     return s->writer == NULL || sink_check(s, nl_writer_flush(s->writer));
 }
 
-/* Closes the output. Returns false after reporting a problem if any record was not written. */
+/* Closes the output. If any record was not written, reports the problem and returns false. */
 static bool sink_close(sink *s)
 {
     if (s->failed && s->writer != NULL) {

@@ -17,7 +17,7 @@ typedef struct output {
 /* Opens the destination. Exits with a message on failure. */
 void output_open(output *out, const char *destination);
 
-/* Writes a record. Returns false after reporting a problem. */
+/* Writes a record. On failure, reports the problem and returns false. */
 bool output_put(output *out, nl_record *record);
 bool output_flush(output *out); /* called at the end of a measurement */
 bool output_close(output *out); /* returns false if an error has occurred */

@@ -27,7 +27,7 @@ bool output_put(output *out, nl_record *record)
 
 /*
  * Writes the records of the measurement. For a measurement without records, writes an empty line, so that nlagentd
- * knows that the sensor is alive. Returns false after reporting a problem.
+ * knows that the sensor is alive. On failure, reports the problem and returns false.
  */
 bool output_flush(output *out)
 {

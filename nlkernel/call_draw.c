@@ -135,7 +135,10 @@ static bool report_libgvc_error(const char *path)
     return false;
 }
 
-/* Writes a temporary file, and renames it to path when it is complete. Returns false after reporting the problem. */
+/*
+ * Writes a temporary file, and renames it to path when it is complete. On failure, reports the problem and returns
+ * false.
+ */
 static bool write_picture(GVC_t *context, Agraph_t *graph, const char *path, const char *format)
 {
     char *picture = NULL;
@@ -148,7 +151,9 @@ static bool write_picture(GVC_t *context, Agraph_t *graph, const char *path, con
     return good;
 }
 
-/* Lays out the graph (not for a .dot file), writes it and frees it. Returns false after reporting the problem. */
+/*
+ * Lays out the graph (not for a .dot file), writes it and frees it. On failure, reports the problem and returns false.
+ */
 static bool write_graph(Agraph_t *graph, const char *path)
 {
     const char *format = find_format(path);

@@ -7,7 +7,7 @@
 /* Returns whether the extension of a file name is supported. If it is not, sets the error. */
 bool call_draw_knows(const char *path);
 
-/* Draws the selected functions and the calls between them. Returns false after reporting the problem. */
+/* Draws the selected functions and the calls between them. On failure, reports the problem and returns false. */
 bool call_draw_graph(const call_view *v, const char *path);
 
 #endif

@@ -60,8 +60,10 @@ static bool load_trace_dat(nl_buffer *bytes, const char *path)
     return status == NL_END && trace_dat_detect(bytes->data, bytes->size);
 }
 
-/* Reads a source. Returns false after reporting the problem. A trace.dat must be a regular file, because nlkernel
- * inspects the first bytes and then reads the file again. */
+/*
+ * Reads a source. On failure, reports the problem and returns false. A trace.dat must be a regular file, because
+ * nlkernel inspects the first bytes and then reads the file again.
+ */
 static bool read_call_source(calls *c, log_input *input, const char *name)
 {
     struct stat status;

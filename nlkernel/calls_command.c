@@ -129,7 +129,7 @@ static bool print_calls_json(const call_view *v)
     return json_document_write(document, stdout);
 }
 
-/* Draws the number of calls of each function as a bar. Returns false after reporting the problem. */
+/* Draws the number of calls of each function as a bar. On failure, reports the problem and returns false. */
 static bool plot_calls(const call_view *v, const char *path)
 {
     char *title = call_view_summary(v);

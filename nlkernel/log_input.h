@@ -20,7 +20,7 @@ typedef struct log_input {
         "Reading", program_reading_options, offsetof(settings, input.reading)                                          \
     }
 
-/* Passes the selected records of the SOURCE `name` to `take`. Returns false after printing a read error. */
+/* Passes the selected records of the SOURCE `name` to `take`. On failure, prints the error and returns false. */
 bool log_input_read(log_input *input, const char *name, void (*take)(void *user, const nl_record *record), void *user);
 
 /* Prints warnings about malformed input and missing records, and frees input. Returns an exit status. */

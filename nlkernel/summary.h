@@ -1,6 +1,6 @@
 /*
- * Makes reports. Each [report] section of a rules file makes a table that has a row for each combination of the values
- * of some fields.
+ * Creates reports. Each [report] section of a rules file defines a table that has a row for each combination of the
+ * values of some fields.
  *
  *   [report Delays]
  *   title = How long programs waited for a CPU

@@ -106,7 +106,7 @@ typedef struct dwarf_reader {
     size_t directory_count;
 } dwarf_reader;
 
-/* Makes an absolute path without . and .. from a path. A relative path starts at `directory`. */
+/* Builds an absolute path without . and .. from a path. A relative path starts at `directory`. */
 static void normalize(char out[PATH_SIZE], const char *directory, const char *path)
 {
     char joined[2 * PATH_SIZE];

@@ -32,7 +32,7 @@ void input_make_line(input_settings *settings, const nl_record *record, nl_buffe
 /* Like input_make_line, but also writes the sort key of the record to `key`. */
 void input_make_entry(input_settings *settings, const nl_record *record, nl_buffer *key, nl_buffer *line);
 
-/* Opens a log. Returns NULL after reporting an error. */
+/* Opens a log. On failure, reports the error and returns NULL. */
 input *input_open(input_settings *settings, const char *path);
 
 /* Reads the next record. `key` and `line` are valid until the next call. Returns false at the end, even if a part of
@@ -55,7 +55,7 @@ void input_close(input *in);
 
 /*
  * Opens a sorted log as a stream of items. If a record is out of order, reports the first such record and sets
- * *disordered. Returns NULL after reporting an error.
+ * *disordered. On failure, reports the error and returns NULL.
  */
 stream *input_open_sorted(input_settings *settings, const char *path, bool *disordered);
 

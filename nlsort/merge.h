@@ -22,7 +22,7 @@ typedef struct stream {
 
 typedef struct merge merge;
 
-/* Makes a merge, which the caller frees. The merge owns the streams, but not the array. */
+/* Creates a merge, which the caller frees. The merge owns the streams, but not the array. */
 merge *merge_new(stream **streams, size_t count);
 
 /* Sets *out to the next item, which is valid until the next call. Returns false at the end. */

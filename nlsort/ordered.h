@@ -16,7 +16,7 @@ typedef struct ordered_log ordered_log;
  */
 typedef void ordered_disorder(void *user, const char *path, uint64_t record, nl_string line);
 
-/* Opens a log. `memory` is the maximum memory in bytes. Returns NULL after reporting an error. */
+/* Opens a log. `memory` is the maximum memory in bytes. On failure, reports the error and returns NULL. */
 ordered_log *ordered_open(input_settings *settings, const char *path, size_t memory, bool reverse,
                           ordered_disorder *disorder, void *user);
 void ordered_close(ordered_log *log);

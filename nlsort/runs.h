@@ -12,7 +12,7 @@
 typedef struct runs runs;
 
 /*
- * Makes an object without runs. `memory` is the memory for the merge in bytes. The first run creates the file in
+ * Creates an object without runs. `memory` is the memory for the merge in bytes. The first run creates the file in
  * `directory`.
  */
 runs *runs_new(const char *directory, size_t memory);

@@ -11,7 +11,7 @@
 
 typedef struct spill spill;
 
-/* Makes a spill without runs. The first run creates the file in `directory`. */
+/* Creates a spill without runs. The first run creates the file in `directory`. */
 spill *spill_new(const char *directory);
 void spill_free(spill *s);
 

@@ -11,7 +11,7 @@
 typedef struct unique unique;
 
 /*
- * Makes a unique without lines. `memory` is the maximum memory for a group in bytes. `directory` is the directory for
+ * Creates a unique without lines. `memory` is the maximum memory for a group in bytes. `directory` is the directory for
  * temporary files; the caller keeps the string. `sink` gets the remaining lines, without their positions.
  */
 unique *unique_new(size_t memory, const char *directory, gather_sink *sink, void *user);

@@ -188,7 +188,7 @@ static bool load_sources(const arguments *a, loader *l)
     return good;
 }
 
-/* Loads the sources, and defines the lifelines. Returns false after reporting an error. */
+/* Loads the sources, and defines the lifelines. On failure, reports the error and returns false. */
 static bool load_into(arguments *a, store *s)
 {
     objects *lines = objects_new(a->ids, a->id_count);

@@ -107,7 +107,7 @@ static void say_undated(const pass *p)
         program_error("%s: times without a date were read as times in 1970; set the date with --base", p->sources[0]);
 }
 
-/* Copies the whole input to fd. Returns false after reporting a read or write error; a partial copy is useless. */
+/* Copies the whole input to fd. On failure, reports the error and returns false; a partial copy is useless. */
 static bool copy_input(program_reading *reading, const char *url, int fd, const char *path)
 {
     nl_source *source = program_source_open_stored(url);
@@ -168,8 +168,10 @@ static int64_t written_at(const char *url)
     return is_file ? (int64_t)what.st_mtim.tv_sec * NL_NS_PER_SECOND + what.st_mtim.tv_nsec : nl_time_now_ns();
 }
 
-/* If the only source can be read only once, such as a pipe, copies it for a second pass. Returns false after reporting
- * an error. */
+/*
+ * If the only source can be read only once, such as a pipe, copies it for a second pass. On failure, reports the error
+ * and returns false.
+ */
 static bool make_readable_twice(pass *p)
 {
     if (p->source_count == 1 && !can_be_read_twice(p->sources[0]))
@@ -177,8 +179,10 @@ static bool make_readable_twice(pass *p)
     return p->source_count != 1 || p->copy != NULL || can_be_read_twice(p->sources[0]);
 }
 
-/* Makes the passes that the output format requires. Sets *keep to whether the output is valid. Returns false after
- * reporting an error. */
+/*
+ * Makes the passes that the output format requires. Sets *keep to whether the output is valid. On failure, reports the
+ * error and returns false.
+ */
 static bool convert(arguments *a, output *out, bool *keep)
 {
     pass main_pass = {.sources = a->files,
@@ -217,8 +221,10 @@ static bool convert(arguments *a, output *out, bool *keep)
     return good && !main_pass.stopped;
 }
 
-/* Lists the input files: the files of an archive, or a single input, which may be a trace directory. Returns false
- * after reporting an error. */
+/*
+ * Lists the input files: the files of an archive, or a single input, which may be a trace directory. On failure,
+ * reports the error and returns false.
+ */
 static bool list_input(arguments *a)
 {
     if (a->input != NULL && a->from == NULL && program_is_directory(a->input))

@@ -228,7 +228,7 @@ typedef struct backup_file {
     uint64_t skipped; /* number of bytes that are not in a block */
 } backup_file;
 
-/* Reads more bytes. Returns false after printing an error. */
+/* Reads more bytes. On failure, prints the error and returns false. */
 static bool backup_read(backup_file *f)
 {
     ssize_t got = -1;
@@ -283,7 +283,7 @@ static void backup_skip(backup_file *f)
     backup_remove_bytes(f, size);
 }
 
-/* Sends all blocks of the file. Returns false after printing an error. */
+/* Sends all blocks of the file. On failure, prints the error and returns false. */
 static bool backup_send(backup_file *f, nl_writer *writer)
 {
     while (!f->ended || f->bytes.size > 0) {

@@ -178,8 +178,10 @@ static bool check(arguments *a, const schema *s, GString *out)
     return program_reading_finish(&a->reading) == PROGRAM_DONE && ok;
 }
 
-/* Writes text to a file or to standard output. Returns false after reporting an error. program_finish reports failures
- * of standard output. */
+/*
+ * Writes text to a file or to standard output. On failure, reports the error and returns false. program_finish reports
+ * failures of standard output.
+ */
 static bool write_output(const char *path, const GString *text)
 {
     if (strcmp(path, "-") == 0) {

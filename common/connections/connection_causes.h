@@ -56,7 +56,7 @@ typedef enum connection_distance { DISTANCE_LOCAL, DISTANCE_LAN, DISTANCE_WAN, D
 /* The ends whose records the result uses. */
 typedef enum connection_ends { ENDS_SENDER, ENDS_RECEIVER, ENDS_BOTH } connection_ends;
 
-/* The records from which a result comes: TcpConnection, or those that classic_transfers.h describes. */
+/* The records from which a result comes: TcpConnection records, or the records that classic_transfers.h describes. */
 typedef enum connection_origin {
     ORIGIN_SOCKET,
     ORIGIN_TRANSFER, /* one record for the whole transfer */

@@ -62,7 +62,7 @@ void connection_paths_free(connection_paths *p)
 
 /* ---- records ---- */
 
-/* Returns whether the record has the field, a number. Sets *value to the number multiplied by `unit`. */
+/* Returns whether the record has this numeric field. Sets *value to its value multiplied by `unit`. */
 static bool path_number(const nl_record *record, const char *name, double unit, double *value)
 {
     nl_field field;

@@ -113,15 +113,16 @@ typedef struct exporter_kind {
     bool text_only;   /* values lose their types */
     nl_format format; /* format of the library; unknown for a foreign format */
     /*
-     * Makes the state that all exporters of an output share, before the exporters are opened; may be NULL. drawing_path
-     * is an nlv configuration file that defines the lifelines, or NULL. Returns NULL after reporting an error.
+     * Creates the state that all exporters of an output share, before the exporters are opened; may be NULL.
+     * drawing_path is an nlv configuration file that defines the lifelines, or NULL. On failure, reports the error and
+     * returns NULL.
      */
     void *(*share)(const char *drawing_path);
     void (*unshare)(void *shared);
     /*
      * If first_pass is not NULL, the caller first reads the whole input with exporters of the kind first_pass. It
      * passes their output, in order, to first_pass->learn. `learn` returns false after reporting that the output cannot
-     * be made.
+     * be created.
      */
     const struct exporter_kind *first_pass;
     bool (*learn)(void *shared, nl_string bytes);

@@ -236,7 +236,7 @@ static void ctf_put_text(nl_buffer *out, const bt_field *field, int depth)
 
 static void add_members(ctf_reader *r, nl_string outer, const bt_field *structure, int depth);
 
-/* Makes the name OUTER.INNER, or INNER if there is no outer name. */
+/* Builds the name OUTER.INNER, or INNER if there is no outer name. */
 static nl_string ctf_join(ctf_reader *r, nl_string outer, nl_string inner)
 {
     if (outer.size == 0)
@@ -336,7 +336,7 @@ static void set_host(ctf_reader *r, const bt_stream *stream)
 
 /*
  * Begins a record. If `time` is NULL, because the trace has no clock, the record gets the time base_ns (see
- * import_about). Returns false after reporting an invalid time.
+ * import_about). If the time is invalid, reports the problem and returns false.
  */
 static bool begin_record(ctf_reader *r, const bt_clock_snapshot *time, const bt_stream *stream)
 {

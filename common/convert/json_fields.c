@@ -65,7 +65,7 @@ static bool equals(nl_string text, const char *word)
     return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
 }
 
-/* Makes the name OUTER.INNER. Returns false on failure. */
+/* Builds the name OUTER.INNER. Returns false on failure. */
 static bool json_fields_join(json_fields *r, nl_string outer, nl_string inner, nl_string *name)
 {
     char *bytes = builder_bytes(r->builder, outer.size + 1 + inner.size);

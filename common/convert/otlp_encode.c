@@ -326,7 +326,7 @@ static bool is_chrome_time(const nl_record *record, const nl_field *field)
            phase.string.size == 1 && strchr("BEX", *phase.string.data) != NULL;
 }
 
-/* Returns the OTLP number of the span kind in a SPAN.KIND field (which otlp_records.c makes), or 0 for other fields. */
+/* Returns the OTLP number of the span kind in a SPAN.KIND field (see otlp_records.c), or 0 for other fields. */
 static unsigned span_kind_of(const nl_field *field)
 {
     static const char *const kinds[] = {"internal", "server", "client", "producer", "consumer"};

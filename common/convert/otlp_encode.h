@@ -55,7 +55,7 @@ void otlp_encoder_free(otlp_encoder *e);
 void otlp_begin_source(otlp_encoder *e, bool spans, const nl_record *record);
 void otlp_end_source(otlp_encoder *e);
 
-/* Returns whether the open source is that of a record. Returns false if no source is open. */
+/* Returns whether the open source is the source of a record. Returns false if no source is open. */
 bool otlp_is_source(otlp_encoder *e, const nl_record *record);
 
 void otlp_encode_log(otlp_encoder *e, const nl_record *record);

@@ -74,7 +74,7 @@ bool otlp_any(otlp_input *in, nl_string name, const otlp_value *value, otlp_add 
 /* Like otlp_any, for a KeyValue. If `outer` is not NULL, the fields are named OUTER.KEY. */
 bool otlp_attribute(otlp_input *in, const char *outer, const otlp_value *attribute, otlp_add add, void *user);
 
-/* Copies text to the builder's bytes. Returns false after setting the error if the text does not fit. */
+/* Copies text to the builder's bytes. If the text does not fit, sets the error and returns false. */
 bool otlp_keep(otlp_input *in, nl_string text, nl_string *copy);
 
 #endif

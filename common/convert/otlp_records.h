@@ -37,8 +37,8 @@ typedef struct otlp_outcome {
 } otlp_outcome;
 
 /*
- * Makes a converter, which the caller frees. The converter does not convert spans in `known` again, but counts them as
- * accepted. If `known` is NULL, converts all spans.
+ * Creates a converter, which the caller frees. The converter does not convert spans in `known` again, but counts them
+ * as accepted. If `known` is NULL, converts all spans.
  */
 otlp_records *otlp_records_new(const otlp_known_spans *known);
 void otlp_records_free(otlp_records *r);

@@ -121,7 +121,7 @@ static bool find_owners(request_stream *s, const request_graph *g)
     return all;
 }
 
-/* Makes a span of each segment between two events, for a request without spans. The last event becomes a point. */
+/* Creates a span from each segment between two events, for a request without spans. The last event becomes a point. */
 static void add_segments(request_stream *s, const request_graph *g, const event_names *names)
 {
     for (size_t i = 0; i + 1 < g->event_count; i++) {
@@ -318,7 +318,7 @@ static void stream_feed(void *user, const nl_record *record)
         s->user.single(s->user.user, record);
 }
 
-/* Makes an assembler for each lifeline. Without lifelines, makes one assembler for threads and traces. */
+/* Creates an assembler for each lifeline. Without lifelines, creates one assembler for threads and traces. */
 static void stream_begin(request_stream *s, const drawing *d, bool given)
 {
     size_t count = MAX(d->lifelines->len, 1);

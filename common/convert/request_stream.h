@@ -43,7 +43,7 @@ typedef struct request_stream_user {
     void *user;
 } request_stream_user;
 
-/* Makes a stream, which the caller frees. `shared` is the result of request_stream_share, or NULL. */
+/* Creates a stream, which the caller frees. `shared` is the result of request_stream_share, or NULL. */
 request_stream *request_stream_new(void *shared, const request_stream_user *user);
 void request_stream_free(request_stream *s);
 
@@ -71,7 +71,7 @@ const nl_record *request_stream_span_record(request_stream *s, const stream_span
 
 /*
  * The functions share and unshare (see exporter_kind) of the exporters that use a stream. request_stream_share reads
- * the nlv configuration file drawing_path, which may be NULL. Returns NULL after reporting an error.
+ * the nlv configuration file drawing_path, which may be NULL. On failure, reports the error and returns NULL.
  */
 void *request_stream_share(const char *drawing_path);
 void request_stream_unshare(void *shared);

@@ -4,7 +4,7 @@
  * A span's attributes are the fields of the records that begin and end the span. The other records of the span are its
  * events. IDs in the log that are valid in OTLP stay unchanged. Counted numbers replace other IDs, so that each run
  * writes the same IDs. If a request does not have exactly one outermost span, the exporter adds a span with the
- * request's name. If a request has no spans, the exporter makes a span from each segment. The exporter omits records
+ * request's name. If a request has no spans, the exporter creates a span from each segment. The exporter omits records
  * outside requests, because they belong to no span.
  */
 #include "config.h"

@@ -59,7 +59,7 @@ static nl_status log_skip(program_log *log, const nl_filter *where)
     return status;
 }
 
-/* Opens the next file. Follows only the last file of an archive. Returns false after reporting an error. */
+/* Opens the next file. Follows only the last file of an archive. On failure, reports the error and returns false. */
 static bool open_next(program_log *log)
 {
     free(log->name);

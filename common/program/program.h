@@ -70,8 +70,8 @@ char *program_format(const char *format, ...) NL_PRINTF(1, 2);
 char *program_read_secret(const char *path);
 
 /*
- * Flushes and closes standard output. Returns the exit status for main: status, or PROGRAM_PROBLEM after reporting an
- * error.
+ * Flushes and closes standard output. Returns the exit status for main, which is `status`. On failure, reports the
+ * error and returns PROGRAM_PROBLEM.
  */
 int program_finish(int status);
 
@@ -195,7 +195,8 @@ typedef struct program_log program_log;
 /*
  * Opens a log. If `follow` is true, program_log_next waits for more records at the end. If `nonblocking` is true,
  * program_log_next returns NL_AGAIN instead of waiting. A collector's log ends when the collector closes the
- * connection, or when SIGINT or SIGTERM arrives. The signal ends all logs. Returns NULL after reporting an error.
+ * connection, or when SIGINT or SIGTERM arrives. The signal ends all logs. On failure, reports the error and returns
+ * NULL.
  */
 program_log *program_log_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
 
@@ -274,15 +275,15 @@ bool program_is_directory(const char *path);
 bool program_is_archive(const char *path);
 
 /*
- * Lists the log files of an archive in the order of their numbers. The caller frees the names and the array. Returns
- * false after reporting an error.
+ * Lists the log files of an archive in the order of their numbers. The caller frees the names and the array. On
+ * failure, reports the error and returns false.
  */
 bool program_list_archive(const char *directory, char ***files, size_t *count);
 
 /*
  * Replaces each archive among the names with its files. If there are no names, uses "-". Makes later readers check the
- * sequence numbers of an archive's files together. The caller frees the names and the array. Returns false after
- * reporting an archive that cannot be read; the other files are listed.
+ * sequence numbers of an archive's files together. The caller frees the names and the array. If an archive cannot be
+ * read, reports the archive and returns false; the result then has the other files.
  */
 bool program_expand_archives(program_reading *reading, char **names, size_t count, char ***files, size_t *file_count);
 

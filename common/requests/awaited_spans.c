@@ -114,7 +114,7 @@ void awaited_spans_learn(awaited_spans *a, const request_graph *g)
     }
 }
 
-/* Returns the time that one in `part` of the sorted times is below or, if `above` is true, above. */
+/* Returns a bound of the sorted times: 1/part of the times are below it or, if `above` is true, above it. */
 static int64_t quantile_of(const GArray *times, guint part, bool above)
 {
     const guint index = times->len / part;

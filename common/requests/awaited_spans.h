@@ -7,8 +7,8 @@
  * varies much less than the durations of these children. A few late children suffice to see this difference.
  *
  * The module distinguishes children by the names and programs of the two spans. It owns the times of the spans until
- * awaited_spans_settle. Memory is bounded by AWAITED_KINDS_MAX and AWAITED_TIMES_MAX. Callers: request_learning.c,
- * and request_graph.c and clock_alignment.c, which ask. Only one thread at a time may use the object.
+ * awaited_spans_settle. Memory is bounded by AWAITED_KINDS_MAX and AWAITED_TIMES_MAX. Callers: request_learning.c adds
+ * the times; request_graph.c and clock_alignment.c query the result. Only one thread at a time may use the object.
  */
 #ifndef NETLOGGER_REQUESTS_AWAITED_SPANS_H
 #define NETLOGGER_REQUESTS_AWAITED_SPANS_H

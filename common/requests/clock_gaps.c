@@ -5,7 +5,7 @@
 
 enum {
     MOMENTS_MAX = 48,    /* maximum number of starts and ends of a request from which the module learns */
-    PAIRS_MAX = 1000000, /* maximum number of pairs of moments at which the module looks */
+    PAIRS_MAX = 1000000, /* maximum number of pairs of moments that the module examines */
 };
 
 /* The kind of a span's start is the kind of its event (program_families_kind), plus this bit. */

@@ -98,7 +98,7 @@ static order order_of(const GPtrArray *sets, guint from, guint to, bool reversed
 }
 
 /*
- * Returns the right one of two opposite orders, or NULL if neither is certain. The first event of a program in a
+ * Returns the correct order of two opposite orders, or NULL if neither is certain. The first event of a program in a
  * request needs a cause in another program, so it is probably the effect if the other event is not such an event. In
  * other cases, an order is certain only if equal clocks permit it, because the events may be concurrent.
  */

@@ -137,7 +137,9 @@ drawing *drawing_read(const char *path);
  */
 char *drawing_text(const drawing *d);
 
-/* Makes a drawing from the text of a file. The caller frees the drawing. Returns NULL and sets the error on failure. */
+/*
+ * Creates a drawing from the text of a file. The caller frees the drawing. Returns NULL and sets the error on failure.
+ */
 drawing *drawing_parse(const char *text);
 
 drawing *drawing_copy(const drawing *d);

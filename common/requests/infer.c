@@ -140,7 +140,7 @@ static bool has_letters(const char *name, const char *letters)
     return *letters == '\0';
 }
 
-/* Returns whether this is the name of a field with the number of a processor, which many requests use. */
+/* Returns whether this is the name of a field with the number of a processor. Many requests use the same processor. */
 static bool is_processor_name(const char *name)
 {
     return g_ascii_strcasecmp(last_word(name), "cpu") == 0 || has_letters(name, "cpuid");

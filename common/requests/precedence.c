@@ -79,7 +79,7 @@ struct precedence {
     uint16_t former[PRECEDENCE_ROLES_MAX]; /* the role that the caller calls before this role (see choose_former_roles),
                                               or NONE */
     float certain[PRECEDENCE_EVENTS_MAX]
-                 [PRECEDENCE_EVENTS_MAX]; /* how certain it is that the first event causes the second; 0: it does not */
+                 [PRECEDENCE_EVENTS_MAX]; /* certainty that the first event causes the second, or 0 */
     float skipping[PRECEDENCE_EVENTS_MAX][PRECEDENCE_EVENTS_MAX]; /* like `certain`, for requests without an event that
                                                                      causes the second by `certain` */
     bool expects[PRECEDENCE_EVENTS_MAX]

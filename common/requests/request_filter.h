@@ -41,8 +41,8 @@ uint32_t request_filter_match_record(const request_filter *f, const nl_record *r
 
 /*
  * Returns whether the filter selects a record that belongs to no request. `matches` is the result of
- * request_filter_match_record. A filter without other terms than any(EXPRESSION) treats the record as a request with
- * one record. All other filters select no such record.
+ * request_filter_match_record. A filter whose terms are all any(EXPRESSION) treats the record as a request with one
+ * record. All other filters select no such record.
  */
 bool request_filter_matches_single(const request_filter *f, uint32_t matches);
 

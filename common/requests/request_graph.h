@@ -182,7 +182,7 @@ typedef struct request_graph {
  */
 int64_t request_find_zone(int64_t error_ns);
 
-/* Makes a graph, which the caller frees. `names` must outlive the graph. */
+/* Creates a graph, which the caller frees. `names` must outlive the graph. */
 request_graph *request_graph_new(const event_names *names);
 void request_graph_free(request_graph *g); /* NULL is allowed */
 

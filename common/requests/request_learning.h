@@ -1,8 +1,8 @@
 /*
- * What a program learns from the requests of a log before it builds their graphs: which events cause other events
+ * Learns from the requests of a log before a program builds their graphs. Finds out which events cause other events
  * (precedence.h), small differences between the clocks of hosts (clock_shifts.h), clocks that are doubtful
- * (clock_doubts.h), and which spans wait for children (awaited_spans.h). All programs learn in the same way, so that
- * their graphs of a request are equal.
+ * (clock_doubts.h), and which spans wait for children (awaited_spans.h). All programs learn in the same way, so their
+ * graphs of a request are equal.
  *
  * The module owns this knowledge. It learns the orders of events and the clocks from requests without trace IDs, and
  * the spans that wait from traces. Callers: assembler.c, and nlv for the request that it shows. Only one thread at a

@@ -102,7 +102,10 @@ typedef struct known_name {
     uint32_t number;
 } known_name;
 
-/* The numbers of the patterns of a program's name in which "*" replaces the last number, and all numbers, or 0. */
+/*
+ * The numbers of two patterns of a program's name; 0: no pattern. In the first, "*" replaces the last number; in the
+ * second, "*" replaces all numbers.
+ */
 typedef struct program_patterns {
     uint16_t last, all;
 } program_patterns;
@@ -498,8 +501,8 @@ static bool ends_with(nl_string name, const char *word)
 }
 
 /*
- * Returns whether a warning contains a code of HTTP or SIP that reports a time-out. Without the level, such a number
- * may have any meaning.
+ * Returns whether a warning contains a code of HTTP or SIP that reports a timeout. Without the level, such a number may
+ * have any meaning.
  */
 static bool warns_of_timeout(const nl_record *record)
 {

@@ -1,6 +1,6 @@
 /*
- * Makes events of requests from records. Finds the request, the span, the duration and the thread of a record by the
- * names of its fields.
+ * Converts records to the events of requests. Finds the request, the span, the duration and the thread of a record by
+ * the names of its fields.
  *
  * The trace ID names the request. If a record has no trace ID, the values of the ID fields name the request. If there
  * are no ID fields, the thread or process of the record names the request. The reader uses the following fields, whose
@@ -22,8 +22,8 @@ enum { REQUEST_READER_IDS_MAX = 32 };
 typedef struct request_reader request_reader;
 
 /*
- * Makes a reader, which the caller frees. `ids` are the ID fields (drawing.h), ended by NULL, of which the reader uses
- * the first REQUEST_READER_IDS_MAX; the caller keeps them. If `ids` is NULL or empty, threads name requests.
+ * Creates a reader, which the caller frees. `ids` are the ID fields (drawing.h), ended by NULL, of which the reader
+ * uses the first REQUEST_READER_IDS_MAX; the caller keeps them. If `ids` is NULL or empty, threads name requests.
  */
 request_reader *request_reader_new(const char *const *ids, nl_fraction fraction);
 void request_reader_free(request_reader *r); /* NULL is allowed */
@@ -65,8 +65,10 @@ bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *du
  */
 #define REQUEST_UNNAMED "request"
 
-/* Returns whether a record reports a failure by its level, by its field STATUS, or as a warning with the code of a
- * time-out. */
+/*
+ * Returns whether a record reports a failure by its level, by its field STATUS, or as a warning with the code of a
+ * timeout.
+ */
 bool request_is_failure(const nl_record *record);
 
 /*

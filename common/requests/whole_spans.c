@@ -28,7 +28,7 @@ static const double deviation_less = 0.8;
 /* Two mean durations are equal if they differ by at most this part. */
 #define SAME_DURATION 1e-9
 
-/* An event of a learned request. Points have no duration. */
+/* An event of a request from which the module learns. Points have no duration. */
 typedef struct span_item {
     int64_t begin_ns, end_ns, rounding_ns;
     uint32_t parent; /* index of the item of its parent, or NO_ITEM */

@@ -285,7 +285,7 @@ static void report_line(nl_decoder *decoder, const nl_line *l, size_t size, cons
     nl_decoder_report(decoder, l->text, size, l->offset, reason);
 }
 
-/* Decodes a line. Returns NL_AGAIN if the line has no record, after reporting malformed text. */
+/* Decodes a line. If the line has no record, reports malformed text and returns NL_AGAIN. */
 static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **record)
 {
     if (is_too_long(decoder, &l)) {

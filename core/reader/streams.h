@@ -48,7 +48,7 @@ struct nl_streams {
 };
 
 /*
- * Returns the stream with an ID, which must not be all zeros. Makes a new stream if the ID is unknown. Returns NULL if
+ * Returns the stream with an ID, which must not be all zeros. Adds a new stream if the ID is unknown. Returns NULL if
  * memory runs out. The stream is valid until the next call.
  */
 nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE]);

@@ -1,7 +1,7 @@
 /*
  * Writes blocks of the binary format (doc/binary-format.md).
  *
- * A block writer collects records, and nl_block_finish makes a block from them. nl_block_put adds any record. Callers
+ * A block writer collects records, and nl_block_finish builds a block from them. nl_block_put adds any record. Callers
  * on fast paths add sources and shapes themselves, once each, and append records to `records`:
  *
  *   nl_buffer_reserve(&w->records, NL_BLOCK_RECORD_HEAD + size of the values);

@@ -53,7 +53,7 @@ static inline bool nl_line_is_plain(nl_scanned_line line)
 }
 
 /*
- * Makes a scanner for lines in a text format; lines in other formats are not plain. For `fraction`, see nl_fraction.
+ * Creates a scanner for lines in a text format; lines in other formats are not plain. For `fraction`, see nl_fraction.
  * Returns NULL if the format is not text or memory runs out. The caller frees the scanner; freeing NULL has no effect.
  */
 nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction);

@@ -33,8 +33,8 @@ typedef struct nl_tls_options {
 } nl_tls_options;
 
 /*
- * Makes the TLS state of a client or a server. A server with ca requires client certificates. Returns NULL and sets the
- * error on failure. Channels may outlive a server's state, but not a client's.
+ * Creates the TLS state of a client or a server. A server with ca requires client certificates. Returns NULL and sets
+ * the error on failure. Channels may outlive a server's state, but not a client's.
  */
 nl_tls *nl_tls_new(bool server, const nl_tls_options *options);
 void nl_tls_free(nl_tls *tls); /* NULL is allowed */
@@ -49,7 +49,7 @@ bool nl_tls_has_name(nl_tls *tls, const char *name);
 int64_t nl_tls_get_expiry(nl_tls *tls);
 int64_t nl_tls_read_expiry(const char *path);
 
-/* Makes an SSL object for callers that use OpenSSL directly. The caller frees it. Returns NULL if memory runs out. */
+/* Creates an SSL object for callers that use OpenSSL directly. The caller frees it. Returns NULL if memory runs out. */
 struct ssl_st *nl_tls_new_ssl(nl_tls *tls);
 
 typedef struct nl_channel {

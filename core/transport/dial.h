@@ -14,7 +14,7 @@
 typedef struct nl_dialer nl_dialer;
 
 /*
- * Makes a dialer for a URL and its TLS options, without connecting. `program` is the name of the server program, for
+ * Creates a dialer for a URL and its TLS options, without connecting. `program` is the name of the server program, for
  * messages; it must be in static storage. Returns NULL on failure, for example if a certificate cannot be used. The
  * caller frees the dialer.
  */

@@ -41,7 +41,7 @@ bool file_content_is_packed(file_content *c);
 
 /*
  * Reads up to size bytes at an offset of the decompressed content. Returns their number, which is smaller than `size`
- * only at the end. Returns -1 after setting the error, for example if compressed content is incomplete.
+ * only at the end. On failure, for example if compressed content is incomplete, sets the error and returns -1.
  *
  * If compressed content is read at a smaller offset than before, the module decompresses the content from its start.
  * The exception is a read of bytes that are all among the first FILE_MARK_SIZE bytes.

@@ -17,9 +17,9 @@ enum { FILE_HEAD_SIZE = 64 << 10 }; /* maximum number of bytes that determine th
 typedef struct file_reader file_reader;
 
 /*
- * Makes a reader for a file with this name. `host` is the HOST of records without a host, and must outlive the reader.
- * `format` is a name from file_reader_format, or "?" to detect the format in `head`, the first bytes of the file.
- * Returns NULL after setting the error if the file contains blocks, which file inputs do not read.
+ * Creates a reader for a file with this name. `host` is the HOST of records without a host, and must outlive the
+ * reader. `format` is a name from file_reader_format, or "?" to detect the format in `head`, the first bytes of the
+ * file. If the file contains blocks, which file inputs do not read, sets the error and returns NULL.
  */
 file_reader *file_reader_new(const char *path, const char *host, nl_fraction fraction, const char *format,
                              nl_string head);

@@ -27,8 +27,8 @@ typedef struct delivery_state {
 } delivery_state;
 
 /*
- * Makes the spool's directory and locks it. If a closed delivery still uses the spool, continues that delivery. Copies
- * `options`. On failure, sets the error and returns NULL.
+ * Creates the spool's directory and locks it. If a closed delivery still uses the spool, continues that delivery.
+ * Copies `options`. On failure, sets the error and returns NULL.
  */
 delivery *delivery_open(const output_options *options);
 

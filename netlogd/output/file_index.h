@@ -3,7 +3,7 @@
  *
  * The index gets an entry after each piece of the file, and when the file is closed. Writing to the file neither waits
  * for the index nor fails because of it. A kill loses at most the entry of the current piece, and file_index_open makes
- * that entry again. Another thread makes the value index from the pieces of the time index (value_thread.h). Only the
+ * that entry again. Another thread creates the value index from the pieces of the time index (value_thread.h). Only the
  * server's thread may call these functions.
  */
 #ifndef NETLOGD_OUTPUT_FILE_INDEX_H
@@ -53,8 +53,8 @@ file_index_state file_index_verify(const char *path);
 
 /*
  * Creates the indexes of a file to which no process writes. Writes them under other names and then renames them. If the
- * file has a value index, makes a new value index with the same fields. If these fields cannot be read, uses the fields
- * of index=auto. Returns false after reporting an error.
+ * file has a value index, creates a new value index with the same fields. If these fields cannot be read, uses the
+ * fields of index=auto. On failure, reports the error and returns false.
  */
 bool file_index_rebuild(const char *path);
 

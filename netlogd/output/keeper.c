@@ -92,8 +92,8 @@ static bool copy_status(int fd, const char *old)
 }
 
 /*
- * Writes the kept file of a file. The temporary name is not that of a log file (program_list_archive). Returns NL_AGAIN
- * when stopping.
+ * Writes the kept file of a file. The temporary name is not the name of a log file (program_list_archive). Returns
+ * NL_AGAIN when stopping.
  */
 static nl_status write_kept_file(keeper *k, const char *name, const char *kept, uint64_t number, uint64_t *count)
 {

@@ -41,7 +41,7 @@ void otlp_link_free(otlp_link *l); /* NULL is allowed */
 
 /*
  * Sends an ExportTraceServiceRequest (if `spans` is true) or an ExportLogsServiceRequest in protobuf, and waits for the
- * response. Sets *reply. Returns NL_FAILED, after setting the error, if the request must be sent again.
+ * response. Sets *reply. If the request must be sent again, sets the error and returns NL_FAILED.
  */
 nl_status otlp_link_send(otlp_link *l, bool spans, nl_string request, otlp_reply *reply);
 

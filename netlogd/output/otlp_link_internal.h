@@ -39,7 +39,7 @@ struct otlp_protocol {
 
 extern const otlp_protocol otlp_link_grpc, otlp_link_http1;
 
-/* Write all bytes, and read at least one byte, before the deadline. Return NL_FAILED after setting the error. */
+/* Write all bytes, and read at least one byte, before the deadline. On failure, set the error and return NL_FAILED. */
 nl_status otlp_link_write(otlp_link *l, const char *data, size_t size);
 nl_status otlp_link_read(otlp_link *l, char *data, size_t size, size_t *got);
 

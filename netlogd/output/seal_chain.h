@@ -10,8 +10,8 @@
  *
  * The tags alone do not reveal that the last seals were removed. The head of the file therefore also has an end mark:
  * the number of seals, and a tag with the key of the next seal. When netlogd writes the next seal, it erases that key
- * and the mark, so an attacker cannot make a mark for fewer seals. The head has two places for marks. netlogd uses them
- * alternately, so that one mark is complete after a crash at any moment.
+ * and the mark, so an attacker cannot create a mark for fewer seals. The head has two places for marks. netlogd uses
+ * them alternately, so that one mark is complete after a crash at any moment.
  *
  * systemd's journal uses a seekable key generator instead of a chain (FSPRG: Marson and Poettering, "Practical Secure
  * Logging: Seekable Sequential Key Generators", ESORICS 2013), which computes the key of seal N directly. A verifier

@@ -60,7 +60,7 @@ nl_status seal_key_load(const char *path, seal_key *key)
     return status;
 }
 
-/* Makes a new file that contains a key. Returns false and sets errno on failure. */
+/* Creates a new file that contains a key. Returns false and sets errno on failure. */
 static bool write_key(const char *path, const seal_key *key, char text[SEAL_KEY_TEXT_SIZE + 1])
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -38,7 +38,7 @@ typedef enum selection_state {
 } selection_state;
 
 /*
- * Makes a selection for the files of an output with keep_where=. The caller keeps the options, and sets *stop to end
+ * Creates a selection for the files of an output with keep_where=. The caller keeps the options, and sets *stop to end
  * long calls early. `memory_max` is in bytes.
  */
 selection *selection_new(const output_options *options, size_t memory_max, const atomic_bool *stop);

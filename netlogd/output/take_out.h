@@ -30,7 +30,7 @@ void regions_free(regions *r);
 
 /*
  * Moves the regions to the end of PATH.damaged. Writes the rest to another file, syncs it and renames it to path, so
- * that a crash leaves the old or the new file. Returns false after reporting an error.
+ * that a crash leaves the old or the new file. On failure, reports the error and returns false.
  */
 bool take_out(const char *path, const regions *r);
 

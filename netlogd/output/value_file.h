@@ -1,5 +1,5 @@
 /*
- * Makes the value index of a file from the file itself (reader/value_index.h, netlogd(8), FILES).
+ * Creates the value index of a file from the file itself (reader/value_index.h, netlogd(8), FILES).
  *
  * The index grows by whole segments, for pieces that the time index already has. The module reads only the file and its
  * time index, so it does not depend on the code that writes the file. After a kill, value_file_open removes a segment

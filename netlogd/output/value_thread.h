@@ -1,7 +1,7 @@
 /*
- * Makes the value indexes of the outputs' files (value_file.h) in one thread, which runs only while a processor is idle
- * (SCHED_IDLE). The thread reads the files again, usually from the page cache. Parts of a file that the thread has not
- * read yet have no index, and searches read them completely.
+ * Creates the value indexes of the outputs' files (value_file.h) in one thread, which runs only while a processor is
+ * idle (SCHED_IDLE). The thread reads the files again, usually from the page cache. Parts of a file that the thread has
+ * not read yet have no index, and searches read them completely.
  *
  * file_index.c announces the files. Only the server's thread may call the functions. Only value_thread_stop waits for
  * the other thread. The two threads share a list without locks, because a thread of this priority could hold a lock for

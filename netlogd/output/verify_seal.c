@@ -195,7 +195,7 @@ static void check_chain(seal_check *c, FILE *file, seal_key key)
     OPENSSL_cleanse(&key, sizeof key);
 }
 
-/* Lists the log files in the directory that contain data. Returns false after reporting a failure. */
+/* Lists the log files in the directory that contain data. On failure, reports the failure and returns false. */
 static bool list_logs(const char *directory, char ***logs, size_t *count)
 {
     char **all = NULL;

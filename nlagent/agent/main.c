@@ -58,7 +58,10 @@ static const options_usage usage = {
     .notes = "On SIGHUP, nlagentd reads the configuration, the access file and the certificates again, and applies "
              "them if they are valid. On SIGTERM, nlagentd stops all sensors and exits."};
 
-/* Returns the settings from the command line and the configuration file, or NULL after reporting a problem. */
+/*
+ * Returns the settings from the command line and the configuration file, or NULL on failure, after it has reported the
+ * problem.
+ */
 static agent_settings *read_settings(const serving *s, config_report report, void *report_user)
 {
     agent_settings *settings = agent_settings_new();
@@ -247,7 +250,7 @@ static char *listener_url(const listener *l, const char *host)
     return program_format("%s%s", scheme, rest);
 }
 
-/* Opens the reflector if it is configured. Returns false after reporting a problem. */
+/* Opens the reflector if it is configured. On failure, reports the problem and returns false. */
 static bool open_reflector(serving *s)
 {
     if (s->settings->reflect.count == 0)
@@ -286,7 +289,7 @@ static char *find_own_url(const serving *s)
     return url;
 }
 
-/* Prepares the agent and forks the process that starts sensors. Returns false after reporting the problem. */
+/* Prepares the agent and forks the process that starts sensors. On failure, reports the problem and returns false. */
 static bool prepare(serving *s)
 {
     agent *a = &s->agent;
@@ -324,7 +327,7 @@ static void mask_signals(int how)
     sigprocmask(how, &set, NULL);
 }
 
-/* If a directory is configured, begins to register with it. Returns false after reporting the problem. */
+/* If a directory is configured, begins to register with it. On failure, reports the problem and returns false. */
 static bool begin_registering(serving *s, const char *url)
 {
     const agent_settings *settings = s->settings;

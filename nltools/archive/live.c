@@ -102,8 +102,10 @@ static bool live_take_records(live *v, nl_decoder *decoder)
     return true;
 }
 
-/* Commits if the transaction is full or the latest commit is COMMIT_NS ago. If `idle` is true, because no records
- * arrive, a tenth of this time is enough. Returns false after reporting an error. */
+/*
+ * Commits if the transaction is full or the latest commit is COMMIT_NS ago. If `idle` is true, because no records
+ * arrive, a tenth of this time is enough. On failure, reports the error and returns false.
+ */
 static bool commit_now_and_then(live *v, bool idle)
 {
     int64_t now_ns = nl_monotonic_ns();

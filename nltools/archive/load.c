@@ -92,7 +92,7 @@ static store_place *place_of_name(loader *l, const char *name)
 
 /* ---- reading ---- */
 
-/* Reads the next bytes. Returns NL_FAILED after reporting an error. */
+/* Reads the next bytes. On failure, reports the error and returns NL_FAILED. */
 static nl_status read_some(input *in, const char **data, size_t *size)
 {
     if (in->source != NULL) {
@@ -301,8 +301,10 @@ static bool is_foreign(const program_reading *reading, const char *name)
     return foreign;
 }
 
-/* Loads a file in a foreign format. The stored position is the number of loaded records. Returns false after reporting
- * an error. */
+/*
+ * Loads a file in a foreign format. The stored position is the number of loaded records. On failure, reports the error
+ * and returns false.
+ */
 static bool load_foreign(loader *l, const char *name, store_place *place)
 {
     program_log *log = program_log_open(l->reading, name, false, false);

@@ -4,12 +4,12 @@
 
 #include "archive/loader.h"
 
-/* Loads the new records of a file or pipe. Returns false after reporting an error. */
+/* Loads the new records of a file or pipe. On failure, reports the error and returns false. */
 bool load_file(loader *l, const char *name);
 
 /*
  * Loads a collector's records, starting where the latest load ended, until the collector closes the connection or a
- * signal arrives. Returns false after reporting an error.
+ * signal arrives. On failure, reports the error and returns false.
  */
 bool load_collector(loader *l, const char *url);
 

@@ -35,7 +35,7 @@ typedef struct loader {
     bool failed; /* the store has failed, and the error was reported */
 } loader;
 
-/* Returns a loader with the source positions and streams of a store. Returns NULL after reporting an error. */
+/* Returns a loader with the source positions and streams of a store. On failure, reports the error and returns NULL. */
 loader *loader_new(store *s, program_reading *reading, const nl_filter *where, objects *lines);
 void loader_free(loader *l);
 
@@ -55,14 +55,16 @@ store_place *loader_add_place(loader *l, const char *name);
 /* Returns a decoder that skips records that an earlier load has stored. */
 nl_decoder *loader_decoder(loader *l, const char *name);
 
-/* Stores a record if it matches the filter. Reports and skips a record that is too large. Returns false after reporting
- * a store error. */
+/*
+ * Stores a record if it matches the filter. Reports and skips a record that is too large. If the store fails, reports
+ * the error and returns false.
+ */
 bool loader_put(loader *l, store_place *place, const nl_record *record);
 
 /* Returns whether the transaction is large enough to commit. */
 bool loader_is_full(const loader *l);
 
-/* Commits the records and the position of `place`. Returns false after reporting an error. */
+/* Commits the records and the position of `place`. On failure, reports the error and returns false. */
 bool loader_commit(loader *l, store_place *place);
 
 #endif

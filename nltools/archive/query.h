@@ -14,7 +14,7 @@ typedef struct query {
     bool quiet;
 } query;
 
-/* Writes the records in time order. Returns false after reporting an error. */
+/* Writes the records in time order. On failure, reports the error and returns false. */
 bool query_run(store *s, const query *q, output *out);
 
 #endif

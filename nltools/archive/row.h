@@ -18,7 +18,7 @@ typedef struct row_maker {
     sink unused; /* counts values that JSON cannot represent; ignored, because packed is complete */
 } row_maker;
 
-/* Makes a row, which is valid until the next call. Returns false if the record is too large. */
+/* Creates a row, which is valid until the next call. Returns false if the record is too large. */
 bool row_make(row_maker *m, const nl_record *record, row *out);
 void row_maker_free(row_maker *m);
 

@@ -90,7 +90,7 @@ static bool check_ids(comparing *c, const visits *v, const char *name)
     return same;
 }
 
-/* Reads a log. Returns false after printing one message if the log cannot be compared. */
+/* Reads a log. If the log cannot be compared, prints one message and returns false. */
 static bool compare_read_log(comparing *c, int side, const char *name)
 {
     program_reading *reading = &c->subject->reading;

@@ -167,7 +167,7 @@ static void claim(search *s, finding *f, candidate *c)
 }
 
 /*
- * Returns the candidate from which the search makes the next finding. If a host is slower than its peers, messages to
+ * Returns the candidate from which the search creates the next finding. If a host is slower than its peers, messages to
  * the host wait because the host's own work is slow. A span on the host therefore comes before the messages, unless the
  * span claims at most a quarter of their claim.
  */
@@ -311,7 +311,8 @@ static bool is_consequential(const finding *f)
 }
 
 /*
- * Makes a finding from the candidate with the largest claim. Returns false if no cause claims at least 3 % of the time.
+ * Creates a finding from the candidate with the largest claim. Returns false if no cause claims at least 3 % of the
+ * time.
  */
 static bool take_best(search *s)
 {

@@ -120,8 +120,7 @@ mechanism find_timeout(const sample *s);
  */
 mechanism find_given_up(const sample *s);
 
-/* Finds the waits before an event whose name says that the wait has ended because of a time-out. Nearly all these waits
- * take the same time. */
+/* Finds the waits before an event whose name means a timeout. Nearly all these waits take the same time. */
 mechanism find_named_timeout(const sample *s);
 
 static inline double path_weight(const visit *x)

@@ -138,7 +138,7 @@ bool effect_counts(double explained, double share, double slow_ns, double other_
 
 void candidate_clear(candidate *c);
 
-/* Makes a candidate from an explanation, and frees the explanation. `preference` is a factor of the score. */
+/* Creates a candidate from an explanation, and frees the explanation. `preference` is a factor of the score. */
 candidate candidate_of(const sample *s, const char *cause, explanation *e, double preference);
 
 /*

@@ -820,7 +820,7 @@ mechanism find_named_timeout(const sample *s)
     if (p->kind != PLACE_EDGE || !name_is_timeout(p->to) || s->count < TIMED_OUT_MIN)
         return m;
     uint32_t inside = count_between(s, s->median / NARROW, s->median * NARROW), outside = s->count - inside;
-    /* Without a time-out, at most half of the times would be in such a narrow range. */
+    /* Without a timeout, at most half of the times would be in such a narrow range. */
     m.p = 2 * outside < s->count ? binomial_tail(outside, s->count, 0.5) : 1;
     m.period_ns = s->median;
     m.given_up = true;

@@ -75,7 +75,7 @@ void chunk_commit(pipeline *p, chunk *c);
 /* Reports the current thread's error, which concerns the input, if this is the last pass. Returns false. */
 bool pipeline_report_input(const pipeline *p);
 
-/* Reads the source, or the directory, to its end. Returns false after reporting an error. */
+/* Reads the source, or the directory, to its end. On failure, reports the error and returns false. */
 bool input_read(pipeline *p);
 bool input_read_directory(pipeline *p);
 

@@ -254,7 +254,7 @@ bool pipeline_report_input(const pipeline *p)
     return !p->pass->is_first && program_input_failed(p->pass->reading);
 }
 
-/* Reads one source of the input and commits its chunks. Returns false after reporting an error. */
+/* Reads one source of the input and commits its chunks. On failure, reports the error and returns false. */
 static bool pipeline_read_source(pipeline *p, const char *name)
 {
     p->name = name;

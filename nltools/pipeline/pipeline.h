@@ -32,8 +32,8 @@ typedef struct pass {
 } pass;
 
 /*
- * Runs a pass. Returns false after reporting that reading or writing failed. The output then has the records that were
- * read before the failure.
+ * Runs a pass. If reading or writing fails, reports the problem and returns false. The output then has the records that
+ * were read before the failure.
  */
 bool pass_run(pass *p);
 

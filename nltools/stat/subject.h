@@ -46,7 +46,7 @@ extern const nl_option subject_option_rows[];
 
 /*
  * Reads a source to its end, and passes the selected records to `take`, without determining lifelines. Adds their
- * number to *count. Returns false after reporting that a part cannot be read.
+ * number to *count. If a part cannot be read, reports the problem and returns false.
  */
 bool subject_read_records(subject_options *o, const char *source, void (*take)(void *user, const nl_record *record),
                           void *user, uint64_t *count);
@@ -68,7 +68,7 @@ void subject_free(subject *s);
 /* Adds a record that the caller has read. */
 void subject_add(subject *s, const nl_record *record);
 
-/* Reads a source to its end. Returns false after reporting that a part cannot be read. */
+/* Reads a source to its end. If a part cannot be read, reports the problem and returns false. */
 bool subject_read(subject *s, const char *source);
 
 /* Determines lifelines that are still unknown, and passes on waiting records. Call it after the last record. */

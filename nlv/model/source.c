@@ -289,7 +289,7 @@ static void end_stream(source *s)
         log_file_complete(g_ptr_array_index(s->files, s->files->len - 1));
 }
 
-/* Appends bytes to the current spill, or begins a new spill. Returns false after reporting an error. */
+/* Appends bytes to the current spill, or begins a new spill. On failure, reports the error and returns false. */
 static bool spill(source *s, const char *data, size_t size)
 {
     log_file *f =

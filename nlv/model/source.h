@@ -39,13 +39,13 @@ typedef struct source {
     bool is_gone; /* the file no longer has a name, and the source has reported this */
 } source;
 
-/* Opens a log. Returns NULL after printing the reason. */
+/* Opens a log. On failure, prints the reason and returns NULL. */
 source *source_open(const char *url, bool follow, program_reading *reading);
 void source_close(source *s);
 
 /*
- * Opens a source of decoded records. Takes ownership of the caller's reference to the feed. Returns NULL after printing
- * the reason.
+ * Opens a source of decoded records. Takes ownership of the caller's reference to the feed. On failure, prints the
+ * reason and returns NULL.
  */
 source *source_open_feed(feed *f, const char *name, program_reading *reading);
 
