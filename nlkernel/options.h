@@ -15,7 +15,7 @@ typedef struct recording_options {
     functions_kind functions; /* whether to record calls of functions */
     const char **globs;       /* globs of functions; !GLOB excludes functions */
     size_t glob_count;
-    int *pids; /* record only these processes and those that they start; empty: all */
+    int *pids; /* record only these processes and the processes that they start; empty: all */
     size_t pid_count;
     bool cpus[RECORDING_CPUS_MAX]; /* record only these CPUs, if cpu_count is not 0 */
     size_t cpu_count;              /* the highest number of a chosen CPU, plus 1 */

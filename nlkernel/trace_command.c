@@ -4,7 +4,7 @@
  * The path of one record: bpf/trace.bpf.c sees a call of a chosen process and writes an event into the kernel's ring.
  * probe_read (trace_probe.h) delivers the event to take_event. exchanges_put (trace/exchanges.h) finds the requests and
  * replies in the bytes. causes_find (trace/causes.h) finds the request that caused a call. When the span is complete,
- * span_make_record (trace/span.h) makes its record, which goes to the log (sink.h).
+ * span_make_record (trace/span.h) builds its record, which goes to the log (sink.h).
  */
 #include "config.h"
 

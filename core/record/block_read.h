@@ -60,7 +60,7 @@ typedef struct nl_block_reader {
     uint32_t left;        /* number of unread records */
     uint64_t expanded;    /* expanded size of the records that were read, in bytes */
     uint64_t expanded_max;
-    bool packed; /* nl_record_pack made the block, so more fields are allowed */
+    bool packed; /* nl_record_pack created the block, so more fields are allowed */
 
     struct nl_block_source_view *sources;
     size_t source_count, source_capacity;

@@ -126,8 +126,8 @@ size_t nl_spool_row_delivered(nl_spool_row *row, size_t size);
 nl_status nl_spool_row_read_losses(nl_spool_row *row, nl_buffer *out);
 
 /*
- * Notes that the loss of `count` records was reported. If more records were dropped after the report was made, the next
- * report announces the dropped numbers again, with these records.
+ * Notes that the loss of `count` records was reported. If more records were dropped after the report was written, the
+ * next report announces the dropped numbers again, with these records.
  */
 void nl_spool_row_loss_reported(nl_spool_row *row, uint64_t count);
 

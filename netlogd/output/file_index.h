@@ -2,9 +2,9 @@
  * Writes the time index of a file while the file is written (reader/time_index.h, netlogd(8), FILES).
  *
  * The index gets an entry after each piece of the file, and when the file is closed. Writing to the file neither waits
- * for the index nor fails because of it. A kill loses at most the entry of the current piece, and file_index_open makes
- * that entry again. Another thread creates the value index from the pieces of the time index (value_thread.h). Only the
- * server's thread may call these functions.
+ * for the index nor fails because of it. A kill loses at most the entry of the current piece, and file_index_open
+ * writes that entry again. Another thread creates the value index from the pieces of the time index (value_thread.h).
+ * Only the server's thread may call these functions.
  */
 #ifndef NETLOGD_OUTPUT_FILE_INDEX_H
 #define NETLOGD_OUTPUT_FILE_INDEX_H

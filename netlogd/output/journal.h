@@ -61,8 +61,8 @@ typedef struct journal_mark {
 journal *journal_open(const char *path, nl_streams *streams, journal_mark *mark, bool *found);
 
 /*
- * Reads the journal like journal_open, but does not change the file. Returns false if the journal has no entry, or
- * after setting the error.
+ * Reads the journal like journal_open, but does not change the file. Returns false if the journal has no entry. On
+ * failure, sets the error and returns false.
  */
 bool journal_look(const char *path, nl_streams *streams, journal_mark *mark);
 
@@ -81,7 +81,7 @@ bool journal_is_needed(const journal *j);
  */
 nl_status journal_begin(journal *j, const journal_mark *mark, bool sync);
 
-/* Replaces all entries with one entry with all streams. Returns the same values as journal_write. */
+/* Replaces all entries with one entry that contains all streams. Returns the same values as journal_write. */
 nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync);
 
 /* Waits until all entries are on the disk. On failure, sets the error and returns NL_FAILED. */

@@ -70,8 +70,8 @@ nl_streams *output_streams(output *out);
 output_past output_get_past(const output *out);
 
 /*
- * Replaces the journal's entries with one entry with all streams of output_streams. The entry marks netlogd as running.
- * On failure, sets the error and returns NL_FAILED.
+ * Replaces the journal's entries with one entry that contains all streams of output_streams. The entry marks netlogd as
+ * running. On failure, sets the error and returns NL_FAILED.
  */
 nl_status output_note_streams(output *out);
 

@@ -41,7 +41,7 @@ nl_status outputs_open(char *const *texts, size_t count);
 void outputs_start(nl_log *log);
 
 /*
- * Replaces the outputs with outputs with these URLs. Settles the old outputs first. An output whose target stays the
+ * Replaces the outputs with outputs for these URLs. Settles the old outputs first. An output whose target stays the
  * same stays open, and gets the new options. If it rejects the options, netlogd reports this, and the output keeps its
  * old options. Other outputs are closed or opened. On failure, sets the error and returns NL_FAILED; the outputs are
  * then unchanged.

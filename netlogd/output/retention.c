@@ -88,7 +88,7 @@ static nl_status remove_side(const old_file *file, const char *suffix)
 
 /*
  * Deletes the side files first, and the log file last. If netlogd is killed in between, the next netlogd finds the log
- * file, and deletes the rest. Until the log file is deleted, the thread that makes value indexes may create an index
+ * file, and deletes the rest. Until the log file is deleted, the thread that creates value indexes may create an index
  * again. After that, the thread deletes its index itself (value_file_close). If netlogd is killed before the thread
  * does this, delete_left_index deletes the index.
  */

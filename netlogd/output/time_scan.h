@@ -1,4 +1,4 @@
-/* Finds the times of the records in a part of a file, for a time index that is made later. Has no state. */
+/* Finds the times of the records in a part of a file, for a time index that is created later. Has no state. */
 #ifndef NETLOGD_OUTPUT_TIME_SCAN_H
 #define NETLOGD_OUTPUT_TIME_SCAN_H
 

@@ -43,7 +43,7 @@ struct value_file {
     uint64_t at;  /* size of the index in bytes */
     size_t first; /* index of the first piece that is not indexed */
 
-    /* The segment that is being made: */
+    /* The segment that is being built: */
     nl_value_keys keys; /* keys of the latest piece */
     nl_buffer entries;  /* uint64_t */
     uint64_t seen[SEEN];

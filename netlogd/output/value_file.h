@@ -3,7 +3,7 @@
  *
  * The index grows by whole segments, for pieces that the time index already has. The module reads only the file and its
  * time index, so it does not depend on the code that writes the file. After a kill, value_file_open removes a segment
- * that was only partly written, and value_file_extend makes it again. Only one thread at a time may use a value_file,
+ * that was only partly written, and value_file_extend creates it again. Only one thread at a time may use a value_file,
  * and only one value_file may write an index.
  */
 #ifndef NETLOGD_OUTPUT_VALUE_FILE_H
@@ -45,8 +45,8 @@ typedef struct value_source {
 value_file *value_file_open(const value_source *source);
 
 /*
- * Like value_file_open, but makes another index, in NAME.new. value_file_rename renames it, or removes NAME if the new
- * index has no segments. value_file_rename returns false on failure.
+ * Like value_file_open, but creates another index, in NAME.new. value_file_rename renames it, or removes NAME if the
+ * new index has no segments. value_file_rename returns false on failure.
  */
 value_file *value_file_open_new(const value_source *source);
 bool value_file_rename(value_file *v);

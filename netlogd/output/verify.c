@@ -230,7 +230,7 @@ static bool has_index(const char *path)
 
 /*
  * Checks the indexes of a file. Returns false if they were damaged. With --repair, rebuilds them unless another process
- * writes the file (`mine` is false). `repaired` is true if the file itself was repaired.
+ * is writing to the file (`mine` is false). `repaired` is true if the file itself was repaired.
  */
 static bool check_index(check *c, const char *path, bool repaired, bool mine)
 {

@@ -643,7 +643,7 @@ static __always_inline _Bool has_preface(const struct trace_event *e)
 
 /*
  * Returns whether the data of a call on a connection that began before the trace is HTTP/2. The data must begin with a
- * whole frame HEADERS of a stream that a client began, with the flag END_HEADERS. After this frame, the data must end,
+ * whole HEADERS frame of a stream that a client began, with the flag END_HEADERS. After this frame, the data must end,
  * or another frame must follow.
  */
 static __always_inline _Bool begins_with_headers(const struct trace_event *e)

@@ -42,8 +42,8 @@ enum trace_http2 {
 };
 
 /*
- * The beginning of an HTTP/2 frame in an event's data. The payload of a frame HEADERS, PUSH_PROMISE, CONTINUATION or
- * RST_STREAM follows, and may continue in the next event. The payloads of other frames are not captured.
+ * The beginning of an HTTP/2 frame in an event's data. The payload of a HEADERS, PUSH_PROMISE, CONTINUATION or
+ * RST_STREAM frame follows, and may continue in the next event. The payloads of other frames are not captured.
  */
 struct trace_frame {
     __u32 sequence; /* TCP sequence number of the frame's first byte */

@@ -16,7 +16,7 @@
  *     data that the thread received, and it has not polled for events since.
  * - The connection was opened for this request, this request has sent no other call since, and all other requests of
  *   the thread are suspended.
- * - The call and this request have headers traceparent with the same trace ID, and all other requests of the thread
+ * - The call and this request have traceparent headers with the same trace ID, and all other requests of the thread
  *   have other trace IDs.
  *
  * A thread that has no request may work on a request of another thread of the process. The calls of the thread form a
@@ -97,7 +97,7 @@ span *causes_find_opener(causes *c, const struct trace_event *event, span *opene
                          uint32_t *candidates);
 
 /*
- * Returns the request of the call's thread that has the same trace ID in its header traceparent as the call. Returns
+ * Returns the request of the call's thread that has the same trace ID in its traceparent header as the call. Returns
  * NULL if several requests have this trace ID, or if the trace ID of a request of the thread is unknown.
  */
 span *causes_find_context(causes *c, const struct trace_event *event, const protocol_request *call);

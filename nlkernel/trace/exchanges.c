@@ -565,7 +565,7 @@ static void release_span(gpointer s)
 }
 
 /*
- * Prepares an end whose connection turns out to use HTTP/2. Discards the request that the module made of its first
+ * Prepares an end whose connection turns out to use HTTP/2. Discards the request that the module built from its first
  * frames.
  */
 static void begin_frames(exchanges *x, connection_end *end, const struct trace_event *event)

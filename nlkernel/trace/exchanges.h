@@ -1,5 +1,5 @@
 /*
- * Makes spans from the socket calls of processes.
+ * Builds spans from the socket calls of processes.
  *
  * The module knows the current request at each end of a connection that belongs to a traced process. Bytes that go to
  * the server after a reply begin the next request. The protocol (protocol.h) finds the end of a reply. If the protocol

@@ -21,7 +21,7 @@ typedef struct stream_frame {
     uint32_t stream;   /* not 0 */
     uint32_t sequence; /* TCP sequence number of the first byte */
     bool has_headers;  /* `headers` is valid */
-    bool ends_stream;  /* the sender sends no more */
+    bool ends_stream;  /* the sender sends no more frames of the stream */
     bool resets;       /* a peer ends the stream early */
     uint32_t error;    /* if `resets`, the error code */
     hpack_headers headers;

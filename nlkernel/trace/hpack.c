@@ -100,8 +100,8 @@ static bool skip_string(rest *r, rest *string)
 
 /*
  * Decodes a string, which may have a Huffman code. libnghttp2 decodes only whole header fields. Therefore, the function
- * makes a field whose name or value is the string. libnghttp2 does not add this field to its table. Returns NULL if the
- * string is malformed. The caller frees the result, which has *length bytes and a NUL.
+ * builds a field whose name or value is the string. libnghttp2 does not add this field to its table. Returns NULL if
+ * the string is malformed. The caller frees the result, which has *length bytes and a NUL.
  */
 static char *decode_string(rest string, bool is_name, size_t *length)
 {

@@ -28,7 +28,7 @@ typedef struct protocol_bytes {
 typedef struct protocol_request {
     char verb[PROTOCOL_VERB_SIZE];     /* the method or the verb of a statement, such as GET or SELECT; or "" */
     char object[PROTOCOL_OBJECT_SIZE]; /* the path, the table or the function; or "" */
-    char trace_id[33], parent_id[17];  /* IDs from the header traceparent; or "" */
+    char trace_id[33], parent_id[17];  /* IDs from the traceparent header; or "" */
     bool several;                      /* the call contains several requests, or the first bytes of another request */
     bool silent;                       /* no reply follows */
 } protocol_request;
@@ -90,7 +90,7 @@ extern const protocol protocol_http2;
  */
 void protocol_copy_path(protocol_request *request, const char *target, size_t length);
 
-/* Copies the IDs of the header traceparent. Ignores an invalid header. */
+/* Copies the IDs of the traceparent header. Ignores an invalid header. */
 void protocol_read_traceparent(protocol_request *request, const char *value, size_t length);
 
 /*

@@ -1,4 +1,4 @@
-/* HTTP/1.0 and HTTP/1.1 (RFC 9112), and the header traceparent (W3C Trace Context). */
+/* HTTP/1.0 and HTTP/1.1 (RFC 9112), and the traceparent header (W3C Trace Context). */
 #include "config.h"
 
 #include "trace/protocol.h"

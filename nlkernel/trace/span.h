@@ -14,14 +14,14 @@
 
 #include <netlogger.h>
 
-/* Why a span has its parent. */
+/* The reason why a span has its parent. */
 typedef enum span_cause {
     SPAN_CAUSE_NONE,       /* no parent was found */
     SPAN_CAUSE_MESSAGE,    /* the parent is the call at the other end of the connection */
     SPAN_CAUSE_THREAD,     /* the thread had only this request */
     SPAN_CAUSE_HANDLER,    /* the thread is an event loop that handled data of this request */
     SPAN_CAUSE_CONNECTION, /* the connection was opened for this request */
-    SPAN_CAUSE_CONTEXT,    /* the call has the trace ID of this request in its header traceparent */
+    SPAN_CAUSE_CONTEXT,    /* the call has the trace ID of this request in its traceparent header */
     SPAN_CAUSE_REPLY,      /* the thread received no request, and sent the reply to this request */
     SPAN_CAUSE_WAKEUP, /* the process had no other request; a thread was woken for the request, and signalled after its
                           calls */

@@ -98,7 +98,7 @@ bool connection_limits_find(findings *f, const connection_joins *j)
 
 /* ---- evidence ---- */
 
-/* Returns the fault that made the finding, if one of its limits is `limit`; otherwise, returns NULL. */
+/* Returns the fault from which the finding was created, if one of its limits is `limit`; otherwise, returns NULL. */
 static const connection_fault *fault_of(const finding *x, connection_cause limit)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(faults); i++)
