@@ -1,9 +1,9 @@
 /*
  * Finds the process and the name of a thread by thread ID.
  *
- * The kernel's record of an event has only the thread ID. The process and the name come from three sources: /proc, the
- * kernel's list of the names of ended threads (saved_cmdlines), and scheduler events, which contain the name at the
- * time of the event. Threads with the same name share a task_name. Not thread-safe; each lane has its own tasks.
+ * The kernel's record of an event has only the thread ID. The process and the name come from /proc, from the kernel's
+ * list of the names of ended threads (saved_cmdlines), and from scheduler events. Scheduler events contain the name at
+ * the time of the event. Threads with the same name share a task_name. Not thread-safe; each lane has its own tasks.
  */
 #ifndef NLKERNEL_TASKS_H
 #define NLKERNEL_TASKS_H

@@ -6,8 +6,8 @@
  * buffer limited) divide the interval; each clock counts only one limit at a time. In the rest of the busy time,
  * congestion control was the limit. The module divides this time among slow start, recovery after loss, and the rate of
  * the path. The module applies the rules of T-RAT (Zhang, Breslau, Paxson, Shenker: "On the characteristics and origins
- * of Internet flow rates", SIGCOMM 2002), but uses the kernel's state instead of T-RAT's guesses from packets. The
- * shares of a connection add up to 1.
+ * of Internet flow rates", SIGCOMM 2002). However, it uses the kernel's state instead of T-RAT's guesses from packets.
+ * The shares of a connection add up to 1.
  *
  * A connection has one result, for the direction with more data. The module joins the records of its two sockets by
  * their addresses, or, behind a translator of addresses (NAT), by their first sequence numbers. The receiver's records

@@ -3,8 +3,9 @@
  * Some programs write the text of statements or of errors in this way.
  *
  * A line with a time begins a record. If a quoted value of the record does not end in this line, the following lines up
- * to the closing quote belong to the record, unless one of them has a time, or the record would be larger than
- * RECORD_SIZE_MAX. Therefore, a missing quote never hides another record: the decoder then gets each line as a record.
+ * to the closing quote belong to the record. They do not belong to it if one of them has a time, or if the record would
+ * be larger than RECORD_SIZE_MAX. Therefore, a missing quote never hides another record: the decoder then gets each
+ * line as a record.
  */
 #include "config.h"
 

@@ -39,8 +39,8 @@ syslog_reader *syslog_reader_new(void);
 void syslog_reader_free(syslog_reader *r);
 
 /*
- * Converts a message to a record and passes it to the sink. Returns false and sets the error if the text is not a
- * syslog message, because it has neither a priority nor a time, or if the field that import_about names contains no
+ * Converts a message to a record and passes it to the sink. Returns false and sets the error if the text has neither a
+ * priority nor a time, so that it is not a syslog message. Also fails if the field that import_about names contains no
  * time. If `any` is true, accepts any text.
  */
 bool syslog_read(syslog_reader *r, nl_string message, const syslog_about *about, bool any, sink *s);

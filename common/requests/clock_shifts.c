@@ -225,9 +225,9 @@ static void add_limits(const GPtrArray *sets, const order *o, limit_table limits
 }
 
 /*
- * Finds, for each clock, the time by which it is ahead, so that all limits hold: the shortest paths from a host that
- * has the limit 0 to all hosts (Bellman and Ford). Gaps in the direction of an order remain at least margin_ns. Returns
- * false if no times respect the limits.
+ * Finds, for each clock, the time by which it is ahead, so that all limits hold. These times are the lengths of the
+ * shortest paths from a host that has the limit 0 to all hosts (Bellman and Ford). Gaps in the direction of an order
+ * remain at least margin_ns. Returns false if no times respect the limits.
  */
 static bool solve_limits(const limit_table limits, guint hosts, int64_t margin_ns, int64_t ahead[HOSTS_MAX])
 {

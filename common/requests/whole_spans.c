@@ -276,9 +276,9 @@ static uint32_t find_around(const whole_spans *w, uint32_t index, uint32_t first
 }
 
 /*
- * Returns the deviation of the time before spans of the kind `inner`, in seconds: the time since the start of the
- * surrounding span of the kind `outer`, or since the latest end of a child of that span. Returns INFINITY if there are
- * no such spans.
+ * Returns the deviation of the time before spans of the kind `inner`, in seconds. This is the time since the start of
+ * the surrounding span of the kind `outer`, or since the latest end of a child of that span. Returns INFINITY if there
+ * are no such spans.
  */
 static double deviation_in(const whole_spans *w, uint8_t inner, uint8_t outer)
 {

@@ -15,11 +15,11 @@
 struct sockaddr;
 
 /*
- * Returns 0 if the request is acceptable. Otherwise, returns an HTTP status: 400 if Host is malformed, 421 if Host
- * is not a name of this server, and 403 if Origin is not the host in Host. host and origin are the headers' values,
- * or NULL if a header is missing; every browser sends Host. `names` is a list of configured names, separated by
- * commas, or NULL. host_name is the name of this host, tls is the listener's TLS state or NULL, and local is the
- * socket's own address.
+ * Returns 0 if the request is acceptable. Otherwise, returns an HTTP status: 400 if Host is malformed, 421 if Host is
+ * not a name of this server, and 403 if Origin is not the host in Host. host and origin are the headers' values, or
+ * NULL if a header is missing. Every browser sends Host. `names` is a list of configured names, separated by commas, or
+ * NULL. host_name is the name of this host, tls is the listener's TLS state or NULL, and local is the socket's own
+ * address.
  */
 int http_host_check(const char *host, const char *origin, const char *names, const char *host_name, nl_tls *tls,
                     const struct sockaddr *local);

@@ -175,8 +175,8 @@ static void add_pending(nl_positions *pending, const nl_positions *set, const nl
 }
 
 /*
- * Returns the positions of `from` that are in `among`, their followers that are in `among`, the followers of these
- * followers, and so on. ^ and $ match no bytes, so several of them may follow each other.
+ * Returns the closure of `from` within `among`: the positions of `from` that are in `among`, and repeatedly their
+ * followers that are in `among`. ^ and $ match no bytes, so several of them may follow each other.
  */
 static nl_positions reach(const nl_builder *builder, const nl_positions *from, const nl_positions *among)
 {

@@ -27,10 +27,10 @@ enum {
     NL_BLOCK_SHAPES_MAX = 1 << 12,
     NL_BLOCK_SHAPE_FIELDS_MAX = 1 << 14, /* maximum number of fields of a shape */
     NL_BLOCK_FIELDS_MAX = 1 << 16,       /* maximum number of fields of all shapes of a block */
-    NL_RECORD_PACK_FIELDS_MAX = 1 << 20, /* maximum number of fields of a packed record; only the program itself
-                                          * makes such records */
-    NL_BLOCK_RECORD_EXPANDED = 64,       /* bytes; a record's expanded size without its strings and fields */
-    NL_BLOCK_FIELD_EXPANDED = 16,        /* bytes; a field's expanded size without its name and value */
+    NL_RECORD_PACK_FIELDS_MAX =
+        1 << 20, /* maximum number of fields of a packed record; only the program itself creates such records */
+    NL_BLOCK_RECORD_EXPANDED = 64, /* bytes; a record's expanded size without its strings and fields */
+    NL_BLOCK_FIELD_EXPANDED = 16,  /* bytes; a field's expanded size without its name and value */
 };
 
 /* Returns the maximum expanded size of a block in bytes. stored_size is in bytes. */

@@ -9,8 +9,9 @@
  * Reading: a pair is KEY=VALUE without blanks. A value in double quotes has the escapes of Go. A word without '=' is a
  * key with the value "true". The time is in time=, ts= or t=, in ISO 8601 or as seconds since 1970 with ten digits and
  * an optional fraction. Heroku's lines have the time before the first pair, followed by the program and ':'. If the
- * value of time=, ts= or t= is not a time, the pair is an ordinary field. So that no byte is lost, two kinds of text
- * that are not logfmt become values: the rest of the line after an unclosed quote, and a word that cannot be a key.
+ * value of time=, ts= or t= is not a time, the pair is an ordinary field. Two kinds of text that are not logfmt become
+ * values, so that no byte is lost. These are the rest of the line after an unclosed quote, and a word that cannot be a
+ * key.
  */
 #include "config.h"
 

@@ -2,10 +2,10 @@
  * Remembers the shapes (text.h) of the records that an encoder writes, so that it encodes the common part of similar
  * records once. Logs have few kinds of records: one per host, program, event and list of field names.
  *
- * The module stores the shapes in a table. The hash of a record selects an entry of the table. An entry makes its shape
- * when two records with the same hash select the entry in succession. It drops the shape when MISSES_MAX records have
- * selected the entry by their hash, without matching the shape. A table therefore costs little if every record differs.
- * Only one thread at a time may use a table.
+ * The module stores the shapes in a table. The hash of a record selects an entry of the table. An entry creates its
+ * shape when two records with the same hash select the entry in succession. It drops the shape when MISSES_MAX records
+ * have selected the entry by their hash, without matching the shape. A table therefore costs little if every record
+ * differs. Only one thread at a time may use a table.
  */
 #ifndef NETLOGGER_RECORD_TEXT_SHAPES_H
 #define NETLOGGER_RECORD_TEXT_SHAPES_H

@@ -3,8 +3,8 @@
  *
  * A writer encodes records, buffers them and passes whole records to the destination. The writer does not change the
  * bytes of a record that was read from text of the writer's format, with the exceptions that record/encoder.h lists. A
- * writer makes blocks of about 64 KiB, or smaller blocks if buffer_size is smaller or nl_writer_flush is called. Only
- * one thread at a time may use a writer.
+ * writer produces blocks of about 64 KiB, or smaller blocks if buffer_size is smaller or nl_writer_flush is called.
+ * Only one thread at a time may use a writer.
  */
 #ifndef NETLOGGER_TRANSPORT_WRITER_H
 #define NETLOGGER_TRANSPORT_WRITER_H

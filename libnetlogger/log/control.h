@@ -72,8 +72,8 @@ typedef struct nl_log_control {
 nl_status nl_control_do(nl_log *log, nl_control_origin origin, const char *text, size_t size, nl_buffer *good);
 
 /*
- * Undoes a normalized command that the activation file no longer contains, or that the collector has withdrawn:
- * restores the level or the first destination, removes a rule for events, or detaches a probe. Returns NL_OK, or
+ * Undoes a normalized command that the activation file no longer contains, or that the collector has withdrawn.
+ * Restores the level or the first destination, removes a rule for events, or detaches a probe. Returns NL_OK, or
  * NL_FAILED with the reason if the first destination cannot be opened.
  */
 nl_status nl_control_undo(nl_log *log, const nl_activation *activation, const char *command);

@@ -27,8 +27,8 @@ struct nl_event_kind {
 /*
  * Returns the site for values of these types. If the site does not exist, creates it first. Returns NULL if the kind is
  * not shared or the function cannot create a new site; the caller then writes the event as a whole record. The function
- * cannot create a site if the kind has 16 other sequences of types, a value has an invalid type, memory runs out, or a
- * signal handler has interrupted the library in this thread.
+ * cannot create a site if the kind has 16 other sequences of types, or a value has an invalid type. It also fails if
+ * memory runs out, or if a signal handler has interrupted the library in this thread.
  */
 nl_event_site *nl_event_kind_site(nl_event_kind *kind, const nl_field *values);
 

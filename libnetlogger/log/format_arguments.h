@@ -35,9 +35,10 @@ typedef struct nl_plan {
 } nl_plan;
 
 /*
- * Parses a format. If the format is NULL, the plan has no fields. Returns NL_OK. Returns NL_FAILED with the reason and
- * an empty plan if the format is not a sequence of NAME=value, has %n or an unknown conversion, contains a name or
- * conversion that is too long, or memory runs out. Free the plan with nl_plan_free in either case.
+ * Parses a format. If the format is NULL, the plan has no fields. Returns NL_OK. On failure, sets the error, leaves the
+ * plan empty and returns NL_FAILED. This happens if the format is not a sequence of NAME=value, has %n or an unknown
+ * conversion, or contains a name or conversion that is too long, and if memory runs out. Free the plan with
+ * nl_plan_free in either case.
  */
 nl_status nl_plan_make(nl_plan *plan, const char *format);
 void nl_plan_free(nl_plan *plan);

@@ -95,8 +95,8 @@ static bool is_changing(nl_log *log)
 
 /*
  * Returns whether to take events now. With blocks, a few events wait for more events, because each block has a header.
- * While the sender sends, events wait in the rings in two cases, so that the batch becomes empty: if the collector will
- * probably reply soon, or if the log will change to another destination. If a ring is half full, they do not wait for
+ * While the sender sends, events wait in the rings in two cases: if the collector will probably reply soon, or if the
+ * log will change to another destination. The batch then becomes empty. If a ring is half full, they do not wait for
  * the sender.
  */
 static bool is_time(nl_log *log, nl_ring *rings, bool everything)
@@ -320,9 +320,9 @@ static void note_status(nl_log *log, nl_status status)
 /*
  * Switches to the next destination, if one is set. If the new destination has the format of the waiting records and is
  * not syslog, these records go there. Otherwise, the function first sends these records to the old destination. If this
- * attempt fails, the next cycle tries to switch again. There is one exception: if the old destination is unreachable,
- * and the new destination is a file whose URL does not name a format, the file gets the format of the waiting records.
- * These records would otherwise wait for a collector that may never return. Readers of the file detect its format.
+ * attempt fails, the next cycle tries to switch again. There is one exception. If the old destination is unreachable,
+ * and the URL of a new file does not name a format, the file gets the format of the waiting records. These records
+ * would otherwise wait for a collector that may never return. Readers of the file detect its format.
  */
 static void change_destination(nl_log *log)
 {

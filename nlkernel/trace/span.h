@@ -1,6 +1,6 @@
 /*
- * The spans that nlkernel trace finds. A span is either a request in a server, from reading the request's first bytes
- * to sending the reply, or a call in a client, from sending the request to reading the reply.
+ * The spans that nlkernel trace finds. A span is a request in a server or a call in a client. A request lasts from
+ * reading the request's first bytes to sending the reply; a call lasts from sending the request to reading the reply.
  *
  * A span has a parent only if the parent is certain. The thread or connection of a call proves its parent (causes.h).
  * The parent of a request in a server is the call at the other end of the connection. Spans hold references to their

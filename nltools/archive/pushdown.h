@@ -5,9 +5,9 @@
 #include <netlogger.h>
 
 /*
- * Appends " AND condition" for each of the following terms of a conjunction: comparisons of the time, and tests whether
- * the host, program or event equals a plain text, such as a name. Appends nothing if the expression contains || outside
- * of parentheses. The caller must still apply the whole expression to the result.
+ * Appends " AND condition" for some terms of a conjunction: comparisons of the time, and tests whether the host,
+ * program or event equals a plain text, such as a name. Appends nothing if the expression contains || outside of
+ * parentheses. The caller must still apply the whole expression to the result.
  */
 void pushdown(const nl_filter *filter, nl_buffer *sql);
 

@@ -25,9 +25,9 @@ typedef struct branch {
 GArray *find_branches(const visits *v);
 
 /*
- * Returns the time of the additional branches, as parts of visits: `parts` has an element for each visit of the log, 0
- * to 1, for the part of the visit and of everything in it. `own` has the nanoseconds of the visits of the place itself.
- * The caller frees both arrays with g_free.
+ * Returns the time of the additional branches, as parts of visits. For each visit of the log, `parts` has the part, 0
+ * to 1, of the visit and of everything in it. `own` has the nanoseconds of the visits of the place itself. The caller
+ * frees both arrays with g_free.
  */
 void branch_find_time(const visits *v, const branch *b, float **parts, float **own);
 

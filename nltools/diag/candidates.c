@@ -249,9 +249,9 @@ static bool is_backlog(const visits *v, const candidate *queue, const candidate 
 }
 
 /*
- * Returns whether a queue is only a consequence of slow work: a host, a resource or a time that makes the work slow
- * claims much more time than the waits, and explains enough of the variation. A model of a queue explains waits well,
- * because it uses the ends of earlier visits.
+ * Returns whether a queue is only a consequence of slow work. In this case, a host, a resource or a time that makes the
+ * work slow claims much more time than the waits, and explains enough of the variation. A model of a queue explains
+ * waits well, because it uses the ends of earlier visits.
  */
 static bool is_minor_queue(const candidate *queue, const candidate *c)
 {

@@ -131,9 +131,9 @@ static void count_failure(failure_counts *c, const visits *v, const visit *x)
 
 /*
  * Returns whether failures of a part of successful requests are a fault. Programs often expect that a step fails. The
- * failures are a fault if one of several hosts or a part of the log has more failures than the rest, or if a value of a
- * field often but not always fails. They are also a fault if the place has only one host, and significantly more than
- * PARTIAL_HERE_MIN of its visits fail.
+ * failures are a fault if one of several hosts or a part of the log has more failures than the rest. They are also a
+ * fault if the visits with a value of a field often but not always fail. They are also a fault if the place has only
+ * one host, and significantly more than PARTIAL_HERE_MIN of its visits fail.
  */
 static bool is_partial_fault(const failure_counts *c, const visits *v, const failure_group *group)
 {

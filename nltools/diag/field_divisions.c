@@ -15,9 +15,9 @@
 #include <string.h>
 
 /*
- * A field contains parts of the visits' times if its values are at most PART_MAX times the visits' times (more than 1
- * because of rounding), except for at most PART_EXCEPTIONS_MAX of the visits, and if the sum of its values is at least
- * PART_MIN of the time of all visits.
+ * A field contains parts of the visits' times under two conditions. Its values are at most PART_MAX times the visits'
+ * times (more than 1 because of rounding), except for at most PART_EXCEPTIONS_MAX of the visits. The sum of its values
+ * is at least PART_MIN of the time of all visits.
  */
 #define PART_MAX 1.01
 #define PART_EXCEPTIONS_MAX 0.01
@@ -159,9 +159,9 @@ static bool is_small_difference(const search *s, const sample *x, const uint8_t 
 }
 
 /*
- * Returns whether the numbers of a column are times that the visits contain: in seconds, milliseconds, microseconds or
- * nanoseconds, they almost never exceed the visits' times, and most of the time consists of them. Access logs contain
- * such numbers, such as the duration of the request itself. They show where the time is, but explain nothing.
+ * Returns whether the numbers of a column are times that the visits contain. In seconds, milliseconds, microseconds or
+ * nanoseconds, such numbers almost never exceed the visits' times, and most of the time consists of them. Access logs
+ * contain such numbers, such as the duration of the request itself. They show where the time is, but explain nothing.
  */
 static bool is_part_of_time(const sample *x, const column *c, const float *values)
 {
@@ -393,9 +393,9 @@ sample *sample_select_main_kind(const search *s, const sample *x)
 }
 
 /*
- * A kind of visits explains longer times, instead of a timeout, if at least KIND_AGREES_MIN of the visits of this kind
- * are longer, and the same part of the longer visits are of this kind. If most longer times differ by at most
- * TIME_OUT_RANGE_MAX of their median, the cause is a timeout all the same.
+ * A kind of visits explains longer times, instead of a timeout, if at least KIND_AGREES_MIN of its visits are longer,
+ * and the same part of the longer visits are of this kind. If most longer times differ by at most TIME_OUT_RANGE_MAX of
+ * their median, the cause is a timeout all the same.
  */
 #define KIND_AGREES_MIN 0.95
 #define TIME_OUT_RANGE_MAX 0.1

@@ -221,7 +221,7 @@ bool host_clocks_decide(host_clocks *c, const visits *v)
 }
 
 /*
- * Sets the reason why there is no verdict if the clocks of two hosts seem to differ by a large part of the requests'
+ * Sets the reason for the lack of a verdict if the clocks of two hosts seem to differ by a large part of the requests'
  * time, and neither clock is known to be wrong.
  */
 static void report_apart(const host_clocks *c, findings *f)

@@ -11,7 +11,7 @@
  * A program may still accept requests while its work is stopped, or other programs may write the records of their
  * starts. The module therefore also examines the gaps between two consecutive ends of work, in which visits may begin.
  * Work that waits for a lock, for a batch or for a timer has such gaps, too. The module compares the likelihoods of
- * these models with the ends of the visits that begin in the gaps: after a pause, each of these visits takes its usual
+ * these models with the ends of the visits that begin in the gaps. After a pause, each of these visits takes its usual
  * time, independently of the others.
  *
  * If a program has several processes on a host, the module examines each process, because one process can stop while

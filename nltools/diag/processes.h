@@ -5,8 +5,8 @@
  * a pod of Kubernetes. With such names, each place has only the visits of one process, which may be too few to show a
  * cause, and peers cannot be compared. The names of these processes have the same pattern, in which "*" stands for the
  * numbers. This is not enough, because the programs stage1 and stage2 can be the steps of a pipeline. Two programs are
- * processes of one program only if their spans and events have the same names, and if requests do not visit them one
- * after another, or one inside the other, in a fixed order.
+ * processes of one program only if their spans and events have the same names. In addition, requests must not visit
+ * them one after another, or one inside the other, in a fixed order.
  */
 #ifndef NLDIAG_PROCESSES_H
 #define NLDIAG_PROCESSES_H

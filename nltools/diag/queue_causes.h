@@ -23,9 +23,10 @@ candidate *queue_find_failures(const search *s, candidate *largest);
 
 /*
  * Visits of a span may wait for each other because some visits take long once they are served: a host, a resource or a
- * pause makes them slow. The function computes which waits would vanish without this cause. If these are at least half
- * of the waits that `queue` claims, or if they and the visits' longer service take at least as much time as all waits,
- * replaces `queue` with the cause, which then claims both, and returns true. Otherwise, returns false.
+ * pause makes them slow. The function computes which waits would vanish without this cause. This is sufficient if these
+ * are at least half of the waits that `queue` claims, or if they and the visits' longer service take at least as much
+ * time as all waits. The function then replaces `queue` with the cause, which claims both, and returns true. Otherwise,
+ * returns false.
  */
 bool queue_find_slow_service(search *s, candidate *queue);
 

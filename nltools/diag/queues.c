@@ -1047,10 +1047,10 @@ static void share_servers(holding *held, size_t count)
 
 /*
  * Replaces `best` with `other` if `best` is empty or `other` predicts the visits significantly better. Frees the waits
- * of the queue that is not kept. If `same_waits` is true, the other queue must also be a much likelier pool with
- * similar waits, or the first queue must be significant and the other queue must explain the same waits: a queue that
- * claims much more time is a different cause, not a better model. A lock is such a cause if a link carries the data of
- * all hosts one after another.
+ * of the queue that is not kept. If `same_waits` is true, `other` must also be a much likelier pool with similar waits,
+ * or `best` must be significant and `other` must explain the same waits. A queue that claims much more time is a
+ * different cause, not a better model. A lock is such a cause if a link carries the data of all hosts one after
+ * another.
  */
 static void keep_likelier(mechanism *best, mechanism *other, bool same_waits)
 {

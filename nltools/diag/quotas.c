@@ -1,6 +1,6 @@
 /*
  * Finds CPU quotas (cpu.max of control groups). The kernel stops a program that has used its quota until the end of the
- * quota's period. All stops therefore end at multiples of the period, at a constant phase: the periods are whole
+ * quota's period. All stops therefore end at multiples of the period, at a constant phase. The periods are whole
  * milliseconds, 100 ms by default, and the clock of the kernel's timer has the same rate as the clock of the log.
  *
  * The module examines each program on each host. A part of a visit in which no child is running is a piece of work. The

@@ -23,11 +23,11 @@ typedef struct retransmissions {
 retransmissions retransmissions_count(const visits *v, const finding *x);
 
 /*
- * Returns whether a finding's time coincides with the retransmissions of the hosts that send the data: at least half of
- * the time is in visits during which the sender retransmits, and the same retransmissions at other times would almost
- * never contain as much of the time. Also returns true if the records cannot show this, because no sender has a record
- * of its retransmissions, or because the senders retransmit in at least half of their intervals. `senders` are the
- * results of senders_find.
+ * Returns whether a finding's time coincides with the retransmissions of the hosts that send the data. At least half of
+ * the time must be in visits during which the sender retransmits. In addition, the same retransmissions at other times
+ * would almost never contain as much of the time. Also returns true if the records cannot show this, because no sender
+ * has a record of its retransmissions, or because the senders retransmit in at least half of their intervals. `senders`
+ * are the results of senders_find.
  */
 bool retransmissions_go_with(const visits *v, const sender *senders, const finding *x);
 

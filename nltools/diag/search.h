@@ -142,7 +142,7 @@ void candidate_clear(candidate *c);
 candidate candidate_of(const sample *s, const char *cause, explanation *e, double preference);
 
 /*
- * Computes the time that a candidate claims: extends the cut from the sample to all visits of the place, and limits the
+ * Computes the time that a candidate claims. Extends the cut from the sample to all visits of the place, and limits the
  * cut of each visit to the time that is not in `claimed`. Sets claim_ns to the sum. Returns the gain as a share of all
  * time.
  */
@@ -166,16 +166,16 @@ void try_divisions(search *s, const sample *x);
 void try_column(search *s, const sample *original, const sample *even, const column *c);
 
 /*
- * Returns a sample of the kind of visits that takes most of the place's time, if this kind has at least half of the
- * time and at most three quarters of the visits; otherwise, returns NULL (field_divisions.c). A cause that slows only
- * these visits hardly changes the median of all visits.
+ * Returns a sample of the kind of visits that takes most of the place's time. Returns NULL unless this kind has at
+ * least half of the time and at most three quarters of the visits (field_divisions.c). A cause that slows only these
+ * visits hardly changes the median of all visits.
  */
 sample *sample_select_main_kind(const search *s, const sample *x);
 
 /*
- * Returns whether the visits that wait are a kind of visits, and their times vary: a field of some visits explains why
- * these visits take longer, although the distribution of all times looks like a timeout (field_divisions.c). `waits`
- * has an element for each visit of the log.
+ * Returns whether the visits that wait are a kind of visits, and their times vary. A field of some visits then explains
+ * why these visits take longer, although the distribution of all times looks like a timeout (field_divisions.c).
+ * `waits` has an element for each visit of the log.
  */
 bool sample_waits_are_kind(const search *s, const sample *x, const float *waits);
 
@@ -200,9 +200,9 @@ typedef struct division {
 } division;
 
 /*
- * Decides whether a candidate for a field is ordinary: the field describes the requested work, and the time depends on
- * this work in the same way on all hosts and at all times. Sets the candidate's is_ordinary, is_uneven, meaning,
- * amount, falls and power (ordinary.c).
+ * Decides whether a candidate for a field is ordinary. In this case, the field describes the requested work, and the
+ * time depends on this work in the same way on all hosts and at all times. Sets the candidate's is_ordinary, is_uneven,
+ * meaning, amount, falls and power (ordinary.c).
  */
 void candidate_find_ordinary(const search *s, candidate *c, const sample *x, const division *d);
 
@@ -217,7 +217,7 @@ bool column_is_operation(const visits *v, uint32_t place, const column *c);
 uint32_t sample_group_operations(const search *s, const sample *x, uint32_t *groups);
 
 /*
- * Stores the kind of each visit of a sample in `groups`, a number from 0: visits with the same operation that have
+ * Stores the kind of each visit of a sample in `groups`, a number from 0. The visits of a kind have the same operation,
  * values in the same columns, and the same results of look-ups in caches. Visits of rare kinds have the number
  * UINT32_MAX. Returns the number of kinds (field_divisions.c).
  */

@@ -6,10 +6,10 @@
  * host of such a visit, and keeps the caller's host as the host where the visit begins. The other modules can then
  * compare the servers, and find pauses, queues and sensors of each server.
  *
- * A field names servers in two cases: its name means a server, and its values differ only in numbers; or its name means
- * a server or a host, and its values are hosts of the log. Other values, such as the names of services, are different
- * kinds of work. If only some visits of a place have the field, these visits become a place of their own, because an
- * answer from a cache is another kind of visit. No state.
+ * A field names servers in two cases. Either its name means a server, and its values differ only in numbers, or its
+ * name means a server or a host, and its values are hosts of the log. Other values, such as the names of services, are
+ * different kinds of work. If only some visits of a place have the field, these visits become a place of their own,
+ * because an answer from a cache is another kind of visit. No state.
  */
 #ifndef NLDIAG_SERVERS_H
 #define NLDIAG_SERVERS_H

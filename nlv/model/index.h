@@ -1,7 +1,7 @@
 /*
- * Saves the store of a large log in a file beside the log (LOG.nlv-index) or in $XDG_CACHE_HOME/netlogger, so that the
- * log opens quickly the next time. nlv maps the file, so the kernel reads only the pages that nlv needs. The data for a
- * picture of the whole log is at the start of the file.
+ * Saves the store of a large log, so that the log opens quickly the next time. The file is beside the log
+ * (LOG.nlv-index) or in $XDG_CACHE_HOME/netlogger. nlv maps the file, so the kernel reads only the pages that nlv
+ * needs. The data for a picture of the whole log is at the start of the file.
  *
  * An index is valid if the log has only grown, or not changed, since the index was written. nlv assumes that a log with
  * the same size and times is unchanged. For other logs, nlv compares the ends of the log and some parts with

@@ -46,8 +46,10 @@ typedef struct tree_node {
     int64_t begin_ns;
 } tree_node;
 
-/* The parent of a wait is the span that encloses both of its ends: the parent of the span that begins after the wait,
- * or of the span that ended before the wait. */
+/*
+ * The parent of a wait is the span that encloses both ends of the wait. It is the parent of the span that begins after
+ * the wait, or of the span that ended before the wait.
+ */
 static uint32_t parent_of_wait(const request_graph *g, const uint32_t *span_of, const request_step *step)
 {
     const uint32_t after = step->to != REQUEST_NONE ? span_of[step->to] : REQUEST_NONE,

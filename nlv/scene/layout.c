@@ -88,9 +88,9 @@ static double weight(const pane *p, double height)
 }
 
 /*
- * Places the overview, a strip at the bottom, if the picture is high enough, and the view requests the overview, a
- * part of the log is not visible, or there are requests but no lifelines. A heat map is higher than a strip of
- * densities, and the histogram of durations may be beside the heat map.
+ * Places the overview, a strip at the bottom, if the picture is high enough, and one of these conditions is true: the
+ * view requests the overview, a part of the log is not visible, or there are requests but no lifelines. A heat map is
+ * higher than a strip of densities, and the histogram of durations may be beside the heat map.
  */
 static void place_overview(layout *l, const model *m, const scene_view *view, bool is_part)
 {

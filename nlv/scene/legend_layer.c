@@ -122,9 +122,10 @@ static int by_name(const void *a, const void *b, void *user)
 }
 
 /*
- * Returns the colors in the order of the legend: by name, with numbers in names in numerical order. nlv assigns colors
- * while it reads the log, so their own order depends on the log. If there are more colors than the user can filter, the
- * legend has only room for some of them, and keeps their own order. The caller frees the array.
+ * Returns the colors in the order of the legend, which is by name, with numbers in names in numerical order. nlv
+ * assigns colors while it reads the log, so the order in which it assigns them depends on the log. If there are more
+ * colors than the user can filter, the legend has only room for some of them, and keeps their own order. The caller
+ * frees the array.
  */
 static size_t *order_colors(const layer_context *c)
 {

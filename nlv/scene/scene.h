@@ -2,8 +2,8 @@
  * The scene: a picture of a model, drawn with cairo for the window and for PNG, SVG and PDF files. Does not use GTK.
  *
  * Time runs to the right. From top to bottom, the scene has the title and legend, a pane for each lifeline definition,
- * a pane with a row for each kind of point, a pane for each loadline, the time axis, the overview and a caption. In a
- * lifeline's pane, each event has a row. The first event is at the bottom.
+ * a pane with a row for each kind of point, and a pane for each loadline. The time axis, the overview and a caption
+ * follow. In a lifeline's pane, each event has a row. The first event is at the bottom.
  */
 #ifndef NLV_SCENE_H
 #define NLV_SCENE_H

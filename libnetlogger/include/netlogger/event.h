@@ -4,9 +4,9 @@
  *   NL_EVENT(log, NL_USAGE, "WriteData", "SEND.SZ", size, "FILE", name);
  *
  * NL_EVENT copies the values and a reading of the time-stamp counter into a ring (a circular buffer) of the calling
- * thread. NL_EVENT does not format values, take locks, allocate memory or make system calls, with these exceptions: the
- * first event of a thread in a log creates the ring, the first event at a place in the program registers the place, an
- * event may wait for space in a full ring (nl_policy), and the first event after a pause may wake the writer thread
+ * thread. NL_EVENT does not format values, take locks, allocate memory or make system calls, with these exceptions. The
+ * first event of a thread in a log creates the ring, and the first event at a place in the program registers the place.
+ * An event may wait for space in a full ring (nl_policy). The first event after a pause may wake the writer thread
  * (nl_set_idle). If more than 496 logs are open, each event in the additional logs takes a lock. The first 16 open logs
  * have the lowest cost. The log's writer thread makes records from the values and sends the records. nl_write uses the
  * same rings.
@@ -80,9 +80,9 @@ typedef struct nl_event_kind nl_event_kind;
  * Creates a kind. Copies event and the field_count names of fields, and replaces each byte that a field name must not
  * contain (record.h) with '_'. Returns NULL with the reason in nl_error_message() on failure. When no thread uses the
  * kind any more, the caller frees it with nl_event_kind_free, which accepts NULL. The process registers the first 4096
- * different kinds and never frees them. The following events take several times as long: events of other kinds, events
- * of kinds with more than NL_FIELDS_MAX fields or with a name of 4096 bytes or more, and events with a new combination
- * of value types after 16 combinations of the kind. Thread-safe. Not safe in signal handlers.
+ * different kinds and never frees them. Events of other kinds take several times as long. The same is true for events
+ * of kinds with more than NL_FIELDS_MAX fields or with a name of 4096 bytes or more, and for events with a new
+ * combination of value types after 16 combinations of the kind. Thread-safe. Not safe in signal handlers.
  */
 NL_API nl_event_kind *nl_event_kind_new(nl_level level, nl_string event, const nl_string *names, size_t field_count);
 NL_API void nl_event_kind_free(nl_event_kind *kind);

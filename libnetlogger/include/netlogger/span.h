@@ -27,9 +27,9 @@
  * parent is not sampled logs nothing. Pass its traceparent to other programs nevertheless, so that they do not sample
  * the trace either. Traces that begin in this library are sampled.
  *
- * Cost. A span takes no lock, makes no system call and allocates no memory, except for the first span of a thread and
- * the first at a place in the program, and with the other exceptions that event.h lists for events. A span that is not
- * logged costs about as much as a switched-off event.
+ * Cost. A span takes no lock, makes no system call and allocates no memory. The exceptions are the first span of a
+ * thread, the first span at a place in the program, and the other exceptions that event.h lists for events. A span that
+ * is not logged costs about as much as a switched-off event.
  *
  * Defined behavior:
  *

@@ -3,7 +3,8 @@
  *
  * A time is an int64_t number of nanoseconds since 1970-01-01 00:00:00 UTC without leap seconds (POSIX time). Times
  * cover the years 1678 to 2261. Names of times end in _ns. The text of a time is a ULM DATE (YYYYMMDDhhmmss with 0 to 9
- * fractional digits), an ISO 8601 time in UTC or with an offset, or a decimal number of seconds since 1970.
+ * fractional digits) or an ISO 8601 time, in UTC or with an offset. It can also be a decimal number of seconds since
+ * 1970.
  */
 #ifndef NETLOGGER_TIME_H
 #define NETLOGGER_TIME_H
