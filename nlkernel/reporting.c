@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "reporting.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -94,8 +95,7 @@ int reporting_print(rules_run *run, const reporting_options *o)
         return PROGRAM_PROBLEM;
     }
     if (stats.late > 0) {
-        program_error("%" PRIu64 " record%s arrived too late to be put in order", stats.late,
-                      stats.late == 1 ? " was" : "s were");
+        program_error("%" PRIu64 " record%s arrived too late to be put in order", stats.late, nl_plural(stats.late));
         status = PROGRAM_PROBLEM;
     }
     if (o->picture != NULL && !summaries_draw(&run->summaries, o->picture)) {

@@ -267,7 +267,7 @@ static void print_summary(const tracer *t)
     if (ambiguous > 0)
         fprintf(stderr,
                 "nlkernel: %" PRIu64 " call%s may belong to several requests, and %s no parent (EDGE=ambiguous)\n",
-                ambiguous, nl_plural(ambiguous), ambiguous == 1 ? "is" : "are");
+                ambiguous, nl_plural(ambiguous), ambiguous == 1 ? "has" : "have");
     if (counts->unnamed > 0)
         fprintf(stderr,
                 "nlkernel: %" PRIu64 " span%s of HTTP/2 lack%s the method, path or status (HEADERS=unknown), because "

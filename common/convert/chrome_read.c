@@ -203,7 +203,7 @@ static char *pid_text(const nl_string members[MEMBER_COUNT])
     return g_strndup(members[PID].data, members[PID].size);
 }
 
-/* Keeps the name of the process if an event of metadata names one. Returns false on an error. */
+/* Keeps the name of the process if an event of metadata names one. Returns false on failure. */
 static bool chrome_read_metadata(chrome_reader *r, const nl_string members[MEMBER_COUNT])
 {
     json_scan *j = &r->fields.scan;

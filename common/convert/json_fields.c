@@ -188,7 +188,7 @@ static void know(json_known_key *k, const char *at, const char *end, const build
 
 /*
  * Reads the key of the next member, whose index is `place`, and the colon. Returns false at the end of the object and
- * on an error.
+ * on failure.
  */
 static bool json_fields_read_key(json_fields *r, size_t place, builder_key *key)
 {

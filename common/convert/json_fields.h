@@ -33,10 +33,10 @@ typedef struct json_fields {
 /* Begins to read the record in the bytes [at, end). */
 void json_fields_begin(json_fields *r, builder *b, const char *at, const char *end, sink *s);
 
-/* Reads the value of the member whose name is `key`. Returns false on an error. */
+/* Reads the value of the member whose name is `key`. Returns false on failure. */
 bool json_take_value(json_fields *r, nl_string key);
 
-/* Reads an object into standard fields and other fields of the record. Returns false on an error. */
+/* Reads an object into standard fields and other fields of the record. Returns false on failure. */
 bool json_take_members(json_fields *r);
 
 #endif

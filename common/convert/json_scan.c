@@ -95,7 +95,7 @@ static char *unescape(const char **at, const char *end, char *to)
 }
 
 /*
- * Decodes a string whose first escape is at `from`. Returns false on an error. Not inlined, because most strings have
+ * Decodes a string whose first escape is at `from`. Returns false on failure. Not inlined, because most strings have
  * no escapes.
  */
 static __attribute__((noinline)) bool unescape_string(json_scan *j, const char *start, const char *from,

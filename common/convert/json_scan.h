@@ -54,22 +54,22 @@ static inline char json_peek(json_scan *j)
  */
 bool json_string(json_scan *j, nl_string *string);
 
-/* Reads a number as text. Returns false on an error. */
+/* Reads a number as text. Returns false on failure. */
 bool json_number(json_scan *j, nl_string *text);
 
-/* Reads a word such as true. Returns false on an error. */
+/* Reads a word such as true. Returns false on failure. */
 bool json_word(json_scan *j, const char *word);
 
-/* Skips a value and sets *text to its JSON text. Returns false on an error. */
+/* Skips a value and sets *text to its JSON text. Returns false on failure. */
 bool json_any(json_scan *j, nl_string *text);
 
 /*
  * Iterates over an object or array after its { or [. Reads the comma before each member or value except the first, or
- * the closing bracket. Returns false at the end and on an error. *first must be true before the first call.
+ * the closing bracket. Returns false at the end and on failure. *first must be true before the first call.
  */
 bool json_next(json_scan *j, char close, bool *first);
 
-/* Reads the name of a member and the colon. Returns false on an error. */
+/* Reads the name of a member and the colon. Returns false on failure. */
 bool json_key(json_scan *j, nl_string *key);
 
 /* Converts a text of decimal digits to a number. Returns false for any other text, and if the number does not fit. */

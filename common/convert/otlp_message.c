@@ -227,7 +227,7 @@ static bool put_number(void *user, const otlp_value *value)
 
 /*
  * Appends the numbers of a field. A protobuf field contains either one number or, in packed form, all numbers. Returns
- * false on an error.
+ * false on failure.
  */
 static bool put_packed(void *user, const otlp_value *value)
 {
@@ -345,7 +345,7 @@ static bool put_pair(void *user, const otlp_value *pair)
     return put_any(t, &value);
 }
 
-/* Finds the repeated member `values` of an ArrayValue or a KeyValueList. Returns false on an error. */
+/* Finds the repeated member `values` of an ArrayValue or a KeyValueList. Returns false on failure. */
 static bool pick_values(otlp_input *in, const otlp_value *value, otlp_value *list)
 {
     otlp_member m = {.name = "values", .field = 1, .repeated = true};

@@ -51,22 +51,22 @@ bool otlp_each(otlp_input *in, const otlp_value *list, bool (*take)(void *user, 
 
 /*
  * Read a string, an ID (as lower-case hexadecimal digits), or an integer. For an absent value, return an empty text or
- * 0. For an ID of zeros, return an empty text. Return false on an error.
+ * 0. For an ID of zeros, return an empty text. Return false on failure.
  */
 bool otlp_text(otlp_input *in, const otlp_value *value, nl_string *text);
 bool otlp_id(otlp_input *in, const otlp_value *value, nl_string *text);
 bool otlp_unsigned(otlp_input *in, const otlp_value *value, uint64_t *number);
 
-/* Set the type and value of a field from a double or a signed integer. Return false on an error. */
+/* Set the type and value of a field from a double or a signed integer. Return false on failure. */
 bool otlp_double_field(otlp_input *in, const otlp_value *value, nl_field *field);
 bool otlp_integer_field(otlp_input *in, const otlp_value *value, nl_field *field);
 
-/* Appends a repeated number, such as the counts of a histogram, as a JSON array. Returns false on an error. */
+/* Appends a repeated number, such as the counts of a histogram, as a JSON array. Returns false on failure. */
 bool otlp_put_numbers(otlp_input *in, const otlp_value *list, bool doubles, nl_buffer *out);
 
 /*
  * Calls `add` for each field that an AnyValue named `name` becomes. A map becomes a field NAME.KEY for each of its
- * members. An array becomes a field with JSON text. Other values become one field. Returns false on an error.
+ * members. An array becomes a field with JSON text. Other values become one field. Returns false on failure.
  */
 typedef void (*otlp_add)(void *user, const nl_field *field);
 bool otlp_any(otlp_input *in, nl_string name, const otlp_value *value, otlp_add add, void *user);

@@ -321,7 +321,7 @@ static void take_body(void *user, const nl_field *value)
 
 /*
  * Sets the event from eventName, and adds the fields of the body, unless the body only repeats the event, as in
- * NetLogger's own logs. Returns false on an error.
+ * NetLogger's own logs. Returns false on failure.
  */
 static bool take_event(otlp_records *r, const otlp_value *event, const otlp_value *body)
 {

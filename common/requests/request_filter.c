@@ -189,7 +189,7 @@ static term *parse_comparison(parser *p, term *t)
     return parse_error(p, i < G_N_ELEMENTS(signs) ? "a duration such as 50ms" : "a comparison such as > 50ms");
 }
 
-/* Reads the expression on records between the parentheses of any(). Returns its term, or NULL on an error. */
+/* Reads the expression on records between the parentheses of any(). Returns its term, or NULL on failure. */
 static term *parse_any(parser *p)
 {
     const char *from = p->at;

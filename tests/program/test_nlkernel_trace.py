@@ -244,7 +244,10 @@ class EventLoop(Tracing):
             thread.start()
         for thread in threads:
             thread.join()
-        records, _ = self.finish(process)
+        records, errors = self.finish(process)
+        ambiguous = sum(r.get("EDGE") == "ambiguous" for r in records)
+        said = "call may belong to several requests, and has" if ambiguous == 1 else "calls may belong to several requests, and have"
+        self.assertEqual(f"{ambiguous} {said} no parent" in errors, ambiguous > 0, errors)
         server.kill()
         truth = {}
         for line in server.stdout.read().splitlines():
