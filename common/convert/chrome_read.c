@@ -359,6 +359,20 @@ static bool chrome_read_take_event(chrome_reader *r, held_event event, const cha
     return true;
 }
 
+/*
+ * Reports malformed input. In strict reading, first converts the held events, because they come before the malformed
+ * input.
+ */
+static void report_malformed(chrome_reader *r, sink *s, uint64_t line, uint64_t offset, const char *reason,
+                             const char *text, size_t size)
+{
+    char *kept = g_strdup(reason); /* the conversion of events changes the scan's error */
+    if (s->strict)
+        release_events(r, s);
+    sink_malformed(s, line, offset, kept, text, size);
+    g_free(kept);
+}
+
 static void read_events(importer *base, const char *data, size_t size, sink *s)
 {
     chrome_reader *r = (chrome_reader *)base;
@@ -369,9 +383,9 @@ static void read_events(importer *base, const char *data, size_t size, sink *s)
             const held_event event = {s->lines_before + line, (size_t)((stop != NULL ? stop : end) - at)};
             json_fields_begin(&r->fields, &r->builder, at, at + event.size, s);
             if (stop == NULL)
-                sink_malformed(s, line, (uint64_t)(at - data), "the input ends within an event", at, event.size);
+                report_malformed(r, s, line, (uint64_t)(at - data), "the input ends within an event", at, event.size);
             else if (!chrome_read_take_event(r, event, at))
-                report_event(r, event, at);
+                report_malformed(r, s, line, 0, r->fields.scan.error, at, event.size);
             for (stop = stop != NULL ? stop : end; at < stop; at++)
                 line += *at == '\n';
             continue;
@@ -381,7 +395,7 @@ static void read_events(importer *base, const char *data, size_t size, sink *s)
             const char *stop = at;
             while (stop < end && *stop != '{' && *stop != ']')
                 stop++;
-            sink_malformed(s, line, (uint64_t)(at - data), "expected an event", at, (size_t)(stop - at));
+            report_malformed(r, s, line, (uint64_t)(at - data), "expected an event", at, (size_t)(stop - at));
             at = stop;
             continue;
         }

@@ -459,6 +459,14 @@ class Nlconv(support.Case):
             self.assertEqual([(r["event"], r.get("prog")) for r in found],
                              [(s["name"], {1: "p1", 2: "p2"}.get(s["pid"])) for s in spans if "ts" in s])
 
+    def test_strict_reading_keeps_held_chrome_events_before_malformed_input(self):
+        spans = [json.dumps({"name": f"x{n}", "ph": "X", "ts": n, "dur": 1, "pid": 1}) for n in range(3)]
+        for bad in '{"name": "bad"', "rubbish", '{"name": "bad", "ph": "X", "pid": 1,}':
+            text = f"[{spans[0]},{spans[1]},\n{bad},\n{spans[2]}]"
+            result = self.convert("--format", "json", "-q", "--strict", input=text.encode(), status=1)
+            self.assertEqual([json.loads(line)["event"] for line in result.stdout.splitlines()], ["x0", "x1"])
+            self.assertIn(b"-:2: ", result.stderr)
+
     def test_chrome_events_of_unnamed_processes_are_held_up_to_a_limit(self):
         span = json.dumps({"name": "x", "ph": "X", "ts": 1, "dur": 1, "pid": 1, "args": {"text": "y" * 100000}})
         name = json.dumps({"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "late"}})
