@@ -153,6 +153,8 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/requests/request_reader.h \
 	%D%/requests/event_names.c \
 	%D%/requests/event_names.h \
+	%D%/requests/path_rivals.c \
+	%D%/requests/path_rivals.h \
 	%D%/requests/precedence.c \
 	%D%/requests/precedence.h \
 	%D%/requests/awaited_spans.c \

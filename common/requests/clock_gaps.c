@@ -14,6 +14,8 @@ enum {
 /* A point, or the start or the end of a span. */
 typedef struct moment {
     uint64_t kind;
+    uint64_t span; /* the kind of the span that the moment begins or ends; 0 for a point */
+    event_side side;
     int64_t time_ns;
     uint32_t place;
     uint16_t host;    /* index in clock_gaps.hosts */
@@ -42,9 +44,10 @@ static void gap_set_free(gpointer data)
     g_free(s);
 }
 
-clock_gaps *clock_gaps_new(void)
+clock_gaps *clock_gaps_new(const event_names *names)
 {
     clock_gaps *c = g_new0(clock_gaps, 1);
+    c->names = names;
     c->hosts = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     c->sets = g_hash_table_new_full(gap_set_hash, gap_set_equal, gap_set_free, NULL);
     c->durations = g_array_new(FALSE, FALSE, sizeof(int64_t));
@@ -89,6 +92,25 @@ static size_t add_moment(moment *moments, size_t count, moment m)
     return count + 1;
 }
 
+/* Returns whether an event begins or ends a span. Sets *span to the number of the span's name. */
+static event_side side_of(const clock_gaps *c, const request_event *e, uint32_t *span)
+{
+    *span = e->span_name;
+    if (e->role != REQUEST_POINT)
+        return e->role == REQUEST_BEGIN ? EVENT_SIDE_BEGIN : EVENT_SIDE_END;
+    return c->names != NULL ? event_names_side(c->names, e->name, span) : EVENT_SIDE_NONE;
+}
+
+/* Returns the moment at which an event was logged. */
+static moment moment_of(const clock_gaps *c, const program_families *families, const request_event *e, uint16_t host)
+{
+    request_event span = *e;
+    moment m = {.kind = program_families_kind(families, e), .time_ns = e->time_ns, .place = e->place, .host = host};
+    m.side = side_of(c, e, &span.name);
+    m.span = m.side != EVENT_SIDE_NONE ? program_families_kind(families, &span) : 0;
+    return m;
+}
+
 /* Finds the first moment of each kind. Returns the number of moments, or 0 if there are too many moments or hosts. */
 static size_t find_moments(clock_gaps *c, const program_families *families, const request_event *events,
                            size_t event_count, moment moments[MOMENTS_MAX])
@@ -99,14 +121,14 @@ static size_t find_moments(clock_gaps *c, const program_families *families, cons
         uint16_t host = e->host != 0 ? index_of_host(c, e->host) : CLOCK_GAPS_HOSTS_MAX;
         if (host == CLOCK_GAPS_HOSTS_MAX)
             return 0;
-        uint64_t kind = program_families_kind(families, e);
-        count =
-            add_moment(moments, count, (moment){.kind = kind, .time_ns = e->time_ns, .place = e->place, .host = host});
-        if (e->role == REQUEST_WHOLE && count <= MOMENTS_MAX)
-            count = add_moment(
-                moments, count,
-                (moment){
-                    .kind = kind | KIND_BEGIN, .time_ns = request_event_begin(e), .place = e->place, .host = host});
+        moment m = moment_of(c, families, e, host);
+        count = add_moment(moments, count, m);
+        if (e->role != REQUEST_WHOLE || count > MOMENTS_MAX)
+            continue;
+        m.kind |= KIND_BEGIN;
+        m.side = EVENT_SIDE_BEGIN;
+        m.time_ns = request_event_begin(e);
+        count = add_moment(moments, count, m);
     }
     return count <= MOMENTS_MAX ? count : 0;
 }
@@ -132,9 +154,16 @@ static void mark_entrances(moment *moments, size_t count)
     }
 }
 
-static void add_gap(clock_gaps *c, const moment *a, const moment *b)
+static void add_gap(clock_gaps *c, const moment *a, const moment *b, bool alone)
 {
-    gap_set key = {.a = a->kind, .b = b->kind, .host_a = a->host, .host_b = b->host};
+    gap_set key = {.a = a->kind,
+                   .b = b->kind,
+                   .host_a = a->host,
+                   .host_b = b->host,
+                   .span_a = a->span,
+                   .span_b = b->span,
+                   .side_a = a->side,
+                   .side_b = b->side};
     gap_set *of = g_hash_table_lookup(c->sets, &key);
     if (of == NULL) {
         of = g_memdup2(&key, sizeof key);
@@ -146,6 +175,7 @@ static void add_gap(clock_gaps *c, const moment *a, const moment *b)
     of->firsts_b += b->is_first;
     of->entrances_a += a->is_entrance;
     of->entrances_b += b->is_entrance;
+    of->alone += alone;
     g_array_append_val(of->gaps, gap_ns);
 }
 
@@ -155,6 +185,9 @@ void clock_gaps_learn(clock_gaps *c, const program_families *families, const req
     size_t found = c->pairs < PAIRS_MAX ? find_moments(c, families, events, count, moments) : 0;
     int64_t from_ns = INT64_MAX, to_ns = INT64_MIN;
     mark_entrances(moments, found);
+    unsigned places = 0;
+    for (size_t i = 0; i < found; i++)
+        places += moments[i].is_first;
     for (size_t i = 0; i < found; i++) {
         from_ns = MIN(from_ns, moments[i].time_ns);
         to_ns = MAX(to_ns, moments[i].time_ns);
@@ -162,7 +195,7 @@ void clock_gaps_learn(clock_gaps *c, const program_families *families, const req
             if (moments[i].host == moments[k].host)
                 continue;
             bool is_first = moments[i].kind < moments[k].kind;
-            add_gap(c, &moments[is_first ? i : k], &moments[is_first ? k : i]);
+            add_gap(c, &moments[is_first ? i : k], &moments[is_first ? k : i], places == 2);
         }
     }
     c->pairs += (uint32_t)(found * found / 2);

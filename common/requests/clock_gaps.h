@@ -17,10 +17,13 @@ enum { CLOCK_GAPS_HOSTS_MAX = 64 /* the module ignores requests that visit furth
 
 /* The gaps from the moments of one kind to the moments of another kind, on two hosts. */
 typedef struct gap_set {
-    uint64_t a, b;                     /* the kinds of moments; a < b */
-    uint16_t host_a, host_b;           /* indices in clock_gaps.hosts */
+    uint64_t a, b;           /* the kinds of moments; a < b */
+    uint16_t host_a, host_b; /* indices in clock_gaps.hosts */
+    uint64_t span_a, span_b; /* the kinds of the spans that these moments begin or end; 0 for points */
+    event_side side_a, side_b;
     uint32_t firsts_a, firsts_b;       /* numbers of gaps from and to the first moment of a place */
     uint32_t entrances_a, entrances_b; /* numbers of these gaps, if the place has several moments */
+    uint32_t alone;                    /* number of gaps of requests that visit only the two places */
     GArray *gaps;                      /* int64_t: in nanoseconds; sorted by clock_gaps_sort */
 } gap_set;
 
@@ -28,10 +31,12 @@ typedef struct clock_gaps {
     GArray *hosts;     /* uint32_t: numbers of the hosts, without 0 */
     GArray *durations; /* int64_t: durations of the requests in nanoseconds; sorted by clock_gaps_sort */
     GHashTable *sets;  /* a set of gap_set */
+    const event_names *names;
     uint32_t pairs;
 } clock_gaps;
 
-clock_gaps *clock_gaps_new(void);
+/* `names` has the names of the events and must outlive the object. If it is NULL, events without a role are points. */
+clock_gaps *clock_gaps_new(const event_names *names);
 void clock_gaps_free(clock_gaps *c); /* NULL is allowed */
 
 /*

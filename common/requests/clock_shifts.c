@@ -28,16 +28,19 @@ static const double exceptions_max = 0.005;
 struct clock_shifts {
     clock_gaps *gaps;
     clock_doubts *doubts;
-    GArray *shifts; /* int64_t: time to add, by number of the host */
+    GArray *shifts;  /* int64_t: time to add, by number of the host */
+    GArray *indices; /* uint16_t: index of the host in `rest` + 1, by number of the host; 0: unknown */
+    int64_t rest[HOSTS_MAX][HOSTS_MAX]; /* see clock_shifts_rest; rest[a][b]: b may be ahead of a */
     bool has_shifts, has_wrong_clock;
 };
 
-clock_shifts *clock_shifts_new(void)
+clock_shifts *clock_shifts_new(const event_names *names)
 {
     clock_shifts *s = g_new0(clock_shifts, 1);
-    s->gaps = clock_gaps_new();
+    s->gaps = clock_gaps_new(names);
     s->doubts = clock_doubts_new();
     s->shifts = g_array_new(FALSE, TRUE, sizeof(int64_t));
+    s->indices = g_array_new(FALSE, TRUE, sizeof(uint16_t));
     return s;
 }
 
@@ -48,6 +51,7 @@ void clock_shifts_free(clock_shifts *s)
     clock_gaps_free(s->gaps);
     clock_doubts_free(s->doubts);
     g_array_free(s->shifts, TRUE);
+    g_array_free(s->indices, TRUE);
     g_free(s);
 }
 
@@ -99,12 +103,13 @@ static order order_of(const GPtrArray *sets, guint from, guint to, bool reversed
 
 /*
  * Returns the correct order of two opposite orders, or NULL if neither is certain. The first event of a program in a
- * request needs a cause in another program, so it is probably the effect if the other event is not such an event. In
+ * request needs a cause in another program, so it is probably the effect if the other event is not such an event. If
+ * requests visit only two programs, the first event of one program is the cause of the first event of the other. In
  * other cases, an order is certain only if equal clocks permit it, because the events may be concurrent.
  */
 static const order *choose_order(const GPtrArray *sets, const order *forward, const order *back, int64_t max_ns)
 {
-    double count = 0, entrances_a = 0, entrances_b = 0, firsts_a = 0, firsts_b = 0;
+    double count = 0, entrances_a = 0, entrances_b = 0, firsts_a = 0, firsts_b = 0, alone = 0;
     for (guint i = forward->from; i < forward->to; i++) {
         const gap_set *set = g_ptr_array_index(sets, i);
         count += set->gaps->len;
@@ -112,7 +117,11 @@ static const order *choose_order(const GPtrArray *sets, const order *forward, co
         entrances_b += set->entrances_b;
         firsts_a += set->firsts_a;
         firsts_b += set->firsts_b;
+        alone += set->alone;
     }
+    if (MIN(MIN(firsts_a, firsts_b), alone) >= ENTRANCE_MIN * count &&
+        (forward->need_ns <= max_ns) != (back->need_ns <= max_ns))
+        return forward->need_ns <= max_ns ? forward : back;
     if (MAX(forward->need_ns, back->need_ns) <= max_ns) {
         if (entrances_a >= ENTRANCE_MIN * count && firsts_b <= (1 - ENTRANCE_MIN) * count)
             return back;
@@ -151,19 +160,115 @@ static bool shows_wrong_clock(const GPtrArray *sets, guint from, guint to, bool 
     return opposite > 0 && 2 * permitted > count;
 }
 
-/* Adds the order of the sets [from, to), which have the same kinds, if differences of the clocks up to max_ns permit an
- * order. */
-static void add_order(clock_shifts *s, GArray *orders, const GPtrArray *sets, guint from, guint to, int64_t max_ns)
+static uint32_t count_gaps(const GPtrArray *sets, const order *o)
 {
     uint32_t count = 0;
-    for (guint i = from; i < to; i++)
+    for (guint i = o->from; i < o->to; i++)
         count += ((const gap_set *)g_ptr_array_index(sets, i))->gaps->len;
-    const order forward = order_of(sets, from, to, false), back = order_of(sets, from, to, true);
-    const order *chosen = choose_order(sets, &forward, &back, max_ns);
+    return count;
+}
+
+/* The two opposite orders of a pair of kinds. */
+typedef struct order_pair {
+    order forward, back;
+    const order *chosen; /* one of the two orders, or NULL if neither is certain */
+} order_pair;
+
+/* The starts of a pair of spans. `x` begins before `y`. */
+typedef struct span_starts {
+    uint64_t x, y; /* the kinds of the spans; the key */
+    const order *begins;
+} span_starts;
+
+static guint span_starts_hash(gconstpointer key)
+{
+    const span_starts *s = key;
+    return (guint)(((s->x * UINT64_C(0x9e3779b97f4a7c15)) ^ (s->y * UINT64_C(0xc2b2ae3d27d4eb4f))) >> 32);
+}
+
+static gboolean span_starts_equal(gconstpointer a, gconstpointer b)
+{
+    const span_starts *v = a, *w = b;
+    return v->x == w->x && v->y == w->y;
+}
+
+/* Returns the starts of all pairs of spans of which one certainly begins before the other. */
+static GHashTable *find_starts(const GPtrArray *sets, const GArray *pairs)
+{
+    GHashTable *starts = g_hash_table_new_full(span_starts_hash, span_starts_equal, g_free, NULL);
+    for (guint i = 0; i < pairs->len; i++) {
+        const order *begins = g_array_index(pairs, order_pair, i).chosen;
+        if (begins == NULL)
+            continue;
+        const gap_set *set = g_ptr_array_index(sets, begins->from);
+        if (set->side_a != EVENT_SIDE_BEGIN || set->side_b != EVENT_SIDE_BEGIN)
+            continue;
+        const span_starts found = {begins->reversed ? set->span_b : set->span_a,
+                                   begins->reversed ? set->span_a : set->span_b, begins};
+        g_hash_table_add(starts, g_memdup2(&found, sizeof found));
+    }
+    return starts;
+}
+
+/* Returns the set of an order with the same hosts of the spans as `set`, or NULL. */
+static const gap_set *find_same_hosts(const GPtrArray *sets, const order *o, const gap_set *set)
+{
+    for (guint i = o->from; i < o->to; i++) {
+        const gap_set *other = g_ptr_array_index(sets, i);
+        bool is_swapped = other->span_a != set->span_a;
+        if (other->host_a == (is_swapped ? set->host_b : set->host_a) &&
+            other->host_b == (is_swapped ? set->host_a : set->host_b))
+            return other;
+    }
+    return NULL;
+}
+
+/*
+ * Returns whether a span x, which began before a span y, always took longer than y. The order `ends` leads from the end
+ * of y to the end of x. The difference of two durations does not depend on the clocks. It is at least the smallest gap
+ * between the starts plus the smallest gap between the ends.
+ */
+static bool always_encloses(const GPtrArray *sets, const order *begins, const order *ends)
+{
+    uint32_t count = 0;
+    for (guint i = ends->from; i < ends->to; i++) {
+        const gap_set *end = g_ptr_array_index(sets, i), *begin = find_same_hosts(sets, begins, end);
+        if (begin == NULL)
+            continue;
+        if (smallest_gap(begin, begins->reversed) + smallest_gap(end, ends->reversed) <= 0)
+            return false;
+        count += MIN(begin->gaps->len, end->gaps->len);
+    }
+    return count >= REQUESTS_MIN;
+}
+
+/*
+ * If a pair of kinds are the ends of a call and of the work that the call began on another host, chooses the order in
+ * which the work ends first, even if equal clocks do not permit it.
+ */
+static void choose_reply(GHashTable *starts, const GPtrArray *sets, order_pair *pair, int64_t max_ns)
+{
+    const gap_set *set = g_ptr_array_index(sets, pair->forward.from);
+    if (set->side_a != EVENT_SIDE_END || set->side_b != EVENT_SIDE_END)
+        return;
+    for (int i = 0; i < 2; i++) {
+        const order *ends = i == 0 ? &pair->back : &pair->forward;
+        const span_starts key = {i == 0 ? set->span_a : set->span_b, i == 0 ? set->span_b : set->span_a, NULL};
+        const span_starts *found = g_hash_table_lookup(starts, &key);
+        if (found != NULL && ends->need_ns <= max_ns && always_encloses(sets, found->begins, ends)) {
+            pair->chosen = ends;
+            return;
+        }
+    }
+}
+
+/* Finds the order of the sets [from, to), which have the same kinds, if differences of the clocks up to max_ns permit
+ * an order. */
+static order_pair find_order(clock_shifts *s, const GPtrArray *sets, guint from, guint to, int64_t max_ns)
+{
     s->has_wrong_clock = s->has_wrong_clock || shows_wrong_clock(sets, from, to, false, max_ns) ||
                          shows_wrong_clock(sets, from, to, true, max_ns);
-    if (count >= REQUESTS_MIN && chosen != NULL)
-        g_array_append_vals(orders, chosen, 1);
+    return (order_pair){order_of(sets, from, to, false), order_of(sets, from, to, true), NULL};
 }
 
 static int by_need(const void *a, const void *b)
@@ -172,11 +277,10 @@ static int by_need(const void *a, const void *b)
     return (x->need_ns > y->need_ns) - (x->need_ns < y->need_ns);
 }
 
-/* Returns the orders of all pairs of kinds, sorted by the difference that they need, the smallest first. The caller
- * frees the array. */
-static GArray *find_orders(clock_shifts *s, const GPtrArray *sets, int64_t max_ns)
+/* Finds the orders of all pairs of kinds. The caller frees the array. */
+static GArray *find_pairs(clock_shifts *s, const GPtrArray *sets, int64_t max_ns)
 {
-    GArray *orders = g_array_new(FALSE, FALSE, sizeof(order));
+    GArray *pairs = g_array_new(FALSE, FALSE, sizeof(order_pair));
     for (guint from = 0, to; from < sets->len; from = to) {
         const gap_set *first = g_ptr_array_index(sets, from);
         for (to = from + 1; to < sets->len; to++) {
@@ -184,9 +288,31 @@ static GArray *find_orders(clock_shifts *s, const GPtrArray *sets, int64_t max_n
             if (set->a != first->a || set->b != first->b)
                 break;
         }
-        add_order(s, orders, sets, from, to, max_ns);
+        const order_pair pair = find_order(s, sets, from, to, max_ns);
+        g_array_append_val(pairs, pair);
+    }
+    for (guint i = 0; i < pairs->len; i++) {
+        order_pair *pair = &g_array_index(pairs, order_pair, i);
+        pair->chosen = choose_order(sets, &pair->forward, &pair->back, max_ns);
+    }
+    return pairs;
+}
+
+/* Returns the certain orders of all pairs of kinds, sorted by the difference that they need, the smallest first. The
+ * caller frees the array. */
+static GArray *find_orders(clock_shifts *s, const GPtrArray *sets, int64_t max_ns)
+{
+    GArray *orders = g_array_new(FALSE, FALSE, sizeof(order)), *pairs = find_pairs(s, sets, max_ns);
+    GHashTable *starts = find_starts(sets, pairs);
+    for (guint i = 0; i < pairs->len; i++) {
+        order_pair *pair = &g_array_index(pairs, order_pair, i);
+        choose_reply(starts, sets, pair, max_ns);
+        if (pair->chosen != NULL && count_gaps(sets, pair->chosen) >= REQUESTS_MIN)
+            g_array_append_vals(orders, pair->chosen, 1);
     }
     g_array_sort(orders, by_need);
+    g_hash_table_destroy(starts);
+    g_array_free(pairs, TRUE);
     return orders;
 }
 
@@ -262,6 +388,25 @@ static void find_margin(const limit_table limits, guint hosts, int64_t max_ns, i
     solve_limits(limits, hosts, low, ahead);
 }
 
+/*
+ * Finds the rest of the differences that the limits permit: the shortest paths between all pairs of hosts (Floyd and
+ * Warshall).
+ */
+static void find_rest(clock_shifts *s, const limit_table limits, const int64_t ahead[HOSTS_MAX])
+{
+    const guint hosts = s->gaps->hosts->len;
+    for (guint a = 0; a < hosts; a++)
+        for (guint b = 0; b < hosts; b++)
+            s->rest[a][b] = a == b ? 0 : limits[a][b].max_ns;
+    for (guint k = 0; k < hosts; k++)
+        for (guint a = 0; a < hosts; a++)
+            for (guint b = 0; b < hosts; b++)
+                s->rest[a][b] = MIN(s->rest[a][b], s->rest[a][k] + s->rest[k][b]);
+    for (guint a = 0; a < hosts; a++)
+        for (guint b = 0; b < hosts; b++)
+            s->rest[a][b] -= ahead[b] - ahead[a];
+}
+
 void clock_shifts_settle(clock_shifts *s, const clock_bounds *clocks)
 {
     limit_table *limits = g_new0(limit_table, 1), *more = g_new0(limit_table, 1);
@@ -285,10 +430,14 @@ void clock_shifts_settle(clock_shifts *s, const clock_bounds *clocks)
     find_margin(*limits, s->gaps->hosts->len, max_ns / MARGIN_PART, ahead);
     for (guint i = 0; i < s->gaps->hosts->len; i++) {
         uint32_t host = g_array_index(s->gaps->hosts, uint32_t, i);
-        if (host >= s->shifts->len)
+        if (host >= s->shifts->len) {
             g_array_set_size(s->shifts, host + 1);
+            g_array_set_size(s->indices, host + 1);
+        }
         g_array_index(s->shifts, int64_t, host) = -ahead[i];
+        g_array_index(s->indices, uint16_t, host) = (uint16_t)(i + 1);
     }
+    find_rest(s, *limits, ahead);
     clock_doubts_settle(s->doubts, s->gaps, sets, clocks);
     g_ptr_array_free(sets, TRUE);
     g_array_free(orders, TRUE);
@@ -306,6 +455,14 @@ bool clock_shifts_apply(const clock_shifts *s, request_event *events, size_t cou
         changed = changed || shift_ns != 0;
     }
     return changed;
+}
+
+int64_t clock_shifts_rest(const clock_shifts *s, uint32_t host, uint32_t other)
+{
+    if (host >= s->indices->len || other >= s->indices->len)
+        return 0;
+    const uint16_t a = g_array_index(s->indices, uint16_t, other), b = g_array_index(s->indices, uint16_t, host);
+    return a == 0 || b == 0 ? 0 : s->rest[a - 1][b - 1];
 }
 
 const clock_doubts *clock_shifts_doubts(const clock_shifts *s)

@@ -4,11 +4,12 @@
  * Synchronized clocks usually differ by less than a millisecond, but messages often take less time than that. Some
  * messages then seem to arrive before they were sent, and the order of their events shows no cause. The module looks
  * for one shift for each host that restores the order of such events. Only a message to the first event of a program
- * shows that a clock differs. Other pairs of kinds of events have an order if it holds in nearly all requests. Each
- * order limits the shifts of two hosts: the shifted effect must not precede its cause. The module adds the orders that
- * need the smallest shifts first, and only orders that agree with all earlier limits (Cormen and others, Introduction
- * to Algorithms, "Difference constraints and shortest paths"). A call and its reply limit the same two hosts in both
- * directions. Events of concurrent programs have no constant order, so no shift can restore it.
+ * shows that a clock differs, and the reply to it: if a call always takes longer than the work that it began on another
+ * host, the work ends before the call. Other pairs of kinds of events have an order if it holds in nearly all requests.
+ * Each order limits the shifts of two hosts: the shifted effect must not precede its cause. The module adds the orders
+ * that need the smallest shifts first, and only orders that agree with all earlier limits (Cormen and others,
+ * Introduction to Algorithms, "Difference constraints and shortest paths"). A call and its reply limit the same two
+ * hosts in both directions. Events of concurrent programs have no constant order, so no shift can restore it.
  *
  * A shift is at most CLOCK_SHIFT_MAX_NS, a tenth of the usual duration of a request, and the bound of the two clocks.
  * Larger differences are errors of a clock, which the module leaves as they are; it then finds no shifts. The gaps
@@ -25,7 +26,8 @@
 
 typedef struct clock_shifts clock_shifts;
 
-clock_shifts *clock_shifts_new(void);
+/* `names` has the names of the events and must outlive the object, or is NULL (clock_gaps.h). */
+clock_shifts *clock_shifts_new(const event_names *names);
 void clock_shifts_free(clock_shifts *s); /* NULL is allowed */
 
 /* Learns from the events of one request. `families` determines the kinds of events. Ignores large requests. */
@@ -36,6 +38,13 @@ void clock_shifts_settle(clock_shifts *s, const clock_bounds *clocks);
 
 /* Adds the shifts of their hosts to the times of events. Returns whether a time changed. */
 bool clock_shifts_apply(const clock_shifts *s, request_event *events, size_t count);
+
+/*
+ * Returns the maximum time in nanoseconds by which the clock of a host may still be ahead of the clock of another host
+ * after clock_shifts_apply. Returns 0 for the same host, before clock_shifts_settle, and for hosts from which the
+ * module has not learned.
+ */
+int64_t clock_shifts_rest(const clock_shifts *s, uint32_t host, uint32_t other);
 
 /* Returns the clocks that seem to differ by more than the module corrects. Valid until clock_shifts_free. */
 const clock_doubts *clock_shifts_doubts(const clock_shifts *s);

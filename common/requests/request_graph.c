@@ -836,7 +836,7 @@ static void find_self_times(graph *g)
 unsigned request_problems_doubts(const request_problems *p)
 {
     bool records = p->no_begin + p->no_end + p->no_parent + p->missing > 0,
-         clocks = p->unknown_clocks + p->late + p->doubtful_clocks > 0 || p->violations > p->one_clock,
+         clocks = p->unknown_clocks + p->late + p->doubtful_clocks + p->rivals > 0 || p->violations > p->one_clock,
          times = p->one_clock + p->cycles > 0;
     return (records ? REQUEST_DOUBT_RECORDS : 0u) | (clocks ? REQUEST_DOUBT_CLOCKS : 0u) |
            (times ? REQUEST_DOUBT_TIMES : 0u);

@@ -145,6 +145,7 @@ typedef struct request_problems {
     uint32_t awaited;   /* number of spans that end after their parents, which waited for them (awaited_spans.h) */
     uint32_t doubtful_clocks; /* number of pairs of visited hosts whose clocks seem to differ (clock_doubts.h); set by
                                  the assembler */
+    uint32_t rivals;          /* number of steps of the path that small errors of clocks may change (path_rivals.h) */
     uint32_t missing;         /* number of kinds of events whose records are probably lost (precedence_count_missing) */
 } request_problems;
 

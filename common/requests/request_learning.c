@@ -3,8 +3,7 @@
 #include "requests/request_learning.h"
 
 #include "requests/awaited_spans.h"
-#include "requests/clock_shifts.h"
-#include "requests/precedence.h"
+#include "requests/path_rivals.h"
 
 #include <glib.h>
 #include <stdlib.h>
@@ -33,7 +32,7 @@ request_learning *request_learning_new(const event_names *names)
 {
     request_learning *l = g_new0(request_learning, 1);
     l->edges = precedence_new(names);
-    l->shifts = clock_shifts_new();
+    l->shifts = clock_shifts_new(names);
     l->awaited = awaited_spans_new();
     return l;
 }
@@ -119,8 +118,10 @@ void request_learning_build(const request_learning *l, request_graph *g, request
 {
     request_graph_build(g, events, count, l->has_orders && !is_trace ? l->edges : NULL, clocks,
                         l->has_traces ? l->awaited : NULL);
-    if (l->has_orders && !is_trace)
-        g->problems.doubtful_clocks = clock_doubts_count(clock_shifts_doubts(l->shifts), events, count);
+    if (!l->has_orders || is_trace)
+        return;
+    g->problems.doubtful_clocks = clock_doubts_count(clock_shifts_doubts(l->shifts), events, count);
+    g->problems.rivals = path_rivals_count(g, l->edges, l->shifts);
 }
 
 const clock_doubts *request_learning_clock_doubts(const request_learning *l)

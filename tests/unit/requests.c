@@ -1857,11 +1857,14 @@ static void example_through_a_log(bool blocks, unsigned lost_of_1000, bool is_sp
         l->off, l->off_silently, l->doubted, l->needless);
     assert_int_equal(l->found, SERVICE_REQUESTS);
     assert_true(share < 0.05 + 0.002 * lost_of_1000);
-    /* Only messages to a program's first event show that a clock differs, so some shorter differences remain. */
-    assert_true(l->off_silently <= l->found / (is_spread ? 8 : 1000));
-    if (lost_of_1000 == 0)
+    assert_true(l->off_silently <= (lost_of_1000 == 0 ? 0 : l->found / 1000));
+    /*
+     * The server may log its last event before or after the client's. Nothing is known about the clocks, and no message
+     * takes less than half a millisecond there and back, so one of seven blocks is uncertain.
+     */
+    if (lost_of_1000 == 0 && !blocks)
         assert_int_equal(l->doubted, 0);
-    assert_true(l->needless <= l->found / 50);
+    assert_true(l->needless <= l->found / (blocks ? 5 : 50));
     logged_free(l);
 }
 
@@ -2034,7 +2037,7 @@ static void doubtful_clocks(void **state)
         const clock_case *c = &cases[i];
         simulation m = {.s = script_new(), .random = 4242424242u + i};
         const size_t count = c->replies ? 6 : 4;
-        clock_gaps *gaps = clock_gaps_new();
+        clock_gaps *gaps = clock_gaps_new(NULL);
         clock_doubts *d = clock_doubts_new();
         program_families *families = program_families_new();
         request_event events[6];

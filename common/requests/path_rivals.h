@@ -1,0 +1,21 @@
+/*
+ * Finds out whether small errors of hosts' clocks may change the critical path of a request.
+ *
+ * The path leads back from the latest of several events: the last event of the request, or the last of the events that
+ * cause an event. If a rival, an event on another host, was logged so shortly before that its clock may be behind by
+ * this time (clock_shifts_rest), the rival may be the latest event instead. Events that precede the event on the path
+ * are not rivals. The path after the last visit of the rival's program may then be wrong. This matters if this part is
+ * at least a tenth of the request.
+ *
+ * The functions have no state. request_learning.c is the only caller.
+ */
+#ifndef NETLOGGER_REQUESTS_PATH_RIVALS_H
+#define NETLOGGER_REQUESTS_PATH_RIVALS_H
+
+#include "requests/clock_shifts.h"
+#include "requests/precedence.h"
+
+/* Returns the number of steps of the path that a rival may change by at least a tenth of the request's duration. */
+uint32_t path_rivals_count(const request_graph *g, const precedence *edges, const clock_shifts *shifts);
+
+#endif
