@@ -561,15 +561,21 @@ typedef struct series {
     uint32_t records;
     uint32_t numbers;
     double min, max;
-    bool is_rate;    /* the values are bytes of transfers */
-    bool is_divided; /* the records also identify an object of the host, such as CPU.ID */
+    uint32_t hosts;   /* number of hosts with a number */
+    bool is_changing; /* the numbers of a host differ */
+    bool is_rate;     /* the values are bytes of transfers */
+    bool is_divided;  /* the records also identify an object of the host, such as CPU.ID */
     bool is_chosen;
 } series;
 
-/* Returns whether a series has enough different values for a loadline. */
+/*
+ * Returns whether a series has enough different values for a loadline. Constants of the hosts, such as the size of the
+ * memory, do not vary. If each host has only one number, the numbers of the hosts must differ.
+ */
 static bool is_varying(const series *s)
 {
-    return s->numbers >= LOADLINE_RECORDS && s->numbers >= s->records && s->min != s->max;
+    return s->numbers >= LOADLINE_RECORDS && s->numbers >= s->records &&
+           (s->is_changing || (s->numbers == s->hosts && s->min != s->max));
 }
 
 /* Returns whether a record has the duration or the start time of a span. */
@@ -627,8 +633,29 @@ static void find_identifiers(const inference *in, const trace_record *record, bo
     }
 }
 
+/* The first number of each series on each host. */
+typedef struct first_numbers {
+    GHashTable *indices; /* maps the series' number and the host to an index in `values` + 1 */
+    GArray *values;      /* double */
+} first_numbers;
+
+static void add_number(first_numbers *firsts, series *s, guint number, uint32_t host, double value)
+{
+    guint index = number_of(firsts->indices, (guint64)number << 32 | host, firsts->values->len);
+    if (index > firsts->values->len) {
+        g_array_append_val(firsts->values, value);
+        s->hosts++;
+    }
+    s->is_changing = s->is_changing || g_array_index(firsts->values, double, index - 1) != value;
+    s->min = s->numbers == 0 || value < s->min ? value : s->min;
+    s->max = s->numbers == 0 || value > s->max ? value : s->max;
+    s->numbers++;
+}
+
 static GArray *find_series(const inference *in)
 {
+    first_numbers firsts = {g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL),
+                            g_array_new(FALSE, FALSE, sizeof(double))};
     GArray *all = g_array_new(FALSE, TRUE, sizeof(series));
     GHashTable *numbers = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
     for (size_t i = 0; i < in->count; i++) {
@@ -651,14 +678,13 @@ static GArray *find_series(const inference *in)
             }
             series *s = &g_array_index(all, series, number - 1);
             s->records++;
-            if (!is_number)
-                continue;
-            s->min = s->numbers == 0 || value < s->min ? value : s->min;
-            s->max = s->numbers == 0 || value > s->max ? value : s->max;
-            s->numbers++;
+            if (is_number)
+                add_number(&firsts, s, number, record->host, value);
         }
     }
     g_hash_table_destroy(numbers);
+    g_hash_table_destroy(firsts.indices);
+    g_array_free(firsts.values, TRUE);
     return all;
 }
 

@@ -1284,8 +1284,12 @@ static void add_text_record(trace *t, int64_t time_ns, const char *event, const 
     nl_field values[8];
     nl_record record = {.time_ns = time_ns, .event = {event, strlen(event)}, .fields = values};
     for (; *fields != NULL; fields += 2)
-        values[record.field_count++] = (nl_field){
-            .type = NL_TYPE_STRING, .name = {fields[0], strlen(fields[0])}, .string = {fields[1], strlen(fields[1])}};
+        if (strcmp(fields[0], "HOST") == 0)
+            record.host = (nl_string){fields[1], strlen(fields[1])};
+        else
+            values[record.field_count++] = (nl_field){.type = NL_TYPE_STRING,
+                                                      .name = {fields[0], strlen(fields[0])},
+                                                      .string = {fields[1], strlen(fields[1])}};
     trace_add(t, &record);
 }
 
@@ -1430,6 +1434,31 @@ static void loadlines_of_the_same_field_have_different_names(void **state)
     assert_no_loadline(d, "Core", "CPU.ID");
     assert_no_loadline(d, "Switch", "CPU");
     assert_no_loadline(d, "Switch", "NEXT.PID");
+    drawing_free(d);
+    trace_free(t);
+}
+
+/* The size of the memory differs between the hosts, but never changes. */
+static void loadlines_show_no_constants_of_hosts(void **state)
+{
+    (void)state;
+    trace *t = trace_new();
+    for (int i = 0; i < 20; i++) {
+        char host[16], total[16], left[16];
+        snprintf(host, sizeof host, "h%d", i % 2);
+        snprintf(total, sizeof total, "%d", 1000 * (1 + i % 2));
+        snprintf(left, sizeof left, "%d", 7 * i % 100);
+        add_text_record(t, i, "Memory",
+                        (const char *const[]){"HOST", host, "MEM.TOTAL", total, "MEM.FREE", left, NULL});
+        snprintf(host, sizeof host, "only%d", i);
+        add_text_record(t, i, "Once", (const char *const[]){"HOST", host, "CAPACITY", left, NULL});
+    }
+    trace_sort(t);
+    drawing *d = infer_drawing(t);
+    assert_int_equal(d->loadlines->len, 2);
+    assert_no_loadline(d, "Memory", "MEM.TOTAL");
+    assert_loadline(d, "Memory", "MEM.FREE", "MEM.FREE", "");
+    assert_loadline(d, "Once", "CAPACITY", "CAPACITY", "");
     drawing_free(d);
     trace_free(t);
 }
@@ -2109,6 +2138,7 @@ int main(void)
         cmocka_unit_test(sides_of_spans_stay_together),
         cmocka_unit_test(loadlines_show_many_kinds_of_measurements),
         cmocka_unit_test(loadlines_of_the_same_field_have_different_names),
+        cmocka_unit_test(loadlines_show_no_constants_of_hosts),
         cmocka_unit_test(pages_without_parents),
         cmocka_unit_test(blocks_without_parents),
         cmocka_unit_test(services_through_a_log),
