@@ -671,7 +671,7 @@ static int bins_of_threshold(const sample *x, const float *values, uint8_t *bins
     for (uint32_t i = 0; i < x->count; i++)
         if (isfinite(values[i]))
             sorted[n++] = (double)values[i];
-    qsort(sorted, n, sizeof *sorted, compare_double);
+    sort_doubles(sorted, n);
     for (uint32_t k = 0; k < THRESHOLDS && n > 0; k++) {
         double part = pow(2, -1 - (double)(k / 2) / 2), sums[2] = {0}, counts[2] = {0};
         cuts[k] = sorted[(uint32_t)((double)n * (k % 2 == 0 ? 1 - part : part))];

@@ -161,7 +161,7 @@ static double unexplained_waits(const findings *f, const place *p)
     double *times = g_new(double, p->count + 1), sum = 0;
     for (uint32_t i = 0; i < p->count; i++)
         times[i] = (double)visit_at(v, v->by_place[p->first + i])->own_ns;
-    qsort(times, p->count, sizeof *times, compare_double);
+    sort_doubles(times, p->count);
     double fast_ns = times[p->count / FAST_ONE_OF];
     g_free(times);
     for (uint32_t i = p->first; i < p->first + p->count; i++) {

@@ -3,35 +3,58 @@
 #include "diag/keyed_sort.h"
 
 #include <glib.h>
+#include <stdbool.h>
 #include <string.h>
 
-enum { DIGIT_BITS = 8, DIGITS = 64 / DIGIT_BITS, VALUES = 1 << DIGIT_BITS };
+enum {
+    SMALL_MAX = 64,    /* up to this number of items, insertion is faster */
+    MEDIUM_MAX = 2048, /* up to this number of items, small digits are faster */
+    SMALL_BITS = 8,    /* of a digit */
+    LARGE_BITS = 11,
+    COUNTS_MAX = 6 << LARGE_BITS /* six large digits have 64 bits; so have eight small digits */
+};
 
-/* Returns a digit of a key. Inverts the sign bit, so that negative keys come first. */
-static unsigned digit_of(const keyed *item, int digit)
+/* Returns a digit of the difference between a key and the smallest key. */
+static size_t digit_of(const keyed *item, int64_t smallest, int digit, int bits)
 {
-    uint64_t key = (uint64_t)item->key ^ (UINT64_C(1) << 63);
-    return (unsigned)(key >> (digit * DIGIT_BITS)) % VALUES;
+    return (size_t)(((uint64_t)item->key - (uint64_t)smallest) >> (digit * bits)) & (((size_t)1 << bits) - 1);
 }
 
-void keyed_sort(keyed *items, size_t count)
+/* Inserts each item after the items with smaller or equal keys. */
+static void insert_items(keyed *items, size_t count)
 {
-    size_t counts[DIGITS][VALUES] = {{0}};
-    keyed *from = items, *to = g_new(keyed, count + 1), *other = to;
+    for (size_t i = 1; i < count; i++) {
+        const keyed item = items[i];
+        size_t at = i;
+        for (; at > 0 && items[at - 1].key > item.key; at--)
+            items[at] = items[at - 1];
+        items[at] = item;
+    }
+}
+
+/* Sorts the items with a radix sort from the lowest digit. `range` is the difference between the largest and the
+ * smallest key. */
+static void distribute_items(keyed *items, size_t count, int64_t smallest, uint64_t range)
+{
+    size_t counts[COUNTS_MAX];
+    const int bits = count <= MEDIUM_MAX ? SMALL_BITS : LARGE_BITS, values = 1 << bits;
+    keyed *from = items, *to = g_new(keyed, count), *other = to;
+    int digits = 0;
+    while (digits * bits < 64 && range >> (digits * bits) > 0)
+        digits++;
+    memset(counts, 0, (size_t)(digits << bits) * sizeof *counts);
     for (size_t i = 0; i < count; i++)
-        for (int d = 0; d < DIGITS; d++)
-            counts[d][digit_of(&items[i], d)]++;
-    for (int d = 0; d < DIGITS; d++) {
-        size_t at = 0;
-        if (count == 0 || counts[d][digit_of(&items[0], d)] == count)
-            continue; /* all keys have the same digit */
-        for (int v = 0; v < VALUES; v++) {
-            size_t next = at + counts[d][v];
-            counts[d][v] = at;
-            at = next;
+        for (int d = 0; d < digits; d++)
+            counts[((size_t)d << bits) + digit_of(&items[i], smallest, d, bits)]++;
+    for (int d = 0; d < digits; d++) {
+        size_t at = 0, *next = counts + ((size_t)d << bits);
+        for (int v = 0; v < values; v++) {
+            size_t after = at + next[v];
+            next[v] = at;
+            at = after;
         }
         for (size_t i = 0; i < count; i++)
-            to[counts[d][digit_of(&from[i], d)]++] = from[i];
+            to[next[digit_of(&from[i], smallest, d, bits)]++] = from[i];
         keyed *swap = from;
         from = to;
         to = swap;
@@ -39,4 +62,52 @@ void keyed_sort(keyed *items, size_t count)
     if (from != items)
         memcpy(items, from, count * sizeof *items);
     g_free(other);
+}
+
+void keyed_sort(keyed *items, size_t count)
+{
+    bool is_sorted = true;
+    int64_t smallest = INT64_MAX, largest = INT64_MIN;
+    for (size_t i = 0; i < count; i++) {
+        is_sorted = is_sorted && (i == 0 || items[i - 1].key <= items[i].key);
+        smallest = MIN(smallest, items[i].key);
+        largest = MAX(largest, items[i].key);
+    }
+    if (is_sorted)
+        return;
+    if (count <= SMALL_MAX)
+        insert_items(items, count);
+    else
+        distribute_items(items, count, smallest, (uint64_t)largest - (uint64_t)smallest);
+}
+
+/*
+ * The bits of positive doubles are in the same order as the doubles. The bits of negative doubles, except for the sign,
+ * are in the reverse order.
+ */
+int64_t key_of_double(double value)
+{
+    const double without_negative_zero = value + 0.0;
+    int64_t bits;
+    memcpy(&bits, &without_negative_zero, sizeof bits);
+    return bits >= 0 ? bits : bits ^ INT64_MAX;
+}
+
+static double double_of_key(int64_t key)
+{
+    const int64_t bits = key >= 0 ? key : key ^ INT64_MAX;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+void sort_doubles(double *values, size_t count)
+{
+    keyed *items = g_new(keyed, count + 1);
+    for (size_t i = 0; i < count; i++)
+        items[i].key = key_of_double(values[i]);
+    keyed_sort(items, count);
+    for (size_t i = 0; i < count; i++)
+        values[i] = double_of_key(items[i].key);
+    g_free(items);
 }

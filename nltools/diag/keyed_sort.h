@@ -15,4 +15,10 @@ typedef struct keyed {
 /* Sorts in ascending order of keys. Items with equal keys remain in their order. */
 void keyed_sort(keyed *items, size_t count);
 
+/* Returns a key with which items are in the order of doubles. `value` must not be NAN. */
+int64_t key_of_double(double value);
+
+/* Sorts doubles, none of which is NAN, in ascending order. */
+void sort_doubles(double *values, size_t count);
+
 #endif

@@ -583,7 +583,7 @@ static bool is_path_constant(const visits *v)
     double *times = g_new(double, largest->count);
     for (uint32_t i = 0; i < largest->count; i++)
         times[i] = (double)visit_at(v, v->by_place[largest->first + i])->own_ns;
-    qsort(times, largest->count, sizeof *times, compare_double);
+    sort_doubles(times, largest->count);
     bool constant = times[largest->count * 9 / 10] < 1.5 * times[largest->count / 10];
     g_free(times);
     return constant;

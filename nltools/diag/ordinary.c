@@ -553,7 +553,7 @@ static bool are_kinds_of_work(const sample *x, const division *d)
         else
             fastest_slow = fmin(fastest_slow, mean);
     }
-    qsort(others, (size_t)count, sizeof *others, compare_double);
+    sort_doubles(others, (size_t)count);
     for (int i = 1; i < count; i++)
         if (others[i - 1] > 0)
             step = fmax(step, log(others[i] / others[i - 1]));

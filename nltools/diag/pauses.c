@@ -32,6 +32,8 @@ enum {
     PAUSES_MIN = 3,
     ACTIVE_MIN = 2,
     SCAN_MAX = 256,
+    SLOT_COUNT = 2 * SCAN_MAX, /* a power of two */
+    BLOCK_SIZE = 16,
     SURVIVAL_MAX = 2048,
     SUSPECT = 7,       /* minimum improbability of a gap, in natural logarithms */
     CLAIM_SUSPECT = 5, /* the same, if the program has pauses */
@@ -80,7 +82,6 @@ typedef struct survival {
     double log_middle, sigma;   /* log-normal distribution through the shorter half; see longer */
     double certain_ns, rare_ns; /* durations at which this distribution reaches CERTAIN_Z and RARE_Z */
     uint32_t count;
-    bool sorted;
 } survival;
 
 /*
@@ -90,6 +91,9 @@ typedef struct survival {
 typedef struct active {
     int64_t from_ns, to_ns;
     uint32_t visit, place;
+    uint32_t request; /* of the visit */
+    bool is_inside;   /* whether the visit is inside the station: a span, or a path between two events of the station */
+    bool is_way;      /* a message between hosts */
 } active;
 
 /* The children of all visits. The children of visit i are children[first[i]] to children[first[i + 1] - 1]. */
@@ -105,6 +109,8 @@ typedef struct station {
     const char *host, *process; /* NULL: all hosts; all processes */
     GArray *times;              /* int64_t: times at which visits of the program begin and end */
     GArray *active;             /* the program's visits, in order of their start times */
+    GArray *ends;               /* int64_t: the latest end of each BLOCK_SIZE elements of `active` */
+    GArray *places;             /* uint32_t: the places of `active`, which have values in `lasting` */
     survival *lasting;          /* indexed by place; shared by all stations */
     GArray *gaps;               /* elements are active, with from_ns and to_ns */
     bool by_ends;               /* visits may begin in the gaps; only visits inside the station count */
@@ -130,8 +136,7 @@ static survival *survival_of(const station *s, const active *a)
 
 static void sort_survival(survival *l)
 {
-    qsort(l->values, l->count, sizeof(double), compare_double);
-    l->sorted = true;
+    sort_doubles(l->values, l->count);
     if (l->count == 0)
         return;
     l->sums[0] = l->values[0];
@@ -147,26 +152,16 @@ static void sort_survival(survival *l)
 /* Learns the durations of each place's visits. Excludes visits that overlap a gap found so far. */
 static void learn_survival(station *s)
 {
-    for (guint i = 0; i < s->active->len; i++) {
-        survival *of = survival_of(s, &g_array_index(s->active, active, i));
-        if (of->values == NULL) {
-            of->values = g_new(double, 2 * SURVIVAL_MAX);
-            of->sums = of->values + SURVIVAL_MAX;
-        }
-        of->count = 0;
-        of->sorted = false;
-    }
+    for (guint i = 0; i < s->places->len; i++)
+        s->lasting[g_array_index(s->places, uint32_t, i)].count = 0;
     for (guint i = 0; i < s->active->len; i++) {
         const active *a = &g_array_index(s->active, active, i);
         survival *of = survival_of(s, a);
         if (of->count < SURVIVAL_MAX && !in_gap(s, a))
             of->values[of->count++] = (double)(a->to_ns - a->from_ns);
     }
-    for (guint i = 0; i < s->active->len; i++) {
-        survival *of = survival_of(s, &g_array_index(s->active, active, i));
-        if (!of->sorted)
-            sort_survival(of);
-    }
+    for (guint i = 0; i < s->places->len; i++)
+        sort_survival(&s->lasting[g_array_index(s->places, uint32_t, i)]);
 }
 
 /* Returns the number of visits that last at most x nanoseconds. At least one visit is required. */
@@ -199,11 +194,9 @@ static double longer(const survival *l, double x, bool first)
  * Returns whether a visit is a message between hosts that usually takes longer than a gap. Several such messages are
  * usually on the way at the same time, so gaps between their ends are normal.
  */
-static bool is_usual_way(const station *s, const visit *x, const survival *l, double gap_ns)
+static bool is_usual_way(const active *a, const survival *l, double gap_ns)
 {
-    const site *at = site_at(s->v, x->site);
-    return place_at(s->v, at->place)->kind == PLACE_EDGE && at->host != at->from_host &&
-           gap_ns < l->values[l->count / 2];
+    return a->is_way && gap_ns < l->values[l->count / 2];
 }
 
 /* Returns whether an instance of a program belongs to the station. `program` is the program's name in places. */
@@ -214,18 +207,10 @@ static bool has_instance(const station *s, const char *program, uint32_t number)
            (s->process == NULL || of->program == s->process);
 }
 
-/* Returns whether a visit is inside the station: a span, or a path between two events of the station. */
-static bool is_inside(const station *s, const visit *x)
-{
-    const site *at = site_at(s->v, x->site);
-    const place *p = place_at(s->v, at->place);
-    return p->kind == PLACE_SPAN || has_instance(s, p->from_program, at->from_instance);
-}
-
 /* Returns whether a visit, or the time between two arrivals, is evidence in the station's gaps. */
 static bool counts_at(const station *s, const active *a)
 {
-    return !s->by_ends || (a->visit != VISIT_NONE && is_inside(s, visit_at(s->v, a->visit)));
+    return !s->by_ends || (a->visit != VISIT_NONE && a->is_inside);
 }
 
 /* The evidence of a request in a gap: the largest logarithms of the improbability of one of its visits. */
@@ -234,16 +219,23 @@ typedef struct request_evidence {
     double inside, message; /* of visits inside the station, and of messages to it */
 } request_evidence;
 
-/* Returns the evidence of a request, which is new if it is not among the `count` elements. */
-static request_evidence *evidence_of(request_evidence *all, uint32_t *count, uint32_t request)
+/* The evidence of the requests in a gap. */
+typedef struct gap_evidence {
+    request_evidence requests[SCAN_MAX];
+    uint32_t count;
+    uint16_t slots[SLOT_COUNT]; /* hash table with linear probing: the index of a request + 1, or 0 */
+} gap_evidence;
+
+/* Returns the evidence of a request, and adds it if it is new. */
+static request_evidence *evidence_of(gap_evidence *all, uint32_t request)
 {
-    uint32_t i = *count;
-    while (i > 0 && all[i - 1].request != request)
-        i--;
-    if (i > 0)
-        return &all[i - 1];
-    all[*count] = (request_evidence){.request = request};
-    return &all[(*count)++];
+    uint32_t slot = request % SLOT_COUNT;
+    for (; all->slots[slot] != 0; slot = (slot + 1) % SLOT_COUNT)
+        if (all->requests[all->slots[slot] - 1].request == request)
+            return &all->requests[all->slots[slot] - 1];
+    all->requests[all->count] = (request_evidence){.request = request};
+    all->slots[slot] = (uint16_t)++all->count;
+    return &all->requests[all->count - 1];
 }
 
 /*
@@ -263,11 +255,17 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
         else
             high = middle;
     }
-    request_evidence requests[SCAN_MAX];
+    gap_evidence all;
     double sum = 0, arrival = 0, messages = 0;
     bool has_inside = false;
-    uint32_t request_count = 0, arrivals = 0;
-    for (guint i = low, scanned = 0; i > 0 && scanned < SCAN_MAX; scanned++) {
+    uint32_t arrivals = 0;
+    all.count = 0;
+    memset(all.slots, 0, sizeof all.slots);
+    for (guint i = low, end = low > SCAN_MAX ? low - SCAN_MAX : 0; i > end;) {
+        if (i % BLOCK_SIZE == 0 && g_array_index(s->ends, int64_t, i / BLOCK_SIZE - 1) < to_ns) {
+            i -= MIN(BLOCK_SIZE, i - end);
+            continue;
+        }
         const active *a = &g_array_index(s->active, active, --i);
         if (a->to_ns < to_ns || !counts_at(s, a))
             continue;
@@ -280,23 +278,22 @@ static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bo
             }
             continue;
         }
-        const visit *x = visit_at(s->v, a->visit);
-        if (l->count < 20 || is_usual_way(s, x, l, (double)(to_ns - from_ns)))
+        if (l->count < 20 || is_usual_way(a, l, (double)(to_ns - from_ns)))
             continue;
         double ratio = longer(l, age, first) / longer(l, then, first); /* 1 to 10,000 */
-        request_evidence *of = evidence_of(requests, &request_count, x->request);
-        if (is_inside(s, x)) {
+        request_evidence *of = evidence_of(&all, a->request);
+        if (a->is_inside) {
             has_inside = true;
             of->inside = fmax(of->inside, log(ratio));
         } else {
             of->message = fmax(of->message, log(ratio));
         }
     }
-    for (uint32_t i = 0; i < request_count; i++) {
-        sum += requests[i].inside;
-        messages += requests[i].message;
+    for (uint32_t i = 0; i < all.count; i++) {
+        sum += all.requests[i].inside;
+        messages += all.requests[i].message;
     }
-    *count = request_count + arrivals;
+    *count = all.count + arrivals;
     sum += has_inside ? fmin(messages, sum) : messages;
     return sum + fmin(arrival, sum);
 }
@@ -338,7 +335,7 @@ static void find_gaps(station *s, double long_ns, double chance)
         double x = improbability(s, from_ns, to_ns, first, &count);
         if (x < (chance > GAP_CHANCE && !first ? CLAIM_SUSPECT : SUSPECT) || count < ACTIVE_MIN)
             continue;
-        const active gap = {from_ns, to_ns, count, 0};
+        const active gap = {.from_ns = from_ns, .to_ns = to_ns};
         g_array_append_val(found, gap);
         g_array_append_val(all, x);
     }
@@ -370,10 +367,32 @@ static double long_gap(const station *s)
     return (double)shortest;
 }
 
-static void add_active(station *s, int64_t from_ns, int64_t to_ns, uint32_t index, uint32_t place)
+/* Provides memory for the durations of a place's visits. */
+static void add_place(station *s, uint32_t number)
 {
-    const active a = {from_ns, to_ns, index, place};
+    survival *of = &s->lasting[number];
+    if (of->values != NULL)
+        return;
+    of->values = g_new(double, 2 * SURVIVAL_MAX);
+    of->sums = of->values + SURVIVAL_MAX;
+    g_array_append_val(s->places, number);
+}
+
+/* Adds a visit, or a part of it. */
+static void add_active(station *s, int64_t from_ns, int64_t to_ns, uint32_t index)
+{
+    const visit *x = visit_at(s->v, index);
+    const site *at = site_at(s->v, x->site);
+    const place *p = place_at(s->v, at->place);
+    const active a = {.from_ns = from_ns,
+                      .to_ns = to_ns,
+                      .visit = index,
+                      .place = at->place,
+                      .request = x->request,
+                      .is_inside = p->kind == PLACE_SPAN || has_instance(s, p->from_program, at->from_instance),
+                      .is_way = p->kind == PLACE_EDGE && at->host != at->from_host};
     g_array_append_val(s->active, a);
+    add_place(s, at->place);
 }
 
 /* Adds the parts of a span in which none of its children is running. */
@@ -381,7 +400,7 @@ static void add_pieces(station *s, uint32_t index)
 {
     const family *f = s->family;
     const visit *x = visit_at(s->v, index);
-    uint32_t count = f->first[index + 1] - f->first[index], place = place_of_visit(s->v, x);
+    uint32_t count = f->first[index + 1] - f->first[index];
     keyed *order = g_new(keyed, count + 1);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t child = f->children[f->first[index] + i];
@@ -392,11 +411,11 @@ static void add_pieces(station *s, uint32_t index)
     for (uint32_t i = 0; i < count; i++) {
         const visit *child = visit_at(s->v, order[i].index);
         if (child->from_ns > from_ns)
-            add_active(s, from_ns, child->from_ns, index, place);
+            add_active(s, from_ns, child->from_ns, index);
         from_ns = MAX(from_ns, child->to_ns);
     }
     if (x->to_ns > from_ns)
-        add_active(s, from_ns, x->to_ns, index, place);
+        add_active(s, from_ns, x->to_ns, index);
     g_free(order);
 }
 
@@ -421,15 +440,14 @@ static guint first_repeat(const visits *v, uint32_t index)
 static size_t add_repeats(station *s, uint32_t index, keyed *times)
 {
     const visit *x = visit_at(s->v, index);
-    uint32_t place = place_of_visit(s->v, x);
     guint first = first_repeat(s->v, index), i = first;
     int64_t from_ns = x->from_ns;
     for (; i < s->v->repeats->len && g_array_index(s->v->repeats, repeat_end, i).visit == index; i++) {
         int64_t to_ns = g_array_index(s->v->repeats, repeat_end, i).time_ns;
-        add_active(s, from_ns, to_ns, index, place);
+        add_active(s, from_ns, to_ns, index);
         times[i - first].key = from_ns = to_ns;
     }
-    add_active(s, from_ns, x->to_ns, index, place);
+    add_active(s, from_ns, x->to_ns, index);
     return i - first;
 }
 
@@ -447,8 +465,14 @@ static void add_arrivals(station *s, const keyed *begins, size_t count)
         overlapping += begins[i].key < until_ns;
         until_ns = MAX(until_ns, visit_at(s->v, begins[i].index)->to_ns);
     }
-    for (size_t i = 1; i < count && overlapping * OVERLAPPING_ONE_OF >= count; i++)
-        add_active(s, begins[i - 1].key, begins[i].key, VISIT_NONE, s->v->places->len);
+    if (count < 2 || overlapping * OVERLAPPING_ONE_OF < count)
+        return;
+    add_place(s, s->v->places->len);
+    for (size_t i = 1; i < count; i++) {
+        const active a = {
+            .from_ns = begins[i - 1].key, .to_ns = begins[i].key, .visit = VISIT_NONE, .place = s->v->places->len};
+        g_array_append_val(s->active, a);
+    }
 }
 
 static bool is_at_station(const station *s, uint32_t index)
@@ -459,12 +483,31 @@ static bool is_at_station(const station *s, uint32_t index)
     return has_instance(s, place_at(s->v, at->place)->program, at->instance);
 }
 
-static int by_from(gconstpointer a, gconstpointer b)
+/* Sorts the visits by their start times. Visits that begin at the same time remain in the order of their indices. */
+static void sort_active(station *s)
 {
-    const active *x = a, *y = b;
-    if (x->from_ns != y->from_ns)
-        return x->from_ns < y->from_ns ? -1 : 1;
-    return (x->visit > y->visit) - (x->visit < y->visit);
+    const guint count = s->active->len;
+    keyed *order = g_new(keyed, count + 1);
+    GArray *sorted = g_array_sized_new(FALSE, FALSE, sizeof(active), count + 1);
+    for (guint i = 0; i < count; i++)
+        order[i] = (keyed){g_array_index(s->active, active, i).from_ns, i};
+    keyed_sort(order, count);
+    for (guint i = 0; i < count; i++)
+        g_array_append_val(sorted, g_array_index(s->active, active, order[i].index));
+    g_array_free(s->active, TRUE);
+    s->active = sorted;
+    g_free(order);
+}
+
+/* Finds the latest end of each block of visits. */
+static void find_ends(station *s)
+{
+    for (guint i = 0; i < s->active->len; i += BLOCK_SIZE) {
+        int64_t latest_ns = INT64_MIN;
+        for (guint k = i; k < MIN(i + BLOCK_SIZE, s->active->len); k++)
+            latest_ns = MAX(latest_ns, g_array_index(s->active, active, k).to_ns);
+        g_array_append_val(s->ends, latest_ns);
+    }
 }
 
 /*
@@ -498,7 +541,8 @@ static void gather_station(station *s, const uint32_t *indices, uint32_t count)
         g_array_append_val(s->times, times[i].key);
     keyed_sort(arrivals, arrival_count);
     add_arrivals(s, arrivals, arrival_count);
-    g_array_sort(s->active, by_from);
+    sort_active(s);
+    find_ends(s);
     g_free(times);
     g_free(arrivals);
 }
@@ -708,7 +752,7 @@ static bool gaps_are_idle(const station *s)
     guint g = 0;
     for (guint i = 0; i < s->active->len; i++) {
         const active *a = &g_array_index(s->active, active, i);
-        if (a->visit == VISIT_NONE || !is_inside(s, visit_at(s->v, a->visit)))
+        if (a->visit == VISIT_NONE || !a->is_inside)
             continue;
         /* The visits are in the order of their starts: no later visit is in progress when these gaps begin. */
         for (; g < s->gaps->len && g_array_index(s->gaps, active, g).from_ns < a->from_ns; g++)
@@ -796,19 +840,20 @@ static pause_result examine_station(station *s, const uint32_t *indices, uint32_
     s->times = g_array_new(FALSE, FALSE, sizeof(int64_t));
     s->active = g_array_new(FALSE, FALSE, sizeof(active));
     s->gaps = g_array_new(FALSE, FALSE, sizeof(active));
+    s->ends = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    s->places = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     gather_station(s, indices, count);
     examine_gaps(s, &r);
     s->by_ends = true;
     use_ends(s);
     examine_gaps(s, &r);
-    for (guint i = 0; i < s->active->len; i++) {
-        survival *of = survival_of(s, &g_array_index(s->active, active, i));
-        g_free(of->values);
-        of->values = NULL;
-    }
+    for (guint i = 0; i < s->places->len; i++)
+        g_clear_pointer(&s->lasting[g_array_index(s->places, uint32_t, i)].values, g_free);
     g_array_free(s->times, TRUE);
     g_array_free(s->active, TRUE);
     g_array_free(s->gaps, TRUE);
+    g_array_free(s->ends, TRUE);
+    g_array_free(s->places, TRUE);
     return r;
 }
 
@@ -940,31 +985,27 @@ static void add_whole(GArray *results, guint first, pause_result *r)
     g_array_append_val(results, *r);
 }
 
-static int by_index(gconstpointer a, gconstpointer b)
-{
-    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-    return (i > j) - (i < j);
-}
-
 /*
  * Examines a station that consists of the instances from `from` to `to` - 1 in the order of `l`. An edge between two of
  * these instances is in the lists of both, and counts once.
  */
 static pause_result examine_instances(station *s, const instance_list *l, uint32_t from, uint32_t to)
 {
-    GArray *all = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    for (uint32_t i = from; i < to; i++) {
-        uint32_t n = l->order[i];
-        g_array_append_vals(all, l->visits + l->first[n], l->first[n + 1] - l->first[n]);
-    }
-    guint kept = 0;
-    if (to - from > 1)
-        g_array_sort(all, by_index);
-    for (guint i = 0; i < all->len; i++)
-        if (kept == 0 || g_array_index(all, uint32_t, i) != g_array_index(all, uint32_t, kept - 1))
-            g_array_index(all, uint32_t, kept++) = g_array_index(all, uint32_t, i);
-    pause_result r = examine_station(s, (const uint32_t *)all->data, kept);
-    g_array_free(all, TRUE);
+    uint32_t count = 0, kept = 0;
+    for (uint32_t i = from; i < to; i++)
+        count += l->first[l->order[i] + 1] - l->first[l->order[i]];
+    keyed *all = g_new(keyed, count + 1);
+    uint32_t *indices = g_new(uint32_t, count + 1), added = 0;
+    for (uint32_t i = from; i < to; i++)
+        for (uint32_t k = l->first[l->order[i]]; k < l->first[l->order[i] + 1]; k++)
+            all[added++].key = l->visits[k];
+    keyed_sort(all, count);
+    for (uint32_t i = 0; i < count; i++)
+        if (kept == 0 || all[i].key != indices[kept - 1])
+            indices[kept++] = (uint32_t)all[i].key;
+    g_free(all);
+    pause_result r = examine_station(s, indices, kept);
+    g_free(indices);
     return r;
 }
 

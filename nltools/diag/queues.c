@@ -2,9 +2,10 @@
 
 #include <math.h>
 
+#include "diag/keyed_sort.h"
 #include "diag/mechanisms.h"
 #include "diag/processes.h"
-#include "base/compare.h"
+#include "requests/key_map.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,20 +84,33 @@ typedef struct holding {
     uint32_t visit, host; /* number of the host */
 } holding;
 
-static int by_end(const void *a, const void *b)
+/* Returns a new array with the indices of holdings as keyed items, in the order of arrivals. Holdings that arrive at
+ * the same time keep their order. */
+static keyed *order_by_arrival(const holding *held, size_t count)
 {
-    const holding *x = a, *y = b;
-    if (x->host != y->host)
-        return x->host < y->host ? -1 : 1;
-    return x->to_ns != y->to_ns ? (x->to_ns > y->to_ns) - (x->to_ns < y->to_ns)
-                                : (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+    keyed *order = g_new(keyed, count + 1);
+    for (size_t i = 0; i < count; i++)
+        order[i] = (keyed){held[i].from_ns, (uint32_t)i};
+    keyed_sort(order, count);
+    return order;
 }
 
-static int by_arrival_time(const void *a, const void *b)
+/* Sorts holdings by host, then by end, then by arrival. */
+static void sort_by_end(holding *held, size_t count)
 {
-    const holding *x = a, *y = b;
-    return x->from_ns != y->from_ns ? (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns)
-                                    : (x->to_ns > y->to_ns) - (x->to_ns < y->to_ns);
+    keyed *order = order_by_arrival(held, count);
+    holding *sorted = g_new(holding, count + 1);
+    for (size_t i = 0; i < count; i++)
+        order[i].key = held[order[i].index].to_ns;
+    keyed_sort(order, count);
+    for (size_t i = 0; i < count; i++)
+        order[i].key = held[order[i].index].host;
+    keyed_sort(order, count);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = held[order[i].index];
+    memcpy(held, sorted, count * sizeof *held);
+    g_free(sorted);
+    g_free(order);
 }
 
 /* The smoothed density of the logarithms of times. */
@@ -105,9 +119,10 @@ typedef struct density {
     double share[LOG_BINS];
 } density;
 
-static int density_bin(const density *d, double value)
+/* Returns the bin of a time with this logarithm. */
+static uint16_t density_bin(const density *d, double logarithm)
 {
-    return (int)CLAMP((log(value) - d->low) / d->width, 0, LOG_BINS - 1);
+    return (uint16_t)CLAMP((logarithm - d->low) / d->width, 0, LOG_BINS - 1);
 }
 
 /* Replaces each element with the mean of the elements at a distance of at most `reach`. */
@@ -121,15 +136,15 @@ static void smooth(double *values, int reach)
 }
 
 /*
- * Estimates the density from the values of a half, with a triangular kernel. Chooses the width of the kernel under
- * which each of these values is most likely, given the others: few values need a wide kernel.
+ * Estimates the density from a half of the times, whose bins are given, with a triangular kernel. Chooses the width of
+ * the kernel under which each of these times is most likely, given the others: few times need a wide kernel.
  */
-static void density_fit(density *d, const double *values, size_t count, int half)
+static void density_fit(density *d, const uint16_t *bins, size_t count, int half)
 {
     enum { REACH_MAX = 16 };
     double counts[LOG_BINS] = {0}, n = 0, best = -INFINITY;
     for (size_t i = (size_t)half; i < count; i += 2) {
-        counts[density_bin(d, values[i])]++;
+        counts[bins[i]]++;
         n++;
     }
     for (int reach = 1; reach <= REACH_MAX; reach *= 2) {
@@ -148,20 +163,23 @@ static void density_fit(density *d, const double *values, size_t count, int half
         d->share[b] = (d->share[b] + 0.01) / (n + 0.01 * LOG_BINS) / d->width;
 }
 
-static double density_log(const density *d, double value)
-{
-    return log(d->share[density_bin(d, value)]) - log(value);
-}
-
-/* Computes the log likelihood of each value from the distribution of the other half. */
-static void likelihoods(const double *values, size_t count, double low, double high, double *out)
+/* Computes the log likelihood of each time from the distribution of the other half. `logs` contains the logarithms of
+ * the times. */
+static void likelihoods(const double *logs, size_t count, double low, double high, double *out)
 {
     density d = {.low = low, .width = MAX((high - low) / (LOG_BINS - 8), 0.02)};
+    uint16_t *bins = g_new(uint16_t, count + 1);
+    for (size_t i = 0; i < count; i++)
+        bins[i] = density_bin(&d, logs[i]);
     for (int half = 0; half < 2; half++) {
-        density_fit(&d, values, count, half);
+        double of_bin[LOG_BINS];
+        density_fit(&d, bins, count, half);
+        for (int b = 0; b < LOG_BINS; b++)
+            of_bin[b] = log(d.share[b]);
         for (size_t i = (size_t)!half; i < count; i += 2)
-            out[i] = density_log(&d, values[i]);
+            out[i] = of_bin[bins[i]] - logs[i];
     }
+    g_free(bins);
 }
 
 /* Returns the instance of the program that logged the end of a visit, also if a field names a server (servers.h). */
@@ -432,27 +450,25 @@ static size_t gather_holdings(const visits *v, uint32_t number, const mechanism 
     }
     g_free(numbers);
     spread_times(v, p, held, count);
-    qsort(held, count, sizeof *held, by_end);
+    sort_by_end(held, count);
     return count;
 }
 
 /*
  * For each visit, computes the number of earlier arrivals that are still present when the visit ends. If servers serve
  * visits in the order of arrival, these numbers are small. A model of another order must also predict which visit ends
- * next, which lowers its likelihood. All positions from POSITIONS - 1 on count as one position. Sets shared[i] to the
- * number of present visits that share the position of visit i.
+ * next, which lowers its likelihood. `arrivals` contains the numbers of the visits in the order of arrival. All
+ * positions from POSITIONS - 1 on count as one position. Sets shared[i] to the number of present visits that share the
+ * position of visit i.
  */
-static void find_positions(const holding *held, size_t count, uint8_t *positions, uint32_t *shared)
+static void find_positions(const holding *held, const uint32_t *arrivals, size_t count, uint8_t *positions,
+                           uint32_t *shared)
 {
     size_t *order = g_new(size_t, count + 1);
     uint32_t *tree =
         g_new0(uint32_t, count + 2); /* Fenwick tree of the visits that are present, in the order of arrival */
-    holding *by_arrival = g_new(holding, count + 1);
     for (size_t i = 0; i < count; i++)
-        by_arrival[i] = (holding){held[i].from_ns, (int64_t)i, 0, 0};
-    qsort(by_arrival, count, sizeof *by_arrival, by_arrival_time);
-    for (size_t i = 0; i < count; i++)
-        order[by_arrival[i].to_ns] = i;
+        order[arrivals[i]] = i;
     for (size_t i = 1; i <= count; i++) {
         tree[i]++;
         if (i + (i & -i) <= count)
@@ -463,7 +479,7 @@ static void find_positions(const holding *held, size_t count, uint8_t *positions
         for (size_t at = order[i]; at > 0; at -= at & -at)
             before += tree[at];
         positions[i] = (uint8_t)MIN(before, POSITIONS - 1);
-        while (arrived < count && by_arrival[arrived].from_ns < held[i].to_ns)
+        while (arrived < count && held[arrivals[arrived]].from_ns < held[i].to_ns)
             arrived++;
         shared[i] =
             before >= POSITIONS - 1 && arrived > i + POSITIONS - 1 ? (uint32_t)(arrived - i) - (POSITIONS - 1) : 1;
@@ -472,7 +488,6 @@ static void find_positions(const holding *held, size_t count, uint8_t *positions
     }
     g_free(order);
     g_free(tree);
-    g_free(by_arrival);
 }
 
 /* How servers serve visits. */
@@ -485,26 +500,30 @@ typedef struct service {
 /*
  * Computes when the service of each visit begins, if the servers serve visits in any order. With k servers, a server is
  * free when the visit that is k positions earlier in the order of the ends has ended. Sets before[i] to the number of
- * the visit that had the server before visit i, or to i if no visit had it.
+ * the visit that had the server before visit i, or to i if no visit had it. Returns whether any visit waits.
  */
-static void serve_any(const holding *held, size_t count, service by, int64_t *served, uint32_t *before)
+static bool serve_any(const holding *held, size_t count, service by, int64_t *served, uint32_t *before)
 {
+    bool waits = false;
     for (size_t i = 0; i < count; i++) {
         bool has_before = i >= (size_t)by.servers;
         before[i] = has_before ? (uint32_t)i - (uint32_t)by.servers : (uint32_t)i;
         served[i] = has_before ? MAX(held[i].from_ns, held[before[i]].to_ns - by.outside_ns) : held[i].from_ns;
+        waits = waits || served[i] > held[i].from_ns;
     }
+    return waits;
 }
 
 /*
  * Like serve_any, but for servers that serve visits in the order of arrival. A service begins as soon as one of the k
  * servers is free.
  */
-static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t count, service by, int64_t *served,
+static bool serve_in_order(const holding *held, const uint32_t *arrivals, size_t count, service by, int64_t *served,
                            uint32_t *before)
 {
     int64_t free_ns[SERVERS_MAX];
     uint32_t last[SERVERS_MAX] = {0};
+    bool waits = false;
     for (int k = 0; k < SERVERS_MAX; k++)
         free_ns[k] = INT64_MIN;
     for (size_t n = 0; n < count; n++) {
@@ -517,7 +536,9 @@ static void serve_in_order(const holding *held, const uint32_t *arrivals, size_t
         served[i] = MAX(held[i].from_ns, free_ns[first]);
         free_ns[first] = held[i].to_ns - by.outside_ns;
         last[first] = i;
+        waits = waits || served[i] > held[i].from_ns;
     }
+    return waits;
 }
 
 /* The data about the visits of a place. The visits are grouped by host, and each host has its own servers. */
@@ -529,7 +550,10 @@ typedef struct queue_work {
     uint32_t *shared; /* number of present visits with the same position */
     int64_t *served;
     uint32_t *before; /* for each visit, the number of the visit that had its server before, or its own number */
-    double *values, *alone, *with;
+    /* For each visit: its time, from its arrival or from the start of its service, the logarithm of this time, and the
+     * log likelihoods without and with the servers. */
+    double *values, *logs, *alone, *with;
+    double *alone_logs; /* for each visit, the logarithm of the time from its arrival */
     uint32_t *requests; /* the index of each visit's request, from 0 */
     double *gains;      /* for each request, the sum of its visits' log likelihood ratios */
     double low, high;   /* bounds of the logarithms of the times */
@@ -544,31 +568,38 @@ static size_t end_of_host(const holding *held, size_t from, size_t count)
     return to;
 }
 
-/* Computes when the service of each visit begins if each host has such servers. */
-static void serve(queue_work *w, service by)
+/* Computes when the service of each visit begins if each host has such servers. Returns whether any visit waits. */
+static bool serve(queue_work *w, service by)
 {
+    bool waits = false;
     for (size_t from = 0, to; from < w->count; from = to) {
         to = end_of_host(w->held, from, w->count);
-        if (by.any_order)
-            serve_any(w->held + from, to - from, by, w->served + from, w->before + from);
-        else
-            serve_in_order(w->held + from, w->arrivals + from, to - from, by, w->served + from, w->before + from);
+        bool waits_here = by.any_order ? serve_any(w->held + from, to - from, by, w->served + from, w->before + from)
+                                       : serve_in_order(w->held + from, w->arrivals + from, to - from, by,
+                                                        w->served + from, w->before + from);
+        waits = waits || waits_here;
         for (size_t i = from; i < to; i++)
             w->before[i] += (uint32_t)from;
     }
+    return waits;
 }
 
 /* Adds the log likelihood of each position, according to the distribution of positions in the other half. */
 static void add_positions(queue_work *w)
 {
     for (int half = 0; half < 2; half++) {
-        double counts[POSITIONS] = {0}, n = 0;
+        double counts[POSITIONS] = {0}, of_position[POSITIONS], n = 0;
         for (size_t i = (size_t)half; i < w->count; i += 2) {
             counts[w->positions[i]]++;
             n++;
         }
+        for (int p = 0; p < POSITIONS; p++) {
+            counts[p] = (counts[p] + 0.1) / (n + 0.1 * POSITIONS);
+            of_position[p] = log(counts[p]);
+        }
         for (size_t i = (size_t)!half; i < w->count; i += 2)
-            w->with[i] += log((counts[w->positions[i]] + 0.1) / (n + 0.1 * POSITIONS) / w->shared[i]);
+            w->with[i] +=
+                w->shared[i] == 1 ? of_position[w->positions[i]] : log(counts[w->positions[i]] / w->shared[i]);
     }
 }
 
@@ -587,7 +618,11 @@ static bool judge_servers(queue_work *w, service by, double *gain, double *z)
     }
     if (impossible > w->count / 30)
         return false;
-    likelihoods(w->values, w->count, w->low - log(50), w->high, w->with);
+    for (size_t i = 0; i < w->count; i++) {
+        bool is_alone = w->served[i] == w->held[i].from_ns && w->values[i] > tiny;
+        w->logs[i] = is_alone ? w->alone_logs[i] : log(w->values[i]);
+    }
+    likelihoods(w->logs, w->count, w->low - log(50), w->high, w->with);
     if (by.any_order)
         add_positions(w);
     double sum = 0, square = 0, n = 0;
@@ -613,13 +648,10 @@ static bool judge_servers(queue_work *w, service by, double *gain, double *z)
 /* Returns the maximum number of visits on a host at the same time. */
 static double peak_of_host(const holding *held, size_t count)
 {
-    int64_t *begins = g_new(int64_t, count + 1);
-    for (size_t i = 0; i < count; i++)
-        begins[i] = held[i].from_ns;
-    qsort(begins, count, sizeof *begins, nl_compare_int64);
+    keyed *begins = order_by_arrival(held, count);
     size_t ended = 0, peak = 0;
     for (size_t i = 0; i < count; i++) {
-        while (ended < count && held[ended].to_ns <= begins[i])
+        while (ended < count && held[ended].to_ns <= begins[i].key)
             ended++;
         peak = MAX(peak, i + 1 - ended);
     }
@@ -637,74 +669,74 @@ static double peak_of(const holding *held, size_t count)
     return peak;
 }
 
-/* Sorts the visits of each host by arrival, and finds their positions. */
-static void find_arrivals(queue_work *w)
-{
-    holding *by_arrival = g_new(holding, w->count + 1);
-    for (size_t from = 0, to; from < w->count; from = to) {
-        to = end_of_host(w->held, from, w->count);
-        for (size_t i = from; i < to; i++)
-            by_arrival[i - from] = (holding){w->held[i].from_ns, w->held[i].to_ns, (uint32_t)(i - from), 0};
-        qsort(by_arrival, to - from, sizeof *by_arrival, by_arrival_time);
-        for (size_t i = from; i < to; i++)
-            w->arrivals[i] = by_arrival[i - from].visit;
-        find_positions(w->held + from, to - from, w->positions + from, w->shared + from);
-    }
-    g_free(by_arrival);
-}
-
 /* Numbers the requests of the visits from 0. */
 static void number_requests(queue_work *w, const visits *v)
 {
-    GHashTable *numbers = g_hash_table_new(NULL, NULL); /* maps a request to its index + 1 */
+    key_map numbers = {0}; /* maps a request + 1 to its number + 1 */
+    key_map_reset(&numbers, w->count);
     for (size_t i = 0; i < w->count; i++) {
-        gpointer request = GUINT_TO_POINTER(visit_at(v, w->held[i].visit)->request);
-        guint number = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, request));
-        if (number == 0) {
-            number = g_hash_table_size(numbers) + 1;
-            g_hash_table_insert(numbers, request, GUINT_TO_POINTER(number));
-        }
-        w->requests[i] = number - 1;
+        uint64_t *number = key_map_add(&numbers, (uint64_t)visit_at(v, w->held[i].visit)->request + 1);
+        if (*number == 0)
+            *number = numbers.count;
+        w->requests[i] = (uint32_t)*number - 1;
     }
-    g_hash_table_destroy(numbers);
+    key_map_free(&numbers);
 }
 
-static void queue_work_init(queue_work *w, const visits *v, const holding *held, size_t count)
+/* Prepares a queue_work for `serve`. Sorts the visits of each host by arrival. */
+static void queue_work_init(queue_work *w, const holding *held, size_t count)
 {
     *w = (queue_work){.held = held, .count = count};
-    w->values = g_new(double, 4 * count + 1);
-    w->alone = w->values + count;
-    w->with = w->alone + count;
-    w->gains = w->with + count;
-    w->requests = g_new(uint32_t, count + 1);
-    number_requests(w, v);
     w->served = g_new(int64_t, count + 1);
     w->before = g_new(uint32_t, count + 1);
+    w->arrivals = g_new(uint32_t, count + 1);
+    for (size_t from = 0, to; from < count; from = to) {
+        to = end_of_host(held, from, count);
+        keyed *order = order_by_arrival(held + from, to - from);
+        for (size_t i = from; i < to; i++)
+            w->arrivals[i] = order[i - from].index;
+        g_free(order);
+    }
+}
+
+/* Prepares a queue_work for judge_servers, after queue_work_init. */
+static void queue_work_prepare(queue_work *w, const visits *v)
+{
+    const size_t count = w->count;
+    w->values = g_new(double, 6 * count + 1);
+    w->logs = w->values + count;
+    w->alone = w->logs + count;
+    w->with = w->alone + count;
+    w->alone_logs = w->with + count;
+    w->gains = w->alone_logs + count;
+    w->requests = g_new(uint32_t, count + 1);
+    number_requests(w, v);
     w->positions = g_new(uint8_t, count + 1);
     w->shared = g_new(uint32_t, count + 1);
-    w->arrivals = g_new(uint32_t, count + 1);
     w->high = -INFINITY;
     for (size_t i = 0; i < count; i++) {
-        w->values[i] = (double)(held[i].to_ns - held[i].from_ns);
-        w->high = fmax(w->high, log(w->values[i]));
+        w->values[i] = (double)(w->held[i].to_ns - w->held[i].from_ns);
+        w->alone_logs[i] = log(w->values[i]);
+        w->high = fmax(w->high, w->alone_logs[i]);
     }
-    double *sorted = g_memdup2(w->values, count * sizeof *w->values);
-    qsort(sorted, count, sizeof *sorted, compare_double);
-    w->low = log(MAX(sorted[count / 100], 1));
-    g_free(sorted);
-    find_arrivals(w);
-    likelihoods(w->values, count, w->low - log(50), w->high, w->alone);
+    sort_doubles(w->values, count);
+    w->low = log(MAX(w->values[count / 100], 1));
+    for (size_t from = 0, to; from < count; from = to) {
+        to = end_of_host(w->held, from, count);
+        find_positions(w->held + from, w->arrivals + from, to - from, w->positions + from, w->shared + from);
+    }
+    likelihoods(w->alone_logs, count, w->low - log(50), w->high, w->alone);
 }
 
 static void queue_work_clear(queue_work *w)
 {
-    g_free(w->values);
-    g_free(w->requests);
     g_free(w->served);
     g_free(w->before);
+    g_free(w->arrivals);
+    g_free(w->values);
+    g_free(w->requests);
     g_free(w->positions);
     g_free(w->shared);
-    g_free(w->arrivals);
 }
 
 /*
@@ -722,7 +754,7 @@ static double time_alone(const holding *held, size_t count)
     if (n < ALONE_MIN) {
         for (n = 0; n < count; n++)
             alone[n] = (double)(held[n].to_ns - held[n].from_ns);
-        qsort(alone, n, sizeof *alone, compare_double);
+        sort_doubles(alone, n);
         result = n > 0 ? alone[n / FAST_ONE_OF] : 0;
     } else {
         result = median_of(alone, n);
@@ -748,14 +780,16 @@ static bool is_preferred(const choice *a, const choice *b)
     return (is_tie ? second : first) == a;
 }
 
-/* Replaces *best if a service predicts the visits significantly better. */
+/*
+ * Replaces *best if a service predicts the visits significantly better. If no visit waits, the service does not: the
+ * times are those of independent visits, and the order of the visits is another prediction, which is never certain.
+ */
 static void try_service(queue_work *w, service by, choice *best)
 {
     double gain, z;
     if ((size_t)by.servers * 4 > w->count)
         return;
-    serve(w, by);
-    if (judge_servers(w, by, &gain, &z) && z >= 5 && gain > best->gain)
+    if (serve(w, by) && judge_servers(w, by, &gain, &z) && z >= 5 && gain > best->gain)
         *best = (choice){by, gain, z};
 }
 
@@ -795,7 +829,8 @@ static choice choose_servers(const visits *v, const holding *held, size_t count,
     static const int tried[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, SERVERS_MAX};
     queue_work w;
     choice best[2] = {0}; /* for one server, and for several servers */
-    queue_work_init(&w, v, held, count);
+    queue_work_init(&w, held, count);
+    queue_work_prepare(&w, v);
     G_STATIC_ASSERT(4 * G_N_ELEMENTS(tried) == CHOICES);
     for (size_t t = 0; t < G_N_ELEMENTS(tried); t++)
         for (int any = 1; any >= 0; any--)
@@ -845,7 +880,7 @@ static double find_servers(const visits *v, const holding *held, size_t count, m
     if (m->servers == 0)
         return 0;
     queue_work w;
-    queue_work_init(&w, v, held, count);
+    queue_work_init(&w, held, count);
     serve(&w, chosen.by);
     if (m->scope != QUEUE_SPAN && begins_too_early(v, &w)) {
         queue_work_clear(&w);
@@ -928,8 +963,9 @@ static gap_counts count_gaps(const holding *held, size_t count, double short_ns)
 static double expected_shorter(const holding *held, size_t count, double short_ns)
 {
     GRand *chance = g_rand_new_with_seed(1); /* the same log always has the same result */
-    holding *other = g_memdup2(held, count * sizeof *held);
-    int64_t *durations = g_new(int64_t, count);
+    keyed *arrivals = order_by_arrival(held, count), *ends = g_new(keyed, count + 1);
+    holding *other = g_new(holding, count + 1);
+    int64_t *durations = g_new(int64_t, count + 1);
     double gaps = 0, shorter = 0;
     for (size_t i = 0; i < count; i++)
         durations[i] = held[i].to_ns - held[i].from_ns;
@@ -940,16 +976,18 @@ static double expected_shorter(const holding *held, size_t count, double short_n
             durations[n] = durations[i - 1];
             durations[i - 1] = swapped;
         }
-        for (size_t i = 0; i < count; i++) {
-            other[i].from_ns = held[i].from_ns;
-            other[i].to_ns = held[i].from_ns + durations[i];
-        }
-        qsort(other, count, sizeof *other, by_end);
+        for (size_t i = 0; i < count; i++)
+            ends[i] = (keyed){arrivals[i].key + durations[arrivals[i].index], (uint32_t)i};
+        keyed_sort(ends, count); /* visits with the same end remain in the order of arrival */
+        for (size_t i = 0; i < count; i++)
+            other[i] = (holding){.from_ns = arrivals[ends[i].index].key, .to_ns = ends[i].key};
         gap_counts c = count_gaps(other, count, short_ns);
         gaps += c.gaps;
         shorter += c.shorter;
     }
     g_rand_free(chance);
+    g_free(arrivals);
+    g_free(ends);
     g_free(other);
     g_free(durations);
     return gaps > 0 ? shorter / gaps : 0;
@@ -1042,7 +1080,7 @@ static void share_servers(holding *held, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         held[i].host = 0;
-    qsort(held, count, sizeof *held, by_end);
+    sort_by_end(held, count);
 }
 
 /*
@@ -1233,7 +1271,7 @@ double queue_find_savings(const visits *v, uint32_t number, const mechanism *que
         queue_work w;
         while (to < all && held[to].host == held[from].host)
             to++;
-        queue_work_init(&w, v, held + from, to - from);
+        queue_work_init(&w, held + from, to - from);
         serve(&w, (service){queue->servers, false, queue->outside_ns});
         add_savings(v, &w, queue, cut, saved);
         queue_work_clear(&w);

@@ -19,15 +19,9 @@ enum {
 /* Minimum part of the durations that are multiples of a coarse resolution. */
 #define MULTIPLES_MIN 0.9
 
-int compare_double(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double median_of(double *values, size_t count)
 {
-    qsort(values, count, sizeof *values, compare_double);
+    sort_doubles(values, count);
     return count == 0 ? 0 : (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
@@ -64,31 +58,20 @@ double hypergeometric_tail(double all, double marked, double chosen, double both
     return fmin(1, sum);
 }
 
-typedef struct ranked {
-    double y;
-    uint32_t i;
-} ranked;
-
-static int by_y(const void *a, const void *b)
-{
-    const ranked *x = a, *y = b;
-    return x->y != y->y ? (x->y > y->y) - (x->y < y->y) : (x->i > y->i) - (x->i < y->i);
-}
-
 void sample_rank(sample *s)
 {
-    ranked *r = g_new(ranked, s->count + 1);
+    keyed *order = g_new(keyed, s->count + 1);
     for (uint32_t i = 0; i < s->count; i++)
-        r[i] = (ranked){s->y[i], i};
-    qsort(r, s->count, sizeof *r, by_y);
+        order[i] = (keyed){key_of_double(s->y[i]), i};
+    keyed_sort(order, s->count);
     for (uint32_t i = 0, end; i < s->count; i = end) {
-        for (end = i + 1; end < s->count && r[end].y == r[i].y; end++)
+        for (end = i + 1; end < s->count && order[end].key == order[i].key; end++)
             ;
         for (uint32_t n = i; n < end; n++)
-            s->rank[r[n].i] = (i + 1 + end) / 2.0;
+            s->rank[order[n].index] = (i + 1 + end) / 2.0;
     }
-    s->median = s->count == 0 ? 0 : (r[(s->count - 1) / 2].y + r[s->count / 2].y) / 2;
-    g_free(r);
+    s->median = s->count == 0 ? 0 : (s->y[order[(s->count - 1) / 2].index] + s->y[order[s->count / 2].index]) / 2;
+    g_free(order);
     s->deviation = 0;
     for (uint32_t i = 0; i < s->count; i++)
         s->deviation += fabs(s->y[i] - s->median);
@@ -328,7 +311,8 @@ typedef struct bin_mean {
 
 static int by_mean(const void *a, const void *b)
 {
-    return compare_double(&((const bin_mean *)a)->mean, &((const bin_mean *)b)->mean);
+    double x = ((const bin_mean *)a)->mean, y = ((const bin_mean *)b)->mean;
+    return (x > y) - (x < y);
 }
 
 /*
@@ -392,16 +376,12 @@ static double deviation_left(const sample *s, const uint8_t *bins, const uint8_t
     return left;
 }
 
-static int by_y_descending(const void *a, const void *b)
-{
-    return -compare_double(&((const ranked *)a)->y, &((const ranked *)b)->y);
-}
-
-/* Adds the mean rank of a request's visits in the slow bins, or in the other bins, to the units. */
-static void add_unit(ranked *units, uint32_t *count, double sum, uint32_t visits, uint32_t is_slow)
+/* Adds the mean rank of a request's visits in the slow bins, or in the other bins, to the units, with the
+ * negative rank as the key: the slowest come first. */
+static void add_unit(keyed *units, uint32_t *count, double sum, uint32_t visits, uint32_t is_slow)
 {
     if (visits > 0)
-        units[(*count)++] = (ranked){sum / visits, is_slow};
+        units[(*count)++] = (keyed){key_of_double(-sum / visits), is_slow};
 }
 
 /*
@@ -413,7 +393,7 @@ static void add_unit(ranked *units, uint32_t *count, double sum, uint32_t visits
  */
 static double chance_of_slowest(const sample *s, const uint8_t *bins, int count, uint64_t slow, bool ordered)
 {
-    ranked *units = g_new(ranked, 2 * (size_t)s->count + 1);
+    keyed *units = g_new(keyed, 2 * (size_t)s->count + 1);
     uint32_t unit_count = 0, slow_count = 0, visits[2] = {0}, request = VISIT_NONE;
     double sums[2] = {0};
     for (uint32_t n = 0; n <= s->count; n++) {
@@ -433,13 +413,13 @@ static double chance_of_slowest(const sample *s, const uint8_t *bins, int count,
         sums[is_slow] += s->rank[i];
         visits[is_slow]++;
     }
-    qsort(units, unit_count, sizeof *units, by_y_descending);
+    keyed_sort(units, unit_count);
     uint32_t slowest = slow_count, both = 0;
     /* Visits with equal times are either all among the slowest, or none of them are. */
-    while (slowest > 0 && slowest < unit_count && units[slowest].y == units[slowest - 1].y)
+    while (slowest > 0 && slowest < unit_count && units[slowest].key == units[slowest - 1].key)
         slowest--;
     for (uint32_t i = 0; i < slowest; i++)
-        both += units[i].i;
+        both += units[i].index;
     g_free(units);
     double p = hypergeometric_tail(unit_count, slowest, slow_count, both), number = __builtin_popcountll(slow);
     return p * (ordered ? 3 : count - 1) * (ordered ? 1 : exp(log_choices(count, number)));
@@ -521,7 +501,7 @@ int sample_quantize(const float *values, uint32_t count, uint8_t *bins)
     for (uint32_t i = 0; i < count; i++)
         if (isfinite(values[i]))
             sorted[n++] = (double)values[i];
-    qsort(sorted, n, sizeof *sorted, compare_double);
+    sort_doubles(sorted, n);
     int used = 0, quantiles = (int)CLAMP(n / QUANTILE_COUNT, 2, QUANTILES);
     for (int q = 1; q < quantiles && n > 0; q++) {
         double cut = sorted[(uint64_t)n * (uint64_t)q / (uint64_t)quantiles];

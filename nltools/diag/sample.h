@@ -10,6 +10,7 @@
 #ifndef NLDIAG_SAMPLE_H
 #define NLDIAG_SAMPLE_H
 
+#include "diag/keyed_sort.h"
 #include "diag/visits.h"
 
 enum { SAMPLE_MAX = 4096, BINS_MAX = 64, BIN_NONE = 255 };
@@ -125,7 +126,6 @@ double binomial_tail(uint32_t k, uint32_t n, double share);
  * probability that at least `both` elements are marked and chosen (hypergeometric distribution).
  */
 double hypergeometric_tail(double all, double marked, double chosen, double both);
-int compare_double(const void *a, const void *b);
 double median_of(double *values, size_t count); /* sorts the values; returns 0 if there are no values */
 
 #endif

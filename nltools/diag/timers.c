@@ -111,7 +111,7 @@ static size_t gaps_between(int64_t *times, size_t count, double resolution, doub
 static double quantile_of(const sample *s, double share)
 {
     double *sorted = g_memdup2(s->y, s->count * sizeof(double));
-    qsort(sorted, s->count, sizeof *sorted, compare_double);
+    sort_doubles(sorted, s->count);
     double value = sorted[(size_t)(share * (s->count - 1))];
     g_free(sorted);
     return value;
@@ -168,7 +168,7 @@ static bool find_beat(const sample *s, uint32_t number, mechanism *m)
     for (uint32_t i = 0; i < s->count; i++)
         if (number == VISIT_NONE || visit_at(s->visits, s->index[i])->site == number)
             times[count++] = s->y[i];
-    qsort(times, count, sizeof *times, compare_double);
+    sort_doubles(times, count);
     double low = count > 0 ? times[count / 20] : 0, high = count > 0 ? times[count - 1 - count / 20] : 0;
     /* After a poll, a worker may continue with several visits one by one. The gaps between them do not count. */
     double resolution = fmax(0.02 * s->median, 0.1 * (high - low));
@@ -221,7 +221,7 @@ static bool is_serial(const sample *s)
     for (uint32_t i = 0; i < s->count; i++)
         ends[i] = visit_at(s->visits, s->index[i])->to_ns;
     size_t count = gaps_between(ends, s->count, 0, gaps);
-    qsort(gaps, count, sizeof *gaps, compare_double);
+    sort_doubles(gaps, count);
     double middle = count > 0 ? gaps[count / 2] : INFINITY;
     bool serial = middle * 2 < s->median && gaps[count / 20] > 0.5 * middle;
     g_free(ends);
@@ -728,7 +728,7 @@ mechanism find_timeout(const sample *s)
         return m;
     double *y = g_new0(double, n + 1);
     memcpy(y, s->y, s->count * sizeof *y);
-    qsort(y, n, sizeof *y, compare_double);
+    sort_doubles(y, n);
     m = find_timeout_above(s, y, n, MAX(TIMED_OUT_MIN, n / FREQUENT_ONE_OF));
     if (m.waits == NULL && place_at(s->visits, s->place)->kind == PLACE_EDGE) {
         m = find_timeout_above(s, y, n, MAX(TIMED_OUT_MIN, n / RARE_ONE_OF));
@@ -838,7 +838,7 @@ mechanism find_given_up(const sample *s)
     if (s->count < VISITS_MIN)
         return m;
     double *y = g_memdup2(s->y, s->count * sizeof(double));
-    qsort(y, s->count, sizeof *y, compare_double);
+    sort_doubles(y, s->count);
     uint32_t n = s->count, best = 0, best_end = 0;
     double narrow_min = RESOLUTION_STEPS * place_find_resolution(s->visits, place_at(s->visits, s->place));
     for (uint32_t i = n / 2, below = 0, end = 0, above = 0; i < n; i++) {
