@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/option.h"
+#include "base/text.h"
 #include "record/field_name.h"
 
 #include <stdlib.h>
@@ -363,8 +364,8 @@ static bool check_rule(reading *r, rule *rule)
         const clause *c = &rule->clauses[i];
         r->line = c->line;
         if (c->key_count != rule->clauses[0].key_count)
-            return WRONG(r, "the key has %u fields here, but %u in line %u", c->key_count, rule->clauses[0].key_count,
-                         rule->clauses[0].line);
+            return WRONG(r, "the key has %u field%s here, but %u in line %u", c->key_count, nl_plural(c->key_count),
+                         rule->clauses[0].key_count, rule->clauses[0].line);
         if (rule->kind == RULE_STATES && c->key_count == 0)
             return WRONG(r, "missing key FIELD, which identifies the owner of the state");
         if (!check_carriers(r, c))

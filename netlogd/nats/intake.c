@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "program/program.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -385,8 +386,8 @@ static nl_status find_shards(nats_intake *in)
         return NL_FAILED;
     unsigned count = in->link->shards;
     if (in->shards != NULL && count != in->shard_count)
-        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: the stream now has %u shards instead of %u; restart netlogd",
-                            in->place->name, count, in->shard_count);
+        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: the stream now has %u shard%s instead of %u; restart netlogd",
+                            in->place->name, count, nl_plural(count), in->shard_count);
     if (in->shards == NULL) {
         shard *shards = nl_memory_check(calloc(count, sizeof *shards));
         for (unsigned i = 0; i < count; i++)

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/error.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -206,12 +207,12 @@ static nl_status find_shards(nats_link *link, bool *wrong)
         return NL_FAILED;
     *wrong = shards != 0 && place->shards != 0 && shards != place->shards;
     if (*wrong)
-        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: the stream has %u shards, not %u", place->name, shards,
-                            place->shards);
+        return nl_error_set(NL_ERROR_UNREACHABLE, "%s: the stream has %u shard%s, not %u", place->name, shards,
+                            nl_plural(shards), place->shards);
     link->shards = shards != 0 ? shards : place->shards != 0 ? place->shards : SHARDS_DEFAULT;
     *wrong = link->shards < place->of_shares;
-    return *wrong ? nl_error_set(NL_ERROR_UNREACHABLE, "%s: the stream has %u shards, too few for %u readers",
-                                 place->name, link->shards, place->of_shares)
+    return *wrong ? nl_error_set(NL_ERROR_UNREACHABLE, "%s: the stream has %u shard%s, too few for %u readers",
+                                 place->name, link->shards, nl_plural(link->shards), place->of_shares)
                   : NL_OK;
 }
 

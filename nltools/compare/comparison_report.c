@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "compare/comparison.h"
+#include "base/text.h"
 
 #include "diag/findings.h"
 #include "program/json_document.h"
@@ -95,8 +96,9 @@ static void print_answer(const comparison *c)
         printable_print("only one log before and one after the change: any difference between two runs looks like a "
                         "change; give several logs from before and several from after\n");
     if (c->profile->dropped[0] + c->profile->dropped[1] > 0)
-        printable_print("incomplete: %" G_GUINT64_FORMAT " requests were left out; see --memory\n",
-                        c->profile->dropped[0] + c->profile->dropped[1]);
+        printable_print("incomplete: %" G_GUINT64_FORMAT " request%s left out; see --memory\n",
+                        c->profile->dropped[0] + c->profile->dropped[1],
+                        nl_plural(c->profile->dropped[0] + c->profile->dropped[1]));
     if (c->profile->left_out)
         printable_print("incomplete: some places or fields were left out, because there are too many\n");
     g_free(answer);

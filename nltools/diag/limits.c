@@ -6,6 +6,7 @@
  * of the time. A limit of connections needs only the share alone_min, because its part of each visit is known.
  */
 #include "config.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -362,7 +363,7 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
              receiver >= buffer ? "receiver's window" : "send buffer", 100 * waited);
         tell(&all[WINDOW], true, "window %.0f kB, round trip %.1f ms: at most %.1f MB/s per connection",
              t->window / 1e3, t->rtt_us / 1e3, t->window / t->rtt_us);
-        tell(&all[WINDOW], true, "%u connections", t->connections);
+        tell(&all[WINDOW], true, "%u connection%s", t->connections, nl_plural(t->connections));
     }
     if (l->retransmits >= 0.0005 && add_host(&all[LOSS], host)) {
         all[LOSS].part = l->felt;
@@ -380,7 +381,7 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
              "on average %.0f bytes wait to be sent; the congestion window is %.0f bytes", t->unsent, t->cwnd);
         tell(&all[STREAMS], true, "the round trip takes %.1f ms; its minimum is %.1f ms", t->rtt_us / 1e3,
              t->rtt_min_us / 1e3);
-        tell(&all[STREAMS], true, "%u connections", t->connections);
+        tell(&all[STREAMS], true, "%u connection%s", t->connections, nl_plural(t->connections));
     }
 }
 
@@ -610,8 +611,8 @@ static void name_losses(const findings *f)
         limit l = kinds[LOSS];
         l.hosts = r.from;
         l.evidence = g_ptr_array_new_with_free_func(g_free);
-        tell(&l, true, "TCP retransmitted %.0f segments on these connections, and %u visits waited for a timeout",
-             r.count, r.late);
+        tell(&l, true, "TCP retransmitted %.0f segments on these connections, and %u visit%s waited for a timeout",
+             r.count, r.late, nl_plural(r.late));
         if (r.are_cause)
             name_finding(f, x, &l);
         g_hash_table_destroy(r.from);

@@ -196,7 +196,7 @@ static void print_places(const findings *f, uint32_t shown)
     }
     if (rest > 0) {
         char *part = text_share(rest / v->total_ns);
-        printable_print("  %6s  %u other places\n", part, v->places->len - shown);
+        printable_print("  %6s  %u other place%s\n", part, v->places->len - shown, nl_plural(v->places->len - shown));
         g_free(part);
     }
     g_free(order);

@@ -297,7 +297,8 @@ static void print_doubtful_clocks(const report_subject *r)
         printf(", unless messages take this time; log ClockOffset records\n");
     }
     if (count > PAIRS_MAX)
-        printf("  the clocks of %zu other pairs of hosts seem to differ\n", count - PAIRS_MAX);
+        printf("  the clocks of %zu other pair%s of hosts seem to differ\n", count - PAIRS_MAX,
+               nl_plural(count - PAIRS_MAX));
 }
 
 /*

@@ -7,6 +7,7 @@
 #include "program/json_document.h"
 #include "program/units.h"
 #include "requests/printable.h"
+#include "base/text.h"
 #include "base/time_internal.h"
 
 #include <inttypes.h>
@@ -187,7 +188,7 @@ void transfers_print(transfers *t, int64_t interval_ns)
         printf(", maximum %s\n", units_quantity((double)s.rates.maximum, text));
     }
     if (t->left_out > 0)
-        printf("  %" PRIu64 " further transfers were left out\n", t->left_out);
+        printf("  %" PRIu64 " further transfer%s left out\n", t->left_out, t->left_out == 1 ? " was" : "s were");
     nl_distribution_clear(&s.rates);
     print_list(t);
     size_t count;

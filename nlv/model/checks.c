@@ -231,10 +231,11 @@ static void check_drawn(const store *s, const drawing *d, GPtrArray *notices)
         if (!is_drawn(s, d, (uint16_t)event) && missing++ == 0)
             example = names_text(s->names.events, (uint16_t)event);
     if (missing > 0)
-        g_ptr_array_add(notices,
-                        g_strdup_printf("%zu of %zu kinds of events are not drawn, such as %s. To draw them, use F4 "
-                                        "in the window or --config.",
-                                        missing, count, example));
+        g_ptr_array_add(
+            notices,
+            g_strdup_printf("The drawing does not show %zu of %zu kinds of events, such as %s. To draw them, use F4 "
+                            "in the window or --config.",
+                            missing, count, example));
 }
 
 /* Reports measurements that an inferred drawing does not show. */
