@@ -300,7 +300,7 @@ const nl_option settings_rows[] = {
      .minimum = 1024,
      .on_reload = true,
      NL_OPTION_MEMBER(settings, max_record_size),
-     .help = "Maximum size of a record; a longer record is malformed"},
+     .help = "Maximum size of a record outside of blocks; a longer record is malformed"},
     {.name = "max-connections",
      .type = NL_OPTION_COUNT,
      .initial = "10000",
@@ -384,7 +384,7 @@ const nl_option settings_rows[] = {
      .initial = "yes",
      .on_reload = true,
      NL_OPTION_MEMBER(settings, subscribe),
-     .help = "Allow clients to subscribe to new records"},
+     .help = "Allow clients to subscribe to records"},
     {.name = "subscriber-queue",
      .type = NL_OPTION_SIZE,
      .initial = "4m",
@@ -461,8 +461,8 @@ const nl_option settings_command_rows[] = {
     {.name = "verify",
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(settings, verify),
-     .help = "Do not collect. Check every record in the files or directories, and report damaged and missing records; "
-             "exit with status 1 if there is any damage"},
+     .help = "Do not collect. Check every record in the files or directories, and report damaged, missing and repeated "
+             "records; exit with status 1 if there are any"},
     {.name = "repair",
      .type = NL_OPTION_FLAG,
      .set = set_repair,

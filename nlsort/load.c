@@ -77,7 +77,7 @@ static nl_format find_format(const program_reading *reading, int fd)
     return format;
 }
 
-/* Opens a regular text file. Returns its descriptor, or -1 for other sources. */
+/* Opens a regular text file. Returns its descriptor, or -1 if the source is of another kind or cannot be opened. */
 static int open_text(const program_reading *reading, const char *path)
 {
     nl_url *url = nl_url_parse(path);

@@ -116,7 +116,10 @@ static bool send_all(client *c, nl_channel *channel, const nl_buffer *bytes, int
     return true;
 }
 
-/* Reads more bytes. Returns their number, or 0 at the end. On failure, returns -1 and sets the error and errno. */
+/*
+ * Reads more bytes. Returns the number of bytes read, or 0 at the end. On failure, returns -1 and sets the error and
+ * errno.
+ */
 static ssize_t read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t deadline_ns)
 {
     for (;;) {

@@ -81,7 +81,7 @@ enum { SLICES_MAX = 64 };
  */
 #define NUMBER_MAX 1e15
 
-/* The kernel's value of an unknown minimum round-trip time, in older logs. */
+/* In older logs, this value of the kernel stands for an unknown minimum round-trip time. */
 #define RTT_MIN_UNKNOWN_US 4294967295.0
 
 enum { TEXT_MAX = 256 /* bytes; the module truncates longer texts of fields */ };

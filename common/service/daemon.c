@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The write end of the pipe on which the parent waits. -1 if the process is not detached, or is ready. */
+/* The write end of the pipe on which the parent waits; -1 if the process is not detached, or is ready. */
 static int starter = -1;
 static bool redirects;
 

@@ -1,6 +1,6 @@
 /*
- * Makes the process exit within stop-timeout, even if a peer hangs. A peer is another collector, a name server, or the
- * destination of netlogd's own events.
+ * Prevents a peer that hangs from delaying the process's exit beyond stop-timeout. A peer is another collector, a name
+ * server, or the destination of netlogd's own events.
  *
  * Code that waits for a peer limits its wait to ending_left_ms. When all received records are in the outputs' files and
  * journals, netlogd calls ending_enforce. After this call, the process may exit at any moment without loss, because the

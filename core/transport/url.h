@@ -30,7 +30,7 @@ typedef struct nl_url_option {
 typedef struct nl_url {
     nl_scheme scheme;
     char *text; /* for messages */
-    char *host; /* name or address of a collector without brackets, list of NATS servers, or NULL */
+    char *host; /* name of a collector, or its address without brackets; list of NATS servers; or NULL */
     uint16_t port;
     char *path; /* path of a file or socket; name of a memory destination, inherited socket, stream or syslog facility;
                    or NULL */

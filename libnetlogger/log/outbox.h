@@ -211,7 +211,7 @@ void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destinatio
 /* Call this function in the child after fork. Drops the state that belongs to the parent. */
 void nl_outbox_after_fork(nl_outbox *outbox);
 
-/* Closes the destination. Returns NL_FAILED with the reason if that fails. */
+/* Closes the destination. Returns NL_OK, or NL_FAILED with the reason. */
 nl_status nl_outbox_close_destination(nl_outbox *outbox);
 
 /* Closes and frees everything that the outbox owns. */

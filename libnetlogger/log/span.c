@@ -102,9 +102,9 @@ static inline bool has_trace(const nl_context *context)
 }
 
 /*
- * Makes a context the thread's current context. If a signal handler logs an event during the change, the event has no
- * context, and the handler can set an entry of nl_private_rings. With this entry, later events would not get the new
- * context. Therefore, this function clears the entries after it has set the context.
+ * Sets the thread's current context. If a signal handler logs an event during the change, the event has no context, and
+ * the handler can set an entry of nl_private_rings. With this entry, later events would not get the new context.
+ * Therefore, this function clears the entries after it has set the context.
  */
 static inline void make_current(const nl_context *context)
 {

@@ -29,7 +29,7 @@ enum {
     PATIENCE_NS = 100 * 1000000,   /* maximum wait for a thread that is writing an event */
     HELD_UP_NS = 50 * 1000,        /* interval at which a flush checks a thread that is writing an event */
     STACK_SIZE = 512 << 10,
-    FREE_RINGS = 16, /* empty rings kept for future threads */
+    FREE_RINGS = 16, /* number of empty rings to keep for future threads */
 };
 
 void nl_writer_thread_wake(void *user)

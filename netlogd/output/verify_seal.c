@@ -95,7 +95,7 @@ static void check_range(seal_check *c, const seal_record *record)
     file->bad = true;
 }
 
-/* Reports the result for a whole file. `last` is true if netlogd may still be writing the file. */
+/* Reports the result for a whole file. `last` is true if netlogd may still be writing to the file. */
 static void check_file(seal_check *c, sealed_file *file, bool last)
 {
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];

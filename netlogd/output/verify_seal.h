@@ -9,7 +9,7 @@
 /*
  * Checks all seal files in a directory with the first key. Prints the numbers of proven and unproven bytes of each log
  * file, and a verdict. Files that were sealed before since_ns may be missing, because old files are removed to free
- * space. Only reads files, so netlogd may be writing them. Returns whether all seals are correct, no file is missing
+ * space. Only reads files, so netlogd may be writing to them. Returns whether all seals are correct, no file is missing
  * and no data was added. Reports bytes after the last seal as not proven.
  */
 bool verify_seals(const char *directory, const seal_key *first, int64_t since_ns);

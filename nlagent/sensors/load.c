@@ -1,4 +1,4 @@
-/* Reports the number of tasks that are running or waiting, from proc_loadavg(5). */
+/* Reports the load and the number of tasks, from proc_loadavg(5). */
 #include "config.h"
 
 #include "sensors/sensor.h"
@@ -31,16 +31,16 @@ static bool load_measure(measurement *m)
 }
 
 static const sensor_field fields[] = {
-    {"LoadAverage", "LOAD.1", "tasks", "tasks running or waiting, 1-minute average"},
-    {"LoadAverage", "LOAD.5", "tasks", "tasks running or waiting, 5-minute average"},
-    {"LoadAverage", "LOAD.15", "tasks", "tasks running or waiting, 15-minute average"},
+    {"LoadAverage", "LOAD.1", "tasks", "load: tasks running, or waiting for a processor or disk; 1-minute average"},
+    {"LoadAverage", "LOAD.5", "tasks", "load, 5-minute average"},
+    {"LoadAverage", "LOAD.15", "tasks", "load, 15-minute average"},
     {"LoadAverage", "LOAD.RUNNABLE", "tasks", "tasks that are running or runnable now"},
     {"LoadAverage", "LOAD.TASKS", "tasks", "number of threads on this host"},
     {0},
 };
 
 const sensor_kind load_sensor = {.name = "load",
-                                 .what = "the number of tasks that are running or waiting",
+                                 .what = "the load and the number of tasks",
                                  .arguments = "",
                                  .is_default = true,
                                  .fields = fields,

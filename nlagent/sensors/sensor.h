@@ -115,7 +115,10 @@ typedef struct counters {
 /* Begins a measurement. Removes the objects that were not in the last measurement. */
 void counters_begin(counters *c);
 
-/* Sets `rise` to the increases of an object's counters since the last measurement. Returns false for a new object. */
+/*
+ * Sets `rise` to the increases of an object's counters since the last measurement. Returns false if the last
+ * measurement did not have the object.
+ */
 bool counters_rise(counters *c, const char *key, const uint64_t *now, size_t count, uint64_t *rise);
 
 #endif

@@ -45,8 +45,8 @@ const nl_option follow_option_rows[] = {
      .letter = 'f',
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(follow_options, follow),
-     .help = "Watch SOURCE, which is a growing file or a collector. Print an alert when a span becomes slower or more "
-             "requests fail, and another message when the alert ends"},
+     .help = "Watch SOURCE, which is a growing file or a collector. Print an alert when spans or edges become slower "
+             "or more requests fail, and another message when the alert ends"},
     {.name = "dest",
      .letter = 'd',
      .value = "URL",

@@ -7,7 +7,7 @@
 
 enum { KEPT_MAX = 500 };
 
-/* A cache of text layouts, because making them is the most expensive part of a frame. */
+/* A cache of text layouts, because creating layouts is the most expensive part of a frame. */
 static GHashTable *kept;
 
 static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)

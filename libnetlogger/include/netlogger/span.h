@@ -144,7 +144,7 @@ NL_API nl_status nl_span_end_fields(nl_span *span, const nl_field *fields, size_
 static inline nl_context nl_context_current(void);
 
 /*
- * Makes a copy of `context` the current context of the thread. If `context` is NULL or empty, the thread then has no
+ * Sets the current context of the thread to a copy of `context`. If `context` is NULL or empty, the thread then has no
  * current context. Returns the previous context. To detach, attach the previous context again.
  */
 NL_API nl_context nl_context_attach(const nl_context *context);
