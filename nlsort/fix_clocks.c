@@ -174,8 +174,8 @@ static void fix_clocks_report_host(const correction_host *h)
                       h->measurements, nl_plural(h->measurements), h->messages, nl_plural(h->messages), h->pieces,
                       nl_plural(h->pieces), h->steps, nl_plural(h->steps));
         if (h->contradictions > 0)
-            program_error("clock of %s: ignored %" PRIu64 " message%s that contradict the measurements", h->name,
-                          h->contradictions, nl_plural(h->contradictions));
+            program_error("clock of %s: ignored %" PRIu64 " message%s that contradict%s the measurements", h->name,
+                          h->contradictions, nl_plural(h->contradictions), h->contradictions == 1 ? "s" : "");
     }
 }
 

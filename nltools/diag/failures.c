@@ -154,8 +154,9 @@ static char *text_group(const visits *v, const failure_group *g)
     char *text = NULL;
     if (g != NULL && g->column != NULL) {
         char *value = column_text(g->column, g->value);
-        text = g->column->name[0] == '@' ? g_strdup_printf(" if %s of %s is used", value, g->column->name + 1)
-                                         : g_strdup_printf(" with %s=%s", g->column->name, value);
+        text = g->column->name[0] == '@'
+                   ? g_strdup_printf(" for requests that use %s on %s", g->column->name + 1, value)
+                   : g_strdup_printf(" with %s=%s", g->column->name, value);
         g_free(value);
     } else if (g != NULL && g->is_time) {
         char *from = text_ns((double)(g->from_ns - v->from_ns)), *to = text_ns((double)(g->to_ns - v->from_ns));

@@ -151,14 +151,16 @@ static tail tail_of(const findings *f, uint32_t number)
     return t;
 }
 
-/* Returns a phrase for a group: "on this host" or "with FIELD=VALUE". The caller frees it with g_free. */
+/* Returns a phrase for a group: "on this host", "with FIELD=VALUE" or "of requests that use PROGRAM on HOST". The
+ * caller frees it with g_free. */
 static char *text_of_group(const failure_group *g)
 {
     if (g->column == NULL)
         return g_strdup("on this host");
     char *value = column_text(g->column, g->value),
-         *text = g->column->name[0] == '@' ? g_strdup_printf("with %s of %s", value, g->column->name + 1)
-                                           : g_strdup_printf("with %s=%s", g->column->name, value);
+         *text = g->column->name[0] == '@'
+                     ? g_strdup_printf("of requests that use %s on %s", g->column->name + 1, value)
+                     : g_strdup_printf("with %s=%s", g->column->name, value);
     g_free(value);
     return text;
 }
@@ -172,8 +174,8 @@ static void describe_group(finding *x, const tail *t, const visits *v, const fai
                                     "than on other hosts",
                                     part, where);
     } else if (g->column->name[0] == '@') {
-        x->answer = g_strdup_printf("%s of the requests' time: %s is sometimes slow if %s of %s is used", part, where,
-                                    value, g->column->name + 1);
+        x->answer = g_strdup_printf("%s of the requests' time: %s is sometimes slow for requests that use %s on %s",
+                                    part, where, g->column->name + 1, value);
     } else {
         x->answer = g_strdup_printf("%s of the requests' time: %s is sometimes slow for %s", part, where,
                                     group + strlen("with "));

@@ -162,7 +162,7 @@ class Synthetic(support.Case):
                self.line("b", BEGIN + 50 * 10**9, "Ping.Receive", "MSG.ID=odd")]
         kept = self.fix(lines + bad)
         self.assertLess(self.worst_ns(kept), 30_000)
-        self.assertIn("ignored 1 message that contradict the measurements", self.told)
+        self.assertIn("ignored 1 message that contradicts the measurements", self.told)
 
     def test_pipes_formats_and_filters(self):
         lines = self.ping_pong(100, measured="ab")
