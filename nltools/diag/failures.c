@@ -178,7 +178,9 @@ static void describe_rates(finding *x, const failure_counts *c, const visits *v,
     char *value = g->column != NULL ? column_text(g->column, g->value) : NULL,
          *where = g->host != NULL ? g_strdup(" on this host")
                   : g->is_time    ? g_strdup(" at this time")
-                               : g_strdup_printf(" with %s=%s", g->column->name + (g->column->name[0] == '@'), value);
+                  : g->column->name[0] == '@'
+                      ? g_strdup_printf(" in requests that use %s on %s", g->column->name + 1, value)
+                      : g_strdup_printf(" with %s=%s", g->column->name, value);
     finding_evidence(x, "%.3g %% of the visits to this place%s failed, and %.2g %% of the others",
                      100 * g->failed / g->count, where, 100 * g->other_failed / g->others);
     g_free(where);

@@ -151,7 +151,7 @@ static tail tail_of(const findings *f, uint32_t number)
     return t;
 }
 
-/* Returns a phrase for a group: "on this host", "with FIELD=VALUE" or "of requests that use PROGRAM on HOST". The
+/* Returns a phrase for a group: "on this host", "with FIELD=VALUE" or "in requests that use PROGRAM on HOST". The
  * caller frees it with g_free. */
 static char *text_of_group(const failure_group *g)
 {
@@ -159,7 +159,7 @@ static char *text_of_group(const failure_group *g)
         return g_strdup("on this host");
     char *value = column_text(g->column, g->value),
          *text = g->column->name[0] == '@'
-                     ? g_strdup_printf("of requests that use %s on %s", g->column->name + 1, value)
+                     ? g_strdup_printf("in requests that use %s on %s", g->column->name + 1, value)
                      : g_strdup_printf("with %s=%s", g->column->name, value);
     g_free(value);
     return text;
