@@ -618,8 +618,7 @@ static void print_summary(const session *s)
 {
     double seconds = (double)(s->ended_ns - s->begun_ns) / 1e9;
     if (s->invalid > 0)
-        program_error("%" PRIu64
-                      " event%s omitted, because their data does not have the format that the kernel declares",
+        program_error("%" PRIu64 " event%s omitted, because the data does not have the format that the kernel declares",
                       s->invalid, nl_plural(s->invalid));
     if (s->lost > 0)
         program_error(

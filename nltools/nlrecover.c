@@ -320,8 +320,7 @@ static bool recover_file(const arguments *a, nl_writer *writer, const char *path
         program_error("%s: no blocks; to send text, use nlwrite --dest %s - %s", path, a->recover.destination, path);
         good = false;
     } else if (good && f.skipped > 0) {
-        program_error("%s: %" PRIu64 " byte%s skipped, which are not in a whole block", path, f.skipped,
-                      nl_plural(f.skipped));
+        program_error("%s: skipped %" PRIu64 " byte%s outside of whole blocks", path, f.skipped, nl_plural(f.skipped));
         good = false;
     }
     if (f.records > 0 && !a->quiet)

@@ -271,7 +271,7 @@ class Nlrecover(support.Case):
         pieces.write_bytes(b"NLB1 no block" + content[:len(content) // 2])
         result = self.recover("--dest", url, pieces)
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, rf"\Anlrecover: {pieces}: \d+ bytes skipped, which are not in a whole block\n"
+        self.assertRegex(result.stderr, rf"\Anlrecover: {pieces}: skipped \d+ bytes outside of whole blocks\n"
                                         rf"{pieces}: \d+ events sent to {url}\n\Z")
         for _ in range(2):
             result = self.recover("--dest", url, backup)
