@@ -163,7 +163,7 @@ static const options_usage usage = {
         "request and each call to another server. Tracing stops when --duration has elapsed, when COMMAND exits, or on "
         "Ctrl-C.",
     .notes = "Example: nlkernel trace --comm nginx --comm gunicorn --comm postgres --comm redis-server --dest "
-             "trace.log\n\nnlkernel recognizes HTTP/1.1, HTTP/2 without TLS, memcached, MySQL, PostgreSQL, Redis and "
+             "trace.log\n\nnlkernel recognizes HTTP/1.x, HTTP/2 without TLS, memcached, MySQL, PostgreSQL, Redis and "
              "DNS. It logs methods, "
              "paths without queries, the verbs and tables of SQL statements, and statuses, but never values. nlkernel "
              "traces every process that --comm, --pid or --cgroup selects.",
