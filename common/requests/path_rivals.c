@@ -2,51 +2,69 @@
 
 #include "requests/path_rivals.h"
 
+#include <glib.h>
+
 enum {
-    MATTERS_PART = 10, /* a rival matters if it changes at least this part of the request */
-    SCAN_MAX = 32,     /* maximum number of earlier events to examine for one step */
+    MATTERS_PART = 10,     /* a rival matters if it changes at least this part of the request */
+    EVENTS_SCAN_MAX = 32,  /* maximum number of earlier events to examine for one step */
+    STEPS_SCAN_MAX = 1024, /* maximum number of earlier steps to examine for one rival */
 };
+
+typedef struct rival_search {
+    const request_graph *g;
+    const precedence *edges;
+    const clock_shifts *shifts;
+    bool *is_on_path; /* by event; NULL until needed */
+} rival_search;
+
+static bool is_on_path(rival_search *s, uint32_t event)
+{
+    const request_graph *g = s->g;
+    if (s->is_on_path == NULL) {
+        s->is_on_path = g_new0(bool, g->event_count);
+        for (size_t k = 0; k < g->path_count; k++) {
+            if (g->path[k].from != REQUEST_NONE)
+                s->is_on_path[g->path[k].from] = true;
+            if (g->path[k].to != REQUEST_NONE)
+                s->is_on_path[g->path[k].to] = true;
+        }
+    }
+    return s->is_on_path[event];
+}
 
 /*
  * Returns the time from which the path is wrong if the event `rival` is on it: the time of the last event of the path
- * that comes before the rival and belongs to the same program and host, or the start of the request.
+ * that comes before the rival and belongs to the same program and host, or the start of the request. Only the steps
+ * before the index `until` can contain this event.
  */
-static int64_t fork_of(const request_graph *g, uint32_t rival)
+static int64_t fork_of(const request_graph *g, uint32_t rival, size_t until)
 {
-    for (size_t k = g->path_count; k-- > 0;) {
-        const request_step *step = &g->path[k];
+    for (size_t k = until, left = STEPS_SCAN_MAX; k > 0 && left > 0; left--) {
+        const request_step *step = &g->path[--k];
         if (step->to != REQUEST_NONE && step->to < rival && g->events[step->to].place == g->events[rival].place)
             return step->to_ns;
     }
     return g->from_ns;
 }
 
-static bool is_on_path(const request_graph *g, uint32_t event)
-{
-    for (size_t k = 0; k < g->path_count; k++)
-        if (g->path[k].from == event || g->path[k].to == event)
-            return true;
-    return false;
-}
-
 /*
  * Returns whether an event other than `latest` may be the latest cause of `effect`, or the last event of the request if
- * `effect` is REQUEST_NONE.
+ * `effect` is REQUEST_NONE. The first `until` steps of the path lead to the effect.
  */
-static bool has_rival(const request_graph *g, const precedence *edges, const clock_shifts *shifts, uint32_t latest,
-                      uint32_t effect)
+static bool has_rival(rival_search *s, uint32_t latest, uint32_t effect, size_t until)
 {
+    const request_graph *g = s->g;
     const request_event *last = &g->events[latest];
-    for (uint32_t i = latest, left = SCAN_MAX; i > 0 && left > 0; left--) {
+    for (uint32_t i = latest, left = EVENTS_SCAN_MAX; i > 0 && left > 0; left--) {
         const request_event *e = &g->events[--i];
         if (last->time_ns - e->time_ns > CLOCK_SHIFT_MAX_NS)
             break;
         /* The clock of the later event may be ahead, so that the event was earlier. */
-        if (e->host == last->host || last->time_ns - e->time_ns >= clock_shifts_rest(shifts, last->host, e->host) ||
-            is_on_path(g, i) || precedence_holds(edges, e, last) > 0 ||
-            (effect != REQUEST_NONE && precedence_holds(edges, e, &g->events[effect]) <= 0))
+        if (e->host == last->host || last->time_ns - e->time_ns >= clock_shifts_rest(s->shifts, last->host, e->host) ||
+            is_on_path(s, i) || precedence_holds(s->edges, e, last) > 0 ||
+            (effect != REQUEST_NONE && precedence_holds(s->edges, e, &g->events[effect]) <= 0))
             continue;
-        if ((last->time_ns - fork_of(g, i)) >= (g->to_ns - g->from_ns) / MATTERS_PART)
+        if (last->time_ns - fork_of(g, i, until) >= (g->to_ns - g->from_ns) / MATTERS_PART)
             return true;
     }
     return false;
@@ -54,11 +72,13 @@ static bool has_rival(const request_graph *g, const precedence *edges, const clo
 
 uint32_t path_rivals_count(const request_graph *g, const precedence *edges, const clock_shifts *shifts)
 {
-    uint32_t count = has_rival(g, edges, shifts, (uint32_t)g->event_count - 1, REQUEST_NONE);
+    rival_search s = {g, edges, shifts, NULL};
+    uint32_t count = has_rival(&s, (uint32_t)g->event_count - 1, REQUEST_NONE, g->path_count);
     for (size_t k = 0; k < g->path_count; k++) {
         const request_step *step = &g->path[k];
         if (step->inferred && step->from != REQUEST_NONE && step->to != REQUEST_NONE)
-            count += has_rival(g, edges, shifts, step->from, step->to);
+            count += has_rival(&s, step->from, step->to, k + 1);
     }
+    g_free(s.is_on_path);
     return count;
 }
