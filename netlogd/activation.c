@@ -29,7 +29,7 @@ static struct event *timer; /* timer that checks the file; NULL if no file is us
 static nl_buffer text;      /* content of the file */
 static program_command *commands;
 static size_t command_count, commands_size; /* commands_size is the size of all commands with their newlines */
-static bool ever;     /* a command was set since the start of netlogd, so programs need frames to undo the command */
+static bool ever;     /* a command was set or revoked since the start of netlogd, so programs need frames */
 static bool reported; /* a problem with the file was reported */
 static nl_buffer frame;
 
@@ -129,6 +129,7 @@ nl_status activation_tell(const char *prog, const char *command)
         return nl_error_set(NL_ERROR_INVALID, "a command must be one line");
     if (command[strspn(command, " \t")] == '\0') {
         remove_commands(prog);
+        ever = true;
         return NL_OK;
     }
     if (nl_control_check(command, strlen(command)) != NL_OK)

@@ -16,14 +16,15 @@ void activation_start(const char *path);
 void activation_free(void);
 
 /*
- * Adds a command for programs whose name matches the glob pattern `prog`. The command remains in effect until netlogd
- * ends. An empty command removes all commands for that pattern. On failure, sets the error and returns NL_FAILED.
+ * Adds a command for programs whose name matches the glob pattern `prog`. An empty command removes all commands for
+ * that pattern. The programs then also undo the commands of an earlier netlogd. On failure, sets the error and returns
+ * NL_FAILED.
  */
 nl_status activation_tell(const char *prog, const char *command);
 
 /*
- * Returns the frame for a program (doc/binary-format.md), which is valid until the next call. The frame is empty if no
- * command was ever set.
+ * Returns the frame for a program (doc/binary-format.md), which is valid until the next call. The result is empty if no
+ * command was set or revoked since the start of netlogd.
  */
 nl_string activation_frame(const char *prog);
 

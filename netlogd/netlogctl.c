@@ -88,7 +88,7 @@ static const options_command commands[] = {
     {"tail", NULL, "Print new records as they arrive"},
     {"tell", "COMMAND",
      "Send a command (level Debug, marker PATTERN log, ...) to all current and future programs that log in the binary "
-     "format. The programs undo the command when netlogd exits, or when \"tell ''\" revokes the command"},
+     "format. Programs keep the command, even if netlogd restarts, until \"tell ''\" revokes it"},
     {"certificates", "HOST...",
      "Create a certificate authority, and create or renew a TLS certificate for each HOST; name the collector first"},
     {0},

@@ -31,7 +31,7 @@ typedef struct name_pair {
 
 struct event_names {
     name_table table;
-    GArray *kinds;        /* name_kind by number */
+    GArray *kinds;        /* name_kind, indexed by the number of the name */
     GArray *pairs;        /* name_pair */
     GHashTable *pair_ids; /* maps a key to its index in pairs + 1 */
 };

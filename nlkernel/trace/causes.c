@@ -44,8 +44,8 @@ typedef struct trace_thread {
 } trace_thread;
 
 struct causes {
-    GHashTable *threads;   /* trace_thread by thread ID */
-    GHashTable *processes; /* thread_group by process ID */
+    GHashTable *threads;   /* maps a thread ID to its trace_thread */
+    GHashTable *processes; /* maps a process ID to its thread_group */
     uint32_t undecided;
 };
 

@@ -52,10 +52,10 @@ typedef struct connection_end {
     uint32_t reply_head_size;
     uint32_t next[2];    /* expected sequence number of the next event, for each direction: TRACE_SEND, TRACE_RECEIVE */
     uint32_t sent;       /* position after the last byte that this end has sent according to the events */
-    GQueue early;        /* struct trace_event: see is_early */
+    GQueue early;        /* struct trace_event: events that precede the event of the reply before them (is_early) */
     bool has_next[2];    /* whether `next` is known, for each direction */
     frames *frames;      /* of HTTP/2; NULL: another protocol */
-    GHashTable *streams; /* span by stream: references to the requests of HTTP/2 that are not finished */
+    GHashTable *streams; /* maps a stream to a span, with a reference: the requests of HTTP/2 that are not finished */
     uint32_t last_stream; /* the largest stream with a request so far */
     int64_t seen_ns;
 } connection_end;
@@ -69,9 +69,9 @@ struct exchanges {
     exchanges_take_span *take;
     void *user;
     const descriptions *described;
-    GHashTable *ends;      /* connection_end by its socket */
-    GHashTable *processes; /* known_process by process ID */
-    GHashTable *waiting;   /* span by its keys: requests of which only one end is known so far */
+    GHashTable *ends;      /* maps a socket to its connection_end */
+    GHashTable *processes; /* maps a process ID to its known_process */
+    GHashTable *waiting;   /* maps each key of a span to the span: requests of which only one end is known so far */
     span *first_message,
         *last_message;   /* references to spans that may be in `waiting`, in the order of waits_since_ns */
     GQueue finished;     /* span: references, in the order in which they were finished */

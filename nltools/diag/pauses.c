@@ -937,7 +937,7 @@ static family family_new(const visits *v)
 {
     uint32_t count = v->all->len;
     family f = {g_new0(uint32_t, count + 2), g_new(uint32_t, count + 1)};
-    for (int pass = 0; pass < 2; pass++) { /* as in instance_list_fill */
+    for (int pass = 0; pass < 2; pass++) { /* count, then write, as instance_list_fill does */
         for (uint32_t i = 0; i < count; i++) {
             uint32_t parent = visit_at(v, i)->parent;
             if (parent == VISIT_NONE)

@@ -46,10 +46,10 @@ class Netlogctl(support.Case):
         self.output = self.scratch / "all.log"
         self.control = self.scratch / "control"
 
-    def serve(self, *arguments):
+    def serve(self, *arguments, port=0):
         self.messages = self.scratch / "messages"
         with open(self.messages, "ab") as messages:
-            process = self.start(self.netlogd, "--foreground", "--listen", "x-netlog://127.0.0.1:0", "--output",
+            process = self.start(self.netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output",
                                  self.output, "--control", f"unix:{self.control}", *arguments, stderr=messages)
         found = support.wait_until(
             lambda: process.poll() is None and re.search(r"listening on x-netlog://127\.0\.0\.1:(\d+)\n", self.said()),
@@ -196,6 +196,28 @@ class Netlogctl(support.Case):
         self.assertFalse(hears(other, "other"))
         self.ctl("--prog", "one*", "tell", "")
         support.wait_until(lambda: not hears(one, "one"), what="it is undone")
+        self.stop(process)
+
+    def test_a_command_is_revoked_after_a_restart(self):
+        process = self.serve()
+        talker = self.start(self.compile_client(TALKER), "one", f"x-netlog://127.0.0.1:{self.port}", stdin=-1, stdout=-1)
+
+        def logs_more():
+            before = self.output.read_text().count("NL.EVNT=Debug") if self.output.exists() else 0
+            talker.stdin.write(b"go\n")
+            talker.stdin.flush()
+            self.assertEqual(talker.stdout.readline(), b"flushed\n")
+            return self.output.read_text().count("NL.EVNT=Debug") > before
+
+        self.assertFalse(logs_more())
+        self.ctl("tell", "level Debug")
+        support.wait_until(logs_more, what="the command has an effect")
+        self.stop(process)
+        self.messages.unlink()
+        process = self.serve(port=self.port)
+        self.assertTrue(logs_more(), "a restart does not revoke the command")
+        self.ctl("tell", "")
+        support.wait_until(lambda: not logs_more(), what="the command is revoked")
         self.stop(process)
 
     def test_markers_are_attached_and_taken_back(self):
