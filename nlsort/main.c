@@ -179,9 +179,9 @@ static const options_usage usage = {
     .operands = "[SOURCE...]",
     .summary = "Sort and merge logs, by time or by any fields; the sort is stable. Without SOURCE, read standard "
                "input. " PROGRAM_SOURCES ".",
-    .notes =
-        "Exit status: 0 success; 1 some input was malformed, unreadable or out of order (nlsort sorts the other "
-        "records); 2 usage error.\n\nExamples:\n  nlsort -o all.log host*.log\n  nlsort -k NL.EVNT -k SEND.SZ:nr a.log",
+    .notes = "Exit status: 0 success; 1 some records were malformed, unreadable, missing, late or out of order "
+             "(nlsort sorts the other records); 2 usage error.\n\nExamples:\n  nlsort -o all.log host*.log\n  nlsort "
+             "-k NL.EVNT -k SEND.SZ:nr a.log",
 };
 
 static size_t default_memory(void)

@@ -108,9 +108,11 @@ static const options_usage usage = {
         "Store logs in a database, and query it with expressions or SQL. DATABASE is an SQLite file, which the load "
         "command creates, or postgresql://[USER@][HOST]/NAME. Without SOURCE, read standard input. " PROGRAM_SOURCES
         ".",
-    .notes = "Examples:\n  nlarchive load all.db logs/\n  nlarchive query --where 'HOST == h1' --format json all.db\n  "
-             "sqlite3 all.db 'SELECT event, count(*) FROM events GROUP BY event'\n\nExit status: 0 success; 1 some "
-             "input or output failed, or records are missing (nlarchive processes the other records); 2 usage error.",
+    .notes =
+        "Examples:\n  nlarchive load all.db logs/\n  nlarchive query --where 'HOST == h1' --format json all.db\n  "
+        "sqlite3 all.db 'SELECT event, count(*) FROM events GROUP BY event'\n\nExit status: 0 success; 1 "
+        "reading or writing failed, or records are malformed or missing (nlarchive processes the other records); 2 "
+        "usage error.",
 };
 
 static void nlarchive_read_arguments(arguments *a, int argc, char **argv)

@@ -96,8 +96,9 @@ static const options_usage usage = {
     .operands = "--format FORMAT [SOURCE]",
     .summary = "Convert a log from one format into another. Without SOURCE, read standard input. For each kind "
                "of data that the output format cannot represent, nlconv prints one message. " PROGRAM_SOURCES ".",
-    .notes = "Exit status: 0 success; 1 some input or output failed, or records are missing (nlconv converts the other "
-             "records); 2 usage error.\n\nExamples:\n  nlconv --format json all.nlb\n  nlconv --format csv -o all.csv "
+    .notes = "Exit status: 0 success; 1 reading or writing failed, or records are malformed or missing (nlconv "
+             "converts the other records); 2 usage error.\n\nExamples:\n  nlconv --format json all.nlb\n  nlconv "
+             "--format csv -o all.csv "
              "all.log\n  nlconv --from-format csv --format ulm < all.csv",
 };
 
