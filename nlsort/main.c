@@ -67,7 +67,7 @@ static const nl_option options[] = {
      .set = set_key,
      .help = "Sort by FIELD; each further --key orders the records whose earlier keys are equal. OPTIONS are t (time), "
              "n (number), s (text) and r (descending). If no type is given, numbers precede text. Records that lack "
-             "the field come first"},
+             "the field come first; with r, last"},
     {.name = "merge",
      .letter = 'm',
      .type = NL_OPTION_FLAG,
