@@ -38,11 +38,12 @@ enum {
     SUSPECT = 7,       /* minimum improbability of a gap, in natural logarithms */
     CLAIM_SUSPECT = 5, /* the same, if the program has pauses */
     GAPS_MAX = 1000,
-    FEW_GAPS = 20,   /* if the search with GAP_CHANCE finds more gaps, it has found nearly all, and a second search
-                        with CLAIM_CHANCE is unnecessary */
-    LATE_MAX = 256,  /* maximum number of visits of a gap whose ends are compared with the models */
-    RESTARTS = 16,   /* number of times at which a program may have continued after a gap */
-    RESULTS_MAX = 16 /* each result has a number for each visit of the log */
+    EQUAL_MAX = 20000, /* maximum number of gaps to examine if the GAPS_MAX-th longest gap is as long as many others */
+    FEW_GAPS = 20,     /* if the search with GAP_CHANCE finds more gaps, it has found nearly all, and a second search
+                          with CLAIM_CHANCE is unnecessary */
+    LATE_MAX = 256,    /* maximum number of visits of a gap whose ends are compared with the models */
+    RESTARTS = 16,     /* number of times at which a program may have continued after a gap */
+    RESULTS_MAX = 16   /* each result has a number for each visit of the log */
 };
 
 /* Maximum expected share of chance gaps among the gaps that gaps_are_pauses tests. */
@@ -352,8 +353,11 @@ static void find_gaps(station *s, double long_ns, double chance)
     s->gaps = found;
 }
 
-/* Returns the minimum length of the gaps to examine, in nanoseconds: twice the median, or the length of the GAPS_MAX-th
- * longest gap if this is longer. */
+/*
+ * Returns the minimum length of the gaps to examine, in nanoseconds: twice the median, or the length of the GAPS_MAX-th
+ * longest gap if this is longer. If coarse or regular times make too many gaps equally long, these gaps are too
+ * frequent to be pauses, and only longer gaps are examined.
+ */
 static double long_gap(const station *s)
 {
     guint count = s->times->len - 1;
@@ -363,6 +367,8 @@ static double long_gap(const station *s)
     keyed_sort(gaps, count);
     int64_t middle = (gaps[(count - 1) / 2].key + gaps[count / 2].key) / 2,
             shortest = MAX(2 * middle, gaps[count > GAPS_MAX ? count - GAPS_MAX : 0].key);
+    if (count > EQUAL_MAX && gaps[count - EQUAL_MAX - 1].key >= shortest)
+        shortest++;
     g_free(gaps);
     return (double)shortest;
 }

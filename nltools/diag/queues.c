@@ -182,11 +182,17 @@ static void likelihoods(const double *logs, size_t count, double low, double hig
     g_free(bins);
 }
 
-/* Returns the instance of the program that logged the end of a visit, also if a field names a server (servers.h). */
+/* Returns the instance of the program that logged the ends of a site's visits, also if a field names a server
+ * (servers.h). */
+static uint32_t logged_at(const visits *v, const site *at)
+{
+    return place_at(v, at->place)->kind == PLACE_SPAN ? at->from_instance : at->instance;
+}
+
+/* Returns the instance of the program that logged the end of a visit. */
 static uint32_t logged_by(const visits *v, const visit *x)
 {
-    const site *at = site_at(v, x->site);
-    return place_at(v, at->place)->kind == PLACE_SPAN ? at->from_instance : at->instance;
+    return logged_at(v, site_at(v, x->site));
 }
 
 /* Returns the index of the visit of a span that begins when a visit of an edge ends, or VISIT_NONE. */
@@ -196,7 +202,7 @@ static uint32_t span_after(const visits *v, const visit *x)
     const place *edge = place_at(v, place_of_visit(v, x));
     for (uint32_t i = 0; edge->kind == PLACE_EDGE && i < q->count; i++) {
         const visit *y = visit_at(v, q->first + i);
-        if (place_at(v, place_of_visit(v, y))->kind == PLACE_SPAN && y->from_ns == x->to_ns &&
+        if (y->from_ns == x->to_ns && place_at(v, place_of_visit(v, y))->kind == PLACE_SPAN &&
             logged_by(v, y) == logged_by(v, x))
             return q->first + i;
     }
@@ -219,30 +225,27 @@ uint32_t next_span(const visits *v, uint32_t edge)
 /* In larger requests, looking at all visits for each visit would take too long. */
 enum { LOOKED_THROUGH_MAX = 512 };
 
-/* Returns when a request next begins the same edge to the same process after a visit of the edge, or INT64_MAX. */
-static int64_t next_repetition(const visits *v, const request *q, const visit *x)
-{
-    int64_t next_ns = INT64_MAX;
-    for (uint32_t i = 0; i < q->count && q->count <= LOOKED_THROUGH_MAX; i++) {
-        const visit *y = visit_at(v, q->first + i);
-        if (y->from_ns >= x->to_ns && place_of_visit(v, y) == place_of_visit(v, x) &&
-            site_at(v, y->site)->instance == site_at(v, x->site)->instance)
-            next_ns = MIN(next_ns, y->from_ns);
-    }
-    return next_ns;
-}
-
 /*
- * Returns the end of the last visit of a request to the process at which an edge ends. If the request repeats
- * the edge there, only visits before the next repetition count.
+ * Returns the end of the last visit of a request to the process at which an edge ends. If the request repeats the edge
+ * there, only visits before the next repetition count. `logged` contains logged_at for each site.
  */
-static int64_t end_at_program(const visits *v, const visit *x)
+static int64_t end_at_program(const visits *v, const visit *x, const uint32_t *logged)
 {
     const request *q = request_at(v, x->request);
-    int64_t end_ns = x->to_ns, next_ns = next_repetition(v, q, x);
-    for (uint32_t i = 0; i < q->count && q->count <= LOOKED_THROUGH_MAX; i++) {
+    const site *at = site_at(v, x->site);
+    const uint32_t process = logged[x->site];
+    int64_t end_ns = x->to_ns, next_ns = INT64_MAX;
+    if (q->count > LOOKED_THROUGH_MAX)
+        return end_ns;
+    for (uint32_t i = 0; i < q->count; i++) {
         const visit *y = visit_at(v, q->first + i);
-        if (y->from_ns >= x->to_ns && y->from_ns < next_ns && logged_by(v, y) == logged_by(v, x))
+        if (y->from_ns >= x->to_ns && y->from_ns < next_ns && site_at(v, y->site)->place == at->place &&
+            site_at(v, y->site)->instance == at->instance)
+            next_ns = y->from_ns;
+    }
+    for (uint32_t i = 0; i < q->count; i++) {
+        const visit *y = visit_at(v, q->first + i);
+        if (y->from_ns >= x->to_ns && y->from_ns < next_ns && logged[y->site] == process)
             end_ns = MAX(end_ns, y->to_ns);
     }
     return end_ns;
@@ -278,11 +281,11 @@ static int64_t start_of_first_call(const visits *v, const visit *x)
     return start_ns;
 }
 
-/* Returns the time at which the server of a visit is free again. */
-static int64_t end_of_service(const visits *v, const visit *x, queue_scope scope)
+/* Returns the time at which the server of a visit is free again. `logged` contains logged_at for each site. */
+static int64_t end_of_service(const visits *v, const visit *x, queue_scope scope, const uint32_t *logged)
 {
     if (scope == QUEUE_PROGRAM)
-        return end_at_program(v, x);
+        return end_at_program(v, x, logged);
     if (scope == QUEUE_FIRST)
         return start_of_first_call(v, x);
     if (scope == QUEUE_NEXT)
@@ -370,7 +373,7 @@ static void gather_transfers(const visits *v, const place *p, GHashTable *from_n
 static bool hosts_are_chosen_at_end(const visits *v, const place *p)
 {
     enum { TARGETS_MAX = 64 };
-    if (p->kind != PLACE_EDGE)
+    if (p->kind != PLACE_EDGE || place_only_host(v, p) != NULL)
         return false;
     GHashTable *numbers = g_hash_table_new(NULL, NULL), *from_numbers = g_hash_table_new(NULL, NULL);
     transfer *all = g_new(transfer, p->count + 1);
@@ -436,7 +439,10 @@ static size_t gather_holdings(const visits *v, uint32_t number, const mechanism 
     const place *p = place_at(v, number);
     const bool at_start = hosts_are_chosen_at_end(v, p);
     uint32_t *numbers = g_new0(uint32_t, v->instances->len + 1); /* for each instance: its number in `hosts` + 1 */
+    uint32_t *logged = g_new(uint32_t, v->sites->len + 1);
     size_t count = 0;
+    for (guint i = 0; i < v->sites->len; i++)
+        logged[i] = logged_at(v, site_at(v, i));
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i];
         const visit *x = visit_at(v, index);
@@ -446,9 +452,10 @@ static size_t gather_holdings(const visits *v, uint32_t number, const mechanism 
             numbers[holder] = hosts->len;
         }
         if (x->to_ns > x->from_ns)
-            held[count++] = (holding){x->from_ns, end_of_service(v, x, m->scope), index, numbers[holder] - 1};
+            held[count++] = (holding){x->from_ns, end_of_service(v, x, m->scope, logged), index, numbers[holder] - 1};
     }
     g_free(numbers);
+    g_free(logged);
     spread_times(v, p, held, count);
     sort_by_end(held, count);
     return count;
