@@ -55,8 +55,9 @@ static const options_usage usage = {
         "confidence.",
     .notes = PROGRAM_SOURCES
     ". nldiag can find more causes if the log also contains records of the hosts (nlsensor) and of the kernel "
-    "(nlkernel).\n\nExit status: 0 healthy; 1 a source could not be read or has no records; 2 usage error; 3 a cause "
-    "was found, or, with --compare, requests are slower or more of them fail; 4 cannot tell, for example because "
+    "(nlkernel).\n\nExit status: 0 healthy; 1 a source could not be read, was malformed or had no records; 2 usage "
+    "error; 3 a cause was found, or, with --compare, requests are slower or more of them fail; 4 cannot tell, for "
+    "example because "
     "--compare has too few logs or requests to find a change of 25 %.",
 };
 

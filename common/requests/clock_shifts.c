@@ -243,8 +243,8 @@ static bool always_encloses(const GPtrArray *sets, const order *begins, const or
 }
 
 /*
- * If a pair of kinds are the ends of a call and of the work that the call began on another host, chooses the order in
- * which the work ends first, even if equal clocks do not permit it.
+ * A pair of kinds may be the ends of a call and of the work that the call began on another host. The function then
+ * chooses the order in which the work ends first, even if equal clocks do not permit it.
  */
 static void choose_reply(GHashTable *starts, const GPtrArray *sets, order_pair *pair, int64_t max_ns)
 {

@@ -22,7 +22,7 @@ typedef struct nats_link {
 
 /*
  * Tries to connect for some seconds. on_reconnected, which may be NULL, is called in a thread of libnats after each
- * reconnection. On failure, returns NULL after setting the error. Sets *refused to true if the options of `place` are
+ * reconnection. On failure, sets the error and returns NULL. Sets *refused to true if the options of `place` are
  * invalid, TLS fails, or the servers reject the credentials.
  */
 nats_link *nats_link_open(const nats_place *place, natsConnectionHandler on_reconnected, void *user, bool *refused);
