@@ -212,7 +212,7 @@ static const options_command commands[] = {
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, agents_place_rows, offsetof(arguments, ask)},
                                       {NULL, options, 0},
-                                      {"Which records", sensor_options, 0},
+                                      {"Selecting records", sensor_options, 0},
                                       {"Output", output_options, 0},
                                       {"Security and LDAP", agents_security_rows, offsetof(arguments, ask)},
                                       {0}},

@@ -15,7 +15,7 @@ typedef struct log_input {
 
 /* The option groups of a command whose settings contain a log_input called input. */
 #define LOG_INPUT_GROUPS(settings)                                                                                     \
-    {"Which records", program_where_options, offsetof(settings, input.where)},                                         \
+    {"Selecting records", program_where_options, offsetof(settings, input.where)},                                     \
     {                                                                                                                  \
         "Reading", program_reading_options, offsetof(settings, input.reading)                                          \
     }

@@ -172,7 +172,7 @@ static void check_together(const arguments *a)
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0},
                                       {"Clocks", fix_clocks_options, offsetof(arguments, clocks)},
-                                      {"Which records", program_where_options, offsetof(arguments, input.where)},
+                                      {"Selecting records", program_where_options, offsetof(arguments, input.where)},
                                       {"Reading", program_reading_options, offsetof(arguments, input.reading)},
                                       {"Reading", program_strict_options, offsetof(arguments, input.reading)},
                                       {0}},

@@ -99,7 +99,7 @@ static const options_command commands[] = {
 
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0},
-                                      {"Which records", program_where_options, offsetof(arguments, where)},
+                                      {"Selecting records", program_where_options, offsetof(arguments, where)},
                                       {"Reading sources (load)", program_reading_options, offsetof(arguments, reading)},
                                       {"Reading sources (load)", program_strict_options, offsetof(arguments, reading)},
                                       {0}},

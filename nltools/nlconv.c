@@ -89,7 +89,7 @@ static const nl_option options[] = {
 
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0},
-                                      {"Which records", program_where_options, offsetof(arguments, where)},
+                                      {"Selecting records", program_where_options, offsetof(arguments, where)},
                                       {"Reading", program_reading_options, offsetof(arguments, reading)},
                                       {"Reading", program_strict_options, offsetof(arguments, reading)},
                                       {0}},

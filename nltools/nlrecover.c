@@ -191,7 +191,7 @@ static bool await_user(pid_t child, uid_t user)
     if (ended == child)
         return WIFEXITED(result) && WEXITSTATUS(result) == PROGRAM_DONE;
     kill(child, SIGKILL); /* if kill fails, the child ends when the service ends */
-    program_error("user %u: recovery takes longer than %d s; the next run tries again", (unsigned)user, USER_TIME_S);
+    program_error("user %u: stopped the recovery after %d s; the next run tries again", (unsigned)user, USER_TIME_S);
     return false;
 }
 

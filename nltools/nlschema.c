@@ -88,7 +88,7 @@ static const options_command commands[] = {
 
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0},
-                                      {"Which records (check)", program_where_options, offsetof(arguments, where)},
+                                      {"Selecting records (check)", program_where_options, offsetof(arguments, where)},
                                       {"Reading logs (check)", program_reading_options, offsetof(arguments, reading)},
                                       {0}},
     .commands = commands,

@@ -76,8 +76,8 @@ static const nl_option options[] = {
      .value = "FILE",
      .is_path = true,
      NL_OPTION_MEMBER(arguments, derived),
-     .help = "With --connections, write the rates and the causes over time as records to FILE, for nlv --config "
-             "connections"},
+     .help = "With --connections, write records to FILE with each connection's rate over time and what limits it; nlv "
+             "--config connections draws them"},
     {.name = "slowest",
      .type = NL_OPTION_COUNT,
      .initial = "0",

@@ -125,7 +125,7 @@ static void read_url_options(void *settings)
 static const options_usage usage = {
     .groups =
         (const options_group[]){{NULL, options, 0},
-                                {"Which records of the SOURCEs", program_where_options, offsetof(arguments, where)},
+                                {"Selecting records of SOURCEs", program_where_options, offsetof(arguments, where)},
                                 {"Reading records from SOURCEs", program_reading_options, offsetof(arguments, reading)},
                                 {0}},
     .operands = "EVENT [FIELD=VALUE...]\n- [SOURCE...]",

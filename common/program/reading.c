@@ -191,7 +191,7 @@ void program_lost(void *user, const nl_lost *what)
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
     nl_time_format_ulm(what->from_ns, from);
     nl_time_format_ulm(what->to_ns, to);
-    program_error("%s: %" PRIu64 " record%s missing between %s and %s; the logging program dropped %" PRIu64 " of them",
+    program_error("%s: %" PRIu64 " record%s missing between %s and %s (dropped by the program: %" PRIu64 ")",
                   what->source, what->count, what->count == 1 ? " is" : "s are", from, to, what->dropped);
 }
 

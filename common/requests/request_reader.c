@@ -117,7 +117,7 @@ typedef struct known_place {
     const program_patterns *patterns;
 } known_place;
 
-/* The caches store the latest text for each short hash. A look-up also compares the texts. */
+/* The caches store the latest text for each short hash. A lookup also compares the texts. */
 struct request_reader {
     const char *const *ids;
     size_t id_count;

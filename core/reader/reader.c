@@ -29,7 +29,7 @@ struct nl_reader {
 
     bool seeking; /* the indexes were opened */
     nl_pieces pieces;
-    bool searched; /* the first part of the file is chosen */
+    bool searched; /* the search of the value index has ended, and `pieces` contains the first part to read */
 };
 
 nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *options, bool nonblocking)

@@ -175,7 +175,8 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     nl_log_options options;
     outbox->url = nl_url_parse(outbox->shared->url);
     if (outbox->url != NULL && nl_url_is_of_process(outbox->url))
-        return nl_error_set(NL_ERROR_INVALID, "the destination of these events ended with the process");
+        return nl_error_set(NL_ERROR_INVALID,
+                            "the killed program wrote to its own output or memory, which no longer exists");
     if (outbox->url == NULL || nl_log_options_read(&options, outbox->url, false) != NL_OK)
         return NL_FAILED;
     if (remains->copied) /* root must not deliver the spool of another user; that user's programs do */

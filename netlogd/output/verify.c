@@ -99,8 +99,8 @@ static void print_lost(const nl_lost *what)
     printf("%s: stream ", what->source);
     for (size_t i = 0; i < sizeof what->stream; i++)
         printf("%02x", what->stream[i]);
-    printf(": %" PRIu64 " record%s missing between %s and %s; the program itself dropped %" PRIu64 "\n", what->count,
-           nl_plural(what->count), from, to, what->dropped);
+    printf(": %" PRIu64 " record%s missing between %s and %s (dropped by the program: %" PRIu64 ")\n", what->count,
+           what->count == 1 ? " is" : "s are", from, to, what->dropped);
 }
 
 /* Reports records that programs have dropped. Records that are missing from a file may be in the next file. */

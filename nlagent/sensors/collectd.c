@@ -270,8 +270,9 @@ const sensor_kind collectd_sensor = {.name = "collectd",
                                      .what = "the values that collectd's unixsock plugin provides",
                                      .arguments = " socket match ",
                                      .arguments_help = "socket=PATH (default " DEFAULT_SOCKET
-                                                       "), match=GLOB (log only matching values of the form "
-                                                       "PLUGIN-INSTANCE/TYPE-INSTANCE, such as interface-*/if_octets)",
+                                                       "), match=GLOB (log only values whose name, "
+                                                       "PLUGIN[-INSTANCE]/TYPE[-INSTANCE], matches GLOB, such as "
+                                                       "interface-*/if_octets)",
                                      .fields = fields,
                                      .open = collectd_open,
                                      .measure = collectd_measure,

@@ -3,9 +3,10 @@
  * produces some records.
  *
  * A sensor consists of a file in this directory and a row in the table in kinds.c. Its measure function reads values,
- * mostly from /proc. For each object of its kind, the function logs a record: it calls record_begin, adds fields, and
- * calls record_end. Kernel counters only increase. A sensor logs their increase since its last measurement, mostly as
- * rates; its first measurement has no such fields. The sensor's table of fields is the only description of its records.
+ * mostly from /proc. The function logs one record for each object that the sensor measures, such as a disk: it calls
+ * record_begin, adds fields, and calls record_end. Kernel counters only increase. A sensor logs their increase since
+ * its last measurement, mostly as rates; its first measurement has no such fields. The sensor's table of fields is the
+ * only description of its records.
  * --list, doc/sensors.md and the entries in directories come from this table.
  *
  * A specification names a sensor and its arguments, such as "cpu" or "ping?host=dpss1.lbl.gov" (spec.h). Not

@@ -117,10 +117,10 @@ static bool place_has_doubtful_host(const visits *v, const place *p)
 }
 
 /*
- * Returns whether messages to or from a host may seem slow only because a clock is wrong. If a clock is wrong, messages
- * in the other direction seem to arrive before they are sent, so few of them become visits. Therefore, the function
- * returns true if the host's peers have many more messages in the other direction than the host, in proportion to their
- * messages in this direction.
+ * Returns whether messages to or from a host may seem slow only because a clock is wrong. A wrong clock makes messages
+ * in the other direction seem to arrive before they are sent, so few of them become visits. The function compares the
+ * ratio of messages in the other direction to messages in this direction: it returns true if the ratio of the host's
+ * peers is much larger than the ratio of the host.
  */
 static bool may_be_clock(const visits *v, const candidate *c)
 {

@@ -4,7 +4,7 @@
  * - a text is the name of the operation, such as a URL, and the span has no such name
  * - a number is an amount of work, according to its name, and the time grows at most in proportion to the number, or
  *   larger amounts take less time
- * - a text is the result of a look-up in a cache
+ * - a text is the result of a lookup in a cache
  * - the visits with the slow values have larger amounts of work, and the amounts explain their times
  * - most values of the field are slow, so the slow values are not an exception, as they would be with a fault
  * - the values are kinds of work: the times of the other values also differ much
@@ -149,9 +149,9 @@ bool column_is_operation(const visits *v, uint32_t number, const column *c)
     return is;
 }
 
-/* ---- look-ups in a cache ---- */
+/* ---- lookups in a cache ---- */
 
-/* Results of a look-up. A miss includes look-ups whose value must be fetched or checked again. */
+/* Results of a lookup. A miss includes lookups whose value must be fetched or checked again. */
 typedef enum cache_result { CACHE_OTHER, CACHE_HIT, CACHE_MISS } cache_result;
 
 /*
@@ -176,20 +176,20 @@ static cache_result result_of_text(const char *text)
     return result;
 }
 
-/* Returns the result that a truth value means in a column with this name: whether the cache had the value. */
-static cache_result result_of_truth(const char *name, const char *text)
+/* Returns the result that a Boolean value means in a column with this name: whether the cache had the value. */
+static cache_result result_of_boolean(const char *name, const char *text)
 {
-    static const char *const truths[] = {"1", "true", "yes", "y"};
-    static const char *const untruths[] = {"0", "false", "no", "n"};
+    static const char *const true_words[] = {"1", "true", "yes", "y"};
+    static const char *const false_words[] = {"0", "false", "no", "n"};
     char *lower = g_ascii_strdown(text, -1), word[WORD_SIZE];
-    bool is_true = IS_AMONG(lower, truths), is_truth = is_true || IS_AMONG(lower, untruths), is_cache = false,
+    bool is_true = IS_AMONG(lower, true_words), is_boolean = is_true || IS_AMONG(lower, false_words), is_cache = false,
          of_misses = false;
     g_free(lower);
     for (const char *rest = column_next_word(name, word); *word != '\0'; rest = column_next_word(rest, word)) {
         of_misses = of_misses || result_of_text(word) == CACHE_MISS;
         is_cache = is_cache || strcmp(word, "cache") == 0 || result_of_text(word) != CACHE_OTHER;
     }
-    return !is_truth || !is_cache ? CACHE_OTHER : is_true != of_misses ? CACHE_HIT : CACHE_MISS;
+    return !is_boolean || !is_cache ? CACHE_OTHER : is_true != of_misses ? CACHE_HIT : CACHE_MISS;
 }
 
 static cache_result result_of_value(const column *c, float value)
@@ -197,7 +197,7 @@ static cache_result result_of_value(const column *c, float value)
     char *text = column_text(c, value);
     cache_result result = result_of_text(text);
     if (result == CACHE_OTHER)
-        result = result_of_truth(c->name, text);
+        result = result_of_boolean(c->name, text);
     g_free(text);
     return result;
 }
@@ -216,7 +216,7 @@ bool column_is_hit(const column *c, float value)
 }
 
 /*
- * Returns whether the slow visits are the misses of a cache: all values of the division are results of a look-up, and
+ * Returns whether the slow visits are the misses of a cache: all values of the division are results of a lookup, and
  * no slow value is a hit.
  */
 static bool is_of_misses(const column *c, const division *d)

@@ -22,11 +22,11 @@ candidate *queue_find_server(search *s, candidate *largest, float **saved);
 candidate *queue_find_failures(const search *s, candidate *largest);
 
 /*
- * Visits of a span may wait for each other because some visits take long once they are served: a host, a resource or a
- * pause makes them slow. The function computes which waits would vanish without this cause. This is sufficient if these
- * are at least half of the waits that `queue` claims, or if they and the visits' longer service take at least as much
- * time as all waits. The function then replaces `queue` with the cause, which claims both, and returns true. Otherwise,
- * returns false.
+ * If a host, a resource or a pause causes visits of a span to wait for each other, because it makes some of them slow,
+ * replaces `queue` with this cause and returns true. Otherwise, returns false. Requires two conditions:
+ * - The waits that would vanish without the cause are at least half of the waits that `queue` claims. Or these waits
+ * and the longer service last at least as long as the waits that `queue` claims.
+ * - The cause explains at least half of the variation that `queue` explains.
  */
 bool queue_find_slow_service(search *s, candidate *queue);
 

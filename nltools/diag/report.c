@@ -43,7 +43,9 @@ char *report_limits(const visits *v)
                                v->requests->len, v->requests->len + v->dropped);
     if (v->sites_dropped > 0)
         g_string_append_printf(
-            out, "%s%u request%s not examined, because nldiag distinguishes at most 65536 places on hosts",
+            out,
+            "%s%u request%s ignored, because the log has more than 65,536 combinations of place and host; select "
+            "records with --where",
             out->len > 0 ? "; " : "", v->sites_dropped, nl_plural(v->sites_dropped));
     if (v->cut > 0)
         g_string_append_printf(out, "%s%" PRIu64 " request%s examined incompletely, because of --memory",

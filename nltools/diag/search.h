@@ -218,12 +218,12 @@ uint32_t sample_group_operations(const search *s, const sample *x, uint32_t *gro
 
 /*
  * Stores the kind of each visit of a sample in `groups`, a number from 0. The visits of a kind have the same operation,
- * values in the same columns, and the same results of look-ups in caches. Visits of rare kinds have the number
+ * values in the same columns, and the same results of cache lookups. Visits of rare kinds have the number
  * UINT32_MAX. Returns the number of kinds (field_divisions.c).
  */
 uint32_t sample_group_kinds(const search *s, const sample *x, uint32_t *groups);
 
-/* Returns whether all values of a column of texts are results of look-ups in a cache, and whether a value of such a
+/* Returns whether all values of a column of texts are results of lookups in a cache, and whether a value of such a
  * column is a hit (ordinary.c). */
 bool column_is_of_cache(const column *c);
 bool column_is_hit(const column *c, float value);

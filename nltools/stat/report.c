@@ -352,8 +352,9 @@ void report_requests(const report_subject *r)
                 "effects are before their causes, on hosts whose clocks' errors are unknown");
     print_count(p->async, "span is asynchronous: it ends after its parent",
                 "spans are asynchronous: they end after their parents");
-    print_count(p->late, "span ends after its parent, asynchronously or because of a clock whose error is unknown",
-                "spans end after their parents, asynchronously or because of clocks whose errors are unknown");
+    print_count(p->late,
+                "span ends after its parent: the span is asynchronous, or a clock with an unknown error is wrong",
+                "spans end after their parents: the spans are asynchronous, or a clock with an unknown error is wrong");
     print_count(
         p->awaited,
         "span ends after its parent, which waited for it: the clocks differ, or the program logs the end late",

@@ -36,8 +36,8 @@ extern const nl_option subject_option_rows[];
  * program's own group.
  */
 #define SUBJECT_GROUPS(settings)                                                                                       \
-    {"Which records", subject_option_rows, offsetof(settings, subject)},                                               \
-        {"Which records", PROGRAM_RANGE_OPTIONS, offsetof(settings, subject.where)},                                   \
+    {"Selecting records", subject_option_rows, offsetof(settings, subject)},                                           \
+        {"Selecting records", PROGRAM_RANGE_OPTIONS, offsetof(settings, subject.where)},                               \
         {"Reading", program_reading_options, offsetof(settings, subject.reading)},                                     \
         {"Reading", program_strict_options, offsetof(settings, subject.reading)},                                      \
     {                                                                                                                  \

@@ -461,7 +461,7 @@ void heat_layer_draw(const layer_context *c)
 {
     const heat_scale s = heat_scale_of(map_of(c), c->layout);
     draw_durations(c, &s);
-    draw_view(c); /* draw the visible part behind the marks, because in front it would hide them */
+    draw_view(c); /* the frame of the visible interval; drawn later, it would cover the marks */
     draw_kept(c, &s);
 }
 

@@ -109,10 +109,10 @@ class Binary(support.Case):
         self.assertEqual(result.returncode, 1)
         self.assertEqual([int(n) for n in re.findall(rb" N=(\d+)", result.stdout)], [0, 2, 5])
         self.assertIn(f"-: byte {len(good[0])}: block's checksum does not match\n", result.stderr)
-        self.assertIn("-: 1 record is missing between 19700101000000.000000 and 19700101000000.000002; the "
-                      "logging program dropped 0 of them\n", result.stderr)
-        self.assertIn("-: 2 records are missing between 19700101000000.000003 and 19700101000000.000004; the "
-                      "logging program dropped 2 of them\n", result.stderr)
+        self.assertIn("-: 1 record is missing between 19700101000000.000000 and 19700101000000.000002 "
+                      "(dropped by the program: 0)\n", result.stderr)
+        self.assertIn("-: 2 records are missing between 19700101000000.000003 and 19700101000000.000004 "
+                      "(dropped by the program: 2)\n", result.stderr)
 
     def test_full_disk_leaves_whole_blocks(self):
         path = self.scratch / "full.nlb"

@@ -372,7 +372,8 @@ class Nldiag(support.Case):
                           f"DATE=20260101{at}.{3 + i % 5} HOST={host} PROG=p LVL=Usage NL.EVNT=W.end ID={i}\n")
         found = self.diagnosed("--id", "ID", path)
         self.assertEqual((found["requests"], found["verdict"]), (65536 + 30_000, "healthy"))
-        self.assertEqual(found["incomplete"], "4464 requests not examined, because nldiag distinguishes at most 65536 places on hosts")
+        self.assertEqual(found["incomplete"], "4464 requests ignored, because the log has more than 65,536 combinations of "
+                         "place and host; select records with --where")
 
     def spans(self, name, count, spans_of, fields=""):
         """Requests at intervals of 200 us, with spans of 50 to 100 us; spans_of(i) returns their names."""

@@ -506,8 +506,8 @@ class Nlrecover(support.Case):
         result = self.recover()
         if "nothing" not in result.stderr:
             self.assertEqual(result.returncode, 1)
-            reason = (r"the destination of these events ended with the process \(the events remain in (\S+); to deliver them "
-                      r"elsewhere, use nlrecover --dest; to discard them, remove this directory\)\n\Z")
+            reason = (r"the killed program wrote to its own output or memory, which no longer exists \(the events remain in (\S+); "
+                      r"to deliver them elsewhere, use nlrecover --dest; to discard them, remove this directory\)\n\Z")
             self.assertRegex(result.stderr, reason)
             directory = pathlib.Path(re.search(reason, result.stderr)[1])
             shutil.copytree(directory, self.scratch / "copy")
