@@ -79,7 +79,7 @@ static char *allocate(store *s, size_t size)
         size_t capacity = size > CHUNK_SIZE ? size : CHUNK_SIZE;
         chunk *c = malloc(sizeof *c + capacity);
         if (c == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory; set the limit with -S");
+            program_fail(PROGRAM_PROBLEM, "out of memory; use a smaller --buffer-size");
         *c = (chunk){.next = s->chunks, .size = capacity};
         s->chunks = c;
         s->chunk_bytes += capacity;
@@ -94,7 +94,7 @@ static void store_grow(store *s)
     s->capacity = s->capacity == 0 ? 4096 : s->capacity + s->capacity / 2;
     s->entries = realloc(s->entries, s->capacity * sizeof *s->entries);
     if (s->entries == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory; set the limit with -S");
+        program_fail(PROGRAM_PROBLEM, "out of memory; use a smaller --buffer-size");
 }
 
 void store_add(store *s, const char *key, size_t key_size, const char *line, size_t line_size)
@@ -202,7 +202,7 @@ void store_sort(store *s)
     size_t middle = s->count / 2;
     entry *spare = malloc((s->count - middle + 1) * sizeof *spare);
     if (spare == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory; set the limit with -S");
+        program_fail(PROGRAM_PROBLEM, "out of memory; use a smaller --buffer-size");
     /* each half uses half of `spare` */
     half first = {s, s->entries, middle, spare};
     half second = {s, s->entries + middle, s->count - middle, spare + middle / 2};

@@ -20,7 +20,8 @@ int temporary_open(const char *directory)
     char *path = program_format("%s/nlsort.XXXXXX", directory);
     fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0)
-        program_fail(PROGRAM_PROBLEM, "cannot create a temporary file in %s: %s", directory, strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "cannot create a temporary file in %s: %s; use another directory (-T)", directory,
+                     strerror(errno));
     unlink(path);
     free(path);
     return fd;

@@ -221,7 +221,7 @@ static void report_missing(program_reading *reading)
         return;
     nl_sequences_list_missing(reading->sequences, program_lost, reading);
     if (!nl_sequences_is_complete(reading->sequences))
-        program_error("too many streams or gaps to check all of them; more records may be missing");
+        program_error("not checked completely: the sources have too many streams or gaps; more records may be missing");
 }
 
 nl_decoder_options program_decoder_options(program_reading *reading, const char *source)
@@ -330,8 +330,9 @@ static void report_unterminated(const program_reading *reading)
                       name_in_message(reading->unterminated_name));
     else
         program_error("%s: the last line has no newline, as in %" PRIu64
-                      " other sources; its last value may be incomplete",
-                      name_in_message(reading->unterminated_name), reading->unterminated - 1);
+                      " other source%s; its last value may be incomplete",
+                      name_in_message(reading->unterminated_name), reading->unterminated - 1,
+                      nl_plural(reading->unterminated - 1));
 }
 
 int program_reading_finish(program_reading *reading)

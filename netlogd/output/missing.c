@@ -95,8 +95,9 @@ static void missing_check_size(look *l, const journal_mark *mark)
     struct stat status;
     for (size_t i = 0; i < l->count; i++)
         if (stat(l->files[i], &status) == 0 && status.st_ino == mark->inode && (uint64_t)status.st_size < mark->size) {
-            printf("%s: %" PRIu64 " written bytes are missing at the end\n", l->files[i],
-                   mark->size - (uint64_t)status.st_size);
+            uint64_t lost = mark->size - (uint64_t)status.st_size;
+            printf("%s: %" PRIu64 " written byte%s missing at the end\n", l->files[i], lost,
+                   lost == 1 ? " is" : "s are");
             l->missing = true;
         }
 }
@@ -114,7 +115,8 @@ static void missing_check_stream(void *user, const nl_stream_state *taken)
     printf("%s: stream ", l->directory);
     for (size_t i = 0; i < sizeof taken->stream; i++)
         printf("%02x", taken->stream[i]);
-    printf(": %" PRIu64 " written records are missing after %s\n", taken->next - next, latest);
+    printf(": %" PRIu64 " written record%s missing after %s\n", taken->next - next,
+           taken->next - next == 1 ? " is" : "s are", latest);
     l->missing = true;
 }
 

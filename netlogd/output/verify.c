@@ -55,7 +55,8 @@ static void release_reports(check *c)
 {
     fwrite(c->held.data, 1, c->held.size, stdout);
     if (c->unheld > 0)
-        printf("%s: %" PRIu64 " more damaged places before the first record\n", c->path, c->unheld);
+        printf("%s: %" PRIu64 " more damaged place%s before the first record\n", c->path, c->unheld,
+               nl_plural(c->unheld));
     c->held.size = 0;
     c->unheld = 0;
 }
@@ -123,7 +124,7 @@ static void report_missing(check *c)
     nl_sequences_list_missing(c->sequences, on_missing, c);
     if (nl_sequences_is_complete(c->sequences))
         return;
-    printf("not checked: the files have too many streams or gaps; more records may be missing\n");
+    printf("not checked completely: the files have too many streams or gaps; more records may be missing\n");
     c->damaged = true;
 }
 

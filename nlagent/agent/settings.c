@@ -45,7 +45,7 @@ static bool agent_add_listening(void *to, const nl_option *row, const char *valu
     bool secure = strncmp(value, "https://", 8) == 0, inherited = strncmp(value, "inherited:", 10) == 0;
     (void)row;
     if (s->listen_count == SETTINGS_LISTEN_MAX)
-        return nl_error_false(NL_ERROR_LIMIT, "too many; the maximum is %d", SETTINGS_LISTEN_MAX);
+        return nl_error_false(NL_ERROR_LIMIT, "too many addresses; the maximum is %d", SETTINGS_LISTEN_MAX);
     if (inherited)
         snprintf(url, sizeof url, "%s", value);
     else if (!url_from_http(value, "14831", url, sizeof url))
@@ -92,7 +92,7 @@ static bool agent_add_sensor(void *to, const nl_option *row, const char *value)
     if (!definition_check_own(value))
         return false;
     if (s->sensor_count == SETTINGS_SENSORS_MAX)
-        return nl_error_false(NL_ERROR_LIMIT, "too many; the maximum is %d", SETTINGS_SENSORS_MAX);
+        return nl_error_false(NL_ERROR_LIMIT, "too many sensors; the maximum is %d", SETTINGS_SENSORS_MAX);
     s->sensors[s->sensor_count++] = program_copy(value);
     return true;
 }

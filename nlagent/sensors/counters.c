@@ -94,7 +94,8 @@ static bool measure_counters(measurement *m, const sensor_field *fields, const c
     if (m->seconds <= 0 && counters[0].value != AMOUNT)
         return true;
     if (!has_value[0])
-        return nl_error_false(NL_ERROR_SYSTEM, "%s: no \"%s\"", files[counters[0].file].path, counters[0].key);
+        return nl_error_false(NL_ERROR_SYSTEM, "%s: the kernel does not report \"%s\"", files[counters[0].file].path,
+                              counters[0].key);
     nl_record *record = record_begin(m, fields[0].event);
     for (i = 0; fields[i].event != NULL && strcmp(fields[i].event, fields[0].event) == 0; i++)
         if (has_value[i])

@@ -96,7 +96,7 @@ static void print_answer(const comparison *c)
         printable_print("only one log before and one after the change: any difference between two runs looks like a "
                         "change; give several logs from before and several from after\n");
     if (c->profile->dropped[0] + c->profile->dropped[1] > 0)
-        printable_print("incomplete: %" G_GUINT64_FORMAT " request%s left out; see --memory\n",
+        printable_print("incomplete: %" G_GUINT64_FORMAT " request%s left out; use a larger --memory\n",
                         c->profile->dropped[0] + c->profile->dropped[1],
                         nl_plural(c->profile->dropped[0] + c->profile->dropped[1]));
     if (c->profile->left_out)
@@ -152,7 +152,8 @@ void comparison_print(const comparison *c)
     for (guint i = 0; i < c->changes->len && i < CHANGES_SHOWN; i++)
         print_place(c, i + 1, &g_array_index(c->changes, place_change, i));
     if (c->changes->len > CHANGES_SHOWN)
-        printable_print("%u smaller changes; --json prints them\n", c->changes->len - CHANGES_SHOWN);
+        printable_print("%u smaller change%s; see --json\n", c->changes->len - CHANGES_SHOWN,
+                        nl_plural(c->changes->len - CHANGES_SHOWN));
     if (c->sensors->len > 0)
         printable_print("\nOutside of the requests:\n");
     for (guint i = 0; i < c->sensors->len; i++) {

@@ -65,8 +65,8 @@ static void describe_slow_visits(finding *f, const candidate *c, const place *p,
         finding_evidence(f, "%.0f %% of the %u visits %s, according to a sample of %u",
                          100.0 * c->slow_count / c->count, p->work_count, which, c->count);
     else
-        finding_evidence(f, "%.0f %% of the %s %s, according to a sample of %u of them",
-                         100.0 * c->slow_count / c->count, compared, which, c->count);
+        finding_evidence(f, "%.0f %% of the %s %s, according to a sample of %u", 100.0 * c->slow_count / c->count,
+                         compared, which, c->count);
     g_free(compared);
 }
 
@@ -82,7 +82,7 @@ static void describe_waits(finding *f, const visits *v, const place *p)
         own += (double)visit_at(v, index)->own_ns;
     }
     char *wait = text_ns(waited / MAX(p->count, 1)), *work = text_ns((own - waited) / MAX(p->count, 1));
-    finding_evidence(f, "%s of waiting each, before %s of work", wait, work);
+    finding_evidence(f, "a visit waits %s on average, before %s of work", wait, work);
     g_free(wait);
     g_free(work);
 }
@@ -247,10 +247,11 @@ void finding_describe(const search *s, finding *f, const candidate *c)
     } else if (strcmp(c->cause, "timeout") == 0 && c->m.is_retry) {
         f->answer = g_strdup_printf("%s of the requests' time: %s fails, and its callers try again", part, where);
         f->advice = "find out why the first attempt fails";
-        finding_evidence(f,
-                         "%.1f %% of the %u visits fail in callers that try again; each costs %s, including the wait "
-                         "until the next attempt",
-                         100 * c->m.share, p->count, period);
+        finding_evidence(
+            f,
+            "%.1f %% of the %u visits fail in callers that try again; a failed visit costs %s, including the "
+            "wait until the next attempt",
+            100 * c->m.share, p->count, period);
     } else if (strcmp(c->cause, "timeout") == 0 && c->m.given_up) {
         f->answer = g_strdup_printf("%s of the requests' time: %s ends after a timeout of %s", part, where, period);
         f->advice = "find out why no answer arrives in this time";
@@ -303,7 +304,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         g_free(what);
         f->advice = "compare the quota with the use: cpu.max, and nr_throttled in cpu.stat, of the program's control "
                     "group; raise the quota (the CPU limit of a container), or use fewer threads at a time";
-        finding_evidence(f, "hardly any work ends in %s of each period, although work is in progress", length);
+        finding_evidence(f, "during %s of each period, hardly any work ends, although work is in progress", length);
     } else if (strcmp(c->cause, "pause") == 0) {
         char *when = c->m.period_ns > 0 ? g_strdup_printf("every %s", period) : g_strdup("now and then"),
              *what = text_program(p, c->process, c->host);

@@ -212,13 +212,14 @@ static void add_finding(findings *f, const failure_counts *c, const failure_grou
          *with = text_group(v, group);
     const char *how_many = x->explained > 0.5 ? "most" : "many";
     x->answer = partial
-                    ? g_strdup_printf("%s of the requests succeed although a part of them fails, %s of them in %s%s",
-                                      part, how_many, where, with)
+                    ? g_strdup_printf(
+                          "%s of the requests succeed although a part of each fails; %s of these failures are in %s%s",
+                          part, how_many, where, with)
                     : g_strdup_printf("%s of the requests fail, %s of them in %s%s", part, how_many, where, with);
     x->advice = "look at the messages of the failed requests: nlstat --slowest, or nlv";
     finding_evidence(x,
-                     partial ? "%u of %u requests contain a failure; in %u of them, this place failed first"
-                             : "%u of %u requests failed; in %u of them, this place failed first",
+                     partial ? "%u of %u requests contain a failure; this place failed first in %u"
+                             : "%u of %u requests failed; this place failed first in %u",
                      c->failed, v->requests->len, c->by_place[c->most]);
     describe_rates(x, c, v, group);
     g_free(where);

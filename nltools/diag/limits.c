@@ -343,7 +343,7 @@ static void limit_host(limit *all, const char *host, const load *l)
         }
     }
     if (l->link >= LINK_FULL && add_host(&all[LINK], host))
-        tell(&all[LINK], true, "the mean rate is %.0f %% of a standard interface speed", 100 * l->link);
+        tell(&all[LINK], true, "the mean rate is %.0f %% of the interface's probable speed", 100 * l->link);
 }
 
 /*

@@ -270,8 +270,9 @@ int connections_report(const connections_options *options, subject_options *subj
         classic_transfers_finish(input.transfers, results);
     connection_results_sort(results, options->sort);
     if (connection_table_ignored(table) > 0)
-        program_error("more than %d connections: %" PRIu64 " record%s of further connections ignored", CONNECTIONS_MAX,
-                      connection_table_ignored(table), nl_plural(connection_table_ignored(table)));
+        program_error("more than %d connections: %" PRIu64
+                      " record%s of further connections ignored; select records with --where",
+                      CONNECTIONS_MAX, connection_table_ignored(table), nl_plural(connection_table_ignored(table)));
     if (results->len > 0) {
         print_rows(options, results);
     } else if (records > 0) {
