@@ -83,7 +83,7 @@ static const nl_option options[] = {
     {.name = "host",
      .value = "NAME",
      NL_OPTION_MEMBER(arguments, about.host),
-     .help = "Value of HOST in records that do not name a host, such as those of strace and perf"},
+     .help = "Value of HOST in records that do not name a host, unless the input is ulm, bp, logfmt or nlb"},
     {0},
 };
 
