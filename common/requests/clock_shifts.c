@@ -210,7 +210,7 @@ static GHashTable *find_starts(const GPtrArray *sets, const GArray *pairs)
     return starts;
 }
 
-/* Returns the set of an order with the same hosts of the spans as `set`, or NULL. */
+/* Returns the set of an order whose spans are on the same hosts as those of `set`, or NULL. */
 static const gap_set *find_same_hosts(const GPtrArray *sets, const order *o, const gap_set *set)
 {
     for (guint i = o->from; i < o->to; i++) {

@@ -561,7 +561,7 @@ typedef struct series {
     uint32_t records;
     uint32_t numbers;
     double min, max;
-    uint32_t hosts;   /* number of hosts with a number */
+    uint32_t hosts;   /* number of hosts whose records have a number in this field */
     bool is_changing; /* the numbers of a host differ */
     bool is_rate;     /* the values are bytes of transfers */
     bool is_divided;  /* the records also identify an object of the host, such as CPU.ID */

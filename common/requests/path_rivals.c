@@ -14,7 +14,7 @@ typedef struct rival_search {
     const request_graph *g;
     const precedence *edges;
     const clock_shifts *shifts;
-    bool *is_on_path; /* by event; NULL until needed */
+    bool *is_on_path; /* indexed by event; NULL until it is needed */
 } rival_search;
 
 static bool is_on_path(rival_search *s, uint32_t event)

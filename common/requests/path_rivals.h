@@ -2,10 +2,10 @@
  * Finds out whether small errors of hosts' clocks may change the critical path of a request.
  *
  * The path leads back from the latest of several events: the last event of the request, or the last of the events that
- * cause an event. If a rival, an event on another host, was logged so shortly before that its clock may be behind by
- * this time (clock_shifts_rest), the rival may be the latest event instead. Events that precede the event on the path
- * are not rivals. The path after the last visit of the rival's program may then be wrong. This matters if this part is
- * at least a tenth of the request.
+ * cause an event. A rival is an event on another host that was logged shortly before the latest event. If the clock of
+ * the rival's host may be behind by the time between the two events (clock_shifts_rest), the rival may be the latest
+ * event instead. Events that precede the event on the path are not rivals. The path after the last visit of the rival's
+ * program may then be wrong. This matters if this part is at least a tenth of the request.
  *
  * The functions have no state. request_learning.c is the only caller.
  */

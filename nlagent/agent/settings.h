@@ -38,8 +38,10 @@ typedef struct agent_settings {
 agent_settings *agent_settings_new(void);
 void agent_settings_free(agent_settings *s);
 
-/* The option rows of the settings, and the rows that are allowed only on the command line. The options for certificates
- * and tokens read the file that they name. */
+/*
+ * The option rows of the settings, and the rows that are allowed only on the command line. The options for certificates
+ * and tokens read the files that they name.
+ */
 extern const nl_option agent_settings_rows[], agent_settings_command_rows[];
 
 /* Completes the settings. Returns false and sets the error if they are inconsistent. */

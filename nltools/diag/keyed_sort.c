@@ -9,7 +9,7 @@
 enum {
     SMALL_MAX = 64,    /* up to this number of items, insertion is faster */
     MEDIUM_MAX = 2048, /* up to this number of items, small digits are faster */
-    SMALL_BITS = 8,    /* of a digit */
+    SMALL_BITS = 8,    /* size of a digit in bits */
     LARGE_BITS = 11,
     COUNTS_MAX = 6 << LARGE_BITS /* six large digits have 64 bits; so have eight small digits */
 };

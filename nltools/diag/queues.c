@@ -788,8 +788,9 @@ static bool is_preferred(const choice *a, const choice *b)
 }
 
 /*
- * Replaces *best if a service predicts the visits significantly better. If no visit waits, the service does not: the
- * times are those of independent visits, and the order of the visits is another prediction, which is never certain.
+ * Replaces *best if a service predicts the visits significantly better. Does not replace it if no visit waits, because
+ * the service then predicts the same times as independent visits, and the order of the visits alone is never certain
+ * evidence.
  */
 static void try_service(queue_work *w, service by, choice *best)
 {
