@@ -462,7 +462,7 @@ const nl_option settings_command_rows[] = {
      .type = NL_OPTION_FLAG,
      NL_OPTION_MEMBER(settings, verify),
      .help = "Do not collect. Check every record in the files or directories, and report damaged, missing and repeated "
-             "records; exit with status 1 if there are any"},
+             "records; exit with status 1 if there are such records"},
     {.name = "repair",
      .type = NL_OPTION_FLAG,
      .set = set_repair,

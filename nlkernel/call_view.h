@@ -27,7 +27,7 @@ extern const nl_option call_view_rows[];
 
 /* The option groups of a command whose settings contain a call_view called view and a log_input called input. */
 #define CALL_VIEW_GROUPS(settings)                                                                                     \
-    {"Which functions", call_view_rows, offsetof(settings, view)}, LOG_INPUT_GROUPS(settings)
+    {"Selecting functions", call_view_rows, offsetof(settings, view)}, LOG_INPUT_GROUPS(settings)
 
 /* The description of the sources in --help. */
 #define CALLS_SOURCES                                                                                                  \

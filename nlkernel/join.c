@@ -172,10 +172,12 @@ int command_join(int argc, char **argv)
         if (nl_writer_close(j.writer) != NL_OK)
             ok = program_print_error();
     }
+    char others[80] = "";
+    if (j.unjoined > 0)
+        snprintf(others, sizeof others, "; no log has the calls of %" PRIu64 " other%s", j.unjoined,
+                 nl_plural(j.unjoined));
     if (ok)
-        fprintf(stderr,
-                "nlkernel: joined %" PRIu64 " request%s with calls; no log has the calls of %" PRIu64 " other%s\n",
-                j.joined, nl_plural(j.joined), j.unjoined, nl_plural(j.unjoined));
+        fprintf(stderr, "nlkernel: joined %" PRIu64 " request%s with calls%s\n", j.joined, nl_plural(j.joined), others);
     log_input_finish(&a.input);
     nl_record_free(j.record);
     g_hash_table_destroy(j.calls);

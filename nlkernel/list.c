@@ -31,7 +31,8 @@ static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
     .operands = "[PATTERN...]",
     .summary = "List the events that this kernel offers, with the names that their fields have in records.",
-    .notes = "A PATTERN is SYSTEM:EVENT, with * ? [a-z] in either part, or the name of a system or an event. Every "
+    .notes = "A PATTERN is SYSTEM:EVENT, with the wildcards *, ? and [a-z] in either part, or the name of a system or "
+             "an event. Every "
              "record also has CPU, PID and TID, and the thread's name as PROG.",
 };
 

@@ -34,7 +34,7 @@ static const options_usage usage = {
     .name = "nlkernel live",
     .groups = (const options_group[]){{NULL, options, 0},
                                       {NULL, rules_parameter_options, offsetof(arguments, parameters)},
-                                      {"What to record", recording_rows, offsetof(arguments, recording)},
+                                      {"Events to record", recording_rows, offsetof(arguments, recording)},
                                       {0}},
     .operands = "[-- COMMAND...]",
     .first_operand_ends = true,

@@ -123,7 +123,8 @@ const nl_option recording_rows[] = {
      .value = "PATTERN",
      .repeatable = true,
      .set = add_event,
-     .help = "Record the events that match PATTERN: SYSTEM:EVENT, with * ? [a-z] in either part, or a system"},
+     .help = "Record the events that match PATTERN: SYSTEM:EVENT, with the wildcards *, ? and [a-z] in either part, or "
+             "a system"},
     {.name = "functions",
      .choices = "graph|calls",
      .optional_value = true,

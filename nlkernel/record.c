@@ -40,7 +40,7 @@ static const nl_option options[] = {
 static const options_usage usage = {
     .name = "nlkernel record",
     .groups = (const options_group[]){{NULL, options, 0},
-                                      {"What to record", recording_rows, offsetof(arguments, recording)},
+                                      {"Events to record", recording_rows, offsetof(arguments, recording)},
                                       {0}},
     .operands = "[-- COMMAND...]",
     .first_operand_ends = true,

@@ -21,9 +21,9 @@ extern const nl_option reporting_rows[];
 
 /* The option groups of a command whose settings contain a reporting_options called reporting. */
 #define REPORTING_GROUPS(settings)                                                                                     \
-    {"The report", reporting_rows, offsetof(settings, reporting)},                                                     \
+    {"Report", reporting_rows, offsetof(settings, reporting)},                                                         \
     {                                                                                                                  \
-        "The report", rules_parameter_options, offsetof(settings, reporting.parameters)                                \
+        "Report", rules_parameter_options, offsetof(settings, reporting.parameters)                                    \
     }
 
 /* Prints the report, or the distribution that `cdf` selects. Draws the report if `picture` is set. Returns an exit

@@ -71,8 +71,8 @@ static const nl_option options[] = {
 static const options_usage usage = {
     .groups = (const options_group[]){{NULL, options, 0}, {0}},
     .operands = "[FILE...]",
-    .summary = "Deliver the events that killed or crashed processes had logged but not yet sent. With FILE, send the "
-               "blocks in files that logs wrote as their backup= to the collector of --dest, which stores only the "
+    .summary = "Deliver the events that killed or crashed processes had logged but not yet sent. With FILE, a file "
+               "that the URL option backup= names, send its blocks to the collector of --dest, which stores only the "
                "records that it does not have yet.",
     .notes = "The events wait in shared memory (/dev/shm, or $NETLOGGER_SHM) and in the spools of these processes. The "
              "next program with the same URL delivers the spool of a process that ended normally; nlrecover does not "

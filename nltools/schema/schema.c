@@ -400,7 +400,7 @@ static void read_line(reading *r, char *text, size_t size)
         *equals = '\0';
         read_key(r, g_strchomp(text), g_strchug(equals + 1));
     } else if (!r->skipping) {
-        schema_mistake_add(r->mistakes, r->line, "before the first section");
+        schema_mistake_add(r->mistakes, r->line, "expected [schema] or [EVENT] before the first KEY=VALUE");
     }
 }
 

@@ -170,7 +170,7 @@ static void print_list(transfers *t)
         g_free(what);
     }
     if (t->all->len > LISTED_MAX)
-        printf("  ... and %u more; --json prints %d of them\n", t->all->len - LISTED_MAX, TRANSFER_NAMES_MAX);
+        printf("  ... and %u more; see --json\n", t->all->len - LISTED_MAX);
 }
 
 void transfers_print(transfers *t, int64_t interval_ns)
@@ -188,7 +188,8 @@ void transfers_print(transfers *t, int64_t interval_ns)
         printf(", maximum %s\n", units_quantity((double)s.rates.maximum, text));
     }
     if (t->left_out > 0)
-        printf("  %" PRIu64 " further transfer%s left out\n", t->left_out, t->left_out == 1 ? " was" : "s were");
+        printf("  %" PRIu64 " further transfer%s left out; the maximum is %d\n", t->left_out,
+               t->left_out == 1 ? " was" : "s were", (int)TRANSFERS_MAX);
     nl_distribution_clear(&s.rates);
     print_list(t);
     size_t count;

@@ -267,7 +267,8 @@ void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *noti
     check_drawn(s, d, notices);
     check_measurements(d, notices);
     if (in_order && s->unordered > 0)
-        g_ptr_array_add(notices, g_strdup_printf("%" G_GUINT64_FORMAT
-                                                 " of %u records were out of order; nlv shows them in time order",
-                                                 s->unordered, s->count - s->first));
+        g_ptr_array_add(notices,
+                        g_strdup_printf("%" G_GUINT64_FORMAT
+                                        " of %u records %s out of order; nlv shows all records in time order",
+                                        s->unordered, s->count - s->first, s->unordered == 1 ? "was" : "were"));
 }

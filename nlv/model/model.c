@@ -598,7 +598,7 @@ char *model_missing(const model *m)
     GString *text = g_string_new(NULL);
     g_string_append_printf(text, "The memory limit of %zu MiB is reached: ", m->memory_max >> 20);
     if (missing > 0)
-        g_string_append_printf(text, "the %" G_GUINT64_FORMAT " oldest records are not shown", missing);
+        g_string_append_printf(text, "the oldest records (%" G_GUINT64_FORMAT ") are not shown", missing);
     if (m->is_full)
         g_string_append_printf(text, "%sthe rest of the log was not read", missing > 0 ? ", and " : "");
     g_string_append(text, "; select records with --where, or raise --max-memory");

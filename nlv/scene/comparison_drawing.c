@@ -404,7 +404,7 @@ static void draw_table(comparing_area *a, double height)
         draw_compared_row(a, &t, comparison_row(a->c, i), max);
     if (shown < count) {
         char text[64];
-        g_snprintf(text, sizeof text, "and %u rows with smaller differences", count - shown);
+        g_snprintf(text, sizeof text, "and %u row%s with smaller differences", count - shown, nl_plural(count - shown));
         text_draw(a->cr, text, TEXT_SMALL, muted(a), TEXT_LEFT, MARGIN, a->y + LINE / 2.0, 0);
         a->y += LINE;
     }

@@ -150,7 +150,8 @@ static void show_count(request_pane *p, size_t found, uint64_t total, uint64_t d
     if (found > p->rows->len)
         g_string_append_printf(text, "; the first %u are shown", p->rows->len);
     if (dropped > 0)
-        g_string_append_printf(text, "; %'" G_GUINT64_FORMAT " fast requests are only in the heat map", dropped);
+        g_string_append_printf(text, "; %'" G_GUINT64_FORMAT " fast request%s only in the heat map", dropped,
+                               dropped == 1 ? " is" : "s are");
     gtk_label_set_text(GTK_LABEL(p->count), text->str);
     g_string_free(text, TRUE);
 }

@@ -179,7 +179,7 @@ class BadInput(support.Case):
                     self.assertEqual(result.returncode, status, result.stderr)
                     printed = result.stderr
                     if (program[0], source.name) == ("nlv/nlv", "date.log"):  # the truncated time is earlier than the other times
-                        unordered = "nlv: 1 of 1502 records were out of order; nlv shows them in time order\n"
+                        unordered = "nlv: 1 of 1502 records was out of order; nlv shows all records in time order\n"
                         self.assertIn(unordered, printed)
                         printed = printed.replace(unordered, "")
                     self.assertRegex(printed, f"^{program[0].split('/')[1]}: {source}: [^\n]*\n$")

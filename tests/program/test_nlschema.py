@@ -176,7 +176,8 @@ class Nlschema(support.Case):
                       "1: invalid section", "1: missing .schema.", "2: invalid section", '4: "" is not a name', '5: "a b" is not a name',
                       "7: expected", "7: no event")
         self.mistakes("name=x\n[schema]\nname=1x\nprefix=_\nfoo=\n[E]\nA B=int8\n=int8\n",
-                      "1: before the first section", '3: name: "1x"', '4: prefix: "_"', "5: .* no key foo", '7: "A B"', '8: ""')
+                      r"1: expected \[schema\] or \[EVENT\] before the first KEY=VALUE", '3: name: "1x"',
+                      '4: prefix: "_"', "5: .* no key foo", '7: "A B"', '8: ""')
         result = self.run_schema("json", self.scratch / "none", status=1)
         self.assertEqual(result.stderr, f"nlschema: {self.scratch}/none: No such file or directory\n")
 

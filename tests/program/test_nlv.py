@@ -579,7 +579,7 @@ class Render(support.Case):
                 if is_too_large is None:
                     continue
                 self.assertEqual(status, int(is_too_large), result.stderr)
-                missing = re.search(r"The memory limit of 32 MiB is reached: the (\d+) oldest records are not shown", result.stderr)
+                missing = re.search(r"The memory limit of 32 MiB is reached: the oldest records \((\d+)\) are not shown", result.stderr)
                 self.assertEqual(missing is not None, is_too_large, result.stderr)
                 if is_too_large:
                     self.assertGreater(int(missing.group(1)), support.representative(1000000, 100000))

@@ -378,7 +378,7 @@ class Accessible(nlv_window.WindowCase):
         for text, expected in [
             ("", "the log is empty"),
             (event.format("20260101000000", "A", 1), "only one record"),
-            (event.format("20260101000009", "B", 1) + event.format("20260101000000", "A", 1), "1 of 2 records were out of order"),
+            (event.format("20260101000009", "B", 1) + event.format("20260101000000", "A", 1), "1 of 2 records was out of order"),
             (event.format("19700101000001", "A", 1) + event.format("20260101000000", "B", 1), "from 1970-01-01"),
             (event.format("20260101000000", "A", 1) + event.format("21060207062815", "B", 1), "from 2106-02-07"),
             (many + event.format("20310909014640", "A", 1), "no records for 11574"),
