@@ -222,20 +222,29 @@ static bool is_longer(const whole_spans *w, guint outer, guint inner)
     return w->all[outer].position * w->all[inner].count > w->all[inner].position * w->all[outer].count;
 }
 
+/* Returns whether spans of the kind `outer` contain the spans of the kind `inner` in at least this share of cases. */
+static bool usually_contains(const whole_spans *w, guint outer, guint inner, double share)
+{
+    const kind_pair *pair = &w->pairs[inner][outer];
+    return w->all[outer].is_span && pair->both > 0 && pair->inside >= share * pair->both;
+}
+
 /*
  * Marks the kinds whose spans contain spans of the kind `inner`, or, if `only_begin` is true, contain at least the
- * starts of these spans. Returns whether it marked a kind.
+ * starts of these spans. A span also contains the start of its parent if it begins at the same time, so the kinds whose
+ * spans lie within spans of the kind `inner` are not marked. Returns whether it marked a kind.
  */
 static bool mark_containers(whole_spans *w, guint inner, double share, bool only_begin)
 {
     bool any = false;
     for (guint outer = 0; outer < w->kinds.count; outer++) {
         const kind_pair *pair = &w->pairs[inner][outer];
-        uint32_t held = only_begin ? pair->begins : pair->inside;
+        bool holds = only_begin ? w->all[outer].is_span && pair->both > 0 && pair->begins >= share * pair->both &&
+                                      !usually_contains(w, inner, outer, share)
+                                : usually_contains(w, outer, inner, share) && is_longer(w, outer, inner);
         /* A span that begins when another span ends is no child, although rounding makes it begin within that span. */
         bool follows = pair->after >= share * pair->both;
-        w->parents[inner][outer] = w->all[outer].is_span && pair->both > 0 && held >= share * pair->both &&
-                                   (only_begin ? !follows : is_longer(w, outer, inner)) && !w->parents[outer][inner];
+        w->parents[inner][outer] = holds && !(only_begin && follows) && !w->parents[outer][inner];
         any = any || w->parents[inner][outer];
     }
     return any;

@@ -300,6 +300,38 @@ static void whole_spans(void **state)
     (void)state;
 }
 
+/* The first of several calls begins at the same time as its caller. The caller is no part of that call. */
+static void a_child_that_begins_with_its_parent(void **state)
+{
+    script *s = script_new();
+    precedence *p = precedence_new(NULL);
+    for (int i = 0; i <= 50; i++) {
+        const int64_t first_ns = 4000000 + i * 1000, second_ns = 8000000 - i * 3000;
+        const struct {
+            const char *name;
+            int64_t to_ns, duration_ns;
+        } spans[] = {{"PutPart", first_ns, first_ns},
+                     {"PutPart", first_ns + second_ns, second_ns},
+                     {"Upload", first_ns + second_ns + 100, first_ns + second_ns + 100}};
+        for (size_t k = 0; k < G_N_ELEMENTS(spans); k++) {
+            request_event *e = add(s, 1000000 + spans[k].to_ns, spans[k].name, 1);
+            e->role = REQUEST_WHOLE;
+            e->duration_ns = spans[k].duration_ns;
+        }
+        if (i == 50)
+            break;
+        precedence_learn(p, s->events, s->count);
+        s->count = 0;
+    }
+    precedence_settle(p);
+    build(s, p);
+    assert_int_equal(s->graph->problems.cycles, 0);
+    assert_path(s, "PutPart 4050000, PutPart 7850000, Upload 100");
+    precedence_free(p);
+    script_free(s);
+    (void)state;
+}
+
 static void a_child_that_outlives_its_parent(void **state)
 {
     script *s = script_new();
@@ -2110,6 +2142,7 @@ int main(void)
         cmocka_unit_test(pairs_of_words),
         cmocka_unit_test(two_parallel_children),
         cmocka_unit_test(whole_spans),
+        cmocka_unit_test(a_child_that_begins_with_its_parent),
         cmocka_unit_test(a_child_that_outlives_its_parent),
         cmocka_unit_test(a_queue_between_hosts),
         cmocka_unit_test(a_late_child_on_another_host),
