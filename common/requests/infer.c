@@ -32,12 +32,15 @@ typedef struct inference {
     const trace *t;
     size_t count; /* number of records to examine, at most INFER_RECORDS */
     size_t strings;
-    bool *used;         /* indexed by the string of an event: the drawing contains the event */
+    uint32_t *steps;    /* indexed by record: the kind of step (step_of), or TRACE_NONE */
+    bool *used;         /* indexed by the kind of step: the drawing contains the events of this kind */
     bool *excluded;     /* indexed by the string of a field's name: the field cannot be an ID */
     uint32_t trace_id;  /* string of the name of the field with trace IDs, or TRACE_NONE */
     uint32_t sensor;    /* string of the name of the program "nlsensor", or TRACE_NONE */
     GHashTable *barred; /* the pairs (event, field) of find_barred, as keys of hash64; NULL: no pairs */
     tie *ties;          /* the result of tie_fields before the first lifeline, or NULL */
+    bool joins_unnamed; /* spans without names can be steps */
+    bool used_unnamed;  /* a lifeline contains spans without names */
     drawing *result;
 } inference;
 
@@ -208,10 +211,43 @@ static bool is_free(const inference *in, const trace_record *record)
     return record->event != TRACE_NONE && !in->used[record->event];
 }
 
-/* Returns whether a record may be a step of a new lifeline. */
-static bool is_step(const inference *in, const trace_record *record)
+/* Returns whether the record with index i may be a step of a new lifeline. */
+static bool is_step(const inference *in, size_t i)
 {
-    return is_free(in, record) && (record->prog != in->sensor || in->sensor == TRACE_NONE);
+    return in->steps[i] != TRACE_NONE && !in->used[in->steps[i]];
+}
+
+/* Returns whether a record has the duration or the start time of a span. */
+static bool is_span(const inference *in, const trace_record *record)
+{
+    static const char *const names[] = {"dur",        "duration", "durms",      "durationms", "durus",
+                                        "durationus", "durns",    "durationns", "requesttime"};
+    enum { TIME_SIZE_MIN = 14 };
+    const trace_field *fields = trace_fields(in->t, record);
+    for (uint32_t f = 0; f < record->field_count; f++) {
+        const char *name = trace_string(in->t, fields[f].name);
+        if (has_letters(name, "start") && strlen(trace_string(in->t, fields[f].value)) >= TIME_SIZE_MIN)
+            return true;
+        for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+            if (has_letters(name, names[i]))
+                return true;
+    }
+    return false;
+}
+
+/*
+ * Returns the kind of step of a record: the string of the event. If in->joins_unnamed is true, the spans without names
+ * of different programs, such as the access logs of two servers, are different kinds: the number of strings plus the
+ * string of the program. Returns TRACE_NONE for other records without names, and for records of nlsensor.
+ */
+static uint32_t step_of(const inference *in, const trace_record *record)
+{
+    if (record->prog == in->sensor && in->sensor != TRACE_NONE)
+        return TRACE_NONE;
+    if (record->event != TRACE_NONE)
+        return record->event;
+    return in->joins_unnamed && record->prog != TRACE_NONE && is_span(in, record) ? (uint32_t)in->strings + record->prog
+                                                                                  : TRACE_NONE;
 }
 
 static guint64 pair_key(uint32_t event, uint32_t field)
@@ -236,9 +272,9 @@ static tie *tie_fields(const inference *in)
     for (size_t i = 0; i < in->count; i++) {
         const trace_record *record = trace_get(in->t, i);
         const trace_field *fields = trace_fields(in->t, record);
-        for (uint32_t f = 0; is_step(in, record) && f < record->field_count; f++)
+        for (uint32_t f = 0; is_step(in, i) && f < record->field_count; f++)
             if (!in->excluded[fields[f].name] && !is_barred(in, record->event, fields[f].name))
-                add_to_group(&g, (guint64)fields[f].name << 32 | fields[f].value, record->event, fields[f].name);
+                add_to_group(&g, (guint64)fields[f].name << 32 | fields[f].value, in->steps[i], fields[f].name);
     }
     tie *ties = g_new0(tie, in->strings + 1);
     for (guint i = 0; i < g.groups->len; i++)
@@ -319,7 +355,7 @@ static sides find_sides(const inference *in)
     for (size_t i = 0; i < in->count; i++) {
         const trace_record *record = trace_get(in->t, i);
         const trace_field *fields = trace_fields(in->t, record);
-        bool is_side = is_step(in, record) && s.span_of[record->event] != TRACE_NONE;
+        bool is_side = is_free(in, record) && is_step(in, i) && s.span_of[record->event] != TRACE_NONE;
         for (uint32_t f = 0; is_side && f < record->field_count; f++) {
             side_field new = {.event = record->event, .field = fields[f].name};
             guint number = number_of(numbers, pair_key(new.event, new.field), s.fields->len);
@@ -391,28 +427,29 @@ typedef struct candidate {
     unsigned id_count;
 } candidate;
 
-/* Sets *key to a hash of the ID values of a record. Returns false if the record is not a step of the candidate. */
-static bool request_key(const inference *in, const candidate *c, const trace_record *record, guint64 *key)
+/* Sets *key to a hash of the ID values of the record with index i. Returns false if the record is not a step of the
+ * candidate. */
+static bool request_key(const inference *in, const candidate *c, size_t i, guint64 *key)
 {
+    const trace_record *record = trace_get(in->t, i);
     *key = 0;
-    for (unsigned i = 0; i < c->id_count; i++) {
-        uint32_t value = trace_value(in->t, record, c->ids[i]);
+    for (unsigned n = 0; n < c->id_count; n++) {
+        uint32_t value = trace_value(in->t, record, c->ids[n]);
         if (value == TRACE_NONE)
             return false;
         *key = (*key ^ value) * UINT64_C(0x9e3779b97f4a7c15);
         *key ^= *key >> 29;
     }
-    return is_step(in, record) && !is_barred(in, record->event, c->ids[0]);
+    return is_step(in, i) && !is_barred(in, record->event, c->ids[0]);
 }
 
 static grouping group_requests(const inference *in, const candidate *c)
 {
     grouping g = grouping_new();
     for (size_t i = 0; i < in->count; i++) {
-        const trace_record *record = trace_get(in->t, i);
         guint64 key;
-        if (request_key(in, c, record, &key))
-            add_to_group(&g, key, record->event, TRACE_NONE);
+        if (request_key(in, c, i, &key))
+            add_to_group(&g, key, in->steps[i], TRACE_NONE);
     }
     return g;
 }
@@ -424,7 +461,7 @@ static const trace_record *example_of(const inference *in, const candidate *c)
 {
     guint64 key;
     for (size_t i = 0; i < in->count; i++)
-        if (request_key(in, c, trace_get(in->t, i), &key))
+        if (request_key(in, c, i, &key))
             return trace_get(in->t, i);
     return NULL;
 }
@@ -485,12 +522,11 @@ static void count_precedence(const inference *in, const candidate *c, const grou
     /* For each request, a bit for each event that has occurred. */
     uint64_t *seen = g_new0(uint64_t, g->groups->len + 1);
     for (size_t i = 0; i < in->count; i++) {
-        const trace_record *record = trace_get(in->t, i);
         guint64 key;
-        if (!request_key(in, c, record, &key))
+        if (!request_key(in, c, i, &key))
             continue;
         guint number = GPOINTER_TO_UINT(g_hash_table_lookup(g->numbers, &key)) - 1;
-        unsigned index = group_at(g, number)->events < 2 ? EVENTS_MAX : precedence_index(p, record->event);
+        unsigned index = group_at(g, number)->events < 2 ? EVENTS_MAX : precedence_index(p, in->steps[i]);
         if (index == EVENTS_MAX || (seen[number] >> index & 1))
             continue;
         for (unsigned other = 0; other < p->count; other++)
@@ -530,10 +566,16 @@ static bool add_lifeline_of(inference *in, candidate c)
     unsigned order[EVENTS_MAX];
     order_events(p, order);
     const char *events[EVENTS_MAX + 1] = {NULL}, *ids[IDS_MAX + 1] = {NULL};
-    for (unsigned i = 0; i < p->count; i++) {
-        events[i] = trace_string(in->t, p->events[order[i]]);
-        in->used[p->events[i]] = true;
+    bool has_unnamed = false;
+    for (unsigned i = 0, n = 0; i < p->count; i++) {
+        const uint32_t step = p->events[order[i]];
+        const bool is_unnamed = step >= in->strings;
+        in->used[step] = true;
+        if (!is_unnamed || !has_unnamed)
+            events[n++] = is_unnamed ? REQUEST_UNNAMED : trace_string(in->t, step);
+        has_unnamed = has_unnamed || is_unnamed;
     }
+    in->used_unnamed = in->used_unnamed || has_unnamed;
     for (unsigned i = 0; i < c.id_count; i++)
         ids[i] = trace_string(in->t, c.ids[i]);
     bool found = p->count >= 2;
@@ -576,24 +618,6 @@ static bool is_varying(const series *s)
 {
     return s->numbers >= LOADLINE_RECORDS && s->numbers >= s->records &&
            (s->is_changing || (s->numbers == s->hosts && s->min != s->max));
-}
-
-/* Returns whether a record has the duration or the start time of a span. */
-static bool is_span(const inference *in, const trace_record *record)
-{
-    static const char *const names[] = {"dur",        "duration", "durms",      "durationms", "durus",
-                                        "durationus", "durns",    "durationns", "requesttime"};
-    enum { TIME_SIZE_MIN = 14 };
-    const trace_field *fields = trace_fields(in->t, record);
-    for (uint32_t f = 0; f < record->field_count; f++) {
-        const char *name = trace_string(in->t, fields[f].name);
-        if (has_letters(name, "start") && strlen(trace_string(in->t, fields[f].value)) >= TIME_SIZE_MIN)
-            return true;
-        for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
-            if (has_letters(name, names[i]))
-                return true;
-    }
-    return false;
 }
 
 static bool is_bytes(const char *name)
@@ -766,7 +790,7 @@ static void add_loadlines(inference *in)
 static void add_points(inference *in)
 {
     const uint32_t unnamed = trace_find(in->t, REQUEST_UNNAMED);
-    bool has_unnamed = unnamed != TRACE_NONE && in->used[unnamed];
+    bool has_unnamed = in->used_unnamed || (unnamed != TRACE_NONE && in->used[unnamed]);
     for (size_t i = 0; i < trace_count(in->t) && in->result->points->len < POINTS_MAX; i++) {
         const trace_record *record = trace_get(in->t, i);
         const uint32_t event = record->event;
@@ -787,17 +811,21 @@ static bool add_given_lifeline(inference *in, const char *const *ids)
     return add_lifeline_of(in, c);
 }
 
-drawing *infer_drawing_by(const trace *t, const char *const *ids)
+static drawing *infer(const trace *t, const char *const *ids, bool joins_unnamed)
 {
     inference in = {
         .t = t,
         .count = trace_count(t) < INFER_RECORDS ? trace_count(t) : INFER_RECORDS,
         .strings = trace_string_count(t),
-        .used = g_new0(bool, trace_string_count(t) + 1),
+        .steps = g_new(uint32_t, trace_count(t) + 1),
+        .used = g_new0(bool, 2 * trace_string_count(t) + 1),
         .excluded = g_new0(bool, trace_string_count(t) + 1),
+        .joins_unnamed = joins_unnamed,
         .result = drawing_new(),
     };
     find_excluded(&in);
+    for (size_t i = 0; i < in.count; i++)
+        in.steps[i] = step_of(&in, trace_get(t, i));
     if (ids != NULL)
         add_given_lifeline(&in, ids);
     else if (in.trace_id != TRACE_NONE && add_lifeline_of(&in, (candidate){.ids = {in.trace_id}, .id_count = 1}))
@@ -812,12 +840,18 @@ drawing *infer_drawing_by(const trace *t, const char *const *ids)
     if (in.barred != NULL)
         g_hash_table_destroy(in.barred);
     g_free(in.ties);
+    g_free(in.steps);
     g_free(in.used);
     g_free(in.excluded);
     return in.result;
 }
 
+drawing *infer_drawing_by(const trace *t, const char *const *ids)
+{
+    return infer(t, ids, true);
+}
+
 drawing *infer_drawing(const trace *t)
 {
-    return infer_drawing_by(t, NULL);
+    return infer(t, NULL, false);
 }

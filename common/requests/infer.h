@@ -29,8 +29,10 @@ enum { INFER_RECORDS = 500000 };
 drawing *infer_drawing(const trace *t);
 
 /*
- * Like infer_drawing, but with only one lifeline, which has the ID fields `ids` (a list that ends with NULL). If `ids`
- * is NULL, infers the fields.
+ * Like infer_drawing, but for measurements. If `ids` is not NULL, the drawing has only one lifeline, with these ID
+ * fields (a list that ends with NULL). Spans without names, such as the records of access logs, are steps if different
+ * programs have them: an ID can link the records of a proxy and a server. In a picture, these spans would be in the
+ * same row, so infer_drawing does not link them.
  */
 drawing *infer_drawing_by(const trace *t, const char *const *ids);
 

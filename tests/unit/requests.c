@@ -1314,10 +1314,12 @@ static void repeated_calls_on_other_hosts(void **state)
 static void add_text_record(trace *t, int64_t time_ns, const char *event, const char *const *fields)
 {
     nl_field values[8];
-    nl_record record = {.time_ns = time_ns, .event = {event, strlen(event)}, .fields = values};
+    nl_record record = {.time_ns = time_ns, .event = {*event != 0 ? event : NULL, strlen(event)}, .fields = values};
     for (; *fields != NULL; fields += 2)
         if (strcmp(fields[0], "HOST") == 0)
             record.host = (nl_string){fields[1], strlen(fields[1])};
+        else if (strcmp(fields[0], "PROG") == 0)
+            record.prog = (nl_string){fields[1], strlen(fields[1])};
         else
             values[record.field_count++] = (nl_field){.type = NL_TYPE_STRING,
                                                       .name = {fields[0], strlen(fields[0])},
@@ -1468,6 +1470,38 @@ static void loadlines_of_the_same_field_have_different_names(void **state)
     assert_no_loadline(d, "Switch", "NEXT.PID");
     drawing_free(d);
     trace_free(t);
+}
+
+/* An ID links the access logs of a proxy and a server for measurements. The records of one program are not linked. */
+static void ids_link_access_logs_of_different_programs(void **state)
+{
+    (void)state;
+    for (int programs = 1; programs <= 2; programs++) {
+        trace *t = trace_new();
+        for (int i = 0; i < 40; i++) {
+            char id[16], path[16];
+            snprintf(id, sizeof id, "r%d", i / 2);
+            snprintf(path, sizeof path, "/%d", i / 2 % 3);
+            add_text_record(t, i, "",
+                            (const char *const[]){"PROG", i % programs == 0 ? "proxy" : "server", "request_id", id,
+                                                  "path", path, "duration", "0.5", NULL});
+        }
+        trace_sort(t);
+        drawing *measured = infer_drawing_by(t, NULL), *drawn = infer_drawing(t);
+        assert_int_equal(measured->lifelines->len, programs - 1);
+        assert_int_equal(drawn->lifelines->len, 0);
+        assert_int_equal(drawn->points->len, 1);
+        if (programs == 2) {
+            const drawing_lifeline *l = g_ptr_array_index(measured->lifelines, 0);
+            assert_string_equal(l->ids[0], "request_id");
+            assert_null(l->ids[1]);
+            assert_string_equal(l->events[0], "request");
+            assert_null(l->events[1]);
+        }
+        drawing_free(measured);
+        drawing_free(drawn);
+        trace_free(t);
+    }
 }
 
 /* The size of the memory differs between the hosts, but never changes. */
@@ -2172,6 +2206,7 @@ int main(void)
         cmocka_unit_test(loadlines_show_many_kinds_of_measurements),
         cmocka_unit_test(loadlines_of_the_same_field_have_different_names),
         cmocka_unit_test(loadlines_show_no_constants_of_hosts),
+        cmocka_unit_test(ids_link_access_logs_of_different_programs),
         cmocka_unit_test(pages_without_parents),
         cmocka_unit_test(blocks_without_parents),
         cmocka_unit_test(services_through_a_log),
