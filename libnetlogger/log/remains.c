@@ -73,7 +73,8 @@ static nl_status check_head(const nl_mapping *mapping, size_t size)
     if (is_zero(mapping->memory, NL_SHARED_HEADER))
         return find_data(mapping, size);
     if (memcmp(head->magic, NL_SHARED_MAGIC, sizeof head->magic) == 0)
-        nl_error_set(NL_ERROR_UNSUPPORTED, "layout %u, not %u; use the nlrecover of the version that wrote this file",
+        nl_error_set(NL_ERROR_UNSUPPORTED,
+                     "the file has layout %u, not %u; use the nlrecover of the version that wrote the file",
                      head->version, NL_SHARED_VERSION);
     else
         nl_error_set(NL_ERROR_INVALID, "damaged header");

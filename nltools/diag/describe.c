@@ -212,7 +212,8 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         finding_evidence(f, "%s takes %s on average, and %s for the %s values of %s", compared, slow, other,
                          c->falls ? "largest" : "smallest", name);
         if ((c->is_ordinary || c->is_uneven) && c->falls)
-            finding_evidence(f, "more work does not take less time, so %s depends on the kind of request", name);
+            finding_evidence(f, "less work does not take longer, so %s probably differs between kinds of requests",
+                             name);
         else if (c->is_ordinary || c->is_uneven)
             finding_evidence(f, "the time grows at most in proportion to %s, which is usual for an amount of work",
                              name);
@@ -229,8 +230,8 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                       "of %.3g/s)",
                       part, where, c->m.rate, c->m.other_rate)
                 : g_strdup_printf(
-                      "%s of the requests' time: %s takes longer when more requests are in progress (at most %.0f)",
-                      part, where, c->m.peak);
+                      "%s of the requests' time: %s takes longer when more requests are in progress (up to %.0f)", part,
+                      where, c->m.peak);
         f->advice = "find out what the requests share (processors, connections, a lock); allow more requests at a "
                     "time, or spread them over time";
         finding_evidence(f, "%s takes %s on average, and %s when %s", compared, slow, other,
@@ -315,8 +316,8 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         g_free(when);
         f->advice =
             "look for garbage collection, a full log or disk, a CPU quota, or suspended machines at these times";
-        finding_evidence(f, "%u times, nothing %s for %s on average while requests were in progress", c->m.count,
-                         c->m.by_ends ? "ended" : "began or ended", length);
+        finding_evidence(f, "%u time%s, nothing %s for %s on average while requests were in progress", c->m.count,
+                         nl_plural(c->m.count), c->m.by_ends ? "ended" : "began or ended", length);
     } else if (strcmp(c->cause, "resource") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s is slow when %s of %s is %s", part, where,
                                     c->sensor->field, c->sensor->event, c->falls ? "low" : "high");

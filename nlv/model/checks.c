@@ -230,7 +230,12 @@ static void check_drawn(const store *s, const drawing *d, GPtrArray *notices)
     for (size_t event = 0; s->looks_out && event < count; event++)
         if (!is_drawn(s, d, (uint16_t)event) && missing++ == 0)
             example = names_text(s->names.events, (uint16_t)event);
-    if (missing > 0)
+    if (missing == 1)
+        g_ptr_array_add(notices,
+                        g_strdup_printf("The drawing does not show the event %s. To draw it, use F4 in the window "
+                                        "or --config.",
+                                        example));
+    if (missing > 1)
         g_ptr_array_add(
             notices,
             g_strdup_printf("The drawing does not show %zu of %zu kinds of events, such as %s. To draw them, use F4 "

@@ -2,6 +2,7 @@
 
 #include "model/comparison.h"
 
+#include "base/text.h"
 #include "requests/hash64.h"
 
 #include <math.h>
@@ -280,8 +281,8 @@ void comparison_finish(comparison *c)
         if (s->sample->len > 0)
             s->typical = g_array_index(s->sample, compared_request, s->sample->len / 2);
         if (s->requests < REQUESTS_MIN && c->reason == NULL)
-            c->reason = g_strdup_printf("%s has %" G_GUINT64_FORMAT " requests; a comparison needs at least %d.",
-                                        s->name, s->requests, REQUESTS_MIN);
+            c->reason = g_strdup_printf("%s has %" G_GUINT64_FORMAT " request%s; a comparison needs at least %d.",
+                                        s->name, s->requests, nl_plural(s->requests), REQUESTS_MIN);
     }
     const unit_sums durations[COMPARED_SIDES] = {c->sides[0].durations, c->sides[1].durations};
     c->total = contrast_sums(c, durations);

@@ -309,7 +309,8 @@ void waterfall_draw(const waterfall *w, cairo_t *cr, double width, int64_t lengt
             draw_numbers(&a, i);
     if (w->left_out > 0) {
         char text[80];
-        g_snprintf(text, sizeof text, "%u more rows are not drawn; nlstat --slowest prints them", w->left_out);
+        g_snprintf(text, sizeof text, "%u more row%s not drawn; nlstat --slowest prints all rows", w->left_out,
+                   w->left_out == 1 ? " is" : "s are");
         text_draw(cr, text, TEXT_NORMAL, palette_muted(dark), TEXT_LEFT, MARGIN, y_of(w->rows->len),
                   width - 2 * MARGIN);
     }
