@@ -207,7 +207,7 @@ static bool set_metrics(void *to, const nl_option *row, const char *value)
         return nl_error_false(NL_ERROR_INVALID,
                               "unsupported URL; expected http://HOST:PORT or http://HOST:PORT?names=NAME,...");
     nl_url *url = nl_url_parse(text);
-    listening l = {.url = program_copy(text)};
+    listening l = {.url = program_copy(text), .http = true};
     bool usable = url != NULL && listening_read(url, listening_names_rows, false, false, &l);
     nl_url_free(url);
     if (!usable) {

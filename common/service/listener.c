@@ -73,13 +73,25 @@ static int bind_and_listen(const struct sockaddr *address, socklen_t size, int t
     return -1;
 }
 
-static bool open_to_others(const char *url)
+/* Sets the error for an address that is open to other hosts. `url` is the URL for messages. Returns false. */
+static bool open_to_others(const listening *asked, const char *url)
 {
-    return nl_error_false(
-        NL_ERROR_PERMISSION,
-        "listen on %s: the address is open to other hosts; add --allow NETWORK, or require client certificates: "
-        "x-netlogs://HOST?cert=FILE&key=FILE&ca=FILE",
-        url);
+    const char *certificates = asked->text == NULL || strstr(asked->url, "udp:") != NULL ? "" /* no TLS */
+                               : asked->http
+                                   ? ", or require client certificates: https://HOST?cert=FILE&key=FILE&ca=FILE"
+                               : strncmp(asked->url, "x-netlog:", 9) == 0
+                                   ? ", or require client certificates: x-netlogs://HOST?cert=FILE&key=FILE&ca=FILE"
+                                   : ", or require client certificates with cert=, key= and ca= in the URL";
+    return nl_error_false(NL_ERROR_PERMISSION,
+                          "listen on %s: the address is open to other hosts; add --allow NETWORK%s", url, certificates);
+}
+
+/* Returns the URL for messages. The caller frees it. */
+static char *listener_shown_url(const listening *asked)
+{
+    const size_t own = strlen("x-netlog");
+    return asked->http && strncmp(asked->url, "x-netlog", own) == 0 ? program_format("http%s", asked->url + own)
+                                                                    : program_copy(asked->url);
 }
 
 /* Returns a URL of the address. The caller frees it. */
@@ -98,17 +110,18 @@ static bool open_internet(const nl_url *url, const listening *asked, bool remote
     int type = url->scheme == NL_SCHEME_UDP || url->scheme == NL_SCHEME_SYSLOG_UDP ? SOCK_DGRAM : SOCK_STREAM;
     struct addrinfo hints = {.ai_socktype = type, .ai_flags = AI_PASSIVE}, *addresses;
     int result = getaddrinfo(url->host, port, &hints, &addresses);
-    if (result != 0)
-        return nl_error_false(NL_ERROR_NOT_FOUND, "listen on %s: %s", url->text, gai_strerror(result));
-    bool good = true;
+    char *shown = listener_shown_url(asked);
+    bool good = result == 0 || nl_error_false(NL_ERROR_NOT_FOUND, "listen on %s: %s", shown, gai_strerror(result));
+    if (!good)
+        addresses = NULL;
     for (struct addrinfo *a = addresses; a != NULL && good; a = a->ai_next) {
         if (!remote_allowed && !asked->authenticated && !network_is_local(a->ai_addr)) {
-            good = open_to_others(url->text);
+            good = open_to_others(asked, shown);
             break;
         }
         int fd = bind_and_listen(a->ai_addr, a->ai_addrlen, type);
         if (fd < 0) {
-            good = failed(url->text);
+            good = failed(shown);
             break;
         }
         struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
@@ -121,7 +134,9 @@ static bool open_internet(const nl_url *url, const listening *asked, bool remote
                                 .datagrams = type == SOCK_DGRAM,
                                 .name = listener_name_of(url->text, (struct sockaddr *)&bound)});
     }
-    freeaddrinfo(addresses);
+    if (addresses != NULL)
+        freeaddrinfo(addresses);
+    free(shown);
     return good;
 }
 
@@ -190,7 +205,7 @@ static bool take_inherited(int fd, const listening *asked, bool remote_allowed, 
     }
     bool remote = !network_is_local((struct sockaddr *)&bound);
     if (remote && !asked->authenticated && !remote_allowed)
-        return open_to_others(asked->url);
+        return open_to_others(asked, asked->url);
     listener_add(listeners, count,
                  (listener){.fd = fd,
                             .asked = asked,

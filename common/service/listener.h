@@ -10,6 +10,7 @@ typedef struct listening {
     char *text;           /* the value of the option; NULL if the listener does not come from an option */
     char *url;            /* the URL without options; for NATS, with the options that identify a reader */
     char *nats;           /* for NATS: the whole URL; NULL for sockets to which clients connect */
+    bool http;            /* clients use HTTP or HTTPS, but `url` has the scheme x-netlog or x-netlogs */
     bool otlp;            /* clients use OTLP */
     bool grpc;            /* if `otlp` is true: clients use gRPC; otherwise, they use HTTP/1.1 */
     bool syslog;          /* clients send syslog messages */

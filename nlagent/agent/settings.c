@@ -63,6 +63,7 @@ static bool agent_add_listening(void *to, const nl_option *row, const char *valu
     }
     url[strcspn(url, "?")] = '\0';
     l->url = program_copy(url);
+    l->http = true;
     l->text = program_copy(value);
     s->listen_count++;
     return true;

@@ -702,7 +702,9 @@ class Netlogd(collector.Case):
                       "syslog+udp, syslog+tcp or syslog+tls\n", self.fails("--listen", "x-netlg://localhost", status=2))
         missing = self.scratch / "no" / "file"
         self.assertEqual(self.fails("--output", missing), f"netlogd: open {missing}: No such file or directory\n")
-        self.assertIn("--allow", self.fails("--listen", "x-netlog://0.0.0.0:0"))
+        self.assertIn("add --allow NETWORK, or require client certificates: x-netlogs://", self.fails("--listen", "x-netlog://0.0.0.0:0"))
+        self.assertEqual(self.fails("--listen", "x-netlog://127.0.0.1:0", "--metrics", "http://0.0.0.0:1"),
+                         "netlogd: metrics: listen on http://0.0.0.0:1: the address is open to other hosts; add --allow NETWORK\n")
         self.assertIn("is not a network", self.fails("--allow", "300.1.1.1/8", status=2))
         self.assertIn("--listen", self.fails("--listen", "http://x", status=2))
         self.fails("--nonsense", status=2)

@@ -365,9 +365,11 @@ class Access(nlagents.Agent):
             result = self.run_program(self.nlagentd, "--access", path, "--listen", "http://127.0.0.1:0")
             self.assertEqual(result.returncode, 2)
             self.assertIn(words, result.stderr)
-        result = self.run_program(self.nlagentd, "--listen", f"http://0.0.0.0:{support.free_port()}")
+        url = f"http://0.0.0.0:{support.free_port()}"
+        result = self.run_program(self.nlagentd, "--listen", url)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("open to other hosts", result.stderr)
+        self.assertIn(f"nlagentd: listen on {url}: the address is open to other hosts; add --allow NETWORK, or require client "
+                      "certificates: https://HOST?cert=FILE&key=FILE&ca=FILE\n", result.stderr)
 
     def make_certificates(self):
         script = """
