@@ -353,11 +353,25 @@ drawing *drawing_parse(const char *text)
     return d;
 }
 
+/* Sets the error for a name that is neither a file nor a ready-made drawing. Returns false. */
+static bool fail_unknown_name(void)
+{
+    char **names = drawing_names(), *list = g_strjoinv(", ", names);
+    if (names[0] != NULL)
+        nl_error_set(NL_ERROR_NOT_FOUND, "no such file; the installed drawings are %s", list);
+    else
+        nl_error_set(NL_ERROR_NOT_FOUND, "no such file, and no installed drawings");
+    g_free(list);
+    g_strfreev(names);
+    return false;
+}
+
 drawing *drawing_read(const char *path)
 {
     char *found = find_file(path), *text = NULL;
     GError *error = NULL;
-    bool ok = g_file_get_contents(found, &text, NULL, &error) || glib_error_take(error);
+    bool is_name = strchr(found, '/') == NULL && !g_file_test(found, G_FILE_TEST_EXISTS);
+    bool ok = is_name ? fail_unknown_name() : g_file_get_contents(found, &text, NULL, &error) || glib_error_take(error);
     drawing *d = ok ? drawing_parse(text) : NULL;
     if (d == NULL)
         nl_error_prepend("%s", path);

@@ -75,7 +75,8 @@ static char *text_answer(const comparison *c)
 static char *text_logs(const comparison *c, int side)
 {
     unsigned logs = c->profile->logs[side];
-    return g_strdup_printf("%.0f requests in %u %s", c->requests[side], logs, logs == 1 ? "log" : "logs");
+    return g_strdup_printf("%.0f request%s in %u log%s", c->requests[side], nl_plural((uint64_t)c->requests[side]),
+                           logs, nl_plural(logs));
 }
 
 static void print_answer(const comparison *c)
