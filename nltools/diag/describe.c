@@ -125,8 +125,11 @@ static void describe_branch(finding *f, const visits *v, const candidate *c, con
     f->answer = g_strdup_printf("%s of the requests' time: %s %s more often%s", part, where, does, when);
     f->advice = b->column != NULL ? "find out why the cache has fewer of the values: its size, its expiry, restarts"
                                   : "find out why these visits make the call more often";
-    finding_evidence(f, "%.0f %% of the visits do this %s, and %.0f %% of the others", 100 * b->share,
-                     b->host != NULL ? "there" : "then", 100 * b->other);
+    finding_evidence(f,
+                     b->is_repeated ? "%.3g of these calls per visit %s, and %.3g per visit otherwise"
+                                    : "%.0f %% of the visits do this %s, and %.0f %% of the others",
+                     b->is_repeated ? b->share : 100 * b->share, b->host != NULL ? "there" : "then",
+                     b->is_repeated ? b->other : 100 * b->other);
     g_free(does);
     g_free(from);
     g_free(to);

@@ -15,8 +15,10 @@
  */
 #define PROMISING 1e-3
 
-/* Factor of the load's score. The load is a consequence of many causes, so the search prefers other causes. */
+/* Factor of the load's score, and minimum part of the variation that the load explains. The load is a consequence of
+ * many causes, so the search prefers other causes, and requires more evidence. */
 #define LOAD_PREFERENCE 0.5
+#define LOAD_EXPLAINED_MIN 0.04
 
 /*
  * Maximum ratio of a place's visits to the visits in its sample. Counting the load requires nearly all visits in order
@@ -28,6 +30,13 @@
  * such different rates by chance. */
 #define RATE_RATIO_MIN 1.5
 #define RATE_CHANCE_MAX 0.01
+
+/*
+ * The load explains a slow range of time unless at least OWN_PART_MIN of the difference remains between visits with the
+ * same load. SAME_LOAD_MIN: minimum weight of these visits, for example 12 visits in the range and 12 others.
+ */
+#define OWN_PART_MIN 0.5
+#define SAME_LOAD_MIN 6
 
 /* A fault recurs daily if the same hours are slow on all days. At most this part of the days may be exceptions. */
 #define OTHER_DAYS_MAX 0.2
@@ -241,6 +250,119 @@ static void try_peers(search *s, const sample *x, peer_kind by)
     g_free(bins);
 }
 
+/* ---- load ---- */
+
+typedef struct load_change {
+    int64_t time_ns;
+    uint32_t host, visit; /* number of the host; index of the visit */
+    bool begins;
+} load_change;
+
+static int by_host_and_time(const void *a, const void *b)
+{
+    const load_change *x = a, *y = b;
+    if (x->host != y->host)
+        return x->host < y->host ? -1 : 1;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    return x->begins != y->begins ? x->begins - y->begins : (x->visit > y->visit) - (x->visit < y->visit);
+}
+
+/* For each visit of a place, counts the other visits on the same host that are in progress when the visit begins. */
+static void count_load(const visits *v, const place *p, float *loads)
+{
+    load_change *changes = g_new(load_change, 2 * (size_t)p->count + 1);
+    GHashTable *hosts = g_hash_table_new(NULL, NULL); /* maps a host to its number */
+    size_t count = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = v->by_place[p->first + i];
+        const visit *x = visit_at(v, index);
+        const char *host = site_at(v, x->site)->host;
+        if (!g_hash_table_contains(hosts, host))
+            g_hash_table_insert(hosts, (gpointer)host, GUINT_TO_POINTER(g_hash_table_size(hosts)));
+        uint32_t number = GPOINTER_TO_UINT(g_hash_table_lookup(hosts, host));
+        changes[count++] = (load_change){x->from_ns, number, index, true};
+        changes[count++] = (load_change){x->to_ns, number, index, false};
+    }
+    qsort(changes, count, sizeof *changes, by_host_and_time);
+    float here = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && changes[i].host != changes[i - 1].host)
+            here = 0;
+        if (changes[i].begins)
+            loads[changes[i].visit] = here++;
+        else
+            here--;
+    }
+    g_hash_table_destroy(hosts);
+    g_free(changes);
+}
+
+/* Gets the load of each visit of a sample. Returns the largest number of visits in progress, or 0 if the load is
+ * unknown or has no meaning. */
+static float get_loads(const sample *x, float *values)
+{
+    const place *p = place_at(x->visits, x->place);
+    if (x->scale > LOAD_SCALE_MAX || p->has_children)
+        return 0;
+    float *loads = g_new0(float, x->visits->all->len + 1), peak = 0;
+    count_load(x->visits, p, loads);
+    for (uint32_t i = 0; i < x->count; i++) {
+        values[i] = loads[x->index[i]];
+        peak = MAX(peak, values[i] + 1);
+    }
+    g_free(loads);
+    return peak;
+}
+
+/*
+ * Compares the visits in a range of time with other visits that begin under the same load. Returns the difference of
+ * their mean ranks as a part of the difference without regard to the load. The weights of the loads are those of Mantel
+ * and Haenszel. Returns 1 if too few visits have the same load.
+ */
+static double part_with_same_load(const sample *x, const uint8_t *inside, const float *loads)
+{
+    enum { LOADS_MAX = 256 };
+    double sums[LOADS_MAX][2] = {{0}}, counts[LOADS_MAX][2] = {{0}}, sum[2] = {0}, count[2] = {0}, weights = 0, all = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        int load = (int)fminf(loads[i], LOADS_MAX - 1);
+        sums[load][inside[i]] += x->rank[i];
+        counts[load][inside[i]]++;
+        sum[inside[i]] += x->rank[i];
+        count[inside[i]]++;
+    }
+    for (int n = 0; n < LOADS_MAX - 1; n++) {
+        if (counts[n][0] <= 0 || counts[n][1] <= 0)
+            continue;
+        double weight = counts[n][0] * counts[n][1] / (counts[n][0] + counts[n][1]);
+        weights += weight;
+        all += weight * (sums[n][1] / counts[n][1] - sums[n][0] / counts[n][0]);
+    }
+    double difference = sum[1] / fmax(count[1], 1) - sum[0] / fmax(count[0], 1);
+    return weights < SAME_LOAD_MIN || difference <= 0 ? 1 : all / weights / difference;
+}
+
+/*
+ * Returns whether the load explains why visits in a range of time are slow: under the same load, the visits in the
+ * range are hardly slower than others, and the load explains at least as much of the variation as the range does. A
+ * change that makes visits slower also increases the load, but it makes the visits under the same load slower, too.
+ */
+static bool load_explains(const sample *x, const uint8_t *inside, double explained)
+{
+    float *loads = g_new(float, x->count + 1);
+    bool does = get_loads(x, loads) > 1 && part_with_same_load(x, inside, loads) < OWN_PART_MIN;
+    if (does) {
+        uint8_t *bins = g_new(uint8_t, x->count + 1);
+        int count = sample_quantize(loads, x->count, bins);
+        explanation e = sample_explain(x, bins, count, true);
+        does = count > 1 && (e.slow & 1) == 0 && e.explained >= explained;
+        g_free(e.excess);
+        g_free(bins);
+    }
+    g_free(loads);
+    return does;
+}
+
 /* ---- time ---- */
 
 /* Finds the range of bins whose mean rank exceeds the mean rank of the other bins most. Sets *from and *to to the
@@ -331,7 +453,7 @@ static void try_time(search *s, const sample *x)
         c.from_ns = visit_at(s->v, x->index[(uint64_t)from * x->count / (uint64_t)count])->from_ns;
         c.to_ns = visit_at(s->v, x->index[MIN((uint64_t)(to + 1) * x->count / (uint64_t)count, x->count - 1)])->to_ns;
         find_rates(s->v, &c);
-        if (rises)
+        if (rises && (strcmp(c.cause, "load") == 0 || !load_explains(x, inside, c.explained)))
             candidate_offer(s, &c);
         else
             candidate_clear(&c);
@@ -472,54 +594,6 @@ static void try_hours(search *s, const sample *x)
     g_free(inside);
 }
 
-/* ---- load ---- */
-
-typedef struct load_change {
-    int64_t time_ns;
-    uint32_t host, visit; /* number of the host; index of the visit */
-    bool begins;
-} load_change;
-
-static int by_host_and_time(const void *a, const void *b)
-{
-    const load_change *x = a, *y = b;
-    if (x->host != y->host)
-        return x->host < y->host ? -1 : 1;
-    if (x->time_ns != y->time_ns)
-        return x->time_ns < y->time_ns ? -1 : 1;
-    return x->begins != y->begins ? x->begins - y->begins : (x->visit > y->visit) - (x->visit < y->visit);
-}
-
-/* For each visit of a place, counts the other visits on the same host that are in progress when the visit begins. */
-static void count_load(const visits *v, const place *p, float *loads)
-{
-    load_change *changes = g_new(load_change, 2 * (size_t)p->count + 1);
-    GHashTable *hosts = g_hash_table_new(NULL, NULL); /* maps a host to its number */
-    size_t count = 0;
-    for (uint32_t i = 0; i < p->count; i++) {
-        uint32_t index = v->by_place[p->first + i];
-        const visit *x = visit_at(v, index);
-        const char *host = site_at(v, x->site)->host;
-        if (!g_hash_table_contains(hosts, host))
-            g_hash_table_insert(hosts, (gpointer)host, GUINT_TO_POINTER(g_hash_table_size(hosts)));
-        uint32_t number = GPOINTER_TO_UINT(g_hash_table_lookup(hosts, host));
-        changes[count++] = (load_change){x->from_ns, number, index, true};
-        changes[count++] = (load_change){x->to_ns, number, index, false};
-    }
-    qsort(changes, count, sizeof *changes, by_host_and_time);
-    float here = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0 && changes[i].host != changes[i - 1].host)
-            here = 0;
-        if (changes[i].begins)
-            loads[changes[i].visit] = here++;
-        else
-            here--;
-    }
-    g_hash_table_destroy(hosts);
-    g_free(changes);
-}
-
 /*
  * Tries the load, which is the number of visits in progress, as a cause. Visits take longer under load if they wait for
  * each other in any way. The search prefers a mechanism, such as a lock, because a mechanism also explains when each
@@ -527,29 +601,20 @@ static void count_load(const visits *v, const place *p, float *loads)
  */
 static void try_load(search *s, const sample *x)
 {
-    const place *p = place_at(s->v, x->place);
-    if (x->scale > LOAD_SCALE_MAX || p->has_children)
-        return;
-    float *loads = g_new0(float, s->v->all->len + 1), *values = g_new(float, x->count + 1), peak = 0;
+    float *values = g_new(float, x->count + 1), peak = get_loads(x, values);
     uint8_t *bins = g_new(uint8_t, x->count + 1);
-    count_load(s->v, p, loads);
-    for (uint32_t i = 0; i < x->count; i++) {
-        values[i] = loads[x->index[i]];
-        peak = MAX(peak, values[i] + 1);
-    }
-    int count = sample_quantize(values, x->count, bins);
+    int count = peak > 0 ? sample_quantize(values, x->count, bins) : 0;
     if (count > 1) {
         s->f->tests++;
         explanation e = sample_explain(x, bins, count, true);
         bool rises = (e.slow & 1) == 0;
         candidate c = candidate_of(x, "load", &e, LOAD_PREFERENCE);
         c.m.peak = (double)peak;
-        if (rises)
+        if (rises && c.explained >= LOAD_EXPLAINED_MIN)
             candidate_offer(s, &c);
         else
             candidate_clear(&c);
     }
-    g_free(loads);
     g_free(values);
     g_free(bins);
 }

@@ -51,6 +51,11 @@ static float value_of_edge(const column *c, const visits *v, const visit *x)
                : value;
 }
 
+bool column_is_at_begin(const column *c, const visits *v, uint32_t index)
+{
+    return isnan(column_get(c->of_visits, index)) || isfinite(value_at_begin(c, v, index));
+}
+
 float column_of_visit(const column *c, const visits *v, uint32_t index)
 {
     enum { SPANS_AROUND_MAX = 32 };
@@ -258,6 +263,70 @@ static void try_values(search *s, const sample *x, const column *c, const float 
             try_bins(s, x, c, &d, false, explained > 0 ? RANGES_FACTOR * explained : -INFINITY);
     }
     g_free(bins);
+}
+
+/* ---- numbers of calls ---- */
+
+/* A field explains numbers of calls if it explains at least this part of their variation. */
+#define CALLS_EXPLAINED_MIN 0.5
+
+/* Nearly all values: a column with the numbers of calls has at least this part of them. */
+#define NEARLY_ALL 0.9
+
+/*
+ * Returns whether nearly all values of a column are the numbers of calls, in records after the start of the visits. The
+ * program has then counted the calls, so that the column is no reason for them.
+ */
+static bool is_count_of_calls(const sample *x, const column *c, const float *values, double call_ns)
+{
+    uint32_t equal = 0;
+    for (uint32_t i = 0; i < x->count; i++)
+        equal += fabs((double)values[i] * call_ns - x->y[i]) < 0.5 * call_ns &&
+                 !column_is_at_begin(c, x->visits, x->index[i]);
+    return equal > NEARLY_ALL * x->count;
+}
+
+/* Returns whether a column explains most of the variation of a sample, and describes the requested work. */
+static bool is_explained_by_work(const search *s, const sample *x, const column *c, const float *values)
+{
+    float of_bin[BINS_MAX];
+    uint8_t *bins = g_new(uint8_t, x->count + 1);
+    division d = {.values = values, .bins = bins, .of_bin = of_bin, .ordered = !c->has_text};
+    for (int b = 0; b < BINS_MAX; b++)
+        of_bin[b] = NAN;
+    d.count = c->has_text ? bins_of_texts(c, values, x->count, bins, of_bin) : sample_quantize(values, x->count, bins);
+    bool is_work = false;
+    if (d.count > 1) {
+        explanation e = sample_explain(x, bins, d.count, d.ordered);
+        d.slow = e.slow;
+        candidate found = candidate_of(x, d.ordered ? "size" : "field", &e, 1);
+        found.column = c;
+        candidate_find_ordinary(s, &found, x, &d);
+        is_work = (found.is_ordinary || found.is_uneven) && found.explained >= CALLS_EXPLAINED_MIN;
+        candidate_clear(&found);
+    }
+    g_free(bins);
+    return is_work;
+}
+
+bool calls_are_ordinary(const visits *v, const sample *x, double call_ns)
+{
+    findings none = {.visits = v, .list = g_ptr_array_new()};
+    const search s = {.v = v, .f = &none};
+    float *values = g_new(float, x->count + 1);
+    bool is_work = false;
+    for (uint32_t n = 0; n < v->columns->count && !is_work; n++) {
+        const column *c = &v->columns->all[n];
+        if (c->closed || c->name[0] == '@' || column_is_result(c))
+            continue;
+        for (uint32_t i = 0; i < x->count; i++)
+            values[i] = column_of_visit(c, v, x->index[i]);
+        is_work =
+            !(c->has_number && is_count_of_calls(x, c, values, call_ns)) && is_explained_by_work(&s, x, c, values);
+    }
+    g_free(values);
+    g_ptr_array_free(none.list, TRUE);
+    return is_work;
 }
 
 /* Tries a column with the chosen visits of a sample. */

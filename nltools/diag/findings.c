@@ -194,6 +194,7 @@ static finding *finding_of(const visits *v, const candidate *c)
     f->host = c->host;
     f->process = c->process;
     f->column = c->column;
+    f->branch = c->branch;
     f->value = c->value;
     f->explained = c->explained * c->part;
     f->chance = c->p;
@@ -222,9 +223,12 @@ static bool is_other_name(const candidate *a, const candidate *b)
            fabs(a->claim_ns - b->claim_ns) <= SAME_CLAIM * fmax(a->claim_ns, b->claim_ns);
 }
 
-/* Returns whether a finding, or one of its rivals, is the same explanation as a candidate. */
+/* Returns whether a finding, or one of its rivals, is the same explanation as a candidate. Two branches are no rivals:
+ * both can be more frequent. */
 static bool is_repetition(const finding *x, const candidate *c)
 {
+    if (x->branch != NULL && c->branch != NULL)
+        return true;
     if (strcmp(x->cause, c->cause) == 0 && (x->host == c->host || c->host == NULL) &&
         (x->column == c->column || strcmp(x->cause, "peer") == 0))
         return true;
@@ -303,6 +307,25 @@ static void mark_places(search *s, const float *cut)
             s->dirty[place_of_visit(s->v, visit_at(s->v, i))] = true;
 }
 
+/*
+ * A branch claims a part of each call on a host or in a range of time. The calls elsewhere then seem to take longer, so
+ * the search does not compare the hosts or the times at these places again.
+ */
+static void exclude_opposites(search *s, const candidate *c)
+{
+    static const char *const of_times[] = {"cold", "changed", "load"};
+    bool *has_cut = g_new0(bool, s->v->places->len + 1);
+    for (guint i = 0; i < s->v->all->len; i++)
+        if (c->cut[i] > 0)
+            has_cut[place_of_visit(s->v, visit_at(s->v, i))] = true;
+    for (guint i = 0; i < s->v->places->len; i++)
+        for (size_t k = 0; k < (c->branch->host != NULL ? 1 : G_N_ELEMENTS(of_times)) && has_cut[i]; k++) {
+            const exclusion e = {.place = i, .cause = c->branch->host != NULL ? "peer" : of_times[k]};
+            g_array_append_val(s->excluded, e);
+        }
+    g_free(has_cut);
+}
+
 /* Returns whether other effects at the places of a finding may be its consequences. A pause only adds its length, and
  * ordinary work only adds its time. */
 static bool is_consequential(const finding *f)
@@ -364,9 +387,11 @@ static bool take_best(search *s)
             g_array_append_val(s->excluded, e);
         }
         if (c->uneven_host != NULL || c->branch != NULL) { /* the other visits with the slow values are ordinary */
-            const exclusion e = {.place = i, .cause = f->cause, .column = c->column};
+            const exclusion e = {.place = i, .cause = f->cause, .column = c->column, .branch = c->branch};
             g_array_append_val(s->excluded, e);
         }
+        if (c->branch != NULL)
+            exclude_opposites(s, c);
         if (c->is_tree)
             mark_places(s, c->cut);
         candidate_clear(c);

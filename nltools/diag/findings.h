@@ -9,6 +9,7 @@
 #ifndef NLDIAG_FINDINGS_H
 #define NLDIAG_FINDINGS_H
 
+#include "diag/branches.h"
 #include "diag/mechanisms.h"
 
 /* Minimum share of the requests' time that a finding claims. */
@@ -39,6 +40,7 @@ typedef struct finding {
     float *cut;           /* for each visit, the part of its own time that the finding claims */
     GArray *others;       /* uint32_t: numbers of further places with the same cause */
     const column *column; /* the field, if the cause is a field */
+    const branch *branch; /* see candidate; valid only during the search */
     double value;
     bool confirmed;      /* sensors confirm the cause */
     bool of_connections; /* the cause is a limit of the connections on which the visits waited */

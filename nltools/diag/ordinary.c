@@ -202,12 +202,20 @@ static cache_result result_of_value(const column *c, float value)
     return result;
 }
 
+/*
+ * All texts are results of a look-up, or there are few texts, and one is a hit. The texts beside a hit, such as
+ * "fetched", name other ways to get the value.
+ */
 bool column_is_of_cache(const column *c)
 {
-    for (guint i = 0; c->has_text && i < c->texts->len; i++)
-        if (result_of_value(c, (float)i) == CACHE_OTHER)
-            return false;
-    return c->has_text;
+    enum { RESULTS_MAX = 8 }; /* Varnish, Squid and nginx each log at most this number of results without details */
+    bool has_hit = false, has_other = false;
+    for (guint i = 0; c->has_text && i < c->texts->len; i++) {
+        cache_result result = result_of_value(c, (float)i);
+        has_hit = has_hit || result == CACHE_HIT;
+        has_other = has_other || result == CACHE_OTHER;
+    }
+    return c->has_text && (!has_other || (has_hit && c->texts->len <= RESULTS_MAX));
 }
 
 bool column_is_hit(const column *c, float value)
@@ -230,7 +238,7 @@ static bool is_of_misses(const column *c, const division *d)
             continue;
         cache_result result = result_of_value(c, d->of_bin[b]);
         present |= UINT64_C(1) << result;
-        if (result == CACHE_OTHER || ((d->slow >> b & 1) && result == CACHE_HIT))
+        if ((result == CACHE_OTHER && !c->has_text) || ((d->slow >> b & 1) && result == CACHE_HIT))
             return false;
         slow_count += d->slow >> b & 1;
     }

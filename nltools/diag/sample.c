@@ -101,25 +101,47 @@ static void order_by_request(sample *s)
     qsort_r(s->order, s->count, sizeof *s->order, by_mixed_request, s);
 }
 
-sample *sample_new(const visits *v, uint32_t number, const float *claimed)
+/* Returns a sample of a number of visits, without their indices and times. */
+static sample *sample_allocate(const visits *v, uint32_t number, uint32_t count)
 {
-    const place *p = place_at(v, number);
     sample *s = g_new0(sample, 1);
     s->visits = v;
     s->place = number;
-    s->count = sample_size(p);
-    s->scale = s->count > 0 ? (double)p->work_count / s->count : 1;
+    s->count = count;
     s->part = 1;
-    s->index = g_new(uint32_t, s->count + 1);
-    s->y = g_new(double, s->count + 1);
-    s->weight = g_new(double, s->count + 1);
-    s->rank = g_new(double, s->count + 1);
+    s->index = g_new(uint32_t, count + 1);
+    s->y = g_new(double, count + 1);
+    s->weight = g_new(double, count + 1);
+    s->rank = g_new(double, count + 1);
+    return s;
+}
+
+sample *sample_new(const visits *v, uint32_t number, const float *claimed)
+{
+    const place *p = place_at(v, number);
+    sample *s = sample_allocate(v, number, sample_size(p));
+    s->scale = s->count > 0 ? (double)p->work_count / s->count : 1;
     for (uint32_t i = 0; i < s->count; i++) {
         s->index[i] = v->by_work[sample_position(p, i)];
         const visit *x = visit_at(v, s->index[i]);
         s->y[i] = MAX(0.0, (double)x->own_ns - (double)claimed[s->index[i]]);
         s->reduced = s->reduced || claimed[s->index[i]] > 0;
         s->weight[i] = x->own_ns > 0 ? MIN(1.0, (double)x->path_ns / (double)x->own_ns) : 0;
+    }
+    sample_rank(s);
+    order_by_request(s);
+    return s;
+}
+
+sample *sample_of_values(const visits *v, uint32_t number, const uint32_t *index, const double *values, uint32_t count)
+{
+    sample *s = sample_allocate(v, number, MIN(count, SAMPLE_MAX));
+    s->scale = s->count > 0 ? (double)count / s->count : 1;
+    for (uint32_t i = 0; i < s->count; i++) {
+        uint32_t from = (uint32_t)((uint64_t)i * count / s->count);
+        s->index[i] = index[from];
+        s->y[i] = values[from];
+        s->weight[i] = 1;
     }
     sample_rank(s);
     order_by_request(s);

@@ -68,6 +68,10 @@ static inline uint32_t sample_position(const place *p, uint32_t i)
 
 /* Returns a sample of a place's visits. `claimed` is the time of each visit that findings have claimed. */
 sample *sample_new(const visits *v, uint32_t place, const float *claimed);
+
+/* Returns a sample of `count` visits with other values than their times. `place` is the place of most of the visits.
+ * The sample has at most SAMPLE_MAX of the visits. */
+sample *sample_of_values(const visits *v, uint32_t place, const uint32_t *index, const double *values, uint32_t count);
 void sample_free(sample *s);
 
 /* Ranks the times again after y has changed. */

@@ -87,6 +87,7 @@ typedef struct exclusion {
     bool has_host; /* exclude only the cause with this host and process, which may be NULL */
     const char *host, *process;
     const column *column; /* exclude only the cause with this column; NULL: any column */
+    const branch *branch; /* exclude only this branch and, if the branch has a column, causes that are no branches */
 } exclusion;
 
 typedef struct search {
@@ -189,6 +190,10 @@ sample *sample_even_out_operations(const search *s, const sample *x);
  */
 float column_of_visit(const column *c, const visits *v, uint32_t index);
 
+/* Returns whether the value of a column for a visit, if there is a value, was logged when the visit began, or before.
+ */
+bool column_is_at_begin(const column *c, const visits *v, uint32_t index);
+
 /* A division of a sample's visits by the values of a column. */
 typedef struct division {
     const float *values;
@@ -227,6 +232,12 @@ uint32_t sample_group_kinds(const search *s, const sample *x, uint32_t *groups);
  * column is a hit (ordinary.c). */
 bool column_is_of_cache(const column *c);
 bool column_is_hit(const column *c, float value);
+
+/*
+ * Returns whether the large values of a sample of numbers of calls are ordinary: a field explains most of their
+ * variation, and describes the requested work. The sample's values are `call_ns` times the numbers (field_divisions.c).
+ */
+bool calls_are_ordinary(const visits *v, const sample *x, double call_ns);
 
 /* Returns what the numbers of a column measure, according to its name (ordinary.c). */
 number_meaning column_meaning(const column *c);

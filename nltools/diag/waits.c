@@ -317,10 +317,34 @@ static bool has_calls(const findings *f, uint32_t place)
 {
     for (guint i = 0; i < f->list->len; i++) {
         const finding *x = g_ptr_array_index(f->list, i);
-        if (strcmp(x->cause, "calls") == 0 && x->place == place)
+        if (strcmp(x->cause, "calls") == 0 && x->place == place && x->branch == NULL)
             return true;
     }
     return false;
+}
+
+/* Returns whether the requested work explains the numbers of the callers' visits. */
+static bool is_ordinary_number(const visits *v, const place *p, const calls *of)
+{
+    uint32_t *index = g_new(uint32_t, of->count + 1), count = 0;
+    double *values = g_new(double, of->count + 1), call_ns = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const visit *x = visit_at(v, v->by_place[p->first + i]);
+        call_ns += (double)(x->to_ns - x->from_ns) / p->count;
+    }
+    for (uint32_t i = 0; i < p->count; i++) { /* in the order of the callers' last visits */
+        uint32_t visit_index = v->by_place[p->first + i], caller = caller_of(v, visit_index);
+        if (of->last[caller] != i)
+            continue;
+        index[count] = caller < v->all->len ? caller : request_at(v, visit_at(v, visit_index)->request)->first;
+        values[count++] = (double)of->counts[caller] * call_ns;
+    }
+    sample *x = sample_of_values(v, place_of_visit(v, visit_at(v, index[0])), index, values, count);
+    bool is_ordinary = calls_are_ordinary(v, x, call_ns);
+    sample_free(x);
+    g_free(index);
+    g_free(values);
+    return is_ordinary;
 }
 
 /*
@@ -339,7 +363,7 @@ void try_calls(search *s, uint32_t number)
     candidate c = {.cause = "calls", .place = number, .from_ns = v->from_ns, .to_ns = v->to_ns, .part = 1};
     offer_retries(s, number, &of);
     c.p = of.count >= CALLERS_MIN && !has_calls(s->f, number) ? chance_of_group(&of, &limit) : 1;
-    if (c.p > CHANCE_MAX) {
+    if (c.p > CHANCE_MAX || is_ordinary_number(v, p, &of)) {
         calls_free(&of);
         return;
     }
@@ -391,7 +415,7 @@ void try_branches(search *s, uint32_t number)
         cut_tree(s->f, parts, true, &c);
         g_free(parts);
         g_free(own);
-        c.explained = c.score = 0.9;
+        c.explained = c.score = 1 - b->other / b->share; /* the part of the calls or misses that is additional */
         s->f->tests++;
         candidate_offer(s, &c);
     }

@@ -769,6 +769,58 @@ class Nldiag(support.Case):
 
     # ---- programs without spans: requests from front end to back end, with their own random times ----
 
+    def items_of(self, calls, items, fields=lambda i, items: f"ITEMS={items}", end=lambda calls: ""):
+        """Diagnoses requests that make a number of calls, one after another, and log a number of items. The numbers depend on the request's number."""
+        chance, records = random.Random(11), []
+        for i in range(900):
+            at = now = i * 0.5
+            k = items(chance, i)
+            n = calls(chance, i, k)
+            records.append((at, "h", "Page.start", f"ID={i} {fields(i, k)}"))
+            for _ in range(n):
+                records += [(now + 0.001, f"db{i % 2}", "Query.start", f"ID={i}"), (now + 0.002 + 0.01 * chance.lognormvariate(0, 0.4), f"db{i % 2}", "Query.end", f"ID={i}")]
+                now = records[-1][0]
+            records.append((now + 0.01 * chance.lognormvariate(0, 0.4), "h", "Page.end", f"ID={i} {end(n)}"))
+        return [c for c in self.diagnosed_of(sorted(records))["causes"] if not c["ordinary"] and "instead_of" not in c]
+
+    def test_calls_that_become_more_frequent(self):
+        """All requests make calls, and make more of them from a time. The amount of requested work may explain this, but not the counted calls."""
+        usual = lambda chance, i: 1 + int(chance.expovariate(0.4))
+        for name, calls, end in (("later", lambda chance, i, k: k + 3 * (i > 500), lambda n: ""), ("counted", lambda chance, i, k: k + 3 * (i > 500), lambda n: f"QUERIES={n}")):
+            with self.subTest(name):
+                faults = self.items_of(calls, usual, end=end)
+                self.assertEqual(([c["cause"] for c in faults], faults[0]["span"]), (["calls"], "Page"))
+                self.assertRegex(faults[0]["title"], r"Page of p calls Query of p more often from 2[4-6]\d s to 4[45]\d s after the first request began")
+                self.assertRegex(faults[0]["evidence"][0], r"^(5.9|6)[.\d]* of these calls per visit then, and [23]\.\d+ per visit otherwise$")
+        more = lambda chance, i: usual(chance, i) + 3 * (i > 500)
+        self.assertEqual([c["title"] for c in self.items_of(lambda chance, i, k: k, more)], [])
+        self.assertEqual([c["title"] for c in self.items_of(lambda chance, i, k: k, lambda chance, i: 2 * usual(chance, i) if i > 500 else usual(chance, i))], [])
+
+    def test_calls_of_the_requested_work(self):
+        """Some requests make many calls, but the amount or the kind of the requested work explains this."""
+        many = lambda chance, i: chance.randint(15, 40) if chance.random() < 0.2 else chance.randint(1, 2)
+        kinds = lambda i, k: f"KIND={'get' if k == 1 else 'put' if k == 3 else 'list' if k == 9 else 'find'}"
+        several = lambda chance, i: chance.choice((1, 1, 1, 3, 9, 20))
+        self.assertEqual([c["title"] for c in self.items_of(lambda chance, i, k: k, many)], [])
+        self.assertEqual([c["title"] for c in self.items_of(lambda chance, i, k: k, several, kinds)], [])
+        self.assertEqual([c["cause"] for c in self.items_of(lambda chance, i, k: k, many, lambda i, k: "")], ["calls"])
+        self.assertEqual([c["cause"] for c in self.items_of(lambda chance, i, k: k, many, lambda i, k: "", lambda n: f"QUERIES={n}")], ["calls"])
+
+    def test_hit_rates_of_several_hosts(self):
+        """Two of four hosts miss more often; both are named."""
+        for with_field in (True, False):
+            chance, records = random.Random(5), []
+            for i in range(2400):
+                at, host = i * 0.1, f"w{chance.randrange(4)}"
+                miss = chance.random() < (0.7 if host in ("w1", "w3") else 0.15)
+                taken = 0.03 * chance.lognormvariate(0, 0.3) * miss
+                field = f" CACHE={'MISS' if miss else 'HIT'}" * with_field
+                records += [(at, host, "Look.start", f"ID={i}{field}"), (at + 0.01 * chance.lognormvariate(0, 0.3) + taken, host, "Look.end", f"ID={i}")]
+                if miss:
+                    records += [(at + 0.002, "db", "Load.start", f"ID={i}"), (at + 0.002 + taken, "db", "Load.end", f"ID={i}")]
+            faults = [c for c in self.diagnosed_of(sorted(records))["causes"] if not c["ordinary"] and "instead_of" not in c]
+            self.assertEqual({(c["cause"], c["host"]) for c in faults}, {("field" if with_field else "calls", host) for host in ("w1", "w3")})
+
     def diagnosed_of(self, records, name="other.log", options=("--id", "ID")):
         """records: seconds, host, event, fields."""
         path = self.scratch / name
@@ -1675,6 +1727,38 @@ class Nldiag(support.Case):
                 first = self.first_of(self.requests(cost))
                 self.assertEqual((first["cause"], first["span"]), (cause, "Work"))
 
+    def test_changed_with_a_heavy_tail(self):
+        """The times vary so much that a change explains only a small part of their variation."""
+        chance, at, records = random.Random(1), 0.0, []
+        for n in range(3000):
+            at += chance.expovariate(60)
+            records += [(at, "h", "Work.start", f"ID={n}"), (at + 0.05 * (1 + 4 * min(at / 50, 1)) * chance.lognormvariate(0, 1.2), "h", "Work.end", f"ID={n}")]
+        self.assertEqual([(c["cause"], c["span"]) for c in self.diagnosed_of(sorted(records))["causes"]], [("changed", "Work")])
+
+    def test_bursts_of_load_are_no_changes(self):
+        """Processors are shared, so that visits take longer in bursts of requests. After a change, visits take longer under any load."""
+        for name, processors, cost, rate, slower, cause in ("two", 2, 0.06, 45, 1, "load"), ("three", 3, 0.1, 40, 1, "load"), ("change", 1000, 0.06, 45, 2.5, "changed"):
+            with self.subTest(name):
+                chance, world, records, busy, at = random.Random(4), simulate.World(), [], [0], 0.0
+
+                def visit(n):
+                    records.append((world.now, "h", "Work.start", f"ID={n}"))
+                    left = cost * chance.lognormvariate(0, 0.5) * (slower if world.now > 90 else 1)
+                    busy[0] += 1
+                    while left > 0:
+                        piece = min(left, cost / 8)
+                        left -= piece
+                        yield piece * max(1, busy[0] / processors)
+                    busy[0] -= 1
+                    records.append((world.now, "h", "Work.end", f"ID={n}"))
+
+                for n in range(2500):
+                    at += chance.expovariate(rate if 20 < at < 25 or 60 < at < 65 or 110 < at < 118 else 15)
+                    world.at(at, visit(n))
+                world.run()
+                first = self.diagnosed_of(sorted(records))["causes"][0]
+                self.assertEqual((first["cause"], first["span"]), (cause, "Work"))
+
     def test_slower_link(self):
         """One of four servers is behind a slower link. The log contains sensors."""
         chance, records = random.Random(3), []
@@ -2455,6 +2539,7 @@ class Nldiag(support.Case):
                 ("mostly misses", lambda n: 0.8, {"x-cache": ("Hit from front", "Miss from front")}, HEALTHY),
                 ("truth values", lambda n: 0.15, {"cache_hit": ("true", "false")}, HEALTHY),
                 ("numbers", lambda n: 0.15, {"CACHED": (1, 0)}, HEALTHY),
+                ("other words", lambda n: 0.15, {"RESULT": ("cached", "fetched")}, HEALTHY),
                 ("slow hits", lambda n: 0.15, {"CACHE": ("MISS", "HIT")}, FINDING),
                 ("name of a server", lambda n: 0.15, {"CACHE": ("cache1", "cache2")}, FINDING),
                 ("drop", lambda n: 0.12 if n < 600 else 0.4, {"CACHE": ("HIT", "MISS")}, FINDING),
