@@ -147,6 +147,40 @@ static bool is_partial_fault(const failure_counts *c, const visits *v, const fai
                              binomial_tail(succeeded, p->count, 1 - PARTIAL_HERE_MIN) <= CHANCE_MAX);
 }
 
+/*
+ * Removes the failures of a value that nearly always fails, which the program probably expects. They would hide a host
+ * or a time with more failures.
+ */
+static void remove_expected(failure_counts *c, const visits *v, const failure_group *group)
+{
+    const place *p = place_at(v, c->most);
+    for (uint32_t i = p->first; i < p->first + p->count; i++) {
+        uint32_t index = v->by_place[i];
+        if (!c->visits[index] || column_of_visit(group->column, v, index) != group->value)
+            continue;
+        c->visits[index] = false;
+        c->by_place[c->most]--;
+        c->failed--;
+    }
+}
+
+/*
+ * Finds the group of a part of successful requests that fails more often than the rest, and removes the failures that
+ * the program expects. Returns whether there is a group.
+ */
+static bool find_partial_group(failure_counts *c, const visits *v, failure_group *group)
+{
+    enum { EXPECTED_MAX = 8 };
+    bool has_group = failure_group_find(v, c->most, c->visits, CHANCE_MAX, group);
+    for (int n = 0; n < EXPECTED_MAX && has_group && group->column != NULL &&
+                    group->failed > ALWAYS_MIN * group->count && c->failed > group->failed;
+         n++) {
+        remove_expected(c, v, group);
+        has_group = failure_group_find(v, c->most, c->visits, CHANCE_MAX, group);
+    }
+    return has_group;
+}
+
 /* Returns a phrase that names a group after its place: "", " with FIELD=VALUE" or a range of time. The caller frees it
  * with g_free. */
 static char *text_group(const visits *v, const failure_group *g)
@@ -247,8 +281,9 @@ void find_failures(findings *f)
             add_finding(f, &whole, has_group ? &group : NULL, false);
     }
     if (partial.failed >= PARTIAL_MIN && partial.failed >= PARTIAL_SHARE_MIN * v->requests->len) {
-        bool has_group = failure_group_find(v, partial.most, partial.visits, CHANCE_MAX, &group);
-        if (is_partial_fault(&partial, v, has_group ? &group : NULL))
+        bool has_group = find_partial_group(&partial, v, &group);
+        if (partial.failed >= PARTIAL_SHARE_MIN * v->requests->len &&
+            is_partial_fault(&partial, v, has_group ? &group : NULL))
             add_finding(f, &partial, has_group ? &group : NULL, true);
     }
     failure_counts_free(&whole);

@@ -390,7 +390,7 @@ static bool take_best(search *s)
             const exclusion e = {.place = i, .cause = f->cause, .column = c->column, .branch = c->branch};
             g_array_append_val(s->excluded, e);
         }
-        if (c->branch != NULL)
+        if (c->branch != NULL && f->share >= FINDING_MIN) /* search_again removes smaller findings */
             exclude_opposites(s, c);
         if (c->is_tree)
             mark_places(s, c->cut);

@@ -234,13 +234,13 @@ static void add_finding(findings *f, const tail *t, const failure_group *g)
     describe_group(x, t, v, g);
 }
 
-/* Returns whether a place has a fault. Its remaining times can have a tail, because the fault does not explain all of
- * its effect. */
+/* Returns whether a place has a fault that is large enough to be reported. Its remaining times can have a tail, because
+ * the fault does not explain all of its effect. */
 static bool has_fault(const findings *f, uint32_t number)
 {
     for (guint i = 0; i < f->list->len; i++) {
         const finding *x = g_ptr_array_index(f->list, i);
-        if (finding_is_fault(x) && finding_is_at(x, number))
+        if (finding_is_fault(x) && x->share >= FINDING_MIN && finding_is_at(x, number))
             return true;
     }
     return false;

@@ -1909,6 +1909,21 @@ class Nldiag(support.Case):
                 causes = self.diagnosed_of(records, options=())["causes"]
                 self.assertEqual([(c["span"], c["field"]) for c in causes if c["cause"] == "failures" and "ZONE=north" in c["title"]], expected)
 
+    def test_expected_failures_hide_no_host(self):
+        """One value always fails, which the program expects. One host fails more often with the other values, too."""
+        for bad, expected in ("b1", [("Lookup", "b1")]), ("none", []):
+            chance, at, records = random.Random(3), 0.0, []
+            for n in range(2000):
+                at += chance.expovariate(10)
+                host, zone = f"b{n % 4}", chance.choice(("north", "east", "south", "west"))
+                root, part = f"TRACE.ID={n} SPAN.ID={2 * n}", f"TRACE.ID={n} SPAN.ID={2 * n + 1} PARENT.ID={2 * n}"
+                end = at + 0.02 * chance.lognormvariate(0, 0.4)
+                fails = zone == "north" or chance.random() < (0.4 if host == bad else 0.01)
+                records += [(at, "a", "Job.start", root), (at + 0.001, host, "Lookup.start", f"{part} ZONE={zone}"),
+                            (end, host, "Lookup.end", f"{part} STATUS={int(fails)}"), (end + 0.001, "a", "Job.end", f"{root} STATUS=0")]
+            causes = self.diagnosed_of(records, options=())["causes"]
+            self.assertEqual([(c["span"], c["host"]) for c in causes if c["cause"] == "failures"], expected)
+
     def test_partial_failures(self):
         """A step fails, but the request succeeds: a fault if one host fails, or if nearly all visits fail. A few failures show neither."""
         for name, fails, expected in (("one host", lambda c, n: c.random() < (0.4 if n % 3 == 1 else 0.02), [("failures", "Store0", "b1")]),
