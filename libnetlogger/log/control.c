@@ -325,7 +325,10 @@ static nl_status do_command(nl_log *log, nl_control_origin origin, const command
                         c->arguments[0]);
 }
 
-/* Appends the line number and the latest error to the failures, unless they already have more than 400 bytes. */
+/*
+ * Appends the line number, unless it is 0, and the latest error to the failures, unless they already have more than 400
+ * bytes.
+ */
 static void add_failure(nl_buffer *failures, size_t line)
 {
     char number[48];
@@ -334,7 +337,8 @@ static void add_failure(nl_buffer *failures, size_t line)
     if (failures->size > 0)
         nl_buffer_append(failures, "; ", 2);
     size_t size = (size_t)snprintf(number, sizeof number, "line %zu: ", line);
-    nl_buffer_append(failures, number, size);
+    if (line > 0)
+        nl_buffer_append(failures, number, size);
     nl_buffer_append(failures, nl_error_message(), strlen(nl_error_message()));
 }
 
@@ -362,13 +366,14 @@ nl_status nl_control_do(nl_log *log, nl_control_origin origin, const char *text,
     NL_REQUIRE(text != NULL || size == 0, "commands is NULL", NL_FAILED);
     nl_buffer failures = {0};
     bool failed = false;
-    const char *end = text + size;
+    const char *end = text + size, *first_end = size > 0 ? memchr(text, '\n', size) : NULL;
+    const bool has_lines = first_end != NULL && first_end + 1 < end;
     for (size_t number = 1; text < end; number++) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         const char *line_end = newline != NULL ? newline : end;
         if (do_line(log, origin, text, (size_t)(line_end - text), good) != NL_OK) {
             failed = true;
-            add_failure(&failures, number);
+            add_failure(&failures, has_lines ? number : 0);
         }
         text = newline != NULL ? newline + 1 : end;
     }

@@ -142,6 +142,8 @@ static void test_wrong_lines_are_named_and_the_others_done(void **state)
     assert_int_equal(nl_control(log, "level Error\0\nfly\n", 17), NL_FAILED);
     assert_non_null(strstr(nl_error_message(), "line 1: "));
     assert_non_null(strstr(nl_error_message(), "line 2: "));
+    assert_int_equal(nl_control(log, "fly\n", 4), NL_FAILED);
+    assert_int_equal(strncmp(nl_error_message(), "unknown command \"fly\"", 21), 0);
     char *text = malloc(100000);
     memset(text, 'x', 100000);
     assert_int_equal(nl_control(log, text, 100000), NL_FAILED);
