@@ -356,12 +356,18 @@ static uint32_t number_of_host(GHashTable *numbers, const char *host)
 static void gather_transfers(const visits *v, const place *p, GHashTable *from_numbers, GHashTable *numbers, bool ends,
                              transfer *all)
 {
+    transfer *of_sites = g_new0(transfer, v->sites->len + 1); /* for each site: the numbers of its hosts + 1 */
     for (uint32_t i = 0; i < p->count; i++) {
         const visit *x = visit_at(v, v->by_place[p->first + i]);
-        const site *at = site_at(v, x->site);
-        all[i] = (transfer){ends ? x->to_ns : x->from_ns, number_of_host(from_numbers, at->from_host),
-                            number_of_host(numbers, at->host)};
+        transfer *of = &of_sites[x->site];
+        if (of->host == 0) {
+            const site *at = site_at(v, x->site);
+            of->from_host = number_of_host(from_numbers, at->from_host) + 1;
+            of->host = number_of_host(numbers, at->host) + 1;
+        }
+        all[i] = (transfer){ends ? x->to_ns : x->from_ns, of->from_host - 1, of->host - 1};
     }
+    g_free(of_sites);
 }
 
 /*
