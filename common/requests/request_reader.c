@@ -14,7 +14,7 @@
 
 enum {
     IDS_MAX = REQUEST_READER_IDS_MAX,
-    LETTERS_MAX = 16,
+    LETTERS_MAX = 20,
     NAMES_MAX = CLOCK_BOUNDS_HOSTS_MAX,
     NAME_SIZE_MAX = 200,
     CACHE_SIZE = 256, /* number of entries of each cache, a power of two */
@@ -29,6 +29,7 @@ typedef enum field_use {
     USE_PARENT,
     USE_DURATION,
     USE_START,
+    USE_START_UTC,
     USE_PHASE,
     USE_THREAD,
     USE_PROCESS,
@@ -61,6 +62,7 @@ static const struct {
     {"durationns", USE_DURATION, 1},
     {"requesttime", USE_DURATION, 1e9},
     {"start", USE_START, 0},
+    {"startutc", USE_START_UTC, 0},
     {"ph", USE_PHASE, 0},
     {"tid", USE_THREAD, 0},
     {"thread", USE_THREAD, 0},
@@ -70,6 +72,7 @@ static const struct {
     {"vpid", USE_PROCESS, 0},
     {"status", USE_STATUS, 0},
     {"statuscode", USE_STATUS, 0},
+    {"downstreamstatus", USE_STATUS, 0},
     {"nbytes", USE_BYTES, 0},
     {"bytes", USE_BYTES, 0},
     {"file", USE_FILE, 0},
@@ -428,7 +431,8 @@ static int64_t duration_of(nl_fraction fraction, const found_fields *f, unsigned
                    *phase = field_of(f, USE_PHASE);
     if (phase != NULL && phase_of(f) != 'X')
         return -1;
-    double unit_ns = phase != NULL ? 1e3 : f->layout->unit_ns, ns = -1;
+    /* An access log of Traefik has StartUTC, and its Duration is in nanoseconds. */
+    double unit_ns = phase != NULL ? 1e3 : field_of(f, USE_START_UTC) != NULL ? 1 : f->layout->unit_ns, ns = -1;
     bool is_number = duration != NULL && nl_field_double(duration, &value);
     if (is_number)
         ns = value * unit_ns;

@@ -27,6 +27,7 @@ typedef struct column {
     GPtrArray *texts;                /* char *: the values, or the texts of large numbers */
     GArray *large;                   /* float: for each large number in texts, the value that represents it */
     uint32_t at_begin;               /* the number of requests whose first event or first span has the field */
+    uint64_t starts, others;         /* numbers of values in records of the start of a span, and in other records */
     GArray *of_requests, *of_visits; /* elements are float; if shorter than the tables of requests and visits, the
                                         remaining values are NAN */
     GArray *since; /* for each value in of_requests, the nanoseconds from the request's start until a record contained

@@ -895,8 +895,9 @@ static void try_sensors(search *s, const sample *x)
 
 static void try_sample(search *s, const sample *original)
 {
-    sample *even = sample_even_out_operations(s, original);
-    const sample *x = even != NULL ? even : original;
+    sample *even = sample_even_out_operations(s, original), *of_work = even != NULL ? even : (sample *)original,
+           *amounts = sample_even_out_amounts(s, of_work);
+    const sample *x = amounts != NULL ? amounts : of_work;
     const place *p = place_at(s->v, x->place);
     const site *first = site_at(s->v, visit_at(s->v, x->index[0])->site);
     try_peers(s, x, PEER_HOST);
@@ -906,13 +907,17 @@ static void try_sample(search *s, const sample *original)
         try_peers(s, x, PEER_PROCESS);
     for (uint32_t i = 0; i < s->v->columns->count; i++)
         if (!s->v->columns->all[i].closed && g_strcmp0(s->v->columns->all[i].name, p->server_field) != 0)
-            try_column(s, original, x, &s->v->columns->all[i]);
+            try_column(s, original,
+                       !s->v->columns->all[i].has_text && column_is_amount(x, &s->v->columns->all[i]) ? of_work : x,
+                       &s->v->columns->all[i]);
     if (!p->inferred || first->host == first->from_host) /* otherwise, the result depends on clocks */
         try_time(s, x);
     try_hours(s, x);
     try_load(s, x);
     if (original->kind.column == NULL)
         try_sensors(s, x);
+    if (amounts != NULL)
+        sample_free(amounts);
     if (even != NULL)
         sample_free(even);
 }

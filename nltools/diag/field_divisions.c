@@ -341,7 +341,13 @@ static void try_chosen(search *s, const sample *original, const column *c, const
             own[n++] = values[i];
     if (!column_is_operation(s->v, original->place, c))
         even = sample_even_out_operations(s, selected);
-    try_values(s, even != NULL ? even : selected, c, own);
+    const sample *of_work = even != NULL ? even : selected;
+    sample *amounts = column_is_operation(s->v, original->place, c) || (!c->has_text && column_is_amount(selected, c))
+                          ? NULL
+                          : sample_even_out_amounts(s, of_work);
+    try_values(s, amounts != NULL ? amounts : of_work, c, own);
+    if (amounts != NULL)
+        sample_free(amounts);
     if (even != NULL)
         sample_free(even);
     sample_free(selected);

@@ -24,6 +24,9 @@ typedef struct limit {
     /* For each visit, the part of its time in which the limit has an effect. NAN: unknown. NULL: `hosts` determines the
      * part. */
     const float *parts;
+    /* For each place, whether the limit has no effect: the visits on hosts with the limit take no longer than the
+     * visits on other measured hosts. NULL: unknown. */
+    const bool *refuted;
     const bool *weak; /* with `parts`: for each visit, whether the visit counts only if the limit has an effect in a
                          large part of all time */
     double alone_min; /* with `parts`: minimum share of all time that makes the limit a finding */

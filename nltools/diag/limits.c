@@ -15,6 +15,7 @@
 
 #include "diag/connection_limits.h"
 #include "diag/retransmissions.h"
+#include "diag/search.h"
 
 /* A limit explains a finding only if its effect is known for at least this part of the finding's time. */
 #define KNOWN_MIN 0.25
@@ -258,32 +259,32 @@ enum { MEMORY, DISK, SOFTIRQ, CPU, LINK, WINDOW, LOSS, STREAMS, LIMITS };
 
 static const limit kinds[LIMITS] = {
     [MEMORY] = {"memory", "too little memory on", "add memory, or run nlsensor processes to find what uses the memory",
-                FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
+                FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL, NULL},
     [DISK] = {"disk", "a disk at its limit on",
               "read less, use larger requests, spread the data over more disks, or find other users of the disk",
-              FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
+              FELT_WITHIN | FELT_TO, FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL, NULL},
     [SOFTIRQ] = {"softirq", "a processor fully occupied with receiving packets on",
                  "spread the work of receiving packets: use RSS or RPS, larger segments (GRO), or move interrupts to "
                  "other processors",
-                 FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL},
+                 FELT_WITHIN | FELT_TO | FELT_FROM, FELT_TO | FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL, NULL},
     [CPU] = {"cpu", "too few processors on",
              "run nlsensor processes or nlkernel record to find what uses the processors", FELT_WITHIN | FELT_TO,
-             FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL},
+             FELT_WITHIN, 1, 0.8, 0, NULL, NULL, NULL, NULL, NULL},
     [LINK] = {"link", "a full network interface on",
               "send less (compression, caches, fewer copies), or use faster or more interfaces", FELT_TO | FELT_FROM,
-              FELT_TO | FELT_FROM, 1, 0.85, 0, NULL, NULL, NULL, NULL},
+              FELT_TO | FELT_FROM, 1, 0.85, 0, NULL, NULL, NULL, NULL, NULL},
     [WINDOW] = {"window", "TCP windows or buffers too small for the path from",
                 "let buffers grow to the rate times the round-trip time: remove SO_RCVBUF and SO_SNDBUF from the "
                 "program, and raise "
                 "net.ipv4.tcp_rmem and tcp_wmem",
-                FELT_FROM, FELT_FROM, 1, 0.9, 0, NULL, NULL, NULL, NULL},
+                FELT_FROM, FELT_FROM, 1, 0.9, 0, NULL, NULL, NULL, NULL, NULL},
     [LOSS] = {"loss", "packets are lost on the way from",
               "look for errors and drops along that path: ip -s link, the counters of switches; drops are normal on a "
               "full path",
-              FELT_FROM, FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL},
+              FELT_FROM, FELT_FROM, 1, 0.8, 0, NULL, NULL, NULL, NULL, NULL},
     [STREAMS] = {"streams", "too few requests are in progress at the same time on the path from",
                  "use more streams, or request more data in advance on each stream", 0, FELT_TO | FELT_FROM, 1, 0.8, 0,
-                 NULL, NULL, NULL, NULL},
+                 NULL, NULL, NULL, NULL, NULL},
 };
 
 /*
@@ -387,6 +388,43 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 
 /* ---- where limits have an effect ---- */
 
+/* Returns the ratio of the visits' times on hosts with a limit to the times on other hosts with sensors: the ratio of
+ * the means or, if it is larger, of the medians. Returns INFINITY if there are too few visits of one of both kinds. */
+static double ratio_of_hosts(const visits *v, const limit *l, const place *p)
+{
+    double *times[2] = {g_new(double, p->count + 1), g_new(double, p->count + 1)}, sums[2] = {0}, medians[2];
+    size_t counts[2] = {0};
+    for (uint32_t i = p->first; i < p->first + p->count; i++) {
+        const visit *x = visit_at(v, v->by_place[i]);
+        const char *host = site_at(v, x->site)->host;
+        int limited = g_hash_table_contains(l->hosts, host);
+        if (!limited && series_of_host(v->series, host) == NULL)
+            continue;
+        times[limited][counts[limited]++] = (double)x->own_ns;
+        sums[limited] += (double)x->own_ns;
+    }
+    for (int k = 0; k < 2; k++) {
+        medians[k] = median_of(times[k], counts[k]);
+        g_free(times[k]);
+    }
+    return counts[0] < KIND_COUNT_MIN || counts[1] < KIND_COUNT_MIN
+               ? INFINITY
+               : fmax(sums[1] / (double)counts[1] / fmax(sums[0] / (double)counts[0], 1),
+                      medians[1] / fmax(medians[0], 1));
+}
+
+/*
+ * Finds the places at which a limit has no effect: other hosts do the same work without the limit, and need as much
+ * time. For each place, sets an element of the returned array, which the caller frees with g_free.
+ */
+static bool *find_refuted(const visits *v, const limit *l)
+{
+    bool *refuted = g_new0(bool, v->places->len + 1);
+    for (guint i = 0; i < v->places->len; i++)
+        refuted[i] = ratio_of_hosts(v, l, place_at(v, i)) <= EFFECT_MIN;
+    return refuted;
+}
+
 /*
  * Returns the part of a visit's time in which a limit has an effect, 0 to 1. A visit that waits for data from another
  * host does not wait for work of its own host. For such a visit, a limit of its own host counts only if the limit has
@@ -398,6 +436,8 @@ static double felt_part(const visits *v, const limit *l, int scopes, uint32_t in
         return l->parts[index];
     const visit *x = visit_at(v, index);
     const site *at = site_at(v, x->site);
+    if (l->refuted != NULL && l->refuted[at->place])
+        return 0;
     bool here = g_hash_table_contains(l->hosts, at->host);
     const char *sender = l->senders[index].host;
     bool waits = visit_crosses(v, x) || (sender != NULL && sender != at->host);
@@ -659,8 +699,13 @@ void find_limits(findings *f)
             most = connection_limits_find(f, joins);
         /* The connections that are joined with the visits show more than the totals of a host. */
         bool is_known = joins != NULL && (k == WINDOW || k == LOSS);
-        if (!most && !is_known && g_hash_table_size(all[k].hosts) > 0 && !has_cause(f, all[k].cause))
-            most = limit_find(f, &all[k]);
+        if (most || is_known || g_hash_table_size(all[k].hosts) == 0 || has_cause(f, all[k].cause))
+            continue;
+        bool *refuted = k <= CPU ? find_refuted(v, &all[k]) : NULL; /* the limits of work within a host */
+        all[k].refuted = refuted;
+        most = limit_find(f, &all[k]);
+        all[k].refuted = NULL;
+        g_free(refuted);
     }
     name_losses(f);
     findings_drop_small(f);

@@ -102,6 +102,49 @@ number_meaning column_meaning(const column *c)
     return is_other ? NUMBER_UNKNOWN : meaning;
 }
 
+/* Returns the unit of time, in nanoseconds, that a word names, or 0. */
+static double unit_of_word(const char *word)
+{
+    static const struct {
+        const char *word;
+        double ns;
+    } units[] = {{"ns", 1},       {"nanos", 1},   {"us", 1e3},       {"micros", 1e3},  {"ms", 1e6},
+                 {"millis", 1e6}, {"s", 1e9},     {"sec", 1e9},      {"secs", 1e9},    {"seconds", 1e9},
+                 {"min", 60e9},   {"mins", 60e9}, {"minutes", 60e9}, {"hours", 3600e9}};
+    for (size_t i = 0; i < G_N_ELEMENTS(units); i++)
+        if (strcmp(word, units[i].word) == 0)
+            return units[i].ns;
+    return 0;
+}
+
+/*
+ * Returns whether the numbers of a column are lengths of the requested work, such as the seconds of a recording. Their
+ * name has a unit of time, but they cannot be times of the visits themselves: the records of the start already have
+ * them, or they are longer than the visits.
+ */
+static bool is_length_of_work(const sample *x, const column *c)
+{
+    const visits *v = x->visits;
+    char word[WORD_SIZE];
+    double unit_ns = 0;
+    uint32_t known = 0, lengths = 0;
+    for (const char *rest = column_next_word(c->name, word); *word != '\0'; rest = column_next_word(rest, word))
+        unit_ns = fmax(unit_ns, unit_of_word(word));
+    if (unit_ns <= 0 || column_meaning(c) != NUMBER_UNKNOWN)
+        return false;
+    if ((double)c->starts >= KNOWN_MIN * (double)(c->starts + c->others))
+        return true;
+    for (uint32_t i = 0; i < x->count; i++) {
+        const visit *y = visit_at(v, x->index[i]);
+        const double value = (double)column_of_visit(c, v, x->index[i]);
+        if (!isfinite(value))
+            continue;
+        known++;
+        lengths += value * unit_ns > (double)(y->to_ns - y->from_ns);
+    }
+    return lengths >= KNOWN_MIN * MAX(known, 1);
+}
+
 bool column_is_result(const column *c)
 {
     static const char *const results[] = {"result",  "outcome", "reason",    "cause",   "code",    "message",  "msg",
@@ -412,7 +455,8 @@ typedef struct part_means {
     double value, ns, low, high;
 } part_means;
 
-static part_means means_of_bins(const sample *x, const division *d, uint64_t bins)
+/* Uses the times before ordinary findings claimed a part of them: this part also grows with other amounts of work. */
+static part_means means_of_bins(const search *s, const sample *x, const division *d, uint64_t bins)
 {
     part_means sum = {0, 0, INFINITY, -INFINITY};
     double count = 0;
@@ -420,7 +464,7 @@ static part_means means_of_bins(const sample *x, const division *d, uint64_t bin
         if (d->bins[i] != BIN_NONE && (bins >> d->bins[i] & 1)) {
             double value = (double)d->values[i];
             sum.value += value;
-            sum.ns += x->y[i];
+            sum.ns += time_before_ordinary(s, x, i);
             sum.low = fmin(sum.low, value);
             sum.high = fmax(sum.high, value);
             count++;
@@ -435,11 +479,11 @@ static part_means means_of_bins(const sample *x, const division *d, uint64_t bin
  * contains other work. Compares the middle bin with the last bin if the bins are ordered, and otherwise the slow bins
  * with the other bins. Returns 0 if the time does not grow with the value, or if a value is not positive.
  */
-static double power_of_growth(const sample *x, const division *d)
+static double power_of_growth(const search *s, const sample *x, const division *d)
 {
     uint64_t one = 1, all = d->count == 64 ? UINT64_MAX : (one << d->count) - 1;
-    part_means low = means_of_bins(x, d, d->ordered ? one << (d->count - 1) / 2 : all & ~d->slow),
-               high = means_of_bins(x, d, d->ordered ? one << (d->count - 1) : d->slow);
+    part_means low = means_of_bins(s, x, d, d->ordered ? one << (d->count - 1) / 2 : all & ~d->slow),
+               high = means_of_bins(s, x, d, d->ordered ? one << (d->count - 1) : d->slow);
     if (!(low.value > 0 && high.value > low.value && high.low >= low.high && low.ns > 0 && high.ns > low.ns))
         return 0;
     return log(high.ns / low.ns) / log(high.value / low.value);
@@ -505,7 +549,7 @@ static const column *find_amount(const search *s, const sample *x, const divisio
     float *amounts = g_new(float, x->count + 1);
     for (uint32_t n = 0; n < s->v->columns->count && found == NULL; n++) {
         const column *c = &s->v->columns->all[n];
-        if (c == own || c->closed || c->has_text || column_meaning(c) != NUMBER_WORK)
+        if (c == own || c->closed || c->has_text || !column_is_amount(x, c))
             continue;
         for (uint32_t i = 0; i < x->count; i++)
             amounts[i] = column_of_visit(c, s->v, x->index[i]);
@@ -547,7 +591,7 @@ static bool bins_differ(const sample *x, const division *d, uint64_t bins)
  * exceeds those of the other values by more than GAP_FACTOR times the largest step between two of these values. Steps
  * are logarithms of ratios.
  */
-static bool are_kinds_of_work(const sample *x, const division *d)
+static bool are_kinds_of_work(const search *s, const sample *x, const division *d)
 {
     uint64_t all = d->count == 64 ? UINT64_MAX : (UINT64_C(1) << d->count) - 1;
     if (!bins_differ(x, d, all & ~d->slow))
@@ -555,7 +599,7 @@ static bool are_kinds_of_work(const sample *x, const division *d)
     double others[BINS_MAX] = {0}, fastest_slow = INFINITY, step = 0;
     int count = 0;
     for (int b = 0; b < d->count; b++) {
-        double mean = means_of_bins(x, d, UINT64_C(1) << b).ns;
+        double mean = means_of_bins(s, x, d, UINT64_C(1) << b).ns;
         if (!(d->slow >> b & 1))
             others[count++] = mean;
         else
@@ -593,20 +637,33 @@ static void claim_only_host(candidate *c, const sample *x)
     }
 }
 
+bool column_is_amount(const sample *x, const column *c)
+{
+    return column_meaning(c) == NUMBER_WORK || is_length_of_work(x, c);
+}
+
+bool division_is_proportional(const search *s, const sample *x, const division *d)
+{
+    double power = power_of_growth(s, x, d);
+    return power > 0 && power <= PROPORTIONAL_MAX;
+}
+
 void candidate_find_ordinary(const search *s, candidate *c, const sample *x, const division *d)
 {
-    c->meaning = c->column->has_text ? NUMBER_NONE : column_meaning(c->column);
+    c->meaning = c->column->has_text               ? NUMBER_NONE
+                 : is_length_of_work(x, c->column) ? NUMBER_WORK
+                                                   : column_meaning(c->column);
     if (d->ordered)
         c->falls = !(d->slow >> (d->count - 1) & 1);
     if (d->slow == 0 || !effect_counts(c->explained, c->claim_ns / s->v->total_ns, c->slow_ns, c->other_ns))
         return;
-    c->power = c->meaning == NUMBER_NONE || c->falls ? 0 : power_of_growth(x, d);
+    c->power = c->meaning == NUMBER_NONE || c->falls ? 0 : power_of_growth(s, x, d);
     /* Less work does not take longer. If it seems to, the amount depends on the kind of the work. */
     bool is_work = c->meaning == NUMBER_WORK && (c->falls || (c->power > 0 && c->power <= PROPORTIONAL_MAX));
     if (!d->ordered && c->meaning != NUMBER_CONTENTION && !is_work) {
         is_work = column_is_operation(s->v, x->place, c->column) || is_of_misses(c->column, d) ||
                   (c->column->has_text && are_most_values_slow(d));
-        is_work = is_work || (c->column->has_text && are_kinds_of_work(x, d));
+        is_work = is_work || (c->column->has_text && are_kinds_of_work(s, x, d));
         c->amount = is_work ? NULL : find_amount(s, x, d, c->column);
         is_work = is_work || c->amount != NULL;
     }

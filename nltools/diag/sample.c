@@ -148,16 +148,24 @@ sample *sample_of_values(const visits *v, uint32_t number, const uint32_t *index
     return s;
 }
 
+sample *sample_copy(const sample *s)
+{
+    sample *copy = g_memdup2(s, sizeof *s);
+    copy->index = g_memdup2(s->index, (s->count + 1) * sizeof *s->index);
+    copy->weight = g_memdup2(s->weight, (s->count + 1) * sizeof *s->weight);
+    copy->order = g_memdup2(s->order, (s->count + 1) * sizeof *s->order);
+    copy->y = g_memdup2(s->y, (s->count + 1) * sizeof *s->y);
+    copy->rank = g_memdup2(s->rank, (s->count + 1) * sizeof *s->rank);
+    copy->factor = g_new(double, s->count + 1);
+    for (uint32_t i = 0; i < s->count; i++)
+        copy->factor[i] = s->factor != NULL ? s->factor[i] : 1;
+    return copy;
+}
+
 sample *sample_even_out(const sample *s, const uint32_t *groups, uint32_t count)
 {
-    sample *even = g_memdup2(s, sizeof *s);
+    sample *even = sample_copy(s);
     double *times = g_new(double, s->count + 1);
-    even->index = g_memdup2(s->index, (s->count + 1) * sizeof *s->index);
-    even->weight = g_memdup2(s->weight, (s->count + 1) * sizeof *s->weight);
-    even->order = g_memdup2(s->order, (s->count + 1) * sizeof *s->order);
-    even->y = g_new(double, s->count + 1);
-    even->rank = g_new(double, s->count + 1);
-    even->factor = g_new(double, s->count + 1);
     for (uint32_t g = 0; g < count; g++) {
         size_t size = 0;
         for (uint32_t i = 0; i < s->count; i++)

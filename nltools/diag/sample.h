@@ -77,6 +77,9 @@ void sample_free(sample *s);
 /* Ranks the times again after y has changed. */
 void sample_rank(sample *s);
 
+/* Returns a copy of a sample whose visits all have factors. */
+sample *sample_copy(const sample *s);
+
 /*
  * Returns a copy of a sample in which the groups of visits have the same median time. Multiplies the times of each
  * group by a factor. `groups` contains the number of each visit's group, below `count`.

@@ -180,6 +180,10 @@ sample *sample_select_main_kind(const search *s, const sample *x);
  */
 bool sample_waits_are_kind(const search *s, const sample *x, const float *waits);
 
+/* Returns a copy of a sample in which visits take the same time with any amount of work, or NULL if no amount explains
+ * the times (amounts.c). */
+sample *sample_even_out_amounts(const search *s, const sample *x);
+
 /* Returns a sample in which all operations take the same time, or NULL if there are not several operations
  * (field_divisions.c). */
 sample *sample_even_out_operations(const search *s, const sample *x);
@@ -203,6 +207,11 @@ typedef struct division {
     bool ordered;
     uint64_t slow; /* bit mask of the slow bins */
 } division;
+
+/* Returns whether the numbers of a column are amounts of work or lengths of work, and whether the visits' time grows at
+ * most in proportion to the amounts of a division (ordinary.c). */
+bool column_is_amount(const sample *x, const column *c);
+bool division_is_proportional(const search *s, const sample *x, const division *d);
 
 /*
  * Decides whether a candidate for a field is ordinary. In this case, the field describes the requested work, and the

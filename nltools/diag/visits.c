@@ -429,6 +429,7 @@ static void set_fields(kind *k, const request_graph *g, uint32_t number)
                 column_set(of->since, number,
                            (float)((is_valid_from_begin(e, of) ? request_event_begin(e) : e->time_ns) - g->from_ns));
             column_set(of->of_requests, number, value.value);
+            *(begins != EDGE_NONE && ends == EDGE_NONE ? &of->starts : &of->others) += 1;
             if (begins != EDGE_NONE) {
                 uint32_t index = *slot_of(k->reader->span_visit, begins);
                 column_set(of->of_visits, index, value.value);

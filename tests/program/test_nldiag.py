@@ -543,6 +543,23 @@ class Nldiag(support.Case):
                 found = self.diagnosed(path)
                 self.assertEqual([c["title"].split(": ")[1] for c in found["causes"] if not c["ordinary"]], [f"{slow} is slower than its peers (request with upstream_addr on {slow})"] if slow else [])
 
+    def test_access_log_of_traefik(self):
+        """Traefik writes durations in nanoseconds, without a unit."""
+        lines, chance, at = [], random.Random(3), 1.8e9
+        for _ in range(600):
+            at += chance.expovariate(20)
+            server = f"10.0.0.{chance.randrange(1, 5)}:80"
+            taken = 0.02 * chance.lognormvariate(0, 0.3) * (3 if server == "10.0.0.2:80" else 1)
+            stamp = lambda time: f"{datetime.datetime.fromtimestamp(time, datetime.timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ}"
+            lines.append(json.dumps({"Duration": int(taken * 1e9), "DownstreamStatus": 503 if chance.random() < 0.1 else 200, "RequestPath": "/", "ServiceAddr": server,
+                                     "StartUTC": stamp(at), "level": "info", "msg": "", "time": stamp(at + taken)}) + "\n")
+        path = self.scratch / "access.json"
+        path.write_text("".join(lines))
+        faults, found = self.faults_of(path)
+        self.assertIn("10.0.0.2:80", faults[0]["title"])
+        self.assertLess(found["total_ns"], 600 * 0.1e9)
+        self.assertGreater(found["failed"], 30)
+
     def test_server_in_a_field_for_urls(self):
         """A field whose name is that of URLs may contain addresses of servers, which are peers. A URL keeps its server, and loses its query."""
         for form, cause in ("10.0.0.1{}:9000", "peer"), ("http://10.0.0.1{}/list?id={}", "field"):
@@ -2484,6 +2501,67 @@ class Nldiag(support.Case):
         found = self.diagnosed_of(self.requests(lambda chance, at, number, host: cost(number) * chance.lognormvariate(0, 0.3), count=count, fields=fields, **settings))
         self.assertEqual(found["verdict"], {HEALTHY: "healthy", FINDING: "finding"}[status], found["answer"])
         return found["causes"][0] if found["causes"] else None
+
+    def jobs(self, cost, seed=1, count=900, more=lambda i: "", servers=4):
+        """Writes jobs of servers, each with an amount of work whose values differ by a factor of 100."""
+        chance, at, records = random.Random(seed), 0.0, []
+        for i in range(count):
+            at += chance.expovariate(0.5)
+            host, amount = f"n{chance.randrange(servers)}", int(1e6 * chance.lognormvariate(0, 1))
+            taken = cost(chance, host, amount)
+            records += [(at, f"HOST={host} PROG=coder LVL=Usage NL.EVNT=Encode.start ID={i} {more(i)} " + (f"SIZE={amount}" if "audio" not in more(i) else "")),
+                        (at + taken, f"HOST={host} PROG=coder LVL=Usage NL.EVNT=Encode.end ID={i}")]
+        return records
+
+    def diagnosed_records(self, records):
+        path = self.scratch / "jobs.log"
+        simulate.write_lines(path, sorted(records))
+        return self.faults_of(path)
+
+    def test_slow_host_with_amounts_of_work(self):
+        """The amounts explain most of the variation. They hide neither a slow host nor a slow resource."""
+        for slow in None, "n2":
+            with self.subTest(slow=slow):
+                faults, _ = self.diagnosed_records(self.jobs(lambda chance, host, amount: 0.02 + amount / 1e6 * chance.lognormvariate(0, 0.2) * (1.7 if host == slow else 1)))
+                self.assertEqual([(c["cause"], c["host"]) for c in faults], [("peer", slow)] if slow else [])
+
+    def test_products_of_amounts(self):
+        """The time is proportional to two amounts. After the first explains a part of it, the rest also grows only in proportion to the second."""
+        pages = [random.Random(n).lognormvariate(3, 0.8) for n in range(900)]
+        for seed in 1, 2, 3:
+            records = self.jobs(lambda chance, host, amount: 0.2 * chance.lognormvariate(0, 0.2), seed=seed)
+            at = {}
+            for i, (time, line) in enumerate(records):
+                number = int(re.search(r" ID=(\d+)", line)[1])
+                if ".start" in line:
+                    at[number] = time, int(re.search(r"SIZE=(\d+)", line)[1])
+                    records[i] = time, f"{line} PAGES={int(pages[number])}"
+                else:
+                    start, amount = at[number]
+                    records[i] = start + (time - start) * amount / 1e6 * pages[number] / 20, line
+            with self.subTest(seed=seed):
+                self.assertEqual([c["title"] for c in self.diagnosed_records(records)[0]], [])
+
+    def test_lengths_of_work(self):
+        """A number with a unit of time in the records of the start is the length of a recording, not a part of the visit. A number of the end may be a part of it."""
+        lengths = [random.Random(n).lognormvariate(3, 0.7) for n in range(600)]
+        for where, status in ("start", HEALTHY), ("end", FINDING):
+            records = []
+            for i, length in enumerate(lengths):
+                taken = length / 4 * random.Random(f"noise {i}").lognormvariate(0, 0.2)
+                for at, event in (i * 3.0, "start"), (i * 3.0 + taken, "end"):
+                    records.append((at, f"h{i % 3}", f"Encode.{event}", f"ID={i}" + (f" AUDIO.SECS={length / 20:.3f}" if event == where else "")))
+            with self.subTest(where):
+                found = self.diagnosed_of(records)
+                self.assertEqual(found["verdict"], {HEALTHY: "healthy", FINDING: "finding"}[status], found["answer"])
+
+    def test_busy_disk_that_slows_nothing(self):
+        """Two of four servers write to a second disk all the time. They read as fast as the others."""
+        for slow in False, True:
+            records = self.jobs(lambda chance, host, amount: 1 * chance.lognormvariate(0, 0.3) * (4 if slow and host in ("n1", "n3") else 1))
+            records += [(2.0 * i, f"HOST=n{n} PROG=nlsensor LVL=System NL.EVNT=DiskDevice DISK.NAME=sdb DISK.BUSY={95 if n % 2 else 3} DISK.WRITE.MS=9") for i in range(900) for n in range(4)]
+            with self.subTest(slow=slow):
+                self.assertEqual([c["cause"] for c in self.diagnosed_records(records)[0]], ["disk"] if slow else [])
 
     def test_amounts_of_work(self):
         """Time in proportion to a number is ordinary only if the number's name means an amount of work."""
