@@ -33,12 +33,17 @@ static double log_amount(double amount, double least)
     return log(fmax(amount, least / 2));
 }
 
-/* Computes the points of the function, in ascending order. Returns their number. */
+/*
+ * Computes the points of the function, in ascending order. Returns their number. The time for each unit of work grows
+ * at most by the factor EFFECT_MIN. A kind of work that has both larger amounts and longer times is therefore not
+ * evened out.
+ */
 static int find_points(const sample *x, const float *amounts, const uint8_t *bins, int count, double least,
                        point *points)
 {
     double *values = g_new(double, x->count + 1), *times = g_new(double, x->count + 1);
     int used = 0;
+    double lowest = INFINITY; /* logarithm of the shortest time for a unit of work */
     for (int b = 0; b < count; b++) {
         size_t n = 0;
         for (uint32_t i = 0; i < x->count; i++)
@@ -47,8 +52,10 @@ static int find_points(const sample *x, const float *amounts, const uint8_t *bin
                 times[n++] = x->y[i];
             }
         double amount = log_amount(median_of(values, n), least), time_ns = median_of(times, n);
-        if (time_ns > 0 && (used == 0 || amount > points[used - 1].amount))
-            points[used++] = (point){amount, log(time_ns)};
+        if (time_ns <= 0 || (used > 0 && amount <= points[used - 1].amount))
+            continue;
+        points[used++] = (point){amount, fmin(log(time_ns), lowest + amount + log(EFFECT_MIN))};
+        lowest = fmin(lowest, log(time_ns) - amount);
     }
     g_free(values);
     g_free(times);

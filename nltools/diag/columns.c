@@ -57,9 +57,10 @@ static void simplify_name(nl_string name, char letters[LETTERS_MAX])
 /* Returns whether a field is an ID or a result of the request, according to its name. */
 static bool explains_nothing(nl_string name)
 {
-    static const char *const whole[] = {"ts", "ph", "pid", "tid", "thread", "start", "end", "status", "seq", "nlevnt"};
-    static const char *const parts[] = {"traceid", "spanid",  "parentid", "threadid", "duration", "elapsed",
-                                        "latency", "statusc", "error",    "timeout",  "original", "took"};
+    static const char *const whole[] = {"ts",  "ph",     "pid", "tid",    "thread",           "start",
+                                        "end", "status", "seq", "nlevnt", "downstreamstatus", "originstatus"};
+    static const char *const parts[] = {"traceid", "spanid", "parentid", "threadid", "duration", "elapsed", "latency",
+                                        "statusc", "error",  "timeout",  "original", "took",     "overhead"};
     char letters[LETTERS_MAX];
     simplify_name(name, letters);
     for (size_t i = 0; i < G_N_ELEMENTS(whole); i++)

@@ -48,10 +48,11 @@ typedef struct mechanism {
     bool given_up;     /* for a timeout: the visits end at the timeout, and few take longer */
     bool is_retry;     /* for a timeout: the visits fail, and their callers try again */
     bool is_mixed; /* for a timeout on `host`: some visits there do not wait, so no wrong clock explains the waits */
-    queue_scope scope; /* for a queue */
-    bool by_process;   /* for a queue: each process has its own servers; otherwise, each host has its own */
-    bool is_shared;    /* for a queue: all hosts of the place share the servers */
-    bool is_host_fast; /* for a queue: without their waits, the visits on `host` take no longer than the others */
+    bool is_within_kinds; /* the visits were compared with the usual times of their kinds */
+    queue_scope scope;    /* for a queue */
+    bool by_process;      /* for a queue: each process has its own servers; otherwise, each host has its own */
+    bool is_shared;       /* for a queue: all hosts of the place share the servers */
+    bool is_host_fast;    /* for a queue: without their waits, the visits on `host` take no longer than the others */
 } mechanism;
 
 /*
@@ -122,6 +123,17 @@ mechanism find_given_up(const sample *s);
 
 /* Finds the waits before an event whose name means a timeout. Nearly all these waits take the same time. */
 mechanism find_named_timeout(const sample *s);
+
+/*
+ * Returns whether the visits that take from `from` to `to` nanoseconds end without a result: at least half of them
+ * fail, or another step than usual follows them, such as another attempt. It must be unlikely that this happens to so
+ * many of them by chance. After work with a fixed cost, and after timers that are part of the work, the usual step
+ * follows.
+ */
+bool visits_end_without_result(const sample *s, double from, double to);
+
+/* Sets the names of a delay of some visits: TCP's delayed acknowledgement, or its first retransmission. */
+void mechanism_name_delay(const sample *s, mechanism *m);
 
 static inline double path_weight(const visit *x)
 {

@@ -208,6 +208,13 @@ typedef struct division {
     uint64_t slow; /* bit mask of the slow bins */
 } division;
 
+/*
+ * Returns the sample with which the search tries a column: `amounts`, in which amounts of work were evened out, or
+ * `of_work`, which is the sample before, if the column contains amounts or goes with them (field_divisions.c).
+ * `amounts` may be NULL.
+ */
+const sample *sample_choose_work(const search *s, const column *c, const sample *of_work, const sample *amounts);
+
 /* Returns whether the numbers of a column are amounts of work or lengths of work, and whether the visits' time grows at
  * most in proportion to the amounts of a division (ordinary.c). */
 bool column_is_amount(const sample *x, const column *c);
@@ -261,6 +268,12 @@ double time_before_ordinary(const search *s, const sample *x, uint32_t i);
 
 /* Tries the branches of a place as causes (waits.c). */
 void try_branches(search *s, uint32_t place);
+
+/*
+ * Finds visits that take longer than the usual time of their kind by a constant time, such as a timeout (steps.c). The
+ * host of the mechanism is the host of most of these visits.
+ */
+mechanism find_step(const search *s, const sample *x);
 
 /* Try the number of calls, pauses, and the other mechanisms in mechanisms.h, as causes (waits.c). */
 void try_calls(search *s, uint32_t place);

@@ -644,6 +644,13 @@ static double explained_of_idle(const sample *s, const float *waits)
     return all > 0 ? 1 - left / all : 0;
 }
 
+void mechanism_name_delay(const sample *s, mechanism *m)
+{
+    m->is_sometimes = m->acknowledgement =
+        m->period_ns > DELACK_MIN_NS - KERNEL_TICK_NS / 4 && m->period_ns < DELACK_MIN_NS + KERNEL_TICK_NS;
+    m->is_retransmission = is_of_retransmission(m->period_ns) && may_use_network(s);
+}
+
 /*
  * Judges whether the visits from y[split] on have waited for a timeout. `y` contains `n` times in ascending order: the
  * times of the sample, and of visits without a time of their own. If the visits have not waited for a timeout, the
@@ -670,9 +677,7 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t n, uin
     if (base <= 0 && upper_spread > CONSTANT_SPREAD * middle)
         return m;
     m.period_ns = middle - base;
-    m.is_sometimes = m.acknowledgement =
-        m.period_ns > DELACK_MIN_NS - KERNEL_TICK_NS / 4 && m.period_ns < DELACK_MIN_NS + KERNEL_TICK_NS;
-    m.is_retransmission = is_of_retransmission(m.period_ns) && may_use_network(s);
+    mechanism_name_delay(s, &m);
     m.count = n - split;
     m.share = (double)(n - split) / n;
     m.waits = g_new0(float, s->visits->all->len + 1);
@@ -771,13 +776,7 @@ static uint32_t usual_place_after(const sample *s, const uint32_t *after, double
     return usual;
 }
 
-/*
- * Returns whether the visits that take from `from` to `to` nanoseconds end without a result: at least half of them
- * fail, or another step than usual follows them, such as another attempt. It must be unlikely that this happens to so
- * many of them by chance. After work with a fixed cost, and after timers that are part of the work, the usual step
- * follows.
- */
-static bool end_without_result(const sample *s, double from, double to)
+bool visits_end_without_result(const sample *s, double from, double to)
 {
     const visits *v = s->visits;
     uint32_t *after = g_new(uint32_t, s->count + 1), inside = 0, failed[2] = {0}, other[2] = {0};
@@ -865,7 +864,7 @@ mechanism find_given_up(const sample *s)
         best = i;
         best_end = end;
     }
-    if (m.count == 0 || is_slow_for_a_time(s, y[best]) || !end_without_result(s, y[best], y[best_end - 1])) {
+    if (m.count == 0 || is_slow_for_a_time(s, y[best]) || !visits_end_without_result(s, y[best], y[best_end - 1])) {
         g_free(y);
         return (mechanism){0};
     }

@@ -440,6 +440,7 @@ static void offer_mechanism(search *s, const sample *x, const char *cause, mecha
                    .count = x->count,
                    .from_ns = s->v->from_ns,
                    .to_ns = s->v->to_ns,
+                   .is_evened_out = m->is_within_kinds,
                    .cut = m->waits};
     m->waits = NULL;
     c.m.waits = NULL;
@@ -679,6 +680,10 @@ void try_mechanisms(search *s, const sample *x)
     const candidate *best = &s->best[x->place];
     if (best->cause == NULL || best->explained * best->part < 0.5 || best->meaning == NUMBER_CONTENTION) {
         m = find_timeout_of_place(s, x);
+        if (m.waits == NULL)
+            m = find_step(s, x);
+        if (m.waits != NULL && m.is_within_kinds && sample_waits_are_kind(s, x, m.waits))
+            g_clear_pointer(&m.waits, g_free);
         offer_mechanism(s, x, m.acknowledgement ? "timer" : "timeout", &m, 1);
     }
 }

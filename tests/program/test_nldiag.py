@@ -2392,6 +2392,34 @@ class Nldiag(support.Case):
                 found = self.diagnosed(self.log_of_proxy(seed, lambda chance: chance.uniform(1, 3) if chance.random() < 0.02 else 0))
                 self.assertNotEqual(found["verdict"], "healthy")
 
+    def test_constant_delays_among_kinds_of_requests(self):
+        """A few requests of all kinds take 3 s longer. Rare long work takes different times."""
+        for name, more, cause in (("delay", lambda chance: 3 * (chance.random() < 0.012), "timeout"),
+                                  ("long work", lambda chance: 3 * chance.lognormvariate(0, 0.5) * (chance.random() < 0.012), None),
+                                  ("very long work", lambda chance: min(60, 0.2 * chance.paretovariate(1)) * (chance.random() < 0.05), None)):
+            for seed in 1, 2, 3:
+                with self.subTest(name, seed=seed):
+                    found = self.diagnosed(self.log_of_proxy(seed, more))
+                    causes = [c["cause"] for c in found["causes"] if not c["ordinary"]]
+                    self.assertEqual(causes[:1], [cause] if cause else [])
+                    self.assertNotEqual(found["verdict"], "healthy")
+
+    def test_rare_losses_on_the_way_to_a_host(self):
+        """TCP sends few of the messages to one host again, after 200 ms, 1 s or 3 s."""
+        for delay in 0.2, 1, 3:
+            chance, records = random.Random(5), []
+            for i in range(2400):
+                host, at = f"b{chance.randrange(4)}", i * 0.1
+                lost = host == "b2" and chance.random() < (0.1 if delay < 1 else 0.03)
+                for event, here, after in (("Call.start", "a", 0), ("Work.start", host, 0.0003 * chance.lognormvariate(0, 0.3) + lost * (delay + chance.uniform(0, 0.004))),
+                                           ("Work.end", host, 0.02 * chance.lognormvariate(0, 0.5)), ("Call.end", "a", 0.0003 * chance.lognormvariate(0, 0.3))):
+                    at += after
+                    span = "SPAN.ID=c" if "Call" in event else "SPAN.ID=w PARENT.ID=c"
+                    records.append((at, here, event, f"TRACE.ID={i} {span}"))
+            with self.subTest(delay=delay):
+                first = self.diagnosed_of(sorted(records), options=())["causes"][0]
+                self.assertEqual((first["cause"], first["host"]), ("timeout", "b2"), first["title"])
+
     def test_pauses_without_a_program(self):
         """The records of an access log do not name the program. The title names the event and the host instead."""
         chance, at, lines = random.Random(1), 0.0, []
