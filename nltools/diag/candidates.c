@@ -49,9 +49,9 @@
 
 enum {
     OTHER_DIVISIONS = 6, /* peers at both ends, also in a range of time; the time; the load */
-    /* The mechanisms: pause, quota, acknowledgement, queue, lock after other work, timer, batch, timeout, given up,
-     *        named timeout, retries, calls */
-    MECHANISMS = 12,
+    /* The mechanisms: pause, quota, acknowledgement, queue, lock after other work, timer, batch, timeout, constant
+       delay within kinds, given up, named timeout, retries, calls */
+    MECHANISMS = 13,
     EXAMINED_SHARE = 50, /* the search examines places with at least 1/EXAMINED_SHARE of the time */
     EXAMINED_COUNT = 20
 };

@@ -680,9 +680,13 @@ void try_mechanisms(search *s, const sample *x)
     const candidate *best = &s->best[x->place];
     if (best->cause == NULL || best->explained * best->part < 0.5 || best->meaning == NUMBER_CONTENTION) {
         m = find_timeout_of_place(s, x);
-        if (m.waits == NULL)
-            m = find_step(s, x);
-        if (m.waits != NULL && m.is_within_kinds && sample_waits_are_kind(s, x, m.waits))
+        offer_mechanism(s, x, m.acknowledgement ? "timer" : "timeout", &m, 1);
+    }
+    best = &s->best[x->place];
+    if (best->cause == NULL || best->is_ordinary || best->explained * best->part < 0.5 ||
+        best->meaning == NUMBER_CONTENTION) {
+        m = find_step(s, x);
+        if (m.waits != NULL && sample_waits_are_kind(s, x, m.waits))
             g_clear_pointer(&m.waits, g_free);
         offer_mechanism(s, x, m.acknowledgement ? "timer" : "timeout", &m, 1);
     }
