@@ -654,6 +654,7 @@ findings *findings_find(const visits *v)
     f->claimed = g_new0(float, v->all->len + 1);
     if (v->requests->len == 0 || v->total_ns <= 0 || visits_overlap(v))
         return f;
+    find_losses(f);
     search_places(f);
     find_tail_groups(f);
     judge_confidence(f, false);

@@ -480,6 +480,8 @@ static void name_finding(const findings *f, finding *x, const limit *l)
 {
     keep_former_cause(x);
     const char *host = only_host_of(l);
+    if (host == NULL && x->host != NULL && g_hash_table_contains(l->hosts, x->host))
+        host = x->host;
     char *hosts = host != NULL ? g_strdup(host) : g_strdup_printf("%u hosts", g_hash_table_size(l->hosts));
     char *part = text_share(x->share), *where = text_place(f->visits, x->place, NULL);
     g_free(x->answer);
@@ -648,6 +650,10 @@ static void name_losses(const findings *f)
         if ((strcmp(x->cause, "timeout") != 0 && !x->is_sometimes) || x->cut == NULL)
             continue;
         retransmissions r = retransmissions_count(f->visits, x);
+        if (x->host != NULL && g_hash_table_size(r.from) > 1) { /* the link of this host loses the packets */
+            g_hash_table_remove_all(r.from);
+            g_hash_table_add(r.from, (gpointer)x->host);
+        }
         limit l = kinds[LOSS];
         l.hosts = r.from;
         l.evidence = g_ptr_array_new_with_free_func(g_free);

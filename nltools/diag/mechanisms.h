@@ -132,6 +132,9 @@ mechanism find_named_timeout(const sample *s);
  */
 bool visits_end_without_result(const sample *s, double from, double to);
 
+/* Returns whether a delay in nanoseconds is that of TCP's delayed acknowledgements. */
+bool delay_is_of_acknowledgement(double ns);
+
 /* Sets the names of a delay of some visits: TCP's delayed acknowledgement, or its first retransmission. */
 void mechanism_name_delay(const sample *s, mechanism *m);
 

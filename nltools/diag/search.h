@@ -275,6 +275,10 @@ void try_branches(search *s, uint32_t place);
  */
 mechanism find_step(const search *s, const sample *x);
 
+/* Adds a finding if one host's link delays messages at several places by a constant time, as lost packets do
+ * (steps.c). */
+void find_losses(findings *f);
+
 /* Try the number of calls, pauses, and the other mechanisms in mechanisms.h, as causes (waits.c). */
 void try_calls(search *s, uint32_t place);
 void try_pauses(search *s, const sample *x);

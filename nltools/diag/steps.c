@@ -28,8 +28,12 @@
 /* Accuracy of a delay: timers and round trips add up to this part of it. */
 #define DELAY_ACCURACY 0.01
 
-/* Part of the long visits that have other reasons. */
-#define OTHERS 0.1
+/* Limits of the part of the long visits that have other reasons. */
+#define OTHERS_MIN 0.1
+#define OTHERS_MAX 0.95
+
+/* Two values are near each other if they differ by at most this factor. */
+#define NEAR 1.02
 
 /* The smallest spread of kinds of work, in logarithms. */
 #define WORK_SPREAD_MIN 0.1
@@ -138,9 +142,10 @@ static bool is_delayed(const long_visit *y, double delay)
 
 /*
  * Returns the logarithm of the ratio of the likelihood with a delay to the likelihood without a delay. `power` is the
- * power of the Pareto distribution, and `spread` is the spread of the usual times in logarithms.
+ * power of the Pareto distribution, `spread` is the spread of the usual times in logarithms, and `others` is the part
+ * of the visits that have other reasons.
  */
-static double ratio_of_delay(const GArray *found, double delay, double power, double spread)
+static double ratio_of_delay(const GArray *found, double delay, double power, double spread, double others)
 {
     double pareto = 0, work = 0, with = 0;
     for (guint n = 0; n < found->len; n++) {
@@ -149,42 +154,90 @@ static double ratio_of_delay(const GArray *found, double delay, double power, do
                kind = normal_density(log(time), log(delay + time - y->value), fmax(spread, WORK_SPREAD_MIN)) / time,
                constant = normal_density(y->value, delay, spread_with_delay(y, delay));
         pareto += log(tail);
-        work += log((1 - OTHERS) * kind + OTHERS * tail);
-        with += log((1 - OTHERS) * constant + OTHERS * tail);
+        work += log((1 - others) * kind + others * tail);
+        with += log((1 - others) * constant + others * tail);
     }
     return with - fmax(pareto, work);
 }
 
+/* Moves a delay to the mean value of the visits with this delay. Returns the number of these visits. */
+static guint center_delay(const GArray *found, double *delay)
+{
+    guint count = 0;
+    for (int k = 0; k < 3; k++) {
+        double sum = 0, weights = 0;
+        count = 0;
+        for (guint n = 0; n < found->len; n++) {
+            const long_visit *y = &g_array_index(found, long_visit, n);
+            if (!is_delayed(y, *delay))
+                continue;
+            double weight = 1 / pow(spread_with_delay(y, *delay), 2);
+            sum += weight * y->value;
+            weights += weight;
+            count++;
+        }
+        *delay = weights > 0 ? sum / weights : *delay;
+    }
+    return count;
+}
+
+/*
+ * Finds the values that have the most near values, compared with the number of larger values. In a Pareto distribution,
+ * this ratio is constant. `found` is in the order of the values. Stores at most TRIED_MAX values in `values`, and
+ * returns their number.
+ */
+static int find_dense_values(const GArray *found, double *values)
+{
+    double *scores = g_new(double, found->len + 1);
+    int count = 0;
+    for (guint n = 0, low = 0, high = 0; n < found->len; n++) {
+        double value = g_array_index(found, long_visit, n).value;
+        while (g_array_index(found, long_visit, low).value * NEAR < value)
+            low++;
+        while (high < found->len && g_array_index(found, long_visit, high).value <= value * NEAR)
+            high++;
+        scores[n] = (double)(high - low) * log((high - low) / (double)(found->len - low));
+        scores[n] += (high - low) * log((double)found->len);
+    }
+    while (count < TRIED_MAX) {
+        guint best = found->len;
+        for (guint n = 0; n < found->len; n++)
+            if (scores[n] > 0 && (best == found->len || scores[n] > scores[best]))
+                best = n;
+        if (best == found->len)
+            break;
+        double value = values[count++] = g_array_index(found, long_visit, best).value;
+        for (guint n = 0; n < found->len; n++)
+            if (g_array_index(found, long_visit, n).value <= value * NEAR &&
+                g_array_index(found, long_visit, n).value * NEAR >= value)
+                scores[n] = 0;
+    }
+    g_free(scores);
+    return count;
+}
+
 /* Returns the delay with the largest likelihood, in nanoseconds, or 0. Sets *chance to the probability of such a
- * likelihood by chance. */
+ * likelihood by chance: each value and each part of other visits may be tried. */
 static double find_delay(const GArray *found, double spread, double *chance)
 {
-    double logs = 0, best = 0, best_delay = 0;
+    double logs = 0, best = 0, best_delay = 0, values[TRIED_MAX];
     for (guint n = 0; n < found->len; n++) {
         const long_visit *y = &g_array_index(found, long_visit, n);
         logs += log(y->time / y->limit);
     }
     double power = found->len / fmax(logs, 0.01 * found->len);
-    guint step = found->len / TRIED_MAX + 1;
-    for (guint n = step / 2; n < found->len; n += step) {
-        double delay = g_array_index(found, long_visit, n).value, ratio;
-        for (int k = 0; k < 3; k++) { /* move to the middle of the visits with this delay */
-            double sum = 0, weights = 0;
-            for (guint m = 0; m < found->len; m++) {
-                const long_visit *y = &g_array_index(found, long_visit, m);
-                double weight = is_delayed(y, delay) ? 1 / pow(spread_with_delay(y, delay), 2) : 0;
-                sum += weight * y->value;
-                weights += weight;
-            }
-            delay = weights > 0 ? sum / weights : delay;
-        }
-        ratio = ratio_of_delay(found, delay, power, spread);
+    int count = find_dense_values(found, values);
+    for (int k = 0; k < count; k++) {
+        double delay = values[k];
+        guint delayed = center_delay(found, &delay);
+        double others = CLAMP(1 - (double)delayed / found->len, OTHERS_MIN, OTHERS_MAX),
+               ratio = ratio_of_delay(found, delay, power, spread, others);
         if (ratio > best) {
             best = ratio;
             best_delay = delay;
         }
     }
-    *chance = fmin(1, found->len * exp(-best));
+    *chance = fmin(1, (double)found->len * found->len * exp(-best));
     return best_delay;
 }
 
@@ -284,7 +337,7 @@ static mechanism judge(const sample *x, const sample *even, GArray *found, doubl
         most = delayed[y->i] ? fmax(most, y->time) : most;
     }
     if (count >= DELAYED_COUNT_MIN && count >= DELAYED_MIN * similar && !come_together(x, delayed, count) &&
-        (!is_whole || visits_end_without_result(x, least, most))) {
+        (!is_whole || (!delay_is_of_acknowledgement(delay) && visits_end_without_result(x, least, most)))) {
         m = mechanism_of(x, even, delayed, count, delay, is_whole);
         m.p = fmin(1, 2 * chance); /* two kinds of values */
     }
@@ -292,24 +345,225 @@ static mechanism judge(const sample *x, const sample *even, GArray *found, doubl
     return m;
 }
 
-mechanism find_step(const search *s, const sample *x)
+/* A sample of a place's visits, whose kinds and amounts of work were evened out, and its long visits. */
+typedef struct long_sample {
+    const sample *x;
+    sample *kinds, *amounts, *even;
+    GArray *found; /* elements are long_visit */
+    double spread; /* of the usual times, in logarithms */
+} long_sample;
+
+static long_sample long_sample_of(const search *s, const sample *x)
 {
-    mechanism m = {0};
+    long_sample l = {.x = x};
     uint32_t *groups = g_new(uint32_t, x->count + 1),
              count = divide_by_sites(x, groups, sample_group_kinds(s, x, groups));
-    sample *kinds = sample_even_out(x, groups, count), *amounts = sample_even_out_amounts(s, kinds),
-           *even = amounts != NULL ? amounts : kinds;
-    double spread;
-    if (even->median > 0) {
-        GArray *found = find_long(x, even, groups, count, &spread);
-        m = judge(x, even, found, spread, false);
-        if (m.waits == NULL)
-            m = judge(x, even, found, spread, true);
-        g_array_free(found, TRUE);
-    }
+    l.kinds = sample_even_out(x, groups, count);
+    l.amounts = sample_even_out_amounts(s, l.kinds);
+    l.even = l.amounts != NULL ? l.amounts : l.kinds;
+    l.found = l.even->median > 0 ? find_long(x, l.even, groups, count, &l.spread)
+                                 : g_array_new(FALSE, FALSE, sizeof(long_visit));
     g_free(groups);
-    sample_free(kinds);
-    if (amounts != NULL)
-        sample_free(amounts);
+    return l;
+}
+
+static void long_sample_clear(long_sample *l)
+{
+    g_array_free(l->found, TRUE);
+    sample_free(l->kinds);
+    if (l->amounts != NULL)
+        sample_free(l->amounts);
+}
+
+mechanism find_step(const search *s, const sample *x)
+{
+    long_sample l = long_sample_of(s, x);
+    mechanism m = judge(x, l.even, l.found, l.spread, false);
+    if (m.waits == NULL)
+        m = judge(x, l.even, l.found, l.spread, true);
+    long_sample_clear(&l);
     return m;
+}
+
+/* ---- losses on the way to and from a host ---- */
+
+/* Minimum share of all time of the messages of an edge that the search for losses examines. */
+#define EDGE_SHARE_MIN 1e-4
+
+/* Maximum probability by chance that so many of the delayed messages begin or end on one host. */
+#define HOST_CHANCE_MAX (FALSE_ALARMS_MAX / FAMILIES)
+
+static bool crosses_hosts(const site *at)
+{
+    return *at->host != '\0' && *at->from_host != '\0' && at->host != at->from_host;
+}
+
+/* Appends the long messages between hosts of an edge to `all`, with the indices of visits. Sets `scales` of these
+ * visits to the number of the edge's visits for each visit that was examined. */
+static void add_messages(const search *s, uint32_t number, GArray *all, float *scales, double *spread)
+{
+    sample *x = sample_new(s->v, number, s->f->claimed);
+    long_sample l = long_sample_of(s, x);
+    for (guint n = 0; n < l.found->len; n++) {
+        long_visit y = g_array_index(l.found, long_visit, n);
+        y.i = x->index[y.i];
+        scales[y.i] = (float)x->scale;
+        if (crosses_hosts(site_at(s->v, visit_at(s->v, y.i)->site)))
+            g_array_append_val(all, y);
+    }
+    if (l.found->len > 0)
+        *spread = fmin(*spread, l.spread);
+    long_sample_clear(&l);
+    sample_free(x);
+}
+
+/* Counts the messages that begin or end on each host, and of these, the delayed messages. */
+typedef struct host_messages {
+    double all, delayed;
+} host_messages;
+
+static host_messages *messages_of(GHashTable *hosts, const char *host)
+{
+    host_messages *m = g_hash_table_lookup(hosts, host);
+    if (m == NULL) {
+        m = g_new0(host_messages, 1);
+        g_hash_table_insert(hosts, (gpointer)host, m);
+    }
+    return m;
+}
+
+/* Returns the host on which nearly all delayed messages begin or end, significantly more often than others do. Returns
+ * NULL if there is no such host. */
+static const char *host_of_messages(const visits *v, const bool *examined, const bool *delayed)
+{
+    GHashTable *hosts = g_hash_table_new_full(NULL, NULL, NULL, g_free); /* host -> host_messages */
+    GHashTableIter each;
+    gpointer name, data;
+    host_messages all = {0};
+    const char *host = NULL;
+    double best = HOST_CHANCE_MAX;
+    for (guint i = 0; i < v->all->len; i++) {
+        const site *at = site_at(v, visit_at(v, i)->site);
+        if (!examined[at->place] || !crosses_hosts(at))
+            continue;
+        host_messages *ends[] = {messages_of(hosts, at->host), messages_of(hosts, at->from_host), &all};
+        for (size_t k = 0; k < G_N_ELEMENTS(ends); k++) {
+            ends[k]->all++;
+            ends[k]->delayed += delayed[i];
+        }
+    }
+    g_hash_table_iter_init(&each, hosts);
+    while (g_hash_table_iter_next(&each, &name, &data)) {
+        const host_messages *m = data;
+        double p = m->delayed < HOST_MIN * all.delayed
+                       ? 1
+                       : g_hash_table_size(hosts) * hypergeometric_tail(all.all, all.delayed, m->all, m->delayed);
+        if (p < best) {
+            best = p;
+            host = name;
+        }
+    }
+    g_hash_table_destroy(hosts);
+    return host;
+}
+
+/* Adds a finding about messages that one host's link delays. */
+static void add_losses(findings *f, const char *host, const bool *delayed, const float *scales, double delay,
+                       double chance)
+{
+    const visits *v = f->visits;
+    double *of_places = g_new0(double, v->places->len + 1), sum_ns = 0;
+    float *cut = g_new0(float, v->all->len + 1);
+    uint32_t largest = 0, count = 0, places = 0;
+    for (guint i = 0; i < v->all->len; i++) {
+        const visit *y = visit_at(v, i);
+        const site *at = site_at(v, y->site);
+        if (!delayed[i] || (at->host != host && at->from_host != host))
+            continue;
+        cut[i] = (float)fmin(delay, fmax(0, (double)y->own_ns - (double)f->claimed[i]));
+        double ns = (double)cut[i] * path_weight(y) * (double)scales[i];
+        places += of_places[at->place] <= 0;
+        of_places[at->place] += ns;
+        sum_ns += ns;
+        largest = of_places[at->place] > of_places[largest] ? at->place : largest;
+        count++;
+    }
+    if (sum_ns < FINDING_MIN * v->total_ns || places < 2) {
+        g_free(cut);
+        g_free(of_places);
+        return;
+    }
+    const bool is_acknowledgement = delay_is_of_acknowledgement(delay);
+    finding *x = findings_add(f, is_acknowledgement ? "timer" : "timeout");
+    x->place = largest;
+    x->host = host;
+    x->share = sum_ns / v->total_ns;
+    x->explained = 1;
+    x->chance = chance;
+    x->margin = 1;
+    x->cut = cut;
+    x->gain = replay_gain(v, cut, 1);
+    for (guint i = 0; i < v->all->len; i++)
+        f->claimed[i] += cut[i];
+    for (guint i = 0; i < v->places->len; i++)
+        if (i != largest && of_places[i] > 0)
+            g_array_append_val(x->others, i);
+    char *part = text_share(x->share), *period = text_ns(delay), *where = text_place(v, largest, NULL);
+    x->answer = g_strdup_printf(
+        "%s of the requests' time: messages to and from %s sometimes take %s longer, like %s (%s "
+        "and %u other messages)",
+        part, host, period, is_acknowledgement ? "TCP's delayed acknowledgements" : "TCP retransmissions or timeouts",
+        where, places - 1);
+    x->advice = is_acknowledgement
+                    ? "write each message with one call, or set TCP_NODELAY"
+                    : "look for lost packets on the link of this host: run nlsensor tcp on the hosts, and "
+                      "check the errors and drops of the links (ip -s link)";
+    finding_evidence(x, "%u messages to or from this host take %s longer than usual", count, period);
+    g_free(part);
+    g_free(period);
+    g_free(where);
+    g_free(of_places);
+}
+
+/*
+ * Finds messages of any edges that take longer by the same time, and that nearly all begin or end on one host. Each
+ * edge may have too few of them to show a cause.
+ */
+void find_losses(findings *f)
+{
+    const visits *v = f->visits;
+    const search s = {.f = f, .v = v};
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(long_visit));
+    bool *examined = g_new0(bool, v->places->len + 1), *delayed = g_new0(bool, v->all->len + 1);
+    float *scales = g_new0(float, v->all->len + 1);
+    double spread = INFINITY, chance = 1;
+    uint32_t similar = 0, count = 0;
+    for (guint i = 0; i < v->places->len; i++) {
+        const place *p = place_at(v, i);
+        bool crosses = false;
+        for (guint n = 0; n < p->sites->len; n++)
+            crosses = crosses || crosses_hosts(site_at(v, g_array_index(p->sites, uint32_t, n)));
+        examined[i] = p->kind == PLACE_EDGE && crosses && p->work_count >= KIND_COUNT_MIN &&
+                      p->path_ns >= EDGE_SHARE_MIN * v->total_ns;
+        if (examined[i])
+            add_messages(&s, i, all, scales, &spread);
+    }
+    g_array_sort(all, by_value);
+    double delay = all->len >= DELAYED_COUNT_MIN ? find_delay(all, spread, &chance) : 0;
+    for (guint n = 0; n < all->len; n++) {
+        const long_visit *y = &g_array_index(all, long_visit, n);
+        similar += y->value > delay / SIMILAR && y->value < delay * SIMILAR;
+        delayed[y->i] = is_delayed(y, delay);
+        count += delayed[y->i];
+    }
+    const char *host =
+        delay > 0 && chance <= HOST_CHANCE_MAX && count >= DELAYED_COUNT_MIN && count >= DELAYED_MIN * similar
+            ? host_of_messages(v, examined, delayed)
+            : NULL;
+    if (host != NULL)
+        add_losses(f, host, delayed, scales, delay, chance);
+    g_array_free(all, TRUE);
+    g_free(examined);
+    g_free(delayed);
+    g_free(scales);
 }

@@ -262,6 +262,11 @@ mechanism find_timer(const sample *s)
     return m;
 }
 
+bool delay_is_of_acknowledgement(double ns)
+{
+    return ns > DELACK_MIN_NS - KERNEL_TICK_NS / 4 && ns < DELACK_MIN_NS + KERNEL_TICK_NS;
+}
+
 /* ---- delayed acknowledgements ---- */
 
 /* Returns the host where a visit of the sample begins or, if `at_begin` is false, where it ends. */
@@ -646,8 +651,7 @@ static double explained_of_idle(const sample *s, const float *waits)
 
 void mechanism_name_delay(const sample *s, mechanism *m)
 {
-    m->is_sometimes = m->acknowledgement =
-        m->period_ns > DELACK_MIN_NS - KERNEL_TICK_NS / 4 && m->period_ns < DELACK_MIN_NS + KERNEL_TICK_NS;
+    m->is_sometimes = m->acknowledgement = delay_is_of_acknowledgement(m->period_ns);
     m->is_retransmission = is_of_retransmission(m->period_ns) && may_use_network(s);
 }
 
@@ -864,7 +868,8 @@ mechanism find_given_up(const sample *s)
         best = i;
         best_end = end;
     }
-    if (m.count == 0 || is_slow_for_a_time(s, y[best]) || !visits_end_without_result(s, y[best], y[best_end - 1])) {
+    if (m.count == 0 || delay_is_of_acknowledgement(y[(best + best_end) / 2]) || is_slow_for_a_time(s, y[best]) ||
+        !visits_end_without_result(s, y[best], y[best_end - 1])) {
         g_free(y);
         return (mechanism){0};
     }

@@ -2420,6 +2420,24 @@ class Nldiag(support.Case):
                 first = self.diagnosed_of(sorted(records), options=())["causes"][0]
                 self.assertEqual((first["cause"], first["host"]), ("timeout", "b2"), first["title"])
 
+    def test_link_of_one_host(self):
+        """Messages of ten edges touch a host whose link loses few packets. Each edge has too few losses to show a cause."""
+        for delay, cause in (1, "timeout"), (0.04, "timer"), (0, None):
+            chance, records = random.Random(7), []
+            steps = [(f"{name}{n}", host) for n in range(3) for name, host in (("Ask", "app"), ("Work", "db"), ("Answer", "app"))]
+            for i in range(2500):
+                at, hosts, before = i * 0.2, {"app": f"app{chance.randrange(3)}", "db": f"db{chance.randrange(2)}"}, None
+                for name, kind in steps:
+                    lost = hosts["app"] == "app2" and before not in (None, kind) and chance.random() < (0.004 if delay > 0.1 else 0.06)
+                    at += 0.0004 * chance.lognormvariate(0, 0.3) + lost * (delay + chance.uniform(0, 0.001))
+                    records.append((at, hosts[kind], name, f"ID={i}"))
+                    at += 0.004 * chance.lognormvariate(0, 0.4)
+                    records.append((at, hosts[kind], f"{name}.Done", f"ID={i}"))
+                    before = kind
+            with self.subTest(delay=delay):
+                found = self.diagnosed_of(sorted(records))
+                self.assertEqual([(c["cause"], c["host"]) for c in found["causes"][:1]], [(cause, "app2")] if cause else [], found["answer"])
+
     def test_pauses_without_a_program(self):
         """The records of an access log do not name the program. The title names the event and the host instead."""
         chance, at, lines = random.Random(1), 0.0, []
