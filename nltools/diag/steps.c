@@ -46,6 +46,11 @@
 /* Minimum part of the delayed visits on the host that has the cause. */
 #define HOST_MIN 0.8
 
+/* A delay of more than this part of the visits of a site is no exception: the site is slow. Nearly all messages may
+ * wait for a delayed acknowledgement. */
+#define SOMETIMES_MAX 0.5
+#define ACKNOWLEDGED_MAX 0.9
+
 /* Maximum part of the delayed visits that follow a delayed visit at the same site. */
 #define FOLLOW_MAX 0.7
 
@@ -255,6 +260,36 @@ static bool come_together(const sample *x, const bool *delayed, uint32_t count)
     return after > FOLLOW_MAX * count && count < FOLLOW_MAX * x->count;
 }
 
+/* The visits of a site: all, and those with a delay. */
+typedef struct site_counts {
+    double all, delayed;
+} site_counts;
+
+/* Returns whether nearly all delayed visits are exceptions at their sites. Frees `counts`, which has an element for
+ * each site. */
+static bool is_exception(const visits *v, site_counts *counts, double delay)
+{
+    double max = delay_is_of_acknowledgement(delay) ? ACKNOWLEDGED_MAX : SOMETIMES_MAX, all = 0, exceptions = 0;
+    for (guint i = 0; i < v->sites->len; i++) {
+        all += counts[i].delayed;
+        exceptions += counts[i].delayed <= max * counts[i].all ? counts[i].delayed : 0;
+    }
+    g_free(counts);
+    return exceptions >= HOST_MIN * all;
+}
+
+/* Returns the numbers of the sample's visits at each site. */
+static site_counts *count_at_sites(const sample *x, const bool *delayed)
+{
+    site_counts *counts = g_new0(site_counts, x->visits->sites->len + 1);
+    for (uint32_t i = 0; i < x->count; i++) {
+        site_counts *at = &counts[visit_at(x->visits, x->index[i])->site];
+        at->all++;
+        at->delayed += delayed[i];
+    }
+    return counts;
+}
+
 /* Returns the host of most of the delayed visits: where they begin or, if `at_begin` is false, where they end. Returns
  * NULL if there is no such host, or if all visits are on one host. */
 static const char *host_of_delayed(const sample *x, const bool *delayed, bool at_begin, bool *is_mixed)
@@ -337,6 +372,7 @@ static mechanism judge(const sample *x, const sample *even, GArray *found, doubl
         most = delayed[y->i] ? fmax(most, y->time) : most;
     }
     if (count >= DELAYED_COUNT_MIN && count >= DELAYED_MIN * similar && !come_together(x, delayed, count) &&
+        is_exception(x->visits, count_at_sites(x, delayed), delay) &&
         (!is_whole || (!delay_is_of_acknowledgement(delay) && visits_end_without_result(x, least, most)))) {
         m = mechanism_of(x, even, delayed, count, delay, is_whole);
         m.p = fmin(1, 2 * chance); /* two kinds of values */
@@ -560,7 +596,12 @@ void find_losses(findings *f)
         delay > 0 && chance <= HOST_CHANCE_MAX && count >= DELAYED_COUNT_MIN && count >= DELAYED_MIN * similar
             ? host_of_messages(v, examined, delayed)
             : NULL;
-    if (host != NULL)
+    site_counts *counts = g_new0(site_counts, v->sites->len + 1);
+    for (guint i = 0; i < v->all->len; i++) {
+        counts[visit_at(v, i)->site].all++;
+        counts[visit_at(v, i)->site].delayed += delayed[i] * (double)scales[i];
+    }
+    if (is_exception(v, counts, delay) && host != NULL)
         add_losses(f, host, delayed, scales, delay, chance);
     g_array_free(all, TRUE);
     g_free(examined);

@@ -229,11 +229,30 @@ static bool is_serial(const sample *s)
     return serial;
 }
 
+/* Returns whether the name of an event says that a program has waited too long. */
+static bool name_is_timeout(const char *name)
+{
+    static const char *const words[] = {"timeout",  "timedout", "timed.out", "timed_out", "timed-out", "time-out",
+                                        "time_out", "deadline", "expired",   "noanswer",  "no.answer", "no_answer"};
+    char *lower = g_ascii_strdown(name, -1);
+    bool found = false;
+    for (size_t i = 0; i < G_N_ELEMENTS(words) && !found; i++)
+        found = strstr(lower, words[i]) != NULL;
+    g_free(lower);
+    return found;
+}
+
+/* Returns whether a place is the wait for a timeout, according to its name. */
+static bool place_is_timeout(const place *p)
+{
+    return name_is_timeout(p->kind == PLACE_EDGE ? p->to : p->span);
+}
+
 mechanism find_timer(const sample *s)
 {
     mechanism m = {0};
     const place *p = place_at(s->visits, s->place);
-    if (s->count < VISITS_MIN || s->scale > 1.5 || p->has_children)
+    if (s->count < VISITS_MIN || s->scale > 1.5 || p->has_children || place_is_timeout(p))
         return m;
     double low = quantile_of(s, 0.05), high = quantile_of(s, 0.75);
     /* A sleep ends late if the processor is busy, but never early. Much longer visits have another cause. */
@@ -599,9 +618,10 @@ static double chance_of_split(const double *y, uint32_t count, uint32_t split, u
             if (y[i] < y[last] || y[last] <= 0)
                 below = fmin(below,
                              chance_of_gap(between, last - i, high - low, fmax(low - log(MAX(y[i], floor)), NOTHING)));
-        for (uint32_t i = split + 1; i < end; i++)
-            if (y[i] > y[split])
-                above = fmin(above, chance_of_gap(between, i - split, high - low, log(y[i]) - high));
+        for (uint32_t i = split + 1; i < end; i++) { /* equal times are in a range of at most NOTHING */
+            double range = y[i] > y[split] ? log(y[i]) - high : NOTHING;
+            above = fmin(above, chance_of_gap(between, i - split, high - low, range));
+        }
         least = fmin(least, fmax(below, above));
     }
     /* The number of pairs of a gap and a range, for each number of visits within the gap. */
@@ -803,24 +823,11 @@ bool visits_end_without_result(const sample *s, double from, double to)
             hypergeometric_tail(s->count, other[0], inside, other[1]) < WITHOUT_RESULT_CHANCE);
 }
 
-/* Returns whether the name of an event says that a program has waited too long. */
-static bool name_is_timeout(const char *name)
-{
-    static const char *const words[] = {"timeout",  "timedout", "timed.out", "timed_out", "timed-out", "time-out",
-                                        "time_out", "deadline", "expired",   "noanswer",  "no.answer", "no_answer"};
-    char *lower = g_ascii_strdown(name, -1);
-    bool found = false;
-    for (size_t i = 0; i < G_N_ELEMENTS(words) && !found; i++)
-        found = strstr(lower, words[i]) != NULL;
-    g_free(lower);
-    return found;
-}
-
 mechanism find_named_timeout(const sample *s)
 {
     mechanism m = {0};
     const place *p = place_at(s->visits, s->place);
-    if (p->kind != PLACE_EDGE || !name_is_timeout(p->to) || s->count < TIMED_OUT_MIN)
+    if (!place_is_timeout(p) || s->count < TIMED_OUT_MIN)
         return m;
     uint32_t inside = count_between(s, s->median / NARROW, s->median * NARROW), outside = s->count - inside;
     /* Without a timeout, at most half of the times would be in such a narrow range. */
