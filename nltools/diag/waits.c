@@ -683,8 +683,9 @@ void try_mechanisms(search *s, const sample *x)
         offer_mechanism(s, x, m.acknowledgement ? "timer" : "timeout", &m, 1);
     }
     best = &s->best[x->place];
-    if (best->cause == NULL || best->is_ordinary || best->explained * best->part < 0.5 ||
-        best->meaning == NUMBER_CONTENTION) {
+    /* The times that a fault leaves unclaimed are no evidence. */
+    if (!s->has_finding[x->place] && (best->cause == NULL || best->is_ordinary || best->explained * best->part < 0.5 ||
+                                      best->meaning == NUMBER_CONTENTION)) {
         m = find_step(s, x);
         if (m.waits != NULL && sample_waits_are_kind(s, x, m.waits))
             g_clear_pointer(&m.waits, g_free);
