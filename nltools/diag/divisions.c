@@ -907,7 +907,7 @@ static void try_sample(search *s, const sample *original)
         try_peers(s, x, PEER_PROCESS);
     for (uint32_t i = 0; i < s->v->columns->count; i++)
         if (!s->v->columns->all[i].closed && g_strcmp0(s->v->columns->all[i].name, p->server_field) != 0)
-            try_column(s, original, sample_choose_work(s, &s->v->columns->all[i], of_work, amounts),
+            try_column(s, original, sample_choose_work(&s->v->columns->all[i], of_work, amounts),
                        &s->v->columns->all[i]);
     if (!p->inferred || first->host == first->from_host) /* otherwise, the result depends on clocks */
         try_time(s, x);

@@ -27,11 +27,6 @@
  * RANGES_FACTOR times this part. */
 #define RANGES_FACTOR 1.1
 
-/* The usual times of the amounts of work differ between the values of a column if the values explain more than this
- * part of their variation, with at most this probability by chance. */
-#define GOES_WITH_MIN 0.02
-#define GOES_WITH_CHANCE 1e-6
-
 /* ---- fields ---- */
 
 /* Returns the value of a column in the record of a span's start, or NAN. */
@@ -334,40 +329,9 @@ bool calls_are_ordinary(const visits *v, const sample *x, double call_ns)
     return is_work;
 }
 
-/*
- * Returns whether the usual times of the amounts of work differ between the values of a column. `amounts` is a sample
- * whose amounts were evened out, and `of_work` is the sample before. The module then does not use `amounts` for the
- * column: it cannot separate the effect of the value from the effect of the amount.
- */
-static bool goes_with_amounts(const search *s, const column *c, const sample *of_work, const sample *amounts)
+const sample *sample_choose_work(const column *c, const sample *of_work, const sample *amounts)
 {
-    sample *usual = sample_copy(amounts);
-    float *values = g_new(float, usual->count + 1), of_bin[BINS_MAX];
-    uint8_t *bins = g_new(uint8_t, usual->count + 1);
-    for (uint32_t i = 0; i < usual->count; i++) {
-        values[i] = column_of_visit(c, s->v, usual->index[i]);
-        usual->y[i] = (of_work->factor != NULL ? of_work->factor[i] : 1) / amounts->factor[i];
-    }
-    sample_rank(usual);
-    int count = c->has_text ? bins_of_texts(c, values, usual->count, bins, of_bin)
-                            : sample_quantize(values, usual->count, bins);
-    explanation e = {.p = 1};
-    if (count > 1)
-        e = sample_explain(usual, bins, count, !c->has_text);
-    g_free(e.excess);
-    g_free(values);
-    g_free(bins);
-    sample_free(usual);
-    return e.p < GOES_WITH_CHANCE && e.explained > GOES_WITH_MIN;
-}
-
-const sample *sample_choose_work(const search *s, const column *c, const sample *of_work, const sample *amounts)
-{
-    bool is_amount = !c->has_text && column_is_amount(of_work, c);
-    return amounts == NULL || is_amount || column_is_operation(s->v, of_work->place, c) ||
-                   goes_with_amounts(s, c, of_work, amounts)
-               ? of_work
-               : amounts;
+    return amounts != NULL && c->name[0] == '@' ? amounts : of_work;
 }
 
 /* Tries a column with the chosen visits of a sample. */
@@ -384,7 +348,7 @@ static void try_chosen(search *s, const sample *original, const column *c, const
         even = sample_even_out_operations(s, selected);
     const sample *of_work = even != NULL ? even : selected;
     sample *amounts = sample_even_out_amounts(s, of_work);
-    try_values(s, sample_choose_work(s, c, of_work, amounts), c, own);
+    try_values(s, sample_choose_work(c, of_work, amounts), c, own);
     if (amounts != NULL)
         sample_free(amounts);
     if (even != NULL)

@@ -209,11 +209,11 @@ typedef struct division {
 } division;
 
 /*
- * Returns the sample with which the search tries a column: `amounts`, in which amounts of work were evened out, or
- * `of_work`, which is the sample before, if the column contains amounts or goes with them (field_divisions.c).
- * `amounts` may be NULL.
+ * Returns the sample with which the search tries a column: `amounts`, in which amounts of work were evened out, for
+ * servers. For other fields, returns `of_work`, which is the sample before: kinds of work and amounts go together.
+ * `amounts` may be NULL (field_divisions.c).
  */
-const sample *sample_choose_work(const search *s, const column *c, const sample *of_work, const sample *amounts);
+const sample *sample_choose_work(const column *c, const sample *of_work, const sample *amounts);
 
 /* Returns whether the numbers of a column are amounts of work or lengths of work, and whether the visits' time grows at
  * most in proportion to the amounts of a division (ordinary.c). */

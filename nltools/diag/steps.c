@@ -12,6 +12,7 @@
 
 #include <math.h>
 
+#include "diag/keyed_sort.h"
 #include "diag/search.h"
 
 #include <stdlib.h>
@@ -68,7 +69,8 @@ typedef struct long_visit {
 
 static int by_value(const void *a, const void *b)
 {
-    return compare_double(&((const long_visit *)a)->value, &((const long_visit *)b)->value);
+    double x = ((const long_visit *)a)->value, y = ((const long_visit *)b)->value;
+    return (x > y) - (x < y);
 }
 
 static double normal_density(double x, double middle, double spread)
@@ -100,7 +102,7 @@ static uint32_t divide_by_sites(const sample *x, uint32_t *groups, uint32_t coun
  * the ratios of times to usual times. */
 static double spread_of(double *ratios, size_t count)
 {
-    qsort(ratios, count, sizeof *ratios, compare_double);
+    sort_doubles(ratios, count);
     return count > 0 ? fmax(DELAY_ACCURACY, -ratios[count / 5] / NORMAL_FIFTH) : INFINITY;
 }
 
