@@ -102,11 +102,12 @@ static order order_of(const GPtrArray *sets, guint from, guint to, bool reversed
 }
 
 /*
- * Returns which of two opposite orders the structure of the requests proves, or NULL. The first event of a program in a
+ * Returns the correct order of two opposite orders, or NULL if neither is certain. The first event of a program in a
  * request needs a cause in another program, so it is probably the effect if the other event is not such an event. If
- * requests visit only two programs, the first event of one program is the cause of the first event of the other.
+ * requests visit only two programs, the first event of one program is the cause of the first event of the other. In
+ * other cases, an order is certain only if equal clocks permit it, because the events may be concurrent.
  */
-static const order *choose_by_entrances(const GPtrArray *sets, const order *forward, const order *back, int64_t max_ns)
+static const order *choose_order(const GPtrArray *sets, const order *forward, const order *back, int64_t max_ns)
 {
     double count = 0, entrances_a = 0, entrances_b = 0, firsts_a = 0, firsts_b = 0, alone = 0;
     for (guint i = forward->from; i < forward->to; i++) {
@@ -127,7 +128,7 @@ static const order *choose_by_entrances(const GPtrArray *sets, const order *forw
         if (entrances_b >= ENTRANCE_MIN * count && firsts_a <= (1 - ENTRANCE_MIN) * count)
             return forward;
     }
-    return NULL;
+    return back->need_ns == 0 ? back : forward->need_ns == 0 ? forward : NULL;
 }
 
 /* Returns the number of gaps of a set in the direction opposite to an order. */
@@ -173,7 +174,6 @@ static uint32_t count_gaps(const GPtrArray *sets, const order *o)
 typedef struct order_pair {
     order forward, back;
     const order *chosen; /* one of the two orders, or NULL if neither is certain */
-    bool is_proven; /* the structure of the requests proves the order; otherwise, equal clocks permit only this one */
 } order_pair;
 
 /* The starts of a pair of spans. `x` begins before `y`. */
@@ -259,7 +259,6 @@ static void choose_reply(GHashTable *starts, const GPtrArray *sets, order_pair *
         const span_starts *found = g_hash_table_lookup(starts, &key);
         if (found != NULL && ends->need_ns <= max_ns && always_encloses(sets, found->begins, ends)) {
             pair->chosen = ends;
-            pair->is_proven = true;
             return;
         }
     }
@@ -271,7 +270,7 @@ static order_pair find_order(clock_shifts *s, const GPtrArray *sets, guint from,
 {
     s->has_wrong_clock = s->has_wrong_clock || shows_wrong_clock(sets, from, to, false, max_ns) ||
                          shows_wrong_clock(sets, from, to, true, max_ns);
-    return (order_pair){order_of(sets, from, to, false), order_of(sets, from, to, true), NULL, false};
+    return (order_pair){order_of(sets, from, to, false), order_of(sets, from, to, true), NULL};
 }
 
 static int by_need(const void *a, const void *b)
@@ -296,22 +295,9 @@ static GArray *find_pairs(clock_shifts *s, const GPtrArray *sets, int64_t max_ns
     }
     for (guint i = 0; i < pairs->len; i++) {
         order_pair *pair = &g_array_index(pairs, order_pair, i);
-        pair->chosen = choose_by_entrances(sets, &pair->forward, &pair->back, max_ns);
-        pair->is_proven = pair->chosen != NULL;
-        if (!pair->is_proven)
-            pair->chosen = pair->back.need_ns == 0 ? &pair->back : pair->forward.need_ns == 0 ? &pair->forward : NULL;
+        pair->chosen = choose_order(sets, &pair->forward, &pair->back, max_ns);
     }
     return pairs;
-}
-
-/*
- * Returns whether an order is certain although only equal clocks permit it, because the events may be concurrent. If
- * proven orders need clocks that differ by error_ns, the opposite order must need a larger difference.
- */
-static bool is_certain(const order_pair *pair, int64_t error_ns)
-{
-    const order *opposite = pair->chosen == &pair->forward ? &pair->back : &pair->forward;
-    return pair->is_proven || opposite->need_ns > error_ns;
 }
 
 /* Returns the certain orders of all pairs of kinds, sorted by the difference that they need, the smallest first. The
@@ -320,16 +306,10 @@ static GArray *find_orders(clock_shifts *s, const GPtrArray *sets, int64_t max_n
 {
     GArray *orders = g_array_new(FALSE, FALSE, sizeof(order)), *pairs = find_pairs(s, sets, max_ns);
     GHashTable *starts = find_starts(sets, pairs);
-    int64_t error_ns = 0;
     for (guint i = 0; i < pairs->len; i++) {
         order_pair *pair = &g_array_index(pairs, order_pair, i);
         choose_reply(starts, sets, pair, max_ns);
-        if (pair->is_proven && count_gaps(sets, pair->chosen) >= REQUESTS_MIN)
-            error_ns = MAX(error_ns, pair->chosen->need_ns);
-    }
-    for (guint i = 0; i < pairs->len; i++) {
-        const order_pair *pair = &g_array_index(pairs, order_pair, i);
-        if (pair->chosen != NULL && count_gaps(sets, pair->chosen) >= REQUESTS_MIN && is_certain(pair, error_ns))
+        if (pair->chosen != NULL && count_gaps(sets, pair->chosen) >= REQUESTS_MIN)
             g_array_append_vals(orders, pair->chosen, 1);
     }
     g_array_sort(orders, by_need);

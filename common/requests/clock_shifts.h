@@ -5,8 +5,7 @@
  * messages then seem to arrive before they were sent, and the order of their events shows no cause. The module looks
  * for one shift for each host that restores the order of such events. Only a message to the first event of a program
  * shows that a clock differs, and the reply to it: if a call always takes longer than the work that it began on another
- * host, the work ends before the call. Other pairs of kinds of events have an order if it holds in nearly all requests,
- * and if the differences of the clocks that calls and replies show do not permit the opposite order.
+ * host, the work ends before the call. Other pairs of kinds of events have an order if it holds in nearly all requests.
  * Each order limits the shifts of two hosts: the shifted effect must not precede its cause. The module adds the orders
  * that need the smallest shifts first, and only orders that agree with all earlier limits (Cormen and others,
  * Introduction to Algorithms, "Difference constraints and shortest paths"). A call and its reply limit the same two

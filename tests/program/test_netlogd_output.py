@@ -452,7 +452,7 @@ class Output(support.Case):
         self.assertEqual(result.returncode, 1, result.stdout)
         self.assertIn(f"{path}: at byte {ends[1]}: {ends[2] - ends[1]} bytes: block's checksum", result.stdout)
         self.assertIn(f"{path}: at byte {ends[-2]}: {ends[-1] - ends[-2] - 2} bytes: truncated: 2 bytes and ", result.stdout)
-        self.assertRegex(result.stdout, r": stream [0-9a-f]{32}: \d+ records missing between ")
+        self.assertRegex(result.stdout, r": stream [0-9a-f]{32}: \d+ records are missing between ")
         self.assertEqual(path.read_bytes(), data[:ends[1]] + data[ends[2]:ends[-2]])
         aside = self.folder / "log.nlb.damaged"
         self.assertEqual(aside.read_bytes(), bytes(damaged[ends[1]:ends[2]] + damaged[ends[-2]:-2]))

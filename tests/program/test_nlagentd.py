@@ -339,7 +339,7 @@ class Configuration(nlagents.Agent):
 
     def test_what_is_wrong_is_said_with_its_line(self):
         for text, words in [("lisen x\n", "lisen: unknown directive"), ("queue 0\n", "0 is out of range; use 1 to 1000000"), ("queue\n", "the value is empty"),
-                            ("sensor x\n", "NAME=COMMAND"), ("listen ftp://x\n", "use http://HOST"), ("listen http\n", "use http://HOST"), ("allow x\n", "ADDRESS"),
+                            ("sensor x\n", "NAME=COMMAND"), ("listen ftp://x\n", "unsupported URL; expected http://HOST"), ("listen http\n", "unsupported URL; expected http://HOST"), ("allow x\n", "ADDRESS"),
                             ("serve-directory perhaps\n", "neither yes nor no"), ("register-token /nowhere\n", "No such file"),
                             ("ttl 0.5\n", "0.5 is out of range; use 1s to 1d")]:
             self.file.write_text("# a comment\n\n" + text)
