@@ -241,10 +241,15 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                          c->m.rate > 0 ? "fewer requests arrive" : "few requests are in progress");
     } else if (strcmp(c->cause, "calls") == 0) {
         bool all = c->slow_count == c->count;
+        char *value = c->caller_column != NULL ? column_text(c->caller_column, c->caller_value) : NULL,
+             *callers = value != NULL ? g_strdup_printf("requests with %s=%s", c->caller_column->name, value)
+                                      : g_strdup("some requests");
         f->answer = all ? g_strdup_printf("%s of the requests' time: each request calls %s %.0f times", part, where,
                                           c->m.length_ns)
-                        : g_strdup_printf("%s of the requests' time: some requests call %s %.0f times, others %.0f",
-                                          part, where, c->m.peak, c->m.length_ns);
+                        : g_strdup_printf("%s of the requests' time: %s call %s %.0f times, others %.0f", part, callers,
+                                          where, c->m.peak, c->m.length_ns);
+        g_free(callers);
+        g_free(value);
         f->advice = "combine the calls into one call, or make them at the same time";
         if (!all)
             finding_evidence(f, "these requests make %u of the %u calls", c->slow_count, c->count);

@@ -41,6 +41,8 @@ typedef struct candidate {
     double value;
     uint32_t values;                      /* for a field: the number of its slow values; `value` is one of them */
     float slow_values[SLOW_VALUES_NAMED]; /* the first slow values; NAN: values without a name */
+    const column *caller_column;          /* for "calls": the field with the same value in the callers, or NULL */
+    float caller_value;
     const sensor_series *sensor;
     const branch *branch;    /* what visits do more often on a host or in a range of time; NULL: not a branch */
     bool falls;              /* visits are slow while the sensor's or the column's value is low */

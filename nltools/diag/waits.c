@@ -21,6 +21,10 @@ enum {
 /* Candidates with a larger probability by chance are never significant. */
 #define CHANCE_MAX 0.01
 
+/* A value distinguishes the callers with many visits if it has at least this part of them, and if at least this part of
+ * the callers with the value are such callers. */
+#define CALLER_VALUE_MIN 0.8
+
 static int by_float(const void *a, const void *b)
 {
     float x = *(const float *)a, y = *(const float *)b;
@@ -348,6 +352,46 @@ static bool is_ordinary_number(const visits *v, const place *p, const calls *of)
 }
 
 /*
+ * Finds the field value that distinguishes the callers with at least `limit` visits: most of these callers have it, and
+ * few other callers. Sets caller_column and caller_value of the candidate.
+ */
+static void find_caller_value(const visits *v, const place *p, const calls *of, double limit, candidate *c)
+{
+    double best = CALLER_VALUE_MIN;
+    for (uint32_t n = 0; n < v->columns->count; n++) {
+        const column *of_value = &v->columns->all[n];
+        if (of_value->closed || !of_value->has_text || of_value->name[0] == '@' || column_is_of_cache(of_value) ||
+            column_is_result(of_value) || column_names_server(of_value) || column_names_host(of_value))
+            continue;
+        uint32_t *all = g_new0(uint32_t, of_value->texts->len + 1), *many = g_new0(uint32_t, of_value->texts->len + 1),
+                 many_count = 0;
+        for (uint32_t i = 0; i < p->count; i++) {
+            uint32_t index = v->by_place[p->first + i], caller = caller_of(v, index);
+            if (of->last[caller] != i)
+                continue;
+            float value = column_of_visit(
+                of_value, v, caller < v->all->len ? caller : request_at(v, visit_at(v, index)->request)->first);
+            bool is_many = (double)of->counts[caller] >= limit;
+            many_count += is_many;
+            if (!isfinite(value))
+                continue;
+            all[(uint32_t)value]++;
+            many[(uint32_t)value] += is_many;
+        }
+        for (guint k = 0; k < of_value->texts->len; k++) {
+            const double found = fmin((double)many[k] / MAX(many_count, 1), (double)many[k] / MAX(all[k], 1));
+            if (found <= best || 2 * all[k] > of->count)
+                continue;
+            best = found;
+            c->caller_column = of_value;
+            c->caller_value = (float)k;
+        }
+        g_free(all);
+        g_free(many);
+    }
+}
+
+/*
  * Tries two causes: callers that make many more visits to the place than other callers, and failed visits that callers
  * repeat. If most callers make many visits, all callers count. A place has at most one finding "calls".
  */
@@ -383,6 +427,8 @@ void try_calls(search *s, uint32_t number)
     c.count = p->count;
     c.m.length_ns = of.usual;
     c.m.peak = c.slow_count / fmax(callers, 1);
+    if (!all)
+        find_caller_value(v, p, &of, limit, &c);
     c.explained = c.score = 0.9;
     s->f->tests++;
     candidate_offer(s, &c);

@@ -775,8 +775,8 @@ class Nldiag(support.Case):
                 self.assertEqual([c["title"] for c in self.calls_of(draw)["causes"]], [])
 
     def test_many_calls(self):
-        for name, draw, text in (("same number", lambda chance, kind: 12 if kind == 0 else 1, "some requests call Query of p 12 times, others 1"),
-                                 ("list", lambda chance, kind: chance.randint(20, 40) if kind == 0 else 1, r"some requests call Query of p 3\d times, others 1"),
+        for name, draw, text in (("same number", lambda chance, kind: 12 if kind == 0 else 1, "requests with KIND=k0 call Query of p 12 times, others 1"),
+                                 ("list", lambda chance, kind: chance.randint(20, 40) if kind == 0 else 1, r"requests with KIND=k0 call Query of p 3\d times, others 1"),
                                  ("all", lambda chance, kind: 15, "each request calls Query of p 15 times"),
                                  ("all, varying", lambda chance, kind: 10 + sum(chance.random() < 0.5 for _ in range(10)), r"each request calls Query of p 1\d times")):
             with self.subTest(name):
@@ -1523,18 +1523,21 @@ class Nldiag(support.Case):
                 self.assertIn(f"{reports} of the 360 visits have TYPE=report", first["evidence"])
 
     def test_calls_of_few_requests(self):
-        """Six of 60 requests make 12 calls instead of one."""
-        chance, records = random.Random(4), []
-        for number in range(60):
-            at = 0.1 * number
-            records.append((at, "a", "Handle.start", f"TRACE.ID={number} SPAN.ID=h{number}"))
-            for call in range(12 if number % 10 == 3 else 1):
-                records.append((at, "a", "Query.start", f"TRACE.ID={number} SPAN.ID=q{number}.{call} PARENT.ID=h{number}"))
-                at += 0.004 * chance.lognormvariate(0, 0.2)
-                records.append((at, "a", "Query.end", f"TRACE.ID={number} SPAN.ID=q{number}.{call}"))
-            records.append((at, "a", "Handle.end", f"TRACE.ID={number} SPAN.ID=h{number}"))
-        first = self.diagnosed_of(records, options=())["causes"][0]
-        self.assertEqual((first["cause"], first["span"]), ("calls", "Query"))
+        """Six of 60 requests make 12 calls instead of one. They may have a common value, which other requests may also have."""
+        for with_value, of_others, callers in ("", 0, "some requests"), ("big", 0, "requests with TENANT=big"), ("big", 12, "some requests"):
+            chance, records = random.Random(4), []
+            for number in range(60):
+                at, is_many = 0.1 * number, number % 10 == 3
+                tenant = with_value if is_many or number < of_others else chance.choice("abc")
+                records.append((at, "a", "Handle.start", f"TRACE.ID={number} SPAN.ID=h{number} TENANT={tenant or chance.choice('abc')}"))
+                for call in range(12 if is_many else 1):
+                    records.append((at, "a", "Query.start", f"TRACE.ID={number} SPAN.ID=q{number}.{call} PARENT.ID=h{number}"))
+                    at += 0.004 * chance.lognormvariate(0, 0.2)
+                    records.append((at, "a", "Query.end", f"TRACE.ID={number} SPAN.ID=q{number}.{call}"))
+                records.append((at, "a", "Handle.end", f"TRACE.ID={number} SPAN.ID=h{number}"))
+            first = self.diagnosed_of(records, options=())["causes"][0]
+            self.assertEqual((first["cause"], first["span"]), ("calls", "Query"))
+            self.assertIn(f" time: {callers} call Query of ", first["title"])
 
     def test_sensor_of_one_host(self):
         """Visits are slow while the processor of one host is above a threshold, in 28 % of the time."""
