@@ -404,7 +404,7 @@ static void find_rest(clock_shifts *s, const limit_table limits, const int64_t a
         for (guint a = 0; a < hosts; a++)
             for (guint b = 0; b < hosts; b++)
                 s->rest[a][b] = MIN(s->rest[a][b], s->rest[a][k] + s->rest[k][b]);
-    for (guint a = 0; a < hosts; a++)
+    for (guint a = 0; a < hosts && s->has_shifts && !s->has_wrong_clock; a++) /* see clock_shifts_apply */
         for (guint b = 0; b < hosts; b++)
             s->rest[a][b] -= ahead[b] - ahead[a];
 }

@@ -5,9 +5,9 @@
 #include <glib.h>
 
 enum {
-    MATTERS_PART = 10,     /* a rival matters if it changes at least this part of the request */
-    EVENTS_SCAN_MAX = 32,  /* maximum number of earlier events to examine for one step */
-    STEPS_SCAN_MAX = 1024, /* maximum number of earlier steps to examine for one rival */
+    MATTERS_PART = 10,    /* a rival matters if it changes at least this part of the request */
+    EVENTS_SCAN_MAX = 32, /* maximum number of earlier events to examine for one step */
+    STEPS_SCAN_MAX = 256, /* maximum number of earlier steps to examine for one rival */
 };
 
 typedef struct rival_search {
@@ -33,18 +33,22 @@ static bool is_on_path(rival_search *s, uint32_t event)
 }
 
 /*
- * Returns the time from which the path is wrong if the event `rival` is on it: the time of the last event of the path
- * that comes before the rival and belongs to the same program and host, or the start of the request. Only the steps
- * before the index `until` can contain this event.
+ * Returns whether the path is wrong for at least a tenth of the request before to_ns if the event `rival` is on it. The
+ * path is wrong from the last of its events that comes before the rival and belongs to the same program and host, or
+ * from the start of the request. Only the steps before the index `until` can contain this event.
  */
-static int64_t fork_of(const request_graph *g, uint32_t rival, size_t until)
+static bool matters(const request_graph *g, uint32_t rival, size_t until, int64_t to_ns)
 {
-    for (size_t k = until, left = STEPS_SCAN_MAX; k > 0 && left > 0; left--) {
+    const int64_t part_ns = MAX((g->to_ns - g->from_ns) / MATTERS_PART, 1);
+    size_t k = until;
+    for (size_t left = STEPS_SCAN_MAX; k > 0 && left > 0; left--) {
         const request_step *step = &g->path[--k];
+        if (to_ns - step->to_ns >= part_ns)
+            return true;
         if (step->to != REQUEST_NONE && step->to < rival && g->events[step->to].place == g->events[rival].place)
-            return step->to_ns;
+            return false;
     }
-    return g->from_ns;
+    return k > 0 || to_ns - g->from_ns >= part_ns; /* after too many steps, the answer is unknown */
 }
 
 /*
@@ -64,7 +68,7 @@ static bool has_rival(rival_search *s, uint32_t latest, uint32_t effect, size_t 
             is_on_path(s, i) || precedence_holds(s->edges, e, last) > 0 ||
             (effect != REQUEST_NONE && precedence_holds(s->edges, e, &g->events[effect]) <= 0))
             continue;
-        if (last->time_ns - fork_of(g, i, until) >= (g->to_ns - g->from_ns) / MATTERS_PART)
+        if (matters(g, i, until, last->time_ns))
             return true;
     }
     return false;

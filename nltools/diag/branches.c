@@ -42,9 +42,10 @@ typedef struct branching {
     bool by_callers;  /* the hosts are those of the callers or, if a field names servers, those of the records */
 } branching;
 
-/* The number of visits, how often they take the branch, and the sum of their scores. */
+/* The number of visits, how often they take the branch, the sum of their scores, and the sum of the squares of the
+ * scores, which only count_all sets. */
 typedef struct branch_counts {
-    double all, taken, score;
+    double all, taken, score, squares;
 } branch_counts;
 
 /* ---- visits of a place ---- */
@@ -179,16 +180,15 @@ static void count_callers(branching *b, uint32_t child, caller *callers)
  */
 static double chance_of_share(const branching *b, branch_counts here, branch_counts all)
 {
-    branch_counts rest = {all.all - here.all, all.taken - here.taken, 0};
+    branch_counts rest = {all.all - here.all, all.taken - here.taken, 0, 0};
     if (here.all < TAKEN_MIN || rest.all < TAKEN_MIN || here.taken < TAKEN_MIN ||
         here.taken * rest.all < RATIO_MIN * rest.taken * here.all)
         return 1;
-    double e = b->effective, mean = all.score / all.all, squares = 0;
-    for (uint32_t i = 0; i < b->count && b->is_repeated; i++)
-        squares += ((double)b->score[i] - mean) * ((double)b->score[i] - mean);
+    double e = b->effective, mean = all.score / all.all;
     if (b->is_repeated)
-        return normal_tail((here.score - here.all * mean) * sqrt(e) /
-                           sqrt(squares / all.all * here.all * rest.all / (all.all - 1)));
+        return normal_tail(
+            (here.score - here.all * mean) * sqrt(e) /
+            sqrt(fmax(0, all.squares - all.all * mean * mean) / all.all * here.all * rest.all / (all.all - 1)));
     return hypergeometric_tail(ceil(e * all.all), ceil(e * all.taken), ceil(e * here.all), floor(e * here.taken));
 }
 
@@ -207,7 +207,7 @@ static bool is_here(const branching *b, const branch *of, uint32_t i)
 static bool groups_explain(const branching *b, const branch *of, const uint32_t *groups)
 {
     double here[SHARES_MAX] = {0}, expected = 0, all = 0;
-    branch_counts rest[SHARES_MAX] = {{0, 0, 0}};
+    branch_counts rest[SHARES_MAX] = {{0, 0, 0, 0}};
     for (uint32_t i = 0; i < b->count; i++) {
         if (is_here(b, of, i)) {
             here[groups[i]]++;
@@ -316,7 +316,7 @@ static GArray *count_hosts(const branching *b)
         const char *host = host_of(b, i);
         guint number = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, host));
         if (number == 0) {
-            branch_host fresh = {host, {0, 0, 0}};
+            branch_host fresh = {host, {0, 0, 0, 0}};
             g_array_append_val(hosts, fresh);
             number = hosts->len;
             g_hash_table_insert(numbers, (gpointer)host, GUINT_TO_POINTER(number));
@@ -361,7 +361,7 @@ static uint32_t first_of_part(const branching *b, int part)
 /* Replaces a branch if the share in a range of time is less probable by chance. */
 static void compare_times(const branching *b, branch_counts all, branch *best)
 {
-    branch_counts times[TIME_PARTS] = {{0, 0, 0}}, chosen = {0};
+    branch_counts times[TIME_PARTS] = {{0, 0, 0, 0}}, chosen = {0};
     double largest = 0;
     int first = 0, last = 0;
     for (int t = 0; t < TIME_PARTS; t++)
@@ -398,10 +398,11 @@ static void compare_times(const branching *b, branch_counts all, branch *best)
 
 static branch_counts count_all(const branching *b)
 {
-    branch_counts all = {b->count, 0, 0};
+    branch_counts all = {b->count, 0, 0, 0};
     for (uint32_t i = 0; i < b->count; i++) {
         all.taken += (double)b->taken[i];
         all.score += (double)b->score[i];
+        all.squares += (double)b->score[i] * (double)b->score[i];
     }
     return all;
 }

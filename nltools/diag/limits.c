@@ -650,7 +650,8 @@ static void name_losses(const findings *f)
         if ((strcmp(x->cause, "timeout") != 0 && !x->is_sometimes) || x->cut == NULL)
             continue;
         retransmissions r = retransmissions_count(f->visits, x);
-        if (x->host != NULL && g_hash_table_size(r.from) > 1) { /* the link of this host loses the packets */
+        /* the link of this host loses the packets that it sends */
+        if (x->host != NULL && g_hash_table_size(r.from) > 1 && g_hash_table_contains(r.from, x->host)) {
             g_hash_table_remove_all(r.from);
             g_hash_table_add(r.from, (gpointer)x->host);
         }
@@ -707,7 +708,8 @@ void find_limits(findings *f)
         bool is_known = joins != NULL && (k == WINDOW || k == LOSS);
         if (most || is_known || g_hash_table_size(all[k].hosts) == 0 || has_cause(f, all[k].cause))
             continue;
-        bool *refuted = k <= CPU ? find_refuted(v, &all[k]) : NULL; /* the limits of work within a host */
+        /* the limits of work within a host; SOFTIRQ also delays the messages that a host sends */
+        bool *refuted = k <= CPU && k != SOFTIRQ ? find_refuted(v, &all[k]) : NULL;
         all[k].refuted = refuted;
         most = limit_find(f, &all[k]);
         all[k].refuted = NULL;

@@ -14,6 +14,7 @@
 
 #include "diag/keyed_sort.h"
 #include "diag/search.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -436,16 +437,17 @@ static bool crosses_hosts(const site *at)
     return *at->host != '\0' && *at->from_host != '\0' && at->host != at->from_host;
 }
 
-/* Appends the long messages between hosts of an edge to `all`, with the indices of visits. Sets `scales` of these
- * visits to the number of the edge's visits for each visit that was examined. */
+/* Appends the long messages between hosts of an edge to `all`, with the indices of visits. Sets `scales` of all
+ * examined visits to the number of the edge's visits for each examined visit. */
 static void add_messages(const search *s, uint32_t number, GArray *all, float *scales, double *spread)
 {
     sample *x = sample_new(s->v, number, s->f->claimed);
     long_sample l = long_sample_of(s, x);
+    for (uint32_t i = 0; i < x->count; i++)
+        scales[x->index[i]] = (float)x->scale;
     for (guint n = 0; n < l.found->len; n++) {
         long_visit y = g_array_index(l.found, long_visit, n);
         y.i = x->index[y.i];
-        scales[y.i] = (float)x->scale;
         if (crosses_hosts(site_at(s->v, visit_at(s->v, y.i)->site)))
             g_array_append_val(all, y);
     }
@@ -470,19 +472,22 @@ static host_messages *messages_of(GHashTable *hosts, const char *host)
     return m;
 }
 
-/* Returns the host on which nearly all delayed messages begin or end, significantly more often than others do. Returns
- * NULL if there is no such host. */
-static const char *host_of_messages(const visits *v, const bool *examined, const bool *delayed)
+/*
+ * Returns the host on which nearly all delayed messages begin or end, significantly more often than others do. Of
+ * several such hosts, returns the host with the most delayed messages for its messages. Returns NULL if there is no
+ * such host. Only examined messages (`scales`) count, because the others cannot be known to be delayed.
+ */
+static const char *host_of_messages(const visits *v, const bool *examined, const bool *delayed, const float *scales)
 {
     GHashTable *hosts = g_hash_table_new_full(NULL, NULL, NULL, g_free); /* host -> host_messages */
     GHashTableIter each;
     gpointer name, data;
     host_messages all = {0};
     const char *host = NULL;
-    double best = HOST_CHANCE_MAX;
+    double best = HOST_CHANCE_MAX, best_all = INFINITY;
     for (guint i = 0; i < v->all->len; i++) {
         const site *at = site_at(v, visit_at(v, i)->site);
-        if (!examined[at->place] || !crosses_hosts(at))
+        if (!examined[at->place] || scales[i] <= 0 || !crosses_hosts(at))
             continue;
         host_messages *ends[] = {messages_of(hosts, at->host), messages_of(hosts, at->from_host), &all};
         for (size_t k = 0; k < G_N_ELEMENTS(ends); k++) {
@@ -496,10 +501,13 @@ static const char *host_of_messages(const visits *v, const bool *examined, const
         double p = m->delayed < HOST_MIN * all.delayed
                        ? 1
                        : g_hash_table_size(hosts) * hypergeometric_tail(all.all, all.delayed, m->all, m->delayed);
-        if (p < best) {
-            best = p;
-            host = name;
-        }
+        const bool is_better = p < best || (p <= best && host != NULL &&
+                                            (m->all < best_all || (m->all <= best_all && strcmp(name, host) < 0)));
+        if (!is_better)
+            continue;
+        best = p;
+        best_all = m->all;
+        host = name;
     }
     g_hash_table_destroy(hosts);
     return host;
@@ -549,9 +557,9 @@ static void add_losses(findings *f, const char *host, const bool *delayed, const
     char *part = text_share(x->share), *period = text_ns(delay), *where = text_place(v, largest, NULL);
     x->answer = g_strdup_printf(
         "%s of the requests' time: messages to and from %s sometimes take %s longer, like %s (%s "
-        "and %u other messages)",
+        "and %u other message%s)",
         part, host, period, is_acknowledgement ? "TCP's delayed acknowledgements" : "TCP retransmissions or timeouts",
-        where, places - 1);
+        where, places - 1, nl_plural(places - 1));
     x->advice = is_acknowledgement
                     ? "write each message with one call, or set TCP_NODELAY"
                     : "look for lost packets on the link of this host: run nlsensor tcp on the hosts, and "
@@ -596,7 +604,7 @@ void find_losses(findings *f)
     }
     const char *host =
         delay > 0 && chance <= HOST_CHANCE_MAX && count >= DELAYED_COUNT_MIN && count >= DELAYED_MIN * similar
-            ? host_of_messages(v, examined, delayed)
+            ? host_of_messages(v, examined, delayed, scales)
             : NULL;
     site_counts *counts = g_new0(site_counts, v->sites->len + 1);
     for (guint i = 0; i < v->all->len; i++) {
