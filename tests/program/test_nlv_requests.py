@@ -136,6 +136,7 @@ class Requests(nlv_window.WindowCase):
             self.xdotool("key", key)
             support.wait_until(is_listed, what=f"{words}, with the keyboard")
             self.xdotool("key", "Escape")
+            support.wait_until(lambda: not is_listed(), what="the table is closed again")  # the legend moves
 
     def test_area_marked_with_the_keyboard(self):
         self.open(self.log)
