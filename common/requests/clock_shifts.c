@@ -264,9 +264,9 @@ static void choose_reply(GHashTable *starts, const GPtrArray *sets, order_pair *
     }
 }
 
-/* Finds the order of the sets [from, to), which have the same kinds, if differences of the clocks up to max_ns permit
- * an order. */
-static order_pair find_order(clock_shifts *s, const GPtrArray *sets, guint from, guint to, int64_t max_ns)
+/* Returns both orders of the sets [from, to), which have the same kinds; neither is chosen yet. Also finds out whether
+ * the sets show a wrong clock. */
+static order_pair order_pair_of(clock_shifts *s, const GPtrArray *sets, guint from, guint to, int64_t max_ns)
 {
     s->has_wrong_clock = s->has_wrong_clock || shows_wrong_clock(sets, from, to, false, max_ns) ||
                          shows_wrong_clock(sets, from, to, true, max_ns);
@@ -290,7 +290,7 @@ static GArray *find_pairs(clock_shifts *s, const GPtrArray *sets, int64_t max_ns
             if (set->a != first->a || set->b != first->b)
                 break;
         }
-        const order_pair pair = find_order(s, sets, from, to, max_ns);
+        const order_pair pair = order_pair_of(s, sets, from, to, max_ns);
         g_array_append_val(pairs, pair);
     }
     for (guint i = 0; i < pairs->len; i++) {

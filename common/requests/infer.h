@@ -29,10 +29,10 @@ enum { INFER_RECORDS = 500000 };
 drawing *infer_drawing(const trace *t);
 
 /*
- * Like infer_drawing, but for measurements. If `ids` is not NULL, the drawing has only one lifeline, with these ID
- * fields (a list that ends with NULL). Spans without names, such as the records of access logs, are steps if different
- * programs have them: an ID can link the records of a proxy and a server. In a picture, these spans would be in the
- * same row, so infer_drawing does not link them.
+ * Returns the drawing of a sorted trace for measurements. The caller frees it with drawing_free. If `ids` (a list that
+ * ends with NULL) is not NULL, the drawing has only the lifeline with these ID fields. If several programs log spans
+ * without names, such as the records of access logs, these spans are steps, so an ID can link the records of a proxy
+ * and of a server. infer_drawing does not link these spans, because a picture shows them all in the same row.
  */
 drawing *infer_drawing_by(const trace *t, const char *const *ids);
 

@@ -107,8 +107,8 @@ static double spread_of(double *ratios, size_t count)
     return count > 0 ? fmax(DELAY_ACCURACY, -ratios[count / 5] / NORMAL_FIFTH) : INFINITY;
 }
 
-/* Returns the long visits (elements are long_visit). `even` is the sample after all kinds
- * and amounts were evened out. Sets *spread to the spread of the usual times, in logarithms. */
+/* Returns the long visits (elements are long_visit). `even` is the sample after all kinds and amounts were evened out.
+ * Sets *spread to the spread of the usual times, in logarithms. */
 static GArray *find_long(const sample *x, const sample *even, const uint32_t *groups, uint32_t count, double *spread)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(long_visit));
@@ -355,7 +355,7 @@ static mechanism mechanism_of(const sample *x, const sample *even, const bool *d
 static mechanism judge(const sample *x, const sample *even, GArray *found, double spread, bool is_whole)
 {
     mechanism m = {0};
-    double chance = 1, delay = 0, least = INFINITY, most = 0;
+    double chance = 1, delay = 0, shortest = INFINITY, longest = 0;
     uint32_t similar = 0, count = 0;
     for (guint n = 0; is_whole && n < found->len; n++) {
         long_visit *y = &g_array_index(found, long_visit, n);
@@ -371,12 +371,12 @@ static mechanism judge(const sample *x, const sample *even, GArray *found, doubl
         similar += y->value > delay / SIMILAR && y->value < delay * SIMILAR;
         delayed[y->i] = is_delayed(y, delay);
         count += delayed[y->i];
-        least = delayed[y->i] ? fmin(least, y->time) : least;
-        most = delayed[y->i] ? fmax(most, y->time) : most;
+        shortest = delayed[y->i] ? fmin(shortest, y->time) : shortest;
+        longest = delayed[y->i] ? fmax(longest, y->time) : longest;
     }
     if (count >= DELAYED_COUNT_MIN && count >= DELAYED_MIN * similar && !come_together(x, delayed, count) &&
         is_exception(x->visits, count_at_sites(x, delayed), delay) &&
-        (!is_whole || (!delay_is_of_acknowledgement(delay) && visits_end_without_result(x, least, most)))) {
+        (!is_whole || (!delay_is_of_acknowledgement(delay) && visits_end_without_result(x, shortest, longest)))) {
         m = mechanism_of(x, even, delayed, count, delay, is_whole);
         m.p = fmin(1, 2 * chance); /* two kinds of values */
     }

@@ -1,4 +1,5 @@
 """netlogctl, netlogd's answers to it, and netlogd's metrics, with real sockets and programs."""
+import functools
 import json
 import os
 import re
@@ -198,17 +199,18 @@ class Netlogctl(support.Case):
         support.wait_until(lambda: not hears(one, "one"), what="it is undone")
         self.stop(process)
 
+    def logs_more(self, talker, text):
+        """Lets the program log. Returns whether netlogd writes more records with the text."""
+        before = self.output.read_text().count(text) if self.output.exists() else 0
+        talker.stdin.write(b"go\n")
+        talker.stdin.flush()
+        self.assertEqual(talker.stdout.readline(), b"flushed\n")
+        return self.output.read_text().count(text) > before
+
     def test_a_command_is_revoked_after_a_restart(self):
         process = self.serve()
         talker = self.start(self.compile_client(TALKER), "one", f"x-netlog://127.0.0.1:{self.port}", stdin=-1, stdout=-1)
-
-        def logs_more():
-            before = self.output.read_text().count("NL.EVNT=Debug") if self.output.exists() else 0
-            talker.stdin.write(b"go\n")
-            talker.stdin.flush()
-            self.assertEqual(talker.stdout.readline(), b"flushed\n")
-            return self.output.read_text().count("NL.EVNT=Debug") > before
-
+        logs_more = functools.partial(self.logs_more, talker, "NL.EVNT=Debug")
         self.assertFalse(logs_more())
         self.ctl("tell", "level Debug")
         support.wait_until(logs_more, what="the command has an effect")
@@ -223,14 +225,7 @@ class Netlogctl(support.Case):
     def test_markers_are_attached_and_taken_back(self):
         process = self.serve()
         talker = self.start(self.compile_client(TALKER), "one", f"x-netlog://127.0.0.1:{self.port}", stdin=-1, stdout=-1)
-
-        def passes():
-            before = self.output.read_text().count("BLOCK.ID=7") if self.output.exists() else 0
-            talker.stdin.write(b"go\n")
-            talker.stdin.flush()
-            self.assertEqual(talker.stdout.readline(), b"flushed\n")
-            return self.output.read_text().count("BLOCK.ID=7") > before
-
+        passes = functools.partial(self.logs_more, talker, "BLOCK.ID=7")
         self.assertFalse(passes())
         self.assertEqual(self.ask("tell", "marker disk_* log"), {"CLIENTS": 1})
         support.wait_until(passes, what="what passes the marker is logged")

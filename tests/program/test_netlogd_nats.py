@@ -313,7 +313,7 @@ class Nats(Case):
         support.wait_until(lambda: '"name":"netlogd"' in self.api(self.ports[0], "CONSUMER.INFO.S-4.netlogd"),
                            what="the consumer")
         self.launch_reader("c")
-        support.wait_until(lambda: "another netlogd process is reading the same share" in self.heard("c"), what="it is told")
+        support.wait_until(lambda: "another netlogd process is reading the same share" in self.heard("c"), what="the second reader of a share is refused")
         self.publish(self.ports[0], "netlogger.h.p.1", b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=1 T=x")
         self.wait_for_events(1, "b")
         self.kill(first)
@@ -349,7 +349,7 @@ class Nats(Case):
         port, late = support.free_port(), self.ports[0]
         self.launch_publisher(self.output_url(), port)
         reader = self.launch_reader("b")
-        support.wait_until(lambda: "cannot connect; is nats-server running there? (retrying)" in self.heard("b"), what="it is told")
+        support.wait_until(lambda: "cannot connect; is nats-server running there? (retrying)" in self.heard("b"), what="the refused connection is reported")
         for client in self.load(port, 0):
             self.assertEqual(client.wait(60), 0)
         self.cluster(1)
@@ -363,7 +363,7 @@ class Nats(Case):
         self.cluster(1, 'authorization { user: "u", password: "p%x" }\n')
         good, bad = (f"nats://{u}@127.0.0.1:{self.ports[0]}/S" for u in ("u:p%25x", "u:wrong"))
         self.launch_reader("b", place=bad)
-        support.wait_until(lambda: "Authorization" in self.heard("b"), what="it is told")
+        support.wait_until(lambda: "Authorization" in self.heard("b"), what="the refused user is reported")
         self.assertNotIn("wrong", self.heard("b"))
         file = self.scratch / "password"
         file.write_text("p%x\n")
@@ -457,7 +457,7 @@ class Nats(Case):
         self.api(self.ports[0], "STREAM.CREATE.S", b'{"name":"S","subjects":["else.>"],"retention":"limits","storage":"file",'
                  b'"num_replicas":1,"max_consumers":-1,"max_msgs":-1,"max_bytes":-1,"discard":"old"}')
         self.launch_reader("b")
-        support.wait_until(lambda: "was not created by netlogd" in self.heard("b"), what="it is told")
+        support.wait_until(lambda: "was not created by netlogd" in self.heard("b"), what="the foreign stream is reported")
 
 
 if __name__ == "__main__":
