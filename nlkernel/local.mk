@@ -20,7 +20,7 @@ nlkernel_nlkernel_SOURCES = \
 EXTRA_LIBRARIES += %D%/libprotocols.a
 %C%_libprotocols_a_SOURCES = \
 	%D%/trace/exchanges.c %D%/trace/exchanges.h %D%/trace/causes.c %D%/trace/causes.h %D%/trace/frames.c %D%/trace/frames.h \
-	%D%/trace/hpack.c %D%/trace/hpack.h %D%/trace/span.c %D%/trace/span.h %D%/trace/protocol.h %D%/trace/protocols.c %D%/trace/protocol_http.c %D%/trace/protocol_redis.c %D%/trace/protocol_memcached.c \
+	%D%/trace/hpack.c %D%/trace/hpack.h %D%/trace/key_table.c %D%/trace/key_table.h %D%/trace/span.c %D%/trace/span.h %D%/trace/protocol.h %D%/trace/protocols.c %D%/trace/protocol_http.c %D%/trace/protocol_redis.c %D%/trace/protocol_memcached.c \
 	%D%/trace/protocol_postgresql.c %D%/trace/protocol_mysql.c %D%/trace/protocol_dns.c %D%/trace/sql.c %D%/trace/sql.h \
 	%D%/trace/description.c %D%/trace/description.h
 %C%_libprotocols_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%

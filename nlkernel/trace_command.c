@@ -52,6 +52,7 @@ typedef struct tracer {
     char host[256];
     sigset_t signals;
     uint64_t events;
+    bool counts_waits;
     int64_t begun_ns;
 } tracer;
 
@@ -199,6 +200,18 @@ static bool got_signal(const tracer *t)
     return number > 0 && number != SIGCHLD;
 }
 
+/* Lets the kernel count the waits of threads only while they are necessary. */
+static void count_waits(tracer *t)
+{
+    bool wanted = exchanges_need_waits(t->exchanges) || probe_has_late_senders(t->probe);
+    if (wanted == t->counts_waits)
+        return;
+    rights_raise();
+    probe_count_waits(t->probe, wanted);
+    rights_lower();
+    t->counts_waits = wanted;
+}
+
 static void trace_until_end(tracer *t)
 {
     int64_t end_ns = t->options->duration_ns > 0 ? t->begun_ns + t->options->duration_ns : INT64_MAX;
@@ -208,6 +221,7 @@ static void trace_until_end(tracer *t)
         exchanges_advance(t->exchanges, kernel_now_ns(t));
         realtime_update(&t->clock);
         child_poll(&t->child);
+        count_waits(t);
         int64_t now_ns = nl_monotonic_ns();
         if (now_ns >= end_ns)
             break;
@@ -293,6 +307,7 @@ static bool start_tracing(tracer *t)
     if (t->probe == NULL)
         return false;
     t->begun_ns = nl_monotonic_ns();
+    t->counts_waits = true;
     if (t->child.pid == 0 && !t->options->quiet)
         fprintf(stderr, "nlkernel: tracing; press Ctrl-C to stop\n");
     if (t->child.pid == 0 || child_start(&t->child))

@@ -158,13 +158,20 @@ size_t probe_choose(probe *p)
 
 /* ---- the kernel's program ---- */
 
-/* Returns whether the kernel has a function that eBPF programs can call, according to the kernel's BTF. */
-static bool kernel_has_function(const char *name)
+/* Chooses the programs that this kernel supports; bpf/trace.bpf.c describes them. */
+static void choose_programs(struct trace_bpf *program)
 {
     struct btf *types = btf__load_vmlinux_btf();
-    bool found = types != NULL && btf__find_by_name_kind(types, name, BTF_KIND_FUNC) > 0;
+    bool has_cast = types != NULL && btf__find_by_name_kind(types, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0,
+         has_calls = types != NULL && btf__find_by_name_kind(types, "btf_trace_sock_recv_length", BTF_KIND_TYPEDEF) > 0;
     btf__free(types);
-    return found;
+    bool sees_sockets = has_cast && has_calls;
+    bpf_program__set_autoload(program->progs.on_send, sees_sockets);
+    bpf_program__set_autoload(program->progs.on_receive, sees_sockets);
+    bpf_program__set_autoload(program->progs.on_wait, sees_sockets);
+    bpf_program__set_autoload(program->progs.on_enter, !sees_sockets);
+    bpf_program__set_autoload(program->progs.on_exit, !sees_sockets && has_cast);
+    bpf_program__set_autoload(program->progs.on_exit_without_cast, !sees_sockets && !has_cast);
 }
 
 static bool configure(probe *p)
@@ -176,9 +183,7 @@ static bool configure(probe *p)
     p->program = trace_bpf__open();
     if (p->program == NULL)
         return rights_fail_bpf(errno);
-    bool has_cast = kernel_has_function("bpf_rdonly_cast");
-    bpf_program__set_autoload(p->program->progs.on_exit, has_cast);
-    bpf_program__set_autoload(p->program->progs.on_exit_without_cast, !has_cast);
+    choose_programs(p->program);
     p->program->rodata->own_pid = (__u32)getpid();
     p->program->rodata->by_ports = p->choice->ports->len > 0;
     if (trace_bpf__load(p->program) != 0)
@@ -220,6 +225,7 @@ probe *probe_start(const probe_choice *choice, probe_take *take, void *user)
         probe_choose(p);
         p->ring = ring_buffer__new(bpf_map__fd(p->program->maps.ring), take_event, p, NULL);
         ok = (p->ring != NULL && trace_bpf__attach(p->program) == 0) || rights_fail_bpf(errno);
+        p->program->bss->counts_waits = ok;
     }
     if (ok)
         return p;
@@ -232,6 +238,34 @@ size_t probe_read(probe *p)
     p->count = 0;
     ring_buffer__consume(p->ring);
     return p->count;
+}
+
+/* Attaches or detaches a program. Returns false if attaching failed. */
+static bool attach(struct bpf_link **link, const struct bpf_program *program, bool wanted)
+{
+    if (!wanted) {
+        bpf_link__destroy(*link);
+        *link = NULL;
+    } else if (*link == NULL) {
+        *link = bpf_program__attach(program);
+    }
+    return !wanted || *link != NULL;
+}
+
+void probe_count_waits(probe *p, bool wanted)
+{
+    struct trace_bpf *program = p->program;
+    if (!bpf_program__autoload(program->progs.on_wait) || program->bss->counts_waits == wanted)
+        return;
+    program->bss->counts_waits = false; /* before the programs are detached, and until both are attached */
+    bool waits = attach(&program->links.on_wait, program->progs.on_wait, wanted),
+         wakes = attach(&program->links.on_waking, program->progs.on_waking, wanted);
+    program->bss->counts_waits = wanted && waits && wakes;
+}
+
+bool probe_has_late_senders(const probe *p)
+{
+    return p->program->bss->has_late_senders;
 }
 
 void probe_stop(probe *p)

@@ -39,6 +39,16 @@ size_t probe_choose(probe *p);
 /* Delivers the events that have occurred since the last call. Returns their number. */
 size_t probe_read(probe *p);
 
+/*
+ * Starts or stops counting the waits and reporting the wake-ups of threads (trace_event.counts_waits), which makes all
+ * system calls of the machine slower. probe_start starts it. Does nothing if the kernel cannot report calls on sockets
+ * without it. The caller must have raised its rights.
+ */
+void probe_count_waits(probe *p, bool wanted);
+
+/* Returns whether a process receives DNS messages whose senders are known only while waits are counted. */
+bool probe_has_late_senders(const probe *p);
+
 /* Stops tracing. probe_read then delivers the last events. */
 void probe_stop(probe *p);
 

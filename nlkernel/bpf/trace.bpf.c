@@ -4,13 +4,17 @@
  * For HTTP/2, the events contain the heads of all frames and the frames with headers instead, because headers refer to
  * earlier headers of the connection.
  *
- * The programs use only tracepoints that every kernel with BTF has. The system-call tracepoints see every call of the
- * machine, so the programs first check the number of the call, and then the process.
+ * There are three groups of programs. nlkernel loads either the first group or the second group.
+ * - Since Linux 6.3, tracepoints report the calls on sockets (on_send, on_receive). Other calls then have no cost.
+ * - Before Linux 6.3, the programs use the tracepoints of system calls (on_enter, on_exit), which see every call of the
+ *   machine. These programs first check the number of the call, and then the process.
+ * - If a process both receives requests and sends calls, the waits and the signals of its threads decide which request
+ *   causes a call (on_waking, on_wait). nlkernel attaches these programs only while they are necessary, because on_wait
+ *   makes every system call of the machine slower.
  *
- * There are two programs for the end of a call. Since Linux 6.2, a program can declare the type of a pointer to the
- * verifier (bpf_rdonly_cast). The program then reads memory directly, instead of calling a function for each member.
- * The shared functions have a parameter `cast`, a constant in each program. If it is true, GET reads memory directly;
- * otherwise GET calls BPF_CORE_READ.
+ * Since Linux 6.2, a program can declare the type of a pointer to the verifier (bpf_rdonly_cast). The program then
+ * reads memory directly, instead of calling a function for each member. The shared functions have a parameter `cast`, a
+ * constant in each program. If it is true, GET reads memory directly; otherwise GET calls BPF_CORE_READ.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -34,7 +38,9 @@ enum {
     PIPE_KIND = 0010000,
     SOCKET_KIND = 0140000,
     ESTABLISHED = 1,
+    SYN_SENT = 2,
     TIME_WAIT = 6,
+    CLOSED = 7,
     CLOSE_WAIT = 8,
     LAST_ACK = 9,
     CLOSING = 11,
@@ -100,6 +106,7 @@ struct task_struct {
     struct signal_struct *signal;
     struct files_struct *files;
     struct nsproxy *nsproxy;
+    void *mm;
 } KERNEL;
 
 void *bpf_rdonly_cast(const void *pointer, __u32 type) __ksym __weak;
@@ -114,10 +121,15 @@ void *bpf_rdonly_cast(const void *pointer, __u32 type) __ksym __weak;
 const volatile __u32 own_pid;  /* nlkernel itself is never traced */
 const volatile _Bool by_ports; /* trace every process, but only connections with one of the ports */
 
+_Bool counts_waits; /* on_wait and on_waking, or on_exit, are attached */
+
 /*
  * The number of events for which the ring had no space, and the number of calls on Unix sockets, which are not traced.
  */
 __u64 missed, unix_calls;
+
+/* A process receives DNS messages whose sender is known only at the end of the system call, so on_wait is necessary. */
+_Bool has_late_senders;
 
 /*
  * Element i is not 0 if the ID of a traced process may be i modulo TRACE_FILTER_SIZE. The programs see every call of
@@ -126,7 +138,7 @@ __u64 missed, unix_calls;
 __u8 may_be_traced[TRACE_FILTER_SIZE];
 
 struct process {
-    __u32 announced;
+    __u32 announced; /* a TRACE_PROCESS event was sent */
 };
 
 struct {
@@ -157,7 +169,11 @@ struct {
 } ports SEC(".maps");
 
 struct thread {
-    __u64 send_ns; /* time at which the current call began, in nanoseconds, if the call sends */
+    __u64 send_ns;              /* on_enter: time at which the current call began, in nanoseconds, if the call sends */
+    __u64 messages;             /* on_send: address of the messages of the latest sendmmsg */
+    __u32 message;              /* on_send: number of these messages that were sent */
+    __u64 datagram;             /* on_receive: address of the socket whose datagram on_wait reports, or 0 */
+    _Bool is_traced, announced; /* the process is traced; the process was reported since it started its program */
     __u32 idles, polls, loops;
     __u32 events; /* number of the thread's calls that were reported */
     __u32 woken;  /* the latest thread that this thread woke, or the lower half of the latest channel that this thread
@@ -210,11 +226,8 @@ struct {
 
 _Bool has_http2; /* http2_sockets may have elements */
 
-static __always_inline struct process *find_process(void)
+static __always_inline struct process *find_process(__u32 pid)
 {
-    __u32 pid = bpf_get_current_pid_tgid() >> 32;
-    if (!by_ports && !may_be_traced[pid % TRACE_FILTER_SIZE])
-        return 0;
     struct process *found = bpf_map_lookup_elem(&processes, &pid), first = {0};
     if (found || !by_ports || pid == own_pid)
         return found;
@@ -222,9 +235,22 @@ static __always_inline struct process *find_process(void)
     return bpf_map_lookup_elem(&processes, &pid);
 }
 
+/* Returns the current thread if its process is traced, and NULL otherwise. */
 static __always_inline struct thread *find_thread(void)
 {
-    return bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    struct task_struct *task = bpf_get_current_task_btf();
+    __u32 pid = task->tgid;
+    if (by_ports ? !task->mm : !may_be_traced[pid % TRACE_FILTER_SIZE]) /* a thread of the kernel has no mm */
+        return 0;
+    struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+    if (thread && thread->is_traced)
+        return thread;
+    if (!find_process(pid))
+        return 0;
+    thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (thread)
+        thread->is_traced = 1;
+    return thread;
 }
 
 /* Writes an event to the ring. Returns false if the ring has no space. */
@@ -255,7 +281,7 @@ static __always_inline struct trace_event *reserve(__u8 kind)
 
 /* ---- sockets ---- */
 
-/* Returns the TCP or UDP socket of a file descriptor, or NULL for other files. Counts the calls on Unix sockets. */
+/* Returns the socket of a file descriptor, or NULL for other files. */
 static __always_inline struct sock *find_socket(_Bool cast, __u32 fd)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -267,12 +293,17 @@ static __always_inline struct sock *find_socket(_Bool cast, __u32 fd)
     if ((GET(cast, inode, i_mode) & FILE_KIND) != SOCKET_KIND)
         return 0;
     struct socket *end = KERNEL_POINTER(cast, socket, GET(cast, file, private_data));
-    struct sock *sk = GET(cast, end, sk);
+    return GET(cast, end, sk);
+}
+
+/* Returns whether a socket uses TCP or UDP. Counts the calls on Unix sockets. */
+static __always_inline _Bool is_traced_socket(_Bool cast, const struct sock *sk)
+{
     __u16 family = GET(cast, sk, __sk_common.skc_family);
     if (family == UNIX)
         __sync_fetch_and_add(&unix_calls, 1);
     __u16 protocol = family == IPV4 || family == IPV6 ? GET(cast, sk, sk_protocol) : 0;
-    return protocol == TCP || protocol == UDP ? sk : 0;
+    return protocol == TCP || protocol == UDP;
 }
 
 /*
@@ -348,7 +379,7 @@ static __always_inline void report_wakeup(__u8 kind, __u32 wakee, __u64 channel)
 {
     struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
     __u32 key = wakee != 0 ? wakee : (__u32)channel;
-    if (!thread || (thread->woken == key && thread->events_at_wakeup == thread->events))
+    if (!counts_waits || !thread || (thread->woken == key && thread->events_at_wakeup == thread->events))
         return; /* the thread has reported no calls, or none since it reported the same wake-up */
     struct trace_event *e = reserve(kind);
     if (!e)
@@ -397,24 +428,27 @@ int BPF_PROG(on_waking, struct task_struct *wakee)
 /* ---- events ---- */
 
 /*
- * Reports the name of the process and of its host. Sets `announced` only after the report. Otherwise, another thread
- * that finds `announced` set could write an event before the report. Therefore, several threads may report the name.
+ * Reports the name of the process and of its host. Each thread reports the name before its first event, so that no
+ * event precedes the report.
  */
-static __always_inline void announce(struct process *process)
+static __noinline int announce(struct thread *thread)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     __u32 zero = 0;
     struct trace_event *e = bpf_map_lookup_elem(&scratch, &zero);
-    if (!e || process->announced)
-        return;
+    if (!e || !thread)
+        return 0;
     struct trace_process *about = (struct trace_process *)e->data;
     e->kind = TRACE_PROCESS;
     e->pid = e->tid = bpf_get_current_pid_tgid() >> 32;
     e->captured = sizeof *about;
     BPF_CORE_READ_INTO(&about->program, task, group_leader, comm);
     BPF_CORE_READ_INTO(&about->host, task, nsproxy, uts_ns, name.nodename);
-    if (put(e, sizeof *about))
-        process->announced = 1;
+    __u32 pid = e->pid;
+    struct process *process = bpf_map_lookup_elem(&processes, &pid);
+    if (put(e, sizeof *about) && process)
+        process->announced = thread->announced = 1;
+    return 0;
 }
 
 /* A contiguous part of a message in the process's memory. */
@@ -446,6 +480,12 @@ static __always_inline struct message read_message(const void *address)
     return m;
 }
 
+/* Returns whether the data of a call is in one contiguous part of the process's memory. */
+static __always_inline _Bool has_one_piece(long call)
+{
+    return call == __NR_read || call == __NR_write || call == __NR_recvfrom || call == __NR_sendto;
+}
+
 /* Returns the first (index 0) or the second part (index 1) of a message. If there is no such part, its size is 0. */
 static __always_inline struct piece find_piece(long call, const struct pt_regs *regs, __u32 index)
 {
@@ -456,7 +496,7 @@ static __always_inline struct piece find_piece(long call, const struct pt_regs *
         struct message m = read_message((const void *)regs->si);
         return read_vector(m.vectors, m.count, index);
     }
-    if (call != __NR_sendfile && index == 0)
+    if (has_one_piece(call) && index == 0)
         p = (struct piece){(const char *)regs->si, ~0ULL};
     return p;
 }
@@ -491,7 +531,7 @@ static __always_inline void begin_event(struct trace_event *e, __u8 kind, struct
 {
     __u64 ids = bpf_get_current_pid_tgid();
     e->end_ns = bpf_ktime_get_ns();
-    e->begin_ns = kind == TRACE_SEND ? thread->send_ns : e->end_ns;
+    e->begin_ns = kind == TRACE_SEND && thread->send_ns != 0 ? thread->send_ns : e->end_ns;
     e->pid = ids >> 32;
     e->tid = (__u32)ids;
     e->idles = thread->idles;
@@ -499,6 +539,7 @@ static __always_inline void begin_event(struct trace_event *e, __u8 kind, struct
     e->loops = thread->loops;
     e->kind = kind;
     e->captured = e->tail_size = e->http2 = 0;
+    e->counts_waits = counts_waits;
     thread->events++;
 }
 
@@ -526,7 +567,7 @@ static __always_inline _Bool is_dns(const struct trace_event *e)
 }
 
 static __always_inline void report_datagram(_Bool cast, const struct sock *sk, struct thread *thread, __u8 kind,
-                                            __u32 size, struct piece piece, const void *name)
+                                            __u32 size, struct piece piece, const void *name, _Bool is_early)
 {
     struct piece nothing = {0};
     __u32 zero = 0;
@@ -534,11 +575,17 @@ static __always_inline void report_datagram(_Bool cast, const struct sock *sk, s
     if (!e)
         return;
     read_socket(cast, e, sk);
-    if (e->peer_port == 0)
+    if (e->peer_port == 0 && !is_early)
         read_peer(e, name);
     e->size = size;
-    if (!is_wanted(e) || capture(e, piece, nothing) == 0 || !is_dns(e))
+    _Bool is_late = is_early && e->peer_port == 0; /* the kernel stores the sender's address after on_receive */
+    if ((!is_late && !is_wanted(e)) || capture(e, piece, nothing) == 0 || !is_dns(e))
         return;
+    if (is_late) {
+        has_late_senders = 1;
+        thread->datagram = (__u64)sk;
+        return;
+    }
     __u32 captured = e->captured;
     begin_event(e, kind, thread);
     e->captured = captured;
@@ -555,24 +602,35 @@ struct sent_message {
     __u32 size, padding;
 };
 
+static __always_inline struct sent_message read_sent_message(const struct pt_regs *regs, __u32 index)
+{
+    struct sent_message m = {0};
+    bpf_probe_read_user(&m, sizeof m, (const struct sent_message *)regs->si + index);
+    return m;
+}
+
 static __always_inline void report_datagrams(_Bool cast, long call, const struct pt_regs *regs, __u8 kind, __u32 result,
-                                             const struct sock *sk, struct thread *thread)
+                                             const struct sock *sk, struct thread *thread, _Bool is_early)
 {
     enum { MESSAGES_MAX = 2 };
+    if (call == __NR_sendmmsg && thread->messages != 0) { /* on_send reports each message */
+        struct message m = read_sent_message(regs, thread->message - 1).message;
+        report_datagram(cast, sk, thread, kind, result, read_vector(m.vectors, m.count, 0), m.name, 0);
+        return;
+    }
     if (call != __NR_sendmmsg) {
         const void *name = 0;
         if (call == __NR_sendto || call == __NR_recvfrom)
             name = (const void *)regs->r8;
         else if (call == __NR_sendmsg || call == __NR_recvmsg)
             name = read_message((const void *)regs->si).name;
-        report_datagram(cast, sk, thread, kind, result, find_piece(call, regs, 0), name);
+        report_datagram(cast, sk, thread, kind, result, find_piece(call, regs, 0), name, is_early);
         return;
     }
     for (__u32 i = 0; i < MESSAGES_MAX && i < result; i++) {
-        struct sent_message m = {0};
-        bpf_probe_read_user(&m, sizeof m, (const struct sent_message *)regs->si + i);
+        struct sent_message m = read_sent_message(regs, i);
         report_datagram(cast, sk, thread, kind, m.size, read_vector(m.message.vectors, m.message.count, 0),
-                        m.message.name);
+                        m.message.name, 0);
     }
 }
 
@@ -775,7 +833,7 @@ static __always_inline void find_pieces(struct walk *w, long call, const struct 
         struct message m = read_message((const void *)regs->si);
         w->vectors = m.vectors;
         w->count = m.count;
-    } else if (call != __NR_sendfile) {
+    } else if (has_one_piece(call)) {
         w->piece = (struct piece){(const char *)regs->si, ~0ULL};
     }
 }
@@ -848,29 +906,23 @@ static __noinline int recognize_http2(struct trace_event *e)
 
 /* ---- calls ---- */
 
-static __always_inline void report(_Bool cast, long call, const struct pt_regs *regs, __u8 kind, __u32 size)
+/* `is_early` is true in on_receive: the kernel has not yet stored the sender's address in the process's memory. */
+static __always_inline void report(_Bool cast, long call, const struct pt_regs *regs, __u8 kind, __u32 size,
+                                   const struct sock *sk, struct thread *thread, _Bool is_early)
 {
-    struct process *process = find_process();
-    struct sock *sk = process ? find_socket(cast, regs->di) : 0;
-    if (process && !sk && kind == TRACE_SEND && size <= SIGNAL_SIZE_MAX) {
-        __u64 channel = find_channel(regs->di);
-        if (channel != 0)
-            report_wakeup(TRACE_SIGNAL, 0, channel);
-    }
-    struct thread *thread = sk ? find_thread() : 0;
     __u32 zero = 0;
-    struct trace_event *e = thread ? bpf_map_lookup_elem(&scratch, &zero) : 0;
+    struct trace_event *e = bpf_map_lookup_elem(&scratch, &zero);
     if (!e)
         return;
-    if (!process->announced)
-        announce(process);
+    if (!thread->announced)
+        announce(thread);
     if (GET(cast, sk, sk_protocol) == UDP) {
         if (kind != TRACE_CONNECT)
-            report_datagrams(cast, call, regs, kind, size, sk, thread);
+            report_datagrams(cast, call, regs, kind, size, sk, thread, is_early);
         return;
     }
     read_socket(cast, e, sk);
-    if (call == __NR_sendmmsg || !is_wanted(e))
+    if (!is_wanted(e))
         return;
     const struct tcp_sock *tp = KERNEL_POINTER(cast, tcp_sock, sk);
     begin_event(e, kind, thread);
@@ -900,6 +952,40 @@ static __always_inline void report(_Bool cast, long call, const struct pt_regs *
     put(e, captured);
 }
 
+static __always_inline int end_send(struct sock *sk, int result)
+{
+    struct thread *thread = find_thread();
+    if (!thread)
+        return 0;
+    const struct pt_regs *regs = (const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+    if (regs->orig_ax == __NR_sendmmsg) {
+        _Bool first = thread->messages != regs->si || thread->message >= regs->dx || result <= 0;
+        thread->messages = result > 0 ? regs->si : 0;
+        thread->message = first ? 1 : thread->message + 1;
+    }
+    if (result > 0 && is_traced_socket(1, sk))
+        report(1, regs->orig_ax, regs, TRACE_SEND, result, sk, thread, 0);
+    return 0;
+}
+
+/* A call has sent bytes with a socket. A call that sends several messages, or a file, does so repeatedly. */
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(on_send, struct sock *sk, int result)
+{
+    return end_send(sk, result);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(on_receive, struct sock *sk, int result, int flags)
+{
+    struct thread *thread = result >= 0 && (flags & PEEK) == 0 ? find_thread() : 0;
+    if (!thread || !is_traced_socket(1, sk))
+        return 0;
+    const struct pt_regs *regs = (const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+    report(1, regs->orig_ax, regs, TRACE_RECEIVE, result, sk, thread, 1);
+    return 0;
+}
+
 static __always_inline _Bool is_zero_time(unsigned long address)
 {
     __u64 time[2] = {1, 1};
@@ -908,7 +994,7 @@ static __always_inline _Bool is_zero_time(unsigned long address)
 
 static __always_inline void count_wait(_Bool polls, _Bool several)
 {
-    struct thread *thread = find_process() ? find_thread() : 0;
+    struct thread *thread = find_thread();
     if (!thread)
         return;
     if (polls)
@@ -918,13 +1004,80 @@ static __always_inline void count_wait(_Bool polls, _Bool several)
     thread->loops += several;
 }
 
+/* Handles the end of a call that waits for events. Returns false for other calls. */
+static __always_inline _Bool end_wait(long call, const struct pt_regs *regs)
+{
+    switch (call) {
+#ifdef __NR_epoll_wait /* newer architectures do not have these three calls */
+    case __NR_epoll_wait:
+        count_wait((int)regs->r10 == 0, 1);
+        return 1;
+    case __NR_poll:
+        count_wait((int)regs->dx == 0, regs->si > 1);
+        return 1;
+    case __NR_select:
+        count_wait(is_zero_time(regs->r8), 1);
+        return 1;
+#endif
+    case __NR_epoll_pwait:
+        count_wait((int)regs->r10 == 0, 1);
+        return 1;
+    case __NR_epoll_pwait2:
+        count_wait(is_zero_time(regs->r10), 1);
+        return 1;
+    case __NR_ppoll:
+        count_wait(is_zero_time(regs->dx), regs->si > 1);
+        return 1;
+    case __NR_pselect6:
+        count_wait(is_zero_time(regs->r8), 1);
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Handles the end of a call that has sent data with a descriptor. The data may be a signal to another thread. */
+static __always_inline void end_signal(__u32 fd, long size)
+{
+    __u64 channel = size > 0 && size <= SIGNAL_SIZE_MAX ? find_channel(fd) : 0;
+    if (channel != 0)
+        report_wakeup(TRACE_SIGNAL, 0, channel);
+}
+
+/* Reports a datagram whose sender was unknown to on_receive. */
+static __always_inline void end_datagram(long call, const struct pt_regs *regs, long result)
+{
+    struct thread *thread = find_thread();
+    if (!thread || thread->datagram == 0)
+        return;
+    const struct sock *sk = KERNEL_POINTER(1, sock, thread->datagram);
+    thread->datagram = 0;
+    if (result > 0)
+        report_datagrams(1, call, regs, TRACE_RECEIVE, result, sk, thread, 0);
+}
+
+/* Handles the end of each call while on_send and on_receive report the data. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_wait, struct pt_regs *regs, long result)
+{
+    long call = regs->orig_ax;
+    if (end_wait(call, regs))
+        return 0;
+    if (sends(call) && find_thread())
+        end_signal(regs->di, result);
+    if (call == __NR_recvfrom || call == __NR_recvmsg)
+        end_datagram(call, regs, result);
+    return 0;
+}
+
+/* ---- calls before Linux 6.3 ---- */
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_enter, struct pt_regs *regs, long call)
 {
-    if (call != __NR_write && call != __NR_writev && call != __NR_sendto && call != __NR_sendmsg &&
-        call != __NR_sendmmsg && call != __NR_sendfile)
+    if (!sends(call) && call != __NR_sendmmsg && call != __NR_sendfile)
         return 0;
-    struct thread *thread = find_process() ? find_thread() : 0;
+    struct thread *thread = find_thread();
     if (thread)
         thread->send_ns = bpf_ktime_get_ns();
     return 0;
@@ -956,39 +1109,18 @@ static __always_inline int end_call(_Bool cast, const struct pt_regs *regs, long
     case __NR_read:
     case __NR_readv:
         break;
-    case __NR_connect:
-        if (result == -IN_PROGRESS)
-            result = 0;
-        kind = TRACE_CONNECT;
-        break;
-#ifdef __NR_epoll_wait /* newer architectures do not have these three calls */
-    case __NR_epoll_wait:
-        count_wait((int)regs->r10 == 0, 1);
-        return 0;
-    case __NR_poll:
-        count_wait((int)regs->dx == 0, regs->si > 1);
-        return 0;
-    case __NR_select:
-        count_wait(is_zero_time(regs->r8), 1);
-        return 0;
-#endif
-    case __NR_epoll_pwait:
-        count_wait((int)regs->r10 == 0, 1);
-        return 0;
-    case __NR_epoll_pwait2:
-        count_wait(is_zero_time(regs->r10), 1);
-        return 0;
-    case __NR_ppoll:
-        count_wait(is_zero_time(regs->dx), regs->si > 1);
-        return 0;
-    case __NR_pselect6:
-        count_wait(is_zero_time(regs->r8), 1);
-        return 0;
     default:
+        end_wait(call, regs);
         return 0;
     }
-    if (result >= 0)
-        report(cast, call, regs, kind, result);
+    struct thread *thread = result >= 0 ? find_thread() : 0;
+    if (!thread)
+        return 0;
+    const struct sock *sk = find_socket(cast, regs->di);
+    if (kind == TRACE_SEND)
+        end_signal(regs->di, result);
+    if (sk && is_traced_socket(cast, sk) && (call != __NR_sendmmsg || GET(cast, sk, sk_protocol) == UDP))
+        report(cast, call, regs, kind, result, sk, thread, 0);
     return 0;
 }
 
@@ -1005,11 +1137,41 @@ int BPF_PROG(on_exit_without_cast, struct pt_regs *regs, long result)
     return end_call(0, regs, result);
 }
 
-/* Reports the end of a connection when this host closes the connection, or when the connection is reset. */
+/* ---- connections and processes ---- */
+
+/* Reports that a thread begins to connect. The local port is not known yet. */
+static __always_inline void report_connect(struct sock *sk)
+{
+    struct thread *thread = find_thread();
+    __u32 zero = 0;
+    struct trace_event *e = thread ? bpf_map_lookup_elem(&scratch, &zero) : 0;
+    if (!e)
+        return;
+    if (!thread->announced)
+        announce(thread);
+    read_socket(0, e, sk);
+    if (!is_wanted(e))
+        return;
+    begin_event(e, TRACE_CONNECT, thread);
+    e->is_datagram = 0;
+    e->size = e->sequence = e->other = 0;
+    e->role = TRACE_ROLE_CLIENT;
+    put(e, 0);
+}
+
+/* Reports that a thread begins to connect. Reports the end of a connection when this host closes the connection, when
+ * the connection is reset, or when connecting fails. */
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(on_state, struct sock *sk, int before, int now)
 {
-    if ((before != ESTABLISHED && before != CLOSE_WAIT) || now == CLOSE_WAIT || sk->sk_protocol != TCP)
+    if (sk->sk_protocol != TCP)
+        return 0;
+    if (now == SYN_SENT) {
+        report_connect(sk);
+        return 0;
+    }
+    _Bool fails = before == SYN_SENT && now == CLOSED;
+    if (((before != ESTABLISHED && before != CLOSE_WAIT) || now == CLOSE_WAIT) && !fails)
         return 0;
     __u64 key = (__u64)sk;
     if (has_http2)
@@ -1045,6 +1207,9 @@ int BPF_PROG(on_exec, struct task_struct *task)
     struct process first = {0};
     struct program program = {0};
     bpf_get_current_comm(program.name, sizeof program.name);
+    struct thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+    if (thread)
+        thread->announced = 0;
     if (bpf_map_lookup_elem(&processes, &pid) || bpf_map_lookup_elem(&programs, &program)) {
         may_be_traced[pid % TRACE_FILTER_SIZE] = 1;
         bpf_map_update_elem(&processes, &pid, &first, BPF_ANY);

@@ -68,7 +68,7 @@ enum trace_kind {
 enum trace_role { TRACE_ROLE_UNKNOWN, TRACE_ROLE_CLIENT, TRACE_ROLE_SERVER };
 
 struct trace_event {
-    __u64 begin_ns, end_ns; /* start and end of the call on CLOCK_MONOTONIC; equal unless the kind is TRACE_SEND */
+    __u64 begin_ns, end_ns; /* start and end of the call on CLOCK_MONOTONIC; equal if the start is unknown */
     /* The address of the socket or channel in the kernel. If the lowest bit is set, the address of a futex in the
      * process. */
     __u64 socket;
@@ -86,6 +86,7 @@ struct trace_event {
     __u8 is_datagram;             /* a DNS message over UDP: sequence and other are 0, and the local address may be 0 */
     __u8 http2;                   /* an enum trace_http2; a call may have several events if it is not 0 */
     __u8 tail_size;               /* number of bytes in tail */
+    __u8 counts_waits;            /* idles, polls and loops count the waits and queries of the thread */
     __u8 local[16], peer[16];     /* addresses; an IPv4 address has only 4 bytes */
     __u8 tail[TRACE_TAIL_SIZE];   /* the last bytes of the call's data, if data does not contain them */
     __u8 data[TRACE_CAPTURE_MAX]; /* the first bytes of the call's data; the event in the ring ends after the last

@@ -34,18 +34,20 @@ typedef struct trace_thread {
     uint64_t received_ns; /* end of the latest of these calls */
     int64_t seen_ns;
 
-    GPtrArray *job; /* span: references to undecided calls; NULL: none */
-    uint32_t loops; /* trace_event.loops at the first call of the job */
-    bool tangled;   /* the calls overlap, or other threads received their replies */
-    bool signalled; /* the thread has signalled another thread since it finished its calls */
-    bool several;   /* the thread signalled another thread, and then sent another call */
-    bool was_woken; /* a thread with a request woke this thread */
-    span *handed;   /* a reference to the request for which the thread was woken, or NULL */
+    GPtrArray *job;    /* span: references to undecided calls; NULL: none */
+    uint32_t loops;    /* trace_event.loops at the first call of the job */
+    bool counts_waits; /* trace_event.counts_waits at this call */
+    bool tangled;      /* the calls overlap, or other threads received their replies */
+    bool signalled;    /* the thread has signalled another thread since it finished its calls */
+    bool several;      /* the thread signalled another thread, and then sent another call */
+    bool was_woken;    /* a thread with a request woke this thread */
+    span *handed;      /* a reference to the request for which the thread was woken, or NULL */
 } trace_thread;
 
 struct causes {
     GHashTable *threads;   /* maps a thread ID to its trace_thread */
     GHashTable *processes; /* maps a process ID to its thread_group */
+    trace_thread *last;    /* the thread that find_thread_by_id returned last, or NULL */
     uint32_t undecided;
 };
 
@@ -108,7 +110,9 @@ static thread_group *find_thread_group(causes *c, const struct trace_event *even
 
 static trace_thread *find_thread_by_id(causes *c, const struct trace_event *event, uint32_t tid)
 {
-    trace_thread *t = g_hash_table_lookup(c->threads, GUINT_TO_POINTER(tid));
+    trace_thread *t = c->last;
+    if (t == NULL || t->tid != tid)
+        t = g_hash_table_lookup(c->threads, GUINT_TO_POINTER(tid));
     if (t == NULL) {
         t = g_new0(trace_thread, 1);
         t->tid = tid;
@@ -116,6 +120,7 @@ static trace_thread *find_thread_by_id(causes *c, const struct trace_event *even
         t->open = g_ptr_array_new();
         g_hash_table_insert(c->threads, GUINT_TO_POINTER(tid), t);
     }
+    c->last = t;
     t->process->seen_ns = t->seen_ns = (int64_t)event->end_ns;
     return t;
 }
@@ -155,14 +160,20 @@ static void count_call(trace_thread *t, const struct trace_event *event)
     t->received_ns = event->end_ns;
 }
 
+static void note_waits(span *request, const struct trace_event *event)
+{
+    request->idles = event->idles;
+    request->polls = event->polls;
+    request->counts_waits = event->counts_waits;
+}
+
 void causes_receive(causes *c, span *request, const struct trace_event *event)
 {
     trace_thread *t = find_thread(c, event);
     give_request(t, request);
     count_call(t, event);
     request->order = t->order;
-    request->idles = event->idles;
-    request->polls = event->polls;
+    note_waits(request, event);
 }
 
 void causes_receive_other(causes *c, const struct trace_event *event)
@@ -187,7 +198,7 @@ static bool has_runnable(const trace_thread *t, const span *except)
 static bool handles(const trace_thread *t, const span *latest, uint32_t fresh, uint32_t last,
                     const struct trace_event *event)
 {
-    if (latest->idles != event->idles || has_runnable(t, latest))
+    if (!latest->counts_waits || !event->counts_waits || latest->idles != event->idles || has_runnable(t, latest))
         return false;
     return fresh == 1 || (last == 1 && latest->order == t->order && latest->polls == event->polls);
 }
@@ -310,6 +321,7 @@ bool causes_defer(causes *c, span *call, const struct trace_event *event)
     if (t->job == NULL) {
         t->job = g_ptr_array_new();
         t->loops = event->loops;
+        t->counts_waits = event->counts_waits;
         g_ptr_array_add(t->process->working, t);
     } else {
         const span *last = g_ptr_array_index(t->job, t->job->len - 1);
@@ -379,15 +391,14 @@ void causes_reply(causes *c, span *request, const struct trace_event *event)
         return;
     }
     if (t->job != NULL) {
-        bool valid = may_cause_job(request, t) && !t->several && t->loops == event->loops &&
-                     (!request->is_multiplexed || t->process->open == 1);
+        bool valid = may_cause_job(request, t) && !t->several && t->counts_waits && event->counts_waits &&
+                     t->loops == event->loops && (!request->is_multiplexed || t->process->open == 1);
         end_job(c, t, valid ? request : NULL, valid ? SPAN_CAUSE_REPLY : SPAN_CAUSE_AMBIGUOUS);
     }
     give_request(t, request);
     request->order = ++t->order;
     t->received_ns = 0;
-    request->idles = event->idles;
-    request->polls = event->polls;
+    note_waits(request, event);
 }
 
 /* ---- wake-ups ---- */
@@ -504,6 +515,7 @@ static void end_jobs(causes *c, int64_t now_ns)
 void causes_expire(causes *c, int64_t now_ns)
 {
     end_jobs(c, now_ns);
+    c->last = NULL;
     g_hash_table_foreach_remove(c->threads, expire_thread, &now_ns);
     g_hash_table_foreach_remove(c->processes, expire_process, &now_ns);
 }

@@ -6,6 +6,7 @@
 #include "requests/hash64.h"
 #include "trace/causes.h"
 #include "trace/frames.h"
+#include "trace/key_table.h"
 
 #include <glib.h>
 #include <stddef.h>
@@ -33,6 +34,9 @@ enum { EARLY_MAX = 4 };
 enum { STREAMS_MAX = 4096 };
 
 enum { HEAD_SIZE = 8, REPLY_HEAD_SIZE = 64 };
+
+/* After this number of requests, the servers probably send no calls; see exchanges_need_waits. */
+enum { SAMPLE_REQUESTS = 1000 };
 
 /* One process's end of a connection, or of one exchange of datagrams. */
 typedef struct connection_end {
@@ -63,20 +67,25 @@ typedef struct connection_end {
 typedef struct known_process {
     char program[16];
     const char *host;
+    bool serves, calls; /* the process has received requests; it has sent calls */
 } known_process;
 
 struct exchanges {
     exchanges_take_span *take;
     void *user;
     const descriptions *described;
-    GHashTable *ends;      /* maps a socket to its connection_end */
-    GHashTable *processes; /* maps a process ID to its known_process */
-    GHashTable *waiting;   /* maps each key of a span to the span: requests of which only one end is known so far */
+    GHashTable *ends;            /* maps a socket to its connection_end */
+    GHashTable *processes;       /* maps a process ID to its known_process */
+    known_process *last_process; /* the process with the ID last_pid, which find_process returned last; or NULL */
+    uint32_t last_pid;
+    key_table *waiting; /* maps each key of a span to the span: requests of which only one end is known so far */
     span *first_message,
         *last_message;   /* references to spans that may be in `waiting`, in the order of waits_since_ns */
     GQueue finished;     /* span: references, in the order in which they were finished */
     size_t stream_count; /* number of unfinished requests of HTTP/2 */
     causes *causes;
+    uint64_t received;     /* number of requests in servers */
+    bool calls_for_others; /* a process that receives requests has sent calls */
     int64_t swept_ns;
     exchange_counts counts;
 };
@@ -109,7 +118,7 @@ exchanges *exchanges_new(exchanges_take_span *take, void *user, const descriptio
     x->described = described;
     x->ends = g_hash_table_new_full(hash64, g_int64_equal, NULL, end_free);
     x->processes = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    x->waiting = g_hash_table_new(hash64, g_int64_equal);
+    x->waiting = key_table_new();
     x->causes = causes_new();
     return x;
 }
@@ -122,7 +131,7 @@ void exchanges_free(exchanges *x)
         span_release(s);
     g_hash_table_destroy(x->ends);
     g_hash_table_destroy(x->processes);
-    g_hash_table_destroy(x->waiting);
+    key_table_free(x->waiting);
     for (span *s; (s = x->first_message) != NULL; span_release(s))
         x->first_message = s->next_message;
     causes_free(x->causes);
@@ -133,12 +142,16 @@ void exchanges_free(exchanges *x)
 
 static known_process *find_process(exchanges *x, const struct trace_event *event)
 {
+    if (x->last_process != NULL && x->last_pid == event->pid)
+        return x->last_process;
     known_process *p = g_hash_table_lookup(x->processes, GUINT_TO_POINTER(event->pid));
     if (p == NULL) {
         p = g_new0(known_process, 1);
         g_hash_table_insert(x->processes, GUINT_TO_POINTER(event->pid), p);
         snprintf(p->program, sizeof p->program, "pid-%u", event->pid);
     }
+    x->last_process = p;
+    x->last_pid = event->pid;
     return p;
 }
 
@@ -187,8 +200,7 @@ static void forget_message(exchanges *x, span *s)
     remove_message(x, s);
     s->waits_since_ns = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(s->keys); i++)
-        if (g_hash_table_lookup(x->waiting, &s->keys[i]) == s)
-            g_hash_table_remove(x->waiting, &s->keys[i]);
+        key_table_remove(x->waiting, s->keys[i], s);
     span_release(s);
 }
 
@@ -207,6 +219,9 @@ static void expire_messages(exchanges *x, int64_t now_ns)
 
 static void hand_out(exchanges *x, span *s)
 {
+    if (s->cause == SPAN_CAUSE_MESSAGE && s->replied &&
+        s->parent->replied) /* the start of the sending may be unknown */
+        s->end_ns = CLAMP(s->parent->end_ns, s->begin_ns, s->end_ns);
     s->written = true;
     x->counts.spans++;
     x->counts.requests += s->parent == NULL;
@@ -265,15 +280,17 @@ static void finish_current(exchanges *x, connection_end *end, int64_t now_ns)
 
 /* Joins the two ends of a request, whose spans have the same key. If the other end is not known yet, stores `s` in
  * `waiting`. */
-static void join(exchanges *x, span *s, const uint64_t *key)
+static void join(exchanges *x, span *s, uint64_t key)
 {
-    span *other = g_hash_table_lookup(x->waiting, key);
+    span *other = key_table_find(x->waiting, key);
     if (other == NULL || other->is_server == s->is_server) {
-        g_hash_table_replace(x->waiting, (gpointer)key, s);
+        key_table_put(x->waiting, key, s);
         return;
     }
-    span_set_parent(s->is_server ? s : other, s->is_server ? other : s, SPAN_CAUSE_MESSAGE);
-    g_hash_table_remove(x->waiting, key);
+    span *request = s->is_server ? s : other, *call = s->is_server ? other : s;
+    span_set_parent(request, call, SPAN_CAUSE_MESSAGE);
+    call->begin_ns = MIN(call->begin_ns, request->begin_ns); /* the start of the sending may be unknown */
+    key_table_remove(x->waiting, key, other);
 }
 
 /* Returns the first key of a request: a hash of the positions in both directions of the connection. */
@@ -325,7 +342,7 @@ static void find_parent(exchanges *x, connection_end *end, span *s, const struct
 static void begin_span(exchanges *x, connection_end *end, const struct trace_event *event, const protocol *protocol,
                        const protocol_request *request)
 {
-    const known_process *process = find_process(x, event);
+    known_process *process = find_process(x, event);
     span *s = end->current = span_new();
     end->reply_head_size = 0;
     s->is_server = end->role == TRACE_ROLE_SERVER;
@@ -337,13 +354,17 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
     s->tid = event->tid;
     memcpy(s->program, process->program, sizeof s->program);
     s->host = process->host;
+    process->serves |= s->is_server;
+    process->calls |= !s->is_server;
+    x->received += s->is_server;
+    x->calls_for_others |= process->serves && process->calls;
     s->local = end->local;
     s->peer = end->peer;
     if (!s->is_server)
         find_parent(x, end, s, event);
     s->keys[1] = key_by_addresses(s, event);
     for (size_t i = 0; i < G_N_ELEMENTS(s->keys); i++)
-        join(x, s, &s->keys[i]);
+        join(x, s, s->keys[i]);
     add_message(x, span_hold(s), (int64_t)event->end_ns);
     s->replied = request->silent;
     if (request->silent)
@@ -773,6 +794,8 @@ static connection_end *find_end(exchanges *x, const struct trace_event *event)
     span_address local = make_address(event, event->local, event->local_port),
                  peer = make_address(event, event->peer, event->peer_port);
     connection_end *end = g_hash_table_lookup(x->ends, &event->socket);
+    if (end != NULL && end->local.port == 0 && event->kind != TRACE_CONNECT && is_same_address(&end->peer, &peer))
+        end->local = local; /* the event of connecting did not contain the local address */
     if (end != NULL && (!is_same_address(&end->local, &local) || !is_same_address(&end->peer, &peer) ||
                         event->kind == TRACE_CONNECT)) {
         close_end(x, end, (int64_t)event->end_ns);
@@ -872,6 +895,7 @@ void exchanges_put(exchanges *x, const struct trace_event *event)
             learn_process(x, event);
         break;
     case TRACE_EXIT:
+        x->last_process = NULL;
         g_hash_table_remove(x->processes, GUINT_TO_POINTER(event->pid));
         break;
     case TRACE_CLOSE:
@@ -952,6 +976,11 @@ void exchanges_finish(exchanges *x, int64_t now_ns)
     causes_finish(x->causes);
     for (span *s; (s = g_queue_pop_head(&x->finished)) != NULL;)
         hand_out(x, s);
+}
+
+bool exchanges_need_waits(const exchanges *x)
+{
+    return x->calls_for_others || x->received < SAMPLE_REQUESTS;
 }
 
 const exchange_counts *exchanges_counts(const exchanges *x)

@@ -66,6 +66,12 @@ void exchanges_advance(exchanges *x, int64_t now_ns);
 /* Hands out all spans, including those without a reply. Call it after the last event. */
 void exchanges_finish(exchanges *x, int64_t now_ns);
 
+/*
+ * Returns whether causes.h needs the waits and wake-ups of threads: a process that receives requests has sent calls, or
+ * the module has not seen enough requests yet.
+ */
+bool exchanges_need_waits(const exchanges *x);
+
 const exchange_counts *exchanges_counts(const exchanges *x);
 
 #endif

@@ -70,9 +70,10 @@ struct span {
     uint32_t calls;              /* number of calls of the request */
     struct trace_thread *thread; /* the thread that works on the request, or NULL */
     uint32_t idles,
-        polls;        /* the thread's numbers (trace_event.idles and polls) when it last read data for the request */
-    uint64_t order;   /* trace_thread.order when the thread last read data for the request */
-    bool handed_over; /* the thread woke another thread while it handled the request */
+        polls;         /* the thread's numbers (trace_event.idles and polls) when it last read data for the request */
+    uint64_t order;    /* trace_thread.order when the thread last read data for the request */
+    bool counts_waits; /* trace_event.counts_waits at that time */
+    bool handed_over;  /* the thread woke another thread while it handled the request */
 };
 
 span *span_new(void);

@@ -26,6 +26,8 @@ typedef struct world {
     int count;
     int64_t now_ns;
     uint32_t idles, polls;
+    bool ignores_waits;        /* the kernel does not count waits */
+    bool ignores_starts;       /* the kernel does not know when calls begin */
     uint32_t process;          /* the process of all threads; 0: each thread is a process */
     uint32_t other[3];         /* the position in the other direction, indexed by role */
     __u8 http2;                /* the value of http2 in the events of the next frames */
@@ -91,13 +93,14 @@ static void put(world *w, enum trace_kind kind, enum trace_role role, int connec
                             .size = (__u32)strlen(text),
                             .captured = (__u16)strlen(text),
                             .idles = w->idles,
-                            .polls = w->polls};
+                            .polls = w->polls,
+                            .counts_waits = !w->ignores_waits};
     e.local_port = role == TRACE_ROLE_CLIENT ? (__u16)connection : 80;
     e.peer_port = role == TRACE_ROLE_CLIENT ? 80 : (__u16)(connection + w->port_translation);
     memcpy(e.data, text, strlen(text));
     e.begin_ns = (__u64)w->now_ns;
     e.end_ns = (__u64)(w->now_ns += 1000);
-    if (kind != TRACE_SEND)
+    if (kind != TRACE_SEND || w->ignores_starts)
         e.begin_ns = e.end_ns;
     exchanges_put(w->exchanges, &e);
 }
@@ -230,6 +233,93 @@ static void test_event_loop(void **state)
     expect_cause(&w, "/y", false, "/b", SPAN_CAUSE_HANDLER);
     expect_cause(&w, "/z", false, "/c", SPAN_CAUSE_HANDLER);
     expect_cause(&w, "/y2", false, "/b", SPAN_CAUSE_HANDLER);
+}
+
+/* While waits are not counted, other requests of the thread make each call ambiguous. */
+static void test_uncounted_waits(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    call(&w, 11, THREAD, "x");
+    w.ignores_waits = true;
+    arrive(&w, 2, THREAD, "b");
+    call(&w, 12, THREAD, "y");
+    w.ignores_waits = false;
+    return_reply(&w, 12, THREAD);
+    call(&w, 13, THREAD, "z");
+    arrive(&w, 3, THREAD, "c");
+    w.ignores_waits = true;
+    call(&w, 14, THREAD, "u");
+    end(&w);
+    expect_cause(&w, "/y", false, "", SPAN_CAUSE_AMBIGUOUS);
+    expect_cause(&w, "/z", false, "", SPAN_CAUSE_AMBIGUOUS);
+    expect_cause(&w, "/u", false, "", SPAN_CAUSE_AMBIGUOUS);
+}
+
+/* Waits are counted until most servers would have sent a call, and again after the first call. */
+static void test_need_of_waits(void **state)
+{
+    enum { REQUESTS = 1000 };
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    for (int i = 0; i < REQUESTS; i++) {
+        assert_true(exchanges_need_waits(w.exchanges));
+        put(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 1, THREAD, 1000, "GET /a HTTP/1.1\r\n\r\n");
+        put(&w, TRACE_SEND, TRACE_ROLE_SERVER, 1, THREAD, 5000, REPLY_TEXT);
+        exchanges_advance(w.exchanges, w.now_ns += NL_NS_PER_SECOND);
+        w.count = 0;
+    }
+    call(&w, 2, OTHER_THREAD, "b"); /* of a process that receives no requests */
+    assert_false(exchanges_need_waits(w.exchanges));
+    call(&w, 3, THREAD, "c");
+    assert_true(exchanges_need_waits(w.exchanges));
+    end(&w);
+}
+
+/* If the start of the sending is unknown, no span begins before or ends after the span of its call. */
+static void test_unknown_starts(void **state)
+{
+    (void)state;
+    world w = new_world();
+    w.ignores_starts = true;
+    begin(&w);
+    arrive(&w, 3, 20, "c"); /* the server reads the request before the client's call returns */
+    call(&w, 3, THREAD, "c");
+    return_reply(&w, 3, THREAD);
+    answer(&w, 3, 20);
+    end(&w);
+    const found_span *call = find(&w, "/c", false), *request = find(&w, "/c", true);
+    assert_int_equal(call->begin_ns, request->begin_ns);
+    assert_int_equal(call->end_ns, request->end_ns);
+}
+
+/* The event of connecting does not contain the local address. */
+static void test_connect_without_local_address(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    call(&w, 11, THREAD, "x");
+    w.idles++;
+    arrive(&w, 2, THREAD, "b");
+    struct trace_event connect = {.kind = TRACE_CONNECT,
+                                  .role = TRACE_ROLE_CLIENT,
+                                  .family = 2,
+                                  .pid = THREAD,
+                                  .tid = THREAD,
+                                  .socket = 12 * 2 + TRACE_ROLE_CLIENT,
+                                  .peer_port = 80,
+                                  .idles = w.idles,
+                                  .counts_waits = true};
+    exchanges_put(w.exchanges, &connect);
+    w.idles++;
+    call(&w, 12, THREAD, "y");
+    end(&w);
+    expect_cause(&w, "/y", false, "/b", SPAN_CAUSE_CONNECTION);
 }
 
 /* The server opens the connection in one turn of the loop, and sends in a later turn. */
@@ -578,6 +668,7 @@ static void put_frame(world *w, enum trace_role role, bool sends, int connection
                             .other = (__u32)connection,
                             .size = 1,
                             .idles = w->idles,
+                            .counts_waits = true,
                             .begin_ns = (__u64)w->now_ns};
     bool is_captured = type != TRACE_FRAME_DATA;
     struct trace_frame frame = {
@@ -806,6 +897,10 @@ int main(void)
         cmocka_unit_test(test_either_order),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_event_loop),
+        cmocka_unit_test(test_uncounted_waits),
+        cmocka_unit_test(test_need_of_waits),
+        cmocka_unit_test(test_unknown_starts),
+        cmocka_unit_test(test_connect_without_local_address),
         cmocka_unit_test(test_new_connection),
         cmocka_unit_test(test_call_on_awaited_connection),
         cmocka_unit_test(test_traceparent_names_request),
