@@ -717,22 +717,20 @@ static GArray *find_series(const inference *in)
  * that the drawing shows as many kinds of measurements as possible. Events that measure several objects of a host come
  * last, because a curve would jump between these objects.
  */
-static void choose_series(GArray *all)
+static void choose_series(const inference *in, GArray *all)
 {
+    unsigned *of_event = g_new0(unsigned, in->strings + 1); /* indexed by event: number of chosen series */
     guint chosen = 0;
     for (unsigned pass = 0; pass < 2 * LOADLINES_PER_EVENT; pass++)
         for (guint i = 0; i < all->len && chosen < LOADLINES_MAX; i++) {
             series *s = &g_array_index(all, series, i);
             if (!is_varying(s) || s->is_chosen || s->is_divided != (pass >= LOADLINES_PER_EVENT))
                 continue;
-            unsigned of_event = 0;
-            for (guint j = 0; j < all->len; j++) {
-                const series *other = &g_array_index(all, series, j);
-                of_event += other->is_chosen && other->event == s->event;
-            }
-            s->is_chosen = of_event <= pass % LOADLINES_PER_EVENT;
+            s->is_chosen = of_event[s->event] <= pass % LOADLINES_PER_EVENT;
+            of_event[s->event] += s->is_chosen;
             chosen += s->is_chosen;
         }
+    g_free(of_event);
 }
 
 /*
@@ -764,7 +762,7 @@ static const char *find_unit(const char *field, const series *s)
 static void add_loadlines(inference *in)
 {
     GArray *all = find_series(in);
-    choose_series(all);
+    choose_series(in, all);
     for (guint i = 0; i < all->len; i++) {
         const series *s = &g_array_index(all, series, i);
         if (!s->is_chosen && is_varying(s))

@@ -55,40 +55,55 @@ enum {
 /* Maximum range of the middle half of constant times, as a part of their median. */
 #define CONSTANT_SPREAD 0.05
 
+/* Minimum regularity of the ends of visits that wait for a timer. */
+#define REGULARITY_MIN 0.8
+
 /* Minimum part of the messages that take the same delay if all of them wait for it. */
 #define CONSTANT_MIN 0.9
 
-/* Returns the mean of cos(2 pi gap / period) over gaps from half a period to `most` periods. The mean is 1 if all these
- * gaps are multiples of the period. Sets *used to the number of these gaps. */
-static double regularity(const double *gaps, size_t count, double period, double most, size_t *used)
+/* Returns the number of gaps from half a period to `most` periods. */
+static size_t count_gaps(const double *gaps, size_t count, double period, double most)
 {
-    double sum = 0;
-    *used = 0;
+    size_t n = 0;
     for (size_t i = 0; i < count; i++)
-        if (gaps[i] > period / 2 && gaps[i] < most * period) {
-            sum += cos(2 * G_PI * gaps[i] / period);
-            ++*used;
-        }
-    return *used > 0 ? sum / (double)*used : 0;
+        n += gaps[i] > period / 2 && gaps[i] < most * period;
+    return n;
 }
 
-/* Returns the period of which most gaps are nearly multiples, or 0. Sets *best to the regularity of the gaps. */
+/*
+ * Returns the mean of cos(2 pi gap / period) over the gaps that count_gaps counts. The mean is 1 if all these gaps are
+ * multiples of the period. If the mean is less than `least`, returns 0: the loop ends when the mean cannot reach
+ * `least`, which saves most cosines, because few periods are regular.
+ */
+static double regularity(const double *gaps, size_t count, double period, double most, double least)
+{
+    size_t used = count_gaps(gaps, count, period, most);
+    double missing = 0, missing_max = (1 - least) * (double)used; /* by how much the sum is less than `used` */
+    for (size_t i = 0; i < count && missing <= missing_max; i++)
+        if (gaps[i] > period / 2 && gaps[i] < most * period)
+            missing += 1 - cos(2 * G_PI * gaps[i] / period);
+    return used > 0 && missing <= missing_max ? 1 - missing / (double)used : 0;
+}
+
+/* Returns the period of which most gaps are nearly multiples, or 0. Sets *best to the regularity of the gaps, or to 0
+ * if it is less than REGULARITY_MIN. */
 static double find_period(double *gaps, size_t count, double *best)
 {
     double middle = median_of(gaps, count), period = 0;
     *best = 0;
     for (double p = middle / 12; p < 1.2 * middle; p *= 1.01) {
-        size_t used;
-        double r = regularity(gaps, count, p, 8, &used);
+        size_t used = count_gaps(gaps, count, p, 8);
+        if (used < GAPS_MIN || used * 2 <= count)
+            continue;
         /* Fractions of a period are as regular as the period. Use the longest period. */
-        if (used >= GAPS_MIN && used * 2 > count && (r > *best || (r > *best * 0.97 && p > 1.5 * period))) {
-            *best = MAX(r, *best);
+        double least = fmax(*best, REGULARITY_MIN) * 0.97, r = regularity(gaps, count, p, 8, least);
+        if (r > *best || (r > *best * 0.97 && p > 1.5 * period)) {
+            *best = fmax(r, *best);
             period = p;
         }
     }
     for (double p = 0.99 * period; period > 0 && p < 1.01 * period; p *= 1.0005) {
-        size_t used;
-        double r = regularity(gaps, count, p, 20, &used);
+        double r = regularity(gaps, count, p, 20, *best);
         if (r > *best) {
             *best = r;
             period = p;
@@ -172,15 +187,15 @@ static bool find_beat(const sample *s, uint32_t number, mechanism *m)
     double low = count > 0 ? times[count / 20] : 0, high = count > 0 ? times[count - 1 - count / 20] : 0;
     /* After a poll, a worker may continue with several visits one by one. The gaps between them do not count. */
     double resolution = fmax(0.02 * s->median, 0.1 * (high - low));
-    size_t end_count = gaps_of_site(s, number, true, resolution, gaps), begins_used;
+    size_t end_count = gaps_of_site(s, number, true, resolution, gaps);
     if (end_count >= GAPS_MIN) {
         period = find_period(gaps, end_count, &r);
-        regularity(gaps, end_count, period, 8, &used);
+        used = count_gaps(gaps, end_count, period, 8);
     }
     size_t begin_count = period > 0 ? gaps_of_site(s, number, false, resolution, gaps) : 0;
     /* A wait for the next regular time lasts at most a period. */
-    bool found = period > 0 && r > 0.8 && period > 0.3 * (high - low) && period < 4 * (high - low) &&
-                 regularity(gaps, begin_count, period, 8, &begins_used) < r - 0.4;
+    bool found = period > 0 && r > REGULARITY_MIN && period > 0.3 * (high - low) && period < 4 * (high - low) &&
+                 regularity(gaps, begin_count, period, 8, r - 0.4) < r - 0.4;
     for (uint32_t i = 0; found && i < s->count; i++)
         if (number == VISIT_NONE || visit_at(s->visits, s->index[i])->site == number) {
             double wait = MAX(0, s->y[i] - low);

@@ -7,6 +7,7 @@ this file makes.
 
 Programs in the guest have /proc, /sys, tracefs at /sys/kernel/tracing, and lo. The guest sends files to the test through virtio-serial.
 """
+import lzma
 import os
 import pathlib
 import platform
@@ -244,6 +245,16 @@ def cpio(entries):
     return bytes(out)
 
 
+def unpacked(image):
+    """Returns the kernel in a file vmlinuz if xz has compressed it, else None. An emulated processor would take longer to decompress
+    the kernel than to boot."""
+    data = image.read_bytes()
+    begin = (data[0x1f1] + 1) * 512 + int.from_bytes(data[0x248:0x24c], "little")  # the fields setup_sects and payload_offset
+    if not data.startswith(b"\xfd7zXZ", begin):
+        return None
+    return lzma.LZMADecompressor().decompress(data[begin:])
+
+
 class Guest:
     """name: distinguishes several guests of one test; modules: additional modules of the kernel."""
 
@@ -319,9 +330,13 @@ class Guest:
         self.files["files"] = "".join(f"{path}\n" for path in files).encode()
         initrd, port = self.folder / "initrd", self.folder / "port"
         initrd.write_bytes(self._archive())
+        image, plain = self.image, unpacked(self.image)
+        if plain is not None:
+            image = self.folder / "vmlinux"
+            image.write_bytes(plain)
         result = self.case.run_program(
             *prefix, self.qemu, "-machine", "pc,accel=tcg", "-cpu", "max", "-m", "768", "-smp", cpus, "-nodefaults", "-no-user-config",
-            "-display", "none", "-no-reboot", "-serial", "stdio", "-kernel", self.image, "-initrd", initrd, "-append",
+            "-display", "none", "-no-reboot", "-serial", "stdio", "-kernel", image, "-initrd", initrd, "-append",
             "console=ttyS0 quiet panic=-1 mitigations=off nokaslr audit=0", "-device", "virtio-serial-pci", "-chardev",
             f"file,id=port,path={port}", "-device", "virtserialport,chardev=port,name=files", *options, timeout=seconds, errors="replace")
         self.said = result.stdout + result.stderr
