@@ -34,8 +34,11 @@
 /* After a loss, the loss counts as the limit while the rate is below this share of the highest rate. */
 #define LOSS_RATE 0.9
 
-/* A receive buffer counts as full if unread data occupies this share of it (half of the buffer is overhead). */
-#define UNREAD 0.25
+/*
+ * A receiving program counts as slow if unread data occupies this share of the receive buffer. A program that keeps up
+ * leaves only the data that arrives while it wakes up.
+ */
+#define UNREAD 0.1
 
 /* A send buffer counts as full if data occupies this share of it (the rest is overhead). */
 #define FILLED 0.4
@@ -46,9 +49,19 @@
  */
 #define MEMORY_FILLED 0.6
 
-/* If a sender paces its segments, a full send buffer counts as its limit only if less than this share of the data in
- * the buffer is unsent. */
+/*
+ * If a sender paces its segments, a full send buffer counts as its limit only if less than this share of the data in
+ * the buffer is unsent. The kernel wakes a writer when a third of the buffer is free (sk_stream_min_wspace). BBR sends
+ * the data of the next write slowly, so up to a third is unsent.
+ */
 #define UNSENT 0.25
+#define UNSENT_BBR 0.4
+
+/*
+ * BBR probes for more bandwidth once in a cycle of this number of round trips. Only then, a limit that BBR has adapted
+ * its pacing to is visible.
+ */
+#define CYCLE_TRIPS 8
 
 /* If the window is below this share of the largest window, unread data counts as the reason. */
 #define WINDOW_CLOSED 0.5
@@ -80,6 +93,9 @@ enum { SLICES_MAX = 64 };
  * us are 31 years.
  */
 #define NUMBER_MAX 1e15
+
+/* TCP.DELAY.IN counts modulo this value: timestamps in segments have 32 bits and count milliseconds. */
+#define DELAY_MODULUS_US 4294967296e3
 
 /* In older logs, this value of the kernel stands for an unknown minimum round-trip time. */
 #define RTT_MIN_UNKNOWN_US 4294967295.0
@@ -149,6 +165,12 @@ static double sample_number(const nl_record *record, const char *name)
     return nl_record_find(record, name, &field) && nl_field_double(&field, &value) && isfinite(value)
                ? CLAMP(value, 0, NUMBER_MAX)
                : 0;
+}
+
+static bool has_field(const nl_record *record, const char *name)
+{
+    nl_field field;
+    return nl_record_find(record, name, &field);
 }
 
 /* Returns a sequence number, or -1 if the record has no such field. */
@@ -227,6 +249,7 @@ static connection_sample sample_read(const nl_record *record)
         .memory_out = sample_number(record, "TCP.MEMORY.OUT"),
         .waited_us = sample_number(record, "TCP.OWNER.WAIT"),
         .waits_for_disk = is_text(record, "TCP.OWNER.STATE", disk),
+        .delay_us = has_field(record, "TCP.DELAY.IN") ? sample_number(record, "TCP.DELAY.IN") : -1,
         .sequence_out = sample_sequence(record, "TCP.SEQUENCE.OUT"),
         .sequence_in = sample_sequence(record, "TCP.SEQUENCE.IN"),
         .recovers = is_text(record, "TCP.RECOVERY", recovering),
@@ -330,13 +353,35 @@ static void add_loss(connection_entry *e, const connection_sample *b)
     e->had_loss = true;
 }
 
-/* Updates the entry's state: the growth of its window, and its losses. */
+/* Returns whether data in flight fills the peer's receive window. */
+static bool is_window_full(const connection_sample *s)
+{
+    return s->window > 0 && (s->unacked + 1) * s->mss > s->window;
+}
+
+/* Adds an interval after the first loss to the statistics of retransmissions. */
+static void add_retransmissions(connection_entry *e, const connection_sample *a, const connection_sample *b)
+{
+    if (!e->had_loss || b->sent <= a->sent)
+        return;
+    double count = fmax(0, b->retransmitted - a->retransmitted), deviation = count - e->resent_mean;
+    e->resent_intervals++;
+    e->resent_mean += deviation / e->resent_intervals;
+    e->resent_squares += deviation * (count - e->resent_mean);
+    e->resent_segments += b->mss > 0 ? (b->sent - a->sent) / b->mss : 0;
+}
+
+/* Updates the entry's state: the growth of its window, the last time when the peer's window was full, and its losses.
+ */
 static void follow_window(connection_entry *e, const connection_sample *a, const connection_sample *b)
 {
     if (b->cwnd > START_GROWTH * e->cwnd_max) {
         e->cwnd_max = b->cwnd;
         e->grown_ns = b->time_ns;
     }
+    if (is_window_full(b) || b->receiver_us > a->receiver_us)
+        e->window_full_ns = b->time_ns;
+    add_retransmissions(e, a, b);
     e->rtt_high_us = fmax(e->rtt_high_us, b->rtt_us);
     if (b->retransmitted > a->retransmitted) {
         bool full = e->rtt_high_us > FILLED_FACTOR * b->rtt_min_us && e->rtt_high_us > b->rtt_min_us + FILLED_US;
@@ -389,15 +434,35 @@ static bool is_limited_by_buffer(const connection_entry *e, const connection_sam
 }
 
 /*
+ * Returns whether the peer's window was full in the last cycle of BBR. While the peer's window is the limit, BBR paces
+ * its segments at the rate that the window allows, and the window is full only when BBR probes for more bandwidth.
+ */
+static bool was_window_full(const connection_entry *e, const connection_sample *b)
+{
+    return e->window_full_ns > 0 && elapsed_ns(e->window_full_ns, b->time_ns) <= CYCLE_TRIPS * 1e3 * b->rtt_us;
+}
+
+/*
  * Returns the window or buffer that is full although the congestion window is not, or CAUSE_UNKNOWN. The kernel's
  * clocks do not count such a limit if the sender paces its segments, as BBR does, at the rate that the limit allows.
  */
 static connection_cause full_cause(const connection_entry *e, const connection_sample *b)
 {
-    if (b->window > 0 && (b->unacked + 1) * b->mss > b->window)
+    if (is_window_full(b) || (b->keeps_rate && was_window_full(e, b)))
         return CAUSE_RECEIVE_BUFFER;
-    bool in_flight = b->unsent < UNSENT * b->queue_out;
+    bool in_flight = b->unsent < (b->keeps_rate ? UNSENT_BBR : UNSENT) * b->queue_out;
     return in_flight && is_limited_by_buffer(e, b) ? CAUSE_SEND_BUFFER : CAUSE_UNKNOWN;
+}
+
+/*
+ * Returns whether the congestion window has grown since the first record, but is still smaller than the path needs: the
+ * round-trip time remains near its minimum. CUBIC can reach its slow start threshold before the window fills the path
+ * (HyStart).
+ */
+static bool is_growing(const connection_entry *e, const connection_sample *s)
+{
+    bool filling = s->rtt_us > FILLED_FACTOR * s->rtt_min_us + FILLED_US;
+    return !s->keeps_rate && !filling && s->cwnd > START_GROWTH * e->cwnd_first;
 }
 
 /* Returns the cause of the time in which congestion control was the limit. */
@@ -422,13 +487,16 @@ static connection_cause congestion_cause(const connection_entry *e, const connec
         connection_cause full = full_cause(e, b);
         if (full != CAUSE_UNKNOWN)
             return full;
+        /* BBR paces the data of a program that has written too little to fill the path. */
+        if (b->keeps_rate && a->rate_limited > 0 && b->rate_limited > 0 && b->queue_out < b->cwnd * b->mss)
+            return idle_cause(a, b);
     }
     if (b->retransmitted > 0 && e->queue_lost)
         return CAUSE_PATH;
     bool reduced = !b->keeps_rate && b->retransmitted > 0 && b->ssthresh < SSTHRESH_INFINITE;
     if (lost || (reduced && rate < LOSS_RATE * e->path_rate))
         return CAUSE_LOSS;
-    if (b->retransmitted == 0 && b->cwnd < b->ssthresh &&
+    if (b->retransmitted == 0 && (b->cwnd < b->ssthresh || is_growing(e, b)) &&
         (b->time_ns <= e->grown_ns || elapsed_ns(e->grown_ns, b->time_ns) < 2e3 * b->rtt_us))
         return CAUSE_SLOW_START;
     return CAUSE_PATH;
@@ -542,6 +610,19 @@ static bool follow_peer_window(connection_entry *e, const connection_sample *b)
            elapsed_ns(e->first_ns, b->time_ns) < START_TRIPS * 1e3 * b->rtt_us;
 }
 
+/* Adds the delay of the last segment, unless no segment arrived between two records. */
+static void add_delay(connection_entry *e, const connection_sample *a, const connection_sample *b)
+{
+    if (b->delay_us < 0 || (b->acked <= a->acked && b->received <= a->received))
+        return;
+    if (e->delays == 0)
+        e->delay_first_us = b->delay_us;
+    double delay_us = remainder(b->delay_us - e->delay_first_us, DELAY_MODULUS_US);
+    e->delay_min_us = e->delays == 0 ? delay_us : fmin(e->delay_min_us, delay_us);
+    e->delay_sum_us += delay_us;
+    e->delays++;
+}
+
 /* Divides the time between two records of the sending socket among the causes. */
 static void divide_sent(connection_table *t, connection_entry *e, const connection_sample *a,
                         const connection_sample *b)
@@ -580,11 +661,13 @@ static void divide_sent(connection_table *t, connection_entry *e, const connecti
          * interval. */
         connection_cause cause = congestion_cause(e, a, b, rate), ending = cause;
         if (!is_all_sent(a) && is_all_sent(b) && cause != CAUSE_LOSS)
-            ending = idle_cause(a, b);
+            ending = is_limited_by_buffer(e, b) ? CAUSE_SEND_BUFFER : idle_cause(a, b);
         for (int half = 0; half < 2; half++) {
             connection_cause c = half == 0 ? cause : ending;
             cause_ns[c] += congestion / 2 * 1e3;
             r->estimated_ns[c] += congestion / 2 * 1e3;
+            if (c == CAUSE_PATH_QUEUE && b->keeps_rate && was_window_full(e, b))
+                e->closed_window_ns += congestion / 2 * 1e3;
         }
     }
     interval.bytes = acked;
@@ -706,8 +789,10 @@ void connection_table_add(connection_table *t, const nl_record *record)
         r->program = e->received.peer_program = keep_text(t, sample_text(record, "TCP.PROGRAM", scratch));
     connection_add_progress(t, e, &now);
     keep_sequence(t, e, &now);
-    if (e->last.time_ns == 0)
+    if (e->last.time_ns == 0) {
         e->first_ns = now.time_ns;
+        e->cwnd_first = now.cwnd;
+    }
     bool grown = follow_peer_window(e, &now);
     e->buffer_grows = e->buffer_grows || (r->send_buffer > 0 && now.buffer_out > r->send_buffer);
     r->send_buffer = fmax(r->send_buffer, now.buffer_out);
@@ -717,6 +802,7 @@ void connection_table_add(connection_table *t, const nl_record *record)
     if (now.rate_limited == 0)
         r->path_rate = fmax(r->path_rate, now.rate);
     if (e->last.time_ns != 0 && now.time_ns > e->last.time_ns) {
+        add_delay(e, &e->last, &now);
         divide_sent(t, e, &e->last, &now);
         divide_received(t, e, &e->last, &now);
         if (grown) {

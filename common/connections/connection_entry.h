@@ -16,6 +16,7 @@ typedef struct connection_sample {
         queue_in;
     double buffer_in, buffer_out, queue_out;
     double memory_out;                                  /* used part of buffer_out; 0 if unknown */
+    double delay_us;                                    /* TCP.DELAY.IN; -1 if unknown */
     double waited_us;                                   /* time in which the owner waited for a processor */
     int64_t sequence_out, sequence_in;                  /* TCP.SEQUENCE.*; -1 if unknown */
     bool recovers, times_out, connects, waits_for_disk; /* times_out: recovers after a timeout */
@@ -38,12 +39,13 @@ typedef struct connection_entry {
     bool joined;                             /* the results contain this connection */
     connection_sample last;
     int64_t first_ns;
-    double cwnd_max;
-    int64_t grown_ns;   /* time when the congestion window last grew considerably */
-    double path_rate;   /* highest rate of an interval, bytes/s */
-    double rtt_high_us; /* highest round-trip time since the last loss */
-    bool queue_lost;    /* the last loss was caused by a full queue */
-    double tick_us;     /* time that the kernel's clocks, which count in ticks, have not counted yet */
+    double cwnd_first, cwnd_max; /* congestion windows in the first record and since then */
+    int64_t grown_ns;            /* time when the congestion window last grew considerably */
+    int64_t window_full_ns;      /* time of the last record that shows a full window of the peer; 0: none */
+    double path_rate;            /* highest rate of an interval, bytes/s */
+    double rtt_high_us;          /* highest round-trip time since the last loss */
+    bool queue_lost;             /* the last loss was caused by a full queue */
+    double tick_us;              /* time that the kernel's clocks, which count in ticks, have not counted yet */
     /*
      * Statistics of the losses after the first loss: their number, and the number of losses after a full queue. The
      * slow start threshold depends on the window at a loss; threshold_mean is its mean, and threshold_squares is the
@@ -52,9 +54,21 @@ typedef struct connection_entry {
     bool had_loss;
     bool buffer_grows; /* the kernel adjusts the send buffer */
     double losses, threshold_mean, threshold_squares, full_losses;
+    /*
+     * Statistics of the retransmissions in the intervals after the first loss: the numbers of intervals and of sent
+     * segments, and the mean and the sum of squared deviations of the retransmissions in an interval.
+     */
+    double resent_intervals, resent_segments, resent_mean, resent_squares;
+    /*
+     * Delays of received segments relative to the first: their number, minimum and sum. The clocks of both hosts add an
+     * unknown constant.
+     */
+    double delay_first_us, delay_min_us, delay_sum_us, delays;
     GArray *progress; /* connection_progress, for at most PROGRESS_MAX records */
     double rtt_sum_us, rtt_samples, receive_rtt_sum_us, receive_rtt_samples;
-    double start_ns;      /* receiver-limited time before the peer last enlarged its window during the start */
+    double start_ns; /* receiver-limited time before the peer last enlarged its window during the start */
+    /* part of CAUSE_PATH_QUEUE in which the peer's window was also full; it is a limit if the peer had unread data */
+    double closed_window_ns;
     double limited_us[2]; /* receiver-limited time with an open and with a closed window */
     /*
      * Numbers of intervals with received or unread data, with a full receive buffer, and with a full receive buffer
@@ -83,10 +97,12 @@ void connection_add_progress(connection_table *t, connection_entry *e, const con
 
 /*
  * Returns the fraction (0 to 1) of the additional round-trip time that arises on the way back, or -1 if it is unknown.
- * The times at which both ends have counted the same byte give the delay in each direction. The function compares only
- * changes of the delays, so the unknown difference between the clocks cancels out.
+ * Uses the timestamps in the segments or, without them, the times at which both ends have counted the same byte. The
+ * function compares only changes of the delays, so the unknown difference between the clocks cancels out. rtt_extra_ns
+ * is the mean additional round-trip time that the sender has measured. If the delays do not agree with it, the result
+ * is unknown.
  */
-double connection_reverse_part(const connection_entry *sender, const connection_entry *receiver);
+double connection_reverse_part(const connection_entry *sender, const connection_entry *receiver, double rtt_extra_ns);
 
 /* Sets `sharing` and `shared_rate` of all results. Needs O(n log n) time. */
 void connection_find_sharing(const GPtrArray *results);

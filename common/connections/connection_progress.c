@@ -2,6 +2,9 @@
 
 #include "connections/connection_entry.h"
 
+/* The additional delays of both directions must agree with the additional round-trip time within this factor. */
+#define AGREEMENT 2
+
 enum {
     PROGRESS_MAX = 1024, /* maximum number of records of a socket; beyond it, the module drops every second record */
     PROGRESS_TOTAL_MAX = 1 << 20, /* maximum number of records of all sockets */
@@ -91,18 +94,37 @@ static GArray *find_delays(const GArray *sender, const GArray *receiver)
     return list;
 }
 
-double connection_reverse_part(const connection_entry *sender, const connection_entry *receiver)
+/* Returns the mean additional delays by the counters of bytes. Returns false if there are too few records. */
+static bool find_progress_delays(const connection_entry *sender, const connection_entry *receiver, delays *extra)
 {
     if (sender->progress == NULL || receiver->progress == NULL)
-        return -1;
+        return false;
     GArray *list = find_delays(sender->progress, receiver->progress);
-    double part = -1;
-    if (list->len >= POINTS_MIN) {
+    bool found = list->len >= POINTS_MIN;
+    if (found) {
         g_array_sort(list, compare_delays);
         delays base = mean_delays(list, MAX(list->len / BASE_PART, 1)), mean = mean_delays(list, list->len);
-        double forth = MAX(mean.forth_ns - base.forth_ns, 0), back = MAX(mean.back_ns - base.back_ns, 0);
-        part = forth + back > 0 ? back / (forth + back) : -1;
+        *extra = (delays){MAX(mean.forth_ns - base.forth_ns, 0), MAX(mean.back_ns - base.back_ns, 0)};
     }
     g_array_unref(list);
-    return part;
+    return found;
+}
+
+/* Returns the mean additional delays by the timestamps in the segments. Returns false if there are too few. */
+static bool find_stamped_delays(const connection_entry *sender, const connection_entry *receiver, delays *extra)
+{
+    if (sender->delays < POINTS_MIN || receiver->delays < POINTS_MIN)
+        return false;
+    *extra = (delays){(receiver->delay_sum_us / receiver->delays - receiver->delay_min_us) * 1e3,
+                      (sender->delay_sum_us / sender->delays - sender->delay_min_us) * 1e3};
+    return true;
+}
+
+double connection_reverse_part(const connection_entry *sender, const connection_entry *receiver, double rtt_extra_ns)
+{
+    delays extra;
+    if (!find_stamped_delays(sender, receiver, &extra) && !find_progress_delays(sender, receiver, &extra))
+        return -1;
+    double sum_ns = extra.forth_ns + extra.back_ns;
+    return sum_ns > rtt_extra_ns / AGREEMENT && sum_ns < rtt_extra_ns * AGREEMENT ? extra.back_ns / sum_ns : -1;
 }

@@ -21,8 +21,20 @@
  * made the windows similar. */
 #define THRESHOLD_MIN 3
 
+/*
+ * BBR sends 25 % more than the rate of the path in one of eight round trips, to probe for bandwidth. A policer drops
+ * this excess, 3 % of the segments on average, in groups. The variance of the losses in an interval, in units of their
+ * mean, is 1 for independent random losses.
+ */
+#define PROBE_LOSS 0.02
+#define GROUPED 1.5
+
 /* The queue is on the way back if more than this part of the additional delay arises there. */
 #define REVERSE_PART 0.7
+
+/* A mean round-trip time that exceeds its minimum by this factor shows a queue of BBR, whose probes for bandwidth add
+ * at most 25 % in one of eight round trips. */
+#define BBR_QUEUE_FACTOR 1.2
 
 /* The delays of probes show the direction of a queue if they have increased by this part of the additional delay. */
 #define INCREASE_MIN 0.5
@@ -76,6 +88,12 @@ static connection_entry *find_translated(const connection_table *t, const connec
     return NULL;
 }
 
+/* Returns whether the receiving program had unread data in most of the records. */
+static bool is_unread(const connection_entry *receiver)
+{
+    return receiver->unread > receiver->receptions / 2;
+}
+
 /*
  * If the peer's program read its data, counts the receiver-limited time until the peer enlarged its window as slow
  * start.
@@ -83,7 +101,7 @@ static connection_entry *find_translated(const connection_table *t, const connec
 static void divide_start(connection_entry *e, const connection_entry *peer)
 {
     connection_result *r = &e->sent;
-    if (e->start_ns <= 0 || (peer != NULL && peer->unread > peer->receptions / 2))
+    if (e->start_ns <= 0 || (peer != NULL && is_unread(peer)))
         return;
     double left_ns = e->start_ns;
     for (guint i = 0; r->slices != NULL && i < r->slices->len; i++) {
@@ -102,6 +120,10 @@ static void divide_window(connection_entry *e, const connection_entry *peer)
 {
     connection_result *r = &e->sent;
     double limited = e->limited_us[0] + e->limited_us[1];
+    /* A program that does not read delays acknowledgements, so the round-trip time rises as if there were a queue. */
+    if (peer != NULL && is_unread(peer) && e->closed_window_ns > 0)
+        connection_move(r, CAUSE_PATH_QUEUE, CAUSE_RECEIVE_BUFFER,
+                        fmin(1, e->closed_window_ns / r->cause_ns[CAUSE_PATH_QUEUE]));
     if (peer != NULL && peer->receptions > 0) {
         double estimated_ns = r->estimated_ns[CAUSE_RECEIVE_BUFFER];
         connection_move(r, CAUSE_RECEIVE_BUFFER, CAUSE_RECEIVER_HOST, peer->unread_busy / peer->receptions);
@@ -161,6 +183,16 @@ static void find_carried(const GPtrArray *results)
     g_hash_table_destroy(rates);
 }
 
+/* Returns whether the losses of a connection show a limit of the path, a policer or a queue, and not random losses. */
+static bool is_limit_of_path(const connection_entry *e)
+{
+    if (!e->last.keeps_rate)
+        return e->threshold_mean >= THRESHOLD_MIN &&
+               sqrt(e->threshold_squares / e->losses) < SAME_WINDOW * e->threshold_mean;
+    double lost = e->resent_mean * e->resent_intervals;
+    return lost > PROBE_LOSS * e->resent_segments && e->resent_squares > GROUPED * e->resent_mean * e->resent_intervals;
+}
+
 /*
  * Decides from all losses of a connection whether the path, a policer or random losses limited the congestion window.
  */
@@ -170,8 +202,7 @@ static void divide_losses(connection_entry *e)
     if (e->losses < LOSSES_MIN)
         return;
     bool full = e->full_losses > e->losses / 2;
-    bool same =
-        e->threshold_mean >= THRESHOLD_MIN && sqrt(e->threshold_squares / e->losses) < SAME_WINDOW * e->threshold_mean;
+    bool same = is_limit_of_path(e);
     if (same)
         connection_move(r, CAUSE_LOSS, full ? CAUSE_PATH : CAUSE_POLICED, 1);
     if (!full && (same || !e->last.keeps_rate))
@@ -195,6 +226,18 @@ static void set_handshake(connection_result *r, const connection_entry *e, const
         g_array_index(r->slices, connection_slice, i).cause_ns[CAUSE_HANDSHAKE] *= exact_ns / seen_ns;
 }
 
+/*
+ * Counts the time with a queue as time of the reverse path. BBR keeps a queue short, so the other time of the path
+ * counts too if the mean round-trip time shows a queue.
+ */
+static void move_to_reverse(connection_entry *e)
+{
+    connection_result *r = &e->sent;
+    connection_move(r, CAUSE_PATH_QUEUE, CAUSE_REVERSE, 1);
+    if (e->last.keeps_rate && r->rtt_ns > BBR_QUEUE_FACTOR * r->rtt_min_ns)
+        connection_move(r, CAUSE_PATH, CAUSE_REVERSE, 1);
+}
+
 static void finish_sent(const connection_table *t, connection_entry *e, const connection_entry *peer)
 {
     connection_result *r = &e->sent;
@@ -205,12 +248,12 @@ static void finish_sent(const connection_table *t, connection_entry *e, const co
     r->path = connection_paths_find(t->paths, r->host, r->local, peer != NULL ? peer->sent.host : "", r->peer,
                                     e->first_ns, e->last.time_ns);
     r->stalled = e->last.times_out;
-    double reverse_part = peer != NULL ? connection_reverse_part(e, peer) : -1;
+    double reverse_part = peer != NULL ? connection_reverse_part(e, peer, r->rtt_ns - r->rtt_min_ns) : -1;
     if (reverse_part < 0)
         reverse_part = connection_path_reverse_part(&r->path, INCREASE_MIN * (r->rtt_ns - r->rtt_min_ns));
     /* A program that does not read also delays acknowledgements. */
-    if (reverse_part > REVERSE_PART && (peer == NULL || peer->unread <= peer->receptions / 2))
-        connection_move(r, CAUSE_PATH_QUEUE, CAUSE_REVERSE, 1);
+    if (reverse_part > REVERSE_PART && (peer == NULL || !is_unread(peer)))
+        move_to_reverse(e);
     if (peer == NULL)
         return;
     r->ends = ENDS_BOTH;

@@ -263,6 +263,19 @@ static void add_owner(nl_record *record, connections_state *s, const struct inet
     add_text(record, "TCP.CGROUP", owner->cgroup);
 }
 
+/* Converts a number of jiffies to microseconds, rounded down like the kernel's own conversion in tcp_info. */
+static uint64_t jiffies_us(const connections_state *s, uint64_t jiffies)
+{
+    return (uint64_t)((double)jiffies * s->jiffy_us);
+}
+
+/* Returns the delay of the last segment plus an unknown constant, modulo 2^32 ms. */
+static uint64_t delay_us(const connections_state *s, const struct tcp_state *t)
+{
+    uint32_t at_ms = (uint32_t)(jiffies_us(s, t->received_at) / 1000);
+    return (uint32_t)(at_ms - t->timestamp_in) * UINT64_C(1000);
+}
+
 static void log_connection(measurement *m, connection *c)
 {
     connections_state *s = m->state;
@@ -290,15 +303,11 @@ static void log_connection(measurement *m, connection *c)
     if (c->state != NULL) {
         nl_record_add_uint(record, "TCP.SEQUENCE.OUT", c->state->sequence_out);
         nl_record_add_uint(record, "TCP.SEQUENCE.IN", c->state->sequence_in);
+        if (c->state->has_timestamps)
+            nl_record_add_uint(record, "TCP.DELAY.IN", delay_us(s, c->state));
     }
     add_info(record, &c->info);
     record_end(m);
-}
-
-/* Converts a number of jiffies to microseconds, rounded down like the kernel's own conversion in tcp_info. */
-static uint64_t jiffies_us(const connections_state *s, uint64_t jiffies)
-{
-    return (uint64_t)((double)jiffies * s->jiffy_us);
 }
 
 /* Logs a connection that the BPF iterator has passed to the reader. */
@@ -525,6 +534,9 @@ static const sensor_field fields[] = {
     TCP("TCP.SEQUENCE.OUT", "",
         "sequence number of the first byte sent, or of the SYN before it; absent without a BPF iterator"),
     TCP("TCP.SEQUENCE.IN", "", "sequence number of the first byte received; larger by 1 after the peer's FIN"),
+    TCP("TCP.DELAY.IN", "us",
+        "delay of the last received segment plus an unknown constant, so that only changes have a meaning; absent "
+        "without a BPF iterator or TCP timestamps"),
     TCP("TCP.CWND", "segments", "congestion window"),
     TCP("TCP.SSTHRESH", "segments", "slow start threshold"),
     TCP("TCP.MSS", "bytes", "maximum segment size"),

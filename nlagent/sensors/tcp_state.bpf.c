@@ -4,6 +4,7 @@
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
+#include <stdbool.h>
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -50,6 +51,9 @@ struct inet_connection_sock {
     __u32 icsk_rto;
     const struct tcp_congestion_ops *icsk_ca_ops;
     __u8 icsk_ca_state : 5;
+    struct {
+        __u32 lrcvtime;
+    } icsk_ack;
 } KERNEL;
 struct minmax_sample {
     __u32 t, v;
@@ -58,16 +62,17 @@ struct minmax {
     struct minmax_sample s[3];
 } KERNEL;
 struct tcp_options_received {
-    __u16 snd_wscale : 4, rcv_wscale : 4;
+    __u32 rcv_tsval;
+    __u16 saw_tstamp : 1, tstamp_ok : 1, snd_wscale : 4, rcv_wscale : 4;
 } KERNEL;
 struct tcp_sock {
     struct inet_connection_sock inet_conn;
     __u64 bytes_sent, bytes_acked, bytes_received, bytes_retrans;
     __u32 total_retrans, segs_out, segs_in, srtt_us, mdev_us, mss_cache, snd_cwnd, snd_ssthresh, snd_wnd;
-    __u32 packets_out, lost_out, write_seq, snd_nxt, snd_una, rcv_nxt, copied_seq, lsndtime;
+    __u32 packets_out, lost_out, write_seq, snd_nxt, snd_una, rcv_nxt, copied_seq, lsndtime, rcv_tstamp;
     __u32 chrono_start, chrono_stat[3], rate_delivered, rate_interval_us, reordering, reord_seen, dsack_dups,
         delivered_ce;
-    __u8 chrono_type : 2, rate_app_limited : 1, ecn_flags;
+    __u8 chrono_type : 2, rate_app_limited : 1, tcp_usec_ts : 1, ecn_flags;
     struct minmax rtt_min;
     struct tcp_options_received rx_opt;
     struct {
@@ -126,6 +131,21 @@ static __always_inline __u64 chrono(const struct tcp_sock *tp, int kind, __u32 r
     return (__u64)tp->chrono_stat[kind - 1] + (running == (__u32)kind ? now - tp->chrono_start : 0);
 }
 
+/* Returns the time in jiffies when the last segment arrived: with new data, or with an acknowledgement. */
+static __always_inline __u64 received_at(const struct tcp_sock *tp, const struct inet_connection_sock *c, __u64 now)
+{
+    __u32 data = (__u32)now - c->icsk_ack.lrcvtime, acknowledgement = (__u32)now - tp->rcv_tstamp;
+    return now - (data < acknowledgement ? data : acknowledgement);
+}
+
+/* Returns whether the peer puts its clock, in milliseconds, into each segment (RFC 7323). */
+static __always_inline bool has_timestamps(const struct tcp_sock *tp)
+{
+    const struct tcp_options_received *options = &tp->rx_opt;
+    bool in_us = bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD_PROBED(tp, tcp_usec_ts);
+    return BPF_CORE_READ_BITFIELD_PROBED(options, tstamp_ok) && options->rcv_tsval != 0 && !in_us;
+}
+
 /* Returns a digest of the values that change when the connection is in use. */
 static __always_inline __u64 digest_of(const struct tcp_sock *tp, const struct sock_common *sk, __u32 running,
                                        __u32 now)
@@ -152,7 +172,8 @@ int read_states(struct bpf_iter__tcp *ctx)
     __u16 local_port = sk->skc_num, peer_port = __builtin_bswap16(sk->skc_dport);
     if (only_port != 0 && local_port != only_port && peer_port != only_port)
         return 0;
-    __u32 now = (__u32)bpf_jiffies64(), running = BPF_CORE_READ_BITFIELD_PROBED(tp, chrono_type);
+    __u64 now_jiffies = bpf_jiffies64();
+    __u32 now = (__u32)now_jiffies, running = BPF_CORE_READ_BITFIELD_PROBED(tp, chrono_type);
     __u64 digest = digest_of(tp, sk, running, now), now_ns = bpf_ktime_get_ns();
     struct seen *seen = bpf_sk_storage_get(&seen_rows, (struct sock *)tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
     if (!all_rows && seen && seen->digest == digest && seen->passed_ns + LOGGED_AGAIN_NS > now_ns) {
@@ -201,6 +222,9 @@ int read_states(struct bpf_iter__tcp *ctx)
         .ecn_marked = tp->delivered_ce,
         .sequence_out = tp->snd_una - (__u32)tp->bytes_acked,
         .sequence_in = tp->rcv_nxt - (__u32)tp->bytes_received,
+        .received_at = received_at(tp, c, now_jiffies),
+        .timestamp_in = options->rcv_tsval,
+        .has_timestamps = has_timestamps(tp),
         .uid = ctx->uid,
         .family = sk->skc_family,
         .local_port = local_port,

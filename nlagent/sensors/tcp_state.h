@@ -13,6 +13,7 @@ struct tcp_state {
     __u64 bytes_sent, bytes_acked, bytes_received, bytes_retransmitted;
     __u64 pacing; /* bytes/s */
     __u64 busy, receiver_limited, buffer_limited;
+    __u64 received_at; /* when the last segment arrived */
     __u32 cwnd, ssthresh, mss, window, window_receive;
     __u32 rtt_us, rtt_var_us, rtt_min_us, rtt_receive_us;
     __u32 rto, idle_out;
@@ -23,9 +24,10 @@ struct tcp_state {
     __u32 reordering, reordered, dsacks, ecn_marked;
     __u32 sequence_out, sequence_in; /* sequence numbers of the first byte sent (if this end opened the connection:
                                         of the SYN before it), and of the first byte received */
+    __u32 timestamp_in;              /* the peer's clock in the last segment, in ms */
     __u32 uid;
     __u16 family, local_port, peer_port; /* ports in host order */
-    __u8 state, recovery, ecn, rate_app_limited, scale_out, scale_in;
+    __u8 state, recovery, ecn, rate_app_limited, scale_out, scale_in, has_timestamps;
     __u8 local[16], peer[16]; /* IPv4: the first 4 bytes */
     char algorithm[16];
 };

@@ -142,7 +142,18 @@ def back(r, name):
     return scenario, lambda log: after_start(rounds(back_rate / 52 * 2 * MSS / 8 * rtt) * rtt, "reverse path", log["seconds"])
 
 
+def lossy(r, name):
+    """Random losses alone would permit at least 2.5 times the rate of the path."""
+    rtt, share = r.uniform(0.005, 0.05), r.uniform(0.0002, 0.005)
+    rate = MSS * 8 / rtt * 1.22 / math.sqrt(share) / r.uniform(2.5, 4)
+    product = rate / 8 * rtt
+    scenario = paths.Scenario(name, path_options(rate, rtt, "--buffer", str(int(max(30000, product * r.uniform(0.7, 1.5)))), "--loss", f"{share:.5f}", "--seed",
+                                                 str(r.randrange(1000000))), seconds=8)
+    return scenario, lambda log: after_start(rounds(product) * rtt, "path", log["seconds"])
+
+
 KINDS = [path, bloat, receive_buffer, send_buffer, reader, writer, bursts, loss, policed, start, back]
+MORE_KINDS = [lossy]  # only with --kind
 
 
 def measured_shares(connection, truth):
@@ -197,7 +208,7 @@ def print_scores(results):
     healthy = [r for r in results if r["kind"] in ("path", "bloat")]
     print("Healthy paths called faulty:", part([r for r in healthy if r["first"] not in PATH], healthy))
     print("\nkind             runs  first  shares  median error  first causes")
-    for kind in KINDS:
+    for kind in KINDS + MORE_KINDS:
         some = [r for r in results if r["kind"] == kind.__name__]
         if some:
             causes = collections.Counter(r["first"] for r in some)
@@ -239,7 +250,7 @@ if __name__ == "__main__":
     if options.gains:
         print_gains(options.seed, options.jobs)
         sys.exit()
-    kinds = [k for k in KINDS if options.kind in (None, k.__name__)]
+    kinds = [k for k in KINDS + MORE_KINDS if options.kind == k.__name__] if options.kind else KINDS[:]
     if options.algorithm == "bbr" and loss in kinds:
         kinds.remove(loss)  # BBR fills the path in spite of random losses
     if options.keep:

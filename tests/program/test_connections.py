@@ -176,6 +176,56 @@ class Connections(support.Case):
                             TCP_SSTHRESH=0x7fffffff if i < 25 else 50) for i in range(90)]
             self.assertEqual(self.report(self.written(*lines))[0]["first"], cause)
 
+    def paced(self, **fields):
+        """Returns the shares of a BBR connection whose round-trip time is the interval of its records. A function of the record's number computes a field."""
+        lines = []
+        for i in range(64):
+            values = {name: value(i) if callable(value) else value for name, value in fields.items()}
+            lines.append(sample(i * 15000, TCP_BYTES_ACKED=i * 10000, TCP_BYTES_SENT=i * 10000, TCP_BUSY=i * 15000, **dict(
+                dict(TCP_ALGORITHM="bbr", TCP_RTT=15000, TCP_RTT_MIN=15000, TCP_CWND=60, TCP_SSTHRESH=0x7fffffff, TCP_UNACKED=25, TCP_UNSENT=90000,
+                     TCP_QUEUE_OUT=115000), **values)))
+        return lines, self.shares(self.report(self.written(*lines))[0])
+
+    def test_window_that_bbr_fills_only_when_it_probes(self):
+        """BBR paces below the rate that the window allows, and fills the window in one of eight round trips, or never."""
+        for full, cause in ((30, "receive buffer"), (27, "path rate")):
+            _, shares = self.paced(TCP_WINDOW=30500, TCP_UNACKED=lambda i, full=full: full if i % 8 == 0 else 25)
+            self.assertGreater(shares[cause], 0.85, shares)
+
+    def test_buffer_that_bbr_empties_slowly(self):
+        """After a write, a third of the buffer is unsent. Then BBR sends this part at its own rate, until nothing is unsent."""
+        _, shares = self.paced(TCP_UNACKED=40, TCP_UNSENT=lambda i: (20000, 10000, 0)[i % 3], TCP_QUEUE_OUT=lambda i: 40000 + (20000, 10000, 0)[i % 3],
+                               TCP_MEMORY_OUT=lambda i: 60000 + (30000, 15000, 0)[i % 3], TCP_BUFFER_OUT=90000)
+        self.assertGreater(shares["send buffer"], 0.95, shares)
+
+    def test_program_that_writes_less_than_bbr_can_send(self):
+        for limited, queue, cause in ((1, 30000, "sender idle"), (0, 30000, "path rate"), (1, 70000, "path rate")):
+            _, shares = self.paced(TCP_UNACKED=20, TCP_UNSENT=10000, TCP_QUEUE_OUT=queue, TCP_RATE_APP_LIMITED=limited)
+            self.assertGreater(shares[cause], 0.95, shares)
+
+    def test_slow_reader_of_bbr(self):
+        """The program reads late, so acknowledgements are late. Only the receiver's records show that this is no queue on the path."""
+        lines, shares = self.paced(TCP_RTT=40000, TCP_WINDOW=30500, TCP_UNACKED=30)
+        self.assertGreater(shares["path rate, with a queue"], 0.95, shares)
+        for queue, cause in ((12000, "receiving program"), (5000, "path rate, with a queue")):
+            receiver = [sample(i * 15000, "b", "10.0.0.2:80", "10.0.0.1:5", TCP_COOKIE=7, TCP_BYTES_RECEIVED=i * 10000, TCP_QUEUE_IN=queue, TCP_BUFFER_IN=100000)
+                        for i in range(64)]
+            shares = self.shares(self.report(self.written(*lines, *receiver))[0])
+            self.assertGreater(shares[cause], 0.95, shares)
+
+    def test_losses_of_bbr_at_a_policer(self):
+        """A policer drops the segments that BBR sends to probe for bandwidth. Independent losses and rare groups are no policer."""
+        for resent, cause in ((lambda i: 6 * (i // 8), "policed rate"), (lambda i: i // 2, "path rate"), (lambda i: 6 * (i // 40), "path rate")):
+            _, shares = self.paced(TCP_RETRANS=resent)
+            self.assertGreater(shares[cause], 0.8, shares)
+
+    def test_window_that_grows_after_the_slow_start_threshold(self):
+        """CUBIC can leave slow start too early. The window then grows from 20 to 83 segments, without a queue or with one."""
+        for rtt, cause in ((41000, "slow start"), (55000, "path rate")):
+            lines = [sample(i * 10000, TCP_ALGORITHM="cubic", TCP_BYTES_ACKED=i * 10000, TCP_BUSY=i * 10000, TCP_SSTHRESH=20, TCP_CWND=20 + i, TCP_UNACKED=20 + i, TCP_RTT=rtt,
+                            TCP_RTT_MIN=40000) for i in range(64)]
+            self.assertGreater(self.shares(self.report(self.written(*lines))[0])[cause], 0.95)
+
     def test_gridftp_log_without_connections(self):
         """Four streams of 87 kB carry 100 MB in 10 s. The windows can be the limit from a round-trip time of 34.95 ms."""
         record = ("DATE=20080511184010.000000 HOST=g PROG=globus-gridftp-server NL.EVNT=FTP_INFO START=20080511184000.000000 USER=u FILE=/f "
@@ -493,6 +543,21 @@ class Connections(support.Case):
                                 .replace("120000.", f"12200{at // 1000000}."))
             connection, = self.report(self.written(*sender, *receiver))
             self.assertEqual(connection["first"], cause)
+
+    def test_timestamps_show_the_direction_of_a_queue(self):
+        """The totals of the ends show nothing. The delays by timestamps rise by 40 ms in one direction; they may wrap. They count only if they agree with the
+        round-trip time."""
+        wrap = 2**32 * 1000
+        for forth, back, rtt, cause in ((40000, 0, 60000, "path rate, with a queue"), (0, 40000, 60000, "reverse path"), (0, 40000, 200000, "path rate, with a queue"),
+                                        (0, 4000, 60000, "path rate, with a queue")):
+            sender, receiver = [], []
+            for i in range(60):
+                high = i > 2
+                fields = dict(TCP_BYTES_ACKED=i * 10000, TCP_BUSY=i * 10000, TCP_RTT=rtt, TCP_RTT_MIN=20000)
+                sender.append(sample(i * 10000, TCP_DELAY_IN=(wrap - 1000 + back * high) % wrap, **fields))
+                receiver.append(sample(i * 10000, "b", "10.0.0.2:80", "10.0.0.1:5", TCP_COOKIE=7, TCP_BYTES_RECEIVED=i * 10000, TCP_DELAY_IN=5000 + forth * high))
+            connection, = self.report(self.written(*sender, *receiver))
+            self.assertEqual(connection["first"], cause, (forth, back, rtt))
 
     def test_buffer_behind_a_queue_is_not_the_limit(self):
         lines = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, TCP_LIMITED_BUFFER=i * 10000, TCP_RTT=200000) for i in range(20)]

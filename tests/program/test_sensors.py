@@ -314,9 +314,10 @@ class Values(support.Case):
                 continue
             iterated = read[0][cookie]
             changing = {"DATE", "TCP.IDLE.OUT", "TCP.OWNER.WAIT", "TCP.OWNER.STATE"}
-            self.assertEqual({k: v for k, v in iterated.items() if not k.startswith("TCP.SEQUENCE") and k not in changing},
+            self.assertEqual({k: v for k, v in iterated.items() if not k.startswith(("TCP.SEQUENCE", "TCP.DELAY")) and k not in changing},
                              {k: v for k, v in polled.items() if k not in changing})
             self.assertGreaterEqual(int(polled["TCP.IDLE.OUT"]), int(iterated["TCP.IDLE.OUT"]))
+            self.assertEqual(int(iterated["TCP.DELAY.IN"]) % 1000, 0)  # test_connections checks the delays of a path
         first, second = (read[0][c] for c in read[1] if c != "iterated")
         for a, b in (first, second), (second, first):  # the end that connected counts its SYN
             self.assertIn((int(b["TCP.SEQUENCE.IN"]) - int(a["TCP.SEQUENCE.OUT"])) % 2**32, (0, 1))
