@@ -1,8 +1,11 @@
 """nlstat --connections on emulated paths with known limits, and on records with defects."""
 import concurrent.futures
 import dataclasses
+import importlib.machinery
+import importlib.util
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -471,6 +474,39 @@ class Connections(support.Case):
         receiver = sum(shares[cause] for cause in ("receive buffer", "receiving program", "receiving host"))
         self.assertAlmostEqual(connection["bytes"] / acked, 1, delta=0.15)
         self.assertAlmostEqual(receiver / (1 - shares["handshake"]), limited / busy, delta=0.1, msg=shares)
+
+    @unittest.skipUnless(os.geteuid() == 0 and all(map(shutil.which, ("iperf3", "iptables", "ss", "tc", "tcpdump", "tcptrace"))),
+                         "needs root, iperf3, iptables, iproute2, tcpdump and tcptrace")
+    def test_agrees_with_iperf3_ss_and_tcptrace(self):
+        """All tools observe the same two transfers: a window limits the first, and the second loses segments."""
+        loader = importlib.machinery.SourceFileLoader("crosscheck", str(support.SOURCE / "bench/agent/crosscheck"))
+        crosscheck = importlib.util.module_from_spec(importlib.util.spec_from_loader("crosscheck", loader))
+        loader.exec_module(crosscheck)
+
+        def measure(scenario):
+            work = self.scratch / scenario.replace(" ", "-")
+            work.mkdir()
+            try:
+                return crosscheck.measure(pathlib.Path(os.environ["NL_BUILD_DIR"]).resolve(), "3", scenario, work)
+            except subprocess.CalledProcessError as error:
+                self.skipTest(f"cannot set up the path here: {error}")
+
+        scenarios = ["receive window", "loss"]
+        with concurrent.futures.ThreadPoolExecutor(len(scenarios)) as pool:
+            for scenario, (row, tools, late) in zip(scenarios, pool.map(measure, scenarios)):
+                self.need_path(late <= 0.02)
+                own = tools["nlstat"]
+                for name in "iperf3", "ss", "tcptrace":
+                    other = tools[name]
+                    self.assertAlmostEqual(own["rate"] / other["rate"], 1, delta=0.1, msg=(scenario, tools))
+                    self.assertAlmostEqual(own["again"], other["again"], delta=5 + 0.1 * other["again"], msg=(scenario, tools))
+                    self.assertAlmostEqual(own["min. RTT"] / other["min. RTT"], 1, delta=0.1, msg=(scenario, tools))
+                self.assertAlmostEqual(own["RTT"] / tools["iperf3"]["RTT"], 1, delta=0.15, msg=(scenario, tools))
+                if scenario == "receive window":
+                    self.assertEqual(row["first"], "receive buffer")
+                    self.assertGreater(own["window"], tools["ss"]["window"] - 0.05, tools)  # the kernel misses a part, because the sender paces its segments
+                else:
+                    self.assertGreater(own["again"], 0)
 
     @support.long
     def test_sender_without_processor(self):
