@@ -195,6 +195,7 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/connections/classic_transfers.h \
 	%D%/connections/connection_advice.c \
 	%D%/connections/connection_sharing.c \
+	%D%/connections/connection_bottlenecks.c \
 	%D%/charts/cairo_library.h \
 	%D%/charts/chart.c \
 	%D%/charts/chart.h \

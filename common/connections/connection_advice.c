@@ -103,23 +103,42 @@ static char *describe_start(const connection_result *r)
     return text;
 }
 
+/* Appends the connections between other addresses that share the bottleneck. */
+static void add_elsewhere(GString *text, const connection_result *r)
+{
+    char all[UNITS_SIZE];
+    if (r->elsewhere > 0)
+        g_string_append_printf(text,
+                               "; the round-trip times of %" G_GUINT64_FORMAT
+                               " connection%s between other addresses rise and fall with its "
+                               "own, so they share the bottleneck; they carry %s in addition",
+                               r->elsewhere, r->elsewhere == 1 ? "" : "s",
+                               units_amount(r->elsewhere_rate * 8, "bit/s", all));
+}
+
 /* Describes the rate of the path, and appends `text` to the description. Frees `text`. */
 static char *describe_path(const connection_result *r, char *text)
 {
     char rate[UNITS_SIZE], all[UNITS_SIZE], measured[UNITS_SIZE];
+    GString *description = g_string_new("");
     units_amount(r->rate * 8, "bit/s", rate);
     units_amount(r->path.rate * 8, "bit/s", measured);
-    char *description = r->sharing == 0 && r->path.rate > 0
-                            ? g_strdup_printf("the path carries at least %s in a transfer of the path sensor, and "
-                                              "carried %s in this connection; %s",
-                                              measured, rate, text)
-                        : r->sharing == 0 ? g_strdup_printf("the path carries %s; %s", rate, text)
-                                          : g_strdup_printf("the connection shares the path with %" G_GUINT64_FORMAT
-                                                            " other%s, and carries %s of the total %s; %s",
-                                                            r->sharing, r->sharing == 1 ? "" : "s", rate,
-                                                            units_amount(r->shared_rate * 8, "bit/s", all), text);
+    if (r->sharing > 0)
+        g_string_printf(description,
+                        "the connection shares the path with %" G_GUINT64_FORMAT " other%s, and carries %s of the "
+                        "total %s",
+                        r->sharing, r->sharing == 1 ? "" : "s", rate, units_amount(r->shared_rate * 8, "bit/s", all));
+    else if (r->path.rate > 0)
+        g_string_printf(description,
+                        "the path carries at least %s in a transfer of the path sensor, and carried %s in this "
+                        "connection",
+                        measured, rate);
+    else
+        g_string_printf(description, r->elsewhere > 0 ? "the connection carries %s" : "the path carries %s", rate);
+    add_elsewhere(description, r);
+    g_string_append_printf(description, "; %s", text);
     g_free(text);
-    return description;
+    return g_string_free(description, FALSE);
 }
 
 /* Returns the size of the smallest packet that contains a full segment. */

@@ -98,6 +98,8 @@ typedef struct connection_result {
     bool brief;                            /* the connection ended before the sensor measured it twice */
     uint64_t sharing;   /* number of other connections that carried data between the same addresses at the same time */
     double shared_rate; /* total rate of this connection and the connections that `sharing` counts */
+    uint64_t elsewhere; /* number of connections between other addresses that share a bottleneck with this connection */
+    double elsewhere_rate; /* total of their rates */
     connection_path path;
     bool stalled; /* the records end while the sender waits after a timeout */
     connection_distance distance;

@@ -7,6 +7,8 @@
 
 #include "connections/connection_causes.h"
 
+#include <stddef.h>
+
 /* The values of one record. */
 typedef struct connection_sample {
     int64_t time_ns;
@@ -27,6 +29,7 @@ typedef struct connection_sample {
 typedef struct connection_progress {
     int64_t time_ns;
     double sent, acked, received; /* numbers of bytes; `sent` excludes retransmissions */
+    double rtt_us;
 } connection_progress;
 
 typedef struct connection_entry {
@@ -106,6 +109,15 @@ double connection_reverse_part(const connection_entry *sender, const connection_
 
 /* Sets `sharing` and `shared_rate` of all results. Needs O(n log n) time. */
 void connection_find_sharing(const GPtrArray *results);
+
+/* Sets `elsewhere` and `elsewhere_rate` of all results. */
+void connection_find_bottlenecks(const GPtrArray *results);
+
+/* Returns the sending socket of a result. Requires that r->ends is not ENDS_RECEIVER. */
+static inline const connection_entry *connection_entry_of(const connection_result *r)
+{
+    return (const connection_entry *)(const void *)((const char *)r - offsetof(connection_entry, sent));
+}
 
 /* Returns the addresses of both ends without ports, which the caller frees. */
 char *connection_pair_name(const connection_result *r);

@@ -23,7 +23,7 @@ void connection_add_progress(connection_table *t, connection_entry *e, const con
         return;
     if (e->progress == NULL)
         e->progress = g_array_new(FALSE, FALSE, sizeof(connection_progress));
-    connection_progress p = {now->time_ns, now->sent - now->resent, now->acked, now->received};
+    connection_progress p = {now->time_ns, now->sent - now->resent, now->acked, now->received, now->rtt_us};
     g_array_append_val(e->progress, p);
     t->progress_count++;
     if (e->progress->len < PROGRESS_MAX)

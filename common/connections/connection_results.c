@@ -352,6 +352,7 @@ GPtrArray *connection_table_finish(connection_table *t)
     }
     find_carried(results);
     connection_find_sharing(results);
+    connection_find_bottlenecks(results);
     find_hosts(t, results);
     return results;
 }

@@ -209,6 +209,8 @@ static json_object *row_json(const connections_row *row, const connections_optio
         json_add_double(object, "highest_bytes_per_second", r->path_rate);
         json_add_int(object, "sharing", (int64_t)r->sharing);
         json_add_double(object, "shared_bytes_per_second", r->shared_rate);
+        json_add_int(object, "elsewhere", (int64_t)r->elsewhere);
+        json_add_double(object, "elsewhere_bytes_per_second", r->elsewhere_rate);
         json_add_double(object, "gain_of_doubling", connection_gain_of_doubling(r));
         json_add_double(object, "gain_of_path", connection_gain_of_path(r));
         if (connection_gain_of_reuse(r, &gain_minimum, &gain_maximum)) {

@@ -293,26 +293,53 @@ class Connections(support.Case):
                          "no buffer or program limits the connection")
         self.assertTrue(found["2"]["advice"].startswith("the path carries 24.0 Mbit/s; "))
 
-    def test_real_connections_share_a_path(self):
-        """Four transfers share a path of 20 Mbit/s."""
-        world = paths.World(self, Scenario("share", ["--rate", "20mbit", "--delay", "10ms", "--buffer", "100k"]))
-        log = self.scratch / "log"
+    def transfers_over_one_path(self, name, addresses):
+        """Returns the report on a transfer to each address, all over a path of 20 Mbit/s."""
+        world = paths.World(self, Scenario(name, ["--rate", "20mbit", "--delay", "10ms", "--buffer", "100k"]))
+        for address in {*addresses} - {"10.77.0.2"}:
+            self.assertEqual(self.run_program(*world.run_in(world.b, "ip", "address", "add", f"{address}/24", "dev", "wan0")).returncode, 0)
+        log = self.scratch / name
         sensors = world.start_sensors(log, "0.05", True)
-        receiver = self.start(*world.run_in(world.b, sys.executable, "-c", paths.RECEIVER, "0", "65536", "0", "4"), stdout=subprocess.PIPE, text=True)
+        receiver = self.start(*world.run_in(world.b, sys.executable, "-c", paths.RECEIVER, "0", "65536", "0", len(addresses)), stdout=subprocess.PIPE, text=True)
         receiver.stdout.readline()
-        senders = [self.start(*world.run_in(world.a, sys.executable, "-c", paths.SENDER, "0", "65536", "0", "0", "4", "0", "reno"), stdout=subprocess.DEVNULL)
-                   for _ in range(4)]
+        senders = [self.start(*world.run_in(world.a, sys.executable, "-c", paths.SENDER.replace("10.77.0.2", address), "0", "65536", "0", "0", "4", "0", "reno"),
+                              stdout=subprocess.DEVNULL) for address in addresses]
         for sender in senders:
             self.assertEqual(sender.wait(60), 0)
         receiver.wait(60)
         receiver.stdout.close()
         world.collect(log, sensors)
         self.need_path(world.end())
-        connections = [c for c in self.report(log) if c["connection"].endswith("> 10.77.0.2:7000")]
-        self.assertEqual([c["sharing"] for c in connections], [3] * 4)
+        return [c for c in self.report(log) if c["connection"].endswith(":7000")]
+
+    def test_real_connections_share_a_path(self):
+        connections = self.transfers_over_one_path("share", ["10.77.0.2"] * 4)
+        self.assertEqual([(c["sharing"], c["elsewhere"]) for c in connections], [(3, 0)] * 4)
         for connection in connections:
             self.assertIn(connection["first"], ("path rate", "path rate, with a queue", "policed rate"), connection)
             self.assertAlmostEqual(connection["shared_bytes_per_second"] * 8 / 20e6, 1, delta=0.2, msg=connection)
+
+    def test_real_connections_to_two_addresses_share_a_bottleneck(self):
+        connections = self.transfers_over_one_path("elsewhere", ["10.77.0.2", "10.77.0.3"])
+        self.assertEqual([(c["sharing"], c["elsewhere"]) for c in connections], [(0, 1)] * 2)
+        for connection in connections:
+            self.assertAlmostEqual((connection["bytes_per_second"] + connection["elsewhere_bytes_per_second"]) * 8 / 20e6, 1, delta=0.2, msg=connection)
+
+    def test_connections_between_other_addresses_share_a_bottleneck(self):
+        """Round-trip times that rise and fall together show one queue. They are also together if one sender's records are at other times."""
+        def rtt(at_us, period_us):
+            return 40000 + at_us % period_us // 10
+
+        first = [sample(at, TCP_BYTES_ACKED=at // 10, TCP_BUSY=at, TCP_RTT=rtt(at, 290000)) for at in range(0, 1000000, 20000)]
+        for host, peer, step, period, scale, found in (("a", "10.0.0.3:80", 20000, 290000, 1, 1), ("c", "10.0.0.3:80", 15000, 290000, 1, 1),
+                                                       ("a", "10.0.0.3:80", 20000, 230000, 1, 0), ("a", "10.0.0.3:80", 20000, 290000, 3, 0),
+                                                       ("a", "10.0.0.2:81", 20000, 290000, 1, 0)):
+            second = [sample(at, host, peer=peer, local="10.0.0.9:5" if host == "c" else "10.0.0.1:5", TCP_COOKIE=2, TCP_BYTES_ACKED=at // 20, TCP_BUSY=at,
+                             TCP_RTT=40000 + scale * (rtt(at, period) - 40000)) for at in range(0, 1000000, step)]
+            connection = next(c for c in self.report(self.written(*first, *second)) if c["connection"] == "10.0.0.1:5 > 10.0.0.2:80")
+            self.assertEqual(connection["elsewhere"], found, (host, peer, step, period, scale))
+            self.assertEqual("the round-trip times of 1 connection between other addresses rise and fall with its own, so they share the bottleneck; they "
+                             "carry 400.0 kbit/s in addition" in connection["advice"], found == 1, connection["advice"])
 
     def close(self, at_us, host="a", local="10.0.0.1:5", peer="10.0.0.2:80", **fields):
         return sample(at_us, host, local, peer, **fields).replace("TcpConnection", "TcpClose")
