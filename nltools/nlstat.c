@@ -182,6 +182,7 @@ static void nlstat_begin(void *user, const drawing *d)
             .events = a->subject.config != NULL ? (const char *const *)lifeline->events : NULL,
             .again = lifeline->again,
             .untraced = !lifeline->traced && ((drawing_lifeline *)g_ptr_array_index(lifelines, 0))->traced,
+            .splits_unnamed = drawing_splits_unnamed(d),
             .fraction = a->subject.reading.fraction,
             .by = a->by,
             .where = a->subject.requests,

@@ -202,6 +202,7 @@ static void write_config(const model *m, const char *path)
 static void render(const arguments *a, const model *m)
 {
     scene_view view = scene_first(m, a->width, a->height);
+    view.collapses = true;
     view.title = a->title;
     view.caption = a->caption;
     view.dark = a->look.dark;

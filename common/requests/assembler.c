@@ -92,6 +92,8 @@ assembler *assembler_new(const assembler_options *options)
     assembler *a = g_new0(assembler, 1);
     a->options = *options;
     a->reader = request_reader_new(options->ids, options->fraction);
+    if (options->splits_unnamed)
+        request_reader_split_unnamed(a->reader);
     a->graph = request_graph_new(request_reader_names(a->reader));
     a->knowledge = request_learning_new(request_reader_names(a->reader));
     a->restarts = restarts_new();
@@ -717,9 +719,15 @@ static void note_group(assembler *a, open_request *r, uint32_t by)
 static bool selects_event(const assembler *a, const nl_record *record, bool *first)
 {
     const char *const *events = a->options.events;
+    char buffer[REQUEST_UNNAMED_SIZE];
+    nl_string name = record->event;
+    int64_t duration_ns;
+    bool begins;
     size_t i = 0;
+    if (events != NULL && name.size == 0 && request_duration(record, a->options.fraction, &duration_ns, &begins))
+        name = request_unnamed(a->options.splits_unnamed ? record->prog : (nl_string){0}, buffer);
     while (events != NULL && events[i] != NULL &&
-           (strlen(events[i]) != record->event.size || memcmp(events[i], record->event.data, record->event.size) != 0))
+           (strlen(events[i]) != name.size || memcmp(events[i], name.data, name.size) != 0))
         i++;
     *first = events != NULL && i == 0;
     return events == NULL || events[i] != NULL;

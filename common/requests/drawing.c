@@ -5,6 +5,7 @@
 #include "base/replacement.h"
 #include "base/write_some.h"
 #include "program/glib_error.h"
+#include "requests/request_reader.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -66,6 +67,23 @@ GPtrArray *drawing_find_requests(const drawing *d, bool by_events)
             g_ptr_array_add(found, l);
     }
     return found;
+}
+
+static bool splits_unnamed(const char *event)
+{
+    return strncmp(event, REQUEST_UNNAMED_OF, sizeof REQUEST_UNNAMED_OF - 1) == 0;
+}
+
+bool drawing_splits_unnamed(const drawing *d)
+{
+    for (guint i = 0; i < d->lifelines->len; i++)
+        for (char **event = ((drawing_lifeline *)g_ptr_array_index(d->lifelines, i))->events; *event != NULL; event++)
+            if (splits_unnamed(*event))
+                return true;
+    for (guint i = 0; i < d->points->len; i++)
+        if (splits_unnamed(((drawing_point *)g_ptr_array_index(d->points, i))->event))
+            return true;
+    return false;
 }
 
 void drawing_free(drawing *d)

@@ -26,6 +26,9 @@
  * of the first of these fields that the record has. With again=true, each occurrence of the first event begins a new
  * request, even if its ID is not new.
  *
+ * A record of an access log has a duration but no event. Its event is "request" or, if the drawing has such an event,
+ * "request of PROG", where PROG is the program of the record.
+ *
  * rate=true draws the sum of the field's values per second. If a record has a duration, programs spread its value over
  * that duration.
  *
@@ -99,6 +102,12 @@ void drawing_free(drawing *d);
  * returns only the first of these lifelines, unless by_events is true.
  */
 GPtrArray *drawing_find_requests(const drawing *d, bool by_events);
+
+/*
+ * Returns whether the drawing has an event for each program whose records have a duration but no event, such as
+ * "request of nginx" (request_unnamed).
+ */
+bool drawing_splits_unnamed(const drawing *d);
 
 /*
  * Add a lifeline, loadline or point with copies of the arguments. `events` and `ids` end with NULL. The drawing owns

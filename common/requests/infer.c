@@ -19,7 +19,8 @@ enum {
     LOADLINE_RECORDS = 3,
 };
 
-#define LINKS_MIN 0.05 /* minimum number of links per record that has the ID field */
+#define OWN_EVENTS "NetLogger." /* the prefix of events such as NetLogger.Lost */
+#define LINKS_MIN 0.05          /* minimum number of links per record that has the ID field */
 
 /* The numbers that measure how well the values of one or more fields link events. */
 typedef struct tie {
@@ -32,15 +33,15 @@ typedef struct inference {
     const trace *t;
     size_t count; /* number of records to examine, at most INFER_RECORDS */
     size_t strings;
-    uint32_t *steps;    /* indexed by record: the kind of step (step_of), or TRACE_NONE */
-    bool *used;         /* indexed by the kind of step: the drawing contains the events of this kind */
-    bool *excluded;     /* indexed by the string of a field's name: the field cannot be an ID */
-    uint32_t trace_id;  /* string of the name of the field with trace IDs, or TRACE_NONE */
-    uint32_t sensor;    /* string of the name of the program "nlsensor", or TRACE_NONE */
-    GHashTable *barred; /* the pairs (event, field) of find_barred, as keys of hash64; NULL: no pairs */
-    tie *ties;          /* the result of tie_fields before the first lifeline, or NULL */
-    bool joins_unnamed; /* spans without names can be steps */
-    bool used_unnamed;  /* a lifeline contains spans without names */
+    uint32_t *steps;     /* indexed by record: the kind of step (step_of), or TRACE_NONE */
+    bool *used;          /* indexed by the kind of step: the drawing contains the events of this kind */
+    bool *excluded;      /* indexed by the string of a field's name: the field cannot be an ID */
+    uint32_t trace_id;   /* string of the name of the field with trace IDs, or TRACE_NONE */
+    uint32_t sensor;     /* string of the name of the program "nlsensor", or TRACE_NONE */
+    GHashTable *barred;  /* the pairs (event, field) of find_barred, as keys of hash64; NULL: no pairs */
+    tie *ties;           /* the result of tie_fields before the first lifeline, or NULL */
+    bool splits_unnamed; /* the spans without names of each program are an event of their own */
+    bool used_unnamed;   /* a lifeline contains spans without names */
     drawing *result;
 } inference;
 
@@ -236,18 +237,18 @@ static bool is_span(const inference *in, const trace_record *record)
 }
 
 /*
- * Returns the kind of step of a record: the string of the event. If in->joins_unnamed is true, the spans without names
- * of different programs, such as the access logs of two servers, are different kinds: the number of strings plus the
- * string of the program. Returns TRACE_NONE for other records without names, and for records of nlsensor.
+ * Returns the kind of step of a record: the string of the event. The spans without names of different programs, such as
+ * the access logs of two servers, are different kinds: the number of strings plus the string of the program. Returns
+ * TRACE_NONE for other records without names, for records of nlsensor, and for NetLogger's reports about the log
+ * itself.
  */
 static uint32_t step_of(const inference *in, const trace_record *record)
 {
     if (record->prog == in->sensor && in->sensor != TRACE_NONE)
         return TRACE_NONE;
     if (record->event != TRACE_NONE)
-        return record->event;
-    return in->joins_unnamed && record->prog != TRACE_NONE && is_span(in, record) ? (uint32_t)in->strings + record->prog
-                                                                                  : TRACE_NONE;
+        return g_str_has_prefix(trace_string(in->t, record->event), OWN_EVENTS) ? TRACE_NONE : record->event;
+    return record->prog != TRACE_NONE && is_span(in, record) ? (uint32_t)in->strings + record->prog : TRACE_NONE;
 }
 
 static guint64 pair_key(uint32_t event, uint32_t field)
@@ -556,6 +557,19 @@ static void order_events(const precedence *p, unsigned order[EVENTS_MAX])
         }
 }
 
+/* Returns the name of the event of a kind of step. The caller frees it with g_free. */
+static char *event_of_step(const inference *in, uint32_t step)
+{
+    char buffer[REQUEST_UNNAMED_SIZE];
+    if (step < in->strings)
+        return g_strdup(trace_string(in->t, step));
+    if (!in->splits_unnamed)
+        return g_strdup(REQUEST_UNNAMED);
+    const char *program = trace_string(in->t, step - (uint32_t)in->strings);
+    const nl_string name = request_unnamed((nl_string){program, strlen(program)}, buffer);
+    return g_strndup(name.data, name.size);
+}
+
 /* Adds the lifeline of a candidate. Returns false if no two events share an ID. */
 static bool add_lifeline_of(inference *in, candidate c)
 {
@@ -565,22 +579,25 @@ static bool add_lifeline_of(inference *in, candidate c)
     grouping_free(&g);
     unsigned order[EVENTS_MAX];
     order_events(p, order);
-    const char *events[EVENTS_MAX + 1] = {NULL}, *ids[IDS_MAX + 1] = {NULL};
+    const char *ids[IDS_MAX + 1] = {NULL};
+    GPtrArray *events = g_ptr_array_new_with_free_func(g_free);
     bool has_unnamed = false;
-    for (unsigned i = 0, n = 0; i < p->count; i++) {
+    for (unsigned i = 0; i < p->count; i++) {
         const uint32_t step = p->events[order[i]];
         const bool is_unnamed = step >= in->strings;
         in->used[step] = true;
-        if (!is_unnamed || !has_unnamed)
-            events[n++] = is_unnamed ? REQUEST_UNNAMED : trace_string(in->t, step);
+        if (!is_unnamed || !has_unnamed || in->splits_unnamed)
+            g_ptr_array_add(events, event_of_step(in, step));
         has_unnamed = has_unnamed || is_unnamed;
     }
+    g_ptr_array_add(events, NULL);
     in->used_unnamed = in->used_unnamed || has_unnamed;
     for (unsigned i = 0; i < c.id_count; i++)
         ids[i] = trace_string(in->t, c.ids[i]);
     bool found = p->count >= 2;
     if (found)
-        drawing_add_lifeline(in->result, ids[c.id_count - 1], events, ids, "HOST");
+        drawing_add_lifeline(in->result, ids[c.id_count - 1], (const char *const *)events->pdata, ids, "HOST");
+    g_ptr_array_free(events, TRUE);
     g_free(p);
     return found;
 }
@@ -788,16 +805,21 @@ static void add_loadlines(inference *in)
 static void add_points(inference *in)
 {
     const uint32_t unnamed = trace_find(in->t, REQUEST_UNNAMED);
-    bool has_unnamed = in->used_unnamed || (unnamed != TRACE_NONE && in->used[unnamed]);
+    bool has_unnamed = (in->used_unnamed && !in->splits_unnamed) || (unnamed != TRACE_NONE && in->used[unnamed]);
     for (size_t i = 0; i < trace_count(in->t) && in->result->points->len < POINTS_MAX; i++) {
         const trace_record *record = trace_get(in->t, i);
-        const uint32_t event = record->event;
-        bool *used = event == TRACE_NONE || event == unnamed ? &has_unnamed : &in->used[event];
-        if (*used || (event == TRACE_NONE && !is_span(in, record)))
+        uint32_t step = record->event;
+        if (step == TRACE_NONE && !is_span(in, record))
+            continue;
+        if (step == TRACE_NONE && in->splits_unnamed && record->prog != TRACE_NONE)
+            step = (uint32_t)in->strings + record->prog;
+        bool *used = step == TRACE_NONE || step == unnamed ? &has_unnamed : &in->used[step];
+        if (*used)
             continue;
         *used = true;
-        const char *name = event == TRACE_NONE ? REQUEST_UNNAMED : trace_string(in->t, event);
+        char *name = step == TRACE_NONE ? g_strdup(REQUEST_UNNAMED) : event_of_step(in, step);
         drawing_add_point(in->result, name, name);
+        g_free(name);
     }
 }
 
@@ -809,7 +831,22 @@ static bool add_given_lifeline(inference *in, const char *const *ids)
     return add_lifeline_of(in, c);
 }
 
-static drawing *infer(const trace *t, const char *const *ids, bool joins_unnamed)
+/* Returns whether several programs have spans without names. */
+static bool has_unnamed_programs(const inference *in)
+{
+    uint32_t first = TRACE_NONE;
+    for (size_t i = 0; i < in->count; i++) {
+        const uint32_t step = in->steps[i];
+        if (step == TRACE_NONE || step < in->strings || step == first)
+            continue;
+        if (first != TRACE_NONE)
+            return true;
+        first = step;
+    }
+    return false;
+}
+
+static drawing *infer(const trace *t, const char *const *ids, bool by_program)
 {
     inference in = {
         .t = t,
@@ -818,12 +855,12 @@ static drawing *infer(const trace *t, const char *const *ids, bool joins_unnamed
         .steps = g_new(uint32_t, trace_count(t) + 1),
         .used = g_new0(bool, 2 * trace_string_count(t) + 1),
         .excluded = g_new0(bool, trace_string_count(t) + 1),
-        .joins_unnamed = joins_unnamed,
         .result = drawing_new(),
     };
     find_excluded(&in);
     for (size_t i = 0; i < in.count; i++)
         in.steps[i] = step_of(&in, trace_get(t, i));
+    in.splits_unnamed = by_program && has_unnamed_programs(&in);
     if (ids != NULL)
         add_given_lifeline(&in, ids);
     else if (in.trace_id != TRACE_NONE && add_lifeline_of(&in, (candidate){.ids = {in.trace_id}, .id_count = 1}))
@@ -846,10 +883,10 @@ static drawing *infer(const trace *t, const char *const *ids, bool joins_unnamed
 
 drawing *infer_drawing_by(const trace *t, const char *const *ids)
 {
-    return infer(t, ids, true);
+    return infer(t, ids, false);
 }
 
 drawing *infer_drawing(const trace *t)
 {
-    return infer(t, NULL, false);
+    return infer(t, NULL, true);
 }

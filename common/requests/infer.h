@@ -25,14 +25,17 @@
 
 enum { INFER_RECORDS = 500000 };
 
-/* Returns the drawing of a sorted trace, which may be empty. The caller frees the drawing with drawing_free. */
+/*
+ * Returns the drawing of a sorted trace, which may be empty. The caller frees the drawing with drawing_free. Spans
+ * without names, such as the records of access logs, are an event of each program if several programs log such spans,
+ * because a picture shows all spans with one name in the same row.
+ */
 drawing *infer_drawing(const trace *t);
 
 /*
  * Returns the drawing of a sorted trace for measurements. The caller frees it with drawing_free. If `ids` (a list that
- * ends with NULL) is not NULL, the drawing has only the lifeline with these ID fields. If several programs log spans
- * without names, such as the records of access logs, these spans are steps, so an ID can link the records of a proxy
- * and of a server. infer_drawing does not link these spans, because a picture shows them all in the same row.
+ * ends with NULL) is not NULL, the drawing has only the lifeline with these ID fields. Spans without names are
+ * one event, "request".
  */
 drawing *infer_drawing_by(const trace *t, const char *const *ids);
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/option.h"
+#include "requests/request_reader.h"
 
 #include <ctype.h>
 #include <fnmatch.h>
@@ -390,10 +391,17 @@ static bool span_matches(const term *t, const request_span *s)
     }
 }
 
+/* The pattern "request" also matches the names of spans without names, such as "request of nginx". */
+static bool name_matches(const term *t, const char *name)
+{
+    return fnmatch(t->span, name, 0) == 0 || (strcmp(t->span, REQUEST_UNNAMED) == 0 &&
+                                              strncmp(name, REQUEST_UNNAMED_OF, sizeof REQUEST_UNNAMED_OF - 1) == 0);
+}
+
 static bool has_span(const term *t, const request_graph *g, const event_names *names)
 {
     for (size_t i = 0; i < g->span_count; i++)
-        if (span_matches(t, &g->spans[i]) && fnmatch(t->span, event_names_text(names, g->spans[i].name), 0) == 0)
+        if (span_matches(t, &g->spans[i]) && name_matches(t, event_names_text(names, g->spans[i].name)))
             return true;
     return false;
 }

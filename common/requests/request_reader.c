@@ -131,6 +131,7 @@ struct request_reader {
     clock_bounds *clocks;
     uint64_t seed;
     uint32_t order;
+    bool splits_unnamed;  /* see request_reader_split_unnamed */
     found_fields found;   /* fields of the latest record */
     field_layout scratch; /* layout of the latest record, if it has too many fields for a cached layout */
     known_layout layouts[CACHE_SIZE];
@@ -165,6 +166,22 @@ void request_reader_free(request_reader *r)
     name_table_free(&r->patterns);
     g_ptr_array_free(r->program_patterns, TRUE);
     g_free(r);
+}
+
+void request_reader_split_unnamed(request_reader *r)
+{
+    r->splits_unnamed = true;
+}
+
+nl_string request_unnamed(nl_string program, char buffer[REQUEST_UNNAMED_SIZE])
+{
+    static const char prefix[] = REQUEST_UNNAMED_OF;
+    if (program.size == 0)
+        return (nl_string){REQUEST_UNNAMED, sizeof REQUEST_UNNAMED - 1};
+    const size_t size = MIN(program.size, REQUEST_UNNAMED_SIZE - sizeof prefix);
+    memcpy(buffer, prefix, sizeof prefix - 1);
+    memcpy(buffer + sizeof prefix - 1, program.data, size);
+    return (nl_string){buffer, sizeof prefix - 1 + size};
 }
 
 /* ---- fields ---- */
@@ -686,10 +703,12 @@ static uint16_t process_of(request_reader *r, const found_fields *f)
     return (uint16_t)MIN(number_of(&r->processes, nl_field_text(process, scratch)), UINT16_MAX);
 }
 
-static bool is_sensor(const nl_record *record)
+/* Returns whether a record is from a sensor, or is NetLogger's report about the log itself, such as NetLogger.Lost. */
+static bool is_own(const nl_record *record)
 {
-    static const char sensor[] = "nlsensor";
-    return record->prog.size == sizeof sensor - 1 && memcmp(record->prog.data, sensor, sizeof sensor - 1) == 0;
+    static const char sensor[] = "nlsensor", own[] = "NetLogger.";
+    return (record->prog.size == sizeof sensor - 1 && memcmp(record->prog.data, sensor, sizeof sensor - 1) == 0) ||
+           (record->event.size >= sizeof own - 1 && memcmp(record->event.data, own, sizeof own - 1) == 0);
 }
 
 void request_reader_learn(request_reader *r, const nl_record *record)
@@ -700,22 +719,24 @@ void request_reader_learn(request_reader *r, const nl_record *record)
 
 uint64_t request_reader_take(request_reader *r, const nl_record *record, request_event *event)
 {
-    static const nl_string unnamed = {REQUEST_UNNAMED, sizeof REQUEST_UNNAMED - 1};
+    char buffer[REQUEST_UNNAMED_SIZE];
     const found_fields *f = &r->found;
     bool traced;
     find_fields(r, record);
     uint64_t request = request_of(r, f, &traced);
-    if ((request == 0 && r->id_count > 0) || is_sensor(record))
+    if ((request == 0 && r->id_count > 0) || is_own(record))
         return 0;
     const known_place *place = find_place(r, record);
     const nl_field *span = field_of(f, USE_SPAN), *parent = field_of(f, USE_PARENT);
     unsigned rounding = 0;
     int64_t duration_ns = duration_of(r->fraction, f, &rounding);
     uint16_t process = process_of(r, f);
-    bool is_unnamed = duration_ns >= 0 && record->event.size == 0; /* as in access logs */
+    nl_string name = record->event;
+    if (duration_ns >= 0 && name.size == 0) /* as in access logs */
+        name = request_unnamed(r->splits_unnamed ? record->prog : (nl_string){0}, buffer);
     *event = (request_event){
         .time_ns = record->time_ns,
-        .name = number_of_event(r, is_unnamed ? unnamed : record->event),
+        .name = number_of_event(r, name),
         .host = place->host,
         .program = place->program,
         .family = place->patterns->last,

@@ -9,8 +9,8 @@
  * unit. A value with units, such as "12.3ms", has these units. A record with a duration but without an event has the
  * name "request". If the record has the field ph of Chrome's traces, the duration is in microseconds. START is the
  * start of a span whose record has the time of its end. TID, THREAD or THREAD.ID is the thread, PID is the process, and
- * STATUS shows failures. Records of sensors belong to no request. Times farther from 1970 than REQUEST_TIME_MAX are
- * limited to that value. Only one thread at a time may use a reader.
+ * STATUS shows failures. Records of sensors and NetLogger's own events (NetLogger.*) belong to no request. Times
+ * farther from 1970 than REQUEST_TIME_MAX are limited to that value. Only one thread at a time may use a reader.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_READER_H
 #define NETLOGGER_REQUESTS_REQUEST_READER_H
@@ -64,6 +64,19 @@ bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *du
  * not store this name in the record.
  */
 #define REQUEST_UNNAMED "request"
+
+/*
+ * The name of such an event of the program PROG is "request of PROG" if the drawing has a step for each program
+ * (drawing_splits_unnamed).
+ */
+#define REQUEST_UNNAMED_OF REQUEST_UNNAMED " of "
+
+/* Gives the records without an event the names "request of PROG". Call it before the first record. */
+void request_reader_split_unnamed(request_reader *r);
+
+/* Returns the name "request of PROG", or "request" without a program. Uses `buffer`, and truncates long names. */
+enum { REQUEST_UNNAMED_SIZE = 256 };
+nl_string request_unnamed(nl_string program, char buffer[REQUEST_UNNAMED_SIZE]);
 
 /*
  * Returns whether a record reports a failure by its level, by its field STATUS, or as a warning with the code of a

@@ -621,6 +621,7 @@ static void begin_kinds(void *user, const drawing *d)
             .events = r->configured ? (const char *const *)lifeline->events : NULL,
             .again = lifeline->again,
             .untraced = !lifeline->traced && ((drawing_lifeline *)g_ptr_array_index(lifelines, 0))->traced,
+            .splits_unnamed = drawing_splits_unnamed(d),
             .fraction = r->fraction,
             .where = r->where,
             .memory_max = r->memory_max / r->kind_count,

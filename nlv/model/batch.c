@@ -178,13 +178,14 @@ static void extract_clock(const spec *s, const nl_record *record, batch *b, batc
 
 static void extract_duration(extractor *x, const nl_record *record, batch *b, batch_row *row)
 {
-    static const nl_string unnamed = {REQUEST_UNNAMED, sizeof REQUEST_UNNAMED - 1};
+    char buffer[REQUEST_UNNAMED_SIZE];
     int64_t duration_ns;
     bool begins;
     if (!request_duration(record, x->fraction, &duration_ns, &begins))
         return;
     if (record->event.size == 0)
-        row->event = names_put_cached(x->names.events, &x->events, unnamed);
+        row->event = names_put_cached(x->names.events, &x->events,
+                                      request_unnamed(x->spec->splits_unnamed ? record->prog : (nl_string){0}, buffer));
     if (duration_ns > 0)
         batch_add_value(b, row, (uint16_t)(x->spec->drawn_loadlines + SPEC_DURATION),
                         begins ? -(float)duration_ns : (float)duration_ns);

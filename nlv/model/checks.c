@@ -259,6 +259,54 @@ static void check_measurements(const drawing *d, GPtrArray *notices)
                                         count, first));
 }
 
+/* Returns whether one lifeline of a drawing contains all events of a lifeline. */
+static bool contains_lifeline(const drawing *d, const drawing_lifeline *l)
+{
+    for (guint i = 0; i < d->lifelines->len; i++) {
+        const drawing_lifeline *own = g_ptr_array_index(d->lifelines, i);
+        bool is_contained = true;
+        for (char **event = l->events; *event != NULL; event++)
+            is_contained = is_contained && g_strv_contains((const char *const *)own->events, *event);
+        if (is_contained)
+            return true;
+    }
+    return false;
+}
+
+/* Returns the number of lifelines of a ready-made drawing whose events the log has, and that the drawing `d` lacks. */
+static unsigned count_fitting(const store *s, const drawing *d, const drawing *ready)
+{
+    unsigned fitting = 0;
+    for (guint i = 0; i < ready->lifelines->len; i++) {
+        const drawing_lifeline *l = g_ptr_array_index(ready->lifelines, i);
+        bool is_complete = true;
+        for (char **event = l->events; *event != NULL && is_complete; event++)
+            is_complete = names_find(s->names.events, *event) != NAMES_NONE;
+        fitting += is_complete && !contains_lifeline(d, l);
+    }
+    return fitting;
+}
+
+/* Names the ready-made drawings that draw requests of the log that an inferred drawing does not show. */
+static void check_ready_made(const store *s, const drawing *d, GPtrArray *notices)
+{
+    char **names = s->looks_out ? drawing_names() : NULL;
+    GString *fitting = g_string_new("");
+    unsigned count = 0;
+    for (char **name = names; name != NULL && *name != NULL; name++) {
+        drawing *ready = drawing_read(*name);
+        if (ready != NULL && count_fitting(s, d, ready) > 0)
+            g_string_append_printf(fitting, "%s%s", count++ > 0 ? ", " : "", *name);
+        drawing_free(ready);
+    }
+    if (count > 0)
+        g_ptr_array_add(notices, g_strdup_printf("The log fits the ready-made drawing%s %s. To show %s, use F4 in the "
+                                                 "window or --config.",
+                                                 nl_plural(count), fitting->str, count == 1 ? "it" : "one"));
+    g_string_free(fitting, TRUE);
+    g_strfreev(names);
+}
+
 void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *notices)
 {
     if (s->count <= s->first)
@@ -271,6 +319,7 @@ void checks_add(const store *s, const drawing *d, bool in_order, GPtrArray *noti
     check_zones(s, d, notices);
     check_drawn(s, d, notices);
     check_measurements(d, notices);
+    check_ready_made(s, d, notices);
     if (in_order && s->unordered > 0)
         g_ptr_array_add(notices,
                         g_strdup_printf("%" G_GUINT64_FORMAT

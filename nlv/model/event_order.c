@@ -150,11 +150,12 @@ static void add_record(assembler *a, const trace *t, const trace_record *record,
     assembler_add(a, &full);
 }
 
-static void learn_sample(order_learning *o, const trace *t, bool untraced)
+static void learn_sample(order_learning *o, const trace *t, bool untraced, bool splits_unnamed)
 {
     const assembler_options options = {.ids = (const char *const *)o->lifeline->ids,
                                        .events = (const char *const *)o->lifeline->events,
                                        .untraced = untraced,
+                                       .splits_unnamed = splits_unnamed,
                                        .memory_max = MEMORY_MAX,
                                        .take = take_graph,
                                        .user = o};
@@ -321,13 +322,13 @@ static bool can_learn(const drawing_lifeline *l)
     return l->after == NULL && !l->again && g_strv_length(l->events) <= ROWS;
 }
 
-static void learn_lifeline(drawing_lifeline *l, const trace *t, bool untraced, bool arranges)
+static void learn_lifeline(drawing_lifeline *l, const trace *t, bool untraced, bool splits_unnamed, bool arranges)
 {
     order_learning *o = g_new0(order_learning, 1);
     o->lifeline = l;
     o->rows = g_strv_length(l->events);
     event_order_pairs(l->events, o->rows, o->begin_of, o->end_of);
-    learn_sample(o, t, untraced);
+    learn_sample(o, t, untraced, splits_unnamed);
     uint64_t after[ROWS] = {0}, surely = 0;
     find_order(o, after);
     for (guint row = 0; row < o->rows; row++)
@@ -355,6 +356,6 @@ void event_order_learn(drawing *d, const trace *t, bool arranges)
     for (guint i = 0; i < d->lifelines->len; i++) {
         drawing_lifeline *l = g_ptr_array_index(d->lifelines, i);
         if (can_learn(l))
-            learn_lifeline(l, t, has_traced && !l->traced, arranges);
+            learn_lifeline(l, t, has_traced && !l->traced, drawing_splits_unnamed(d), arranges);
     }
 }

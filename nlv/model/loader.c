@@ -929,18 +929,24 @@ static bool read_on(loader *l, bool *ended)
     take_over_sources(l);
     take_over_requests(l, false);
     try_index(l);
-    for (guint i = 0; i < l->sources->len && !l->stopping && !l->is_full; i++) {
+    source_state *states = g_new0(source_state, l->sources->len + 1);
+    /* First look at every source, because all of them determine the drawing. */
+    for (guint i = 0; i < l->sources->len && !l->stopping; i++) {
         source *s = g_ptr_array_index(l->sources, i);
-        source_state state = source_look(s);
+        states[i] = source_look(s);
         if (s->notice != NULL)
             model_tell(l->model, g_steal_pointer(&s->notice));
         number_files(l, s);
-        if (infer(l)) {
-            *ended = false;
-            return true;
-        }
-        any = read_source(l, s, state) || any;
-        *ended = *ended && state == SOURCE_ENDED;
+    }
+    const bool reads_again = !l->stopping && infer(l);
+    for (guint i = 0; i < l->sources->len && !reads_again && !l->stopping && !l->is_full; i++) {
+        any = read_source(l, g_ptr_array_index(l->sources, i), states[i]) || any;
+        *ended = *ended && states[i] == SOURCE_ENDED;
+    }
+    g_free(states);
+    if (reads_again) {
+        *ended = false;
+        return true;
     }
     count_bytes(l);
     return any;

@@ -572,6 +572,7 @@ static void add_kind(request_reading *r, const GPtrArray *lifelines, guint i)
                                            .events = l->again ? (const char *const *)l->events : NULL,
                                            .again = l->again,
                                            .untraced = !l->traced && first->traced,
+                                           .splits_unnamed = drawing_splits_unnamed(r->drawing),
                                            .fraction = r->fraction,
                                            .where = r->requests,
                                            .memory_max = MIN(r->memory_max / 4, MEMORY_MAX) / lifelines->len,

@@ -17,12 +17,14 @@ enum {
     GRAPHS_MAX = 400
 };
 
-/* A line of a critical path. */
+#define KIND_BAR (UINT64_C(1) << 31)
+
+/* A line of a critical path, or a bar: the span of a record with a duration. */
 typedef struct path_line {
-    uint64_t kind;            /* identifies the lifeline and the two rows */
+    uint64_t kind;            /* identifies the lifeline and the two rows; with KIND_BAR: the lifeline and the row */
     int64_t begin_ns, end_ns; /* times of the whole path */
     double long_ns;           /* duration of the part of the line in the time range, in nanoseconds */
-    uint32_t from, to;
+    uint32_t from, to;        /* of a bar: the same record */
 } path_line;
 
 static uint64_t kind_of(const store *s, size_t lifeline, unsigned layer, uint32_t from, uint32_t to)
@@ -51,23 +53,55 @@ static uint32_t find_latest_cause(const path_search *p, const request_drawn *req
     return edges_find(p->s, record, p->layer, causes) > 0 ? causes[0] : (uint32_t)STORE_NONE;
 }
 
-/* Appends the lines of a request's critical path that are at least partly between two times to `lines`. */
+/* Returns the start of the span that a record ends. Without such a span, returns the time of the record. */
+static int64_t find_begin(const store *s, uint32_t record)
+{
+    const double duration_ns = store_duration(s, record);
+    return store_time(s, record) - (int64_t)CLAMP(duration_ns, 0, 4e18);
+}
+
+/* Appends a line or bar of a path if at least a part of it is between two times. */
+static void add_line(const path_line *line, int64_t begin_ns, int64_t end_ns, int64_t from_ns, int64_t to_ns,
+                     GArray *lines)
+{
+    path_line own = *line;
+    own.long_ns = (double)(MIN(end_ns, to_ns) - MAX(begin_ns, from_ns));
+    if (end_ns >= from_ns && begin_ns <= to_ns)
+        g_array_append_val(lines, own);
+}
+
+/*
+ * Appends the lines of a request's critical path that are at least partly between two times to `lines`. Also appends
+ * the bar of a record if no cause of the record is inside the bar: this time belongs to the record's span alone. The
+ * line from the cause then ends at the start of the bar.
+ */
 static void add_path(const path_search *p, uint32_t object, int64_t from_ns, int64_t to_ns, GArray *lines)
 {
     const store *s = p->s;
     const request_drawn *request = p->has_graphs ? request_lines_find(p->model, p->lifeline, object) : NULL;
-    uint32_t end = store_last_step(s, object, p->layer), last = end, from;
+    uint32_t end = store_last_step(s, object, p->layer), last = end;
+    int64_t first_ns = store_time(s, end);
     const guint first = lines->len;
-    for (unsigned steps = 0; steps < STEPS_MAX && (from = find_latest_cause(p, request, last)) != STORE_NONE; steps++) {
-        const int64_t begin_ns = store_time(s, from), end_ns = store_time(s, last);
-        path_line line = {.kind = kind_of(s, p->lifeline, p->layer, from, last), .from = from, .to = last};
-        line.long_ns = (double)(MIN(end_ns, to_ns) - MAX(begin_ns, from_ns));
-        if (end_ns >= from_ns && begin_ns <= to_ns)
-            g_array_append_val(lines, line);
+    for (unsigned steps = 0; steps < STEPS_MAX && last != STORE_NONE; steps++) {
+        const uint32_t from = find_latest_cause(p, request, last);
+        int64_t end_ns = store_time(s, last);
+        const int64_t bar_ns = find_begin(s, last), begin_ns = from != STORE_NONE ? store_time(s, from) : bar_ns;
+        first_ns = MIN(first_ns, bar_ns);
+        if (bar_ns < end_ns && bar_ns >= begin_ns) {
+            const path_line bar = {
+                .kind = kind_of(s, p->lifeline, p->layer, last, last) | KIND_BAR, .from = last, .to = last};
+            add_line(&bar, bar_ns, end_ns, from_ns, to_ns, lines);
+            end_ns = bar_ns;
+        }
+        if (from != STORE_NONE) {
+            const path_line line = {.kind = kind_of(s, p->lifeline, p->layer, from, last), .from = from, .to = last};
+            add_line(&line, begin_ns, end_ns, from_ns, to_ns, lines);
+            first_ns = MIN(first_ns, begin_ns);
+        }
         last = from;
     }
     for (guint i = first; i < lines->len; i++) {
-        g_array_index(lines, path_line, i).begin_ns = store_time(s, last);
+        g_array_index(lines, path_line, i).begin_ns = first_ns;
         g_array_index(lines, path_line, i).end_ns = store_time(s, end);
     }
 }

@@ -1,8 +1,10 @@
 /*
  * Finds where the requests of a log spend most of their time: the kind of line with the largest share of the requests'
- * critical paths, and the longest single line. A path leads from a request's last record back through the latest cause
- * of each record. If the time range has few requests, the module finds the causes in the requests' graphs
- * (request_lines.h). Otherwise, it finds them by the order of rows (edges.h). This module has no state.
+ * critical paths, and the longest single line. The span of a record with a duration counts as a line from the record to
+ * itself, unless the path has a cause of the record inside the span. A path leads from a request's last record back
+ * through the latest cause of each record. If the time range has few requests, the module finds the causes in the
+ * requests' graphs (request_lines.h). Otherwise, it finds them by the order of rows (edges.h). This module has no
+ * state.
  */
 #ifndef NLV_SLOW_H
 #define NLV_SLOW_H
@@ -12,7 +14,7 @@
 typedef struct slow_line {
     bool is_found;
     size_t lifeline;
-    uint32_t from, to;        /* the records that the longest line of this kind joins */
+    uint32_t from, to; /* the records that the longest line of this kind joins; equal for the span of one record */
     int64_t begin_ns, end_ns; /* the times of a path that is suitable for the first view: see below */
     size_t requests;          /* number of requests in the sample */
 } slow_line;

@@ -114,6 +114,7 @@ spec *spec_new(const drawing *d, names *events, uint64_t seed)
     spec *s = g_new0(spec, 1);
     s->layers = 1;
     s->seed = seed;
+    s->splits_unnamed = drawing_splits_unnamed(d);
     s->lifeline_count = d->lifelines->len;
     s->lifelines = g_new0(spec_lifeline, s->lifeline_count + 1);
     for (guint i = 0; i < d->lifelines->len; i++)

@@ -96,6 +96,7 @@ typedef struct spec {
     spec_event *events;
     size_t event_count;
     uint64_t seed;
+    bool splits_unnamed; /* see drawing_splits_unnamed */
 } spec;
 
 /* Compiles a drawing. Adds the drawing's events to `events`, which must be empty. `seed` is the seed of the keys of

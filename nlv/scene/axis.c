@@ -91,38 +91,27 @@ void axis_number_label(double value, double step, char out[32])
 
 void axis_span_label(double ns, char out[32])
 {
+    static const struct {
+        double min_ns, part_ns, parts;
+        const char *unit, *part;
+    } units[] = {{172800e9, 3600e9, 24, "days", "h"}, {7200e9, 60e9, 60, "h", "min"}, {120e9, 1e9, 60, "min", "s"}};
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        const double total = round(ns / units[i].part_ns), whole = floor(total / units[i].parts),
+                     rest = total - whole * units[i].parts;
+        if (ns < units[i].min_ns)
+            continue;
+        if (rest > 0)
+            snprintf(out, 32, "%.0f %s %.0f %s", whole, units[i].unit, rest, units[i].part);
+        else
+            snprintf(out, 32, "%.0f %s", whole, units[i].unit);
+        return;
+    }
     if (ns < 1e3)
         snprintf(out, 32, "%.0f ns", ns);
     else if (ns < 1e6)
         snprintf(out, 32, "%.4g µs", ns / 1e3);
     else if (ns < 1e9)
         snprintf(out, 32, "%.4g ms", ns / 1e6);
-    else if (ns < 120e9)
-        snprintf(out, 32, "%.4g s", ns / 1e9);
-    else if (ns < 7200e9)
-        snprintf(out, 32, "%.4g min", ns / 60e9);
-    else if (ns < 172800e9)
-        snprintf(out, 32, "%.4g h", ns / 3600e9);
     else
-        snprintf(out, 32, "%.4g days", ns / 86400e9);
-}
-
-void axis_span_tick_label(double ns, char out[32])
-{
-    static const struct {
-        double min_ns, unit_ns, part_ns;
-        const char *unit, *part;
-    } units[] = {
-        {172800e9, 86400e9, 3600e9, "days", "h"}, {7200e9, 3600e9, 60e9, "h", "min"}, {120e9, 60e9, 1e9, "min", "s"}};
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (ns < units[i].min_ns)
-            continue;
-        const double parts = round(fmod(ns, units[i].unit_ns) / units[i].part_ns);
-        if (parts > 0)
-            snprintf(out, 32, "%.0f %s %.0f %s", floor(ns / units[i].unit_ns), units[i].unit, parts, units[i].part);
-        else
-            axis_span_label(ns, out);
-        return;
-    }
-    axis_span_label(ns, out);
+        snprintf(out, 32, "%.4g s", ns / 1e9);
 }

@@ -22,10 +22,7 @@ double axis_step(double min);
 /* Writes a number with a unit prefix and as many digits as the step needs, such as "1.5 M". */
 void axis_number_label(double value, double step, char out[32]);
 
-/* Writes a duration with its unit, such as "1.25 ms". */
+/* Writes a duration with its unit, such as "1.25 ms", or with two units from two minutes on, such as "2 h 10 min". */
 void axis_span_label(double span_ns, char out[32]);
-
-/* Like axis_span_label, but writes a tick that is not a whole number of its unit with two units: "2 h 10 min". */
-void axis_span_tick_label(double span_ns, char out[32]);
 
 #endif

@@ -128,6 +128,17 @@ static void draw_bar(const bars *b, const bar *one)
     cairo_fill(c->cr);
 }
 
+/* Returns the height of a bar in a lifeline, in units. */
+static double lifeline_bar_height(const pane *p)
+{
+    return CLAMP((p->bottom - p->top) / p->rows * 0.8, 2, 14);
+}
+
+double bars_height(const layer_context *c, const pane *p, uint16_t event)
+{
+    return store_durations(c->store, event) != NULL ? lifeline_bar_height(p) : 0;
+}
+
 /* Returns the bars of an event's spans in a row, or NULL if the event has no spans. The caller frees them with g_free.
  */
 static bars *bars_place(const layer_context *c, const pane *p, unsigned row, uint16_t event)
@@ -146,7 +157,7 @@ static bars *bars_place(const layer_context *c, const pane *p, unsigned row, uin
     b->ended = find_bars(b);
     double space = (p->bottom - p->top) / p->rows * 0.8;
     unsigned lanes = 1;
-    b->pitch = CLAMP(space, 2, 14);
+    b->pitch = lifeline_bar_height(p);
     if (!b->is_lifeline) {
         lanes = place_in_lanes(b, (unsigned)CLAMP(space / LANE_HEIGHT_MIN, 1, LANES_MAX));
         b->pitch = MIN(space / lanes, 14);

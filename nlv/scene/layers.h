@@ -43,6 +43,12 @@ void loadlines_layer_axis(const layer_context *c, const pane *p, double low, dou
  */
 size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t event);
 
+/* Draws the name of a collapsed loadline. */
+void loadlines_layer_draw_collapsed(const layer_context *c, const pane *p);
+
+/* Returns the height of the bars of an event in a pane of lifelines, or 0 if the event's records have no durations. */
+double bars_height(const layer_context *c, const pane *p, uint16_t event);
+
 /* Finds the nearest of these bars, like points_layer_find. The result belongs to no object. */
 void bars_find(const layer_context *c, const pane *p, unsigned row, uint16_t event, double x, double y,
                scene_found *found);

@@ -11,7 +11,11 @@
 enum {
     HISTOGRAM_PLOT_MIN = 400,
     HISTOGRAM_GAP = 10,
-    STRIPS_TALL = 40,    /* with more strips, a pane does not become higher */
+    STRIPS_TALL = 40,     /* with more strips, a pane does not become higher */
+    STRIP_READABLE = 5,   /* minimum height of a strip whose colors can be compared with those of its neighbours */
+    STRIPS_READABLE = 12, /* with more strips, a strip may show several hosts */
+    COLLAPSED = 13,       /* height of a collapsed pane */
+    COLLAPSED_GAP = 2,
     OVERVIEW_FROM = 180, /* minimum height of a picture with an overview */
     TITLE_FROM = 150,    /* minimum height of a picture with a title */
 };
@@ -76,6 +80,8 @@ static double pane_gap(double height)
  */
 static double weight(const pane *p, double height)
 {
+    if (p->is_collapsed)
+        return 0;
     const double others = CLAMP(height / 600, 0.7, 1);
     switch (p->kind) {
     case PANE_LIFELINES:
@@ -139,6 +145,11 @@ static bool has_records(const model *m, const scene_view *view, const pane *p)
     return any;
 }
 
+static bool bit_of(uint32_t set, guint index)
+{
+    return index < 32 && (set >> index & 1);
+}
+
 static void add_panes(layout *l, const model *m, const scene_view *view, bool is_part)
 {
     const drawing *d = model_drawing(m);
@@ -153,6 +164,7 @@ static void add_panes(layout *l, const model *m, const scene_view *view, bool is
         } else if (has_strips(m, p.index)) {
             p.rows = (unsigned)model_store(m)->loadlines[p.index].count;
         }
+        p.is_collapsed = p.kind == PANE_LOADLINE && bit_of(view->collapsed, p.index);
         if (!view->hides_empty || !is_part || has_records(m, view, &p))
             l->panes[l->pane_count++] = p;
     }
@@ -167,6 +179,61 @@ static bool find_whole(layout *l, const model *m, const scene_view *view)
     if (l->whole_from_ns == l->whole_to_ns)
         l->whole_to_ns++;
     return is_part;
+}
+
+/* Returns the distance between a pane and the next pane. */
+static double gap_after(const layout *l, unsigned pane, double gap)
+{
+    return pane + 1 == l->pane_count                                        ? 0
+           : l->panes[pane].is_collapsed && l->panes[pane + 1].is_collapsed ? COLLAPSED_GAP
+                                                                            : gap;
+}
+
+/* Divides the height among the panes. */
+static void place_panes(layout *l, double top, double capacity)
+{
+    const double gap = pane_gap(capacity);
+    double shared = capacity, weights = 0;
+    for (unsigned i = 0; i < l->pane_count; i++) {
+        weights += weight(&l->panes[i], capacity);
+        shared -= gap_after(l, i, gap) + (l->panes[i].is_collapsed ? COLLAPSED : 0);
+    }
+    shared = MAX(shared, 1);
+    for (unsigned i = 0; i < l->pane_count; i++) {
+        pane *p = &l->panes[i];
+        p->top = top;
+        p->bottom = top + (p->is_collapsed ? COLLAPSED : shared * weight(p, capacity) / weights);
+        top = p->bottom + gap_after(l, i, gap);
+    }
+}
+
+static bool is_open_strips(const pane *p)
+{
+    return p->kind == PANE_LOADLINE && p->rows > 1 && !p->is_collapsed;
+}
+
+/*
+ * If strips are too low to read, collapses the last loadline with strips that the user has not expanded. Always leaves
+ * one loadline with strips. Returns false if it collapses nothing.
+ */
+static bool collapse_one(layout *l, const scene_view *view)
+{
+    pane *last = NULL;
+    unsigned open = 0;
+    bool is_low = false;
+    for (unsigned i = 0; i < l->pane_count && view->collapses; i++) {
+        pane *p = &l->panes[i];
+        if (!is_open_strips(p))
+            continue;
+        open++;
+        is_low =
+            is_low || p->bottom - p->top < LAYOUT_STRIPS_HEAD + STRIP_READABLE * MIN((double)p->rows, STRIPS_READABLE);
+        last = bit_of(view->expanded, p->index) ? last : p;
+    }
+    if (!is_low || open < 2 || last == NULL)
+        return false;
+    last->is_collapsed = true;
+    return true;
 }
 
 layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
@@ -186,16 +253,10 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
     l.caption_y = l.caption_text_y - text_height(TEXT_SMALL) / 2 - (caption_height > 0 ? 6 : 0);
     place_overview(&l, m, view, is_part);
     l.axis_y = l.overview_top - 6 - 18;
-    double capacity = MAX(l.axis_y - 6 - top, 10), weights = 0;
-    for (unsigned i = 0; i < l.pane_count; i++)
-        weights += weight(&l.panes[i], capacity);
-    const double gap = pane_gap(capacity);
-    double shared = MAX(capacity - gap * (l.pane_count > 0 ? l.pane_count - 1 : 0), 1);
-    for (unsigned i = 0; i < l.pane_count; i++) {
-        l.panes[i].top = top;
-        l.panes[i].bottom = top + shared * weight(&l.panes[i], capacity) / weights;
-        top = l.panes[i].bottom + gap;
-    }
+    const double capacity = MAX(l.axis_y - 6 - top, 10);
+    do
+        place_panes(&l, top, capacity);
+    while (collapse_one(&l, view));
     return l;
 }
 

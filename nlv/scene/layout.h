@@ -11,9 +11,10 @@ typedef struct pane {
     guint index;        /* index in the drawing's list of its kind; points have one pane */
     double top, bottom; /* top and bottom of its plot */
     unsigned rows;      /* number of rows; of a loadline: the number of strips, or 1 for curves */
+    bool is_collapsed;  /* only the name of the loadline is visible */
 } pane;
 
-enum { LAYOUT_PANES = 32 };
+enum { LAYOUT_PANES = 32, LAYOUT_STRIPS_HEAD = 18 /* height of the line above strips */ };
 
 typedef struct layout {
     double left, right; /* edges of the plot, which shows view->from_ns to view->to_ns */

@@ -730,23 +730,70 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
     g_array_free(d.kinds, TRUE);
 }
 
-/* Draws a line in front of all other lines. Writes the line's events, host and duration above it. */
-static void name_line(const layer_context *c, const pane *p, const slow_line *slow)
+/* Returns the text about a line: its duration, events and host. The caller frees it with g_free. */
+static char *slowest_text(const layer_context *c, const slow_line *slow, unsigned from, unsigned to)
 {
-    unsigned layer = c->store->spec->lifelines[slow->lifeline].layer;
     const drawing_lifeline *definition = g_ptr_array_index(model_drawing(c->model)->lifelines, slow->lifeline);
-    unsigned from = spec_step_of(c->store->spec, store_event(c->store, slow->from), layer).row,
-             to = spec_step_of(c->store->spec, store_event(c->store, slow->to), layer).row;
-    double x0 = layer_x(c, slow->from), y0 = layout_row_y(p, from), x1 = layer_x(c, slow->to), y1 = layout_row_y(p, to);
-    char *took = checks_time_text((double)(store_time(c->store, slow->to) - store_time(c->store, slow->from)));
-    char *host = slow_hosts(c->model, slow);
+    const bool is_bar = slow->from == slow->to;
+    const double long_ns = is_bar ? store_duration(c->store, slow->to)
+                                  : (double)(store_time(c->store, slow->to) - store_time(c->store, slow->from));
+    char *took = checks_time_text(long_ns), *host = slow_hosts(c->model, slow);
     char *text =
         g_strdup_printf("%s, the longest in view: %s%s%s%s%s", took, definition->events[from], from == to ? "" : " → ",
-                        from == to ? " again" : definition->events[to], *host != '\0' ? ", " : "", host);
-    double width = MIN(text_width(c->cr, text, TEXT_NORMAL) + 10, c->layout->right - c->layout->left);
-    double height = text_height(TEXT_NORMAL) + 4;
+                        is_bar       ? ""
+                        : from == to ? " again"
+                                     : definition->events[to],
+                        *host != '\0' ? ", " : "", host);
+    g_free(host);
+    g_free(took);
+    return text;
+}
+
+/*
+ * Returns the middle of a text about a line whose middle is at line_y. If possible, the text is above the first row or
+ * below the last row, where it covers no lines: there, it may reach into the gap beside the pane. `half` is half the
+ * height of the text. Sets *is_free to whether the text covers no lines.
+ */
+static double place_text(const layer_context *c, const pane *p, double line_y, double half, bool *is_free)
+{
+    enum { GAP = 10, MARK = 3 };
+    const drawing_lifeline *definition = g_ptr_array_index(model_drawing(c->model)->lifelines, p->index);
+    double edges[] = {layout_row_y(p, p->rows - 1), layout_row_y(p, 0)}, best = -1;
+    for (int below = 0; below < 2; below++) {
+        const unsigned row = below ? 0 : p->rows - 1;
+        const double mark = bars_height(c, p, names_find(c->store->names.events, definition->events[row])) / 2 + MARK,
+                     outer = below ? p->bottom + GAP - half : p->top - GAP + half,
+                     inner = below ? edges[1] + mark + half : edges[0] - mark - half;
+        if ((below ? outer < inner : outer > inner))
+            continue;
+        const double y = (outer + inner) / 2;
+        best = best < 0 || fabs(y - line_y) < fabs(best - line_y) ? y : best;
+    }
+    *is_free = best >= 0;
+    return best;
+}
+
+/*
+ * Draws a line in front of all other lines. Writes the line's events, host and duration, with a sample of the line,
+ * above or below all lines, or directly above the line if there is no space.
+ */
+static void name_line(const layer_context *c, const pane *p, const slow_line *slow)
+{
+    enum { SAMPLE = 22 };
+    unsigned layer = c->store->spec->lifelines[slow->lifeline].layer;
+    unsigned from = spec_step_of(c->store->spec, store_event(c->store, slow->from), layer).row,
+             to = spec_step_of(c->store->spec, store_event(c->store, slow->to), layer).row;
+    const double bar_ns = slow->from == slow->to ? store_duration(c->store, slow->to) : 0;
+    double x0 = layout_x(c->layout, c->view, store_time(c->store, slow->from) - (int64_t)bar_ns),
+           y0 = layout_row_y(p, from), x1 = layer_x(c, slow->to), y1 = layout_row_y(p, to);
+    char *text = slowest_text(c, slow, from, to);
+    double width = MIN(text_width(c->cr, text, TEXT_NORMAL) + SAMPLE + 10, c->layout->right - c->layout->left);
+    double half = text_height(TEXT_NORMAL) / 2;
     double x = CLAMP((x0 + x1) / 2 - width / 2, c->layout->left, c->layout->right - width);
-    double y = MAX(MIN(y0, y1) - height - 4, p->top);
+    bool is_free;
+    double y = place_text(c, p, (y0 + y1) / 2, half, &is_free);
+    if (!is_free)
+        y = MAX(MIN(y0, y1) - half - 6, p->top + half);
     palette_set(c->cr, palette_text(c->view->dark), 1);
     cairo_save(c->cr);
     cairo_rectangle(c->cr, c->layout->left, p->top, c->layout->right - c->layout->left, p->bottom - p->top);
@@ -757,12 +804,14 @@ static void name_line(const layer_context *c, const pane *p, const slow_line *sl
     cairo_stroke(c->cr);
     cairo_restore(c->cr);
     palette_set(c->cr, palette_pane(c->view->dark), 0.9);
-    cairo_rectangle(c->cr, x, y, width, height);
+    cairo_rectangle(c->cr, x, y - half, width, 2 * half);
     cairo_fill(c->cr);
-    text_draw(c->cr, text, TEXT_NORMAL, palette_text(c->view->dark), TEXT_START, x + 5, y + height / 2, width - 10);
+    palette_set(c->cr, palette_text(c->view->dark), 1);
+    cairo_rectangle(c->cr, x + 4, y - 1.5, SAMPLE - 6, 3);
+    cairo_fill(c->cr);
+    text_draw(c->cr, text, TEXT_NORMAL, palette_text(c->view->dark), TEXT_START, x + SAMPLE + 4, y,
+              width - SAMPLE - 10);
     g_free(text);
-    g_free(host);
-    g_free(took);
 }
 
 void lifelines_layer_name_slowest(const layer_context *c)

@@ -236,9 +236,9 @@ static void draw_curves(const curve *k, const loadline_lists *lists)
 
 /* ---- strips ---- */
 
-enum { STRIPS_HEAD = 18, STRIP_HEIGHT_MIN = 2, STRIP_LABEL = 11, SCALE_WIDTH = 80 };
+enum { STRIPS_HEAD = LAYOUT_STRIPS_HEAD, STRIP_HEIGHT_MIN = 2, STRIP_LABEL = 11, SCALE_WIDTH = 80 };
 
-/* The strips of a pane. Row 0 is at the top, and shows the hosts [0, count / rows) in alphabetical order. */
+/* The strips of a pane. Row 0 is at the top, and shows the hosts [0, count / rows) by name. */
 typedef struct strips {
     const host_list **hosts; /* sorted by name */
     size_t count, rows;
@@ -247,8 +247,8 @@ typedef struct strips {
 
 static int by_host_name(const void *a, const void *b, void *names)
 {
-    return strcmp(names_text(names, (*(const host_list *const *)a)->host),
-                  names_text(names, (*(const host_list *const *)b)->host));
+    return strverscmp(names_text(names, (*(const host_list *const *)a)->host),
+                      names_text(names, (*(const host_list *const *)b)->host));
 }
 
 static strips strips_make(const layer_context *c, const pane *p)
@@ -323,7 +323,7 @@ static cairo_surface_t *paint_strips(const curve *k, const strips *s)
         for (unsigned i = 0; i < c->column_count; i++)
             if (!isnan(cells[i]))
                 pixels[i] = palette_pixel(
-                    palette_heat(CLAMP(((double)cells[i] - k->low) / (k->high - k->low), 0, 1), c->view->dark));
+                    palette_value(CLAMP(((double)cells[i] - k->low) / (k->high - k->low), 0, 1), c->view->dark));
     }
     cairo_surface_mark_dirty(picture);
     for (size_t i = 0; i < s->count; i++)
@@ -350,7 +350,7 @@ static void draw_strips_head(const curve *k, const strips *s)
     const double y = k->p->top + STRIPS_HEAD / 2.0, right = c->layout->right - text_width(c->cr, high, TEXT_SMALL) - 6;
     text_draw(c->cr, high, TEXT_SMALL, palette_muted(dark), TEXT_RIGHT, c->layout->right, y, 0);
     for (int i = 0; i < SCALE_WIDTH; i++) {
-        palette_set(c->cr, palette_heat(i / (SCALE_WIDTH - 1.0), dark), 1);
+        palette_set(c->cr, palette_value(i / (SCALE_WIDTH - 1.0), dark), 1);
         cairo_rectangle(c->cr, floor(right) - SCALE_WIDTH + i, floor(y) - 4, 1, 9);
         cairo_fill(c->cr);
     }
@@ -422,6 +422,18 @@ static void find_in_strips(const layer_context *c, const pane *p, double x, doub
         }
     }
     g_free(s.hosts);
+}
+
+void loadlines_layer_draw_collapsed(const layer_context *c, const pane *p)
+{
+    const drawing_loadline *definition = g_ptr_array_index(model_drawing(c->model)->loadlines, p->index);
+    char *name = loadlines_layer_name(definition);
+    char *text = p->rows > 1 ? g_strdup_printf("\342\226\270 %s (%u hosts)", name, p->rows)
+                             : g_strdup_printf("\342\226\270 %s", name);
+    text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_LEFT, c->layout->left,
+              (p->top + p->bottom) / 2, c->layout->right - c->layout->left);
+    g_free(text);
+    g_free(name);
 }
 
 void loadlines_layer_draw(const layer_context *c, const pane *p)

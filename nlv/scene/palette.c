@@ -2,6 +2,8 @@
 
 #include "scene/palette.h"
 
+#include <glib.h>
+
 static color rgb(unsigned hex)
 {
     return (color){(hex >> 16 & 255) / 255.0, (hex >> 8 & 255) / 255.0, (hex & 255) / 255.0};
@@ -89,6 +91,18 @@ color palette_heat(double share, bool dark)
     return (color){ends[0].red + share * (ends[1].red - ends[0].red),
                    ends[0].green + share * (ends[1].green - ends[0].green),
                    ends[0].blue + share * (ends[1].blue - ends[0].blue)};
+}
+
+color palette_value(double share, bool dark)
+{
+    /* YlGnBu of ColorBrewer (C. Brewer), whose colors differ in hue and lightness; on dark, large values are light */
+    static const unsigned scale[] = {0xedf8d9, 0xc7e9b4, 0x7fcdbb, 0x41b6c4, 0x1d91c0, 0x225ea8, 0x0c2c84};
+    enum { STEPS = sizeof scale / sizeof *scale - 1 };
+    const double at = (dark ? 1 - share : share) * STEPS;
+    const int step = (int)CLAMP(at, 0, STEPS - 1);
+    const color from = rgb(scale[step]), to = rgb(scale[step + 1]);
+    return (color){from.red + (at - step) * (to.red - from.red), from.green + (at - step) * (to.green - from.green),
+                   from.blue + (at - step) * (to.blue - from.blue)};
 }
 
 void palette_set(cairo_t *cr, color c, double alpha)

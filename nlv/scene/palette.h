@@ -35,8 +35,11 @@ color palette_accent(bool dark); /* marked by the user */
 /* Returns an opaque pixel of a cairo picture (CAIRO_FORMAT_ARGB32). */
 uint32_t palette_pixel(color ink);
 
-/* Returns a color of the scale from a small (share = 0) to a large number (share = 1). */
+/* Returns a color of the scale from a small (share = 0) to a large number (share = 1) of requests. */
 color palette_heat(double share, bool dark);
+
+/* Like palette_heat, for values of a measurement. The colors differ more, so that a reader can compare values. */
+color palette_value(double share, bool dark);
 
 void palette_set(cairo_t *cr, color c, double alpha);
 

@@ -189,6 +189,10 @@ static void draw_caption(const layer_context *c)
 
 static void draw_pane(const layer_context *c, const pane *p)
 {
+    if (p->is_collapsed) {
+        loadlines_layer_draw_collapsed(c, p);
+        return;
+    }
     if (p->kind == PANE_LOADLINE) {
         const drawing_loadline *l = g_ptr_array_index(model_drawing(c->model)->loadlines, p->index);
         (l->rate ? throughput_layer_draw : loadlines_layer_draw)(c, p);
@@ -307,7 +311,7 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
             lifelines_layer_back(&c, &l.panes[i]);
         else if (l.panes[i].kind == PANE_POINTS)
             points_layer_back(&c, &l.panes[i]);
-        else
+        else if (!l.panes[i].is_collapsed)
             layer_pane(&c, &l.panes[i]);
     }
     int64_t first_ns, last_ns;
@@ -345,7 +349,7 @@ bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, d
     find_columns(&c);
     for (unsigned i = 0; i < l.pane_count && c.store->count > c.store->first; i++) {
         const pane *p = &l.panes[i];
-        if (y < p->top || y > p->bottom)
+        if (y < p->top || y > p->bottom || p->is_collapsed)
             continue;
         if (p->kind == PANE_LIFELINES)
             lifelines_layer_find(&c, p, x, y, found);
@@ -356,6 +360,56 @@ bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, d
     }
     g_free(c.columns);
     return found->distance < find_distance;
+}
+
+int scene_find_loadline(const model *m, const scene_view *view, cairo_t *cr, double x, double y)
+{
+    const layout l = layout_make(m, view, cr);
+    for (unsigned i = 0; i < l.pane_count; i++) {
+        const pane *p = &l.panes[i];
+        const bool is_name = p->is_collapsed || x < l.left || (p->rows > 1 && y < p->top + LAYOUT_STRIPS_HEAD);
+        if (p->kind == PANE_LOADLINE && y >= p->top && y < p->bottom && is_name)
+            return (int)p->index;
+    }
+    return -1;
+}
+
+static bool is_collapsed(const layout *l, unsigned loadline)
+{
+    for (unsigned i = 0; i < l->pane_count; i++)
+        if (l->panes[i].kind == PANE_LOADLINE && l->panes[i].index == loadline)
+            return l->panes[i].is_collapsed;
+    return false;
+}
+
+void scene_toggle_loadline(const model *m, scene_view *view, cairo_t *cr, unsigned loadline)
+{
+    const layout l = layout_make(m, view, cr);
+    if (loadline >= 32)
+        return;
+    const uint32_t bit = UINT32_C(1) << loadline;
+    const bool expands = is_collapsed(&l, loadline);
+    view->expanded = expands ? view->expanded | bit : view->expanded & ~bit;
+    view->collapsed = expands ? view->collapsed & ~bit : view->collapsed | bit;
+}
+
+int scene_expand_next(const model *m, scene_view *view, cairo_t *cr)
+{
+    const layout l = layout_make(m, view, cr);
+    int first = -1, next = -1;
+    for (unsigned loadline = 0; loadline < 32; loadline++) {
+        if (!is_collapsed(&l, loadline))
+            continue;
+        first = first < 0 ? (int)loadline : first;
+        if (next < 0 && view->expanded >> loadline == 0)
+            next = (int)loadline;
+    }
+    next = next < 0 ? first : next;
+    if (next < 0)
+        return -1;
+    view->expanded = UINT32_C(1) << next;
+    view->collapsed &= ~view->expanded;
+    return next;
 }
 
 bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns)

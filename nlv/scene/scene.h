@@ -47,7 +47,9 @@ typedef struct scene_view {
     request_choice area;
     bool has_color; /* frame a color of the legend */
     size_t color;
-    bool is_coarse; /* draw lines with half the resolution, for speed while the view moves */
+    bool is_coarse;               /* draw lines with half the resolution, for speed while the view moves */
+    bool collapses;               /* collapse loadlines whose strips would be too low to read */
+    uint32_t collapsed, expanded; /* bits of the loadlines (by index) that the user has collapsed and expanded */
 } scene_view;
 
 /* Returns a view of the whole model, with a margin on both sides. */
@@ -84,6 +86,16 @@ typedef struct scene_found {
 
 /* Finds the record whose mark is nearest to (x, y), within a few units. Returns false if there is no mark. */
 bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, scene_found *found);
+
+/* Returns the index of the loadline whose name or numbers are at (x, y), or -1. */
+int scene_find_loadline(const model *m, const scene_view *view, cairo_t *cr, double x, double y);
+
+/* Expands a loadline if it is collapsed; otherwise, collapses it. */
+void scene_toggle_loadline(const model *m, scene_view *view, cairo_t *cr, unsigned loadline);
+
+/* Expands the next collapsed loadline in place of the loadlines that the user has expanded. Returns its index, or -1 if
+ * no loadline is collapsed. */
+int scene_expand_next(const model *m, scene_view *view, cairo_t *cr);
 
 /* Returns whether (x, y) is in the overview. If so, sets *time_ns to the time at x. */
 bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns);

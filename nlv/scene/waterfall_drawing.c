@@ -90,7 +90,7 @@ static void draw_axis(const drawing_area *a)
         cairo_move_to(a->cr, x, HEAD - 4);
         cairo_line_to(a->cr, x, bottom);
         cairo_stroke(a->cr);
-        axis_span_tick_label((double)at_ns, label);
+        axis_span_label((double)at_ns, label);
         text_draw(a->cr, label, TEXT_SMALL, palette_muted(a->dark), at_ns > 0 ? TEXT_CENTER : TEXT_LEFT, x, HEAD / 2.0,
                   0);
     }

@@ -336,18 +336,55 @@ static bool find_legend(canvas *c, double x, double y, request_choice *choice)
     return is;
 }
 
+/* Returns the index of the loadline whose name is at a position, or -1. */
+static int find_loadline(canvas *c, double x, double y)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    const int loadline = scene_find_loadline(c->model, &c->view, cr, x, y);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    return loadline;
+}
+
 /* Returns the effect of a click on an entry of a legend, or "" if there is no entry at the position. */
 static const char *hint_of(canvas *c, double x, double y)
 {
     request_choice choice;
     if (find_legend(c, x, y, &choice))
         return "Click: list these requests";
+    if (find_loadline(c, x, y) >= 0)
+        return "Click: expand or collapse this measurement. Key T: expand the next collapsed measurement";
     bool is_more;
     if (find_color(c, x, y, &is_more) < 0)
         return "";
     return is_more ? "Click: show the other colors"
                    : "Click: show only the requests with this color, or all again. Shift+click: hide them, or show "
                      "them again. Key L: choose a color with the keyboard";
+}
+
+static bool toggle_loadline(canvas *c, int loadline)
+{
+    if (loadline < 0)
+        return false;
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    scene_toggle_loadline(c->model, &c->view, cr, (unsigned)loadline);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    canvas_redraw(c);
+    return true;
+}
+
+bool canvas_expand_next(canvas *c)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    const int expanded = scene_expand_next(c->model, &c->view, cr);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    canvas_redraw(c);
+    return expanded >= 0;
 }
 
 static void find_hovered(canvas *c, double x, double y)
@@ -462,7 +499,7 @@ static void click(canvas *c, double x, double y)
         c->callbacks.listed(c->callbacks.user, &choice);
         return;
     }
-    if (click_color(c, x, y, false))
+    if (click_color(c, x, y, false) || toggle_loadline(c, find_loadline(c, x, y)))
         return;
     cairo_t *cr = measuring_context();
     model_lock(c->model);
@@ -766,7 +803,7 @@ canvas *canvas_new(model *m, bool dark, canvas_callbacks callbacks)
     c->widget = gtk_drawing_area_new();
     c->view = scene_fit(m, 1200, 800);
     c->view.dark = dark;
-    c->view.overview = c->view.histogram = true;
+    c->view.overview = c->view.histogram = c->view.collapses = true;
     history_init(&c->history);
     gtk_widget_set_can_focus(c->widget, TRUE);
     gtk_widget_add_events(c->widget, GDK_SCROLL_MASK | GDK_SMOOTH_SCROLL_MASK | GDK_BUTTON_PRESS_MASK |

@@ -53,6 +53,9 @@ bool canvas_begin_brush(canvas *c);
 bool canvas_begin_legend(canvas *c);
 bool canvas_handle_key(canvas *c, const GdkEventKey *event);
 
+/* Expands the next collapsed loadline. Returns false if no loadline is collapsed. */
+bool canvas_expand_next(canvas *c);
+
 /* Returns the view. Call canvas_redraw after you have changed it. */
 scene_view *canvas_view(canvas *c);
 void canvas_redraw(canvas *c);

@@ -46,6 +46,7 @@ static const entry entries[] = {
     {COMMAND_BACK, "_View", "_Back", {{GDK_KEY_Left, ALT}, {GDK_KEY_BackSpace, 0}}},
     {COMMAND_FORWARD, "_View", "_Forward", {{GDK_KEY_Right, ALT}}},
     {COMMAND_ZOOM_TO_MARKED, "_View", "Zoom to the _marked time", {{GDK_KEY_z, 0}}},
+    {COMMAND_EXPAND, "_View", "E_xpand the next measurement", {{GDK_KEY_t, 0}}},
     {COMMAND_CLEAR, "_View", "_Clear marks", {{GDK_KEY_Escape, 0}}},
     {COMMAND_SIDE, "_View", "_Side panel", {{GDK_KEY_F9, 0}}},
     {COMMAND_SENSORS, "_View", "Se_nsors", {{GDK_KEY_F8, 0}}},
@@ -173,7 +174,8 @@ char *commands_help(void)
                      "go to that time. Drag there: list the requests of an area. Click on the number of slow or "
                      "failed requests below the strip: list these requests.\n"
                      "Click on a color below the title: show only the requests with this color, or all again. With "
-                     "Shift: hide them, or show them again.\n");
+                     "Shift: hide them, or show them again.\n"
+                     "Click on the name of a measurement: expand or collapse it.\n");
     const char *name = "";
     for (size_t i = 0; i < G_N_ELEMENTS(entries); i++) {
         if (strcmp(entries[i].menu, name) != 0)

@@ -49,6 +49,28 @@ def branching_requests(count, slow=(), failed=(), seed=1):
     return "".join(f"DATE={start + datetime.timedelta(microseconds=t):%Y%m%d%H%M%S.%f} {rest}\n" for t, rest in lines)
 
 
+def measurements(hosts, fields):
+    """Returns a log with a measurement of each field on each host. The values of a host and field never change."""
+    return "".join(
+        f"DATE=20260101120000.{100000 + i * 1000 + host:06d} HOST=h{host} PROG=p LVL=Usage NL.EVNT=E{field // 2} "
+        f"V{field}={(host + 1) * 10 + i % 2} V{field + 1}={(host + 1) * 10 + i % 2}\n"
+        for i in range(300) for field in range(0, fields, 2) for host in range(1, hosts + 1))
+
+
+def strips(picture, x, top, bottom):
+    """Returns the colors and heights of the strips that a vertical line crosses."""
+    found = []
+    for y in range(top, bottom):
+        pixel = picture[y][x]
+        if max(pixel) - min(pixel) < 15:
+            continue
+        if found and found[-1][0] == pixel and found[-1][2] == y:
+            found[-1] = (pixel, found[-1][1] + 1, y + 1)
+        else:
+            found.append((pixel, 1, y + 1))
+    return [(color, height) for color, height, _ in found if height > 1]  # without the edges of strips
+
+
 class Picture(collections.abc.Sequence):
     """The pixels of the display as rows of (red, green, blue). Decodes a row when it is first used."""
 

@@ -16,7 +16,7 @@ import zlib
 import blocks
 import nlv_window
 import support
-from nlv_window import requests
+from nlv_window import measurements, requests, strips
 
 
 def decompress_png(path):
@@ -136,6 +136,37 @@ class Render(support.Case):
         self.assertGreater(sum(near(pixel, (0, 114, 178), 90) for pixel in heat), 1000)
         self.assertTrue(any(near(pixel, (0xc2, 0, 0x6b), 30) for pixel in heat), "the failures")
 
+    def test_access_logs_of_two_tiers(self):
+        """A request is in the access logs of a proxy and of a server. nlv draws a row for each program, and joins the records of a request."""
+        logs = []
+        for program, extra in ("proxy", 0.004), ("server", 0):
+            logs.append(self.scratch / f"{program}.json")
+            logs[-1].write_text("".join(json.dumps({
+                "ts": 1767225600 + number / 10 + 0.02 + extra / 2, "host": f"{program}1", "prog": program, "request_id": f"r{number}",
+                "duration": 0.02 + extra, "status": 200}) + "\n" for number in range(500)))
+        config = self.scratch / "tiers.nlv"
+        written = self.run_program(self.nlv, "--write-config", config, *logs)
+        self.assertEqual(written.returncode, 0, written.stderr)
+        self.assertRegex(config.read_text(), r"events=request of server;request of proxy;\nid=request_id;")
+        for more in ["--config", config], ["--config", config, "--where", 'span("request").self >= 20ms']:
+            measured = self.run_program(support.program("nltools/nlstat"), *more, *logs)
+            self.assertRegex(measured.stdout, r"Requests by request_id: 500, ")
+            self.assertRegex(measured.stdout, r"request of server @server +83\.3 % +500 ")
+        rows = self.pixels_of("tiers.png", "--size", "1000x600", *logs)
+        lines = sum(near(pixel, (0, 114, 178), 90) for row in rows[200:300] for pixel in row[140:900])
+        self.assertGreater(lines, 400, "lines between the two rows")
+
+    def test_text_about_the_longest_line_covers_no_lines(self):
+        """20 nearly vertical requests: their lines are visible at each height between the first row and the last row."""
+        self.log.write_text("".join(
+            f"DATE=20260101120000.{number * 20000 + offset:06d} HOST=h PROG=p LVL=Usage NL.EVNT={event} REQ.ID=r{number}\n"
+            for number in range(20) for offset, event in ((0, "A"), (500, "B"), (1000, "C"), (1500 + 8000 * (number == 9), "D"))))
+        rows = self.pixels_of("lines.png", "--size", "1000x600", self.log)
+        marks = [y for y, row in enumerate(rows[:440]) if sum(near(pixel, (0, 114, 178), 60) for pixel in row) > 60]
+        for y in range(min(marks), max(marks)):
+            columns = [x for x, pixel in enumerate(rows[y]) if pixel[2] - pixel[0] > 60]
+            self.assertGreater(sum(1 for x, other in zip(columns, [-9, *columns]) if x > other + 1), 17, y)
+
     def test_heat_map_separates_logs_of_two_runs(self):
         """The percentile curves in the strip at the bottom have the colors of the logs."""
         logs = []
@@ -182,6 +213,30 @@ class Render(support.Case):
         shades = [sum(rows[(top + bottom) // 2][500]) for top, bottom in labels[:20]]
         self.assertEqual(min(range(20), key=shades.__getitem__), 7)
         self.assertLess(shades[7], min(shades[:7] + shades[8:]) - 100)
+
+    def test_strips_are_in_the_order_of_numbers_and_high_enough(self):
+        """The strips of six measurements of eleven hosts do not fit: the last measurements are collapsed to their names."""
+        self.log.write_text(measurements(11, 6))
+        rows = self.pixels_of("strips.png", "--size", "1000x600", self.log)
+        found = strips(rows, 500, 60, 560)
+        self.assertIn(len(found), (22, 33, 44, 55))
+        self.assertGreaterEqual(min(height for _, height in found), 4)
+        shades = [sum(color) for color, _ in found[:11]]
+        self.assertEqual(shades, sorted(shades, reverse=True), "h2 comes before h10, and larger values are darker")
+
+    def test_own_events_are_not_requests(self):
+        """In a recording of the kernel, events of nlkernel with a processor are no requests. nlv names the drawings that fit."""
+        self.log.write_text("".join(
+            f"DATE=2026010112000{i}.{offset:06d} HOST=h PROG=nlkernel LVL=Usage NL.EVNT={event} CPU={i % 2}{more}\n"
+            for i in range(10) for event, offset, more in (
+                ("NetLogger.Dump.Begin", 0, ""), ("NetLogger.Dump.Finish", 90, " EVENTS=7"), ("sched.sched_wakeup", 100, " EV.PID=7"),
+                ("sched.sched_switch", 200, " NEXT.PID=7"))))
+        result = self.run_program(self.nlv, "--write-config", "-", self.log, env=self.ready_made())
+        self.assertEqual((result.returncode, re.findall(r"\[lifeline .*", result.stdout)), (0, []), result.stderr)
+        self.assertIn("nlv: The log fits the ready-made drawing kernel-sched. To show it, use F4 in the window or --config.\n",
+                      self.run_program(self.nlv, "--render", self.scratch / "k.png", self.log, env=self.ready_made()).stderr)
+        measured = self.run_program(support.program("nltools/nlstat"), self.log)
+        self.assertEqual(measured.returncode, 1, measured.stdout)
 
     def test_low_picture(self):
         """A low picture, as in a small window beside the table of requests, has no title and no overview."""

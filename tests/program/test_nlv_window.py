@@ -284,6 +284,19 @@ class Accessible(nlv_window.WindowCase):
             self.xdotool("mousemove", "650", "5", "mousemove", "640", "5")
             support.wait_until(lambda: any(text.split(" (")[0] == status for text in self.texts()), what=status)
 
+    def test_collapsed_measurements(self):
+        """The key T expands the next collapsed measurement. A click on a name also does."""
+        self.log.write_text(nlv_window.measurements(11, 6))
+        self.open(self.log)
+        first = self.picture()
+        shown = nlv_window.strips(first, 640, 120, 860)
+        self.assertIn(len(shown), (22, 33, 44, 55))
+        self.focus("^nlv")
+        self.xdotool("key", "t")
+        support.wait_until(lambda: self.picture() != first, what="another measurement is expanded")
+        time.sleep(0.5)
+        self.assertEqual(len(nlv_window.strips(self.picture(), 640, 120, 860)), len(shown))
+
     def test_everything_fits_a_narrow_window(self):
         self.log.write_text(nlv_window.branching_requests(300, {150}))
         self.open(self.log)

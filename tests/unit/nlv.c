@@ -2466,6 +2466,37 @@ static void test_longest_line(void **unused)
     model_free(m);
 }
 
+/*
+ * The longest line of two tiers' access logs is the span of the server, not the 2 ms from its end to the end of the
+ * proxy's span, which contains it.
+ */
+static void test_longest_span(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("tiers.log");
+    FILE *file = fopen(path, "w");
+    for (unsigned i = 0; i < 80; i++) {
+        const bool is_proxy = i % 2 == 1;
+        const unsigned took_ms = i / 2 == 20 ? 70 : 10;
+        char date[NL_TIME_TEXT_SIZE];
+        nl_time_format_ulm((INT64_C(1767225600000) + i / 2 * 100 + took_ms + (is_proxy ? 4 : 2)) * 1000000, date);
+        fprintf(file, "DATE=%s HOST=%s PROG=%s LVL=Usage request_id=%u duration=0.0%u\n", date, is_proxy ? "a" : "b",
+                is_proxy ? "proxy" : "server", i / 2, took_ms + (is_proxy ? 4 : 0));
+    }
+    fclose(file);
+    program_reading reading = {0};
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    const store *s = model_store(m);
+    const slow_line slow = slow_find_longest(m, INT64_MIN, INT64_MAX);
+    assert_true(slow.is_found && slow.from == slow.to && slow.requests == 40);
+    assert_string_equal(names_text(s->names.events, store_event(s, slow.to)), "request of server");
+    assert_int_equal(store_duration(s, slow.to), 70000000);
+    const slow_line kind = slow_find(m, INT64_MIN, INT64_MAX);
+    assert_true(kind.is_found && kind.from == slow.from && kind.to == slow.to);
+    assert_int_equal(kind.end_ns - kind.begin_ns, 74000000); /* the span of the proxy */
+    model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -2497,6 +2528,7 @@ int main(void)
         cmocka_unit_test(test_first_view),
         cmocka_unit_test(test_slowest_of_many),
         cmocka_unit_test(test_longest_line),
+        cmocka_unit_test(test_longest_span),
         cmocka_unit_test(test_first_view_beside_a_gap),
         cmocka_unit_test(test_repeated_ids),
         cmocka_unit_test(test_logs_with_equal_ids),

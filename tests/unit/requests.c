@@ -1472,7 +1472,10 @@ static void loadlines_of_the_same_field_have_different_names(void **state)
     trace_free(t);
 }
 
-/* An ID links the access logs of a proxy and a server for measurements. The records of one program are not linked. */
+/*
+ * An ID links the access logs of a proxy and a server. A picture has a row for each of these programs. The records of
+ * one program are not linked.
+ */
 static void ids_link_access_logs_of_different_programs(void **state)
 {
     (void)state;
@@ -1489,9 +1492,15 @@ static void ids_link_access_logs_of_different_programs(void **state)
         trace_sort(t);
         drawing *measured = infer_drawing_by(t, NULL), *drawn = infer_drawing(t);
         assert_int_equal(measured->lifelines->len, programs - 1);
-        assert_int_equal(drawn->lifelines->len, 0);
-        assert_int_equal(drawn->points->len, 1);
+        assert_int_equal(drawn->lifelines->len, programs - 1);
+        assert_int_equal(drawn->points->len, 2 - programs);
+        assert_int_equal(drawing_splits_unnamed(drawn), programs == 2);
+        assert_false(drawing_splits_unnamed(measured));
         if (programs == 2) {
+            const drawing_lifeline *rows = g_ptr_array_index(drawn->lifelines, 0);
+            assert_string_equal(rows->events[0], "request of proxy");
+            assert_string_equal(rows->events[1], "request of server");
+            assert_null(rows->events[2]);
             const drawing_lifeline *l = g_ptr_array_index(measured->lifelines, 0);
             assert_string_equal(l->ids[0], "request_id");
             assert_null(l->ids[1]);

@@ -210,12 +210,21 @@ static void test_ticks_of_durations(void **unused)
     static const struct {
         double span_ns;
         const char *label;
-    } labels[] = {
-        {0, "0 ns"},     {2e6, "2 ms"},          {90e9, "90 s"},       {130e9, "2 min 10 s"},   {3600e9, "60 min"},
-        {7200e9, "2 h"}, {7800e9, "2 h 10 min"}, {172800e9, "2 days"}, {194400e9, "2 days 6 h"}};
+    } labels[] = {{0, "0 ns"},
+                  {2e6, "2 ms"},
+                  {90e9, "90 s"},
+                  {130e9, "2 min 10 s"},
+                  {3600e9, "60 min"},
+                  {7200e9, "2 h"},
+                  {7800e9, "2 h 10 min"},
+                  {172800e9, "2 days"},
+                  {194400e9, "2 days 6 h"},
+                  {125e6, "125 ms"},
+                  {17812.8e9, "4 h 57 min"},
+                  {7199.9e9, "120 min"}};
     for (size_t i = 0; i < G_N_ELEMENTS(labels); i++) {
         char text[32];
-        axis_span_tick_label(labels[i].span_ns, text);
+        axis_span_label(labels[i].span_ns, text);
         assert_string_equal(text, labels[i].label);
     }
 }
