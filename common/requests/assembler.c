@@ -242,8 +242,8 @@ void assembler_build_part(const assembler *a, request_graph *g, request_event *e
 
 static void hand_out_events(assembler *a, const open_request *r, uint32_t from, uint32_t to, bool cut)
 {
-    if (!r->is_thread && !r->events[from].traced)
-        request_learning_correct(a->knowledge, r->events + from, to - from);
+    if (!r->is_thread)
+        request_learning_correct(a->knowledge, r->events + from, to - from, r->events[from].traced);
     assembler_build_part(a, a->graph, r->events + from, to - from);
     a->graph->payloads = r->payloads.data;
     const char *name = r->name;
@@ -418,7 +418,7 @@ static void count_round(void *user, const request_event *events, uint32_t count)
 {
     assembler *a = user;
     request_event *corrected = g_memdup2(events, count * sizeof *events);
-    request_learning_correct(a->knowledge, corrected, count);
+    request_learning_correct(a->knowledge, corrected, count, false);
     count_hosts(a, corrected, count);
     vote(a, &corrected[count - 1]);
     g_free(corrected);
@@ -498,20 +498,28 @@ static void finish_learning(assembler *a)
     g_ptr_array_free(unfinished, TRUE);
 }
 
+static void walk_waiting(void *user, request_learning *l)
+{
+    const assembler *a = user;
+    for (guint i = 0; i < a->waiting->len; i++) {
+        const open_request *r = g_ptr_array_index(a->waiting, i);
+        request_learning_add_trace(l, a->graph, r->events, r->count, request_reader_clocks(a->reader));
+    }
+}
+
 /* Learns from the traces that are over, and hands them out. */
 static void finish_waiting(assembler *a)
 {
     GPtrArray *kept = a->waiting;
     if (kept == NULL)
         return;
+    request_learning_run_traces(a->knowledge, walk_waiting, a, request_reader_clocks(a->reader));
+    a->waiting = NULL;
     for (guint i = 0; i < kept->len; i++) {
         const open_request *r = g_ptr_array_index(kept, i);
-        assembler_build_part(a, a->graph, r->events, r->count);
-        request_learning_add_trace(a->knowledge, a->graph);
+        qsort(r->events, r->count, sizeof *r->events, request_event_compare);
         count_hosts(a, r->events, r->count);
     }
-    request_learning_settle_traces(a->knowledge);
-    a->waiting = NULL;
     for (guint i = 0; i < kept->len; i++)
         hand_out(a, g_ptr_array_index(kept, i), false);
     g_ptr_array_free(kept, TRUE);
@@ -862,6 +870,11 @@ uint64_t assembler_unselected(const assembler *a)
 const request_reader *assembler_reader(const assembler *a)
 {
     return a->reader;
+}
+
+size_t assembler_corrected_hosts(const assembler *a, int64_t *max_ns)
+{
+    return request_learning_corrected_hosts(a->knowledge, max_ns);
 }
 
 const clock_doubts *assembler_clock_doubts(const assembler *a)

@@ -10,8 +10,8 @@
  * From the first ASSEMBLER_LEARNED requests with ID fields, the module learns which events cause other events
  * (precedence.h), and which first events are repeated steps (restarts.h). The module hands out these requests at the
  * end of the learning. It also learns small differences between the clocks of hosts (clock_shifts.h), and corrects the
- * times of the events that it hands out. From the first ASSEMBLER_LEARNED traces, it learns which spans wait for their
- * children (awaited_spans.h).
+ * times of the events that it hands out. From the first ASSEMBLER_LEARNED traces, it learns the same
+ * about clocks, and which spans wait for their children (awaited_spans.h).
  *
  * Without IDs, each outermost span of a thread is a request. If outermost spans overlap, the module cannot know which
  * records belong together. The module counts these spans, and hands them out as one graph whose member `overlaps` is
@@ -113,6 +113,9 @@ uint64_t assembler_overlapping(const assembler *a);
 
 /* Returns the number of requests that do not match assembler_options.where. */
 uint64_t assembler_unselected(const assembler *a);
+
+/* Returns the number of hosts whose times were corrected, and sets *max_ns (request_learning_corrected_hosts). */
+size_t assembler_corrected_hosts(const assembler *a, int64_t *max_ns);
 
 /* Returns the hosts whose clocks seem to differ. Valid until assembler_free. */
 const clock_doubts *assembler_clock_doubts(const assembler *a);

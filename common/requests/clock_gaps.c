@@ -2,10 +2,12 @@
 
 #include "requests/clock_gaps.h"
 #include "base/compare.h"
+#include "base/hash_bytes.h"
 
 enum {
     MOMENTS_MAX = 48,    /* maximum number of starts and ends of a request from which the module learns */
     PAIRS_MAX = 1000000, /* maximum number of pairs of moments that the module examines */
+    CALLS_MAX = 1000,    /* maximum number of calls of one trace from which the module learns */
 };
 
 /* The kind of a span's start is the kind of its event (program_families_kind), plus this bit. */
@@ -154,22 +156,29 @@ static void mark_entrances(moment *moments, size_t count)
     }
 }
 
+/* Returns the set with the same kinds and hosts as `key`. Creates the set if necessary. */
+static gap_set *find_set(clock_gaps *c, const gap_set *key)
+{
+    gap_set *set = g_hash_table_lookup(c->sets, key);
+    if (set == NULL) {
+        set = g_memdup2(key, sizeof *key);
+        set->gaps = g_array_new(FALSE, FALSE, sizeof(int64_t));
+        g_hash_table_add(c->sets, set);
+    }
+    return set;
+}
+
 static void add_gap(clock_gaps *c, const moment *a, const moment *b, bool alone)
 {
-    gap_set key = {.a = a->kind,
-                   .b = b->kind,
-                   .host_a = a->host,
-                   .host_b = b->host,
-                   .span_a = a->span,
-                   .span_b = b->span,
-                   .side_a = a->side,
-                   .side_b = b->side};
-    gap_set *of = g_hash_table_lookup(c->sets, &key);
-    if (of == NULL) {
-        of = g_memdup2(&key, sizeof key);
-        of->gaps = g_array_new(FALSE, FALSE, sizeof(int64_t));
-        g_hash_table_add(c->sets, of);
-    }
+    const gap_set key = {.a = a->kind,
+                         .b = b->kind,
+                         .host_a = a->host,
+                         .host_b = b->host,
+                         .span_a = a->span,
+                         .span_b = b->span,
+                         .side_a = a->side,
+                         .side_b = b->side};
+    gap_set *of = find_set(c, &key);
     int64_t gap_ns = b->time_ns - a->time_ns;
     of->firsts_a += a->is_first;
     of->firsts_b += b->is_first;
@@ -203,6 +212,53 @@ void clock_gaps_learn(clock_gaps *c, const program_families *families, const req
         int64_t duration_ns = to_ns - from_ns;
         g_array_append_val(c->durations, duration_ns);
     }
+}
+
+/* Adds the gap between the starts or, if `ends` is true, between the ends of a parent and its child. The kinds of a set
+ * depend on the names and the programs of both spans. */
+static void add_call_gap(clock_gaps *c, const request_span *parent, uint16_t parent_host, const request_span *child,
+                         uint16_t child_host, bool ends)
+{
+    const uint64_t kind = hash_mix(hash_mix((uint64_t)parent->name << 32 | parent->program, ends),
+                                   (uint64_t)child->name << 32 | child->program) &
+                          ~UINT64_C(1);
+    const gap_set key = {.a = kind,
+                         .b = kind | 1,
+                         .host_a = ends ? child_host : parent_host,
+                         .host_b = ends ? parent_host : child_host,
+                         .is_call = !ends,
+                         .is_reply = ends};
+    const int64_t gap_ns = ends ? (parent->end_ns - parent->shift_ns) - (child->end_ns - child->shift_ns)
+                                : (child->begin_ns - child->shift_ns) - (parent->begin_ns - parent->shift_ns);
+    g_array_append_val(find_set(c, &key)->gaps, gap_ns);
+}
+
+/* Returns whether a record gives the start of a span, or its end and its duration. */
+static bool has_begin(const request_span *s)
+{
+    return s->begin != REQUEST_NONE || !s->incomplete;
+}
+
+void clock_gaps_learn_calls(clock_gaps *c, const request_graph *g)
+{
+    const int64_t duration_ns = g->to_ns - g->from_ns;
+    size_t calls = 0;
+    for (size_t i = 0; i < g->span_count && calls < CALLS_MAX && c->pairs < PAIRS_MAX; i++) {
+        const request_span *s = &g->spans[i], *parent = s->parent != REQUEST_NONE ? &g->spans[s->parent] : NULL;
+        if (parent == NULL || s->inferred_parent || s->host == parent->host || s->host == 0 || parent->host == 0)
+            continue;
+        const uint16_t host = index_of_host(c, s->host), parent_host = index_of_host(c, parent->host);
+        if (host == CLOCK_GAPS_HOSTS_MAX || parent_host == CLOCK_GAPS_HOSTS_MAX)
+            continue;
+        if (has_begin(s) && has_begin(parent))
+            add_call_gap(c, parent, parent_host, s, host, false);
+        if (s->end != REQUEST_NONE && parent->end != REQUEST_NONE)
+            add_call_gap(c, parent, parent_host, s, host, true);
+        calls++;
+        c->pairs++;
+    }
+    if (calls > 0)
+        g_array_append_val(c->durations, duration_ns);
 }
 
 static gint by_kinds(gconstpointer a, gconstpointer b)

@@ -24,6 +24,7 @@ typedef struct gap_set {
     uint32_t firsts_a, firsts_b;       /* numbers of gaps from and to the first moment of a place */
     uint32_t entrances_a, entrances_b; /* numbers of these gaps, if the place has several moments */
     uint32_t alone;                    /* number of gaps of requests that visit only the two places */
+    bool is_call, is_reply;            /* the gaps between the starts, or between the ends, of calls */
     GArray *gaps;                      /* int64_t: in nanoseconds; sorted by clock_gaps_sort */
 } gap_set;
 
@@ -44,6 +45,13 @@ void clock_gaps_free(clock_gaps *c); /* NULL is allowed */
  * kinds of events. Ignores large requests.
  */
 void clock_gaps_learn(clock_gaps *c, const program_families *families, const request_event *events, size_t count);
+
+/*
+ * Learns from the calls of a trace: spans that name a parent on another host. Adds the gap from the start of the parent
+ * to the start of the child (is_call) and, in another set, the gap from the end of the child to the end of the parent
+ * (is_reply). Uses the logged times, without the graph's shifts.
+ */
+void clock_gaps_learn_calls(clock_gaps *c, const request_graph *g);
 
 /*
  * Sorts the times of each set, and returns the sets, sorted by their kinds. The caller frees the array; `c` owns the

@@ -60,6 +60,11 @@ void clock_shifts_learn(clock_shifts *s, const program_families *families, const
     clock_gaps_learn(s->gaps, families, events, count);
 }
 
+void clock_shifts_learn_trace(clock_shifts *s, const request_graph *g)
+{
+    clock_gaps_learn_calls(s->gaps, g);
+}
+
 /* ---- orders ---- */
 
 /* The order of the events of two kinds, on all pairs of hosts: the sets [from, to) of the sorted sets. */
@@ -102,13 +107,17 @@ static order order_of(const GPtrArray *sets, guint from, guint to, bool reversed
 }
 
 /*
- * Returns the correct order of two opposite orders, or NULL if neither is certain. The first event of a program in a
+ * Returns the correct order of two opposite orders, or NULL if neither is certain. The order of a call is known, but a
+ * child may outlive its parent, and a clock may be wrong by more than max_ns. The first event of a program in a
  * request needs a cause in another program, so it is probably the effect if the other event is not such an event. If
  * requests visit only two programs, the first event of one program is the cause of the first event of the other. In
  * other cases, an order is certain only if equal clocks permit it, because the events may be concurrent.
  */
 static const order *choose_order(const GPtrArray *sets, const order *forward, const order *back, int64_t max_ns)
 {
+    const gap_set *first = g_ptr_array_index(sets, forward->from);
+    if (first->is_call || first->is_reply)
+        return forward->need_ns <= max_ns ? forward : NULL;
     double count = 0, entrances_a = 0, entrances_b = 0, firsts_a = 0, firsts_b = 0, alone = 0;
     for (guint i = forward->from; i < forward->to; i++) {
         const gap_set *set = g_ptr_array_index(sets, i);
@@ -145,21 +154,24 @@ static uint32_t count_opposite(const gap_set *set, bool reversed)
 /*
  * Returns whether the events of most pairs of hosts have the order of the sets [from, to), or may have it because
  * clocks differ by at most max_ns, but the events of other pairs have the opposite order by more than max_ns. In this
- * case, a clock is probably wrong.
+ * case, a clock is probably wrong. A call that begins before its parent suffices, because the order of calls is
+ * certain.
  */
 static bool shows_wrong_clock(const GPtrArray *sets, guint from, guint to, bool reversed, int64_t max_ns)
 {
     uint32_t count = 0, permitted = 0, opposite = 0;
+    bool is_call = false;
     for (guint i = from; i < to; i++) {
         const gap_set *set = g_ptr_array_index(sets, i);
         const bool is_opposite = count_opposite(set, reversed) >= WRONG_PART * set->gaps->len;
+        is_call = is_call || set->is_call;
         count += set->gaps->len;
         if (-smallest_gap(set, reversed) <= max_ns)
             permitted += is_opposite ? 0 : set->gaps->len;
         else if (set->gaps->len >= WRONG_GAPS_MIN && is_opposite)
             opposite += set->gaps->len;
     }
-    return opposite > 0 && 2 * permitted > count;
+    return opposite > 0 && (is_call || 2 * permitted > count);
 }
 
 static uint32_t count_gaps(const GPtrArray *sets, const order *o)
@@ -268,8 +280,11 @@ static void choose_reply(GHashTable *starts, const GPtrArray *sets, order_pair *
  * the sets show a wrong clock. */
 static order_pair order_pair_of(clock_shifts *s, const GPtrArray *sets, guint from, guint to, int64_t max_ns)
 {
-    s->has_wrong_clock = s->has_wrong_clock || shows_wrong_clock(sets, from, to, false, max_ns) ||
-                         shows_wrong_clock(sets, from, to, true, max_ns);
+    const gap_set *first = g_ptr_array_index(sets, from);
+    const bool examines[] = {!first->is_reply, !first->is_call && !first->is_reply};
+    for (int reversed = 0; reversed < 2; reversed++)
+        s->has_wrong_clock =
+            s->has_wrong_clock || (examines[reversed] && shows_wrong_clock(sets, from, to, reversed == 1, max_ns));
     return (order_pair){order_of(sets, from, to, false), order_of(sets, from, to, true), NULL};
 }
 
@@ -457,6 +472,18 @@ bool clock_shifts_apply(const clock_shifts *s, request_event *events, size_t cou
         changed = changed || shift_ns != 0;
     }
     return changed;
+}
+
+size_t clock_shifts_count(const clock_shifts *s, int64_t *max_ns)
+{
+    size_t count = 0;
+    *max_ns = 0;
+    for (guint i = 0; i < s->shifts->len && s->has_shifts && !s->has_wrong_clock; i++) {
+        const int64_t shift_ns = ABS(g_array_index(s->shifts, int64_t, i));
+        count += shift_ns != 0;
+        *max_ns = MAX(*max_ns, shift_ns);
+    }
+    return count;
 }
 
 int64_t clock_shifts_rest(const clock_shifts *s, uint32_t host, uint32_t other)

@@ -3,13 +3,14 @@
  *
  * Synchronized clocks usually differ by less than a millisecond, but messages often take less time than that. Some
  * messages then seem to arrive before they were sent, and the order of their events shows no cause. The module looks
- * for one shift for each host that restores the order of such events. Only a message to the first event of a program
- * shows that a clock differs, and the reply to it: if a call always takes longer than the work that it began on another
- * host, the work ends before the call. Other pairs of kinds of events have an order if it holds in nearly all requests.
- * Each order limits the shifts of two hosts: the shifted effect must not precede its cause. The module adds the orders
- * that need the smallest shifts first, and only orders that agree with all earlier limits (Cormen and others,
- * Introduction to Algorithms, "Difference constraints and shortest paths"). A call and its reply limit the same two
- * hosts in both directions. Events of concurrent programs have no constant order, so no shift can restore it.
+ * for one shift for each host that restores the order of such events. In a trace, spans name their parents, so the
+ * order of these events is known. In other requests, only a message to the first event of a program shows that a clock
+ * differs, and the reply to it: if a call always takes longer than the work that it began on another host, the work
+ * ends before the call. Other pairs of kinds of events have an order if it holds in nearly all requests. Each order
+ * limits the shifts of two hosts: the shifted effect must not precede its cause. The module adds the orders that need
+ * the smallest shifts first, and only orders that agree with all earlier limits (Cormen and others, Introduction to
+ * Algorithms, "Difference constraints and shortest paths"). A call and its reply limit the same two hosts in both
+ * directions. Events of concurrent programs have no constant order, so no shift can restore it.
  *
  * A shift is at most CLOCK_SHIFT_MAX_NS, a tenth of the usual duration of a request, and the bound of the two clocks.
  * Larger differences are errors of a clock, which the module leaves as they are; it then finds no shifts. The gaps
@@ -33,6 +34,12 @@ void clock_shifts_free(clock_shifts *s); /* NULL is allowed */
 /* Learns from the events of one request. `families` determines the kinds of events. Ignores large requests. */
 void clock_shifts_learn(clock_shifts *s, const program_families *families, const request_event *events, size_t count);
 
+/*
+ * Learns from the graph of a trace, whose spans name their parents. A child begins after its parent and, in most kinds
+ * of calls, ends before it. An object learns either from traces or from other requests.
+ */
+void clock_shifts_learn_trace(clock_shifts *s, const request_graph *g);
+
 /* Finds the shifts, after learning. `clocks` are the known bounds of the clocks. */
 void clock_shifts_settle(clock_shifts *s, const clock_bounds *clocks);
 
@@ -45,6 +52,9 @@ bool clock_shifts_apply(const clock_shifts *s, request_event *events, size_t cou
  * module has not learned.
  */
 int64_t clock_shifts_rest(const clock_shifts *s, uint32_t host, uint32_t other);
+
+/* Returns the number of hosts whose times clock_shifts_apply changes. Sets *max_ns to the largest change, or to 0. */
+size_t clock_shifts_count(const clock_shifts *s, int64_t *max_ns);
 
 /* Returns the clocks that seem to differ by more than the module corrects. Valid until clock_shifts_free. */
 const clock_doubts *clock_shifts_doubts(const clock_shifts *s);

@@ -4,9 +4,9 @@
  * (clock_doubts.h), and which spans wait for children (awaited_spans.h). All programs learn in the same way, so their
  * graphs of a request are equal.
  *
- * The module owns this knowledge. It learns the orders of events and the clocks from requests without trace IDs, and
- * the spans that wait from traces. Callers: assembler.c, and nlv for the request that it shows. Only one thread at a
- * time may use a request_learning.
+ * The module owns this knowledge. It learns the orders of events from requests without trace IDs, and the spans that
+ * wait from traces. It learns about the clocks from both kinds of requests separately. Callers: assembler.c, and nlv
+ * for the request that it shows. Only one thread at a time may use a request_learning.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_LEARNING_H
 #define NETLOGGER_REQUESTS_REQUEST_LEARNING_H
@@ -20,7 +20,7 @@ typedef struct request_learning request_learning;
 request_learning *request_learning_new(const event_names *names);
 void request_learning_free(request_learning *l); /* NULL is allowed */
 
-/* Calls request_learning_add for each request to learn from. */
+/* Calls request_learning_add for each request, or request_learning_add_trace for each trace, to learn from. */
 typedef void request_learning_walk(void *user, request_learning *l);
 
 /*
@@ -32,24 +32,36 @@ void request_learning_run(request_learning *l, request_learning_walk *walk, void
 /* Learns from the events of one request, in order of time. Only request_learning_walk calls this function. */
 void request_learning_add(request_learning *l, const request_event *events, size_t count);
 
-/* Learns from the graph of a trace. */
-void request_learning_add_trace(request_learning *l, const request_graph *g);
+/*
+ * Learns from traces. Calls `walk` several times, which must pass the same traces to request_learning_add_trace each
+ * time. `clocks` are the known bounds of the clocks.
+ */
+void request_learning_run_traces(request_learning *l, request_learning_walk *walk, void *user,
+                                 const clock_bounds *clocks);
 
-/* Ends the learning from traces. */
-void request_learning_settle_traces(request_learning *l);
+/* Learns from the events of one trace. Overwrites the graph `g`, which then has no events. Only request_learning_walk
+ * calls this function. */
+void request_learning_add_trace(request_learning *l, request_graph *g, const request_event *events, size_t count,
+                                const clock_bounds *clocks);
 
 /*
- * Corrects the times of the events of a request without a trace ID, after request_learning_run. Sorts the events if a
- * time changes.
+ * Corrects the times of the events of a request, after request_learning_run or, if `is_trace` is true, after
+ * request_learning_run_traces. Sorts the events if a time changes.
  */
-void request_learning_correct(const request_learning *l, request_event *events, size_t count);
+void request_learning_correct(const request_learning *l, request_event *events, size_t count, bool is_trace);
 
 /*
  * Builds the graph of a request (request_graph_build). Uses what was learned so far. `is_trace` is true if explicit
- * identifiers join the events. For other requests, call request_learning_correct first.
+ * identifiers join the events. Call request_learning_correct first.
  */
 void request_learning_build(const request_learning *l, request_graph *g, request_event *events, size_t count,
                             bool is_trace, const clock_bounds *clocks);
+
+/*
+ * Returns the number of hosts whose times request_learning_correct changes. Sets *max_ns to the largest change in
+ * nanoseconds, or to 0.
+ */
+size_t request_learning_corrected_hosts(const request_learning *l, int64_t *max_ns);
 
 /* Returns the clocks that seem to differ. Valid until request_learning_free. */
 const clock_doubts *request_learning_clock_doubts(const request_learning *l);

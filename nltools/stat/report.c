@@ -282,6 +282,16 @@ static void print_zones(const report_subject *r)
 }
 
 /* Prints at most PAIRS_MAX pairs of hosts whose clocks seem to differ. */
+static void print_corrected_hosts(const report_subject *r)
+{
+    int64_t max_ns;
+    char text[UNITS_SIZE];
+    const size_t hosts = assembler_corrected_hosts(r->assembler, &max_ns);
+    if (hosts > 0)
+        printf("  the times of %zu host%s are corrected by up to %s: messages seem to arrive before they are sent\n",
+               hosts, nl_plural(hosts), units_time((double)max_ns, text));
+}
+
 static void print_doubtful_clocks(const report_subject *r)
 {
     enum { PAIRS_MAX = 5 };
@@ -365,6 +375,7 @@ void report_requests(const report_subject *r)
                 "effects are before their causes, within the errors of the hosts' clocks");
     print_zones(r);
     print_zones_of_edges(r);
+    print_corrected_hosts(r);
     print_doubtful_clocks(r);
     print_doubts(t);
     if (r->selects_records)

@@ -183,6 +183,9 @@ json_object *report_requests_json(const report_subject *r)
         json_object_array_add(zones, zone);
     }
     json_object_object_add(object, "time_zones", zones);
+    int64_t corrected_ns;
+    json_add_int(object, "corrected_hosts", (int64_t)assembler_corrected_hosts(r->assembler, &corrected_ns));
+    json_add_int(object, "corrected_ns", corrected_ns);
     json_object_object_add(object, "doubtful_clocks", doubtful_clocks(r));
     json_add_int(object, "measured_early", (int64_t)t->cut);
     json_add_int(object, "left_out", (int64_t)t->left_out);

@@ -318,18 +318,15 @@ static void walk_sample(void *user, request_learning *knowledge)
     }
 }
 
-/* Learns from the traces of the sample. */
-static void learn_traces(lookup *l)
+static void walk_traces(void *user, request_learning *knowledge)
 {
+    const lookup *l = user;
     for (guint i = 0; i < l->sample->len; i++) {
-        GArray *events = g_ptr_array_index(l->sample, i);
-        if (events->len == 0 || !is_trace(events))
-            continue;
-        request_learning_build(l->knowledge, l->graph, (request_event *)(void *)events->data, events->len, true,
-                               request_reader_clocks(l->reader));
-        request_learning_add_trace(l->knowledge, l->graph);
+        const GArray *events = g_ptr_array_index(l->sample, i);
+        if (events->len > 0 && is_trace(events))
+            request_learning_add_trace(knowledge, l->graph, (const request_event *)(const void *)events->data,
+                                       events->len, request_reader_clocks(l->reader));
     }
-    request_learning_settle_traces(l->knowledge);
 }
 
 static void learn(const model *m, lookup *l, size_t lifeline)
@@ -341,7 +338,7 @@ static void learn(const model *m, lookup *l, size_t lifeline)
     l->sample = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
     const guint steps_read = each_of_sample(m, l, lifeline, keep_events);
     request_learning_run(l->knowledge, walk_sample, l, request_reader_clocks(l->reader));
-    learn_traces(l);
+    request_learning_run_traces(l->knowledge, walk_traces, l, request_reader_clocks(l->reader));
     g_clear_pointer(&l->sample, g_ptr_array_unref);
     l->is_sample_full =
         s->objects[s->spec->lifelines[lifeline].layer].count >= LEARNED_MAX || steps_read >= LEARNED_STEPS_MAX;
@@ -415,8 +412,7 @@ static void build_graph(lookup *l, GArray *events)
 {
     request_event *first = (request_event *)(void *)events->data;
     const bool is_explicit = is_trace(events);
-    if (!is_explicit)
-        request_learning_correct(l->knowledge, first, events->len);
+    request_learning_correct(l->knowledge, first, events->len, is_explicit);
     request_learning_build(l->knowledge, l->graph, first, events->len, is_explicit, request_reader_clocks(l->reader));
 }
 

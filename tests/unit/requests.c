@@ -1990,6 +1990,58 @@ static void examples_of_several_processes(void **state)
     (void)state;
 }
 
+/* Gives the spans of a page explicit identifiers. The number in the table is the index of the parent's row, plus 1. */
+static void identify_page(simulation *m)
+{
+    static const struct {
+        const char *name;
+        uint64_t parent;
+    } spans[] = {{"Request", 0}, {"CallA", 1}, {"Work", 2},  {"Query", 3},
+                 {"Sql", 4},     {"CallB", 1}, {"Fetch", 6}, {"Render", 1}};
+    for (size_t i = 0; i < m->s->count; i++) {
+        request_event *e = &m->s->events[i];
+        const char *name = event_names_text(m->s->names, e->name), *dot = strchr(name, '.');
+        uint64_t number = 0, query = 0;
+        while (strncmp(spans[number].name, name, (size_t)(dot - name)) != 0 || spans[number].name[dot - name] != '\0')
+            number++;
+        /* The second query has another identifier. Its events are the third and the fourth of their names. */
+        for (size_t k = 0; k < i; k++)
+            query += m->s->events[k].name == e->name ? 100 : 0;
+        e->span_id = number + 1 + query;
+        e->parent = spans[number].parent + (strcmp(spans[number].name, "Sql") == 0 ? query : 0);
+    }
+}
+
+/*
+ * Programs log pages with explicit identifiers. Each program has processes on two hosts, whose clocks differ by more
+ * than the network's time. Because the calls show the differences, all requests are right and certain.
+ */
+static void traces_of_several_processes(void **state)
+{
+    for (uint64_t seed = 1; seed <= MAX(1, times_here(3)); seed++) {
+        logged *l = logged_new(seed);
+        l->name_count = TRUE_NAMES;
+        l->find = find_page;
+        for (int i = 0; i < SERVICE_REQUESTS; i++) {
+            int64_t *truth_ns = g_new0(int64_t, TRUE_NAMES);
+            simulate_page(&l->m, truth_ns);
+            spread_over_processes(&l->m);
+            identify_page(&l->m);
+            logged_add(l, truth_ns);
+        }
+        const double share = logged_read(l, "TRACE.ID");
+        print_message("traced pages of several processes: %.2f %% of the time of %u requests belongs to another span; "
+                      "%u are off by more than a tenth; %u are uncertain\n",
+                      100 * share, l->found, l->off, l->doubted);
+        assert_int_equal(l->found, SERVICE_REQUESTS);
+        assert_true(share < 0.005);
+        assert_int_equal(l->off, 0);
+        assert_int_equal(l->doubted, 0);
+        logged_free(l);
+    }
+    (void)state;
+}
+
 /*
  * Simulates a job: host 1 submits it to a worker (2) on one of three hosts, which fetches an object from a store (3).
  * On one host, jobs wait longer for the worker than clocks may differ. The workers' clocks differ by up to 0.2 ms.
@@ -2268,6 +2320,7 @@ int main(void)
         cmocka_unit_test(services_through_a_bad_log),
         cmocka_unit_test(examples_through_a_log),
         cmocka_unit_test(examples_of_several_processes),
+        cmocka_unit_test(traces_of_several_processes),
         cmocka_unit_test(long_waits_on_one_host),
         cmocka_unit_test(ends_of_awaited_children),
         cmocka_unit_test(a_child_that_fills_its_parent),
