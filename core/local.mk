@@ -1,6 +1,8 @@
 # Code that the library and the programs share: a static library whose symbols stay hidden.
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
+	%D%/record/common_names.c \
+	%D%/record/common_names.h \
 	%D%/record/logfmt.c \
 	%D%/base/memory.h \
 	%D%/reader/admission.h \

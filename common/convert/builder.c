@@ -2,6 +2,7 @@
 
 #include "convert/builder.h"
 
+#include "record/common_names.h"
 #include "record/field_name.h"
 #include "base/buffer.h"
 #include "base/error.h"
@@ -278,6 +279,13 @@ bool builder_find_time(builder *b, sink *s)
     if (time_field != NULL)
         return take_named_time(b, time_field);
     return (b->seen & 1u << MEMBER_TIME) != 0 || take_usual_time(b, s);
+}
+
+void builder_use_common_names(builder *b)
+{
+    b->record->fields = b->fields;
+    b->record->field_count = b->count;
+    nl_record_use_common_names(b->record);
 }
 
 void builder_put(builder *b, bool typed, sink *s)

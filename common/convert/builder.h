@@ -75,6 +75,9 @@ nl_field *builder_add_key(builder *b, const builder_key *key, sink *s);
  */
 bool builder_find_time(builder *b, sink *s);
 
+/* Calls nl_record_use_common_names for the record. */
+void builder_use_common_names(builder *b);
+
 /* Passes the record to the sink. Call builder_find_time first. */
 void builder_put(builder *b, bool typed, sink *s);
 

@@ -90,7 +90,11 @@ static bool json_take_line(json_fields *r)
     json_blank(j);
     if (j->at != j->end)
         return json_fail(j, "unexpected text after the object");
-    return builder_finish(r->builder, true, r->s) || json_fail(j, nl_error_message());
+    if (!builder_find_time(r->builder, r->s))
+        return json_fail(j, nl_error_message());
+    builder_use_common_names(r->builder);
+    builder_put(r->builder, true, r->s);
+    return true;
 }
 
 static bool is_blank(const char *at, const char *end)

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/time_internal.h"
 #include "record/bytes.h"
+#include "record/common_names.h"
 #include "record/field_name.h"
 #include "record/text.h"
 
@@ -453,6 +454,7 @@ static nl_status logfmt_decode(const nl_text_format *format, nl_record *record, 
         read_time(&r, before.time);
     if (record->prog.data == NULL)
         record->prog = before.prog;
+    nl_record_use_common_names(record);
     record->raw_format = record->raw.data != NULL ? format->format : NL_FORMAT_UNKNOWN;
     *used = (size_t)(end - line);
     return finish(&r);

@@ -1,4 +1,5 @@
 """README.md's promises: the ten-line program compiles with the installed library, logs, and nlv draws its events."""
+import fnmatch
 import os
 import pathlib
 import re
@@ -190,6 +191,15 @@ class Install(support.Case):
         source.write_text("#include <netlogger.hpp>\nusing namespace netlogger::literals;\n"
                           "int main() { netlogger::log log(\"p\", \"a.log\"); log.event(\"E\"_e, \"A\"_f = 1); }\n")
         self.assertEqual(self.say(self.compile("g++", source, "-std=c++17")), "E A=1\n")
+
+    def test_every_installed_file_is_in_a_package(self):
+        patterns = [p for f in (support.SOURCE / "packaging" / "debian").glob("*.install") for p in f.read_text().split()]
+        self.assertGreater(len(patterns), 20)
+        prefix = self.bin.parent
+        files = [f for d in ("bin", "include", "libexec", "share") for f in (prefix / d).rglob("*") if not f.is_dir()]
+        self.assertGreater(len(files), 50)
+        paths = ["usr/" + str(f.relative_to(prefix)) for f in files]
+        self.assertEqual([p for p in paths if not any(fnmatch.fnmatchcase(p, q) or fnmatch.fnmatchcase(p, f"{q}/*") for q in patterns)], [])
 
     def test_uninstall_leaves_nothing(self):
         root = self.scratch / "root"

@@ -485,6 +485,15 @@ class TimeFields(ImportCase):
             self.assertEqual([(r["event"], r["ts"]) for r in records], [("b", "2026-01-01T00:00:00.000000Z")])
             self.assertRegex(errors, "input:1: no field .* that contains a time")
 
+    def test_names_of_loggers(self):
+        """In JSON of other programs, msg names the event, service the program, and hostname the host, if the usual members are absent."""
+        records, _ = self.convert('{"time":"2026-01-01T00:00:00Z","service":"gateway","hostname":"h","msg":"request received","n":1}\n'
+                                  '{"time":"2026-01-01T00:00:01Z","service":"gateway","msg":"took 12 ms"}\n'
+                                  '{"time":"2026-01-01T00:00:02Z","prog":"p","service":"s","event":"e","msg":"m"}\n')
+        self.assertEqual([[r.get(n) for n in ("event", "prog", "host", "msg", "service")] for r in records],
+                         [["request received", "gateway", "h", "request received", "gateway"], [None, "gateway", None, "took 12 ms", "gateway"],
+                          ["e", "p", None, "m", "s"]])
+
     def test_csv(self):
         records, _ = self.convert("timestamp,event,n\n2026-01-01T00:00:00Z,a,1\n1767225601,b,2\n")
         self.assertEqual([(r["ts"][-10:], r["event"]) for r in records], [("00.000000Z", "a"), ("01.000000Z", "b")])

@@ -75,6 +75,32 @@ static void reads_the_lines_of_other_programs(void **state)
     }
 }
 
+/* A message without digits names the event of a record that has no event, and other usual names set other members. */
+static void uses_common_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *event, *host, *prog;
+        size_t fields;
+    } cases[] = {
+        {TIME " msg=\"request received\" service=gateway hostname=h1", "request received", "h1", "gateway", 3},
+        {TIME " message=hello service.name=a host.name=h2", "hello", "h2", "a", 3},
+        {TIME " event=e msg=hello host=h prog=p service=s hostname=x", "e", "h", "p", 3},
+        {TIME " msg=\"took 12 ms\"", NULL, NULL, NULL, 1},
+        {TIME " msg=\"0123456789012345678901234567890123456789012345678901234567890123456789\"", NULL, NULL, NULL, 1},
+        {TIME " msg=\"abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcde\"", NULL, NULL, NULL, 1},
+        {TIME " msg= msg=second", "second", NULL, NULL, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        nl_record *record = read_line(NL_FORMAT_LOGFMT, cases[i].line);
+        check_member(record->event, cases[i].event);
+        check_member(record->host, cases[i].host);
+        check_member(record->prog, cases[i].prog);
+        assert_int_equal(record->field_count, cases[i].fields);
+        nl_record_free(record);
+    }
+}
+
 static void reads_the_escapes_of_go(void **state)
 {
     (void)state;
@@ -227,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_the_lines_of_other_programs),
+        cmocka_unit_test(uses_common_names),
         cmocka_unit_test(reads_the_escapes_of_go),
         cmocka_unit_test(writes_what_other_readers_read),
         cmocka_unit_test(rejects_lines_without_a_time),

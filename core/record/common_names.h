@@ -1,0 +1,17 @@
+/*
+ * Names that programs in general use for the members of a record, in the JSON and logfmt of loggers such as Go's slog
+ * and zap, pino and logrus.
+ */
+#ifndef NETLOGGER_RECORD_COMMON_NAMES_H
+#define NETLOGGER_RECORD_COMMON_NAMES_H
+
+#include <netlogger.h>
+
+/*
+ * Sets the event, the program and the host of a record that lacks them from its fields: the event from msg or message,
+ * the program from service or service.name, the host from hostname or host.name. The fields stay. A message with digits
+ * or of more than 64 bytes names no event, because it probably contains values, and each record would be another event.
+ */
+void nl_record_use_common_names(nl_record *record);
+
+#endif
