@@ -330,6 +330,7 @@ static void stream_begin(request_stream *s, const drawing *d, bool given)
         const assembler_options options = {.ids = l != NULL ? (const char *const *)l->ids : NULL,
                                            .events = l != NULL && given ? (const char *const *)l->events : NULL,
                                            .again = l != NULL && l->again,
+                                           .splits_unnamed = drawing_splits_unnamed(d),
                                            .memory_max = MEMORY_MAX / count,
                                            .pack = pack_record,
                                            .take = take_request,

@@ -43,6 +43,12 @@ void loadlines_layer_axis(const layer_context *c, const pane *p, double low, dou
  */
 size_t bars_draw(const layer_context *c, const pane *p, unsigned row, uint16_t event);
 
+/*
+ * Returns the value of a loadline at view->crosshair_ns: the largest of the hosts' latest values, with the unit and the
+ * host. Returns NULL if there is no value. The caller frees the text with g_free.
+ */
+char *loadlines_layer_value(const layer_context *c, const pane *p);
+
 /* Draws the name of a collapsed loadline. */
 void loadlines_layer_draw_collapsed(const layer_context *c, const pane *p);
 

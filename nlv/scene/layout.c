@@ -93,22 +93,35 @@ static double weight(const pane *p, double height)
     }
 }
 
+/* Returns whether the view shows at least half of the log, and so many records that lifelines are illegible. */
+static bool is_dense(const layout *l, const model *m, const scene_view *view)
+{
+    enum { RECORDS_PER_UNIT = 20 };
+    const store *s = model_store(m);
+    const double shown = (double)MIN(view->to_ns, l->whole_to_ns) - (double)MAX(view->from_ns, l->whole_from_ns),
+                 records = (double)store_find_time(s, view->to_ns) - (double)store_find_time(s, view->from_ns);
+    return 2 * shown >= (double)l->whole_to_ns - (double)l->whole_from_ns &&
+           records >= RECORDS_PER_UNIT * (l->right - l->left);
+}
+
 /*
  * Places the overview, a strip at the bottom, if the picture is high enough, and one of these conditions is true: the
  * view requests the overview, a part of the log is not visible, or there are requests but no lifelines. A heat map is
- * higher than a strip of densities, and the histogram of durations may be beside the heat map.
+ * higher than a strip of densities, and the histogram of durations may be beside the heat map. If the lines are so many
+ * that they fill the panes, the heat map gets a large part of the height, because only the heat map shows single
+ * requests.
  */
 static void place_overview(layout *l, const model *m, const scene_view *view, bool is_part)
 {
     const request_list *requests = model_requests(m);
     const bool has_requests = requests != NULL && requests->heat.count > 0,
                is_only_heat = has_requests && model_drawing(m)->lifelines->len == 0,
-               has_overview = (view->overview || is_part || is_only_heat) && view->height >= OVERVIEW_FROM;
+               has_overview = (view->overview || is_part || is_only_heat) && view->height >= OVERVIEW_FROM,
+               is_main = is_only_heat || (has_requests && is_dense(l, m, view));
     l->has_heat = has_overview && has_requests;
-    /* Without lifelines, only the heat map shows the durations of requests. */
-    const double height = !l->has_heat   ? 30
-                          : is_only_heat ? CLAMP(view->height * 0.4, 40, 400)
-                                         : CLAMP(view->height * 0.18, 40, 130);
+    const double height = !l->has_heat ? 30
+                          : is_main    ? CLAMP(view->height * 0.4, 40, 400)
+                                       : CLAMP(view->height * 0.18, 40, 130);
     l->overview_top = l->overview_bottom = l->caption_y - text_height(TEXT_SMALL) / 2 - 6;
     if (has_overview)
         l->overview_top -= height;

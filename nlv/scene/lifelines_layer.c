@@ -26,7 +26,7 @@ enum {
     MATCHES_DRAWN = 400, /* maximum number of found requests that are drawn */
     GRAPHS_MAX = 2000,   /* maximum number of visible segments, and of visible first steps, for drawing along graphs */
     STEPS_MAX = 50000,   /* maximum total number of steps of the requests, for drawing along graphs */
-    DASHED_MAX = 500,    /* maximum number of segments of which the inferred lines are dashed */
+    DASHED_MAX = 500,    /* maximum number of segments of which the inferred lines are dashed, not pale */
     MARKS_UP_TO = 1200,  /* maximum number of segments that are drawn with marks */
     BETWEEN = 2,         /* number of segments that are drawn in a column in addition to its extremes */
     REACHING_MAX = 500,  /* maximum number of drawn segments of a kind that cross the right edge */
@@ -528,10 +528,14 @@ static void draw_graphs(const drawer *d, const GArray *objects)
             uint32_t object = g_array_index(objects, uint32_t, i);
             const request_drawn *request = request_lines_find(c->model, d->p->index, object);
             color ink = palette_series(model_object_color(c->model, d->p->index, object), c->view->dark);
-            palette_set(c->cr, impossible ? palette_alarm() : ink, 0.85);
-            for (line_kind kind = LINE_INFERRED; kind < LINE_KINDS; kind++)
+            for (line_kind kind = LINE_INFERRED; kind < LINE_KINDS; kind++) {
+                /* dashes of many lines would look like noise and take long to draw; draw pale lines instead */
+                const bool is_pale = kind == LINE_INFERRED && d->visible > DASHED_MAX;
+                palette_set(c->cr, impossible ? palette_alarm() : ink, is_pale ? 0.4 : 0.85);
                 if ((kind == LINE_IMPOSSIBLE) == (impossible == 1))
                     stroke_lines(d, request, kind, d->visible <= DASHED_MAX);
+            }
+            palette_set(c->cr, ink, 0.85);
             for (uint32_t r = request->last; r != STORE_NONE && impossible == 0;
                  r = store_previous(c->store, r, d->layer))
                 add_dot(d, r);
@@ -569,6 +573,26 @@ static void draw_selected(const drawer *d)
         cairo_arc(c->cr, x, step_y(d, r), 3.2, 0, 2 * G_PI);
         cairo_fill(c->cr);
     }
+}
+
+/* Draws the line below the pointer in front of the others. */
+static void draw_hovered(const drawer *d)
+{
+    const layer_context *c = d->c;
+    const scene_view *view = c->view;
+    const uint32_t record = view->hovered_record;
+    if (view->hovered < 0 || view->hovered_lifeline != d->p->index || record < c->store->first ||
+        record >= c->store->count || store_object(c->store, record, d->layer) != (uint32_t)view->hovered)
+        return;
+    const request_line *line =
+        request_lines_cause(request_lines_find(c->model, d->p->index, (uint32_t)view->hovered), record);
+    palette_set(c->cr, palette_series(color_of(d, record), view->dark), 1);
+    cairo_set_line_width(c->cr, 3);
+    if (line != NULL)
+        add_line(d, line);
+    cairo_stroke(c->cr);
+    cairo_arc(c->cr, layer_x(c, record), step_y(d, record), 4, 0, 2 * G_PI);
+    cairo_fill(c->cr);
 }
 
 /* ---- the requests that a search has found ---- */
@@ -726,6 +750,7 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
     }
     draw_matches(&d);
     draw_selected(&d);
+    draw_hovered(&d);
     cairo_set_line_cap(c->cr, CAIRO_LINE_CAP_BUTT);
     g_array_free(d.kinds, TRUE);
 }

@@ -424,6 +424,32 @@ static void find_in_strips(const layer_context *c, const pane *p, double x, doub
     g_free(s.hosts);
 }
 
+char *loadlines_layer_value(const layer_context *c, const pane *p)
+{
+    const drawing_loadline *definition = g_ptr_array_index(model_drawing(c->model)->loadlines, p->index);
+    const loadline_lists *l = &c->store->loadlines[p->index];
+    const uint32_t end = store_find_time(c->store, c->view->crosshair_ns + 1);
+    double value = -INFINITY;
+    uint16_t host = 0;
+    for (size_t i = 0; i < l->count && !definition->rate; i++) {
+        const list *own = l->hosts[i].list;
+        const size_t after = own->count > own->start ? list_find(own, end, own->start) : own->start;
+        if (after == own->start || list_value(own, after - 1) <= value)
+            continue;
+        value = list_value(own, after - 1);
+        host = l->hosts[i].host;
+    }
+    if (isinf(value))
+        return NULL;
+    char number[32];
+    g_snprintf(number, sizeof number, "%.4g", value); /* the list contains floats, whose further digits are not exact */
+    value = strtod(number, NULL);
+    axis_number_label(value, fabs(value) / 1000, number);
+    return g_strdup_printf("%s%s%s%s%s%s", l->count > 1 ? "max " : "", number, *definition->unit != '\0' ? " " : "",
+                           definition->unit, l->count > 1 ? ", " : "",
+                           l->count > 1 ? names_text(c->store->names.hosts, host) : "");
+}
+
 void loadlines_layer_draw_collapsed(const layer_context *c, const pane *p)
 {
     const drawing_loadline *definition = g_ptr_array_index(model_drawing(c->model)->loadlines, p->index);

@@ -18,7 +18,7 @@ static const double find_distance = 9; /* maximum distance in units between the 
 
 scene_view scene_fit(const model *m, double width, double height)
 {
-    scene_view view = {.width = width, .height = height, .selected = -1};
+    scene_view view = {.width = width, .height = height, .selected = -1, .hovered = -1};
     int64_t from_ns = 0, to_ns = 0;
     model_time_range(m, &from_ns, &to_ns);
     int64_t capacity = to_ns / 50 - from_ns / 50;
@@ -256,6 +256,49 @@ static void draw_marked(const layer_context *c)
     }
 }
 
+/* Draws a text in a box that is beside or on x, and stays within the plot. */
+static void draw_boxed(const layer_context *c, const char *text, double x, double y, bool is_beside)
+{
+    const double margin = is_beside ? 3 : 10, width = text_width(c->cr, text, TEXT_SMALL) + 2 * margin,
+                 half = text_height(TEXT_SMALL) / 2, left = is_beside ? x + 3 : x - width / 2,
+                 right = c->layout->right - width,
+                 at = left <= right ? MAX(left, c->layout->left)
+                      : is_beside   ? x - 3 - width
+                                    : right;
+    palette_set(c->cr, palette_background(c->view->dark), 0.9);
+    cairo_rectangle(c->cr, at, y - half, width, 2 * half);
+    cairo_fill(c->cr);
+    text_draw(c->cr, text, TEXT_SMALL, palette_text(c->view->dark), TEXT_START, at + margin, y, width);
+}
+
+static void draw_crosshair(const layer_context *c)
+{
+    const layout *l = c->layout;
+    const double x = floor(layout_x(l, c->view, c->view->crosshair_ns)) + 0.5;
+    char time[NL_TIME_TEXT_SIZE];
+    if (!c->view->has_crosshair || l->pane_count == 0 || x < l->left || x > l->right)
+        return;
+    palette_set(c->cr, palette_muted(c->view->dark), 0.8);
+    cairo_set_line_width(c->cr, 1);
+    cairo_move_to(c->cr, x, l->panes[0].top);
+    cairo_line_to(c->cr, x, l->axis_y);
+    cairo_stroke(c->cr);
+    /* as many decimal places as pixels distinguish */
+    const double pixel_ns = ((double)c->view->to_ns - (double)c->view->from_ns) / (l->right - l->left);
+    int64_t step_ns = 1;
+    while (step_ns < NL_NS_PER_SECOND && (double)step_ns * 10 <= pixel_ns)
+        step_ns *= 10;
+    axis_time_label(c->view->crosshair_ns, step_ns, time);
+    draw_boxed(c, time, x, l->axis_y + 9, false);
+    for (unsigned i = 0; i < l->pane_count; i++) {
+        const pane *p = &l->panes[i];
+        char *value = p->kind == PANE_LOADLINE && !p->is_collapsed ? loadlines_layer_value(c, p) : NULL;
+        if (value != NULL)
+            draw_boxed(c, value, x, p->top + (p->rows > 1 ? LAYOUT_STRIPS_HEAD : text_height(TEXT_SMALL)) / 2.0, true);
+        g_free(value);
+    }
+}
+
 static void find_pixels(layer_context *c)
 {
     cairo_surface_type_t type = cairo_surface_get_type(cairo_get_target(c->cr));
@@ -323,6 +366,7 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
     if (view->names_slowest)
         lifelines_layer_name_slowest(&c);
     draw_marked(&c);
+    draw_crosshair(&c);
     overview_layer_draw(&c);
     marks_layer_draw(&c);
     marks_layer_flash(&c);

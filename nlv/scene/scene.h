@@ -47,6 +47,11 @@ typedef struct scene_view {
     request_choice area;
     bool has_color; /* frame a color of the legend */
     size_t color;
+    bool has_crosshair; /* draw a line through all panes at crosshair_ns, with the time and the measured values */
+    int64_t crosshair_ns;
+    int64_t hovered; /* the object of the line that ends with hovered_record, which is drawn thick; -1: no line */
+    size_t hovered_lifeline;
+    uint32_t hovered_record;
     bool is_coarse;               /* draw lines with half the resolution, for speed while the view moves */
     bool collapses;               /* collapse loadlines whose strips would be too low to read */
     uint32_t collapsed, expanded; /* bits of the loadlines (by index) that the user has collapsed and expanded */

@@ -2,6 +2,8 @@
 
 #include "view/canvas.h"
 
+#include "model/request_lines.h"
+#include "scene/axis.h"
 #include "scene/palette.h"
 #include "view/history.h"
 
@@ -13,6 +15,7 @@ enum {
     TAUGHT_MAX = 12,          /* maximum number of hints shown */
     LONG_US = 8000,           /* if a picture takes longer to draw, pictures are coarse while the view moves */
     LONG_BY_UNITS_US = 11000, /* the same limit if a unit is one pixel, because coarse pictures are then more visible */
+    NAMED_MAX = 4000,         /* maximum number of visible records among which the picture names the longest line */
     SETTLE_MS = 150,          /* time from the last move until a coarse picture is drawn again finely */
 };
 
@@ -155,7 +158,20 @@ static void follow_hovered(canvas *c)
         return;
     g_clear_pointer(&c->hovered, g_free);
     c->is_pointed = false;
+    c->view.hovered = -1;
     c->callbacks.hover(c->callbacks.user, "");
+}
+
+/* Places the crosshair at the pointer, or at the record below the pointer. */
+static void place_crosshair(canvas *c)
+{
+    double left, right;
+    plot_extents(c, &left, &right);
+    c->view.has_crosshair = c->is_pointed && c->drag == DRAG_NONE && c->pointer_x >= left && c->pointer_x <= right;
+    const double share = (c->pointer_x - left) / (right - left);
+    c->view.crosshair_ns = c->hovered != NULL
+                               ? c->hovered_ns
+                               : c->view.from_ns + (int64_t)(share * (double)(c->view.to_ns - c->view.from_ns));
 }
 
 static gboolean on_settled(gpointer user)
@@ -192,9 +208,13 @@ static gboolean on_draw(GtkWidget *widget, cairo_t *cr, gpointer user)
     c->view.height = gtk_widget_get_allocated_height(widget);
     choose_fineness(c);
     follow_hovered(c);
+    place_crosshair(c);
     place_brush(c);
     model_lock(c->model);
     int64_t begun_us = g_get_monotonic_time();
+    const store *s = model_store(c->model);
+    c->view.names_slowest =
+        !c->view.is_coarse && store_find_time(s, c->view.to_ns) - store_find_time(s, c->view.from_ns) <= NAMED_MAX;
     scene_draw(c->model, &c->view, cr);
     int64_t took_us = g_get_monotonic_time() - begun_us;
     model_unlock(c->model);
@@ -387,14 +407,36 @@ bool canvas_expand_next(canvas *c)
     return expanded >= 0;
 }
 
+/* Returns the text about the record below the pointer, and emphasizes the line that ends with the record. */
+static char *describe_hovered(canvas *c, const scene_found *found)
+{
+    const store *s = model_store(c->model);
+    char *text = model_describe(c->model, found->record), took[32];
+    if (text == NULL || found->object < 0)
+        return text;
+    c->view.hovered = found->object;
+    c->view.hovered_lifeline = found->lifeline;
+    c->view.hovered_record = found->record;
+    const request_line *line =
+        request_lines_cause(request_lines_find(c->model, found->lifeline, (uint32_t)found->object), found->record);
+    if (line == NULL)
+        return text;
+    axis_span_label((double)(store_time(s, line->to) - store_time(s, line->from)), took);
+    char *longer =
+        g_strdup_printf("%s after %s:  %s", took, names_text(s->names.events, store_event(s, line->from)), text);
+    g_free(text);
+    return longer;
+}
+
 static void find_hovered(canvas *c, double x, double y)
 {
     scene_found found;
     cairo_t *cr = measuring_context();
     model_lock(c->model);
     char *text = NULL;
+    c->view.hovered = -1;
     if (scene_find(c->model, &c->view, cr, x, y, &found))
-        text = model_describe(c->model, found.record);
+        text = describe_hovered(c, &found);
     if (text != NULL && c->hovered == NULL)
         c->taught++;
     if (text != NULL)
@@ -404,8 +446,7 @@ static void find_hovered(canvas *c, double x, double y)
     c->pointer_x = x;
     c->pointer_y = y;
     c->is_pointed = true;
-    if (text != NULL || c->hovered != NULL)
-        canvas_redraw(c);
+    canvas_redraw(c);
     c->callbacks.hover(c->callbacks.user, text != NULL ? text : hint_of(c, x, y));
     g_free(c->hovered);
     c->hovered = text;
@@ -463,9 +504,9 @@ static gboolean on_leave(GtkWidget *widget, GdkEventCrossing *event, gpointer us
 {
     (void)widget, (void)event;
     canvas *c = user;
-    if (c->hovered != NULL)
-        canvas_redraw(c);
+    canvas_redraw(c);
     c->is_pointed = false;
+    c->view.hovered = -1;
     g_clear_pointer(&c->hovered, g_free);
     c->callbacks.hover(c->callbacks.user, "");
     return FALSE;

@@ -297,8 +297,11 @@ static void add_loadline_statistics(side_panel *p, const store *s, const statist
         g_snprintf(min, sizeof min, "%.6g", one->min);
         g_snprintf(mean, sizeof mean, "%.6g", one->mean);
         g_snprintf(max, sizeof max, "%.6g", one->max);
-        const char *texts[] = {definition->name, names_text(s->names.hosts, one->host), min, mean, max};
+        char *name = *definition->unit != '\0' ? g_strdup_printf("%s, %s", definition->name, definition->unit)
+                                               : g_strdup(definition->name);
+        const char *texts[] = {name, names_text(s->names.hosts, one->host), min, mean, max};
         table_add(table, texts);
+        g_free(name);
     }
     side_panel_add(p, table);
 }

@@ -238,6 +238,30 @@ class Render(support.Case):
         measured = self.run_program(support.program("nltools/nlstat"), self.log)
         self.assertEqual(measured.returncode, 1, measured.stdout)
 
+    def test_dense_lifelines_become_a_heat_map(self):
+        """A picture of nearly the whole log shows the durations of 5,000 requests in two fifths of its height; a frame marks the view."""
+        self.log.write_text("".join(sorted(
+            f"DATE=2026010112{number // 100:02d}{number % 100 * 6 // 10:02d}.{offset:06d} HOST=h PROG=p LVL=Usage NL.EVNT={event} REQ.ID=r{number}\n"
+            for number in range(5000) for offset, event in ((100, "A"), (200, "B"), (300, "C"), (400 + number % 700 * 500, "D")))))
+        for since, height in ("20260101120010", 220), ("20260101124000", 100):
+            rows = self.pixels_of("dense.png", "--size", "1000x600", "--since", since, "--until", "20260101125959", self.log)
+            frame = max(sum(near(rows[y][x], (0x1a, 0x5f, 0xb4), 40) for y in range(200, 590)) for x in range(70, 880))
+            self.assertAlmostEqual(frame, height, delta=25, msg=since)
+
+    def test_inferred_lines_among_many_are_pale(self):
+        """In 200 requests, the lines of the inferred messages are paler than the lines of the span between them."""
+        self.log.write_text("".join(
+            f"DATE=202601011200{(number * 10 + step) // 100:02d}.{(number * 10 + step) % 100:02d} HOST={host} PROG={host} LVL=Usage NL.EVNT={event} REQ.ID=r{number}\n"
+            for number in range(200) for step, (host, event) in enumerate((("a", "Asked"), ("b", "Work.start"), ("b", "Work.end"), ("a", "Answered")))))
+        rows = self.pixels_of("pale.png", "--size", "1600x600", "--since", "20260101115959", "--until", "20260101120021", self.log)
+        ink = [sum(255 - pixel[0] for pixel in row[160:1500]) for row in rows[:540]]
+        marks = sorted(sorted(range(60, 540), key=lambda y: -sum(ink[y - 1 : y + 2]))[:4 * 4])
+        marks = [y for y, other in zip(marks, [0, *marks]) if y - other > 20]
+        self.assertEqual(len(marks), 4, marks)
+        background = min(ink[60:540])
+        first, span, last = (ink[(low + high) // 2 + 3] - background for low, high in zip(marks, marks[1:]))
+        self.assertLess(max(first, last), 0.7 * span)
+
     def test_low_picture(self):
         """A low picture, as in a small window beside the table of requests, has no title and no overview."""
         for height, title in [(130, False), (400, True)]:

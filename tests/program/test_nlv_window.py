@@ -361,6 +361,27 @@ class Accessible(nlv_window.WindowCase):
         self.xdotool("key", *"dddddddddd")
         support.wait_until(lambda: box() is None, what="the record and the text have left the picture")
 
+    def test_crosshair_and_the_line_below_the_pointer(self):
+        """A line through all panes follows the pointer. The text about a record begins with the duration of the line to the record."""
+        self.open(self.log)
+        self.focus("^nlv")
+        self.xdotool("mousemove", "640", "500")
+
+        def crosshair():
+            picture = self.picture()
+            return max(sum(max(picture[y][x]) - min(picture[y][x]) < 12 and 110 < picture[y][x][0] < 170 for y in range(100, 700))
+                       for x in (639, 640))
+
+        support.wait_until(lambda: crosshair() > 200, what="the crosshair")
+        before = self.range()
+        self.xdotool("key", *"wwwwww")
+        self.settled(before, "zoomed in")
+        rows = self.picture()
+        strength = lambda x, y: sum(max(rows[y + dy][x + dx]) - min(rows[y + dy][x + dx]) for dy in (-1, 0, 1) for dx in (-1, 0, 1))
+        x, y = max(((x, y) for x in range(600, 700) for y in range(110, 260)), key=lambda place: strength(*place))  # a record of Client.Recv
+        self.xdotool("mousemove", str(x), str(y))
+        support.wait_until(lambda: any("1 ms after Server.Done" in text for text in self.texts()), what="the duration of the line")
+
     def test_print_into_a_file(self):
         self.open(self.log)
         self.focus("^nlv")
