@@ -63,6 +63,15 @@ typedef struct connections_state {
     size_t next;             /* expected index in `before` */
     int64_t now_ns, next_ns; /* time of this measurement, and the earliest time of the next measurement */
     uint64_t logged;
+    /*
+     * Without arguments and without eBPF, the sensor counts the connections that it has missed. `opened` is the number
+     * of connections that the kernel has opened since its start, `opened_first` this number in the first measurement,
+     * and `found` the number of connections that only later measurements found.
+     */
+    bool counts_missed, measured;
+    uint64_t opened, opened_first, found;
+    uint64_t *sorted; /* cookies in `before`; NULL: not sorted yet */
+    nl_buffer text;
     socket_owners *owners;
     socket_ends *ends; /* NULL if the sensor only polls */
     uint64_t closed;
@@ -90,6 +99,7 @@ static bool connections_open(void *state, const sensor_spec *spec)
     if (s->owners == NULL)
         return nl_error_false(NL_ERROR_MEMORY, "out of memory");
     s->ends = socket_ends_new();
+    s->counts_missed = s->ends == NULL && s->port == 0 && s->peer[0] == '\0';
     struct timespec jiffy; /* the resolution of the coarse clocks */
     if (clock_getres(CLOCK_MONOTONIC_COARSE, &jiffy) == 0 && jiffy.tv_sec == 0) {
         s->jiffy_us = (double)jiffy.tv_nsec / 1e3;
@@ -236,11 +246,48 @@ static void remember(seen_list *l, connection_seen seen)
     l->list[l->count++] = seen;
 }
 
+static int compare_cookies(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Returns whether the last measurement contained a connection. */
+static bool is_known(connections_state *s, uint64_t cookie)
+{
+    if (s->sorted == NULL && s->before.count > 0) {
+        s->sorted = malloc(s->before.count * sizeof *s->sorted);
+        for (size_t i = 0; s->sorted != NULL && i < s->before.count; i++)
+            s->sorted[i] = s->before.list[i].cookie;
+        if (s->sorted != NULL)
+            qsort(s->sorted, s->before.count, sizeof *s->sorted, compare_cookies);
+    }
+    return s->sorted != NULL &&
+           bsearch(&cookie, s->sorted, s->before.count, sizeof *s->sorted, compare_cookies) != NULL;
+}
+
+/* Reads the number of connections that the kernel has opened: by connect(2) and by accept(2). */
+static void read_opened(connections_state *s)
+{
+    uint64_t active, passive;
+    s->counts_missed = proc_read("/proc/self/net/snmp", &s->text) &&
+                       proc_find_column(s->text.data, "Tcp", "ActiveOpens", &active) &&
+                       proc_find_column(s->text.data, "Tcp", "PassiveOpens", &passive);
+    if (!s->counts_missed)
+        return;
+    s->opened = active + passive;
+    if (!s->measured)
+        s->opened_first = s->opened;
+}
+
 /* Returns whether to log the connection. Adds the connection to the connections of this measurement. */
 static bool is_due(connections_state *s, const connection *c)
 {
     const uint32_t *cookie = c->socket->id.idiag_cookie;
     connection_seen seen = find_seen(s, (uint64_t)cookie[1] << 32 | cookie[0]);
+    bool is_new = seen.logged_ns < 0;
+    if (is_new && s->counts_missed && s->measured)
+        s->found += !is_known(s, seen.cookie);
     uint64_t digest = connection_digest(c);
     bool due = digest != seen.digest || s->now_ns - seen.logged_ns >= LOGGED_AGAIN_NS;
     seen.digest = digest;
@@ -481,6 +528,10 @@ static bool connections_measure(measurement *m)
     s->before = s->now;
     s->now = before;
     s->now.count = s->next = s->logged = 0;
+    free(s->sorted);
+    s->sorted = NULL;
+    if (s->counts_missed)
+        read_opened(s);
     uint64_t count = 0;
     if (s->states != NULL && !socket_states_read(s->states, log_state, m, &count)) {
         socket_states_free(s->states);
@@ -499,7 +550,11 @@ static bool connections_measure(measurement *m)
     if (s->ends != NULL) {
         nl_record_add_uint(record, "TCP.ENDS", s->closed);
         nl_record_add_uint(record, "TCP.ENDS.MISSED", socket_ends_missed(s->ends));
+    } else if (s->counts_missed) {
+        uint64_t opened = s->opened - s->opened_first;
+        nl_record_add_uint(record, "TCP.ENDS.MISSED", opened > s->found ? opened - s->found : 0);
     }
+    s->measured = true;
     used_ns = nl_thread_cpu_ns() - used_ns;
     nl_record_add_int(record, "TCP.COST", used_ns / 1000);
     record_end(m);
@@ -535,8 +590,7 @@ static const sensor_field fields[] = {
         "sequence number of the first byte sent, or of the SYN before it; absent without a BPF iterator"),
     TCP("TCP.SEQUENCE.IN", "", "sequence number of the first byte received; larger by 1 after the peer's FIN"),
     TCP("TCP.DELAY.IN", "us",
-        "delay of the last received segment plus an unknown constant, so that only changes have a meaning; absent "
-        "without a BPF iterator or TCP timestamps"),
+        "delay of the last received segment plus an unknown constant; absent without a BPF iterator or TCP timestamps"),
     TCP("TCP.CWND", "segments", "congestion window"),
     TCP("TCP.SSTHRESH", "segments", "slow start threshold"),
     TCP("TCP.MSS", "bytes", "maximum segment size"),
@@ -594,14 +648,13 @@ static const sensor_field fields[] = {
     {"TcpConnections", "TCP.CONNECTIONS", "", "number of connections that match the arguments"},
     {"TcpConnections", "TCP.LOGGED", "records", "connections that this measurement logged"},
     {"TcpConnections", "TCP.ITERATED", "",
-     "1 if a BPF iterator reads the connections; 0 if the sensor uses sock_diag, which takes more time and does not "
-     "report TCP.SEQUENCE.*. The iterator requires CAP_BPF, CAP_PERFMON and a kernel with type information"},
+     "1 if a BPF iterator reads the connections, which requires CAP_BPF, CAP_PERFMON and a kernel with type "
+     "information; 0 if sock_diag reads them, which takes more time"},
     {"TcpConnections", "TCP.ENDS.WATCHED", "",
-     "1 if the kernel reports all ends of connections, which requires CAP_BPF and CAP_PERFMON; 0 if the sensor misses "
-     "connections that begin and end between measurements"},
+     "1 if the kernel reports all ends of connections, which requires CAP_BPF and CAP_PERFMON, otherwise 0"},
     {"TcpConnections", "TCP.ENDS", "", "TcpClose records so far; absent if the kernel does not report ends"},
     {"TcpConnections", "TCP.ENDS.MISSED", "",
-     "ends that the sensor missed so far, because too many connections ended at once"},
+     "connections that the sensor missed so far; absent with arguments, if TCP.ENDS.WATCHED is 0"},
     {"TcpConnections", "TCP.COST", "us", "processor time of this measurement"},
     {0},
 };

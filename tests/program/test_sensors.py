@@ -283,6 +283,33 @@ class Values(support.Case):
         self.assertIn("TCP.ENDS.WATCHED=0 ", summary)
         self.assertNotIn("TCP.ENDS=", summary)
 
+    def test_polling_sensor_counts_the_connections_that_it_misses(self):
+        """In a network namespace of its own, both ends of 200 connections exist only for a moment, and those of one connection remain."""
+        if os.geteuid() != 0:
+            self.skipTest("dropping capabilities needs root")
+        script = """if True:
+            import socket, subprocess, sys, time
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+            server = socket.create_server(("127.0.0.1", 0))
+            old = socket.create_connection(server.getsockname()), server.accept()
+            sensor = subprocess.Popen(["setpriv", "--bounding-set", "-bpf,-perfmon,-sys_admin", sys.argv[1], "--interval", "0.5", "connections"],
+                                      stdout=subprocess.PIPE, text=True)
+            summaries = (line for line in sensor.stdout if "NL.EVNT=TcpConnections " in line)
+            next(summaries)
+            for _ in range(200):
+                with socket.create_connection(server.getsockname()):
+                    server.accept()[0].close()
+            new = socket.create_connection(server.getsockname()), server.accept()
+            next(summaries)
+            print(next(summaries))
+            sensor.kill()"""
+        result = self.run_program("unshare", "--net", sys.executable, "-c", script, self.sensor)
+        if "unshare failed" in result.stderr:
+            self.skipTest(f"no network namespaces here: {result.stderr.strip()[:100]}")
+        found = re.search(r"TCP.CONNECTIONS=(\d+) .*TCP.ENDS.WATCHED=0 TCP.ENDS.MISSED=(\d+) ", result.stdout)
+        self.assertEqual(found[1], "4", result)
+        self.assertAlmostEqual(int(found[2]), 400, delta=4)  # a measurement can find a short connection
+
     def test_iterator_agrees_with_sock_diag(self):
         """Both ways to read the kernel report the same state of connections that transfer no data."""
         if os.geteuid() != 0:
