@@ -349,8 +349,12 @@ static void add_loss(connection_entry *e, const connection_sample *b)
         e->threshold_mean += deviation / e->losses;
         e->threshold_squares += deviation * (b->ssthresh - e->threshold_mean);
         e->full_losses += e->rtt_high_us > FULL_FACTOR * b->rtt_min_us;
+        double gap = b->acked - e->loss_acked, gap_deviation = gap - e->gap_mean;
+        e->gap_mean += gap_deviation / e->losses;
+        e->gap_squares += gap_deviation * (gap - e->gap_mean);
     }
     e->had_loss = true;
+    e->loss_acked = b->acked;
 }
 
 /* Returns whether data in flight fills the peer's receive window. */

@@ -52,11 +52,12 @@ typedef struct connection_entry {
     /*
      * Statistics of the losses after the first loss: their number, and the number of losses after a full queue. The
      * slow start threshold depends on the window at a loss; threshold_mean is its mean, and threshold_squares is the
-     * sum of its squared deviations (Welford).
+     * sum of its squared deviations (Welford). gap_mean and gap_squares are the same for the bytes between two losses.
      */
     bool had_loss;
     bool buffer_grows; /* the kernel adjusts the send buffer */
-    double losses, threshold_mean, threshold_squares, full_losses;
+    double losses, threshold_mean, threshold_squares, full_losses, gap_mean, gap_squares;
+    double loss_acked; /* bytes acknowledged at the last loss */
     /*
      * Statistics of the retransmissions in the intervals after the first loss: the numbers of intervals and of sent
      * segments, and the mean and the sum of squared deviations of the retransmissions in an interval.

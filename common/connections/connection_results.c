@@ -17,6 +17,13 @@
 #define LOSSES_MIN 4
 #define SAME_WINDOW 0.25
 
+/*
+ * Losses at a policer recur when the window has grown again, so the numbers of bytes between them are similar. The
+ * standard deviation of these numbers, in units of their mean, is below this value. For random losses, it is about 1,
+ * or less if the windows at the losses happen to be similar.
+ */
+#define REGULAR 0.6
+
 /* A slow start threshold is at least 2 segments. If the mean is below this number of segments, frequent losses have
  * made the windows similar. */
 #define THRESHOLD_MIN 3
@@ -186,9 +193,11 @@ static void find_carried(const GPtrArray *results)
 /* Returns whether the losses of a connection show a limit of the path, a policer or a queue, and not random losses. */
 static bool is_limit_of_path(const connection_entry *e)
 {
+    bool full = e->full_losses > e->losses / 2;
     if (!e->last.keeps_rate)
         return e->threshold_mean >= THRESHOLD_MIN &&
-               sqrt(e->threshold_squares / e->losses) < SAME_WINDOW * e->threshold_mean;
+               sqrt(e->threshold_squares / e->losses) < SAME_WINDOW * e->threshold_mean &&
+               (full || sqrt(e->gap_squares / e->losses) < REGULAR * e->gap_mean);
     double lost = e->resent_mean * e->resent_intervals;
     return lost > PROBE_LOSS * e->resent_segments && e->resent_squares > GROUPED * e->resent_mean * e->resent_intervals;
 }

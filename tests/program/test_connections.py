@@ -593,6 +593,12 @@ class Connections(support.Case):
             shares = self.shares(self.report(self.written(*lines))[0])
             self.assertGreater(shares[cause], 0.75, (cause, shares))
 
+    def test_similar_windows_at_irregular_losses_are_no_policer(self):
+        """A loss occurs in these records. Random losses follow one another after different numbers of bytes."""
+        for at, cause in (((6, 16, 26, 36, 46, 56), "policed rate"), ((6, 8, 30, 32, 34, 56), "loss")):
+            lines = [sample(i * 10000, TCP_BYTES_ACKED=i * 1000, TCP_BUSY=i * 10000, TCP_RETRANS=sum(a <= i for a in at), TCP_SSTHRESH=20, TCP_CWND=30) for i in range(60)]
+            self.assertGreater(self.shares(self.report(self.written(*lines))[0])[cause], 0.75)
+
     def test_queue_on_the_way_back(self):
         """Each direction in turn delays its packets by 400 ms and the other direction by 40 ms, while the receiver's clock is 20 minutes ahead."""
         for forth, back, cause in ((10, 1, "path rate, with a queue"), (1, 10, "reverse path")):
