@@ -534,15 +534,16 @@ static uint32_t *make_prefix_table(const char *text, size_t size)
  */
 static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t size, found_prefix *found)
 {
-    enum { PIECE = 256 << 10 };
-    char *piece = nl_memory_check(malloc(PIECE));
+    char piece[16 << 10];
     uint32_t *table = make_prefix_table(text, size);
     *found = (found_prefix){0};
-    ssize_t got = piece != NULL && table != NULL ? 1 : 0;
+    if (table == NULL)
+        return NL_FAILED;
+    ssize_t got = 1;
     size_t matched = 0;
-    bool failed = piece == NULL || table == NULL;
+    bool failed = false;
     while (got != 0 && found->longest < size) {
-        got = pread(fd, piece, PIECE, (off_t)offset);
+        got = pread(fd, piece, sizeof piece, (off_t)offset);
         if (got < 0 && errno != EINTR) {
             failed = errno == EIO; /* other errors mean that the file is not a regular file */
             break;
@@ -557,9 +558,8 @@ static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t
         offset += got > 0 ? (uint64_t)got : 0;
     }
     found->at_end = matched;
-    if (failed && piece != NULL && table != NULL)
+    if (failed)
         nl_error_set_errno("read the log's file");
-    free(piece);
     free(table);
     return failed ? NL_FAILED : NL_OK;
 }
