@@ -124,7 +124,8 @@ static unsigned count_shape(nl_block_writer *w, size_t field_count, size_t expan
 {
     if (field_count > 0)
         memset(w->before + w->field_count, 0, field_count * sizeof *w->before);
-    w->known_shapes[w->shape_count] = (nl_block_known_shape){w->field_count, (uint32_t)expanded};
+    w->known_shapes[w->shape_count] =
+        (nl_block_known_shape){.first_before = w->field_count, .expanded = (uint32_t)expanded};
     w->field_count += (uint32_t)field_count;
     return w->shape_count++;
 }
@@ -181,34 +182,46 @@ static bool block_write_grow(nl_block_index *index)
     return true;
 }
 
-unsigned nl_block_find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
+/* Like nl_block_find_or_add, but returns the definition, which is valid until the next call, or NULL. */
+static const definition *find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
 {
     if (index->count >= index->capacity / 2 && !block_write_grow(index))
-        return NL_BLOCK_NO_PLACE;
+        return NULL;
     uint64_t hash = hash_of(scratch->data, scratch->size);
     size_t at = hash >> 1 & (index->capacity - 1);
     for (; index->slots[at].hash != 0; at = (at + 1) & (index->capacity - 1)) {
         const definition *d = &index->slots[at];
         if (d->hash == hash && d->size == scratch->size && memcmp(part->data + d->at, scratch->data, d->size) == 0)
-            return d->place;
+            return d;
     }
     size_t size = part->size;
     if (!nl_buffer_append(part, scratch->data, scratch->size))
-        return NL_BLOCK_NO_PLACE;
+        return NULL;
     index->slots[at] = (definition){hash, size, scratch->size, count};
     index->count++;
-    return count;
+    return &index->slots[at];
+}
+
+unsigned nl_block_find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
+{
+    const definition *found = find_or_add(index, part, scratch, count);
+    return found != NULL ? found->place : NL_BLOCK_NO_PLACE;
 }
 
 /*
- * Returns the index of a record's source, or NL_BLOCK_NO_PLACE if memory runs out. The scratch buffer has space for the
- * source's definition.
+ * Returns the offset of a record's source in w->sources and sets *index to its index, or to NL_BLOCK_NO_PLACE if memory
+ * runs out. The scratch buffer has space for the source's definition.
  */
-static unsigned find_source(nl_block_writer *w, const nl_record *record)
+static size_t find_source(nl_block_writer *w, const nl_record *record, unsigned *index)
 {
     w->scratch.size = (size_t)(put_source(w->scratch.data, record->host, record->prog) - w->scratch.data);
-    unsigned index = nl_block_find_or_add(&w->source_index, &w->sources, &w->scratch, w->source_count);
-    return index == w->source_count ? count_source(w, w->scratch.size) : index;
+    const definition *found = find_or_add(&w->source_index, &w->sources, &w->scratch, w->source_count);
+    if (found == NULL) {
+        *index = NL_BLOCK_NO_PLACE;
+        return 0;
+    }
+    *index = found->place == w->source_count ? count_source(w, w->scratch.size) : found->place;
+    return found->at;
 }
 
 static char *put_shape_of(char *at, const nl_record *record, unsigned source)
@@ -223,23 +236,75 @@ static char *put_shape_of(char *at, const nl_record *record, unsigned source)
     return at;
 }
 
-/*
- * Returns the index of a record's shape, or NL_BLOCK_NO_PLACE if memory runs out. `bound` is the maximum size, in
- * bytes, of the shape's definition and of the source's definition.
- */
-static unsigned find_shape(nl_block_writer *w, const nl_record *record, size_t bound)
+/* Returns the end of the string at `at` if the string is equal to `wanted` and has less than 128 bytes, else NULL. */
+static const char *skip_equal(const char *at, nl_string wanted)
 {
+    if (wanted.size >= 128 || (size_t)(unsigned char)*at != wanted.size ||
+        !nl_block_is_same(at + 1, wanted.data, wanted.size))
+        return NULL;
+    return at + 1 + wanted.size;
+}
+
+/* Returns whether a record has this shape. Returns false also for some records with rare properties of this shape. */
+static bool has_shape(const nl_block_writer *w, const nl_block_known_shape *shape, const nl_record *record)
+{
+    const char *source = skip_equal(w->sources.data + shape->source, record->host);
+    const char *at = w->shapes.data + shape->level;
+    if (source == NULL || skip_equal(source, record->prog) == NULL || *at == NL_LEVEL_NONE ||
+        *at != (char)record->level || !nl_level_has_name(record->level, record->level_text) ||
+        (at = skip_equal(at + 1, record->event)) == NULL || record->field_count >= 128 ||
+        (size_t)*at++ != record->field_count)
+        return false;
+    for (size_t i = 0; i < record->field_count && at != NULL; i++) {
+        if (*at != (char)(record->fields[i].type + NL_BLOCK_TYPE_OFFSET))
+            return false;
+        at = skip_equal(at + 1, record->fields[i].name);
+    }
+    return at != NULL;
+}
+
+/* Looks up or adds the definitions of a record. `bound` and the result are those of find_shape. */
+static unsigned find_definitions(nl_block_writer *w, const nl_record *record, size_t bound)
+{
+    unsigned source;
     w->scratch.size = 0;
     if (!nl_buffer_reserve(&w->scratch, bound) || !reserve_shape(w, record->field_count))
         return NL_BLOCK_NO_PLACE;
-    unsigned source = find_source(w, record);
+    const size_t source_at = find_source(w, record, &source);
     if (source == NL_BLOCK_NO_PLACE)
         return NL_BLOCK_NO_PLACE;
     w->scratch.size = (size_t)(put_shape_of(w->scratch.data, record, source) - w->scratch.data);
-    unsigned index = nl_block_find_or_add(&w->shape_index, &w->shapes, &w->scratch, w->shape_count);
-    if (index != w->shape_count)
+    const definition *found = find_or_add(&w->shape_index, &w->shapes, &w->scratch, w->shape_count);
+    if (found == NULL)
+        return NL_BLOCK_NO_PLACE;
+    if (found->place != w->shape_count)
+        return found->place;
+    const char *shape = w->shapes.data + found->at, *level = nl_varint_skip(shape, shape + found->size);
+    unsigned index = count_shape(w, record->field_count, expanded_bound(w, record->field_count, w->scratch.size));
+    w->known_shapes[index].source = (uint32_t)source_at;
+    w->known_shapes[index].level = (uint32_t)(level - w->shapes.data);
+    return index;
+}
+
+/*
+ * Returns the index of a record's shape, or NL_BLOCK_NO_PLACE if memory runs out. `bound` is the maximum size, in
+ * bytes, of the shape's definition and of the source's definition. Shapes often follow each other in the same order, so
+ * the function first tries the shape that followed the latest shape before.
+ */
+static unsigned find_shape(nl_block_writer *w, const nl_record *record, size_t bound)
+{
+    const uint32_t last = w->last_shape, expected = last > 0 ? w->known_shapes[last - 1].next : 0;
+    if (expected > 0 && has_shape(w, &w->known_shapes[expected - 1], record)) {
+        w->last_shape = expected;
+        return expected - 1;
+    }
+    unsigned index = find_definitions(w, record, bound);
+    if (index == NL_BLOCK_NO_PLACE)
         return index;
-    return count_shape(w, record->field_count, expanded_bound(w, record->field_count, w->scratch.size));
+    if (last > 0)
+        w->known_shapes[last - 1].next = index + 1;
+    w->last_shape = index + 1;
+    return index;
 }
 
 /* ---- records ---- */
@@ -483,7 +548,7 @@ static void clear_index(nl_block_index *index)
 void nl_block_clear(nl_block_writer *w)
 {
     w->sources.size = w->shapes.size = w->records.size = 0;
-    w->source_count = w->shape_count = w->record_count = w->field_count = 0;
+    w->source_count = w->shape_count = w->record_count = w->field_count = w->last_shape = 0;
     w->expanded = w->longest_source = 0;
     w->block_number++;
     clear_index(&w->source_index);

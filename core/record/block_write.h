@@ -32,6 +32,10 @@ typedef struct nl_block_index {
 typedef struct nl_block_known_shape {
     uint32_t first_before; /* index in `before` of the shape's first field */
     uint32_t expanded;     /* expanded size of each record of the shape, without strings */
+
+    /* Only nl_block_put uses the following members. */
+    uint32_t source, level; /* offsets of the source's definition in `sources`, and of the shape's level in `shapes` */
+    uint32_t next;          /* index + 1 of the shape after the latest record of this shape; 0: unknown */
 } nl_block_known_shape;
 
 typedef struct nl_block_writer {
@@ -57,7 +61,9 @@ typedef struct nl_block_writer {
 
     size_t longest_source; /* bytes; size of the longest source definition */
 
-    nl_block_index source_index, shape_index; /* only nl_block_put uses these tables */
+    /* Only nl_block_put uses the following members. */
+    nl_block_index source_index, shape_index;
+    uint32_t last_shape; /* index + 1 of the shape of the latest record; 0: none */
     nl_buffer scratch;
     struct ZSTD_CCtx_s *zstd; /* NULL until needed */
 } nl_block_writer;

@@ -284,6 +284,40 @@ static void a_level_of_ones_own_spelling_is_kept(void **state)
     nl_buffer_free(&bytes);
 }
 
+/* The writer expects shapes in the order in which they followed each other before. */
+static void similar_shapes_in_any_order(void **state)
+{
+    (void)state;
+    enum { TYPED = 11, COUNT = 3000 };
+#define LINE(rest) "DATE=20000330112320.000000 " rest
+    static const char *const lines[TYPED] = {
+        LINE("HOST=h PROG=p LVL=Usage NL.EVNT=E A=1 B=2"),    LINE("HOST=i PROG=p LVL=Usage NL.EVNT=E A=1 B=2"),
+        LINE("HOST=h PROG=q LVL=Usage NL.EVNT=E A=1 B=2"),    LINE("HOST=h PROG=p LVL=Debug NL.EVNT=E A=1 B=2"),
+        LINE("HOST=h PROG=p LVL=Loud NL.EVNT=E A=1 B=2"),     LINE("HOST=h PROG=p NL.EVNT=E A=1 B=2"),
+        LINE("HOST=h PROG=p LVL=Usage NL.EVNT=F A=1 B=2"),    LINE("HOST=h PROG=p LVL=Usage A=1 B=2"),
+        LINE("HOST=h PROG=p LVL=Usage NL.EVNT=E A=1"),        LINE("HOST=h PROG=p LVL=Usage NL.EVNT=E A=1 C=2"),
+        LINE("HOST=h PROG=p LVL=Usage NL.EVNT=E A=1 B=2 C=3")};
+#undef LINE
+    nl_record *kinds[TYPED + 1], *records[COUNT];
+    for (size_t i = 0; i < TYPED; i++)
+        kinds[i] = read_line(NL_FORMAT_ULM, lines[i]);
+    kinds[TYPED] = read_line(NL_FORMAT_ULM, "DATE=20000330112320.000000 HOST=h PROG=p LVL=Usage NL.EVNT=E A=1");
+    nl_record_add_int(kinds[TYPED], "B", 2);
+    nl_block_writer w = {0};
+    uint64_t seed = 28;
+    for (size_t i = 0; i < COUNT; i++) { /* each kind follows each kind, often several times */
+        records[i] = kinds[random_below(&seed, TYPED + 1)];
+        assert_true(nl_block_put(&w, records[i]));
+    }
+    assert_int_equal(w.shape_count, TYPED + 1);
+    assert_int_equal(w.source_count, 3);
+    nl_block_clear(&w);
+    check_block(&w, records, COUNT, 0, NULL);
+    nl_block_writer_free(&w);
+    for (size_t i = 0; i <= TYPED; i++)
+        nl_record_free(kinds[i]);
+}
+
 static void many_sources_and_shapes_are_put_down_once(void **state)
 {
     (void)state;
@@ -662,6 +696,7 @@ int main(void)
         cmocka_unit_test(numbers_that_are_too_long_are_refused),
         cmocka_unit_test(records_of_every_kind_come_back),
         cmocka_unit_test(a_level_of_ones_own_spelling_is_kept),
+        cmocka_unit_test(similar_shapes_in_any_order),
         cmocka_unit_test(many_sources_and_shapes_are_put_down_once),
         cmocka_unit_test(records_may_be_appended_directly),
         cmocka_unit_test(what_is_as_before_takes_a_byte),
