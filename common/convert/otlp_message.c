@@ -141,9 +141,33 @@ bool otlp_text(otlp_input *in, const otlp_value *value, nl_string *text)
     return *text->data != '"' || json_string(&j, text) || otlp_fail(in, j.error);
 }
 
+/* Writes the two hexadecimal digits of each byte. Returns whether all bytes are zero. */
+static bool put_digits(const char *bytes, size_t size, char *digits)
+{
+    static const char values[] = "0123456789abcdef";
+    unsigned any = 0;
+    for (size_t i = 0; i < size; i++) {
+        const unsigned byte = (unsigned char)bytes[i];
+        any |= byte;
+        digits[2 * i] = values[byte >> 4];
+        digits[2 * i + 1] = values[byte & 15];
+    }
+    return any == 0;
+}
+
+/* Copies hexadecimal digits in lower case. Returns whether all digits are zero. */
+static bool copy_digits(const char *text, size_t size, char *digits)
+{
+    bool zero = true;
+    for (size_t i = 0; i < size; i++) {
+        digits[i] = text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] | 32) : text[i];
+        zero = zero && digits[i] == '0';
+    }
+    return zero;
+}
+
 bool otlp_id(otlp_input *in, const otlp_value *value, nl_string *text)
 {
-    static const char digits[] = "0123456789abcdef";
     nl_string id;
     *text = (nl_string){NULL, 0};
     if (!otlp_text(in, value, &id) || id.size == 0)
@@ -151,17 +175,8 @@ bool otlp_id(otlp_input *in, const otlp_value *value, nl_string *text)
     char *bytes = builder_bytes(in->builder, 2 * id.size);
     if (bytes == NULL)
         return otlp_fail(in, "values are too long");
-    bool zero = true;
-    size_t size = in->json ? id.size : 2 * id.size;
-    for (size_t i = 0; i < size; i++) {
-        unsigned char byte = (unsigned char)id.data[in->json ? i : i / 2];
-        bytes[i] = !in->json                    ? digits[i % 2 == 0 ? byte >> 4 : byte & 15]
-                   : byte >= 'A' && byte <= 'F' ? (char)(byte | 32)
-                                                : (char)byte;
-        zero = zero && bytes[i] == '0';
-    }
-    if (!zero)
-        *text = (nl_string){bytes, size};
+    if (!(in->json ? copy_digits : put_digits)(id.data, id.size, bytes))
+        *text = (nl_string){bytes, in->json ? id.size : 2 * id.size};
     return true;
 }
 
@@ -278,6 +293,18 @@ static bool bytes_value(otlp_input *in, const otlp_value *value, nl_string *out)
     return size != SIZE_MAX || otlp_fail(in, "a bytesValue is not base64");
 }
 
+/* Returns whether an AnyValue is only a text, as most are. If so, sets *text to the text. */
+static bool is_plain_text(const otlp_input *in, const otlp_value *value, nl_string *text)
+{
+    const char *at = value->text.data, *end = at + value->text.size;
+    protobuf_field f;
+    if (in->json || value->wire != PROTOBUF_BYTES || value->text.size == 0 || !protobuf_next(&at, end, &f) ||
+        at != end || f.number != 1 || f.wire != PROTOBUF_BYTES)
+        return false;
+    *text = (nl_string){f.data, f.size};
+    return true;
+}
+
 /*
  * Sets a field from a value that is neither an array nor a map. An empty value becomes an empty text. Returns false on
  * an error.
@@ -323,9 +350,24 @@ static bool put_element(void *user, const otlp_value *value)
     return put_any(t, value);
 }
 
+/* Recognizes a KeyValue of protobuf that has first a key and then a value and nothing else, as nearly all have. */
+static bool is_plain_pair(const otlp_input *in, const otlp_value *pair, nl_string *key, otlp_value *value)
+{
+    const char *at = pair->text.data, *end = at + pair->text.size;
+    protobuf_field f, g;
+    if (in->json || pair->wire != PROTOBUF_BYTES || pair->text.size == 0 || !protobuf_next(&at, end, &f) || at == end ||
+        !protobuf_next(&at, end, &g) || at != end || f.number != 1 || f.wire != PROTOBUF_BYTES || g.number != 2)
+        return false;
+    *key = (nl_string){f.data, f.size};
+    *value = (otlp_value){{g.data, g.size}, g.value, g.number, g.wire};
+    return true;
+}
+
 static bool pick_pair(otlp_input *in, const otlp_value *pair, nl_string *key, otlp_value *value)
 {
     otlp_member m[] = {{.name = "key", .field = 1}, {.name = "value", .field = 2}};
+    if (is_plain_pair(in, pair, key, value))
+        return true;
     if (!otlp_pick(in, pair, m, 2) || !otlp_text(in, &m[0].value, key))
         return false;
     *value = m[1].value;
@@ -469,10 +511,14 @@ static bool add_map(const any_map *a, const otlp_value *map, nl_field *field)
 
 static bool add_any(const any_map *a, const otlp_value *value)
 {
-    otlp_member m[ANY_COUNT] = {0};
+    otlp_member m[ANY_COUNT];
     nl_field field = {.name = a->name, .type = NL_TYPE_STRING};
     if (a->depth == OTLP_NESTING_MAX)
         return otlp_fail(a->in, "arrays and maps are nested too deeply");
+    if (is_plain_text(a->in, value, &field.string)) {
+        a->add(a->user, &field);
+        return true;
+    }
     if (!pick_any(a->in, value, m))
         return false;
     if (m[MAP].value.text.data != NULL)
