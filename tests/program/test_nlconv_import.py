@@ -511,6 +511,16 @@ class TimeFields(ImportCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn('"total_ns": 1708300000', result.stdout)
 
+    def test_span_with_an_end_without_the_named_time(self):
+        """The attributes of a span are fields of its first record only, so the span is rejected as a whole."""
+        span = {"traceId": "01" * 16, "spanId": "02" * 8, "name": "S", "startTimeUnixNano": "1767225600000000000",
+                "endTimeUnixNano": "1767225601000000000", "attributes": [{"key": "WHEN", "value": {"stringValue": "2026-01-01T00:00:00Z"}}]}
+        text = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}) + "\n"
+        records, errors = self.convert(text, "--time-field", "WHEN", status=1)
+        self.assertEqual(records, [])
+        self.assertIn("a record has no time in the field that --time-field names", errors)
+        self.assertEqual(len(self.convert(text)[0]), 2)
+
     def test_a_named_field_of_lines(self):
         records, errors = self.convert("A=1 WHEN=2026-01-01T00:00:00Z B=\"x y\"\nA=2\n", "--from-format", "pairs", "--time-field", "WHEN", status=1)
         self.assertEqual(records, [{"ts": "2026-01-01T00:00:00.000000Z", "A": 1, "B": "x y"}])
