@@ -111,3 +111,55 @@ void sort_doubles(double *values, size_t count)
         values[i] = double_of_key(items[i].key);
     g_free(items);
 }
+
+static double middle_of_three(double a, double b, double c)
+{
+    return a < b ? (b < c ? b : MAX(a, c)) : (a < c ? a : MAX(b, c));
+}
+
+/*
+ * Moves the values so that values[k] is where sorting would move it, no earlier value is larger, and no later value is
+ * smaller. This is Hoare's FIND (1961); if it removes few values per round, the rest is sorted.
+ */
+static void select_value(double *values, size_t count, size_t k)
+{
+    enum { ROUNDS_MAX = 48, SORTED_MAX = 16 };
+    size_t first = 0, last = count - 1;
+    for (int round = 0; round < ROUNDS_MAX && last - first >= SORTED_MAX; round++) {
+        const double pivot = middle_of_three(values[first], values[first + (last - first) / 2], values[last]);
+        size_t i = first, j = last;
+        for (;;) {
+            while (values[i] < pivot)
+                i++;
+            while (values[j] > pivot)
+                j--;
+            if (i >= j)
+                break;
+            const double swap = values[i];
+            values[i++] = values[j];
+            values[j--] = swap;
+        }
+        /* values[first..i) are at most the pivot, and values(j..last] at least. If i is j, values[i] is the pivot. */
+        if (k < i)
+            last = i - 1;
+        else if (k > j)
+            first = j + 1;
+        else
+            return;
+    }
+    sort_doubles(values + first, last - first + 1);
+}
+
+double select_median(double *values, size_t count)
+{
+    if (count == 0)
+        return 0;
+    select_value(values, count, count / 2);
+    double lower = values[count / 2];
+    if (count % 2 == 0) {
+        lower = values[0];
+        for (size_t i = 1; i < count / 2; i++)
+            lower = MAX(lower, values[i]);
+    }
+    return (lower + values[count / 2]) / 2;
+}

@@ -21,4 +21,10 @@ int64_t key_of_double(double value);
 /* Sorts doubles, none of which is NAN, in ascending order. */
 void sort_doubles(double *values, size_t count);
 
+/*
+ * Returns the median of doubles, none of which is NAN, or 0 if there are no values. Changes the order of the values.
+ * Faster than sorting them.
+ */
+double select_median(double *values, size_t count);
+
 #endif

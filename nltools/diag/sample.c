@@ -270,7 +270,7 @@ static void sum_bins(const sample *s, const uint8_t *bins, const uint8_t *halves
             values[fill[2 * bins[i] + halves[i]]++] = s->y[i];
     for (int b = 0; b < count; b++)
         for (int h = 0; h < 2; h++)
-            sums[b].median[h] = median_of(values + offset[2 * b + h], sums[b].count[h]);
+            sums[b].median[h] = select_median(values + offset[2 * b + h], sums[b].count[h]);
     g_free(fill);
     g_free(offset);
     g_free(values);

@@ -298,3 +298,9 @@ tests_unit_requests_unit_SOURCES = %D%/requests.c
 tests_unit_requests_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_requests_unit_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 tests_unit_requests_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/keyed_sort.unit
+tests_unit_keyed_sort_unit_SOURCES = %D%/keyed_sort.c nltools/diag/keyed_sort.c
+tests_unit_keyed_sort_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nltools
+tests_unit_keyed_sort_unit_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
+tests_unit_keyed_sort_unit_LDADD = $(unit_ldadd) $(GLIB_LIBS)
