@@ -44,6 +44,7 @@ typedef struct pair {
     double rtt_ns;                                 /* the minimum round-trip time; 0: unknown */
     bool own;                                      /* the connections belong to programs with visits */
     bool ambiguous;                                /* the connections may lead to other hosts */
+    bool exact;                                    /* the visits name the connection */
     bool waits;                                    /* the slices do not contain expected_ns yet */
     bool has_longest;                              /* `longest` is set */
     const connection_result *longest[CAUSE_COUNT]; /* for each cause, the connection that it limited longest, or NULL */
@@ -54,6 +55,7 @@ struct connection_joins {
     const sender *senders;
     int64_t slice_ns;
     GHashTable *pairs;     /* pair_key -> pair */
+    pair **exact;          /* for each number of visit_ends.h, its connection, or NULL */
     pair **of_visits;      /* NULL: not joined */
     const char **commands; /* for each instance, the name of its program, cut to COMMAND_SIZE */
 };
@@ -105,7 +107,7 @@ static int compare_slices(gconstpointer a, gconstpointer b)
     return (x > y) - (x < y);
 }
 
-static void add_to_pair(connection_joins *j, pair_key key, const connection_result *r)
+static pair *add_to_pair(connection_joins *j, pair_key key, const connection_result *r)
 {
     pair *p = g_hash_table_lookup(j->pairs, &key);
     if (p == NULL) {
@@ -118,6 +120,7 @@ static void add_to_pair(connection_joins *j, pair_key key, const connection_resu
         g_hash_table_insert(j->pairs, &p->key, p);
     }
     g_ptr_array_add(p->results, (gpointer)r);
+    return p;
 }
 
 static double limited_time(const connection_slice *slice)
@@ -287,6 +290,8 @@ static pair *pair_of_visit(const connection_joins *j, uint32_t index)
     const sender *s = &j->senders[index];
     const visit *x = visit_at(j->v, index);
     const site *at = site_at(j->v, x->site);
+    if (j->exact[x->ends] != NULL)
+        return j->exact[x->ends];
     if (s->host != NULL && s->to != NULL && s->host != s->to) {
         /* If only one end has records, these records do not name the other host. */
         const pair_key keys[] = {{s->host, s->to, NULL}, {s->host, NULL, NULL}, {NULL, s->to, NULL}};
@@ -300,6 +305,25 @@ static pair *pair_of_visit(const connection_joins *j, uint32_t index)
     }
     const pair_key key = {at->host, NULL, j->commands[at->instance]};
     return place_at(j->v, at->place)->kind == PLACE_SPAN ? g_hash_table_lookup(j->pairs, &key) : NULL;
+}
+
+/* Adds a pair for each connection that visits name by the addresses of its ends. */
+static void add_exact_pairs(connection_joins *j)
+{
+    const GPtrArray *results = j->v->connection_results;
+    for (guint i = 0; i < results->len; i++) {
+        const connection_result *r = g_ptr_array_index(results, i);
+        uint32_t number = visit_ends_find(j->v->ends, r->host[0] != '\0' ? r->host : r->peer_host, r->local, r->peer);
+        if (number == 0)
+            continue;
+        char *name = g_strdup_printf("connection %" G_GUINT32_FORMAT, number);
+        const char *key = g_intern_string(name);
+        pair *p = add_to_pair(j, (pair_key){key, key, key}, r);
+        p->own = p->exact = true;
+        settle_pair(p);
+        j->exact[number] = p;
+        g_free(name);
+    }
 }
 
 static guint first_slice(const pair *p, int64_t index)
@@ -410,6 +434,8 @@ static double part_of_others(const pair *p, const connection_result *r)
  * the pair's slices again, without expected_ns. */
 static void remove_others(pair *p)
 {
+    if (p->exact)
+        return;
     GPtrArray *own = g_ptr_array_new();
     for (guint i = 0; i < p->results->len; i++)
         if (part_of_others(p, g_ptr_array_index(p->results, i)) <= OTHERS_MAX)
@@ -450,7 +476,9 @@ connection_joins *connection_joins_new(const visits *v, const sender *senders)
     j->commands = g_new0(const char *, v->instances->len + 1);
     for (guint i = 0; i < v->instances->len; i++)
         j->commands[i] = command_of(instance_at(v, i)->program);
+    j->exact = g_new0(pair *, visit_ends_count(v->ends) + 1);
     add_pairs(j);
+    add_exact_pairs(j);
     /* Assume that the dropped requests have waited as long as the other requests. */
     double weight = (double)(v->requests->len + v->dropped) / MAX(v->requests->len, 1);
     bool any = false;
@@ -483,6 +511,7 @@ void connection_joins_free(connection_joins *j)
         return;
     g_hash_table_destroy(j->pairs);
     g_free(j->of_visits);
+    g_free(j->exact);
     g_free(j->commands);
     g_free(j);
 }

@@ -177,6 +177,9 @@ static bool sites_are_known(const kind *k, const request_graph *g)
     return true;
 }
 
+/* Stands for the number of a connection in the payload of an event, which is exact as a float (VISIT_ENDS_MAX). */
+#define ENDS_COLUMN UINT32_MAX
+
 /* Appends the values of a record's fields to `buffer`, which keeps them until the request has ended. */
 static void pack_fields(void *user, const nl_record *record, nl_buffer *buffer)
 {
@@ -186,6 +189,9 @@ static void pack_fields(void *user, const nl_record *record, nl_buffer *buffer)
         if (columns_read(k->reader->result->columns, &record->fields[i], &value))
             nl_buffer_append(buffer, &value, sizeof value);
     }
+    const column_value ends = {ENDS_COLUMN, (float)visit_ends_read(k->reader->result->ends, record)};
+    if (ends.value > 0)
+        nl_buffer_append(buffer, &ends, sizeof ends);
 }
 
 /* ---- requests ---- */
@@ -278,6 +284,25 @@ static void add_part(kind *k, const request_graph *g, const request_step *step)
                    (float)(step->to_ns - step->from_ns));
 }
 
+/* Returns the number of the connection that an event names, or 0. `e` may be NULL. */
+static uint32_t ends_of(const request_graph *g, const request_event *e)
+{
+    for (uint32_t c = 0; e != NULL && c < e->payload_size / sizeof(column_value); c++) {
+        column_value value;
+        memcpy(&value, g->payloads + e->payload + c * sizeof value, sizeof value);
+        if (value.column == ENDS_COLUMN)
+            return (uint32_t)value.value;
+    }
+    return 0;
+}
+
+/* Returns the number of the connection of a message. */
+static uint32_t ends_of_edge(const request_graph *g, const request_event *from, const request_event *to)
+{
+    uint32_t ends = ends_of(g, to);
+    return ends != 0 ? ends : ends_of(g, from);
+}
+
 static void add_path(kind *k, const request_graph *g, uint32_t number)
 {
     visits *v = k->reader->result;
@@ -307,6 +332,7 @@ static void add_path(kind *k, const request_graph *g, uint32_t number)
                    .site = edge_site(k, from, to),
                    .parent = visit_around(k->reader, g, step, beside),
                    .span = visit_of_span(k->reader, beside),
+                   .ends = ends_of_edge(g, from, to),
                    .failed = to != NULL && to->failed};
         place_at(v, site_at(v, x.site)->place)->inferred |= step->inferred;
         add_visit(v, &x);
@@ -344,7 +370,8 @@ static void add_side_edge(kind *k, const request_graph *g, uint32_t from, uint32
                      .request = number,
                      .site = edge_site(k, a, b),
                      .parent = *slot_of(k->reader->span_visit, parent),
-                     .span = visit_of_span(k->reader, span_beside(k->reader, from, to))};
+                     .span = visit_of_span(k->reader, span_beside(k->reader, from, to)),
+                     .ends = ends_of_edge(g, a, b)};
     if (b->time_ns >= a->time_ns)
         add_visit(k->reader->result, &x);
 }
@@ -406,6 +433,15 @@ static uint32_t first_event_of(const request_graph *g)
     return first;
 }
 
+/* Sets the connection of a span's visit, unless an earlier event of the span has set it. */
+static void set_ends(kind *k, uint32_t span, uint32_t ends)
+{
+    if (span == EDGE_NONE)
+        return;
+    visit *x = visit_at(k->reader->result, *slot_of(k->reader->span_visit, span));
+    x->ends = x->ends != 0 ? x->ends : ends;
+}
+
 /*
  * Sets the values of a request and of its spans. A text from the request's first program is a property of the request,
  * and always valid. Any other value is valid only for visits that begin after the value was logged, because it may be
@@ -422,6 +458,11 @@ static void set_fields(kind *k, const request_graph *g, uint32_t number)
         for (uint32_t c = 0; c < e->payload_size / sizeof(column_value); c++) {
             column_value value;
             memcpy(&value, g->payloads + e->payload + c * sizeof value, sizeof value);
+            if (value.column == ENDS_COLUMN) {
+                set_ends(k, begins, (uint32_t)value.value);
+                set_ends(k, ends, (uint32_t)value.value);
+                continue;
+            }
             column *of = &v->columns->all[value.column];
             of->at_begin += first && isnan(column_get(of->of_requests, number));
             if (isnan(column_get(of->of_requests, number)) &&
@@ -671,6 +712,7 @@ visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, 
     v->clock_doubts = g_array_new(FALSE, FALSE, sizeof(visits_clock_doubt));
     v->ids = g_ptr_array_new_with_free_func(g_free);
     v->columns = columns_new();
+    v->ends = visit_ends_new();
     v->parts = span_parts_new();
     v->series = series_new();
     v->connections = connection_table_new(CONNECTION_SLICE_NS, CONNECTION_SLICES_MAX);

@@ -17,6 +17,7 @@
 #include "diag/host_orders.h"
 #include "diag/series.h"
 #include "diag/span_parts.h"
+#include "diag/visit_ends.h"
 #include "requests/assembler.h"
 #include "stat/subject.h"
 
@@ -30,6 +31,7 @@ typedef struct visit {
     uint32_t parent; /* index of the parent visit, or VISIT_NONE */
     uint32_t span; /* for an edge: the visit of the span that begins at the edge's end, or else of the span that ends at
                       its start, or VISIT_NONE */
+    uint32_t ends; /* number of the TCP connection that the visit's records name (visit_ends.h), or 0 */
     uint64_t begin_columns; /* bit c: the record of the span's start has a value in column c */
     bool failed;
 } visit;
@@ -113,6 +115,7 @@ typedef struct visits {
      */
     uint32_t *by_work;
     columns *columns;
+    visit_ends *ends;
     span_parts *parts;
     series_set *series;
     connection_table *connections;

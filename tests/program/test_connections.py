@@ -891,6 +891,16 @@ class Requests(support.Case):
         self.assertEqual((cause["cause"], cause["host"]), ("window", "a"), cause)
         self.assertIn("10.0.0.1:5 > 10.0.0.2:80", cause["evidence"][-1])
 
+    def test_requests_that_name_their_connection(self):
+        """Of two connections between the same hosts, a window limits one. The requests name one of them by the addresses that their host sees."""
+        for fields, named in (("TCP.LOCAL=10.0.0.2:80 TCP.PEER=10.0.0.1:5", True), ("LOCAL=10.0.0.2:80 PEER=10.0.0.1:5", True),
+                              ("TCP.LOCAL=10.0.0.2:80 TCP.PEER=10.0.0.1:6", False)):
+            events = [(at, f"{text} {fields}" if "EVNT=Got" in text else text) for at, text in self.events(slow_us=90000)]
+            log = self.written([*events, *self.connections(busy_us=45000, limited_us=44000), *self.connections(busy_us=49000, limited_us=0, port=6),
+                                *self.address_of_b()])
+            result = self.run_program(support.program("nltools/nldiag"), "--json", "--id", "ID", log)
+            self.assertEqual("the connection 10.0.0.1:5 > 10.0.0.2:80 is limited by" in result.stdout, named, (fields, result.stdout))
+
     def test_connections_to_other_hosts_are_no_cause(self):
         """The receivers of the limited connections wait for no request."""
         log = self.written([*self.events(slow_us=90000), *self.connections(busy_us=45000, limited_us=44000), *self.address_of_b("c")])

@@ -1,0 +1,78 @@
+#include "config.h"
+
+#include "diag/visit_ends.h"
+
+#include <glib.h>
+#include <string.h>
+
+enum { ADDRESS_MAX = 64 /* bytes */ };
+
+struct visit_ends {
+    GHashTable *numbers; /* text of a connection -> its number */
+    GString *key;
+};
+
+visit_ends *visit_ends_new(void)
+{
+    visit_ends *e = g_new0(visit_ends, 1);
+    e->numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    e->key = g_string_new("");
+    return e;
+}
+
+void visit_ends_free(visit_ends *e)
+{
+    g_hash_table_destroy(e->numbers);
+    g_string_free(e->key, TRUE);
+    g_free(e);
+}
+
+static void set_key(visit_ends *e, const char *host, const char *local, const char *peer)
+{
+    bool is_loopback = g_str_has_prefix(peer, "127.") || g_str_has_prefix(peer, "[::1]");
+    bool in_order = strcmp(local, peer) < 0;
+    g_string_printf(e->key, "%s %s %s", in_order ? local : peer, in_order ? peer : local, is_loopback ? host : "");
+}
+
+uint32_t visit_ends_find(visit_ends *e, const char *host, const char *local, const char *peer)
+{
+    set_key(e, host, local, peer);
+    return GPOINTER_TO_UINT(g_hash_table_lookup(e->numbers, e->key->str));
+}
+
+/* Copies the text of a field. Returns false if the record lacks the field, or if its text is too long. */
+static bool read_address(const nl_record *record, const char *name, char address[ADDRESS_MAX])
+{
+    nl_field field;
+    char scratch[NL_FIELD_TEXT_SIZE];
+    if (!nl_record_find(record, name, &field))
+        return false;
+    nl_string text = nl_field_text(&field, scratch);
+    if (text.size == 0 || text.size >= ADDRESS_MAX)
+        return false;
+    memcpy(address, text.data, text.size);
+    address[text.size] = '\0';
+    return true;
+}
+
+uint32_t visit_ends_read(visit_ends *e, const nl_record *record)
+{
+    char local[ADDRESS_MAX], peer[ADDRESS_MAX];
+    bool named = (read_address(record, "TCP.LOCAL", local) && read_address(record, "TCP.PEER", peer)) ||
+                 (read_address(record, "LOCAL", local) && read_address(record, "PEER", peer));
+    if (!named)
+        return 0;
+    char *host = g_strndup(record->host.data, record->host.size);
+    uint32_t number = visit_ends_find(e, host, local, peer);
+    if (number == 0 && visit_ends_count(e) < VISIT_ENDS_MAX) {
+        number = visit_ends_count(e) + 1;
+        g_hash_table_insert(e->numbers, g_strdup(e->key->str), GUINT_TO_POINTER(number));
+    }
+    g_free(host);
+    return number;
+}
+
+uint32_t visit_ends_count(const visit_ends *e)
+{
+    return g_hash_table_size(e->numbers);
+}
