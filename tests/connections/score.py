@@ -37,6 +37,7 @@ MSS = 1448
 INITIAL = 10 * MSS  # initial window
 PATH = {"path rate", "path rate, with a queue"}
 TOLERANCE = 0.05
+ATTEMPTS = 3  # on a busy machine, the emulated path delivers packets late, so that delays vary without a queue
 
 
 def rounds(window):
@@ -172,8 +173,13 @@ def transfer(scenario, keep, again=False):
     try:
         log = (keep or case.scratch) / f"{scenario.name}.log"
         own = log.with_suffix(".times")
-        if not again:
-            own.write_text(json.dumps(paths.World(case, scenario).transfer(log)))
+        for _ in range(0 if again else ATTEMPTS):
+            world = paths.World(case, scenario)
+            own_times = world.transfer(log)
+            own_times["late"] = not world.end()
+            own.write_text(json.dumps(own_times))
+            if not own_times["late"]:
+                break
         times = json.loads(own.read_text())
         result = case.run_program(support.program("nltools/nlstat"), "--connections", "--json", log)
         case.assertEqual(result.returncode, 0, result.stderr)
@@ -193,7 +199,7 @@ def judge(seed, number, kind, keep, again):
     shares = measured_shares(connection, truth)
     error, worst = max((abs(shares[c] - truth.get(c, 0)), c) for c in {*shares, *truth})
     right = connection["first"] == main or main == "path" and connection["first"] in PATH
-    return {"kind": kind.__name__, "number": number, "main": main, "first": connection["first"], "right": right, "error": error, "worst": worst,
+    return {"kind": kind.__name__, "number": number, "main": main, "first": connection["first"], "right": right, "error": error, "worst": worst, "late": times.get("late"),
             "truth": truth, "shares": dict(shares), "options": scenario.path, "send": scenario.send, "receive": scenario.receive}
 
 
@@ -207,6 +213,7 @@ def print_scores(results):
     print("Single shares within it:", part([s for s in shares if s], shares))
     healthy = [r for r in results if r["kind"] in ("path", "bloat")]
     print("Healthy paths called faulty:", part([r for r in healthy if r["first"] not in PATH], healthy))
+    print("Runs with more than 2 % late packets in each attempt:", sum(bool(r["late"]) for r in results))
     print("\nkind             runs  first  shares  median error  first causes")
     for kind in KINDS + MORE_KINDS:
         some = [r for r in results if r["kind"] == kind.__name__]
