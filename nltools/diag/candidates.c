@@ -266,19 +266,30 @@ static bool is_minor_queue(const candidate *queue, const candidate *c)
            c->explained * c->part >= MINOR_EXPLAINED_MIN * queue->explained * queue->part;
 }
 
-/* Returns whether most of the smaller of two claims is also part of the other claim. */
-static bool claim_same_time(const visits *v, const candidate *a, const candidate *b)
+/* Two claims of a place in nanoseconds, and the time that is part of both. */
+typedef struct claim_sums {
+    double of[2], both;
+} claim_sums;
+
+static claim_sums compare_claims(const visits *v, const candidate *a, const candidate *b)
 {
     const place *p = place_at(v, a->place);
-    double both = 0, sums[2] = {0};
+    claim_sums s = {0};
     for (uint32_t i = p->first; i < p->first + p->count; i++) {
         uint32_t index = v->by_place[i];
         double weight = path_weight(visit_at(v, index));
-        both += (double)fminf(a->cut[index], b->cut[index]) * weight;
-        sums[0] += (double)a->cut[index] * weight;
-        sums[1] += (double)b->cut[index] * weight;
+        s.both += (double)fminf(a->cut[index], b->cut[index]) * weight;
+        s.of[0] += (double)a->cut[index] * weight;
+        s.of[1] += (double)b->cut[index] * weight;
     }
-    return both >= SAME_TIME_MIN * fmin(sums[0], sums[1]);
+    return s;
+}
+
+/* Returns whether most of the smaller of two claims is also part of the other claim. */
+static bool claim_same_time(const visits *v, const candidate *a, const candidate *b)
+{
+    const claim_sums s = compare_claims(v, a, b);
+    return s.both >= SAME_TIME_MIN * fmin(s.of[0], s.of[1]);
 }
 
 /*
@@ -302,9 +313,19 @@ static bool yields_to(const visits *v, const candidate *field, const candidate *
 }
 
 /*
- * Returns whether a candidate explains a place better than the best candidate so far. A place can have both a pause and
- * another cause, so the cause that claims more time comes first.
+ * Returns whether a pause explains a place better than another candidate. A place can have both, so the cause that
+ * claims more time comes first. If the other cause mostly claims the same time, the cause that explains more comes
+ * first, except that visits that wait for a pause look like a queue.
  */
+static bool pause_is_better(const visits *v, const candidate *pause, const candidate *other)
+{
+    const claim_sums s = compare_claims(v, pause, other);
+    if (s.both < SAME_TIME_MIN * s.of[1])
+        return pause->claim_ns > other->claim_ns;
+    return other->m.servers > 0 || pause->explained * pause->part > other->explained * other->part;
+}
+
+/* Returns whether a candidate explains a place better than the best candidate so far. */
 static bool is_better(const visits *v, const candidate *c, const candidate *best)
 {
     if (best->cause == NULL)
@@ -319,7 +340,7 @@ static bool is_better(const visits *v, const candidate *c, const candidate *best
     bool is_pause = strcmp(c->cause, "pause") == 0 && !c->m.is_quota,
          best_is_pause = strcmp(best->cause, "pause") == 0 && !best->m.is_quota;
     if (is_pause != best_is_pause)
-        return c->claim_ns > best->claim_ns;
+        return is_pause ? pause_is_better(v, c, best) : !pause_is_better(v, best, c);
     if (is_minor_queue(best, c) || is_minor_queue(c, best))
         return best->m.servers > 0;
     if (is_backlog(v, best, c) || is_backlog(v, c, best))

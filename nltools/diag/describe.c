@@ -139,8 +139,9 @@ static void describe_branch(finding *f, const visits *v, const candidate *c, con
 void finding_describe(const search *s, finding *f, const candidate *c)
 {
     const visits *v = s->v;
-    char *where = c->m.is_from_host ? text_place_from(v, c->place, c->host)
-                                    : text_process_place(v, c->place, c->process, c->host),
+    char *where = c->m.is_from_host          ? text_place_from(v, c->place, c->host)
+                  : c->m.scope == QUEUE_CALL ? text_place(v, c->m.call, c->host)
+                                             : text_process_place(v, c->place, c->process, c->host),
          *part = text_share(f->share);
     char *compared = text_kind(&c->kind, "a visit"), *slow = text_ns(c->slow_logged_ns),
          *other = text_ns(c->other_logged_ns), *period = text_ns(c->m.period_ns), *length = text_ns(c->m.length_ns);
@@ -317,15 +318,18 @@ void finding_describe(const search *s, finding *f, const candidate *c)
     } else if (strcmp(c->cause, "pause") == 0) {
         char *when = c->m.period_ns > 0 ? g_strdup_printf("every %s", period) : g_strdup("now and then"),
              *what = text_program(p, c->process, c->host);
-        f->answer = c->host != NULL ? g_strdup_printf("%s of the requests' time: %s stops %s", part, what, when)
-                                    : g_strdup_printf("%s of the requests' time: %s stops %s on %d hosts", part, what,
-                                                      when, c->m.hosts);
+        f->answer =
+            c->m.count == 1 ? g_strdup_printf("%s of the requests' time: %s stopped once, for %s", part, what, length)
+            : c->host != NULL
+                ? g_strdup_printf("%s of the requests' time: %s stops %s", part, what, when)
+                : g_strdup_printf("%s of the requests' time: %s stops %s on %d hosts", part, what, when, c->m.hosts);
         g_free(what);
         g_free(when);
         f->advice =
             "look for garbage collection, a full log or disk, a CPU quota, or suspended machines at these times";
-        finding_evidence(f, "%u time%s, nothing %s for %s on average while requests were in progress", c->m.count,
-                         nl_plural(c->m.count), c->m.by_ends ? "ended" : "began or ended", length);
+        finding_evidence(f, "%u time%s, nothing %s for %s%s while requests were in progress", c->m.count,
+                         nl_plural(c->m.count), c->m.by_ends ? "ended" : "began or ended", length,
+                         c->m.count > 1 ? " on average" : "");
     } else if (strcmp(c->cause, "resource") == 0) {
         f->answer = g_strdup_printf("%s of the requests' time: %s is slow when %s of %s is %s", part, where,
                                     c->sensor->field, c->sensor->event, c->falls ? "low" : "high");
@@ -371,6 +375,11 @@ void finding_describe(const search *s, finding *f, const candidate *c)
                         : "hold the resource for a shorter time, divide it, or allow more requests at a time";
         finding_evidence(f, "up to %.0f requests wait or work here at the same time", c->m.peak);
         describe_waits(f, v, p);
+        if (c->m.scope == QUEUE_CALL) {
+            char *caller = text_process_place(v, c->place, c->process, NULL);
+            finding_evidence(f, "the wait is in %s, directly before this call", caller);
+            g_free(caller);
+        }
     }
     if (c->queue_servers > 0)
         finding_evidence(f, "requests also wait here for earlier requests, because at most %d %s served at a time%s",

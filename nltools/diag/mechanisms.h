@@ -13,7 +13,8 @@ typedef enum queue_scope {
     QUEUE_PROGRAM, /* when the program has ended all work of the request */
     QUEUE_FIRST,   /* for a span: at the start of its first call, or at the end of a span without calls */
     QUEUE_NEXT,    /* for a span: at the end of the caller's next span */
-    QUEUE_CALLER   /* when the caller ends; the caller's host has the servers */
+    QUEUE_CALLER,  /* when the caller ends; the caller's host has the servers */
+    QUEUE_CALL     /* for a span that waits before one of its calls: when this call ends */
 } queue_scope;
 
 /* The result of a search for a mechanism. `waits` contains the wait of each visit, indexed by visit; the caller frees
@@ -50,6 +51,7 @@ typedef struct mechanism {
     bool is_mixed; /* for a timeout on `host`: some visits there do not wait, so no wrong clock explains the waits */
     bool is_within_kinds; /* the visits were compared with the usual times of their kinds */
     queue_scope scope;    /* for a queue */
+    uint32_t call;        /* for QUEUE_CALL: the place of the call; otherwise 0 */
     bool by_process;      /* for a queue: each process has its own servers; otherwise, each host has its own */
     bool is_shared;       /* for a queue: all hosts of the place share the servers */
     bool is_host_fast;    /* for a queue: without their waits, the visits on `host` take no longer than the others */

@@ -6,7 +6,8 @@
  * is running, the program works or waits in the span itself. Each part of a span without a running child therefore
  * counts as a visit. If requests usually arrive while others are in progress, the time between two arrivals also counts
  * as a visit, because no request arrives while a program is stopped. Its evidence counts at most as much as the
- * evidence of the real visits, because a time without load is not a pause.
+ * evidence of the real visits, because a time without load is not a pause. A program that stops only once or twice must
+ * keep more requests waiting.
  *
  * A program may still accept requests while its work is stopped, or other programs may write the records of their
  * starts. The module therefore also examines the gaps between two consecutive ends of work, in which visits may begin.
@@ -54,6 +55,9 @@ enum {
  * at least as long as its shortest pause are probably pauses, too.
  */
 #define CLAIM_CHANCE 0.1
+
+/* The same if fewer than PAUSES_MIN gaps are pauses: such a program stops once or twice, for a long time. */
+#define STALL_CHANCE (GAP_CHANCE * GAP_CHANCE * GAP_CHANCE)
 
 /* Maximum mean that gaps_are_pauses accepts. The expected mean is 0.5 or less. */
 #define REST_MAX 0.65
@@ -568,7 +572,7 @@ static void sum_pauses(const station *s, mechanism *m)
             square += step * step;
         }
     }
-    double mean = sum / (n - 1), variance = square / (n - 1) - mean * mean;
+    double mean = sum / MAX(n - 1, 1), variance = square / MAX(n - 1, 1) - mean * mean;
     m->count = n;
     m->length_ns = length / n;
     m->period_ns = n >= 5 && variance < 0.04 * mean * mean ? mean : 0;
@@ -625,33 +629,50 @@ static double part_up_to(const survival *l, double x)
     return count > 0 && all > 0 ? l->sums[count - 1] / all : 0;
 }
 
+/* The visits that last across a gap: the sum and the smallest of their quantiles (gaps_are_pauses). */
+typedef struct gap_rests {
+    double sum, least;
+    uint32_t count;
+    bool has_inside; /* some visits are inside the station */
+} gap_rests;
+
 /*
  * Returns whether the visits that last across the gaps would have usual durations without the gaps. A pause only adds
  * its own length. If the visits take long for another reason, gaps between their events are normal. A random moment is
  * in a long visit more often than in a short visit, so the usual durations are weighted by their length. The quantile
- * of a duration in this distribution is then uniform from 0 to 1, or smaller if the work ends during the pause.
+ * of a duration in this distribution is then uniform from 0 to 1, or smaller if the work ends during the pause. If only
+ * messages last across a gap, they then wait for each other, so only the first of them counts.
  */
 static bool gaps_are_pauses(const station *s)
 {
+    gap_rests *rests = g_new0(gap_rests, s->gaps->len + 1);
     double sum = 0;
     uint32_t n = 0;
     for (guint i = 0, g = 0; i < s->active->len; i++) {
         const active *a = &g_array_index(s->active, active, i);
         const survival *l = survival_of(s, a);
         double rest = (double)(a->to_ns - a->from_ns);
-        bool in = false;
         while (g < s->gaps->len && g_array_index(s->gaps, active, g).to_ns <= a->from_ns)
             g++;
-        for (guint k = g; k < s->gaps->len && g_array_index(s->gaps, active, k).from_ns < a->to_ns; k++) {
+        guint k = g;
+        for (; k < s->gaps->len && g_array_index(s->gaps, active, k).from_ns < a->to_ns; k++) {
             const active *gap = &g_array_index(s->gaps, active, k);
             rest -= (double)(MIN(gap->to_ns, a->to_ns) - MAX(gap->from_ns, a->from_ns));
-            in = true;
         }
-        if (!in || a->visit == VISIT_NONE || l->count < 20 || !counts_at(s, a))
+        if (k == g || a->visit == VISIT_NONE || l->count < 20 || !counts_at(s, a))
             continue;
-        sum += part_up_to(l, rest);
-        n++;
+        gap_rests *r = &rests[g];
+        double quantile = part_up_to(l, rest);
+        r->least = r->count == 0 ? quantile : fmin(r->least, quantile);
+        r->sum += quantile;
+        r->count++;
+        r->has_inside = r->has_inside || a->is_inside;
     }
+    for (guint g = 0; g < s->gaps->len; g++) {
+        sum += rests[g].has_inside ? rests[g].sum : rests[g].least;
+        n += rests[g].has_inside ? rests[g].count : rests[g].count > 0;
+    }
+    g_free(rests);
     return sum <= REST_MAX * n;
 }
 
@@ -795,7 +816,9 @@ static bool search_gaps(station *s)
     find_gaps(s, shortest, 1);
     learn_survival(s);
     find_gaps(s, shortest, GAP_CHANCE);
-    if (s->gaps->len < PAUSES_MIN || !gaps_are_pauses(s) || (s->by_ends ? !ends_are_of_pauses(s) : gaps_are_idle(s)))
+    if (s->gaps->len < PAUSES_MIN)
+        find_gaps(s, shortest, STALL_CHANCE);
+    if (s->gaps->len == 0 || !gaps_are_pauses(s) || (s->by_ends ? !ends_are_of_pauses(s) : gaps_are_idle(s)))
         return false;
     if (s->gaps->len <= FEW_GAPS)
         find_gaps(s, shortest_gap(s), CLAIM_CHANCE);
@@ -827,7 +850,7 @@ static void examine_gaps(station *s, pause_result *r)
         return;
     sum_pauses(s, &other.m);
     other.m.by_ends = s->by_ends;
-    other.m.p = pow(GAP_CHANCE, PAUSES_MIN);
+    other.m.p = STALL_CHANCE;
     other.first_ns = g_array_index(s->gaps, active, 0).from_ns;
     other.last_ns = g_array_index(s->gaps, active, s->gaps->len - 1).to_ns;
     bool is_larger = other.m.claim_ns > r->m.claim_ns;

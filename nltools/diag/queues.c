@@ -62,7 +62,7 @@
 enum {
     USUAL_OF_EDGES = 2, /* numbers of usual tests: when servers are free */
     USUAL_OF_SPANS = 1,
-    SCOPES_OF_SPANS = 4, /* number of the tests of spans, without those until the first call */
+    SCOPES_OF_SPANS = 4, /* number of the tests of spans, without those of their calls */
     LOG_BINS = 512,
     VISITS_MIN = 60,
     POSITIONS = 64,
@@ -78,9 +78,10 @@ enum {
         2 /* besides each host alone, the search tries all hosts together, with separate or shared servers */
 };
 
-/* The time for which a visit holds a server or waits for a server: from its arrival to its end. */
+/* The time for which a visit holds a server or waits for a server: from its arrival to its end. The visit has the
+ * server by begin_ns, when its other work begins. */
 typedef struct holding {
-    int64_t from_ns, to_ns;
+    int64_t from_ns, to_ns, begin_ns;
     uint32_t visit, host; /* number of the host */
 } holding;
 
@@ -281,6 +282,29 @@ static int64_t start_of_first_call(const visits *v, const visit *x)
     return start_ns;
 }
 
+/*
+ * Finds the first call of a span to a place. Returns the visit of the call, or NULL. Sets *ready_ns to the time from
+ * which the span can wait for the call: the end of its earlier calls, or its own start.
+ */
+static const visit *find_call(const visits *v, const visit *x, uint32_t place, int64_t *ready_ns)
+{
+    const request *q = request_at(v, x->request);
+    const visit *call = NULL;
+    for (uint32_t i = 0; i < q->count && q->count <= LOOKED_THROUGH_MAX; i++) {
+        const visit *y = visit_at(v, q->first + i);
+        if (y->parent != VISIT_NONE && visit_at(v, y->parent) == x && place_of_visit(v, y) == place &&
+            (call == NULL || y->from_ns < call->from_ns))
+            call = y;
+    }
+    *ready_ns = x->from_ns;
+    for (uint32_t i = 0; i < q->count && call != NULL; i++) {
+        const visit *y = visit_at(v, q->first + i);
+        if (y != call && y->parent != VISIT_NONE && visit_at(v, y->parent) == x && y->from_ns < call->from_ns)
+            *ready_ns = MAX(*ready_ns, MIN(y->to_ns, call->from_ns));
+    }
+    return call;
+}
+
 /* Returns the time at which the server of a visit is free again. `logged` contains logged_at for each site. */
 static int64_t end_of_service(const visits *v, const visit *x, queue_scope scope, const uint32_t *logged)
 {
@@ -457,8 +481,16 @@ static size_t gather_holdings(const visits *v, uint32_t number, const mechanism 
             g_ptr_array_add(hosts, (gpointer)instance_at(v, holder));
             numbers[holder] = hosts->len;
         }
-        if (x->to_ns > x->from_ns)
-            held[count++] = (holding){x->from_ns, end_of_service(v, x, m->scope, logged), index, numbers[holder] - 1};
+        holding h = {x->from_ns, x->to_ns, x->to_ns, index, numbers[holder] - 1};
+        if (m->scope == QUEUE_CALL) {
+            const visit *call = find_call(v, x, m->call, &h.from_ns);
+            h.to_ns = call != NULL ? call->to_ns : h.from_ns;
+            h.begin_ns = call != NULL ? call->from_ns : h.from_ns;
+        } else if (h.to_ns > h.from_ns) {
+            h.to_ns = end_of_service(v, x, m->scope, logged);
+        }
+        if (h.to_ns > h.from_ns)
+            held[count++] = h;
     }
     g_free(numbers);
     g_free(logged);
@@ -870,12 +902,12 @@ static choice choose_servers(const visits *v, const holding *held, size_t count,
  * Returns whether the work of many visits begins long before a server is free. In this case, the servers do not limit
  * this work.
  */
-static bool begins_too_early(const visits *v, const queue_work *w)
+static bool begins_too_early(const queue_work *w)
 {
     size_t early = 0;
     for (size_t i = 0; i < w->count; i++) {
         const holding *h = &w->held[i];
-        double before = (double)(w->served[i] - visit_at(v, h->visit)->to_ns);
+        double before = (double)(w->served[i] - h->begin_ns);
         early += before > EARLY_PART * (double)(h->to_ns - h->from_ns);
     }
     return early > EARLY_MAX * w->count;
@@ -896,7 +928,7 @@ static double find_servers(const visits *v, const holding *held, size_t count, m
     queue_work w;
     queue_work_init(&w, held, count);
     serve(&w, chosen.by);
-    if (m->scope != QUEUE_SPAN && begins_too_early(v, &w)) {
+    if (m->scope != QUEUE_SPAN && begins_too_early(&w)) {
         queue_work_clear(&w);
         return 0;
     }
@@ -1122,7 +1154,7 @@ static void keep_likelier(mechanism *best, mechanism *other, bool same_waits)
 static void try_shared(const visits *v, holding *held, size_t count, const GPtrArray *hosts, mechanism *m)
 {
     double z = 0;
-    mechanism shared = {.scope = m->scope, .is_shared = true, .waits = g_new0(float, v->all->len + 1)};
+    mechanism shared = {.scope = m->scope, .call = m->call, .is_shared = true, .waits = g_new0(float, v->all->len + 1)};
     share_servers(held, count);
     shared.claim_ns = find_servers(v, held, count, &shared, &z);
     shared.count = (uint32_t)count;
@@ -1131,10 +1163,10 @@ static void try_shared(const visits *v, holding *held, size_t count, const GPtrA
     keep_likelier(m, &shared, true);
 }
 
-/* Finds a queue with servers on each host or, if `by_process` is true, in each process. */
-static mechanism find_queue_for(const visits *v, uint32_t number, queue_scope scope, bool by_process)
+/* Finds a queue with servers on each host or in each process. `m` has the scope of the queue. */
+static mechanism find_queue_of(const visits *v, uint32_t number, mechanism m)
 {
-    mechanism m = {.scope = scope, .by_process = by_process};
+    const queue_scope scope = m.scope;
     const place *p = place_at(v, number);
     holding *held = g_new(holding, p->count + 1);
     GPtrArray *hosts = g_ptr_array_new();
@@ -1145,7 +1177,7 @@ static mechanism find_queue_for(const visits *v, uint32_t number, queue_scope sc
         while (to < all && held[to].host == held[from].host)
             to++;
         size_t count = to - from;
-        mechanism here = {.waits = m.waits, .scope = scope};
+        mechanism here = {.waits = m.waits, .scope = scope, .call = m.call};
         double z = 0, claim_ns = count >= VISITS_MIN ? find_servers(v, held + from, count, &here, &z) : 0;
         if (claim_ns <= 0)
             continue;
@@ -1167,7 +1199,7 @@ static mechanism find_queue_for(const visits *v, uint32_t number, queue_scope sc
         find_on_all_hosts(v, held, all, hosts, &m);
     if (scope == QUEUE_SPAN)
         try_serial(v, held, all, hosts, &m);
-    if (hosts->len > 1 && all >= VISITS_MIN && !by_process)
+    if (hosts->len > 1 && all >= VISITS_MIN && !m.by_process)
         try_shared(v, held, all, hosts, &m);
     g_ptr_array_free(hosts, TRUE);
     g_free(held);
@@ -1176,6 +1208,12 @@ static mechanism find_queue_for(const visits *v, uint32_t number, queue_scope sc
         m.waits = NULL;
     }
     return m;
+}
+
+/* Finds a queue with servers on each host or, if `by_process` is true, in each process. */
+static mechanism find_queue_for(const visits *v, uint32_t number, queue_scope scope, bool by_process)
+{
+    return find_queue_of(v, number, (mechanism){.scope = scope, .by_process = by_process});
 }
 
 /* Replaces a mechanism if `m` claims more time, and frees the waits of the mechanism that is not kept. */
@@ -1191,21 +1229,70 @@ static void keep_larger(mechanism *best, mechanism m)
 static double count_unusual(const visits *v, const place *p)
 {
     int usual = p->kind == PLACE_EDGE ? USUAL_OF_EDGES : USUAL_OF_SPANS,
-        scopes = p->kind == PLACE_EDGE ? USUAL_OF_EDGES + 1 : SCOPES_OF_SPANS + p->has_children;
+        scopes = p->kind == PLACE_EDGE ? USUAL_OF_EDGES + 1 : SCOPES_OF_SPANS + 2 * p->has_children;
     return scopes - usual + (place_has_processes(v, p) ? usual : 0);
 }
 
 /*
- * Tries servers that the visits of a span have only until their first calls. The calls of the span can take much longer
- * than its own work, so its end then shows nothing about the servers.
+ * Returns the place of the calls before which the visits of a span spend most of their own time, or VISIT_NONE.
+ * Examines a part of the visits.
  */
-static void try_until_first_call(const visits *v, uint32_t number, mechanism *best)
+static uint32_t find_awaited_call(const visits *v, const place *p)
 {
-    if (place_at(v, number)->kind != PLACE_SPAN || !place_at(v, number)->has_children)
+    enum { EXAMINED_MAX = 2048 };
+    double *sums = g_new0(double, v->places->len + 1), all = 0;
+    uint32_t *seen = g_new0(uint32_t, v->places->len + 1); /* for each place: the last visit that calls it, plus 1 */
+    uint32_t examined = MIN(p->count, EXAMINED_MAX), best = 0;
+    for (uint32_t k = 0; k < examined; k++) {
+        keyed calls[LOOKED_THROUGH_MAX];
+        uint32_t index = v->by_place[p->first + (uint64_t)k * p->count / examined], count = 0;
+        const visit *x = visit_at(v, index);
+        const request *q = request_at(v, x->request);
+        int64_t ready_ns = x->from_ns;
+        all += (double)x->own_ns;
+        for (uint32_t i = 0; i < q->count && q->count <= LOOKED_THROUGH_MAX; i++)
+            if (visit_at(v, q->first + i)->parent == index)
+                calls[count++] = (keyed){visit_at(v, q->first + i)->from_ns, q->first + i};
+        keyed_sort(calls, count);
+        for (uint32_t i = 0; i < count; i++) {
+            const visit *y = visit_at(v, calls[i].index);
+            uint32_t called = place_of_visit(v, y);
+            if (place_at(v, called)->kind == PLACE_SPAN && seen[called] != k + 1) {
+                sums[called] += (double)MAX(0, y->from_ns - ready_ns);
+                seen[called] = k + 1;
+            }
+            ready_ns = MAX(ready_ns, y->to_ns);
+        }
+    }
+    for (uint32_t i = 1; i < v->places->len; i++)
+        best = sums[i] > sums[best] ? i : best;
+    bool found = 2 * sums[best] > all;
+    g_free(sums);
+    g_free(seen);
+    return found ? best : VISIT_NONE;
+}
+
+/*
+ * Tries servers that the visits of a span have only until their first calls, or only during one of their calls. The
+ * calls of the span can take much longer than its own work, so its end then shows nothing about the servers.
+ */
+static void try_calls_of_span(const visits *v, uint32_t number, mechanism *best)
+{
+    const place *p = place_at(v, number);
+    if (p->kind != PLACE_SPAN || !p->has_children)
         return;
-    mechanism m = find_queue_for(v, number, QUEUE_FIRST, false);
-    m.p *= count_unusual(v, place_at(v, number)) / (1 - USUAL_WEIGHT);
-    keep_likelier(best, &m, false);
+    const uint32_t call = find_awaited_call(v, p);
+    for (int k = 0; k < (call != VISIT_NONE ? 2 : 1); k++) {
+        mechanism m = find_queue_of(v, number,
+                                    (mechanism){.scope = k == 0 ? QUEUE_FIRST : QUEUE_CALL, .call = k == 0 ? 0 : call});
+        m.p *= count_unusual(v, p) / (1 - USUAL_WEIGHT);
+        /* Servers that a visit has only during one call also limit the whole visits, so they explain the same waits. */
+        bool is_exact = k == 1 && m.p <= OTHER_CHANCE && m.claim_ns > 0 && m.servers <= best->servers &&
+                        best->claim_ns <= SAME_WAITS * m.claim_ns;
+        if (is_exact)
+            g_clear_pointer(&best->waits, g_free);
+        keep_likelier(best, &m, false);
+    }
 }
 
 mechanism find_queue(const visits *v, uint32_t number)
@@ -1227,7 +1314,7 @@ mechanism find_queue(const visits *v, uint32_t number)
             m.p *= count_unusual(v, p) / (1 - USUAL_WEIGHT);
             keep_likelier(&best, &m, false);
         }
-        try_until_first_call(v, number, &best);
+        try_calls_of_span(v, number, &best);
         return best;
     }
     /* If these models explain nothing, a server may be busy for longer, or each process may have its own. */
@@ -1236,7 +1323,7 @@ mechanism find_queue(const visits *v, uint32_t number)
     for (int i = 0; i < usual && best.waits == NULL && place_has_processes(v, p); i++)
         best = find_queue_for(v, number, scopes[i], true);
     best.p *= count_unusual(v, p) / (1 - USUAL_WEIGHT);
-    try_until_first_call(v, number, &best);
+    try_calls_of_span(v, number, &best);
     return best;
 }
 

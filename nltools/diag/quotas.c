@@ -25,10 +25,12 @@ enum {
     PHASES = 40,
     PERIOD_MIN_MS = 5,
     PERIOD_MAX_MS = 1000, /* the maximum that the kernel accepts */
-    PIECES_MAX = 4096,    /* of a program on a host, for the test */
-    ENDS_MAX = 384,       /* of these, for the choice of the period */
-    ENDS_FIRST = 128,     /* for a first test, which usually ends the search */
+    PERIOD_DEFAULT_MS = 100,
+    PIECES_MAX = 4096, /* of a program on a host, for the test */
+    ENDS_MAX = 384,    /* of these, for the choice of the period */
+    ENDS_FIRST = 128,  /* for a first test, which usually ends the search */
     PIECES_MIN = 100,
+    PERIODS_MIN = 10,
     SIDE_MIN = 15, /* minimum number of pieces that begin in the stop, and outside it */
     SHUFFLES = 40,
     CHILDREN_SEARCHED_MAX = 512 /* in larger requests, the module ignores spans with children */
@@ -38,15 +40,22 @@ enum {
 #define RESULTANT_MIN 16
 #define RESULTANT_FIRST_MIN 8
 
+/* The same for the default period, which is tested first and with all ends. Of a thousand programs without stops, one
+ * has such a resultant by chance. */
+#define RESULTANT_DEFAULT_MIN 7
+
 /* A longer period is preferred if its resultant is at least this part of the largest resultant: an integer part of the
  * period has similar phases. */
 #define LONGER_PREFERRED 0.9
 
 /*
  * Maximum rate of ends in the stop, per time and per piece in progress, as a part of the rate outside the stop. It is
- * not 0, because the program has not always used its quota at the same phase.
+ * not 0, because the program has not always used its quota at the same phase. The limit is higher for the default
+ * period: few other causes have this period, and a program that has not used its quota in a period does not stop in it.
+ * For other periods, the number of ends in the stop, compared with the time of the stop, has the same limit.
  */
 #define RATE_IN_STOP_MAX 0.3
+#define RATE_DEFAULT_MAX 0.5
 
 /* Maximum of the mean likelihood ratio for random durations, as a part of the measured ratio. */
 #define RANDOM_MAX 0.5
@@ -63,6 +72,9 @@ enum {
 
 /* If a smaller part of the pieces that begin in a stop end soon after it, they do not only wait for its end. */
 #define WAIT_ONLY_MIN 0.5
+
+/* With the default period, a stop of at most this probability by chance needs no other period. */
+#define CHANCE_MAX 1e-6
 
 /* Kinds of pieces with a smaller part of the time of all pieces do not count. They may only record arrivals. */
 #define KIND_MIN 0.1
@@ -88,13 +100,14 @@ typedef struct group {
     GArray *pieces;       /* elements are piece */
 } group;
 
-/* Adds the pieces of a visit: those before its first child and after its last child. */
-static void add_pieces(const visits *v, uint32_t index, GArray *pieces)
+/* Adds the pieces of a visit: those before its first child and after its last child. Ignores messages to the program
+ * unless `with_messages` is true. */
+static void add_pieces(const visits *v, uint32_t index, bool with_messages, GArray *pieces)
 {
     const visit *x = visit_at(v, index);
     const site *at = site_at(v, x->site);
     const place *p = place_at(v, at->place);
-    if (p->kind == PLACE_UNKNOWN || (p->kind == PLACE_EDGE && at->from_instance != at->instance) ||
+    if (p->kind == PLACE_UNKNOWN || (p->kind == PLACE_EDGE && at->from_instance != at->instance && !with_messages) ||
         x->to_ns <= x->from_ns)
         return;
     int64_t first_ns = x->to_ns, last_ns = x->from_ns;
@@ -129,23 +142,29 @@ static double phase_of(int64_t ns, int64_t period_ns)
     return (double)(ns % period_ns + (ns % period_ns < 0 ? period_ns : 0)) / (double)period_ns;
 }
 
+/* Returns how similar the phases of the ends of the pieces are: their number times the square of the mean resultant
+ * length. Uses at most `ends` pieces. */
+static double resultant_of(const GArray *pieces, guint ends, int64_t period_ns)
+{
+    guint count = MIN(pieces->len, ends);
+    float x = 0, y = 0;
+    for (guint i = 0; i < count; i++) {
+        const piece *a = piece_at(pieces, (guint)((uint64_t)i * pieces->len / count));
+        float angle = (float)(2 * G_PI * phase_of(a->to_ns, period_ns));
+        x += cosf(angle);
+        y += sinf(angle);
+    }
+    return (double)(x * x + y * y) / count;
+}
+
 /* Returns the period for which the ends of the pieces have the most similar phases, or 0. Uses at most `ends` pieces.
  * `least` is the minimum resultant. */
 static int64_t find_period(const GArray *pieces, guint ends, double least)
 {
     enum { PERIODS = PERIOD_MAX_MS - PERIOD_MIN_MS + 1 };
-    double resultants[PERIODS] = {0}, largest = 0;
-    guint count = MIN(pieces->len, ends);
+    double resultants[PERIODS], largest = 0;
     for (int k = 0; k < PERIODS; k++) {
-        int64_t period_ns = (int64_t)(PERIOD_MIN_MS + k) * 1000000;
-        float x = 0, y = 0;
-        for (guint i = 0; i < count; i++) {
-            const piece *a = piece_at(pieces, (guint)((uint64_t)i * pieces->len / count));
-            float angle = (float)(2 * G_PI * phase_of(a->to_ns, period_ns));
-            x += cosf(angle);
-            y += sinf(angle);
-        }
-        resultants[k] = (double)(x * x + y * y) / count;
+        resultants[k] = resultant_of(pieces, ends, (int64_t)(PERIOD_MIN_MS + k) * 1000000);
         largest = fmax(largest, resultants[k]);
     }
     for (int k = PERIODS - 1; k >= 0 && largest >= least; k--)
@@ -225,10 +244,21 @@ static double time_in_stops(const stop *s, int64_t from_ns, int64_t to_ns, int64
     return sum * period;
 }
 
+static bool is_in_stop(const stop *s, int64_t ns, int64_t period_ns)
+{
+    return ((int)(phase_of(ns, period_ns) * PHASES) - s->from + PHASES) % PHASES < s->length;
+}
+
+static bool is_default(int64_t period_ns)
+{
+    return period_ns == (int64_t)PERIOD_DEFAULT_MS * 1000000;
+}
+
 /*
- * Returns whether pieces that begin outside the stops end before the next stop nearly as often as pieces that begin in
- * a stop end in the same time after it. Otherwise, all pieces wait for the end of a stop, as for a timer. Compares
- * pieces that begin in the first half of the time between two stops with pieces that end in this half.
+ * Returns whether pieces that begin outside the stops end soon nearly as often as pieces that begin in a stop.
+ * Otherwise, all pieces wait for the end of a stop, as for a timer. Compares pieces that begin in the first half of the
+ * time between two stops, and end before the next stop, with pieces that end in this half. In the default period, also
+ * counts pieces that end before the end of the next stop, because the program does not stop in every period.
  */
 static bool works_outside(const GArray *pieces, const stop *s, int64_t period_ns)
 {
@@ -243,7 +273,7 @@ static bool works_outside(const GArray *pieces, const stop *s, int64_t period_ns
         if (!in && at > length + half)
             continue;
         begun[in]++;
-        ended[in] += at + periods < (in ? length + half : 1);
+        ended[in] += at + periods < (in ? length + half : is_default(period_ns) ? length + 1 : 1);
     }
     return begun[1] >= SIDE_MIN &&
            (ended[1] < WAIT_ONLY_MIN * begun[1] ||
@@ -295,12 +325,6 @@ static double significance_of(const GArray *pieces, const stop *s, int64_t perio
     return mean > RANDOM_MAX * s->ratio ? 0 : (s->ratio - mean) / fmax(deviation, 0.5);
 }
 
-/* Returns the rate of ends per piece in progress in the stop, as a part of the rate outside the stop. */
-static double rate_in_stop(const stop *s)
-{
-    return s->ends[1] / s->time[1] / (s->ends[0] / s->time[0]);
-}
-
 /* Sorts the pieces by kind, and removes the kinds that take a small part of the time. */
 static void keep_large_kinds(GArray *pieces)
 {
@@ -319,25 +343,84 @@ static void keep_large_kinds(GArray *pieces)
 }
 
 /* Finds the stop of each period in a sample of pieces. Returns the probability of such a stop by chance. */
+static double judge_period(const GArray *pieces, int64_t period_ns, stop *s)
+{
+    int64_t *durations = g_new(int64_t, pieces->len + 1), first_ns = INT64_MAX, last_ns = INT64_MIN;
+    for (guint i = 0; i < pieces->len; i++) {
+        const piece *a = piece_at(pieces, i);
+        durations[i] = a->to_ns - a->from_ns;
+        first_ns = MIN(first_ns, a->from_ns);
+        last_ns = MAX(last_ns, a->to_ns);
+    }
+    *s = stop_of(pieces, durations, period_ns);
+    g_free(durations);
+    const double rate_max = is_default(period_ns) ? RATE_DEFAULT_MAX : RATE_IN_STOP_MAX,
+                 length = (double)s->length / PHASES;
+    if (last_ns - first_ns < PERIODS_MIN * period_ns || length < STOP_MIN || length > STOP_MAX ||
+        s->ends[1] / s->time[1] > rate_max * s->ends[0] / s->time[0] ||
+        (!is_default(period_ns) && s->ends[1] / length > rate_max * s->ends[0] / (1 - length)) ||
+        !works_outside(pieces, s, period_ns))
+        return 1;
+    return normal_tail(significance_of(pieces, s, period_ns));
+}
+
+/* Finds the period of a quota and its stop. Tries the default period first. Returns the probability of such a stop by
+ * chance. */
 static double find_quota(GArray *pieces, stop *s, int64_t *period_ns)
 {
     keep_large_kinds(pieces);
-    if (pieces->len < PIECES_MIN || find_period(pieces, ENDS_FIRST, RESULTANT_FIRST_MIN) == 0 ||
+    if (pieces->len < PIECES_MIN)
+        return 1;
+    *period_ns = (int64_t)PERIOD_DEFAULT_MS * 1000000;
+    double p = resultant_of(pieces, pieces->len, *period_ns) >= RESULTANT_DEFAULT_MIN
+                   ? 2 * judge_period(pieces, *period_ns, s)
+                   : 1;
+    if (p < CHANCE_MAX || find_period(pieces, ENDS_FIRST, RESULTANT_FIRST_MIN) == 0 ||
         (*period_ns = find_period(pieces, ENDS_MAX, RESULTANT_MIN)) == 0)
-        return 1;
-    int64_t *durations = g_new(int64_t, pieces->len + 1);
-    for (guint i = 0; i < pieces->len; i++)
-        durations[i] = piece_at(pieces, i)->to_ns - piece_at(pieces, i)->from_ns;
-    *s = stop_of(pieces, durations, *period_ns);
-    g_free(durations);
-    double length = (double)s->length / PHASES;
-    if (length < STOP_MIN || length > STOP_MAX || s->ends[1] / length > RATE_IN_STOP_MAX * s->ends[0] / (1 - length) ||
-        s->ends[1] / s->time[1] > RATE_IN_STOP_MAX * s->ends[0] / s->time[0] || !works_outside(pieces, s, *period_ns))
-        return 1;
-    return normal_tail(significance_of(pieces, s, *period_ns)) * (PERIOD_MAX_MS - PERIOD_MIN_MS + 1);
+        return p < CHANCE_MAX ? p : 1;
+    return 2 * (PERIOD_MAX_MS - PERIOD_MIN_MS + 1) * judge_period(pieces, *period_ns, s);
 }
 
-/* Adds the result of a group that is stopped: all its visits wait during the stops. */
+/* The ends of a place's pieces, and the times in progress: outside the stops, and in the stops. */
+typedef struct stop_rates {
+    double ends[2], time[2];
+} stop_rates;
+
+/* Adds up the ends and the times of the pieces of a group for each place. The caller frees the array with g_free. */
+static stop_rates *count_in_stops(const visits *v, const uint32_t *numbers, uint32_t number, const stop *s,
+                                  int64_t period_ns)
+{
+    stop_rates *rates = g_new0(stop_rates, v->places->len + 1);
+    GArray *pieces = g_array_new(FALSE, FALSE, sizeof(piece));
+    for (guint i = 0; i < v->all->len; i++) {
+        const visit *x = visit_at(v, i);
+        if (numbers[x->site] != number)
+            continue;
+        g_array_set_size(pieces, 0);
+        add_pieces(v, i, true, pieces);
+        for (guint k = 0; k < pieces->len; k++) {
+            const piece *a = piece_at(pieces, k);
+            stop_rates *r = &rates[place_of_visit(v, x)];
+            double in = time_in_stops(s, a->from_ns, a->to_ns, period_ns);
+            r->time[0] += (double)(a->to_ns - a->from_ns) - in;
+            r->time[1] += in;
+            r->ends[is_in_stop(s, a->to_ns, period_ns)]++;
+        }
+    }
+    g_array_free(pieces, TRUE);
+    return rates;
+}
+
+/* Returns the part of the time in the stops for which the pieces of a place wait: the part by which the rate of their
+ * ends is lower than outside the stops. */
+static double waiting_part(const stop_rates *r)
+{
+    return r->time[1] <= 0 || r->ends[0] <= 0
+               ? 0
+               : fmax(0, 1 - r->ends[1] / r->time[1] / (r->ends[0] / fmax(r->time[0], 1)));
+}
+
+/* Adds the result of a group that is stopped: its visits, and the messages to it, wait during the stops. */
 static void add_result(const visits *v, const uint32_t *numbers, uint32_t number, const group *g, const stop *s,
                        int64_t period_ns, double p, GArray *results)
 {
@@ -349,6 +432,7 @@ static void add_result(const visits *v, const uint32_t *numbers, uint32_t number
                       .first_ns = INT64_MAX,
                       .last_ns = INT64_MIN};
     GArray *pieces = g_array_new(FALSE, FALSE, sizeof(piece));
+    stop_rates *rates = count_in_stops(v, numbers, number, s, period_ns);
     r.m.waits = g_new0(float, v->all->len + 1);
     for (guint i = 0; i < v->all->len; i++) {
         const visit *x = visit_at(v, i);
@@ -356,10 +440,10 @@ static void add_result(const visits *v, const uint32_t *numbers, uint32_t number
             continue;
         double wait = 0;
         g_array_set_size(pieces, 0);
-        add_pieces(v, i, pieces);
+        add_pieces(v, i, true, pieces);
         for (guint k = 0; k < pieces->len; k++)
             wait += time_in_stops(s, piece_at(pieces, k)->from_ns, piece_at(pieces, k)->to_ns, period_ns);
-        wait = fmin(wait * (1 - rate_in_stop(s)), (double)x->own_ns);
+        wait = fmin(wait * waiting_part(&rates[place_of_visit(v, x)]), (double)x->own_ns);
         if (wait <= 0)
             continue;
         r.m.waits[i] = (float)wait;
@@ -368,6 +452,7 @@ static void add_result(const visits *v, const uint32_t *numbers, uint32_t number
         r.first_ns = MIN(r.first_ns, x->from_ns);
         r.last_ns = MAX(r.last_ns, x->to_ns);
     }
+    g_free(rates);
     g_array_free(pieces, TRUE);
     if (r.m.claim_ns >= FINDING_MIN / 2 * v->total_ns)
         g_array_append_val(results, r);
@@ -412,7 +497,7 @@ void find_quotas(const visits *v, GArray *results)
     for (guint i = 0; i < v->all->len; i++) {
         group *g = &g_array_index(groups, group, numbers[visit_at(v, i)->site]);
         if (g->pieces != NULL && g->seen++ % (g->count / PIECES_MAX + 1) == 0)
-            add_pieces(v, i, g->pieces);
+            add_pieces(v, i, false, g->pieces);
     }
     for (guint n = 0; n < groups->len; n++) {
         group *g = &g_array_index(groups, group, n);

@@ -493,16 +493,22 @@ mechanism find_acknowledgement(const sample *s)
 
 /* ---- batches ---- */
 
+/* Minimum part of the visits that end together with visits of other requests. */
+#define TOGETHER_MIN 0.5
+
+/* Maximum part of the visits that would end together by chance. */
+#define TOGETHER_CHANCE_MAX 0.3
+
 typedef struct ending {
     int64_t end_ns;
-    uint32_t i, site;
+    uint32_t i, site, group; /* group: the visits of a group can be in one batch */
 } ending;
 
 static int by_ending(const void *a, const void *b)
 {
     const ending *x = a, *y = b;
-    if (x->site != y->site)
-        return x->site < y->site ? -1 : 1;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
     return x->end_ns != y->end_ns ? (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns) : (x->i > y->i) - (x->i < y->i);
 }
 
@@ -526,7 +532,7 @@ static bool follows_service(const sample *s, const ending *clusters, uint32_t co
     for (uint32_t i = 0; i < p->count; i++) {
         const visit *x = visit_at(v, v->by_place[p->first + i]);
         gpointer host = g_hash_table_lookup(hosts, site_at(v, x->site)->host);
-        ends[i] = (ending){x->to_ns, i, GPOINTER_TO_UINT(host)};
+        ends[i] = (ending){x->to_ns, i, x->site, GPOINTER_TO_UINT(host)};
         times[i] = (double)(x->to_ns - x->from_ns);
     }
     qsort(ends, p->count, sizeof *ends, by_ending);
@@ -538,10 +544,10 @@ static bool follows_service(const sample *s, const ending *clusters, uint32_t co
         while (low < high) {
             uint32_t middle = low + (high - low) / 2;
             bool before =
-                ends[middle].site != host ? ends[middle].site < host : ends[middle].end_ns <= clusters[c].end_ns;
+                ends[middle].group != host ? ends[middle].group < host : ends[middle].end_ns <= clusters[c].end_ns;
             *(before ? &low : &high) = before ? middle + 1 : middle;
         }
-        followed += low > 0 && ends[low - 1].site == host && clusters[c].end_ns - ends[low - 1].end_ns <= soon_ns;
+        followed += low > 0 && ends[low - 1].group == host && clusters[c].end_ns - ends[low - 1].end_ns <= soon_ns;
     }
     g_hash_table_destroy(hosts);
     g_free(ends);
@@ -549,28 +555,35 @@ static bool follows_service(const sample *s, const ending *clusters, uint32_t co
     return followed * 2 > count;
 }
 
-mechanism find_batch(const sample *s)
+/* Returns whether the endings from `from` to `to` - 1 belong to several requests. */
+static bool are_of_requests(const sample *s, const ending *e, uint32_t from, uint32_t to)
 {
-    mechanism m = {0};
-    if (s->count < VISITS_MIN || s->scale > 1.5 || !is_local(s) || place_at(s->visits, s->place)->has_children)
-        return m;
-    ending *e = g_new(ending, s->count + 1);
+    uint32_t first = visit_at(s->visits, s->index[e[from].i])->request;
+    while (from < to && visit_at(s->visits, s->index[e[from].i])->request == first)
+        from++;
+    return from < to;
+}
+
+/* Finds visits that end together within `near_ns`, at one site or, if `is_joint` is true, at all sites. */
+static mechanism find_batch_within(const sample *s, double near_ns, bool is_joint)
+{
+    const visits *v = s->visits;
+    mechanism m = {.waits = g_new0(float, v->all->len + 1)};
+    ending *e = g_new(ending, s->count + 1), *ends = g_new(ending, s->count + 1); /* ends of clusters */
+    uint32_t clusters = 0, large = 0;
+    double together = 0;
     for (uint32_t i = 0; i < s->count; i++) {
-        const visit *x = visit_at(s->visits, s->index[i]);
-        e[i] = (ending){x->to_ns, i, x->site};
+        const visit *x = visit_at(v, s->index[i]);
+        e[i] = (ending){x->to_ns, i, x->site, is_joint ? 0 : x->site};
     }
     qsort(e, s->count, sizeof *e, by_ending);
-    m.waits = g_new0(float, s->visits->all->len + 1);
-    double near_ns = 0.005 * s->median, together = 0;
-    ending *ends = g_new(ending, s->count + 1); /* ends of clusters */
-    uint32_t clusters = 0, large = 0;
-    for (uint32_t from = 0, to; from < s->count; from = to) {
+    for (uint32_t from = 0, to; from < s->count; from = to, clusters++) {
         double least = s->y[e[from].i];
         for (to = from + 1;
-             to < s->count && e[to].site == e[from].site && (double)(e[to].end_ns - e[to - 1].end_ns) <= near_ns; to++)
+             to < s->count && e[to].group == e[from].group && (double)(e[to].end_ns - e[to - 1].end_ns) <= near_ns;
+             to++)
             least = MIN(least, s->y[e[to].i]);
-        clusters++;
-        if (to - from < 2)
+        if (!are_of_requests(s, e, from, to))
             continue;
         together += to - from;
         ends[large++] = e[from];
@@ -580,20 +593,34 @@ mechanism find_batch(const sample *s)
             m.claim_ns += wait * s->weight[e[i].i] * s->scale;
         }
     }
-    g_free(e);
     m.share = together / s->count;
     m.count = clusters;
     m.length_ns = (double)s->count / MAX(clusters, 1); /* number of visits in a cluster */
     m.explained = m.share;
-    const visits *v = s->visits;
     double rate = s->count / (double)MAX(v->to_ns - v->from_ns, 1), expected = 1 - exp(-2 * near_ns * rate);
     m.p = normal_tail((m.share - expected) * sqrt(s->count) / sqrt(MAX(expected * (1 - expected), 1e-3)));
-    if (m.share < 0.75 || expected > 0.3 || follows_service(s, ends, large)) {
-        g_free(m.waits);
-        m = (mechanism){0};
-    }
+    if (m.share < TOGETHER_MIN || expected > TOGETHER_CHANCE_MAX || follows_service(s, ends, large))
+        g_clear_pointer(&m.waits, g_free);
+    g_free(e);
     g_free(ends);
     return m;
+}
+
+mechanism find_batch(const sample *s)
+{
+    static const double near[] = {0.005, 0.02}; /* parts of the median time */
+    enum { TESTS = 2 * G_N_ELEMENTS(near) };
+    mechanism best = {0};
+    if (s->count < VISITS_MIN || s->scale > 1.5 || !is_local(s) || place_at(s->visits, s->place)->has_children)
+        return best;
+    for (size_t k = 0; k < TESTS; k++) {
+        mechanism m = find_batch_within(s, near[k / 2] * s->median, k % 2 != 0);
+        m.p = fmin(1, TESTS * m.p);
+        bool is_better = m.waits != NULL && (best.waits == NULL || m.claim_ns > best.claim_ns);
+        g_free(is_better ? best.waits : m.waits);
+        best = is_better ? m : best;
+    }
+    return best;
 }
 
 /* ---- timeouts ---- */

@@ -46,6 +46,7 @@ static uint32_t caller_of(const visits *v, uint32_t index)
 typedef struct calls {
     float *counts;  /* number of visits of each caller, one after another */
     uint32_t *last; /* for each caller, the position of its last visit among the place's visits */
+    uint32_t *next; /* for each visit, by its position: the position of the caller's next visit, or VISIT_NONE */
     float *sorted;  /* the counts in ascending order, without callers that have no visits */
     uint32_t count; /* number of callers with visits */
     uint32_t extra; /* index in `sorted` of the first caller with many visits */
@@ -71,6 +72,7 @@ static calls count_calls(const visits *v, const place *p)
     size_t callers = v->all->len + v->requests->len;
     calls c = {.counts = g_new0(float, callers + 1),
                .last = g_new0(uint32_t, callers + 1),
+               .next = g_new(uint32_t, p->count + 1),
                .sorted = g_new(float, p->count + 1)};
     int64_t *ends = g_new0(int64_t, callers + 1); /* the latest end of each caller's visits */
     for (uint32_t i = 0; i < p->count; i++) {
@@ -79,6 +81,9 @@ static calls count_calls(const visits *v, const place *p)
         bool is_first = c.counts[caller] <= 0;
         c.counts[caller] += is_first || x->from_ns >= ends[caller];
         ends[caller] = is_first ? x->to_ns : MAX(ends[caller], x->to_ns);
+        c.next[i] = VISIT_NONE;
+        if (!is_first)
+            c.next[c.last[caller]] = i;
         c.last[caller] = i;
     }
     g_free(ends);
@@ -98,6 +103,7 @@ static void calls_free(calls *c)
 {
     g_free(c->counts);
     g_free(c->last);
+    g_free(c->next);
     g_free(c->sorted);
 }
 
@@ -190,6 +196,25 @@ static double chance_of_group(const calls *c, double *limit)
     return fmin(1, 2 * fmin(p, many_p));
 }
 
+/* Returns the start of the caller's first visit that begins after the visit at position i has ended, or INT64_MAX. */
+static int64_t start_of_next(const visits *v, const place *p, const calls *c, uint32_t i)
+{
+    const int64_t end_ns = visit_at(v, v->by_place[p->first + i])->to_ns;
+    uint32_t n = c->next[i];
+    while (n != VISIT_NONE && visit_at(v, v->by_place[p->first + n])->from_ns < end_ns)
+        n = c->next[n];
+    return n != VISIT_NONE ? visit_at(v, v->by_place[p->first + n])->from_ns : INT64_MAX;
+}
+
+/* Returns whether the caller visits the place again after the visit at position i has ended. Calls at the same time do
+ * not repeat each other. */
+static bool is_followed(const visits *v, const place *p, const calls *c, uint32_t i)
+{
+    const uint32_t index = v->by_place[p->first + i];
+    return visit_at(v, v->by_place[p->first + c->last[caller_of(v, index)]])->from_ns >= visit_at(v, index)->to_ns &&
+           c->next[i] != VISIT_NONE;
+}
+
 /*
  * Returns the probability that, by chance, callers visit the place again after at least as many failed visits as in the
  * log. Sets *failed to the number of failed visits.
@@ -200,10 +225,10 @@ static double chance_of_retries(const visits *v, const place *p, const calls *c,
     *failed = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i];
-        bool is_followed = c->last[caller_of(v, index)] != i;
-        followed += is_followed;
+        bool again = is_followed(v, p, c, i);
+        followed += again;
         *failed += visit_at(v, index)->failed;
-        both += is_followed && visit_at(v, index)->failed;
+        both += again && visit_at(v, index)->failed;
     }
     return hypergeometric_tail(p->count, followed, *failed, both);
 }
@@ -242,27 +267,32 @@ static void cut_tree(const findings *f, const float *parts, bool with_spans, can
 
 /*
  * Claims the time after a failed visit until `until_ns`, when the next attempt begins or the caller gives up. This is
- * the caller's own time or, if the request itself is the caller, the time of the request's visits. Does not claim the
- * time of the caller's other children. Claims no wait in very large requests. Returns the time of the failed visit and
- * the wait in nanoseconds.
+ * the caller's own time and the edges from the failed visit to the next attempt or, if the request itself is the
+ * caller, the time of the request's visits. Does not claim the time of the caller's other children. Claims no wait in
+ * very large requests. Returns the time of the failed visit and the wait in nanoseconds.
  */
 static double claim_attempt(const findings *f, candidate *c, uint32_t index, int64_t until_ns)
 {
     enum { VISITS_MAX = 512 };
     const visit *x = visit_at(f->visits, index);
     const request *q = request_at(f->visits, x->request);
-    double wait = q->count <= VISITS_MAX ? (double)MAX(0, until_ns - x->to_ns) : 0;
+    double wait = q->count <= VISITS_MAX ? (double)MAX(0, until_ns - x->to_ns) : 0, own = wait;
     for (uint32_t i = q->first; wait > 0 && i < q->first + q->count; i++) {
         const visit *y = visit_at(f->visits, i);
-        if (x->parent == VISIT_NONE && y->from_ns >= x->to_ns && y->to_ns <= until_ns)
+        bool is_between = y->from_ns >= x->to_ns && y->to_ns <= until_ns,
+             is_wait = is_between && place_at(f->visits, place_of_visit(f->visits, y))->kind == PLACE_EDGE &&
+                       (y->from_ns == x->to_ns || y->to_ns == until_ns);
+        double inside = (double)MAX(0, MIN(y->to_ns, until_ns) - MAX(y->from_ns, x->to_ns));
+        if (is_between && (x->parent == VISIT_NONE || (is_wait && y->parent == x->parent)))
             claim_time(f, c, i, INFINITY);
-        else if (x->parent != VISIT_NONE && y->parent == x->parent)
-            wait -= (double)MAX(0, MIN(y->to_ns, until_ns) - MAX(y->from_ns, x->to_ns));
+        if (x->parent != VISIT_NONE && y->parent == x->parent) {
+            own -= inside;
+            wait -= is_wait ? 0 : inside;
+        }
     }
-    wait = fmax(0, wait);
     if (x->parent != VISIT_NONE)
-        claim_time(f, c, x->parent, wait);
-    return (double)(x->to_ns - x->from_ns) + wait;
+        claim_time(f, c, x->parent, fmax(0, own));
+    return (double)(x->to_ns - x->from_ns) + fmax(0, wait);
 }
 
 /*
@@ -281,32 +311,28 @@ static void offer_retries(search *s, uint32_t number, const calls *of)
     if (failed < FAILED_MIN || 2 * failed > p->count || c.p > CHANCE_MAX)
         return;
     float *parts = g_new0(float, v->all->len + 1);
-    int64_t *next_ns =
-        g_new0(int64_t, v->all->len + v->requests->len + 1); /* for each caller: the start of its next visit */
     bool *repeats = g_new0(bool, v->all->len + v->requests->len + 1);
     c.cut = g_new0(float, v->all->len + 1);
     double sum = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i], caller = caller_of(v, index);
-        repeats[caller] = repeats[caller] || (visit_at(v, index)->failed && of->last[caller] != i);
+        repeats[caller] = repeats[caller] || (visit_at(v, index)->failed && is_followed(v, p, of, i));
     }
-    for (uint32_t i = p->count; i-- > 0;) { /* in reverse order of time */
+    for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = v->by_place[p->first + i], caller = caller_of(v, index);
         const visit *x = visit_at(v, index);
-        bool is_last = of->last[caller] == i;
         if (x->failed && repeats[caller]) {
+            int64_t next_ns = start_of_next(v, p, of, i);
             parts[index] = 1;
             sum += claim_attempt(s->f, &c, index,
-                                 !is_last                  ? next_ns[caller]
+                                 next_ns != INT64_MAX      ? next_ns
                                  : x->parent != VISIT_NONE ? visit_at(v, x->parent)->to_ns
                                                            : x->to_ns);
             c.slow_count++;
         }
-        next_ns[caller] = x->from_ns;
     }
     cut_tree(s->f, parts, true, &c);
     g_free(parts);
-    g_free(next_ns);
     g_free(repeats);
     c.m.count = c.slow_count;
     c.count = p->count;

@@ -1096,6 +1096,109 @@ class Nldiag(support.Case):
                         number += 1
                 self.assertNotIn("quota", str(self.diagnosed_of(records)["causes"]))
 
+    def test_quota_that_is_not_always_used(self):
+        """The work is long, and uses the quota only in some of the periods. In the others, it ends at any time."""
+        for seed, settings in (1, {"quota": 0.045, "work": 0.02, "rate": 45}), (2, {"quota": 0.04, "work": 0.015, "rate": 60}):
+            with self.subTest(settings=settings):
+                first = self.first_of(self.shared_work(seed, **settings))
+                self.assertEqual((first["cause"], first["host"]), ("pause", "b2"))
+                self.assertIn("p on b2 stops until the end of each period of 100 ms", first["title"])
+
+    def test_program_that_stops_once(self):
+        """One host stops once, for a long time. The requests that it received then wait, and are accepted afterwards, two at a time."""
+        for length in 6.0, 0.0:
+            with self.subTest(length=length):
+                chance, at, records, free = random.Random(3), 0.0, [], {host: [0.0, 0.0] for host in ("b1", "b2", "b3")}
+                for number in range(2400):
+                    at += chance.expovariate(60)
+                    host, sent = chance.choice(("b1", "b2", "b3")), at + chance.uniform(0.0002, 0.0004)
+                    first = free[host].index(min(free[host]))
+                    begin = max(free[host][first], sent)
+                    if host == "b2" and 20 <= begin < 20 + length:
+                        begin = 20 + length + chance.uniform(0, 0.001)
+                    free[host][first] = begin + 0.01 * chance.lognormvariate(0, 0.4)
+                    records += [(at, "a", "Ask", f"ID={number}"), (begin, host, "Work.start", f"ID={number}"), (free[host][first], host, "Work.end", f"ID={number}"),
+                                (free[host][first] + 0.0003, "a", "Answer", f"ID={number}")]
+                causes = self.diagnosed_of(records)["causes"]
+                self.assertEqual([(c["cause"], c["host"]) for c in causes[:1]], [("pause", "b2")] if length else [])
+                if length:
+                    self.assertRegex(causes[0]["title"], r"p on b2 stopped once, for (5\.9\d|6\.0\d) s$")
+
+    def test_pauses_of_an_idle_program(self):
+        """A host is seldom busy, and stops now and then. Messages then wait, and are accepted one after another."""
+        chance, at, records, free = random.Random(5), 0.0, [], collections.Counter()
+        pauses = [4.0 * n + chance.uniform(0, 2) for n in range(1, 20)]
+        for number in range(2400):
+            at += chance.expovariate(30)
+            host, sent = chance.choice(("b1", "b2", "b3")), at + chance.uniform(0.0002, 0.0004)
+            begin = max(free[host], sent)
+            begin = next((pause + 0.8 for pause in pauses if host == "b2" and pause <= begin < pause + 0.8), begin)
+            free[host] = begin + 0.004 * chance.lognormvariate(0, 0.4)
+            records += [(at, "a", "Ask", f"ID={number}"), (begin, host, "Work.start", f"ID={number}"), (free[host], host, "Work.end", f"ID={number}"),
+                        (free[host] + 0.0003, "a", "Answer", f"ID={number}")]
+        first = self.first_of(records)
+        self.assertEqual((first["cause"], first["host"]), ("pause", "b2"))
+
+    def family_of(self, seed, count, calls):
+        """Requests whose spans name their parents. `calls` returns, for a request, its begin and a random generator, tuples (event, begin, end, host, fields of the end)."""
+        chance, at, records, spans = random.Random(seed), 0.0, [], count
+        for n in range(count):
+            at += chance.expovariate(20)
+            made = calls(n, at, chance)
+            end = max(call[2] for call in made) + 0.001
+            records += [(at, "a", "Job.start", f"TRACE.ID={n} SPAN.ID={n + 1}"), (end, "a", "Job.end", f"TRACE.ID={n} SPAN.ID={n + 1} STATUS=0")]
+            for event, begin, done, host, more in made:
+                spans += 1
+                ids = f"TRACE.ID={n} SPAN.ID={spans + 1} PARENT.ID={n + 1}"
+                records += [(begin, host, f"{event}.start", ids), (done, host, f"{event}.end", f"{ids} {more}")]
+        return records
+
+    def test_attempts_beside_other_calls(self):
+        """A request reads from four servers at the same time. A read that fails is repeated after 200 ms; the other reads have then ended."""
+        def calls(n, at, chance):
+            made = []
+            for k in range(4):
+                begin = at + 0.0005
+                if k == 1 and n % 20 == 0:
+                    made.append(("Read", begin, begin + 0.003, f"s{k}", "STATUS=-1"))
+                    begin += 0.2
+                made.append(("Read", begin, begin + 0.02 * chance.lognormvariate(0, 0.3), f"s{k}", "STATUS=0"))
+            return made
+        first = self.diagnosed_of(self.family_of(4, 1500, calls), options=())["causes"][0]
+        self.assertEqual((first["cause"], first["span"]), ("timeout", "Read"))
+        self.assertIn("fails, and its callers try again", first["title"])
+
+    def test_lock_that_a_caller_takes_before_a_call(self):
+        """Before one of its three calls, a request waits for a lock, which it holds until this call has ended."""
+        for is_locked in True, False:
+            with self.subTest(locked=is_locked):
+                free = [0.0]
+
+                def calls(n, at, chance):
+                    first = at + 0.015 * chance.lognormvariate(0, 0.4)
+                    begin = max(first, free[0]) if is_locked else first
+                    end = begin + 0.03 * chance.lognormvariate(0, 0.3)
+                    free[0] = end
+                    return [("Load", at, first, "a", ""), ("Resize", begin, end, "a", ""), ("Store", end, end + 0.01 * chance.lognormvariate(0, 0.4), "a", "")]
+                causes = self.diagnosed_of(self.family_of(6, 1500, calls), options=())["causes"]
+                self.assertEqual([c["cause"] for c in causes[:1]], ["lock"] if is_locked else [])
+                if is_locked:
+                    self.assertIn("Resize of p on a lets one request through at a time", causes[0]["title"])
+                    self.assertIn("the wait is in Job of p, directly before this call", causes[0]["evidence"])
+
+    def test_batches_of_several_hosts(self):
+        """Requests of three hosts wait until a batch of four is full. The answers arrive at slightly different times."""
+        chance, at, records, batch = random.Random(7), 0.0, [], []
+        for number in range(1600):
+            at += chance.expovariate(60)
+            batch.append((at, chance.choice(("b1", "b2", "b3")), number))
+            if len(batch) == 4:
+                for begin, host, one in batch:
+                    records += [(begin, host, "Commit.start", f"ID={one}"), (at + 0.005 + chance.uniform(0, 0.0002), host, "Commit.end", f"ID={one}")]
+                batch = []
+        first = self.first_of(records)
+        self.assertEqual((first["cause"], first["span"]), ("batch", "Commit"))
+
     def test_confidence_in_queues(self):
         """The more visits show a queue, the surer is the finding."""
         sure = []
