@@ -63,18 +63,19 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
 /* Factor of a sensor's score. The search prefers a sensor to a range of time, because the sensor names a resource. */
 #define RESOURCE_PREFERENCE 1.1
 
-/* The same for traffic: it follows the work of the programs, so it is more often a consequence of slow visits than
- * their cause. */
+/* The same for traffic, and for numbers of tasks that wait: they follow the visits, so they are more often a
+ * consequence of slow visits than their cause. */
 #define TRAFFIC_PREFERENCE 0.8
 
 /* If a host's sensor is the cause, at least this part of the claim belongs to the host. */
 #define MOST 0.9
 
 /*
- * Minimum part of the variation that a sensor explains. It is high because the search tries many sensors that change
- * slowly.
+ * Minimum part of the variation that a sensor explains, and minimum ratio of this part to the largest part that any
+ * sensor explains by chance. The search tries many sensors that change slowly.
  */
-#define RESOURCE_MIN 0.12
+#define RESOURCE_MIN 0.04
+#define RESOURCE_FACTOR 1.3
 
 /*
  * A peer is slow for a while if it differs in this time by more than this factor times the largest difference by
@@ -760,6 +761,30 @@ static int bins_of_threshold(const sample *x, const float *values, uint8_t *bins
     return best > 0 ? 2 : 0;
 }
 
+/* If processors are busy for this part of the time, programs can wait for them for any time. */
+#define SATURATED 0.9
+
+/*
+ * Returns whether processors that are as busy as a sensor shows can slow visits down as much as the slow visits are. If
+ * requests share a processor that is busy for the part b of the time, they take at most 1 / (1 - b) times as long.
+ * Several processors slow them down less. Programs that do more work for another reason also make the processors
+ * busier.
+ */
+static bool can_slow_so_much(const sample *x, const sensor_series *of, const float *values, const explanation *e)
+{
+    const bool is_idle = strcmp(of->field, "CPU.IDLE") == 0;
+    if (!g_str_has_prefix(of->field, "CPU.") || strcmp(of->field, "CPU.IOWAIT") == 0)
+        return true;
+    double sum = 0, weights = 0;
+    for (uint32_t i = 0; i < x->count; i++)
+        if (e->excess[i] > 0 && isfinite(values[i])) {
+            sum += (is_idle ? 100 - (double)values[i] : (double)values[i]) / 100 * (double)e->excess[i];
+            weights += (double)e->excess[i];
+        }
+    const double busy = weights > 0 ? sum / weights : 1; /* the mean, weighted by the visits' excess times */
+    return busy >= SATURATED || e->slow_ns * (1 - busy) <= e->other_ns;
+}
+
 /* Divides the visits by a sensor's values, and explains the times. Returns false if there is only one bin. */
 static bool explain_sensor(const sample *x, const float *values, bool by_threshold, explanation *e)
 {
@@ -777,14 +802,14 @@ typedef enum resource_kind {
     RESOURCE_OTHER,
     RESOURCE_PROCESSOR,
     RESOURCE_WAITING, /* processors and processes that wait, for example for a disk */
-    RESOURCE_TRAFFIC  /* amounts of transferred data and numbers of transfers */
+    RESOURCE_TRAFFIC  /* amounts of transferred data, and numbers of transfers and of page faults without reads */
 } resource_kind;
 
 static resource_kind resource_of(const sensor_series *of)
 {
     static const char *const traffic[] = {"TCP.IN",     "TCP.OUT",        "TCP.ESTABLISHED", "TCP.OPENED", "NET.IN",
                                           "NET.OUT",    "NET.IN.PACKETS", "NET.OUT.PACKETS", "DISK.READ",  "DISK.WRITE",
-                                          "DISK.READS", "DISK.WRITES",    "TCP.ACCEPTED"};
+                                          "DISK.READS", "DISK.WRITES",    "TCP.ACCEPTED",    "VM.FAULTS"};
     for (size_t i = 0; i < G_N_ELEMENTS(traffic); i++)
         if (strcmp(of->field, traffic[i]) == 0)
             return RESOURCE_TRAFFIC;
@@ -808,14 +833,16 @@ static candidate try_sensor(search *s, const sample *x, const sensor_of_sample *
     uint32_t known = sensor_values(x, sensor, 0, values);
     if (known * 3 > x->count && explain_sensor(x, values, by_threshold, &e)) {
         s->f->tests++;
-        bool falls = (e.slow & 1) != 0;
+        bool falls = (e.slow & 1) != 0, is_possible = can_slow_so_much(x, sensor->first, values, &e);
+        const resource_kind kind = resource_of(sensor->first);
         c = candidate_of(x, "resource", &e,
-                         resource_of(sensor->first) == RESOURCE_TRAFFIC ? TRAFFIC_PREFERENCE : RESOURCE_PREFERENCE);
+                         kind == RESOURCE_TRAFFIC || kind == RESOURCE_WAITING ? TRAFFIC_PREFERENCE
+                                                                              : RESOURCE_PREFERENCE);
         c.p *= by_threshold ? 2 * THRESHOLDS : 2; /* half of the level for each way to divide the visits */
         c.falls = falls;
         c.sensor = sensor->first;
         c.host = host_of_claim(x, c.cut);
-        if (falls && !low_can_slow(c.sensor)) {
+        if (!is_possible || (falls && !low_can_slow(c.sensor))) {
             candidate_clear(&c);
             c = (candidate){.place = x->place};
         }
@@ -863,7 +890,7 @@ static void try_sensors(search *s, const sample *x)
     const GPtrArray *all = series_all(s->v->series);
     if (all->len == 0)
         return;
-    double chance = RESOURCE_MIN, largest = 0;
+    double chance = RESOURCE_MIN / RESOURCE_FACTOR, largest = 0;
     sensor_of_sample sensor = {.of_site = g_new0(const sensor_series *, s->v->sites->len + 1)};
     uint32_t *counts = g_new0(uint32_t, s->v->sites->len + 1);
     GArray *results = g_array_new(FALSE, FALSE, sizeof(sensor_result));
@@ -884,7 +911,7 @@ static void try_sensors(search *s, const sample *x)
         }
     }
     const sensor_result *chosen = choose_sensor(results, largest);
-    if (chosen != NULL && largest > 1.3 * chance && sensor_cover(x, chosen->first, counts, &sensor)) {
+    if (chosen != NULL && largest > RESOURCE_FACTOR * chance && sensor_cover(x, chosen->first, counts, &sensor)) {
         candidate best = try_sensor(s, x, &sensor, chosen->by_threshold, &chance);
         candidate_offer(s, &best);
     }

@@ -234,7 +234,8 @@ static void offer_ranges(group_search *s, part all)
     }
 }
 
-bool failure_group_find(const visits *v, uint32_t number, const bool *failed, double chance, failure_group *found)
+bool failure_group_find(const visits *v, uint32_t number, const bool *failed, double chance, bool with_times,
+                        failure_group *found)
 {
     uint32_t divisions = 2; /* by hosts and by time */
     for (uint32_t i = 0; i < v->columns->count; i++)
@@ -245,7 +246,8 @@ bool failure_group_find(const visits *v, uint32_t number, const bool *failed, do
     for (uint32_t i = 0; i < v->columns->count; i++)
         if (column_is_reason(&v->columns->all[i]))
             offer_values(&s, &v->columns->all[i], MAX(1, s.p->count / SUCCESSES_MAX));
-    offer_ranges(&s, all);
+    if (with_times)
+        offer_ranges(&s, all);
     if (s.best > 0 && found->column != NULL)
         count_exactly(&s);
     return s.best > 0;

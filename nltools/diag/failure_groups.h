@@ -22,9 +22,10 @@ typedef struct failure_group {
 
 /*
  * Finds the group of a place's visits that correlates best with the failures. `failed` has an element for each visit of
- * the log. The probability that visits without a group have any group by chance is at most `chance`. Returns false if
- * there is no group.
+ * the log. The probability that visits without a group have any group by chance is at most `chance`. Also tries parts
+ * of the log as groups if `with_times` is true. Returns false if there is no group.
  */
-bool failure_group_find(const visits *v, uint32_t place, const bool *failed, double chance, failure_group *found);
+bool failure_group_find(const visits *v, uint32_t place, const bool *failed, double chance, bool with_times,
+                        failure_group *found);
 
 #endif

@@ -171,12 +171,12 @@ static void remove_expected(failure_counts *c, const visits *v, const failure_gr
 static bool find_partial_group(failure_counts *c, const visits *v, failure_group *group)
 {
     enum { EXPECTED_MAX = 8 };
-    bool has_group = failure_group_find(v, c->most, c->visits, CHANCE_MAX, group);
+    bool has_group = failure_group_find(v, c->most, c->visits, CHANCE_MAX, true, group);
     for (int n = 0; n < EXPECTED_MAX && has_group && group->column != NULL &&
                     group->failed > ALWAYS_MIN * group->count && c->failed > group->failed;
          n++) {
         remove_expected(c, v, group);
-        has_group = failure_group_find(v, c->most, c->visits, CHANCE_MAX, group);
+        has_group = failure_group_find(v, c->most, c->visits, CHANCE_MAX, true, group);
     }
     return has_group;
 }
@@ -276,7 +276,7 @@ void find_failures(findings *f)
     failure_group group;
     f->is_failure_searched = whole.failed >= FAILURE_GROUP_MIN && whole.failed >= GROUP_SHARE_MIN * v->requests->len;
     if (f->is_failure_searched) {
-        bool has_group = failure_group_find(v, whole.most, whole.visits, CHANCE_MAX, &group);
+        bool has_group = failure_group_find(v, whole.most, whole.visits, CHANCE_MAX, true, &group);
         if (has_group || whole.failed >= SHARE_MIN * v->requests->len)
             add_finding(f, &whole, has_group ? &group : NULL, false);
     }

@@ -42,4 +42,7 @@ typedef struct limit {
  */
 bool limit_find(findings *f, const limit *l);
 
+/* Makes a limit the cause of a finding. The former cause becomes a rival. */
+void limit_name_finding(const findings *f, finding *x, const limit *l);
+
 #endif

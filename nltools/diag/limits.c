@@ -16,6 +16,7 @@
 #include "diag/connection_limits.h"
 #include "diag/retransmissions.h"
 #include "diag/search.h"
+#include "diag/slow_disks.h"
 
 /* A limit explains a finding only if its effect is known for at least this part of the finding's time. */
 #define KNOWN_MIN 0.25
@@ -476,7 +477,7 @@ static void keep_former_cause(finding *x)
     finding_add_rival(x, former);
 }
 
-static void name_finding(const findings *f, finding *x, const limit *l)
+void limit_name_finding(const findings *f, finding *x, const limit *l)
 {
     keep_former_cause(x);
     const char *host = only_host_of(l);
@@ -603,7 +604,7 @@ bool limit_find(findings *f, const limit *l)
         x->share += felt;
     }
     if (x != NULL)
-        name_finding(f, x, l);
+        limit_name_finding(f, x, l);
     g_free(cut);
     return most;
 }
@@ -661,7 +662,7 @@ static void name_losses(const findings *f)
         tell(&l, true, "TCP retransmitted %.0f segments on these connections, and %u visit%s waited for a timeout",
              r.count, r.late, nl_plural(r.late));
         if (r.are_cause)
-            name_finding(f, x, &l);
+            limit_name_finding(f, x, &l);
         g_hash_table_destroy(r.from);
         g_ptr_array_free(l.evidence, TRUE);
     }
@@ -701,6 +702,7 @@ void find_limits(findings *f)
     connection_joins *joins = senders != NULL ? connection_joins_new(v, senders) : NULL;
     for (size_t i = 0; i < LIMITS; i++)
         all[i].senders = senders;
+    name_slow_disks(f);
     for (size_t k = 0; k < STREAMS && !most; k++) {
         if (k == WINDOW && joins != NULL)
             most = connection_limits_find(f, joins);

@@ -26,7 +26,7 @@
  * share of the other visits. */
 #define PART_FACTOR 3
 
-enum { PARTS = 20 };
+enum { PARTS = 20, IGNORED_ONE_OF = 20 };
 
 /* The visits of a place that are in the tail. */
 typedef struct tail {
@@ -46,19 +46,40 @@ static int is_in_group(const visits *v, const failure_group *g, uint32_t index)
     return isfinite(value) ? value == g->value : -1;
 }
 
+/* Finds the period in which the place's visits are slow, as a range of their positions in the order of time. Ignores
+ * the first and the last of the slow visits. */
+static void find_slow_period(const visits *v, const place *p, const bool *slow, uint32_t *first, uint32_t *last)
+{
+    uint32_t count = 0, n = 0;
+    for (uint32_t i = 0; i < p->count; i++)
+        count += slow[v->by_place[p->first + i]];
+    *first = *last = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        if (!slow[v->by_place[p->first + i]])
+            continue;
+        if (n == count / IGNORED_ONE_OF)
+            *first = i;
+        if (n == count - 1 - count / IGNORED_ONE_OF)
+            *last = i;
+        n++;
+    }
+}
+
 /*
- * Returns whether the visits of the group are slow more often than the other visits throughout the log. Counts the
- * parts of the log in which this is the case. If slow visits were independent of the group, the probability of such a
- * part would be at most the group's share of all visits. `chance` is the maximum probability of so many parts.
+ * Returns whether the visits of the group are slow more often than the other visits throughout the period in which
+ * visits are slow. Counts the parts of this period in which this is the case. If slow visits were independent of the
+ * group, the probability of such a part would be at most the group's share of all visits. `chance` is the maximum
+ * probability of so many parts.
  */
 static bool recurs(const visits *v, uint32_t number, const bool *slow, const failure_group *g, double chance)
 {
     const place *p = place_at(v, number);
     double counts[PARTS][2] = {{0}}, slow_counts[PARTS][2] = {{0}};
-    uint32_t parts = 0, of_group = 0;
-    for (uint32_t i = 0; i < p->count; i++) {
+    uint32_t parts = 0, of_group = 0, first, last;
+    find_slow_period(v, p, slow, &first, &last);
+    for (uint32_t i = first; i <= last; i++) {
         uint32_t index = v->by_place[p->first + i];
-        int part = (int)((uint64_t)i * PARTS / p->count), in = is_in_group(v, g, index);
+        int part = (int)((uint64_t)(i - first) * PARTS / (last - first + 1)), in = is_in_group(v, g, index);
         if (in < 0)
             continue;
         counts[part][in]++;
@@ -97,8 +118,7 @@ static bool is_ordinary(const findings *f, uint32_t number, const bool *slow, co
 /* Returns whether a group can be a cause. Operations and misses of caches have other times without any fault. */
 static bool can_be_cause(const visits *v, uint32_t number, const failure_group *g)
 {
-    return !g->is_time &&
-           (g->column == NULL || (!column_is_operation(v, number, g->column) && !column_is_of_cache(g->column)));
+    return g->column == NULL || (!column_is_operation(v, number, g->column) && !column_is_of_cache(g->column));
 }
 
 /* Returns the group with which the slow visits of a place go. `slow` has an element for each visit of the log. */
@@ -106,7 +126,7 @@ static bool find_group(const findings *f, uint32_t number, const bool *slow, uin
 {
     const visits *v = f->visits;
     const double chance = FALSE_ALARMS_MAX / FAMILIES / MAX(tests, 1);
-    return failure_group_find(v, number, slow, chance, g) && can_be_cause(v, number, g) &&
+    return failure_group_find(v, number, slow, chance, false, g) && can_be_cause(v, number, g) &&
            recurs(v, number, slow, g, chance) && !is_ordinary(f, number, slow, g);
 }
 

@@ -1098,7 +1098,8 @@ class Nldiag(support.Case):
 
     def test_quota_that_is_not_always_used(self):
         """The work is long, and uses the quota only in some of the periods. In the others, it ends at any time."""
-        for seed, settings in (1, {"quota": 0.045, "work": 0.02, "rate": 45}), (2, {"quota": 0.04, "work": 0.015, "rate": 60}):
+        for seed, settings in (1, {"quota": 0.05, "work": 0.015, "rate": 30}), (2, {"quota": 0.05, "work": 0.015, "rate": 30}), \
+                              (2, {"quota": 0.06, "work": 0.03, "rate": 24}):
             with self.subTest(settings=settings):
                 first = self.first_of(self.shared_work(seed, **settings))
                 self.assertEqual((first["cause"], first["host"]), ("pause", "b2"))
@@ -1198,6 +1199,44 @@ class Nldiag(support.Case):
                 batch = []
         first = self.first_of(records)
         self.assertEqual((first["cause"], first["span"]), ("batch", "Commit"))
+
+    def test_slow_disk_of_a_slow_host(self):
+        """Reads wait for the disk of their host. On b2, either the disk is slow or the program."""
+        for disk_ms in 40, 8:
+            with self.subTest(disk=disk_ms):
+                records = self.requests(lambda c, at, n, h: 0.04 * c.lognormvariate(0, 0.3) * (h == "b2"), count=1500, rate=30)
+                records, noise = [(*record[:3], f"PROG=p {record[3]}") for record in records], random.Random(5)
+                for step in range(50):
+                    for host, disk in ("b1", "sda"), ("b2", "sda"), ("b3", "sda"), ("b2", "sdb"):
+                        ms = 3 if disk == "sdb" else (disk_ms if host == "b2" else 8) * noise.uniform(0.9, 1.1)
+                        reads = 200 if disk == "sdb" else noise.randrange(8, 14)
+                        records.append((step, host, "DiskDevice", f"PROG=nlsensor DISK.NAME={disk} DISK.READS={reads} DISK.READ.MS={ms:.1f} DISK.WRITES=0 DISK.WRITE.MS=0 "
+                                                                  f"DISK.BUSY={min(99, reads * ms / 10):.0f}"))
+                path = self.scratch / "disk.log"
+                simulate.write_lines(path, ((at, f"HOST={host} LVL=Usage NL.EVNT={event} {rest}") for at, host, event, rest in sorted(records)))
+                first = self.diagnosed(path)["causes"][0]
+                self.assertEqual((first["cause"], first["host"]), ("disk" if disk_ms > 8 else "peer", "b2"))
+                if disk_ms > 8:
+                    self.assertIn("a slow disk on b2 (Work of p)", first["title"])
+
+    def test_processors_that_are_hardly_busy(self):
+        """A program is slow at the beginning, and therefore uses more processor time. The processors are too idle to be the reason."""
+        records = self.requests(lambda c, at, n, h: 0.05 * c.lognormvariate(0, 0.3) * (at < 8), count=3000, rate=60)
+        records, noise = [(*record[:3], f"PROG=p {record[3]}") for record in records], random.Random(5)
+        for step in range(100):
+            for host in "b1", "b2", "b3":
+                busy = (25 if 0.5 * step < 8 else 6) + noise.uniform(-3, 3)
+                records.append((0.5 * step, host, "CpuLoad", f"PROG=nlsensor CPU.BUSY={busy:.1f} CPU.IDLE={100 - busy:.1f}"))
+        path = self.scratch / "cold.log"
+        simulate.write_lines(path, ((at, f"HOST={host} LVL=Usage NL.EVNT={event} {rest}") for at, host, event, rest in sorted(records)))
+        self.assertIn(self.diagnosed(path)["causes"][0]["cause"], ("cold", "changed"))
+
+    def test_value_that_is_slow_for_a_time(self):
+        """Requests with one value are slow in a part of the log. Most visits of this time, and most with this value, are as fast as usual."""
+        first = self.first_of(self.requests(lambda c, at, n, h: 0.1 * c.lognormvariate(0, 0.2) * (n % 2 == 1 and 8 < at < 18), count=3000,
+                                            fields=lambda n: f"KIND={('browse', 'search')[n % 2]}"))
+        self.assertEqual(first["cause"], "field")
+        self.assertIn("KIND=search", first["title"])
 
     def test_confidence_in_queues(self):
         """The more visits show a queue, the surer is the finding."""
