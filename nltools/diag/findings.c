@@ -591,6 +591,8 @@ static void search_places(findings *f)
                 search_count_tests(v),
                 NULL};
     find_quotas(v, s.pauses);
+    for (guint i = 0; i < f->list->len; i++) /* the findings of find_losses */
+        touch_places(&s, g_ptr_array_index(f->list, i));
     memset(s.dirty, true, v->places->len);
     for (int faults = 0, ordinary = 0; faults < ROUNDS_MAX && ordinary < ROUNDS_MAX;) {
         examine_changed(&s);

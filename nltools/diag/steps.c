@@ -518,7 +518,7 @@ static void add_losses(findings *f, const char *host, const bool *delayed, const
                        double chance)
 {
     const visits *v = f->visits;
-    double *of_places = g_new0(double, v->places->len + 1), sum_ns = 0;
+    double *of_places = g_new0(double, v->places->len + 1), sum_ns = 0, examined_ns = 0;
     float *cut = g_new0(float, v->all->len + 1);
     uint32_t largest = 0, count = 0, places = 0;
     for (guint i = 0; i < v->all->len; i++) {
@@ -531,6 +531,7 @@ static void add_losses(findings *f, const char *host, const bool *delayed, const
         places += of_places[at->place] <= 0;
         of_places[at->place] += ns;
         sum_ns += ns;
+        examined_ns += (double)cut[i] * path_weight(y);
         largest = of_places[at->place] > of_places[largest] ? at->place : largest;
         count++;
     }
@@ -548,7 +549,7 @@ static void add_losses(findings *f, const char *host, const bool *delayed, const
     x->chance = chance;
     x->margin = 1;
     x->cut = cut;
-    x->gain = replay_gain(v, cut, 1);
+    x->gain = fmin(x->share, replay_gain(v, cut, 1) * sum_ns / examined_ns);
     for (guint i = 0; i < v->all->len; i++)
         f->claimed[i] += cut[i];
     for (guint i = 0; i < v->places->len; i++)
