@@ -13,22 +13,11 @@
 #include <math.h>
 
 #include "diag/keyed_sort.h"
-#include "diag/search.h"
+#include "diag/long_visits.h"
 #include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* A visit is long if its time is this number of standard deviations above the usual time, in logarithms: one of a
- * thousand visits in a log-normal distribution. The spread is that of the short times, which long visits do not change.
- */
-#define LONG_DEVIATIONS 3.1
-
-/* Minimum ratio of the time of a long visit to the usual time. */
-#define LONG_RATIO_MIN 1.5
-
-/* Accuracy of a delay: timers and round trips add up to this part of it. */
-#define DELAY_ACCURACY 0.01
 
 /* Limits of the part of the long visits that have other reasons. */
 #define OTHERS_MIN 0.1
@@ -56,17 +45,7 @@
 /* Maximum part of the delayed visits that follow a delayed visit at the same site. */
 #define FOLLOW_MAX 0.7
 
-enum { DELAYED_COUNT_MIN = 5, TRIED_MAX = 24, RESOLUTIONS = 3, MIXED = 10 };
-
-/*
- * A long visit: its position in the sample, its usual time, and the spread of the usual times, in nanoseconds. `value`
- * is the time that is constant if the delay is the cause: the excess over the usual time or, for visits that are given
- * up, the whole time.
- */
-typedef struct long_visit {
-    uint32_t i;
-    double value, time, usual, spread, limit;
-} long_visit;
+enum { DELAYED_COUNT_MIN = 5, TRIED_MAX = 24, MIXED = 10 };
 
 static int by_value(const void *a, const void *b)
 {
@@ -78,63 +57,6 @@ static double normal_density(double x, double middle, double spread)
 {
     double z = (x - middle) / spread;
     return exp(-z * z / 2) / spread / sqrt(2 * G_PI);
-}
-
-/* Divides the groups of an edge's visits by their sites: paths between hosts, and clocks, differ. */
-static uint32_t divide_by_sites(const sample *x, uint32_t *groups, uint32_t count)
-{
-    const place *p = place_at(x->visits, x->place);
-    const GArray *sites = p->sites;
-    uint32_t *numbers = g_new0(uint32_t, x->visits->sites->len + 1);
-    if (p->kind != PLACE_EDGE || sites->len == 1 || (uint64_t)sites->len * count * KIND_COUNT_MIN > x->count) {
-        g_free(numbers);
-        return count;
-    }
-    for (guint n = 0; n < sites->len; n++)
-        numbers[g_array_index(sites, uint32_t, n)] = n;
-    for (uint32_t i = 0; i < x->count; i++)
-        if (groups[i] != UINT32_MAX)
-            groups[i] = groups[i] * sites->len + numbers[visit_at(x->visits, x->index[i])->site];
-    g_free(numbers);
-    return count * sites->len;
-}
-
-/* Returns the standard deviation of the logarithms of times below the usual time. `ratios` contains the logarithms of
- * the ratios of times to usual times. */
-static double spread_of(double *ratios, size_t count)
-{
-    sort_doubles(ratios, count);
-    return count > 0 ? fmax(DELAY_ACCURACY, -ratios[count / 5] / NORMAL_FIFTH) : INFINITY;
-}
-
-/* Returns the long visits (elements are long_visit). `even` is the sample after all kinds and amounts were evened out.
- * Sets *spread to the spread of the usual times, in logarithms. */
-static GArray *find_long(const sample *x, const sample *even, const uint32_t *groups, uint32_t count, double *spread)
-{
-    GArray *found = g_array_new(FALSE, FALSE, sizeof(long_visit));
-    double *ratios = g_new(double, x->count + 1),
-           resolution_ns = place_find_resolution(x->visits, place_at(x->visits, x->place));
-    uint32_t all = 0;
-    for (uint32_t i = 0; i < x->count; i++)
-        if (groups[i] != UINT32_MAX)
-            ratios[all++] = log(fmax(even->y[i], even->median / 100) / even->median);
-    *spread = spread_of(ratios, all);
-    for (uint32_t g = 0; g < count; g++) {
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < x->count; i++)
-            if (groups[i] == g)
-                ratios[n++] = log(fmax(even->y[i], even->median / 100) / even->median);
-        double own = n >= KIND_COUNT_MIN ? spread_of(ratios, n) : *spread,
-               ratio = fmax(LONG_RATIO_MIN, exp(LONG_DEVIATIONS * own));
-        for (uint32_t i = 0; i < x->count; i++) {
-            double usual = even->median / even->factor[i];
-            const long_visit y = {i, x->y[i] - usual, x->y[i], usual, usual * own, ratio * usual};
-            if (groups[i] == g && x->y[i] > y.limit && y.value > RESOLUTIONS * resolution_ns)
-                g_array_append_val(found, y);
-        }
-    }
-    g_free(ratios);
-    return found;
 }
 
 /* Returns the spread of the times of visits with a delay. */
@@ -382,36 +304,6 @@ static mechanism judge(const sample *x, const sample *even, GArray *found, doubl
     }
     g_free(delayed);
     return m;
-}
-
-/* A sample of a place's visits, whose kinds and amounts of work were evened out, and its long visits. */
-typedef struct long_sample {
-    const sample *x;
-    sample *kinds, *amounts, *even;
-    GArray *found; /* elements are long_visit */
-    double spread; /* of the usual times, in logarithms */
-} long_sample;
-
-static long_sample long_sample_of(const search *s, const sample *x)
-{
-    long_sample l = {.x = x};
-    uint32_t *groups = g_new(uint32_t, x->count + 1),
-             count = divide_by_sites(x, groups, sample_group_kinds(s, x, groups));
-    l.kinds = sample_even_out(x, groups, count);
-    l.amounts = sample_even_out_amounts(s, l.kinds);
-    l.even = l.amounts != NULL ? l.amounts : l.kinds;
-    l.found = l.even->median > 0 ? find_long(x, l.even, groups, count, &l.spread)
-                                 : g_array_new(FALSE, FALSE, sizeof(long_visit));
-    g_free(groups);
-    return l;
-}
-
-static void long_sample_clear(long_sample *l)
-{
-    g_array_free(l->found, TRUE);
-    sample_free(l->kinds);
-    if (l->amounts != NULL)
-        sample_free(l->amounts);
 }
 
 mechanism find_step(const search *s, const sample *x)

@@ -3,23 +3,10 @@
 #include <math.h>
 
 #include "diag/failure_groups.h"
-#include "diag/search.h"
+#include "diag/long_visits.h"
 #include "diag/tail_groups.h"
 
 #include <string.h>
-
-/*
- * A visit is in the tail if its time is this number of standard deviations above the median, in logarithms. In a
- * log-normal distribution, one of a thousand visits is in the tail. The spread is that of the visits below the median,
- * which slow visits do not change.
- */
-#define SLOW_DEVIATIONS 3.1
-
-/* Minimum ratio of a tail's times to the median. */
-#define TAIL_RATIO_MIN 1.5
-
-/* Minimum excess of a tail's times over the median, as a multiple of the times' resolution. */
-#define RESOLUTIONS_MIN 3
 
 /* Slow visits often come together, and visits of a request depend on each other. The test therefore counts parts of the
  * log, which are independent: the parts in which the group's share of slow visits is more than PART_FACTOR times the
@@ -32,8 +19,8 @@ enum { PARTS = 20, IGNORED_ONE_OF = 20 };
 typedef struct tail {
     uint32_t place; /* number of the place */
     bool *visits;   /* for each visit of the log, whether it is in the tail */
-    float *excess;  /* for each visit of the log in the tail: time above the median of its kind, in nanoseconds */
-    double limit;   /* smallest ratio of the time of a visit in the tail to the median of its kind */
+    float *excess;  /* for each visit of the log in the tail: time above the usual time of its kind, in nanoseconds */
+    double limit;   /* smallest ratio of the time of a visit in the tail to the usual time of its kind */
     double scale;   /* number of the place's visits divided by the number of visits that were examined */
 } tail;
 
@@ -130,43 +117,24 @@ static bool find_group(const findings *f, uint32_t number, const bool *slow, uin
            recurs(v, number, slow, g, chance) && !is_ordinary(f, number, slow, g);
 }
 
-/* Adds the visits of one kind to the tail. Uses `times` for the times of the kind. */
-static void add_kind(tail *t, const sample *x, const uint32_t *kinds, uint32_t kind, double resolution_ns,
-                     double *times)
-{
-    size_t count = 0;
-    for (uint32_t i = 0; i < x->count; i++)
-        if (kinds[i] == kind)
-            times[count++] = x->y[i];
-    double median = median_of(times, count); /* sorts the times */
-    if (count < KIND_COUNT_MIN || median <= 0)
-        return;
-    double low = fmax(times[count / 5], median / 100),
-           ratio = fmax(TAIL_RATIO_MIN, exp(SLOW_DEVIATIONS * log(median / low) / NORMAL_FIFTH));
-    for (uint32_t i = 0; i < x->count; i++)
-        if (kinds[i] == kind && x->y[i] > ratio * median && x->y[i] - median > RESOLUTIONS_MIN * resolution_ns) {
-            t->visits[x->index[i]] = true;
-            t->excess[x->index[i]] = (float)(x->y[i] - median);
-            t->limit = fmin(t->limit, ratio);
-        }
-}
-
-static tail tail_of(const findings *f, uint32_t number)
+static tail tail_of(findings *f, uint32_t number)
 {
     const visits *v = f->visits;
-    const search s = {.v = v};
+    const search s = {.f = f, .v = v};
     sample *x = sample_new(v, number, f->claimed);
-    uint32_t *kinds = g_new(uint32_t, x->count + 1), count = sample_group_kinds(&s, x, kinds);
-    double *times = g_new(double, x->count + 1), resolution_ns = place_find_resolution(v, place_at(v, number));
+    long_sample l = long_sample_of(&s, x);
     tail t = {.place = number,
               .visits = g_new0(bool, v->all->len + 1),
               .excess = g_new0(float, v->all->len + 1),
               .limit = INFINITY,
               .scale = x->scale};
-    for (uint32_t kind = 0; kind < count; kind++)
-        add_kind(&t, x, kinds, kind, resolution_ns, times);
-    g_free(times);
-    g_free(kinds);
+    for (guint n = 0; n < l.found->len; n++) {
+        const long_visit *y = &g_array_index(l.found, long_visit, n);
+        t.visits[x->index[y->i]] = true;
+        t.excess[x->index[y->i]] = (float)y->value;
+        t.limit = fmin(t.limit, y->limit / y->usual);
+    }
+    long_sample_clear(&l);
     sample_free(x);
     return t;
 }
