@@ -305,6 +305,23 @@ static const visit *find_call(const visits *v, const visit *x, uint32_t place, i
     return call;
 }
 
+/* Returns the time at which the caller of an edge without a parent has its answer: when the request is first at the
+ * caller again. Without such a time, and for spans, returns the end of the visit. */
+static int64_t end_of_answer(const visits *v, const visit *x)
+{
+    const request *q = request_at(v, x->request);
+    const uint32_t caller = site_at(v, x->site)->from_instance;
+    int64_t end_ns = INT64_MAX;
+    bool is_edge = place_at(v, place_of_visit(v, x))->kind == PLACE_EDGE;
+    for (uint32_t i = 0; i < q->count && q->count <= LOOKED_THROUGH_MAX && is_edge; i++) {
+        const visit *y = visit_at(v, q->first + i);
+        const site *at = site_at(v, y->site);
+        if (y->from_ns >= x->to_ns && at->instance == caller && at->from_instance != caller)
+            end_ns = MIN(end_ns, y->to_ns);
+    }
+    return end_ns == INT64_MAX ? x->to_ns : end_ns;
+}
+
 /* Returns the time at which the server of a visit is free again. `logged` contains logged_at for each site. */
 static int64_t end_of_service(const visits *v, const visit *x, queue_scope scope, const uint32_t *logged)
 {
@@ -315,7 +332,7 @@ static int64_t end_of_service(const visits *v, const visit *x, queue_scope scope
     if (scope == QUEUE_NEXT)
         return end_of_next(v, x);
     if (scope == QUEUE_CALLER)
-        return x->parent != VISIT_NONE ? MAX(x->to_ns, visit_at(v, x->parent)->to_ns) : x->to_ns;
+        return x->parent != VISIT_NONE ? MAX(x->to_ns, visit_at(v, x->parent)->to_ns) : end_of_answer(v, x);
     uint32_t span = span_after(v, x);
     return span != VISIT_NONE ? visit_at(v, span)->to_ns : x->to_ns;
 }
@@ -452,10 +469,11 @@ static void spread_times(const visits *v, const place *p, holding *held, size_t 
 static uint32_t holder_of_visit(const visits *v, const visit *x, const mechanism *m, bool at_start)
 {
     const site *at = site_at(v, x->site);
+    bool is_edge = place_at(v, at->place)->kind == PLACE_EDGE;
     uint32_t number = m->scope == QUEUE_CALLER && x->parent != VISIT_NONE
                           ? site_at(v, visit_at(v, x->parent)->site)->instance
-                      : at_start ? at->from_instance
-                                 : at->instance;
+                      : at_start || (m->scope == QUEUE_CALLER && is_edge) ? at->from_instance
+                                                                          : at->instance;
     return m->by_process ? number : instance_at(v, number)->first;
 }
 

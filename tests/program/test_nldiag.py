@@ -1187,6 +1187,29 @@ class Nldiag(support.Case):
                     self.assertIn("Resize of p on a lets one request through at a time", causes[0]["title"])
                     self.assertIn("the wait is in Job of p, directly before this call", causes[0]["evidence"])
 
+    def test_connections_of_each_caller(self):
+        """Each of three hosts has two connections to a server. A connection is busy until the answer arrives. The records name no spans."""
+        for size in 2, 50:
+            with self.subTest(size=size):
+                chance, at, records = random.Random(8), 0.0, []
+                free = {host: [0.0] * size for host in ("a1", "a2", "a3")}
+                for number in range(1500):
+                    at += chance.expovariate(9)
+                    host = chance.choice(("a1", "a2", "a3"))
+                    first = free[host].index(min(free[host]))
+                    sent = max(at, free[host][first])
+                    begin = sent + chance.uniform(0.0002, 0.0004)
+                    end = begin + 0.3 * chance.lognormvariate(0, 0.4)
+                    free[host][first] = answer = end + chance.uniform(0.0002, 0.0004)
+                    records += [(at, host, "PROG=app Pay.Call", number), (begin, "b", "PROG=pay Pay.Received", number), (end, "b", "PROG=pay Pay.Charged", number),
+                                (answer, host, "PROG=app Pay.Reply", number)]
+                path = self.scratch / "connections.log"
+                simulate.write_lines(path, ((time, f"HOST={host} {what.split()[0]} LVL=Usage NL.EVNT={what.split()[1]} ID={n}") for time, host, what, n in sorted(records)))
+                causes = self.diagnosed("--id", "ID", path)["causes"]
+                self.assertEqual([c["cause"] for c in causes[:1]], ["pool"] if size == 2 else [])
+                if size == 2:
+                    self.assertIn("Pay.Call of app -> Pay.Received of pay lets 2 requests through at a time", causes[0]["title"])
+
     def test_batches_of_several_hosts(self):
         """Requests of three hosts wait until a batch of four is full. The answers arrive at slightly different times."""
         chance, at, records, batch = random.Random(7), 0.0, [], []
