@@ -3,8 +3,10 @@
 #include "scene/axis.h"
 #include "base/time_internal.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <time.h>
 
 enum { DIGITS_MAX = 6 };
 
@@ -54,6 +56,28 @@ void axis_time_label(int64_t time_ns, int64_t step_ns, char out[NL_TIME_TEXT_SIZ
     char part[16];
     snprintf(part, sizeof part, "%09lld", (long long)fraction);
     snprintf(out, NL_TIME_TEXT_SIZE, "%.8s.%.*s", iso + 11, digits, part);
+}
+
+int64_t axis_shift_ns(axis_clock clock, int64_t time_ns, int64_t origin_ns)
+{
+    const time_t seconds = (time_t)(time_ns / second_ns);
+    struct tm local;
+    if (clock == AXIS_LOCAL && localtime_r(&seconds, &local) != NULL)
+        return local.tm_gmtoff * second_ns;
+    return clock == AXIS_RELATIVE ? -origin_ns : 0;
+}
+
+void axis_relative_label(int64_t since_ns, int64_t step_ns, char out[NL_TIME_TEXT_SIZE])
+{
+    const uint64_t length_ns = since_ns < 0 ? -(uint64_t)since_ns : (uint64_t)since_ns,
+                   seconds = length_ns / 1000000000;
+    int digits = 0;
+    for (int64_t unit = second_ns; unit > step_ns && unit > 1; unit /= 10)
+        digits++;
+    char fraction[16];
+    snprintf(fraction, sizeof fraction, ".%09u", (unsigned)(length_ns % 1000000000));
+    snprintf(out, NL_TIME_TEXT_SIZE, "%c%" PRIu64 ":%02u:%02u%.*s", since_ns < 0 ? '-' : '+', seconds / 3600,
+             (unsigned)(seconds / 60 % 60), (unsigned)(seconds % 60), digits > 0 ? digits + 1 : 0, fraction);
 }
 
 double axis_step(double min)

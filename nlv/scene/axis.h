@@ -22,6 +22,18 @@ double axis_step(double min);
 /* Writes a number with a unit prefix and as many digits as the step needs, such as "1.5 M". */
 void axis_number_label(double value, double step, char out[32]);
 
+/* How an axis writes times. */
+typedef enum axis_clock { AXIS_UTC, AXIS_LOCAL, AXIS_RELATIVE, AXIS_CLOCKS } axis_clock;
+
+/*
+ * Returns the nanoseconds to add to a time so that axis_time_label writes the time of a clock: 0 for UTC, the offset of
+ * the local time zone, or -origin_ns for the time since origin_ns.
+ */
+int64_t axis_shift_ns(axis_clock clock, int64_t time_ns, int64_t origin_ns);
+
+/* Writes the time since the origin, such as "+0:01:02.5", with as many digits as the step needs. */
+void axis_relative_label(int64_t since_ns, int64_t step_ns, char out[NL_TIME_TEXT_SIZE]);
+
 /* Writes a duration with its unit, such as "1.25 ms", or with two units from two minutes on, such as "2 h 10 min". */
 void axis_span_label(double span_ns, char out[32]);
 

@@ -131,6 +131,14 @@ void layer_row(const layer_context *c, const pane *p, unsigned row, const char *
                   c->layout->left - 8 - 14);
 }
 
+static void write_time(const layer_context *c, int64_t time_ns, int64_t step_ns, char label[NL_TIME_TEXT_SIZE])
+{
+    const int64_t shift_ns = axis_shift_ns(c->view->clock, time_ns, c->layout->whole_from_ns);
+    if (__builtin_add_overflow(time_ns, shift_ns, &time_ns))
+        time_ns = 0;
+    (c->view->clock == AXIS_RELATIVE ? axis_relative_label : axis_time_label)(time_ns, step_ns, label);
+}
+
 static void draw_time_axis(const layer_context *c)
 {
     const scene_view *view = c->view;
@@ -139,7 +147,12 @@ static void draw_time_axis(const layer_context *c)
     double max = MAX(2, floor(plot / 110)); /* number of labels that fit side by side */
     int64_t step_ns = axis_time_step_ns((int64_t)(((double)view->to_ns - (double)view->from_ns) / max));
     double top = c->layout->pane_count > 0 ? c->layout->panes[0].top : c->layout->axis_y;
-    for (int64_t tick_ns = axis_first_tick_ns(view->from_ns, step_ns); tick_ns <= view->to_ns;) {
+    /* Ticks are at whole steps of the clock. */
+    const int64_t shift_ns = axis_shift_ns(view->clock, view->from_ns, c->layout->whole_from_ns);
+    int64_t shifted_ns;
+    if (__builtin_add_overflow(view->from_ns, shift_ns, &shifted_ns))
+        return;
+    for (int64_t tick_ns = axis_first_tick_ns(shifted_ns, step_ns) - shift_ns; tick_ns <= view->to_ns;) {
         double x = floor(layout_x(c->layout, view, tick_ns)) + 0.5;
         char label[NL_TIME_TEXT_SIZE];
         palette_set(cr, palette_grid(view->dark), 1);
@@ -147,7 +160,7 @@ static void draw_time_axis(const layer_context *c)
         cairo_move_to(cr, x, top);
         cairo_line_to(cr, x, c->layout->axis_y);
         cairo_stroke(cr);
-        axis_time_label(tick_ns, step_ns, label);
+        write_time(c, tick_ns, step_ns, label);
         double half = text_width(cr, label, TEXT_SMALL) / 2;
         if (x - half > 0 && x + half < view->width)
             text_draw(cr, label, TEXT_SMALL, palette_text(view->dark), TEXT_CENTER, x, c->layout->axis_y + 9, 0);
@@ -164,18 +177,36 @@ static void draw_title(const layer_context *c)
               c->view->width - 28);
 }
 
+/* Returns the date of the view and the clock of the axis. The caller frees the text with g_free. */
+static char *clock_text(const layer_context *c)
+{
+    char iso[NL_TIME_TEXT_SIZE];
+    if (c->view->clock == AXIS_RELATIVE) {
+        nl_time_format_iso(c->layout->whole_from_ns, iso);
+        return g_strdup_printf("since %.10s %.8s UTC", iso, iso + 11);
+    }
+    /* do not use the previous day if the view begins shortly before the log */
+    const int64_t from_ns = MAX(c->view->from_ns, c->layout->whole_from_ns),
+                  shift_ns = axis_shift_ns(c->view->clock, from_ns, 0), minutes = shift_ns / NL_NS_PER_SECOND / 60;
+    int64_t shown_ns;
+    nl_time_format_iso(__builtin_add_overflow(from_ns, shift_ns, &shown_ns) ? from_ns : shown_ns, iso);
+    if (c->view->clock == AXIS_UTC)
+        return g_strdup_printf("%.10s UTC", iso);
+    return g_strdup_printf("%.10s UTC%c%02d:%02d", iso, minutes < 0 ? '-' : '+', abs((int)minutes) / 60,
+                           abs((int)minutes) % 60);
+}
+
 static void draw_caption(const layer_context *c)
 {
-    char from[NL_TIME_TEXT_SIZE], span[32];
-    nl_time_format_iso(MAX(c->view->from_ns, c->layout->whole_from_ns),
-                       from); /* do not use the previous day if the view begins shortly before the log */
+    char span[32], *clock = clock_text(c);
     axis_span_label((double)c->view->to_ns - (double)c->view->from_ns, span);
     const char *filter = model_filter(c->model);
-    char *text = g_strdup_printf("%.10s UTC   %s shown   %zu record%s   %s%s%s%s%s", from, span, model_count(c->model),
+    char *text = g_strdup_printf("%s   %s shown   %zu record%s   %s%s%s%s%s", clock, span, model_count(c->model),
                                  nl_plural(model_count(c->model)), model_name(c->model),
                                  model_has_right_clocks(c->model) ? "   clocks corrected" : "",
                                  model_has_right_zones(c->model) ? "   time zones corrected" : "",
                                  filter != NULL ? "   only " : "", filter != NULL ? filter : "");
+    g_free(clock);
     const double right = heat_layer_legend(c, c->layout->right);
     const double width = right - c->layout->left - 10;
     if (width > 100) /* otherwise, only the legend fits */
@@ -288,7 +319,7 @@ static void draw_crosshair(const layer_context *c)
     int64_t step_ns = 1;
     while (step_ns < NL_NS_PER_SECOND && (double)step_ns * 10 <= pixel_ns)
         step_ns *= 10;
-    axis_time_label(c->view->crosshair_ns, step_ns, time);
+    write_time(c, c->view->crosshair_ns, step_ns, time);
     draw_boxed(c, time, x, l->axis_y + 9, false);
     for (unsigned i = 0; i < l->pane_count; i++) {
         const pane *p = &l->panes[i];

@@ -10,6 +10,8 @@
 
 #include "model/model.h"
 
+#include "scene/axis.h"
+
 #include <cairo.h>
 
 /* A slow request that has just ended. */
@@ -53,6 +55,7 @@ typedef struct scene_view {
     size_t hovered_lifeline;
     uint32_t hovered_record;
     bool is_coarse;               /* draw lines with half the resolution, for speed while the view moves */
+    axis_clock clock;             /* how the axis writes times */
     bool collapses;               /* collapse loadlines whose strips would be too low to read */
     uint32_t collapsed, expanded; /* bits of the loadlines (by index) that the user has collapsed and expanded */
 } scene_view;

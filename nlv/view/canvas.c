@@ -396,6 +396,12 @@ static bool toggle_loadline(canvas *c, int loadline)
     return true;
 }
 
+void canvas_change_clock(canvas *c)
+{
+    c->view.clock = (c->view.clock + 1) % AXIS_CLOCKS;
+    canvas_redraw(c);
+}
+
 bool canvas_expand_next(canvas *c)
 {
     cairo_t *cr = measuring_context();

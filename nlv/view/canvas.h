@@ -53,6 +53,9 @@ bool canvas_begin_brush(canvas *c);
 bool canvas_begin_legend(canvas *c);
 bool canvas_handle_key(canvas *c, const GdkEventKey *event);
 
+/* Changes the clock of the time axis: from UTC to local time, to the time since the log began, and back to UTC. */
+void canvas_change_clock(canvas *c);
+
 /* Expands the next collapsed loadline. Returns false if no loadline is collapsed. */
 bool canvas_expand_next(canvas *c);
 

@@ -46,6 +46,7 @@ static const entry entries[] = {
     {COMMAND_BACK, "_View", "_Back", {{GDK_KEY_Left, ALT}, {GDK_KEY_BackSpace, 0}}},
     {COMMAND_FORWARD, "_View", "_Forward", {{GDK_KEY_Right, ALT}}},
     {COMMAND_ZOOM_TO_MARKED, "_View", "Zoom to the _marked time", {{GDK_KEY_z, 0}}},
+    {COMMAND_CLOCK, "_View", "_UTC, local or relative time", {{GDK_KEY_u, 0}}},
     {COMMAND_EXPAND, "_View", "E_xpand the next measurement", {{GDK_KEY_t, 0}}},
     {COMMAND_CLEAR, "_View", "_Clear marks", {{GDK_KEY_Escape, 0}}},
     {COMMAND_SIDE, "_View", "_Side panel", {{GDK_KEY_F9, 0}}},

@@ -1153,6 +1153,9 @@ static void on_command(void *user, command which)
         if (!canvas_begin_legend(w->canvas))
             show_status(w, "The legend has no colors to show or hide");
         break;
+    case COMMAND_CLOCK:
+        canvas_change_clock(w->canvas);
+        break;
     case COMMAND_EXPAND:
         if (!canvas_expand_next(w->canvas))
             show_status(w, "No measurement is collapsed");

@@ -229,6 +229,24 @@ static void test_ticks_of_durations(void **unused)
     }
 }
 
+static void test_clocks_of_the_axis(void **unused)
+{
+    (void)unused;
+    const int64_t noon_ns = INT64_C(1767268800) * NL_NS_PER_SECOND;
+    char text[NL_TIME_TEXT_SIZE];
+    setenv("TZ", "XYZ-05:30", 1);
+    tzset();
+    assert_int_equal(axis_shift_ns(AXIS_UTC, noon_ns, 7), 0);
+    assert_int_equal(axis_shift_ns(AXIS_LOCAL, noon_ns, 7), INT64_C(19800) * NL_NS_PER_SECOND);
+    assert_int_equal(axis_shift_ns(AXIS_RELATIVE, noon_ns, 7), -7);
+    axis_relative_label(INT64_C(90062500000000), 500000000, text);
+    assert_string_equal(text, "+25:01:02.5");
+    axis_relative_label(-INT64_C(60000000000), 60 * NL_NS_PER_SECOND, text);
+    assert_string_equal(text, "-0:01:00");
+    unsetenv("TZ");
+    tzset();
+}
+
 /* The axis of a waterfall of ten hours has a line every two hours. */
 static void test_axis_of_a_long_waterfall(void **unused)
 {
@@ -294,6 +312,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ticks_of_durations),
+        cmocka_unit_test(test_clocks_of_the_axis),
         cmocka_unit_test(test_axis_of_a_long_waterfall),
         cmocka_unit_test(test_shortest_request_does_not_stretch_the_heat_map),
         cmocka_unit_test(test_numbers_of_axes),
