@@ -177,7 +177,7 @@ const nl_option output_file_rows[] = {
     {.name = "index",
      .value = "FIELD,...",
      .set = set_index,
-     .initial = "none",
+     .initial = "(auto for numbered files, none for other files)",
      NL_OPTION_MEMBER(output_options, index),
      .help = "Index the values of these fields (at most 4), so that --where 'FIELD == VALUE' reads only parts of the "
              "file. The value auto selects TRACE.ID and the ID fields that netlogd infers from the records"},

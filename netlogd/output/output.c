@@ -240,7 +240,9 @@ output *output_open(output_options *options)
     out->times = NL_TIME_PIECE_EMPTY;
     out->streams = nl_streams_new();
     out->encoder = new_encoder(&out->options);
-    nl_status status = value_choice_set(&out->values, out->options.index);
+    const bool is_archive = out->options.numbered && out->options.spool == NULL;
+    nl_status status =
+        value_choice_set(&out->values, out->options.index == NULL && is_archive ? "auto" : out->options.index);
     if (status == NL_OK && out->options.kind->numbered && getrandom(out->own, STREAM, 0) != STREAM)
         status = nl_error_set_errno("read random bytes");
     /* Lock the spool before changing anything in it. */

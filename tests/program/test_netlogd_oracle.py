@@ -481,8 +481,8 @@ class Storm(support.Case):
 
     def move_aside(self):
         """An archiver removes all numbered files except the newest."""
-        for path in sorted(p for p in self.folder.glob("a-*") if p.suffix != ".index")[:-1]:
-            for moved in (path, path.with_name(path.name + ".index")):
+        for path in sorted(p for p in self.folder.glob("a-*") if p.suffix not in (".index", ".values"))[:-1]:
+            for moved in (path, path.with_name(path.name + ".index"), path.with_name(path.name + ".values")):
                 if moved.exists():
                     shutil.move(moved, self.aside / moved.name)
 

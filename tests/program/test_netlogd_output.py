@@ -71,7 +71,7 @@ class Output(support.Case):
         return self.start(self.program, name, url, str(count), str(pause), stderr=subprocess.PIPE, **more)
 
     def files(self):
-        return sorted(p for p in self.folder.iterdir() if not p.name.endswith((".streams", ".index")))
+        return sorted(p for p in self.folder.iterdir() if not p.name.endswith((".streams", ".index", ".values")))
 
     def text(self, paths=None):
         """Returns the records of the files as text, in the order of the files' numbers."""

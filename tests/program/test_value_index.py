@@ -222,7 +222,7 @@ class ValueIndex(collector.Case):
             self.assertLess(result.stderr.count(path.name), len(ends) / 2 if most else len(ends) - 1, result.stderr)
 
     def test_inferred_and_chosen_fields(self):
-        """An ID field is inferred; index= chooses other fields, or none."""
+        """ID fields are inferred; index= chooses other fields, or none."""
         text = [line.replace(b"TRACE.ID=", b"JOB.ID=") for line in lines(0, COUNT)]
         for output, fields in (("a.log", {b"TRACE.ID", b"JOB.ID"}), ("b.log?index=N", {b"N"}), ("c.log?index=N,JOB.ID", {b"N", b"JOB.ID"})):
             self.make(output, b"".join(text))
@@ -230,6 +230,12 @@ class ValueIndex(collector.Case):
             self.expect(f"JOB.ID == {trace(9000)} && N < 9000", [k for k in range(9000) if trace(k) == trace(9000)], self.folder / output.partition("?")[0])
         self.make("d.log?index=none", b"".join(text))
         self.assertFalse((self.folder / "d.log.values").exists())
+        for output, fields in (("e-{N}.log", {b"TRACE.ID", b"JOB.ID"}), ("f.log", None)):  # only archives have an index by default
+            process = self.serve(output=f"file:{self.folder}/{output}")
+            self.give(b"".join(text))
+            self.stop(process)
+            path = self.folder / output.replace("{N}", "000001")
+            self.assertEqual(self.fields(path) if pathlib.Path(f"{path}.values").exists() else None, fields)
         for bad in ("HOST", "a,b,c,d,e", ",", ""):
             said = self.fails("--listen", "x-netlog://127.0.0.1:0", "--output", f"file:{self.folder}/e.log?index={bad}", status=2)
             self.assertIn("index", said)
