@@ -26,6 +26,8 @@ noinst_LIBRARIES += %D%/libcommon.a
 	%D%/program/own_log.c \
 	%D%/program/own_log.h \
 	%D%/program/source.c \
+	%D%/program/temporary_file.c \
+	%D%/program/temporary_file.h \
 	%D%/program/where.c \
 	%D%/program/archive.c \
 	%D%/service/allowance.h \

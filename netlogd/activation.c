@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "connection.h"
 #include "connections.h"
 #include "program/program.h"
@@ -158,7 +159,7 @@ nl_string activation_frame(const char *prog)
             continue;
         if (frame.data[frame.size - 1] != '\n')
             nl_buffer_append(&frame, "\n", 1);
-        nl_buffer_append(&frame, commands[i].command, strlen(commands[i].command));
+        nl_buffer_append_text(&frame, commands[i].command);
     }
     uint32_t length = htole32((uint32_t)(frame.size - HEAD));
     memcpy(frame.data + 4, &length, sizeof length);

@@ -6,6 +6,7 @@
 #include "base/monotonic.h"
 #include "peer_address.h"
 #include "base/clock_quality.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -63,11 +64,6 @@ void clocks_start(nl_log *log)
     table.log = log;
     if (getrandom(&table.seed, sizeof table.seed, 0) != sizeof table.seed)
         table.seed = (uint64_t)nl_monotonic_ns();
-}
-
-static bool clocks_is(nl_string text, const char *name)
-{
-    return text.size == strlen(name) && memcmp(text.data, name, text.size) == 0;
 }
 
 static void clocks_copy(char *to, size_t capacity, nl_string from)
@@ -156,7 +152,7 @@ static void take_state(host_clock *h, const nl_record *record, bool of_kernel)
         return;
     h->has_kernel |= of_kernel;
     h->has_state = true;
-    h->synchronized = clocks_is(nl_field_text(&field, scratch), "true");
+    h->synchronized = nl_string_is(nl_field_text(&field, scratch), "true");
 }
 
 /*
@@ -221,8 +217,9 @@ static void warn(host_clock *h)
 /* Updates the state from a record whose event begins with Clock. Returns whether the record describes a clock. */
 static __attribute__((noinline)) bool put_clock(const nl_record *record, const char *peer)
 {
-    bool kernel = clocks_is(record->event, NL_CLOCK_KERNEL), tracking = clocks_is(record->event, NL_CLOCK_TRACKING);
-    bool offset = clocks_is(record->event, NL_CLOCK_OFFSET);
+    bool kernel = nl_string_is(record->event, NL_CLOCK_KERNEL),
+         tracking = nl_string_is(record->event, NL_CLOCK_TRACKING);
+    bool offset = nl_string_is(record->event, NL_CLOCK_OFFSET);
     host_clock *h = kernel || tracking || offset ? clocks_find(record->host, peer) : NULL;
     if (h == NULL)
         return false;

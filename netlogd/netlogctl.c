@@ -3,6 +3,7 @@
 
 #include "certificates.h"
 
+#include "base/text.h"
 #include "program/json_document.h"
 #include "program/program.h"
 #include "base/time_internal.h"
@@ -131,7 +132,7 @@ static int connect_socket(const char *path)
 static void add_value(nl_buffer *line, const char *name, const char *value)
 {
     nl_buffer_append(line, " ", 1);
-    nl_buffer_append(line, name, strlen(name));
+    nl_buffer_append_text(line, name);
     nl_buffer_append(line, "=\"", 2);
     for (; *value != '\0'; value++) {
         unsigned char byte = (unsigned char)*value;
@@ -140,7 +141,7 @@ static void add_value(nl_buffer *line, const char *name, const char *value)
             snprintf(escape, sizeof escape, "\\x%02x", byte);
         else if (byte == '"' || byte == '\\')
             snprintf(escape, sizeof escape, "\\%c", byte);
-        nl_buffer_append(line, escape, strlen(escape));
+        nl_buffer_append_text(line, escape);
     }
     nl_buffer_append(line, "\"", 1);
 }
@@ -149,7 +150,7 @@ static void send_request(int fd, const arguments *a)
 {
     nl_buffer line = {0};
     nl_buffer_append(&line, "NETLOGGER/1 ", 12);
-    nl_buffer_append(&line, a->operands[0], strlen(a->operands[0]));
+    nl_buffer_append_text(&line, a->operands[0]);
     if (a->word_count > 1)
         add_value(&line, "COMMAND", a->operands[1]);
     if (a->prog != NULL)
@@ -166,22 +167,17 @@ typedef struct answer {
     bool done; /* the last record has arrived */
 } answer;
 
-static bool is_event(const nl_record *record, const char *name)
-{
-    return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
-}
-
 static void take_record(answer *all, const nl_record *record)
 {
     nl_field reason;
     char scratch[NL_FIELD_TEXT_SIZE];
-    if (is_event(record, "Netlogd.Error")) {
+    if (nl_string_is(record->event, "Netlogd.Error")) {
         nl_string text = {"the request failed", strlen("the request failed")};
         if (nl_record_find(record, "REASON", &reason))
             text = nl_field_text(&reason, scratch);
         program_fail(PROGRAM_PROBLEM, "netlogd: %.*s", (int)text.size, text.data);
     }
-    if (is_event(record, "Netlogd.Done")) {
+    if (nl_string_is(record->event, "Netlogd.Done")) {
         all->done = true;
         return;
     }
@@ -361,7 +357,7 @@ static void add_option(nl_buffer *url, const char *name, const char *value)
     if (value == NULL)
         return;
     nl_buffer_append(url, memchr(url->data, '?', url->size) != NULL ? "&" : "?", 1);
-    nl_buffer_append(url, name, strlen(name));
+    nl_buffer_append_text(url, name);
     nl_url_append_escaped(url, value);
 }
 
@@ -380,7 +376,7 @@ static void print_json_record(const nl_record *record)
     json_object *object = json_object_new_object();
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
         if (members[i].value.data != NULL)
-            add_member(object, (nl_string){members[i].name, strlen(members[i].name)}, members[i].value);
+            add_member(object, nl_string_of(members[i].name), members[i].value);
     add_fields(object, record);
     print_json(object, false);
 }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
+#include "base/text.h"
 #include "control.h"
 #include "counts.h"
 #include "request_line.h"
@@ -54,7 +55,7 @@ nl_record *request_record(request *r, nl_level level, const char *event)
 void request_add_text(nl_record *record, const char *name, const char *value)
 {
     if (value != NULL)
-        nl_record_add_string(record, name, value, strlen(value));
+        nl_record_add_text(record, name, value);
 }
 
 void request_add_time(nl_record *record, const char *name, int64_t time_ns)

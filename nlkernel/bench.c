@@ -10,7 +10,9 @@
 #include "session.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "program/program.h"
+#include "program/temporary_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +33,7 @@ typedef struct bench {
     const char *tracefs;
     uint64_t calls;
     unsigned long rounds;
-    char directory[64]; /* directory of the temporary files */
+    char *directory; /* directory of the temporary files */
     char *loop_log, *kernel_log, *perf_log;
     char *loop[8]; /* the command to measure */
     measurement all[SIDE_COUNT][ROUNDS_MAX];
@@ -110,8 +112,7 @@ static double count_lost(const char *log)
     const nl_record *record;
     double lost = 0, number;
     while (reader != NULL && nl_reader_next(reader, &record) == NL_OK)
-        if (record->event.size == 14 && memcmp(record->event.data, "NetLogger.Lost", 14) == 0 &&
-            find_double(record, "COUNT", &number))
+        if (nl_string_is(record->event, "NetLogger.Lost") && find_double(record, "COUNT", &number))
             lost += number;
     nl_reader_close(reader);
     return lost;
@@ -220,7 +221,7 @@ static void bench_read_measurement(rules_run *run, const bench *b, size_t side, 
     nl_record_set_prog(record, "nlkernel", 8);
     nl_record_set_level(record, NL_SYSTEM);
     nl_record_set_event(record, "Bench", 5);
-    nl_record_add_string(record, "SIDE", sides[side].name, strlen(sides[side].name));
+    nl_record_add_text(record, "SIDE", sides[side].name);
     nl_record_add_double(record, "CALL.NS", m->call_ns);
     nl_record_add_double(record, "WALL.NS", m->wall_ns);
     nl_record_add_double(record, "ADDED.NS", added_per_event(b, m->call_ns, false));
@@ -339,12 +340,9 @@ int command_bench(int argc, char **argv)
     options_parse(&usage, argc, argv, &b);
     char calls[24], own[4096] = "";
     snprintf(calls, sizeof calls, "%" PRIu64, b.calls);
-    const char *temporary = getenv("TMPDIR");
-    snprintf(b.directory, sizeof b.directory, "%.40s/nlkernel-XXXXXX", temporary != NULL ? temporary : "/dev/shm");
-    if (mkdtemp(b.directory) == NULL) {
-        program_error("%s: %s", b.directory, strerror(errno));
-        return PROGRAM_PROBLEM;
-    }
+    b.directory = temporary_directory_make("/dev/shm");
+    if (b.directory == NULL)
+        program_fail_with_error(PROGRAM_PROBLEM);
     b.loop_log = program_format("%s/loop", b.directory);
     b.kernel_log = program_format("%s/kernel.nlb", b.directory);
     b.perf_log = program_format("%s/perf.data", b.directory);
@@ -357,6 +355,7 @@ int command_bench(int argc, char **argv)
     int status = measure_sides(&b) ? report_bench(&b) : PROGRAM_PROBLEM;
     unlink(b.kernel_log);
     rmdir(b.directory);
+    free(b.directory);
     free(b.loop_log);
     free(b.kernel_log);
     free(b.perf_log);

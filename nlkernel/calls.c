@@ -3,6 +3,7 @@
 #include "calls.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "requests/hash64.h"
 
 #include <stdlib.h>
@@ -12,18 +13,6 @@
 enum { DEPTH_MAX = 64 };
 
 /* ---- tables ---- */
-
-/*
- * Returns the array `list`, enlarged if necessary to hold one more element. `size` is the size of an element in bytes.
- */
-static void *calls_grow(void *list, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return list;
-    *capacity = *capacity == 0 ? 64 : 2 * *capacity;
-    list = nl_memory_check(reallocarray(list, *capacity, size));
-    return list;
-}
 
 static uint32_t find_or_add_function(calls *c, nl_string name)
 {
@@ -35,7 +24,7 @@ static uint32_t find_or_add_function(calls *c, nl_string name)
         free(key);
         return (uint32_t)index - 1;
     }
-    c->functions = calls_grow(c->functions, c->function_count, &c->function_capacity, sizeof *c->functions);
+    NL_ARRAY_GROW(c->functions, c->function_count, c->function_capacity);
     c->functions[c->function_count++] = (call_function){.name = key};
     g_hash_table_insert(c->by_name, key, GSIZE_TO_POINTER(c->function_count));
     return (uint32_t)c->function_count - 1;
@@ -48,7 +37,7 @@ static void add_edge(calls *c, uint32_t caller, uint32_t function)
     guint64 ends = (guint64)caller << 32 | function;
     size_t index = GPOINTER_TO_SIZE(g_hash_table_lookup(c->by_ends, &ends));
     if (index == 0) {
-        c->edges = calls_grow(c->edges, c->edge_count, &c->edge_capacity, sizeof *c->edges);
+        NL_ARRAY_GROW(c->edges, c->edge_count, c->edge_capacity);
         c->edges[c->edge_count++] = (call_edge){caller, function, 0};
         index = c->edge_count;
         g_hash_table_insert(c->by_ends, g_memdup2(&ends, sizeof ends), GSIZE_TO_POINTER(index));
@@ -90,7 +79,7 @@ static bool has(const nl_record *record, const char *name)
 
 static void add_entry(calls *c, call_entry entry)
 {
-    c->entries = calls_grow(c->entries, c->entry_count, &c->entry_capacity, sizeof *c->entries);
+    NL_ARRAY_GROW(c->entries, c->entry_count, c->entry_capacity);
     c->entries[c->entry_count++] = entry;
 }
 
@@ -109,42 +98,19 @@ void calls_lose(calls *c, int64_t time_ns, uint64_t count)
 }
 
 /* Orders entries by thread and then by time. Losses come before all threads. */
-static int order_entries(const void *a, const void *b)
+static int order_entries(const void *a, const void *b, void *unused)
 {
+    (void)unused;
     const call_entry *x = a, *y = b;
     if (x->thread != y->thread)
         return x->thread < y->thread ? -1 : 1;
     return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
-static bool are_in_order(const call_entry *entries, size_t count)
-{
-    for (size_t i = 1; i < count; i++)
-        if (order_entries(&entries[i - 1], &entries[i]) > 0)
-            return false;
-    return true;
-}
-
-/* Sorts entries with a merge sort, which keeps the order of equal entries, unlike qsort. */
-static void sort_entries(call_entry *entries, call_entry *scratch, size_t count)
-{
-    size_t half = count / 2, left = 0, right = half, put = 0;
-    if (are_in_order(entries, count))
-        return;
-    sort_entries(entries, scratch, half);
-    sort_entries(entries + half, scratch, count - half);
-    memcpy(scratch, entries, half * sizeof *entries);
-    while (left < half && right < count)
-        entries[put++] = order_entries(&scratch[left], &entries[right]) <= 0 ? scratch[left++] : entries[right++];
-    memcpy(entries + put, scratch + left, (half - left) * sizeof *entries);
-}
-
 void calls_finish(calls *c)
 {
     uint32_t within[DEPTH_MAX] = {0}; /* for each depth, 1 plus the index of the function; 0: unknown */
-    call_entry *scratch = nl_memory_check(calloc(c->entry_count / 2 + 1, sizeof *scratch));
-    sort_entries(c->entries, scratch, c->entry_count);
-    free(scratch);
+    g_qsort_with_data(c->entries, (gint)c->entry_count, sizeof *c->entries, order_entries, NULL); /* a stable sort */
     size_t losses = 0, lost = 0;
     while (losses < c->entry_count && c->entries[losses].thread == INT64_MIN)
         losses++;
@@ -253,17 +219,12 @@ static bool calls_add_call(calls *c, const nl_record *record)
     return true;
 }
 
-static bool is_event(const nl_record *record, const char *name)
-{
-    return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
-}
-
 void calls_take(calls *c, const nl_record *record)
 {
-    if (is_event(record, "NetLogger.Lost")) {
+    if (nl_string_is(record->event, "NetLogger.Lost")) {
         int64_t count = read_int(record, "COUNT", 0);
         calls_lose(c, record->time_ns, count > 0 ? (uint64_t)count : 0);
-    } else if (is_event(record, "NetLogger.Record.Begin")) {
+    } else if (nl_string_is(record->event, "NetLogger.Record.Begin")) {
         nl_string kernel = read_text(record, "KERNEL");
         if (kernel.size > 0 && kernel.size < sizeof c->kernel) {
             memcpy(c->kernel, kernel.data, kernel.size);

@@ -4,6 +4,7 @@
 
 #include "kallsyms.h"
 
+#include "base/text.h"
 #include "record/block_write.h"
 #include "record/record_internal.h"
 
@@ -134,7 +135,7 @@ static void convert_field(nl_record *record, const kernel_event *event, const ev
                           size_t size)
 {
     nl_field *added = nl_record_append(record);
-    added->name = (nl_string){field->name, strlen(field->name)};
+    added->name = nl_string_of(field->name);
     added->type = event_field_type(field);
     if (added->type == NL_TYPE_BOOL) {
         added->bool_value = data[field->offset] != 0;

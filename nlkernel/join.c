@@ -100,16 +100,6 @@ static const char *find_trace(const joiner *j, const char *trace)
     return trace;
 }
 
-static bool is_named(const nl_field *field, const char *name)
-{
-    return field->name.size == strlen(name) && memcmp(field->name.data, name, field->name.size) == 0;
-}
-
-static void add_text(nl_record *record, const char *name, const char *text)
-{
-    nl_record_add_string(record, name, text, strlen(text));
-}
-
 static void write_joined(void *user, const nl_record *record)
 {
     joiner *j = user;
@@ -126,15 +116,15 @@ static void write_joined(void *user, const nl_record *record)
     nl_record_set_event(out, record->event.data, record->event.size);
     for (size_t i = 0; i < record->field_count; i++) {
         const nl_field *field = &record->fields[i];
-        if (is_named(field, "TRACE.ID"))
-            add_text(out, "TRACE.ID", find_trace(j, trace));
-        else if (joined && is_named(field, "CALL.ID"))
-            add_text(out, "PARENT.ID", call);
-        else if (!joined || !is_named(field, "PARENT.ID"))
+        if (nl_string_is(field->name, "TRACE.ID"))
+            nl_record_add_text(out, "TRACE.ID", find_trace(j, trace));
+        else if (joined && nl_string_is(field->name, "CALL.ID"))
+            nl_record_add_text(out, "PARENT.ID", call);
+        else if (!joined || !nl_string_is(field->name, "PARENT.ID"))
             nl_record_add(out, field);
     }
     if (joined)
-        add_text(out, "EDGE", "message");
+        nl_record_add_text(out, "EDGE", "message");
     g_free(trace);
     g_free(call);
     if (!j->failed && nl_writer_put(j->writer, out) != NL_OK)

@@ -39,10 +39,7 @@ struct kallsyms {
 
 static void kallsyms_add(kallsyms *k, uint64_t address, const char *name, size_t size)
 {
-    if (k->count == k->capacity) {
-        k->capacity = k->capacity == 0 ? 4096 : 2 * k->capacity;
-        k->symbols = nl_memory_check(reallocarray(k->symbols, k->capacity, sizeof *k->symbols));
-    }
+    NL_ARRAY_GROW(k->symbols, k->count, k->capacity);
     k->symbols[k->count++] = (symbol){address, (uint32_t)k->names.size, (uint32_t)size};
     nl_buffer_append(&k->names, name, size);
 }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include "bpf/sum.h"
 #include "events.h"
@@ -64,7 +65,7 @@ static bool find_field(const tracing *t, const char *event, const char *field, s
         return nl_error_false(NL_ERROR_INVALID, "%s: expected SYSTEM:EVENT", event);
     if (!kernel_event_read(t, system, name, &description))
         return false;
-    const event_field *f = kernel_event_field(&description, (nl_string){field, strlen(field)});
+    const event_field *f = kernel_event_field(&description, nl_string_of(field));
     bool ok = f != NULL && f->kind <= FIELD_UINT64;
     if (ok)
         *found = (struct sum_field){f->offset, f->size};

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "convert.h"
 #include "instance.h"
@@ -85,15 +86,15 @@ static unsigned add_shape(lane *l, unsigned source, const kernel_event *event)
     nl_string *names = nl_memory_check(calloc(count, sizeof *names));
     nl_type *types = nl_memory_check(calloc(count, sizeof *types));
     for (size_t i = 0; i < OWN_FIELDS; i++) {
-        names[i] = (nl_string){own_fields[i], strlen(own_fields[i])};
+        names[i] = nl_string_of(own_fields[i]);
         types[i] = NL_TYPE_INT;
     }
     for (size_t i = 0; i < setup->counter_count; i++) {
-        names[OWN_FIELDS + i] = (nl_string){setup->counters->list[i].field, strlen(setup->counters->list[i].field)};
+        names[OWN_FIELDS + i] = nl_string_of(setup->counters->list[i].field);
         types[OWN_FIELDS + i] = NL_TYPE_UINT;
     }
     for (size_t i = 0; i < event->field_count; i++) {
-        names[before + i] = (nl_string){event->fields[i].name, strlen(event->fields[i].name)};
+        names[before + i] = nl_string_of(event->fields[i].name);
         types[before + i] = event_field_type(&event->fields[i]);
     }
     unsigned shape = nl_block_add_shape(&l->block, &(nl_block_shape){.source = source,
@@ -147,7 +148,7 @@ static void put_in_block(lane *l, const kernel_event *event, const page_event *r
 static void add_int(nl_record *record, const char *name, int64_t value)
 {
     nl_field *field = nl_record_append(record);
-    field->name = (nl_string){name, strlen(name)};
+    field->name = nl_string_of(name);
     field->type = NL_TYPE_INT;
     field->int_value = value;
 }
@@ -160,7 +161,7 @@ static nl_record *start_record(lane *l, nl_level level, nl_string prog, const ch
     l->record->level = level;
     l->record->host = l->setup->host;
     l->record->prog = prog;
-    l->record->event = (nl_string){event, strlen(event)};
+    l->record->event = nl_string_of(event);
     return l->record;
 }
 

@@ -2,6 +2,7 @@
 
 #include "pushdown.h"
 
+#include "base/text.h"
 #include "filter/filter_internal.h"
 #include "program/program.h"
 
@@ -66,9 +67,9 @@ static const char *kernel_field(const kernel_event *event, nl_string name, const
     *field = kernel_event_field(event, name);
     if (*field != NULL)
         return (*field)->element || (*field)->kind == FIELD_FUNCTION ? NULL : (*field)->kernel_name;
-    if (name.size == 3 && memcmp(name.data, "TID", 3) == 0)
+    if (nl_string_is(name, "TID"))
         return "common_pid";
-    if (name.size == 3 && memcmp(name.data, "CPU", 3) == 0)
+    if (nl_string_is(name, "CPU"))
         return "CPU";
     return NULL;
 }
@@ -164,7 +165,7 @@ static part constant_part(const translation *t, const nl_filter_test *test)
     nl_record *record = nl_record_new();
     record->level = NL_SYSTEM;
     record->host = t->host;
-    record->event = (nl_string){t->event->name, strlen(t->event->name)};
+    record->event = nl_string_of(t->event->name);
     part made = nl_filter_matches(&alone, record) ? always : never;
     nl_record_free(record);
     return made;

@@ -153,7 +153,7 @@ static void print_perl(void *user, const nl_record *record)
     int64_t cpu = -1, lost = 0;
     if (!nl_record_find(record, "CPU", &field) || !nl_field_int(&field, &cpu) || cpu < 0 || cpu >= SERIALS_MAX)
         cpu = SERIALS_MAX;
-    bool is_lost = record->event.size == 14 && memcmp(record->event.data, "NetLogger.Lost", 14) == 0;
+    bool is_lost = nl_string_is(record->event, "NetLogger.Lost");
     if (is_lost && nl_record_find(record, "COUNT", &field) && nl_field_int(&field, &lost))
         serials->next[cpu] += lost;
     printf("%s{\n    header => {\n", serials->begun ? "" : "[\n");

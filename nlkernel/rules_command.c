@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "program/program.h"
+#include "program/temporary_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -85,7 +86,7 @@ typedef struct arguments {
     const char *sources[LOGS_MAX]; /* other logs to read */
     size_t source_count;
     char *vary;           /* NAME=VALUE,VALUE,...; NULL: one recording */
-    char directory[64];   /* directory of the temporary files */
+    char *directory;      /* directory of the temporary files */
     char *logs[LOGS_MAX]; /* temporary files of the workloads */
     size_t log_count;
 } arguments;
@@ -281,17 +282,16 @@ static int record_and_report(arguments *a, rules_run *run)
 static int run_rules(arguments *a)
 {
     rules_run run;
-    const char *temporary = getenv("TMPDIR");
     bool has_command = a->recording.command != NULL;
     if (!rules_run_open(&run, a->name, &a->reporting.parameters, a->reporting.derived)) {
         program_print_error();
         return PROGRAM_USAGE;
     }
     rules_run_read_symbols(&run);
-    snprintf(a->directory, sizeof a->directory, "%.40s/nlkernel-XXXXXX", temporary != NULL ? temporary : "/tmp");
     int status = PROGRAM_PROBLEM;
-    if (mkdtemp(a->directory) == NULL) {
-        program_error("%s: %s", a->directory, strerror(errno));
+    a->directory = temporary_directory_make("/tmp");
+    if (a->directory == NULL) {
+        program_print_error();
         rules_run_close(&run);
         return status;
     }
@@ -306,6 +306,7 @@ static int run_rules(arguments *a)
         free(a->logs[i]);
     }
     rmdir(a->directory);
+    free(a->directory);
     rules_run_close(&run);
     return status;
 }

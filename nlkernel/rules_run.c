@@ -3,6 +3,7 @@
 #include "rules_run.h"
 
 #include "kallsyms.h"
+#include "base/text.h"
 #include "record/format.h"
 #include "rights.h"
 
@@ -52,7 +53,7 @@ static const nl_record *add_tag(rules_run *run, const nl_record *record)
     if (run->tagged == NULL)
         run->tagged = nl_record_new();
     nl_record_copy(run->tagged, record);
-    nl_record_add_string(run->tagged, run->tag, run->tag_value, strlen(run->tag_value));
+    nl_record_add_text(run->tagged, run->tag, run->tag_value);
     return run->tagged;
 }
 

@@ -78,11 +78,6 @@ static nl_record *recorder_record(const session *s, const char *event)
     return record;
 }
 
-static void add_text(nl_record *record, const char *name, const char *text)
-{
-    nl_record_add_string(record, name, text, strlen(text));
-}
-
 static void log_own(session *s, nl_record *record)
 {
     sink_put_own(s->sink, record);
@@ -93,7 +88,7 @@ static void log_own(session *s, nl_record *record)
 static void log_clock(session *s)
 {
     nl_record *record = recorder_record(s, "NetLogger.Clock");
-    add_text(record, "CLOCK", "mono");
+    nl_record_add_text(record, "CLOCK", "mono");
     nl_record_add_int(record, "OFFSET.NS", atomic_load(&s->clock.offset_ns));
     nl_record_add_int(record, "ERROR.NS", s->clock.error_ns);
     log_own(s, record);
@@ -104,16 +99,16 @@ static void log_begin(session *s)
     nl_record *record = recorder_record(s, "NetLogger.Record.Begin");
     struct utsname name;
     nl_record_add_int(record, "PID", getpid());
-    add_text(record, "KERNEL", uname(&name) == 0 ? name.release : "");
+    nl_record_add_text(record, "KERNEL", uname(&name) == 0 ? name.release : "");
     nl_record_add_uint(record, "EVENT.TYPES", s->events.count);
     nl_record_add_uint(record, "CPUS", s->lane_count);
     nl_record_add_uint(record, "BUFFER", s->options->buffer_size);
     if (s->options->filter != NULL)
-        add_text(record, "FILTER", nl_filter_text(s->options->filter));
+        nl_record_add_text(record, "FILTER", nl_filter_text(s->options->filter));
     for (size_t i = 0; i < s->options->glob_count; i++) {
         char field[32];
         snprintf(field, sizeof field, "FUNCTIONS.%zu", i);
-        add_text(record, field, s->options->globs[i]);
+        nl_record_add_text(record, field, s->options->globs[i]);
     }
     log_own(s, record);
 }
@@ -125,10 +120,10 @@ static void log_counters(session *s)
         const counter *c = &s->counters.list[i];
         bool present = c->absence.code == NL_ERROR_NONE;
         nl_record *record = recorder_record(s, "NetLogger.Counter");
-        add_text(record, "COUNTER", c->name);
-        add_text(record, "STATE", present ? "present" : "absent");
+        nl_record_add_text(record, "COUNTER", c->name);
+        nl_record_add_text(record, "STATE", present ? "present" : "absent");
         if (!present)
-            add_text(record, "REASON", c->absence.message);
+            nl_record_add_text(record, "REASON", c->absence.message);
         log_own(s, record);
     }
 }
@@ -480,8 +475,8 @@ static bool switch_event(void *user, size_t event, bool on)
     if (!switch_in_kernel(s, event, on))
         return false;
     nl_record *record = recorder_record(s, "NetLogger.Record.Switch");
-    add_text(record, "EVENT", e != NULL ? e->name : "*");
-    add_text(record, "STATE", on ? "on" : "off");
+    nl_record_add_text(record, "EVENT", e != NULL ? e->name : "*");
+    nl_record_add_text(record, "STATE", on ? "on" : "off");
     log_own(s, record);
     return true;
 }

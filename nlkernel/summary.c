@@ -3,6 +3,7 @@
 #include "summary.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <fnmatch.h>
 #include <math.h>
@@ -23,8 +24,7 @@ static bool row_is_of_recording(const summary *s, const summary_row *row, const 
             const nl_field *field = &recording->finish->fields[j];
             char scratch[NL_FIELD_TEXT_SIZE];
             nl_string text = nl_field_text(field, scratch);
-            if (strlen(s->by[i]) == field->name.size && memcmp(s->by[i], field->name.data, field->name.size) == 0 &&
-                (strlen(row->labels[i]) != text.size || memcmp(row->labels[i], text.data, text.size) != 0))
+            if (nl_string_is(field->name, s->by[i]) && !nl_string_is(text, row->labels[i]))
                 return false;
         }
     return true;
@@ -266,10 +266,7 @@ static summary_row *find_or_add_row(summary *s, const nl_record *record, unsigne
         g_free(key);
         return found;
     }
-    if (s->row_count == s->row_capacity) {
-        s->row_capacity = s->row_capacity == 0 ? 16 : 2 * s->row_capacity;
-        s->rows = nl_memory_check(reallocarray(s->rows, s->row_capacity, sizeof(summary_row *)));
-    }
+    NL_ARRAY_GROW(s->rows, s->row_count, s->row_capacity);
     row->value = value;
     row->point_step = 1;
     s->rows[s->row_count++] = row;
@@ -290,10 +287,7 @@ static void add_point(summary_row *row, int64_t time_ns, double value)
         row->point_count = (row->point_count + 1) / 2;
         row->point_step *= 2;
     }
-    if (row->point_count == row->point_capacity) {
-        row->point_capacity = row->point_capacity == 0 ? 64 : 2 * row->point_capacity;
-        row->points = nl_memory_check(reallocarray(row->points, row->point_capacity, sizeof *row->points));
-    }
+    NL_ARRAY_GROW(row->points, row->point_count, row->point_capacity);
     row->points[row->point_count++] = (summary_point){time_ns, value};
 }
 

@@ -15,10 +15,7 @@
 
 static void symbol_map_add(symbol_map *m, const char *function, const char *file, unsigned line)
 {
-    if (m->count == m->capacity) {
-        m->capacity = m->capacity == 0 ? 1024 : 2 * m->capacity;
-        m->places = nl_memory_check(reallocarray(m->places, m->capacity, sizeof *m->places));
-    }
+    NL_ARRAY_GROW(m->places, m->count, m->capacity);
     m->places[m->count++] = (symbol_place){program_copy(function), program_copy(file), line};
 }
 

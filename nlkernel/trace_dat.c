@@ -8,6 +8,7 @@
 #include "kallsyms.h"
 #include "page.h"
 #include "base/buffer.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -183,7 +184,7 @@ static void trace_dat_take_event(trace_dat *t, uint64_t cpu, const page_event *r
     nl_record *record = t->record;
     nl_record_clear(record);
     nl_record_set_time(record, (int64_t)(raw->time_ns & INT64_MAX));
-    record->event = (nl_string){event->name, strlen(event->name)};
+    record->event = nl_string_of(event->name);
     nl_record_add_int(record, "CPU", (int64_t)cpu);
     nl_record_add_int(record, "TID", tid);
     convert_fields(record, event, raw->data, raw->size);

@@ -70,10 +70,7 @@ static bool comes_before(const held *a, const held *b)
 
 static void hold(window *w, held h)
 {
-    if (w->count == w->capacity) {
-        w->capacity = 2 * w->capacity + 1024;
-        w->heap = nl_memory_check(realloc(w->heap, w->capacity * sizeof *w->heap));
-    }
+    NL_ARRAY_GROW(w->heap, w->count, w->capacity);
     size_t at = w->count++;
     for (; at > 0 && comes_before(&h, &w->heap[(at - 1) / 2]); at = (at - 1) / 2)
         w->heap[at] = w->heap[(at - 1) / 2];

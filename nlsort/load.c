@@ -213,10 +213,7 @@ static bool claim(segment *s, size_t *index)
               text_cost + lines_cost + busy_cost > s->t->memory - s->t->memory / SIDE_SHARE;
     bool more = !s->full && s->start + s->count * s->piece < s->end;
     if (more) {
-        if (s->count == s->capacity) {
-            s->capacity = 2 * s->capacity + 256;
-            s->parts = nl_memory_check(realloc(s->parts, s->capacity * sizeof *s->parts));
-        }
+        NL_ARRAY_GROW(s->parts, s->count, s->capacity);
         *index = s->count++;
         s->busy++;
     }

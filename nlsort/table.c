@@ -127,10 +127,7 @@ static void add_range(table *t, size_t start, size_t end)
 {
     if (!t->refers)
         return;
-    if (t->range_count == t->range_capacity) {
-        t->range_capacity = 2 * t->range_capacity + 16;
-        t->ranges = nl_memory_check(realloc(t->ranges, t->range_capacity * sizeof *t->ranges));
-    }
+    NL_ARRAY_GROW(t->ranges, t->range_count, t->range_capacity);
     t->ranges[t->range_count++] = (text_range){start, end};
 }
 
@@ -245,10 +242,7 @@ piece piece_of(const line_list *list, size_t first, size_t count)
 
 static piece *new_piece(table *t)
 {
-    if (t->piece_count == t->piece_capacity) {
-        t->piece_capacity = 2 * t->piece_capacity + 64;
-        t->pieces = nl_memory_check(realloc(t->pieces, t->piece_capacity * sizeof *t->pieces));
-    }
+    NL_ARRAY_GROW(t->pieces, t->piece_count, t->piece_capacity);
     return &t->pieces[t->piece_count++];
 }
 

@@ -4,26 +4,18 @@
 
 #include "base/write_some.h"
 #include "program/program.h"
+#include "program/temporary_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 int temporary_open(const char *directory)
 {
-    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        return fd;
-    /* for file systems that do not support O_TMPFILE */
-    char *path = program_format("%s/nlsort.XXXXXX", directory);
-    fd = mkostemp(path, O_CLOEXEC);
+    int fd = temporary_file_open(directory);
     if (fd < 0)
-        program_fail(PROGRAM_PROBLEM, "cannot create a temporary file in %s: %s; use another directory (-T)", directory,
-                     strerror(errno));
-    unlink(path);
-    free(path);
+        program_fail(PROGRAM_PROBLEM, "cannot %s; use another directory (-T)", nl_error_message());
     return fd;
 }
 

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/write_some.h"
 #include "base/error.h"
+#include "program/temporary_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -109,7 +110,7 @@ static void say_undated(const pass *p)
 }
 
 /* Copies the whole input to fd. On failure, reports the error and returns false; a partial copy is useless. */
-static bool copy_input(program_reading *reading, const char *url, int fd, const char *path)
+static bool copy_input(program_reading *reading, const char *url, int fd)
 {
     nl_source *source = program_source_open_stored(url);
     const char *data;
@@ -121,7 +122,7 @@ static bool copy_input(program_reading *reading, const char *url, int fd, const 
     if (status == NL_FAILED)
         program_input_failed(reading);
     else if (status == NL_OK)
-        program_error("write %s: %s", path, strerror(errno));
+        program_error("write a temporary file: %s", strerror(errno));
     nl_source_close(source);
     return status == NL_END;
 }
@@ -133,17 +134,13 @@ static bool copy_input(program_reading *reading, const char *url, int fd, const 
 static const char *keep_input(program_reading *reading, const char *url)
 {
     static char name[32];
-    const char *directory = getenv("TMPDIR");
-    char path[4096];
-    snprintf(path, sizeof path, "%s/nlconv.XXXXXX", directory != NULL && *directory != '\0' ? directory : "/var/tmp");
-    int fd = mkostemp(path, O_CLOEXEC);
+    int fd = temporary_file_open(NULL);
     if (fd < 0) {
-        program_error("open %s: %s", path, strerror(errno));
+        program_print_error();
         return NULL;
     }
-    unlink(path);
     snprintf(name, sizeof name, "/dev/fd/%d", fd);
-    return copy_input(reading, url, fd, path) ? name : NULL;
+    return copy_input(reading, url, fd) ? name : NULL;
 }
 
 static bool can_be_read_twice(const char *name)

@@ -5,6 +5,7 @@
 #include "base/hash_bytes.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
+#include "base/text.h"
 #include "filter/filter_internal.h"
 #include "program/program.h"
 
@@ -61,11 +62,6 @@ static kind **kind_bucket(directory *d, const directory_sensor *s)
     return &d->kinds[hash(hash(hash(0, s->name), s->what), s->events) % KIND_BUCKETS];
 }
 
-static void directory_add_text(nl_record *row, const char *name, const char *value)
-{
-    nl_record_add_string(row, name, value, strlen(value));
-}
-
 static kind *use_kind(directory *d, const directory_sensor *s)
 {
     kind **bucket = kind_bucket(d, s);
@@ -80,9 +76,9 @@ static kind *use_kind(directory *d, const directory_sensor *s)
                 .sensor = {program_copy(s->name), program_copy(s->what), program_copy(s->events)},
                 .row = nl_record_new(),
                 .users = 1};
-    directory_add_text(k->row, "sensor", s->name);
-    directory_add_text(k->row, "events", s->events);
-    directory_add_text(k->row, "what", s->what);
+    nl_record_add_text(k->row, "sensor", s->name);
+    nl_record_add_text(k->row, "events", s->events);
+    nl_record_add_text(k->row, "what", s->what);
     *bucket = k;
     return k;
 }
@@ -176,7 +172,7 @@ bool directory_register(directory *d, const char *host, const char *url, double 
     e->expires_ns = nl_monotonic_ns() + (int64_t)(ttl_s * 1e9);
     e->row = nl_record_new();
     nl_record_set_host(e->row, host, strlen(host));
-    directory_add_text(e->row, "url", url);
+    nl_record_add_text(e->row, "url", url);
     for (; e->count < count; e->count++)
         e->kinds[e->count] = use_kind(d, &sensors[e->count]);
     entry **bucket = &d->buckets[bucket_of(url)];
@@ -224,7 +220,7 @@ nl_filter *directory_filter(const char *expression)
 /* Returns whether a test examines the agent (its host or URL) and not the sensor. */
 static bool is_of_agent(const nl_filter_test *test)
 {
-    return test->member == NL_MEMBER_HOST || (test->name.size == 3 && memcmp(test->name.data, "url", 3) == 0);
+    return test->member == NL_MEMBER_HOST || nl_string_is(test->name, "url");
 }
 
 /* Returns the result of one test. Evaluates each of the first REMEMBERED tests only once. */

@@ -4,6 +4,7 @@
 
 #include "agents/client.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "filter/filter_internal.h"
 #include "program/program.h"
 
@@ -213,7 +214,7 @@ static void show(LDAP *ldap, LDAPMessage *entry, const nl_filter *filter, nl_rec
         if (i == 0)
             nl_record_set_host(row, values[i], strlen(values[i]));
         else
-            nl_record_add_string(row, names[i], values[i], strlen(values[i]));
+            nl_record_add_text(row, names[i], values[i]);
     }
     const directory_sensor sensor = {values[2], values[4], values[3]};
     if (nl_filter_matches(filter, row))

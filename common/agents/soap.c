@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/time_internal.h"
 
 #include <libxml/parser.h>
@@ -59,10 +60,7 @@ static void soap_add_argument(soap_reader *r, const char *name)
         return;
     }
     snprintf(r->path + start, sizeof r->path - start, "%s%s", start > 0 ? "." : "", name);
-    if (c->count == c->capacity) {
-        c->capacity = c->capacity * 2 + 16;
-        c->arguments = nl_memory_check(realloc(c->arguments, c->capacity * sizeof *c->arguments));
-    }
+    NL_ARRAY_GROW(c->arguments, c->count, c->capacity);
     soap_argument *a = &c->arguments[c->count++];
     memcpy(a->name, r->path, sizeof a->name);
     a->value = c->text.size;
@@ -253,23 +251,18 @@ bool soap_lines(const soap_call *call, nl_buffer *lines)
 
 /* ---- writing ---- */
 
-static void soap_append(nl_buffer *out, const char *text)
-{
-    nl_buffer_append(out, text, strlen(text));
-}
-
 void soap_open(nl_buffer *out, const char *name)
 {
-    soap_append(out, "<");
-    soap_append(out, name);
-    soap_append(out, ">");
+    nl_buffer_append_text(out, "<");
+    nl_buffer_append_text(out, name);
+    nl_buffer_append_text(out, ">");
 }
 
 void soap_close(nl_buffer *out, const char *name)
 {
-    soap_append(out, "</");
-    soap_append(out, name);
-    soap_append(out, ">");
+    nl_buffer_append_text(out, "</");
+    nl_buffer_append_text(out, name);
+    nl_buffer_append_text(out, ">");
 }
 
 static void soap_put_text(nl_buffer *out, nl_string text)
@@ -278,13 +271,13 @@ static void soap_put_text(nl_buffer *out, nl_string text)
         return;
     for (size_t i = 0; i < text.size; i++)
         if (!xml_put_text(out, (nl_string){text.data + i, 1}, false))
-            soap_append(out, "?");
+            nl_buffer_append_text(out, "?");
 }
 
 void soap_put(nl_buffer *out, const char *name, const char *value)
 {
     soap_open(out, name);
-    soap_put_text(out, (nl_string){value, strlen(value)});
+    soap_put_text(out, nl_string_of(value));
     soap_close(out, name);
 }
 
@@ -340,21 +333,22 @@ void soap_put_agent(nl_buffer *out, const char *host, const char *url, double tt
 
 static void begin_envelope(nl_buffer *out)
 {
-    soap_append(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<s:Envelope xmlns:s=\"" SOAP_NAMESPACE "\"><s:Body>");
+    nl_buffer_append_text(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<s:Envelope xmlns:s=\"" SOAP_NAMESPACE
+                               "\"><s:Body>");
 }
 
 void soap_begin(nl_buffer *out, const char *name)
 {
     begin_envelope(out);
-    soap_append(out, "<");
-    soap_append(out, name);
-    soap_append(out, " xmlns=\"" AGENT_NAMESPACE "\">");
+    nl_buffer_append_text(out, "<");
+    nl_buffer_append_text(out, name);
+    nl_buffer_append_text(out, " xmlns=\"" AGENT_NAMESPACE "\">");
 }
 
 void soap_end(nl_buffer *out, const char *name)
 {
     soap_close(out, name);
-    soap_append(out, "</s:Body></s:Envelope>\n");
+    nl_buffer_append_text(out, "</s:Body></s:Envelope>\n");
 }
 
 void soap_put_fault(nl_buffer *out)
@@ -378,9 +372,9 @@ void soap_put_fault(nl_buffer *out)
         i++;
     nl_error_prepend("%s", i < COUNT ? faults[i].kind : "Failed");
     begin_envelope(out);
-    soap_append(out, "<s:Fault><faultcode>s:");
-    soap_append(out, i < COUNT ? faults[i].code : "Server");
-    soap_append(out, "</faultcode>");
+    nl_buffer_append_text(out, "<s:Fault><faultcode>s:");
+    nl_buffer_append_text(out, i < COUNT ? faults[i].code : "Server");
+    nl_buffer_append_text(out, "</faultcode>");
     soap_put(out, "faultstring", nl_error_message());
-    soap_append(out, "</s:Fault></s:Body></s:Envelope>\n");
+    nl_buffer_append_text(out, "</s:Fault></s:Body></s:Envelope>\n");
 }

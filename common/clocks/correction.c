@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "base/text.h"
 #include "clocks/correction.h"
 
 #include "clocks/fit.h"
@@ -84,10 +85,7 @@ static uint32_t host_of(correction *c, nl_string name)
     if (name.size == 0 || c->names.count >= HOSTS_MAX)
         return NO_HOST;
     number = name_table_add(&c->names, name);
-    if (number >= c->capacity) {
-        c->capacity = c->capacity == 0 ? 16 : 2 * c->capacity;
-        c->hosts = nl_memory_check(reallocarray(c->hosts, c->capacity, sizeof *c->hosts));
-    }
+    NL_ARRAY_GROW(c->hosts, number, c->capacity);
     c->hosts[number] = (host){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
     return (uint32_t)number;
 }
@@ -96,16 +94,8 @@ static uint32_t host_of(correction *c, nl_string name)
 
 static void add_relation(correction *c, const relation *r)
 {
-    if (c->relation_count == c->relation_capacity) {
-        c->relation_capacity = c->relation_capacity == 0 ? 1024 : 2 * c->relation_capacity;
-        c->relations = nl_memory_check(reallocarray(c->relations, c->relation_capacity, sizeof *c->relations));
-    }
+    NL_ARRAY_GROW(c->relations, c->relation_count, c->relation_capacity);
     c->relations[c->relation_count++] = *r;
-}
-
-static bool is_event(const nl_record *record, const char *name)
-{
-    return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
 /* Sets *value to the nanoseconds in a field that contains microseconds. Returns false if the field is not usable. */
@@ -208,11 +198,11 @@ void correction_learn(correction *c, const nl_record *record)
     host *h = &c->hosts[number];
     h->first_ns = record->time_ns < h->first_ns ? record->time_ns : h->first_ns;
     h->last_ns = record->time_ns > h->last_ns ? record->time_ns : h->last_ns;
-    if (is_event(record, NL_CLOCK_OFFSET))
+    if (nl_string_is(record->event, NL_CLOCK_OFFSET))
         learn_offset(c, record, number);
-    else if (is_event(record, NL_CLOCK_STEP))
+    else if (nl_string_is(record->event, NL_CLOCK_STEP))
         learn_step(c, record, number);
-    else if (is_event(record, NL_CLOCK_KERNEL))
+    else if (nl_string_is(record->event, NL_CLOCK_KERNEL))
         learn_machine(c, record, number);
     else
         messages_put(c->messages, record, number);
@@ -260,7 +250,7 @@ static uint32_t choose_reference(correction *c)
 {
     uint32_t best = NO_HOST;
     if (c->options.reference != NULL)
-        return host_of(c, (nl_string){c->options.reference, strlen(c->options.reference)});
+        return host_of(c, nl_string_of(c->options.reference));
     uint64_t *measured = nl_memory_check(calloc(c->names.count + 1, sizeof *measured));
     for (size_t i = 0; i < c->relation_count; i++)
         measured[c->relations[i].other] += c->relations[i].is_measured;

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "base/text.h"
 #include "clocks/messages.h"
 
 #include "base/hash_bytes.h"
@@ -113,19 +114,11 @@ static event_kind look_up(messages *m, nl_string event)
     if (known != NAME_NONE)
         return m->kinds[known];
     size_t number = name_table_add(&m->events, event);
-    if (number >= m->kind_capacity) {
-        m->kind_capacity = m->kind_capacity == 0 ? 64 : 2 * m->kind_capacity;
-        m->kinds = nl_memory_check(reallocarray(m->kinds, m->kind_capacity, sizeof *m->kinds));
-    }
+    NL_ARRAY_GROW(m->kinds, number, m->kind_capacity);
     return m->kinds[number] = kind_of(m->options, m->events.texts[number]);
 }
 
 /* ---- IDs ---- */
-
-static bool is_named(nl_string name, const char *text)
-{
-    return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
-}
 
 /*
  * Returns whether a field is an ID by its name, such as BLOCK.ID, block_id or requestId. IDs that are local to a host,
@@ -139,7 +132,7 @@ static bool is_id_by_name(nl_string name)
         if (name.size >= strlen(of_hosts[i]) &&
             strncasecmp(end - strlen(of_hosts[i]), of_hosts[i], strlen(of_hosts[i])) == 0)
             return false;
-    if (is_named(name, "SEQ") || is_named(name, "id"))
+    if (nl_string_is(name, "SEQ") || nl_string_is(name, "id"))
         return true;
     return name.size >= 2 && (memcmp(end - 2, "ID", 2) == 0 || memcmp(end - 2, "Id", 2) == 0 ||
                               (name.size >= 3 && memcmp(end - 2, "id", 2) == 0 && strchr("._-", end[-3]) != NULL));
@@ -148,7 +141,7 @@ static bool is_id_by_name(nl_string name)
 static bool is_id(const correction_options *options, nl_string name)
 {
     for (size_t i = 0; i < options->id_count; i++)
-        if (is_named(name, options->ids[i]))
+        if (nl_string_is(name, options->ids[i]))
             return true;
     return options->id_count == 0 && is_id_by_name(name);
 }

@@ -4,6 +4,7 @@
 
 #include "base/hash_bytes.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void name_table_grow(name_table *n)
     n->slots = nl_memory_check(calloc(count, sizeof *n->slots));
     n->slot_count = count;
     for (size_t i = 0; i < n->count; i++)
-        n->slots[name_table_place_of(n, (nl_string){n->texts[i], strlen(n->texts[i])})] = (uint32_t)i + 1;
+        n->slots[name_table_place_of(n, nl_string_of(n->texts[i]))] = (uint32_t)i + 1;
     n->texts = nl_memory_check(reallocarray(n->texts, count, sizeof *n->texts));
 }
 

@@ -90,11 +90,11 @@ static void audit_read_fields(builder *b, nl_string text, bool is_inner, sink *s
         if (text.size == 0 || *text.data != '=')
             continue; /* a word without a value */
         text_skip(&text, 1);
-        const bool has_fields = !is_inner && text_is(name, "msg") && text.size > 0 && *text.data == '\'';
+        const bool has_fields = !is_inner && nl_string_is(name, "msg") && text.size > 0 && *text.data == '\'';
         const nl_string value = audit_read_value(&text);
         if (has_fields)
             audit_read_fields(b, value, true, s);
-        else if (text_is(name, "comm") && b->record->prog.data == NULL)
+        else if (nl_string_is(name, "comm") && b->record->prog.data == NULL)
             b->record->prog = value;
         else
             builder_add_text(b, name, value, s);

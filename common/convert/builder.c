@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -124,10 +125,7 @@ static nl_string make_valid_name(builder *b, nl_string name)
 
 nl_field *builder_add_good_name(builder *b, nl_string name)
 {
-    if (b->count == b->capacity) {
-        b->capacity = b->capacity == 0 ? 32 : 2 * b->capacity;
-        b->fields = nl_memory_check(reallocarray(b->fields, b->capacity, sizeof *b->fields));
-    }
+    NL_ARRAY_GROW(b->fields, b->count, b->capacity);
     nl_field *field = &b->fields[b->count++];
     field->name = name;
     return field;
@@ -293,7 +291,7 @@ void builder_put(builder *b, bool typed, sink *s)
     b->record->fields = b->fields;
     b->record->field_count = b->count;
     if (s->about != NULL && s->about->host != NULL && b->record->host.data == NULL)
-        b->record->host = (nl_string){s->about->host, strlen(s->about->host)};
+        b->record->host = nl_string_of(s->about->host);
     sink_put(s, b->record, typed);
 }
 

@@ -12,6 +12,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "convert/json_fields.h"
 
 #include <glib.h>
@@ -131,11 +132,6 @@ static void chrome_unshare(void *shared)
 enum { PHASE, CATEGORY, TIME, NAME, ARGS, DURATION, PID, TID, ID, MEMBER_COUNT };
 static const char *const member_names[MEMBER_COUNT] = {"ph", "cat", "ts", "name", "args", "dur", "pid", "tid", "id"};
 
-static bool equals(nl_string text, const char *word)
-{
-    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
-}
-
 static bool pick(json_fields *f, nl_string members[MEMBER_COUNT])
 {
     json_scan *j = &f->scan;
@@ -145,7 +141,7 @@ static bool pick(json_fields *f, nl_string members[MEMBER_COUNT])
         return json_fail(j, "expected an object");
     while (json_next(j, '}', &first) && json_key(j, &key) && json_any(j, &value))
         for (int i = 0; i < MEMBER_COUNT; i++)
-            if (equals(key, member_names[i]))
+            if (nl_string_is(key, member_names[i]))
                 members[i] = value;
     return j->error == NULL;
 }
@@ -209,14 +205,14 @@ static bool chrome_read_metadata(chrome_reader *r, const nl_string members[MEMBE
     json_scan *j = &r->fields.scan;
     nl_string key, value;
     bool first = true;
-    if (members[NAME].data == NULL || !equals(members[NAME], "\"process_name\"") || members[PID].data == NULL ||
+    if (members[NAME].data == NULL || !nl_string_is(members[NAME], "\"process_name\"") || members[PID].data == NULL ||
         members[ARGS].data == NULL || members[ARGS].data[0] != '{')
         return true;
     enter(&r->fields, members[ARGS]);
     if (!json_take(j, '{'))
         return json_fail(j, "expected an object");
     while (json_next(j, '}', &first) && json_key(j, &key)) {
-        if (!equals(key, "name") || json_peek(j) != '"') {
+        if (!nl_string_is(key, "name") || json_peek(j) != '"') {
             if (!json_any(j, &value))
                 return false;
             continue;
@@ -240,7 +236,7 @@ static void set_program(const chrome_reader *r, const nl_string members[MEMBER_C
     char *pid = pid_text(members);
     const char *name = g_hash_table_lookup(r->processes, pid);
     if (name != NULL)
-        builder_set(r->fields.builder, MEMBER_PROG, (nl_string){name, strlen(name)});
+        builder_set(r->fields.builder, MEMBER_PROG, nl_string_of(name));
     g_free(pid);
 }
 
@@ -285,7 +281,7 @@ static bool chrome_read_convert(chrome_reader *r, const nl_string members[MEMBER
     json_fields *f = &r->fields;
     if (is_own(members) && members[CATEGORY].data[10] == '.')
         return true;
-    if (is_own(members) && equals(members[CATEGORY], "\"netlogger\"") && members[ARGS].data != NULL) {
+    if (is_own(members) && nl_string_is(members[CATEGORY], "\"netlogger\"") && members[ARGS].data != NULL) {
         enter(f, members[ARGS]);
         if (!json_take_members(f))
             return false;
@@ -350,7 +346,7 @@ static bool chrome_read_take_event(chrome_reader *r, held_event event, const cha
     nl_string members[MEMBER_COUNT] = {0};
     if (!pick(&r->fields, members))
         return false;
-    if (!equals(members[PHASE], "\"M\""))
+    if (!nl_string_is(members[PHASE], "\"M\""))
         return hold_event(r, members, event, text) || chrome_read_convert(r, members);
     if (!chrome_read_metadata(r, members))
         return false;

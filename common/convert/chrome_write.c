@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include "base/text.h"
 #include "convert/json_text.h"
 #include "convert/lanes.h"
 
@@ -28,7 +29,7 @@ typedef struct chrome_writer {
 
 static void put_text(nl_buffer *out, const char *text)
 {
-    json_put_name(out, (nl_string){text, strlen(text)});
+    json_put_name(out, nl_string_of(text));
 }
 
 static void put_time(nl_buffer *out, const char *key, int64_t time_ns)

@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -122,10 +123,7 @@ static void unescape_quotes(builder *b, nl_string *text)
 
 static void add_cell(row_reader *r, nl_string text, bool present)
 {
-    if (r->count == r->capacity) {
-        r->capacity = r->capacity == 0 ? 64 : 2 * r->capacity;
-        r->cells = nl_memory_check(reallocarray(r->cells, r->capacity, sizeof *r->cells));
-    }
+    NL_ARRAY_GROW(r->cells, r->count, r->capacity);
     r->cells[r->count++] = (cell){text, present};
 }
 
@@ -171,8 +169,8 @@ static const char *read_cells(row_reader *r, const char *at, const char *end)
 static bool is_time_column(nl_string key, const char *time_field)
 {
     if (time_field != NULL)
-        return text_is(key, time_field);
-    return text_is(key, "time") || text_is(key, "timestamp") || text_is(key, "@timestamp");
+        return nl_string_is(key, time_field);
+    return nl_string_is(key, "time") || nl_string_is(key, "timestamp") || nl_string_is(key, "@timestamp");
 }
 
 /* Divides the columns into the first column of each standard field, and all other columns. */
@@ -187,7 +185,7 @@ static void sort_columns(header *h, const char *time_field)
         member m = member_of(key);
         if (m != MEMBER_NONE)
             h->members[h->member_count++] = i;
-        if (key.size == strlen(order_name) && memcmp(key.data, order_name, key.size) == 0)
+        if (nl_string_is(key, order_name))
             h->order = i;
         else if (m == MEMBER_NONE || (seen & 1u << m) != 0)
             h->fields[h->field_count++] = i;

@@ -14,6 +14,7 @@
 #include "convert/text_set.h"
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -245,12 +246,12 @@ static void begin_table(exporter *base, sink *s)
     for (size_t i = 0; i < MEMBERS; i++) {
         if (i > 0)
             nl_buffer_append(out, ",", 1);
-        nl_buffer_append(out, member_names[i], strlen(member_names[i]));
+        nl_buffer_append_text(out, member_names[i]);
     }
     for (size_t i = 0; i < c->keys.count; i++)
         put_optional(out, c->keys.texts[i]);
     if (!c->ordered)
-        put_optional(out, (nl_string){CSV_ORDER, strlen(CSV_ORDER)});
+        put_optional(out, nl_string_of(CSV_ORDER));
     nl_buffer_append(out, "\r\n", 2);
 }
 

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "convert/lines.h"
 #include "base/library.h"
+#include "base/text.h"
 
 #include <babeltrace2/babeltrace.h>
 #include <dirent.h>
@@ -147,7 +148,7 @@ static bool plain_value(const bt_field *field, nl_field *value)
         label = label_of(field, bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_SIGNED_INTEGER));
     if (label != NULL) {
         value->type = NL_TYPE_STRING;
-        value->string = (nl_string){label, strlen(label)};
+        value->string = nl_string_of(label);
     } else if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_UNSIGNED_INTEGER)) {
         set_unsigned(value, bt.field_integer_unsigned_get_value(field));
     } else if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_SIGNED_INTEGER)) {
@@ -196,7 +197,7 @@ static nl_string member_name(const bt_field *field, uint64_t i)
     const bt_field_class *class = bt.field_borrow_class_const(field);
     const char *name =
         bt.field_class_structure_member_get_name(bt.field_class_structure_borrow_member_by_index_const(class, i));
-    return (nl_string){name, strlen(name)};
+    return nl_string_of(name);
 }
 
 static void ctf_put(nl_buffer *out, nl_string text)
@@ -269,7 +270,8 @@ static void ctf_add_field(ctf_reader *r, nl_string name, const bt_field *field, 
     if (field == NULL || (field = held(field)) == NULL || depth == FIELD_DEPTH_MAX)
         return;
     bool plain = plain_value(field, &value);
-    if (plain && text_is(name, "procname") && value.type == NL_TYPE_STRING && r->builder.record->prog.data == NULL) {
+    if (plain && nl_string_is(name, "procname") && value.type == NL_TYPE_STRING &&
+        r->builder.record->prog.data == NULL) {
         r->builder.record->prog = value.string;
     } else if (plain) {
         nl_field *added = builder_add(&r->builder, name, r->s);
@@ -331,7 +333,7 @@ static void set_host(ctf_reader *r, const bt_stream *stream)
     if (host == NULL || bt.value_get_type(host) != BT_VALUE_TYPE_STRING)
         return;
     const char *text = bt.value_string_get(host);
-    r->builder.record->host = (nl_string){text, strlen(text)};
+    r->builder.record->host = nl_string_of(text);
 }
 
 /*
@@ -373,7 +375,7 @@ static void put_event(ctf_reader *r, const bt_message *message)
     const char *name = bt.event_class_get_name(class);
     r->builder.record->level = level_of(class);
     if (name != NULL)
-        r->builder.record->event = (nl_string){name, strlen(name)};
+        r->builder.record->event = nl_string_of(name);
     add_packet(r, event);
     add_members(r, top, bt.event_borrow_common_context_field_const(event), 0);
     add_members(r, top, bt.event_borrow_specific_context_field_const(event), 0);

@@ -15,6 +15,7 @@
 #include "convert/kernel_text.h"
 #include "convert/lines.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 
@@ -159,7 +160,7 @@ static graph_cpu *cpu_of(ftrace_reader *r, nl_string digits)
 static void ftrace_add_text(ftrace_reader *r, const char *name, nl_string value, sink *s)
 {
     if (value.data != NULL && value.size > 0)
-        builder_add_text(&r->builder, (nl_string){name, strlen(name)}, value, s);
+        builder_add_text(&r->builder, nl_string_of(name), value, s);
 }
 
 static void add_number(ftrace_reader *r, const char *name, int64_t value, sink *s)
@@ -180,7 +181,7 @@ static void begin_record(ftrace_reader *r, const char *event, nl_string prog, in
     kernel_text_date(b, time_ns, s);
     b->record->level = NL_SYSTEM;
     b->record->prog = prog;
-    b->record->event = (nl_string){event, strlen(event)};
+    b->record->event = nl_string_of(event);
     r->last_ns = time_ns;
 }
 
@@ -208,7 +209,7 @@ static void ftrace_read_graph(ftrace_reader *r, const trace_head *h, nl_string t
         nl_string remark = {at, (size_t)(text.data + text.size - at)};
         name = ftrace_read_name(&remark);
     } else if (within != NULL && *within != '\0') {
-        name = (nl_string){within, strlen(within)};
+        name = nl_string_of(within);
     }
     begin_record(r, is_exit ? "ftrace.funcgraph_exit" : "ftrace.funcgraph_entry", h->comm, h->time_ns, 64, s);
     ftrace_add_text(r, "CPU", h->cpu, s);
@@ -332,12 +333,12 @@ static void ftrace_read_rest(ftrace_reader *r, const trace_head *h, const text_l
     nl_string event = {text.data, colon != NULL ? (size_t)(colon - text.data) : 0};
     bool is_event = event.size > 0 && memchr(event.data, ' ', event.size) == NULL;
     nl_string said = is_event ? (nl_string){colon + 1, (size_t)(text.data + text.size - (colon + 1))} : text;
-    bool is_graph = text_is(event, "funcgraph_entry") || text_is(event, "funcgraph_exit");
+    bool is_graph = nl_string_is(event, "funcgraph_entry") || nl_string_is(event, "funcgraph_exit");
     const char *bar = is_graph ? text_find(said, "|") : NULL;
     if (bar != NULL)
         ftrace_read_graph(r, h, (nl_string){bar + 1, (size_t)(said.data + said.size - (bar + 1))},
                           duration_of((nl_string){said.data, (size_t)(bar - said.data)}), lines, s);
-    else if ((!is_event || text_is(event, "function")) && ftrace_read_call(r, h, said, lines, s))
+    else if ((!is_event || nl_string_is(event, "function")) && ftrace_read_call(r, h, said, lines, s))
         return;
     else if (is_event)
         ftrace_take_event(r, h, event, said, lines, s);

@@ -12,6 +12,7 @@
 
 #include "convert/builder.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "convert/cutter.h"
 #include "convert/lines.h"
 #include "convert/syslog.h"
@@ -127,7 +128,7 @@ static nl_string *journal_place_of(journal_entry *e, nl_string name)
         {"_TRANSPORT", offsetof(journal_entry, transport)},
     };
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-        if (text_is(name, places[i].name))
+        if (nl_string_is(name, places[i].name))
             return (nl_string *)((char *)e + places[i].place);
     return NULL;
 }
@@ -168,8 +169,8 @@ static nl_string event_of(const journal_entry *e)
         {"8811e6df2a8e40f58a94cea26f8ebf14", "sleep.stop"},
     };
     for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++)
-        if (text_is(e->id, messages[i].id))
-            return (nl_string){messages[i].event, strlen(messages[i].event)};
+        if (nl_string_is(e->id, messages[i].id))
+            return nl_string_of(messages[i].event);
     return e->transport.size > 0 ? e->transport : (nl_string){"journal", 7};
 }
 

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "base/text.h"
 #include "convert/json_fields.h"
 
 #include "record/bytes.h"
@@ -53,16 +54,11 @@ static bool json_fields_read_bool(json_fields *r, const builder_key *key, const 
     if (!json_word(&r->scan, word))
         return false;
     if (member_here(r, key) != MEMBER_NONE)
-        return json_fields_read_text(r, key, (nl_string){word, strlen(word)});
+        return json_fields_read_text(r, key, nl_string_of(word));
     nl_field *field = builder_add_key(r->builder, key, r->s);
     field->type = NL_TYPE_BOOL;
     field->bool_value = value;
     return true;
-}
-
-static bool equals(nl_string text, const char *word)
-{
-    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
 }
 
 /* Builds the name OUTER.INNER. Returns false on failure. */
@@ -84,7 +80,7 @@ static bool json_fields_read_special(json_fields *r, const builder_key *key, nl_
     nl_string text;
     if (!json_string(&r->scan, &text))
         return false;
-    if (equals(kind, "$bytes")) {
+    if (nl_string_is(kind, "$bytes")) {
         char *bytes = builder_bytes(r->builder, text.size);
         size_t size = bytes != NULL ? base64_get(text, bytes) : SIZE_MAX;
         return size != SIZE_MAX ? json_fields_read_text(r, key, (nl_string){bytes, size})
@@ -118,7 +114,7 @@ static bool json_fields_read_object(json_fields *r, const builder_key *key, int 
     while (json_next(&r->scan, '}', &first)) {
         if (!json_key(&r->scan, &inner))
             return false;
-        if (json_peek(&r->scan) == '"' && (equals(inner, "$bytes") || equals(inner, "$double"))) {
+        if (json_peek(&r->scan) == '"' && (nl_string_is(inner, "$bytes") || nl_string_is(inner, "$double"))) {
             if (!json_fields_read_special(r, key, inner))
                 return false;
         } else if (!json_fields_join(r, key->text, inner, &name) || !json_fields_read_value_of(r, name, depth + 1)) {

@@ -2,6 +2,7 @@
 
 #include "convert/json_scan.h"
 
+#include "base/text.h"
 #include "convert/json_text.h"
 
 #include <endian.h>
@@ -302,11 +303,6 @@ bool json_any(json_scan *j, nl_string *text)
 
 /* ---- numbers ---- */
 
-static bool same(nl_string a, nl_string b)
-{
-    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
-}
-
 bool json_unsigned(nl_string text, uint64_t *value)
 {
     *value = 0;
@@ -343,7 +339,7 @@ static __attribute__((noinline)) bool double_value(nl_string text, nl_field *fie
 {
     char scratch[NL_FIELD_TEXT_SIZE + 2];
     nl_field number = {.type = NL_TYPE_DOUBLE}, as_text = {.type = NL_TYPE_STRING, .string = text};
-    if (!nl_field_double(&as_text, &number.double_value) || !same(json_double_text(&number, scratch), text))
+    if (!nl_field_double(&as_text, &number.double_value) || !nl_string_equals(json_double_text(&number, scratch), text))
         return false;
     field->type = NL_TYPE_DOUBLE;
     field->double_value = number.double_value;

@@ -40,7 +40,8 @@ static nl_string field_name(builder *b, nl_string name)
 {
     while (name.size > 1 && *name.data == '_')
         text_skip(&name, 1);
-    bool taken = text_is(name, "pid") || text_is(name, "tid") || text_is(name, "cpu") || text_is(name, "host");
+    bool taken = nl_string_is(name, "pid") || nl_string_is(name, "tid") || nl_string_is(name, "cpu") ||
+                 nl_string_is(name, "host");
     char *text = builder_bytes(b, name.size + 3), *to = text;
     if (text == NULL)
         return name;

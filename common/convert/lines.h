@@ -3,6 +3,7 @@
 #define NETLOGGER_CONVERT_LINES_H
 
 #include "base/error.h"
+#include "base/text.h"
 #include "convert/builder.h"
 
 #include <string.h>
@@ -98,11 +99,6 @@ static inline void text_drop_blanks(nl_string *text)
 {
     while (text->size > 0 && (text->data[text->size - 1] == ' ' || text->data[text->size - 1] == '\t'))
         text->size--;
-}
-
-static inline bool text_is(nl_string text, const char *word)
-{
-    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
 }
 
 /* Returns the position of the first occurrence of `word`, or NULL. */

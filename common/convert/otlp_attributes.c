@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "base/text.h"
 #include "convert/otlp_put.h"
 
 #include "base/memory.h"
@@ -67,7 +68,7 @@ static void encode_any_double(otlp_encoder *e, const nl_field *field)
     }
     bool finite = isfinite(value);
     const char *special = isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
-    nl_string text = finite ? json_double_text(field, scratch) : (nl_string){special, strlen(special)};
+    nl_string text = finite ? json_double_text(field, scratch) : nl_string_of(special);
     encode_word(e, NAME("doubleValue"), text.data, text.size, !finite);
 }
 
@@ -169,7 +170,7 @@ static bool encode_json_special(otlp_encoder *e, json_scan *j)
     if (!json_next(&ahead, '}', &first) || !json_key(&ahead, &key) || key.size == 0 || *key.data != '$' ||
         json_peek(&ahead) != '"' || !json_string(&ahead, &text) || json_next(&ahead, '}', &first))
         return false;
-    if (key.size == 6 && memcmp(key.data, "$bytes", 6) == 0) {
+    if (nl_string_is(key, "$bytes")) {
         char *bytes = ahead.allocate(ahead.user, text.size);
         size_t size = bytes != NULL ? base64_get(text, bytes) : SIZE_MAX;
         good = size != SIZE_MAX;
@@ -177,7 +178,7 @@ static bool encode_json_special(otlp_encoder *e, json_scan *j)
             encode_any_bytes(e, (nl_string){bytes, size});
     } else {
         field.string = text;
-        good = key.size == 7 && memcmp(key.data, "$double", 7) == 0 && nl_field_double(&field, &field.double_value);
+        good = nl_string_is(key, "$double") && nl_field_double(&field, &field.double_value);
         field.type = NL_TYPE_DOUBLE;
         if (good)
             encode_any_double(e, &field);
@@ -302,11 +303,6 @@ static bool next_kind(nl_string *kinds, nl_string *name, nl_string *kind)
     return false;
 }
 
-static bool is_kind(nl_string kind, const char *text)
-{
-    return kind.size == strlen(text) && memcmp(kind.data, text, kind.size) == 0;
-}
-
 static nl_string find_kind(nl_string kinds, nl_string field)
 {
     nl_string name, kind;
@@ -329,7 +325,7 @@ static nl_string find_map(nl_string kinds, nl_string field, size_t prefix)
 {
     nl_string name, kind, found = {"", 0};
     while (next_kind(&kinds, &name, &kind))
-        if (name.size >= prefix && is_kind(kind, "map") && is_member_of(field, name) &&
+        if (name.size >= prefix && nl_string_is(kind, "map") && is_member_of(field, name) &&
             (found.size == 0 || name.size < found.size))
             found = name;
     return found;
@@ -338,14 +334,14 @@ static nl_string find_map(nl_string kinds, nl_string field, size_t prefix)
 static void encode_any(otlp_encoder *e, const nl_field *field, nl_string kind, unsigned depth)
 {
     bool text = field->type == NL_TYPE_STRING;
-    if (text && is_kind(kind, "array") && encode_array(e, field->string, depth))
+    if (text && nl_string_is(kind, "array") && encode_array(e, field->string, depth))
         return;
-    if (text && is_kind(kind, "bytes")) {
+    if (text && nl_string_is(kind, "bytes")) {
         encode_any_bytes(e, field->string);
-    } else if (text && is_kind(kind, "map") && is_kind(field->string, "{}")) {
+    } else if (text && nl_string_is(kind, "map") && nl_string_is(field->string, "{}")) {
         begin_message(e, NAME("kvlistValue"), VALUE_MAP);
         end_message(e);
-    } else if (!text || field->string.size > 0 || !is_kind(kind, "empty")) {
+    } else if (!text || field->string.size > 0 || !nl_string_is(kind, "empty")) {
         encode_scalar(e, field);
     }
 }
@@ -381,7 +377,7 @@ static void encode_key_of(otlp_encoder *e, nl_string name, size_t prefix)
 void otlp_put_attribute(otlp_encoder *e, unsigned list, const char *key, nl_string text)
 {
     begin_element(e, list);
-    encode_text(e, NAME("key"), KEY, (nl_string){key, strlen(key)});
+    encode_text(e, NAME("key"), KEY, nl_string_of(key));
     begin_message(e, NAME("value"), VALUE);
     otlp_put_any_text(e, text);
     end_message(e);
@@ -425,10 +421,7 @@ void otlp_put_fields(otlp_encoder *e, unsigned list, const otlp_fields *fields, 
 
 void otlp_fields_add(otlp_fields *f, const nl_field *field)
 {
-    if (f->count == f->capacity) {
-        f->capacity = f->capacity > 0 ? 2 * f->capacity : 64;
-        f->fields = nl_memory_check(realloc(f->fields, f->capacity * sizeof *f->fields));
-    }
+    NL_ARRAY_GROW(f->fields, f->count, f->capacity);
     f->fields[f->count++] = field;
 }
 

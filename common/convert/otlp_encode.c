@@ -1,20 +1,11 @@
 #include "config.h"
 
+#include "base/text.h"
 #include "convert/otlp_put.h"
 
 #include "base/time_internal.h"
 
 #include <ctype.h>
-
-static bool is_named(const nl_field *field, const char *name)
-{
-    return field->name.size == strlen(name) && memcmp(field->name.data, name, field->name.size) == 0;
-}
-
-static bool is_value(nl_string text, const char *value)
-{
-    return text.size == strlen(value) && memcmp(text.data, value, text.size) == 0;
-}
 
 /* ---- the parts of a record ---- */
 
@@ -28,20 +19,20 @@ static record_parts record_parts_of(const nl_record *record)
     static const nl_string prefix = {OTLP_SCOPE_PREFIX, sizeof OTLP_SCOPE_PREFIX - 1};
     const nl_field *fields = record->fields;
     size_t i = 0, count = record->field_count, scope;
-    while (i < count && !is_named(&fields[i], OTLP_SCOPE_NAME))
+    while (i < count && !nl_string_is(fields[i].name, OTLP_SCOPE_NAME))
         i++;
     if (i == count)
         return (record_parts){0};
     scope = i++;
     while (i < count && fields[i].name.size > prefix.size && memcmp(fields[i].name.data, prefix.data, prefix.size) == 0)
         i++;
-    return (record_parts){scope, i < count && is_named(&fields[i], OTLP_KINDS) ? i + 1 : i};
+    return (record_parts){scope, i < count && nl_string_is(fields[i].name, OTLP_KINDS) ? i + 1 : i};
 }
 
 /* Adds a field to those that become attributes. If the field is OTLP_KINDS, stores its value in f->kinds instead. */
 static void choose_field(otlp_fields *f, const nl_field *field)
 {
-    if (!is_named(field, OTLP_KINDS))
+    if (!nl_string_is(field->name, OTLP_KINDS))
         otlp_fields_add(f, field);
     else if (field->type == NL_TYPE_STRING && field->string.size <= OTLP_KINDS_MAX)
         f->kinds = field->string;
@@ -114,7 +105,7 @@ static void encode_scope(otlp_encoder *e, const nl_record *record, record_parts 
     if (i < parts.item)
         name = nl_field_text(&record->fields[i++], scratch);
     encode_valid_text(e, NAME("name"), SCOPE_NAME, name);
-    if (i < parts.item && is_named(&record->fields[i], OTLP_SCOPE_VERSION))
+    if (i < parts.item && nl_string_is(record->fields[i].name, OTLP_SCOPE_VERSION))
         encode_valid_text(e, NAME("version"), SCOPE_VERSION, nl_field_text(&record->fields[i++], scratch));
     choose_fields(&e->fields, record, i, parts.item);
     if (e->fields.count > 0) {
@@ -252,7 +243,7 @@ static const nl_field *find_context(const nl_record *record, otlp_id_kind kind, 
 static bool is_small(const nl_field *field, const char *name, uint32_t *number)
 {
     int64_t value;
-    if (!is_named(field, name) || !nl_field_int(field, &value) || value < 0 || value > UINT32_MAX)
+    if (!nl_string_is(field->name, name) || !nl_field_int(field, &value) || value < 0 || value > UINT32_MAX)
         return false;
     *number = (uint32_t)value;
     return true;
@@ -287,8 +278,8 @@ void otlp_encode_log(otlp_encoder *e, const nl_record *record)
     if (own_level)
         otlp_put_attribute(e, LOG_ATTRIBUTE, OTLP_LEVEL_KEY, level_as_text(record));
     keys_begin(&e->keys, record->field_count + 2);
-    keys_count(&e->keys, (nl_string){OTLP_TIME_KEY, strlen(OTLP_TIME_KEY)});
-    keys_count(&e->keys, (nl_string){OTLP_LEVEL_KEY, strlen(OTLP_LEVEL_KEY)});
+    keys_count(&e->keys, nl_string_of(OTLP_TIME_KEY));
+    keys_count(&e->keys, nl_string_of(OTLP_LEVEL_KEY));
     otlp_put_fields(e, LOG_ATTRIBUTE, &e->fields, 0);
     end_list(e);
     end_message(e);
@@ -320,8 +311,7 @@ static bool has_field(const nl_record *record, const nl_field *field)
 static bool is_chrome_time(const nl_record *record, const nl_field *field)
 {
     nl_field phase;
-    bool is_phase = field->name.size == 2 && memcmp(field->name.data, "ph", 2) == 0,
-         is_duration = field->name.size == 3 && memcmp(field->name.data, "dur", 3) == 0;
+    bool is_phase = nl_string_is(field->name, "ph"), is_duration = nl_string_is(field->name, "dur");
     return (is_phase || is_duration) && nl_record_find(record, "ph", &phase) && phase.type == NL_TYPE_STRING &&
            phase.string.size == 1 && strchr("BEX", *phase.string.data) != NULL;
 }
@@ -330,9 +320,9 @@ static bool is_chrome_time(const nl_record *record, const nl_field *field)
 static unsigned span_kind_of(const nl_field *field)
 {
     static const char *const kinds[] = {"internal", "server", "client", "producer", "consumer"};
-    if (is_named(field, "SPAN.KIND") && field->type == NL_TYPE_STRING)
+    if (nl_string_is(field->name, "SPAN.KIND") && field->type == NL_TYPE_STRING)
         for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-            if (field->string.size == strlen(kinds[i]) && memcmp(field->string.data, kinds[i], field->string.size) == 0)
+            if (nl_string_is(field->string, kinds[i]))
                 return i + 1;
     return 0;
 }
@@ -354,16 +344,16 @@ static bool take_member(const otlp_span *span, const nl_field *field, span_membe
         m->kind = m->kind != 0 ? m->kind : kind;
         return true;
     }
-    if (is_named(field, "TRACE.STATE") && field->type == NL_TYPE_STRING && m->state.size == 0) {
+    if (nl_string_is(field->name, "TRACE.STATE") && field->type == NL_TYPE_STRING && m->state.size == 0) {
         m->state = text;
         return true;
     }
     return is_small(field, "TRACE.FLAGS", &m->flags) || is_small(field, "DROPPED.ATTRIBUTES", &m->dropped_attributes) ||
            is_small(field, "DROPPED.EVENTS", &m->dropped_events) ||
            is_small(field, "DROPPED.LINKS", &m->dropped_links) ||
-           (span->message.data != NULL && is_named(field, "STATUS.MESSAGE")) ||
-           (span->ok && is_named(field, "STATUS.CODE") && is_value(text, "ok")) ||
-           (is_named(field, "STATUS") && is_value(text, span->failed ? "2" : "0"));
+           (span->message.data != NULL && nl_string_is(field->name, "STATUS.MESSAGE")) ||
+           (span->ok && nl_string_is(field->name, "STATUS.CODE") && nl_string_is(text, "ok")) ||
+           (nl_string_is(field->name, "STATUS") && nl_string_is(text, span->failed ? "2" : "0"));
 }
 
 typedef struct link_members {
@@ -384,7 +374,7 @@ static bool take_link_member(const nl_field *field, link_members *m)
                  {"LINK.SPAN", &m->span, OTLP_SPAN_DIGITS},
                  {"LINK.STATE", &m->state, 0}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (texts[i].value->size == 0 && field->type == NL_TYPE_STRING && is_named(field, texts[i].name) &&
+        if (texts[i].value->size == 0 && field->type == NL_TYPE_STRING && nl_string_is(field->name, texts[i].name) &&
             (texts[i].digits == 0 || otlp_is_id(field->string, texts[i].digits))) {
             *texts[i].value = field->string;
             return true;
@@ -456,7 +446,7 @@ static void encode_point_attributes(otlp_encoder *e, unsigned list, const nl_rec
 {
     begin_attributes(e, record->field_count + 1);
     if (record->level_text.data != NULL && record->level != NL_USAGE) {
-        keys_count(&e->keys, (nl_string){OTLP_LEVEL_KEY, strlen(OTLP_LEVEL_KEY)});
+        keys_count(&e->keys, nl_string_of(OTLP_LEVEL_KEY));
         otlp_put_attribute(e, list, OTLP_LEVEL_KEY, level_as_text(record));
     }
     otlp_put_fields(e, list, &e->fields, 0);
@@ -481,7 +471,7 @@ void otlp_span_set_status(otlp_span *span, const nl_record *end)
     if (nl_record_find(end, "STATUS.MESSAGE", &field) && field.type == NL_TYPE_STRING)
         span->message = field.string;
     span->ok = !span->failed && nl_record_find(end, "STATUS.CODE", &field) && field.type == NL_TYPE_STRING &&
-               is_value(field.string, "ok");
+               nl_string_is(field.string, "ok");
 }
 
 static void encode_status(otlp_encoder *e, const otlp_span *span)

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "base/text.h"
 #include "convert/otlp_message.h"
 
 #include "base/memory.h"
@@ -29,11 +30,6 @@ static json_scan scan_of(const otlp_input *in, nl_string text)
     return (json_scan){.at = text.data, .end = text.data + text.size, .allocate = allocate, .user = in->builder};
 }
 
-static bool equals(nl_string text, const char *word)
-{
-    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
-}
-
 bool otlp_keep(otlp_input *in, nl_string text, nl_string *copy)
 {
     char *bytes = builder_bytes(in->builder, text.size);
@@ -56,7 +52,7 @@ static bool pick_json(otlp_input *in, nl_string text, otlp_member *members, size
         return otlp_fail(in, "expected an object");
     while (json_next(&j, '}', &first) && json_key(&j, &key) && json_any(&j, &value))
         for (size_t i = 0; i < count; i++)
-            if (equals(key, members[i].name) && !equals(value, "null"))
+            if (nl_string_is(key, members[i].name) && !nl_string_is(value, "null"))
                 members[i].value = otlp_whole(value);
     if (j.error == NULL && json_peek(&j) != '\0')
         json_fail(&j, "text after the end of the object");
@@ -319,7 +315,7 @@ static bool scalar_value(otlp_input *in, const otlp_member m[ANY_COUNT], nl_fiel
         return otlp_double_field(in, &m[DOUBLE].value, field);
     if (m[BOOL].value.text.data != NULL) {
         field->type = NL_TYPE_BOOL;
-        field->bool_value = in->json ? equals(m[BOOL].value.text, "true") : m[BOOL].value.number != 0;
+        field->bool_value = in->json ? nl_string_is(m[BOOL].value.text, "true") : m[BOOL].value.number != 0;
         return true;
     }
     if (m[BYTES].value.text.data != NULL)
@@ -552,6 +548,6 @@ bool otlp_attribute(otlp_input *in, const char *outer, const otlp_value *attribu
 {
     any_map a = {.in = in, .add = add, .user = user};
     if (outer != NULL)
-        a.name = (nl_string){outer, strlen(outer)};
+        a.name = nl_string_of(outer);
     return add_pair(&a, attribute);
 }

@@ -3,6 +3,7 @@
 #include "convert/otlp_records.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "convert/builder.h"
 #include "convert/otlp.h"
 #include "convert/otlp_message.h"
@@ -33,11 +34,6 @@ struct otlp_records {
 #define PICK(r, message, members) otlp_pick(&(r)->in, message, members, sizeof(members) / sizeof((members)[0]))
 #define TEXT(literal) ((nl_string){literal, sizeof(literal) - 1})
 
-static bool equals(nl_string text, nl_string other)
-{
-    return text.size == other.size && (text.size == 0 || memcmp(text.data, other.data, text.size) == 0);
-}
-
 /* ---- fields ---- */
 
 static void add_to(builder *b, const nl_field *value, sink *s)
@@ -66,9 +62,9 @@ static void add_resource_field(void *user, const nl_field *value)
 {
     otlp_records *r = user;
     builder *b = &r->around;
-    if (equals(value->name, TEXT("host.name")) && is_unset(b, MEMBER_HOST))
+    if (nl_string_is(value->name, "host.name") && is_unset(b, MEMBER_HOST))
         set_member(r, b, MEMBER_HOST, value);
-    else if (equals(value->name, TEXT("service.name")) && is_unset(b, MEMBER_PROG))
+    else if (nl_string_is(value->name, "service.name") && is_unset(b, MEMBER_PROG))
         set_member(r, b, MEMBER_PROG, value);
     else
         add_to(b, value, r->s);
@@ -95,9 +91,9 @@ static bool add_scope_attribute(void *user, const otlp_value *attribute)
 static void add_field(void *user, const nl_field *value)
 {
     otlp_records *r = user;
-    if (equals(value->name, TEXT(OTLP_TIME_KEY)))
+    if (nl_string_is(value->name, OTLP_TIME_KEY))
         set_member(r, &r->record, MEMBER_TIME, value);
-    else if (equals(value->name, TEXT(OTLP_LEVEL_KEY)))
+    else if (nl_string_is(value->name, OTLP_LEVEL_KEY))
         set_member(r, &r->record, MEMBER_LEVEL, value);
     else
         add_to(&r->record, value, r->s);
@@ -312,11 +308,11 @@ static void take_body(void *user, const nl_field *value)
     otlp_records *r = user;
     char scratch[NL_FIELD_TEXT_SIZE];
     nl_string name = r->record.record->event;
-    if (!equals(value->name, TEXT("body")))
+    if (!nl_string_is(value->name, "body"))
         add_to(&r->record, value, r->s);
     else if (name.size == 0)
         set_member(r, &r->record, MEMBER_EVENT, value);
-    else if (!equals(nl_field_text(value, scratch), name))
+    else if (!nl_string_equals(nl_field_text(value, scratch), name))
         add_to(&r->record, value, r->s);
 }
 
@@ -449,7 +445,7 @@ static nl_string kind_of(uint64_t kind)
 {
     static const char *const kinds[] = {"", "internal", "server", "client", "producer", "consumer"};
     const char *name = kind < sizeof kinds / sizeof kinds[0] ? kinds[kind] : "";
-    return (nl_string){name, strlen(name)};
+    return nl_string_of(name);
 }
 
 static bool put_span_end(span_parts *of)
@@ -612,7 +608,7 @@ static bool begin_point(const metric *m, const otlp_value *time, uint64_t time_n
     add_text(&r->record, TEXT("UNIT"), m->unit);
     if (m->temporality == 1 || m->temporality == 2) {
         const char *name = temporalities[m->temporality];
-        add_text(&r->record, TEXT("TEMPORALITY"), (nl_string){name, strlen(name)});
+        add_text(&r->record, TEXT("TEMPORALITY"), nl_string_of(name));
         nl_field *field = builder_add_good_name(&r->record, TEXT("SINCE.NS"));
         field->type = NL_TYPE_UINT;
         field->uint_value = since_ns;
@@ -696,7 +692,7 @@ static bool take_point(void *user, const otlp_value *item)
 
 static bool is_true(const otlp_records *r, const otlp_value *value)
 {
-    return r->in.json ? equals(value->text, TEXT("true")) : value->number != 0;
+    return r->in.json ? nl_string_is(value->text, "true") : value->number != 0;
 }
 
 static bool read_points(metric *m, const otlp_value *points)
@@ -782,7 +778,7 @@ static bool read_surroundings(otlp_records *r, const otlp_value *resource, const
         !PICK(r, scope, of_scope) || !otlp_text(&r->in, &of_scope[0].value, &name) ||
         !otlp_text(&r->in, &of_scope[1].value, &version))
         return false;
-    bool own = name.size == 0 || equals(name, TEXT(OTLP_SCOPE));
+    bool own = name.size == 0 || nl_string_is(name, OTLP_SCOPE);
     if (own && r->around.count == 0 && version.size == 0 && of_scope[2].value.text.data == NULL)
         return true;
     if (!add_kinds(r, &r->around))

@@ -10,6 +10,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "convert/lines.h"
 #include "record/text.h"
 
@@ -64,7 +65,7 @@ static void open_pairs(importer *base)
         r->formats[i].parse_time = nl_time_parse;
         r->formats[i].no_time = "no time field";
         if (i < TIME_NAMES)
-            r->formats[i].names[NL_MEMBER_TIME] = (nl_string){time_names[i], strlen(time_names[i])};
+            r->formats[i].names[NL_MEMBER_TIME] = nl_string_of(time_names[i]);
     }
 }
 
@@ -78,7 +79,7 @@ static void read_pairs(importer *base, const char *data, size_t size, sink *s)
     pairs_reader *r = (pairs_reader *)base;
     const char *given = s->about != NULL ? s->about->time_field : NULL;
     if (given != NULL)
-        r->formats[GIVEN].names[NL_MEMBER_TIME] = (nl_string){given, strlen(given)};
+        r->formats[GIVEN].names[NL_MEMBER_TIME] = nl_string_of(given);
     for (text_lines lines = lines_of(data, size); !s->stopped && lines_next(&lines);) {
         nl_string left = lines.line;
         text_blanks(&left);

@@ -13,6 +13,7 @@
  */
 #include "config.h"
 
+#include "base/text.h"
 #include "convert/builder.h"
 #include "convert/kernel_text.h"
 #include "convert/lines.h"
@@ -144,7 +145,7 @@ static nl_string event_name(builder *b, nl_string event)
 static void perf_add(perf_reader *r, const char *name, nl_string value, sink *s)
 {
     if (value.data != NULL)
-        builder_add_text(&r->builder, (nl_string){name, strlen(name)}, value, s);
+        builder_add_text(&r->builder, nl_string_of(name), value, s);
 }
 
 /* A line "ADDRESS SYMBOL+0xOFFSET (FILE)". */

@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include "base/text.h"
 #include "convert/convert.h"
 #include "convert/lanes.h"
 
@@ -96,7 +97,7 @@ static void put_text(nl_buffer *out, unsigned field, nl_string text)
 
 static void put_string(nl_buffer *out, unsigned field, const char *text)
 {
-    put_text(out, field, (nl_string){text, strlen(text)});
+    put_text(out, field, nl_string_of(text));
 }
 
 static void put_message(nl_buffer *out, unsigned field, nl_buffer *message)

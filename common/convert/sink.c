@@ -31,10 +31,7 @@ void sink_malformed(sink *s, uint64_t line, uint64_t offset, const char *reason,
 {
     if (s->stopped)
         return;
-    if (s->report_count == s->report_capacity) {
-        s->report_capacity = s->report_capacity == 0 ? 16 : 2 * s->report_capacity;
-        s->reports = nl_memory_check(reallocarray(s->reports, s->report_capacity, sizeof *s->reports));
-    }
+    NL_ARRAY_GROW(s->reports, s->report_count, s->report_capacity);
     report *r = &s->reports[s->report_count++];
     *r = (report){.line = line, .offset = offset, .text_size = size};
     r->reason = sink_keep(s, reason, strlen(reason) + 1);

@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include "base/text.h"
 #include "convert/otlp_encode.h"
 #include "convert/request_stream.h"
 
@@ -35,11 +36,6 @@ static const nl_record *record_or_none(const spans_writer *w, size_t number, int
 
 /* ---- spans ---- */
 
-static nl_string text_of(const char *text)
-{
-    return (nl_string){text, strlen(text)};
-}
-
 /* Encodes the span's events, and then its links. */
 static void put_points(spans_writer *w, const stream_request *r, const stream_span *span, nl_string name)
 {
@@ -61,9 +57,9 @@ static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index
     const stream_span *span = &r->spans[index];
     char scratch[NL_FIELD_TEXT_SIZE];
     otlp_encoder *e = &w->encoder;
-    otlp_span to = {.trace = text_of(trace),
-                    .span = text_of(ids[index].text),
-                    .name = text_of(span->name),
+    otlp_span to = {.trace = nl_string_of(trace),
+                    .span = nl_string_of(ids[index].text),
+                    .name = nl_string_of(span->name),
                     .begin_ns = span->begin_ns,
                     .end_ns = span->end_ns,
                     .failed = span->failed};
@@ -72,7 +68,7 @@ static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index
     if (otlp_is_id(named, OTLP_SPAN_DIGITS))
         to.parent = named;
     else if (span->parent != STREAM_NONE)
-        to.parent = text_of(ids[span->parent].text);
+        to.parent = nl_string_of(ids[span->parent].text);
     e->out = &w->s->bytes;
     e->s = w->s;
     e->typed = request_stream_is_typed(w->requests);

@@ -17,6 +17,7 @@
 #include "convert/strace_threads.h"
 #include "convert/strace_time.h"
 #include "base/error.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 
@@ -43,7 +44,7 @@ static void begin_record(strace_reader *r, const strace_line *l, const strace_th
 static void strace_add(strace_reader *r, const char *name, nl_string value, sink *s)
 {
     if (value.data != NULL)
-        builder_add_text(&r->builder, (nl_string){name, strlen(name)}, value, s);
+        builder_add_text(&r->builder, nl_string_of(name), value, s);
 }
 
 static void add_number(strace_reader *r, const char *name, uint64_t number, sink *s)
@@ -115,7 +116,7 @@ static bool put_end(strace_reader *r, const call *c, const char *suffix, int64_t
 static void follow_names(strace_reader *r, const call *c, bool begins, bool failed)
 {
     strace_threads *all = &r->threads;
-    if (text_is(c->name, "execve") || text_is(c->name, "execveat")) {
+    if (nl_string_is(c->name, "execve") || nl_string_is(c->name, "execveat")) {
         const char *quote = begins ? text_find(c->arguments, "\"") : NULL;
         if (quote != NULL) {
             nl_string path = {quote + 1, (size_t)(c->arguments.data + c->arguments.size - quote - 1)};
@@ -127,8 +128,8 @@ static void follow_names(strace_reader *r, const call *c, bool begins, bool fail
         }
         if (!failed && c->thread->next_prog != 0)
             c->thread->prog = c->thread->next_prog;
-    } else if (begins && (text_is(c->name, "fork") || text_is(c->name, "vfork") || text_is(c->name, "clone") ||
-                          text_is(c->name, "clone3"))) {
+    } else if (begins && (nl_string_is(c->name, "fork") || nl_string_is(c->name, "vfork") ||
+                          nl_string_is(c->name, "clone") || nl_string_is(c->name, "clone3"))) {
         all->parent_prog = c->thread->prog;
     }
 }
@@ -215,7 +216,7 @@ static void add_members(strace_reader *r, nl_string text, sink *s)
 static void begin_happening(strace_reader *r, const call *c, const char *event, sink *s)
 {
     begin_record(r, c->line, c->thread, c->time_ns);
-    r->builder.record->event = (nl_string){event, strlen(event)};
+    r->builder.record->event = nl_string_of(event);
     add_number(r, "TID", c->thread->tid, s);
 }
 
@@ -285,7 +286,7 @@ static bool is_of_strace(nl_string line)
 {
     nl_string text = line;
     text_blanks(&text);
-    return text.size == 0 || text_take(&line, "strace: ") || text_is(text, "<unfinished ...>") ||
+    return text.size == 0 || text_take(&line, "strace: ") || nl_string_is(text, "<unfinished ...>") ||
            text_take(&line, " > "); /* the line belongs to a stack that strace -k prints */
 }
 
@@ -301,7 +302,7 @@ static bool strace_remove_interruption(nl_string *line)
     if (found == NULL)
         return false;
     text_skip(&text, (size_t)(found - text.data) + sizeof word - 1);
-    if (!text_digits(&text, &digits) || !text_is(text, " attached"))
+    if (!text_digits(&text, &digits) || !nl_string_is(text, " attached"))
         return false;
     line->size = (size_t)(found - line->data);
     return true;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/time_internal.h"
 #include "convert/builder.h"
 #include "convert/lines.h"
@@ -36,11 +37,6 @@ struct syslog_reader {
         int64_t begin_ns;
     } bsd;
 };
-
-static nl_string name_text(const char *text)
-{
-    return (nl_string){text, strlen(text)};
-}
 
 /* ---- framing ---- */
 
@@ -237,14 +233,14 @@ static bool take_header_word(nl_string *text, nl_string *word)
     if (word->size == 0 || text->size == 0)
         return false;
     text_skip(text, 1);
-    if (text_is(*word, "-"))
+    if (nl_string_is(*word, "-"))
         *word = (nl_string){0};
     return true;
 }
 
 static void add_syslog_text(builder *b, const char *name, nl_string value)
 {
-    nl_field *field = builder_add_good_name(b, name_text(name));
+    nl_field *field = builder_add_good_name(b, nl_string_of(name));
     field->type = NL_TYPE_STRING;
     field->string = value;
 }
@@ -451,7 +447,7 @@ static void add_priority(builder *b, int priority)
     static const char severities[] = "01234567";
     if (priority < 0)
         return;
-    add_syslog_text(b, "FACILITY", name_text(facilities[priority / 8]));
+    add_syslog_text(b, "FACILITY", nl_string_of(facilities[priority / 8]));
     add_syslog_text(b, "PRIORITY", (nl_string){severities + priority % 8, 1});
     b->record->level = syslog_level((unsigned)priority % 8);
 }
@@ -470,7 +466,7 @@ bool syslog_read(syslog_reader *r, nl_string message, const syslog_about *about,
     if ((b->seen & 1u << MEMBER_TIME) == 0)
         set_time(b, about->now_ns);
     if (b->record->host.data == NULL && about->host != NULL)
-        b->record->host = name_text(about->host);
+        b->record->host = nl_string_of(about->host);
     add_syslog_text(b, "MESSAGE", message);
     return builder_finish(b, false, s);
 }

@@ -9,6 +9,7 @@
 #include "base/write_some.h"
 #include "convert/cutter.h"
 #include "program/foreign.h"
+#include "program/temporary_file.h"
 #include "record/format.h"
 
 #include <errno.h>
@@ -279,16 +280,9 @@ static void spill_write(sink *s)
 
 nl_source *program_translate_directory(program_reading *reading, const char *path)
 {
-    const char *directory = getenv("TMPDIR");
-    char name[4096];
-    snprintf(name, sizeof name, "%s/netlogger.XXXXXX",
-             directory != NULL && *directory != '\0' ? directory : "/var/tmp");
-    spill to = {.reading = reading, .path = path, .fd = mkostemp(name, O_CLOEXEC)};
-    if (to.fd < 0) {
-        nl_error_set_errno("open %s", name);
+    spill to = {.reading = reading, .path = path, .fd = temporary_file_open(NULL)};
+    if (to.fd < 0)
         return NULL;
-    }
-    unlink(name);
     import_about about = translator_about_now(reading);
     sink s = {.out = exporter_open(netlogger_exporter_kind(NL_FORMAT_NLB), NULL),
               .fraction = reading->fraction,
@@ -301,6 +295,7 @@ nl_source *program_translate_directory(program_reading *reading, const char *pat
     spill_write(&s);
     exporter_close(s.out);
     sink_free(&s);
+    char name[32];
     snprintf(name, sizeof name, "/dev/fd/%d", to.fd);
     nl_url *url = nl_url_parse(name);
     nl_source *source = good && !to.failed && url != NULL ? nl_source_open(url, false, false) : NULL;

@@ -11,6 +11,7 @@
 #include "program/record_xml.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <libxml/parser.h>
 #include <stdlib.h>
@@ -155,7 +156,7 @@ static bool xml_type(nl_string name, nl_type *type)
             return true;
     }
     *type = NL_TYPE_STRING;
-    return name.size == strlen("string") && memcmp(name.data, "string", name.size) == 0;
+    return nl_string_is(name, "string");
 }
 
 static nl_type type_of(xml_reader *r, const xmlChar *name, size_t size)
@@ -170,10 +171,7 @@ static void begin_field(xml_reader *r, int count, const xmlChar **attributes)
 {
     if (!fits(r, sizeof *r->fields))
         return;
-    if (r->count == r->capacity) {
-        r->capacity = r->capacity == 0 ? 32 : 2 * r->capacity;
-        r->fields = nl_memory_check(reallocarray(r->fields, r->capacity, sizeof *r->fields));
-    }
+    NL_ARRAY_GROW(r->fields, r->count, r->capacity);
     field_slot *field = &r->fields[r->count++];
     *field = (field_slot){.name = SIZE_MAX};
     for (int i = 0; i < count; i++, attributes += ATTRIBUTE_POINTERS) {
@@ -274,8 +272,8 @@ static bool xml_set_value(nl_field *field, nl_type type, nl_string text)
     case NL_TYPE_DOUBLE:
         return nl_field_double(&as_text, &field->double_value);
     case NL_TYPE_BOOL:
-        field->bool_value = text.size == 4 && memcmp(text.data, "true", 4) == 0;
-        return field->bool_value || (text.size == 5 && memcmp(text.data, "false", 5) == 0);
+        field->bool_value = nl_string_is(text, "true");
+        return field->bool_value || nl_string_is(text, "false");
     }
     return false;
 }

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "base/text.h"
 #include "program/encoding.h"
 #include "base/level.h"
 #include "base/buffer.h"
@@ -174,18 +175,13 @@ size_t base64_get(nl_string text, char *bytes)
     return text.size % 4 == 1 ? SIZE_MAX : size;
 }
 
-static bool equals(nl_string text, const char *word)
-{
-    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
-}
-
 nl_string level_as_text(const nl_record *record)
 {
     nl_string text = record->level_text;
     const char *name = nl_level_bp_name(record->level);
     if (record->level == NL_LEVEL_NONE)
         return text;
-    if (text.data != NULL && !equals(text, nl_level_name(record->level)))
+    if (text.data != NULL && !nl_string_is(text, nl_level_name(record->level)))
         return text;
-    return (nl_string){name, strlen(name)};
+    return nl_string_of(name);
 }

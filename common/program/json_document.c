@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "base/text.h"
 #include "program/json_document.h"
 
 #include "program/encoding.h"
@@ -14,7 +15,7 @@ json_object *json_text(const char *text)
     if (text == NULL)
         return NULL;
     nl_buffer valid = {0};
-    encoding_make_valid(&valid, (nl_string){text, strlen(text)});
+    encoding_make_valid(&valid, nl_string_of(text));
     json_object *string = json_object_new_string_len(valid.data != NULL ? valid.data : "", (int)valid.size);
     nl_buffer_free(&valid);
     return string;

@@ -1,6 +1,7 @@
 /* Prints the forms of --help, which are text, JSON, the options of URLs, and words for shell completion. */
 #include "config.h"
 
+#include "base/text.h"
 #include "program/options_help.h"
 
 #include "program/json_document.h"
@@ -106,7 +107,7 @@ static char *option_help(const nl_option *row, bool with_variable)
             nl_buffer_append(&text, *at == ' ' ? ", " : at, *at == ' ' ? 2 : 1);
         nl_buffer_append(&text, ": ", 2);
     }
-    nl_buffer_append(&text, row->help, strlen(row->help));
+    nl_buffer_append_text(&text, row->help);
     /*
      * If the help has several sentences, the notes are a sentence, because parentheses would seem to belong to the last
      * sentence.

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "base/text.h"
 #include "requests/clock_bounds.h"
 
 #include "base/clock_quality.h"
@@ -50,11 +51,6 @@ void clock_bounds_set(clock_bounds *b, uint32_t host, int64_t error_ns)
         clock->measured_ns = error_ns;
 }
 
-static bool is_event(const nl_record *record, const char *name)
-{
-    return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
-}
-
 /*
  * Sets *ns to the absolute value of a field that contains microseconds. Returns false if the field is missing or
  * invalid.
@@ -71,8 +67,9 @@ static bool find_ns(const nl_record *record, const char *name, int64_t *ns)
 
 void clock_bounds_learn(clock_bounds *b, const nl_record *record, uint32_t host)
 {
-    bool is_measured = is_event(record, NL_CLOCK_OFFSET), is_kernel = is_event(record, NL_CLOCK_KERNEL);
-    if (!is_measured && !is_kernel && !is_event(record, NL_CLOCK_TRACKING))
+    bool is_measured = nl_string_is(record->event, NL_CLOCK_OFFSET),
+         is_kernel = nl_string_is(record->event, NL_CLOCK_KERNEL);
+    if (!is_measured && !is_kernel && !nl_string_is(record->event, NL_CLOCK_TRACKING))
         return;
     clock_state *clock = clock_of(b, host);
     nl_field field;

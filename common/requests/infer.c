@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "base/text.h"
 #include "requests/infer.h"
 
 #include "requests/event_names.h"
@@ -331,7 +332,7 @@ static void find_spans(const inference *in, sides *s)
         uint32_t event = trace_get(in->t, i)->event;
         const char *text = event != TRACE_NONE ? trace_string(in->t, event) : NULL;
         if (text != NULL && s->records[event]++ == 0)
-            numbers[event] = event_names_add(names, (nl_string){text, strlen(text)});
+            numbers[event] = event_names_add(names, nl_string_of(text));
     }
     s->events = g_new0(uint32_t, event_names_count(names) + 1);
     for (uint32_t event = 0; event < in->strings; event++) {

@@ -3,6 +3,7 @@
 #include "requests/request_reader.h"
 
 #include "base/hash_bytes.h"
+#include "base/text.h"
 #include "clocks/name_table.h"
 #include "requests/program_names.h"
 
@@ -620,7 +621,7 @@ static uint32_t number_of_event(request_reader *r, nl_string name)
 /* Returns the number of a pattern. Returns 0 if `pattern` is NULL, or if there are too many patterns. */
 static uint16_t number_of_pattern(request_reader *r, const char *pattern)
 {
-    uint32_t number = pattern != NULL ? number_of(&r->patterns, (nl_string){pattern, strlen(pattern)}) : 0;
+    uint32_t number = pattern != NULL ? number_of(&r->patterns, nl_string_of(pattern)) : 0;
     return number <= UINT16_MAX ? (uint16_t)number : 0;
 }
 

@@ -3,6 +3,7 @@
 #include "requests/trace.h"
 
 #include "base/hash_bytes.h"
+#include "base/text.h"
 #include "requests/key_map.h"
 
 #include <glib.h>
@@ -169,7 +170,7 @@ const char *trace_string(const trace *t, uint32_t id)
 
 uint32_t trace_find(const trace *t, const char *text)
 {
-    const uint64_t *id = key_map_find(&t->ids, find_key(t, (nl_string){text, strlen(text)}));
+    const uint64_t *id = key_map_find(&t->ids, find_key(t, nl_string_of(text)));
     return id == NULL ? TRACE_NONE : (uint32_t)(*id - 1);
 }
 

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "base/text.h"
 #include "synthesis/synthesis_internal.h"
 
 #include "synthesis/syscalls.h"
@@ -79,7 +80,7 @@ static value convert_address(nl_synthesis *s, const making *m, value v)
     }
     if (at == NULL || inet_ntop(family, at, out, sizeof out) == NULL)
         return v;
-    return value_of_text(s->texts, (nl_string){out, strlen(out)});
+    return value_of_text(s->texts, nl_string_of(out));
 }
 
 static value convert_hexadecimal(nl_synthesis *s, const making *m, value v)
@@ -119,7 +120,7 @@ static value convert_syscall(nl_synthesis *s, const making *m, value v)
     if (v.kind != VALUE_INT || v.number < 0 || v.number >= nl_syscall_count || nl_syscall_names[v.number] == NULL)
         return v;
     const char *name = nl_syscall_names[v.number];
-    return value_of_text(s->texts, (nl_string){name, strlen(name)});
+    return value_of_text(s->texts, nl_string_of(name));
 }
 
 value convert_by_table(nl_synthesis *s, const making *m, value v)

@@ -231,10 +231,7 @@ void queue_take(nl_synthesis *s, const nl_record *record, const rule *maker)
         return;
     }
     s->stats.taken++;
-    if (s->waiting_count == s->waiting_capacity) {
-        s->waiting_capacity = s->waiting_capacity == 0 ? 1024 : 2 * s->waiting_capacity;
-        s->waiting = nl_memory_check(reallocarray(s->waiting, s->waiting_capacity, sizeof(event *)));
-    }
+    NL_ARRAY_GROW(s->waiting, s->waiting_count, s->waiting_capacity);
     s->waiting[s->waiting_count++] = e;
     if (s->waiting_count >= WAITING_MAX)
         process_waiting(s, INT64_MAX, WAITING_MAX / 2);

@@ -37,7 +37,7 @@ static unsigned name_number(nl_synthesis *s, const char *name)
 
 static bool is_name(const char *name)
 {
-    return nl_is_name((nl_string){name, strlen(name)});
+    return nl_is_name(nl_string_of(name));
 }
 
 static bool read_field_name(reading *r, const char *name, unsigned *number)
@@ -152,7 +152,7 @@ static bool read_carrier(reading *r, carrier *to, const char **text)
     char *kind = nl_word_next(text, ""), *field = nl_word_next(text, "");
     bool ok = kind != NULL && read_field_name(r, field, &to->field);
     if (ok)
-        to->kind = value_of_text(r->s->texts, (nl_string){kind, strlen(kind)});
+        to->kind = value_of_text(r->s->texts, nl_string_of(kind));
     else
         WRONG(r, "from and to require KIND FIELD, as in \"from thread TID\"");
     free(kind);
@@ -407,8 +407,8 @@ static bool read_table(reading *r, const nl_section *section)
         return WRONG(r, "[table NAME]: missing or invalid NAME");
     for (size_t i = 0; i < section->setting_count; i++) {
         const char *k = section->settings[i].key, *v = section->settings[i].value;
-        t->keys[i] = value_of_text(r->s->texts, (nl_string){k, strlen(k)});
-        t->values[i] = value_of_text(r->s->texts, (nl_string){v, strlen(v)});
+        t->keys[i] = value_of_text(r->s->texts, nl_string_of(k));
+        t->values[i] = value_of_text(r->s->texts, nl_string_of(v));
     }
     t->count = section->setting_count;
     return true;

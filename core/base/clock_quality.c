@@ -3,6 +3,7 @@
 #include "base/clock_quality.h"
 
 #include "base/hash_bytes.h"
+#include "base/text.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -208,7 +209,7 @@ static void add_tracking(nl_record *record, const unsigned char *at)
     name_source(at, source);
     double delay = read_float(at + ROOT_DELAY), dispersion = read_float(at + ROOT_DISPERSION);
     double offset = read_float(at + CORRECTION);
-    nl_record_add_string(record, "CLOCK.SOURCE", source, strlen(source));
+    nl_record_add_text(record, "CLOCK.SOURCE", source);
     nl_record_add_uint(record, "CLOCK.STRATUM", read_16(at + STRATUM));
     nl_record_add_uint(record, "CLOCK.LEAP", read_16(at + LEAP));
     nl_record_add_bool(record, "CLOCK.SYNCHRONIZED", read_16(at + LEAP) != NOT_SYNCHRONIZED);

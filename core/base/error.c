@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,13 +13,9 @@
 /*
  * Each thread's error is allocated when a call first fails in the thread, and is freed when the thread ends. The error
  * is not in static TLS, which is scarce in a program that loads the library with dlopen. The error is not on the heap,
- * because a signal handler may interrupt malloc and then log an event whose failure sets the error. The pthread key is
- * created when the library is loaded, because pthread_setspecific allocates memory for keys that a process creates
- * later.
+ * because a signal handler may interrupt malloc and then log an event whose failure sets the error.
  */
 static _Thread_local nl_error *current __attribute__((tls_model("initial-exec")));
-static pthread_key_t key;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
 /* Preallocated errors for threads in which the first failure is a lack of memory. */
 enum { SPARE_COUNT = 16 };
@@ -46,15 +42,7 @@ static void free_error(void *unused)
     current = NULL;
 }
 
-static void make_key(void)
-{
-    pthread_key_create(&key, free_error);
-}
-
-__attribute__((constructor)) static void on_load(void)
-{
-    pthread_once(&key_once, make_key);
-}
+NL_THREAD_KEY(error_key, free_error)
 
 /*
  * Allocates this thread's error unless it exists. Returns false if memory runs out. The message is then lost, but the
@@ -68,8 +56,7 @@ static bool has_error(void)
     if (memory == MAP_FAILED && (memory = error_use_spare()) == NULL)
         return false;
     current = memory;
-    pthread_once(&key_once, make_key);
-    pthread_setspecific(key, current);
+    error_key_set(current);
     return true;
 }
 

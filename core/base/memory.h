@@ -11,6 +11,8 @@
 
 #include <netlogger.h>
 
+#include <stdlib.h>
+
 /* The number of times that memory ran out in this thread. */
 extern __thread unsigned nl_memory_failures __attribute__((tls_model("initial-exec")));
 
@@ -28,6 +30,20 @@ static inline void *nl_memory_check(void *memory)
 #endif
     return memory;
 }
+
+/*
+ * Enlarges an array of elements of `size` bytes if it has no space for the element at index `count`. Returns the array,
+ * or, in code that does not exit when memory runs out, NULL.
+ */
+static inline void *nl_array_grow(void *array, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return array;
+    *capacity = *capacity == 0 ? 16 : 2 * *capacity;
+    return nl_memory_check(reallocarray(array, *capacity, size));
+}
+
+#define NL_ARRAY_GROW(array, count, capacity) ((array) = nl_array_grow(array, count, &(capacity), sizeof *(array)))
 
 /* Prints a message and exits. Only NetLogger's programs define this function. */
 void program_memory_failed(void) __attribute__((weak));

@@ -1,4 +1,4 @@
-/* Copies of strings on the heap, and plurals. */
+/* Comparisons, copies and additions of strings, and plurals. */
 #ifndef NETLOGGER_BASE_TEXT_H
 #define NETLOGGER_BASE_TEXT_H
 
@@ -7,6 +7,32 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+static inline nl_string nl_string_of(const char *text)
+{
+    return (nl_string){text, strlen(text)};
+}
+
+/* Returns whether a string consists of the characters of `text`. */
+static inline bool nl_string_is(nl_string string, const char *text)
+{
+    return string.size == strlen(text) && memcmp(string.data, text, string.size) == 0;
+}
+
+static inline bool nl_string_equals(nl_string a, nl_string b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+static inline void nl_record_add_text(nl_record *record, const char *name, const char *value)
+{
+    nl_record_add_string(record, name, value, strlen(value));
+}
+
+static inline bool nl_buffer_append_text(nl_buffer *buffer, const char *text)
+{
+    return nl_buffer_append(buffer, text, strlen(text));
+}
 
 /* Returns a NUL-terminated copy; the caller frees its data, which is NULL if memory runs out. */
 static inline nl_string nl_string_copy(nl_string text)

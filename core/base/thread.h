@@ -23,4 +23,27 @@ static inline int nl_thread_create(pthread_t *thread, const pthread_attr_t *attr
     return error;
 }
 
+/*
+ * Defines `name`, a key of threads, and name_set, which sets the calling thread's value and returns 0 or an error
+ * number. When the thread ends, destructor frees the value. The key is created when the library is loaded, because a
+ * thread that sets a key beyond the first 32 keys of the process allocates memory, and the call may be in a signal
+ * handler. Another library's constructor may call name_set before.
+ */
+#define NL_THREAD_KEY(name, destructor)                                                                                \
+    static pthread_key_t name;                                                                                         \
+    static pthread_once_t name##_once = PTHREAD_ONCE_INIT;                                                             \
+    static void name##_create(void)                                                                                    \
+    {                                                                                                                  \
+        pthread_key_create(&name, destructor);                                                                         \
+    }                                                                                                                  \
+    __attribute__((constructor)) static void name##_load(void)                                                         \
+    {                                                                                                                  \
+        pthread_once(&name##_once, name##_create);                                                                     \
+    }                                                                                                                  \
+    static int name##_set(const void *value)                                                                           \
+    {                                                                                                                  \
+        name##_load();                                                                                                 \
+        return pthread_setspecific(name, value);                                                                       \
+    }
+
 #endif

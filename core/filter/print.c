@@ -4,6 +4,7 @@
 #include "filter/filter_internal.h"
 #include "record/text.h"
 #include "base/buffer.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -22,11 +23,6 @@ const nl_operator_row nl_operator_rows[] = {
     [NL_OPERATOR_NOT_IN] = {"not in", NL_ORDER_LESS | NL_ORDER_GREATER | NL_ORDER_NONE},
     [NL_OPERATOR_HAS] = {"has", 0},
 };
-
-static void print_put(nl_buffer *out, const char *text)
-{
-    nl_buffer_append(out, text, strlen(text));
-}
 
 static const nl_text_format *format_of_name(nl_string name)
 {
@@ -49,7 +45,7 @@ static void put_operand(const nl_filter_test *test, const nl_operand *operand, n
     } else if (test->member == NL_MEMBER_TIME) {
         nl_buffer_append(out, time, nl_filter_time_text(test->name, operand->number.integer, time));
     } else if (test->member == NL_MEMBER_LEVEL) {
-        print_put(out, format_of_name(test->name)->level_name((nl_level)operand->number.integer));
+        nl_buffer_append_text(out, format_of_name(test->name)->level_name((nl_level)operand->number.integer));
     } else {
         nl_buffer_append(out, operand->text.data, operand->text.size);
     }
@@ -59,18 +55,18 @@ static void put_test(const nl_filter *filter, const nl_filter_test *test, nl_buf
 {
     bool list = test->operator== NL_OPERATOR_IN || test->operator== NL_OPERATOR_NOT_IN;
     if (test->operator== NL_OPERATOR_HAS)
-        print_put(out, "has ");
+        nl_buffer_append_text(out, "has ");
     nl_buffer_append(out, test->name.data, test->name.size);
     if (test->operator== NL_OPERATOR_HAS)
         return;
-    print_put(out, " ");
-    print_put(out, nl_operator_rows[test->operator].text);
-    print_put(out, list ? " (" : " ");
+    nl_buffer_append_text(out, " ");
+    nl_buffer_append_text(out, nl_operator_rows[test->operator].text);
+    nl_buffer_append_text(out, list ? " (" : " ");
     for (uint32_t i = 0; i < test->operand_count; i++) {
-        print_put(out, i > 0 ? ", " : "");
+        nl_buffer_append_text(out, i > 0 ? ", " : "");
         put_operand(test, &filter->operands[test->first_operand + i], out);
     }
-    print_put(out, list ? ")" : "");
+    nl_buffer_append_text(out, list ? ")" : "");
 }
 
 /*
@@ -83,8 +79,8 @@ static int print(const nl_filter *filter, const nl_node *nodes, int at, nl_node_
     bool is_has = node->kind == NL_NODE_TEST && filter->tests[node->first_test].operator== NL_OPERATOR_HAS;
     bool parentheses = (node->negated && !is_has) || (node->kind == NL_NODE_OR && within == NL_NODE_AND);
     int deepest = depth += parentheses;
-    print_put(out, node->negated ? "!" : "");
-    print_put(out, parentheses ? "(" : "");
+    nl_buffer_append_text(out, node->negated ? "!" : "");
+    nl_buffer_append_text(out, parentheses ? "(" : "");
     if (node->kind == NL_NODE_TEST)
         put_test(filter, &filter->tests[node->first_test], out);
     else
@@ -92,9 +88,9 @@ static int print(const nl_filter *filter, const nl_node *nodes, int at, nl_node_
             int deep = print(filter, nodes, child, node->kind, depth, out);
             deepest = deep > deepest ? deep : deepest;
             if (nodes[child].next >= 0)
-                print_put(out, node->kind == NL_NODE_AND ? " && " : " || ");
+                nl_buffer_append_text(out, node->kind == NL_NODE_AND ? " && " : " || ");
         }
-    print_put(out, parentheses ? ")" : "");
+    nl_buffer_append_text(out, parentheses ? ")" : "");
     return deepest;
 }
 

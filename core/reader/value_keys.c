@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/hash_bytes.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "filter/filter_internal.h"
 #include "record/block_read.h"
 #include "record/bytes.h"
@@ -118,7 +119,7 @@ void nl_value_keys_begin(nl_value_keys *k, const nl_value_fields *fields)
 {
     k->fields = *fields;
     for (size_t i = 0; i < fields->count; i++) {
-        k->names[i] = (nl_string){k->fields.names[i], strlen(k->fields.names[i])};
+        k->names[i] = nl_string_of(k->fields.names[i]);
         k->seeds[i] = nl_value_seed(k->names[i]);
     }
     nl_value_keys_clear(k);

@@ -10,6 +10,7 @@
 #include "record/varint.h"
 #include "record/format.h"
 #include "base/buffer.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -177,7 +178,7 @@ static bool get_level(nl_block_reader *r, shape_view *shape)
         return true;
     }
     const char *name = nl_level_name(shape->level);
-    shape->level_text = (nl_string){name, strlen(name)};
+    shape->level_text = nl_string_of(name);
     return true;
 }
 

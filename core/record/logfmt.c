@@ -16,6 +16,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/time_internal.h"
 #include "record/bytes.h"
 #include "record/common_names.h"
@@ -116,7 +117,7 @@ static bool is_time(const pair *p)
 
 static bool is_key(const pair *p, const char *key)
 {
-    return p->key.size == strlen(key) && memcmp(p->key.data, key, p->key.size) == 0;
+    return nl_string_is(p->key, key);
 }
 
 static bool is_time_key(const pair *p)
@@ -392,7 +393,7 @@ static void put_level(nl_record *record, nl_string text)
 {
     record->level = nl_level_parse(text.data, text.size);
     const char *own = level_name(record->level);
-    if (record->level != NL_LEVEL_NONE && text.size == strlen(own) && memcmp(text.data, own, text.size) == 0)
+    if (record->level != NL_LEVEL_NONE && nl_string_is(text, own))
         text = (nl_string){nl_level_name(record->level), strlen(nl_level_name(record->level))};
     record->level_text = text;
 }

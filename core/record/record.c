@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "record/text.h"
 #include "record/field_name.h"
 #include "record/number.h"
@@ -212,7 +213,7 @@ void nl_record_set_level(nl_record *record, nl_level level)
         return;
     const char *name = nl_level_name(level);
     record->level = name[0] == '\0' ? NL_LEVEL_NONE : level;
-    record->level_text = name[0] == '\0' ? (nl_string){NULL, 0} : (nl_string){name, strlen(name)};
+    record->level_text = name[0] == '\0' ? (nl_string){NULL, 0} : nl_string_of(name);
 }
 
 void nl_record_set_host(nl_record *record, const char *host, size_t size)
@@ -266,7 +267,7 @@ static nl_string level_text(const nl_record *record)
     if (record->level_text.data != NULL || record->level == NL_LEVEL_NONE)
         return record->level_text;
     const char *name = nl_level_name(record->level);
-    return (nl_string){name, strlen(name)};
+    return nl_string_of(name);
 }
 
 nl_member nl_member_of_name(nl_string name)

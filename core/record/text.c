@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "record/bytes.h"
 #include "record/record_internal.h"
 #include "record/text.h"
@@ -486,8 +487,7 @@ static void pad_times(scan *s)
     for (size_t i = 0; i < record->field_count; i++) {
         nl_field *field = &((nl_record_storage *)(void *)record)->fields[i];
         const nl_string name = field->name, value = field->string;
-        const bool is_time = (name.size == 5 && memcmp(name.data, "START", 5) == 0) ||
-                             (name.size == 3 && memcmp(name.data, "END", 3) == 0);
+        const bool is_time = nl_string_is(name, "START") || nl_string_is(name, "END");
         int64_t time_ns, plain_ns;
         if (!is_time || s->format->parse_time(value.data, value.size, s->fraction, &time_ns) != NL_OK ||
             s->format->parse_time(value.data, value.size, NL_FRACTION_DECIMAL, &plain_ns) != NL_OK ||

@@ -6,6 +6,7 @@
 #include "record/text.h"
 #include "base/level.h"
 #include "base/buffer.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +109,7 @@ static nl_string level_text(const nl_text_format *format, const nl_record *recor
     if (record->level == NL_LEVEL_NONE || !nl_level_has_name(record->level, record->level_text))
         return record->level_text;
     const char *name = format->level_name(record->level);
-    return (nl_string){name, strlen(name)};
+    return nl_string_of(name);
 }
 
 /* Returns whether a reader would mistake the name for a standard field or an escaped name. */

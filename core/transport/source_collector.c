@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "record/format.h"
 #include "transport/peer.h"
 
@@ -22,7 +23,7 @@ enum { TIMEOUT_MS = 10000, REPLY_MAX = 16 << 10 };
 static void source_collector_add(nl_buffer *line, const char *name, const char *value)
 {
     nl_buffer_append(line, " ", 1);
-    nl_buffer_append(line, name, strlen(name));
+    nl_buffer_append_text(line, name);
     nl_buffer_append(line, "=\"", 2);
     for (const char *at = value; *at != '\0'; at++) {
         char escape[5];
@@ -149,8 +150,7 @@ static nl_status check_reply(const nl_buffer *reply, size_t size)
     nl_status status = nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, reply->data, size - 1);
     if (status != NL_OK)
         fail_reply(reply, NL_ERROR_PROTOCOL, not_netlogd);
-    else if (record->event.size == strlen("Netlogd.Subscribed") &&
-             memcmp(record->event.data, "Netlogd.Subscribed", record->event.size) == 0)
+    else if (nl_string_is(record->event, "Netlogd.Subscribed"))
         status = NL_OK;
     else if (nl_record_find(record, "REASON", &reason) && reason.type == NL_TYPE_STRING)
         status = nl_error_set(NL_ERROR_INVALID, "%.*s", (int)reason.string.size, reason.string.data);

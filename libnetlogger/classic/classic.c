@@ -5,6 +5,7 @@
 #include "transport/log_options.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "transport/destination.h"
 #include "transport/dial.h"
 
@@ -21,11 +22,6 @@ static pthread_rwlock_t tags_lock = PTHREAD_RWLOCK_INITIALIZER;
 static char *global_tag; /* NULL: no global tag */
 static int tags_in_use;  /* number of tags that are set; atomic; writers take tags_lock only if it is not 0 */
 
-static void append(nl_buffer *out, const char *text)
-{
-    nl_buffer_append(out, text, strlen(text));
-}
-
 /* Appends the URL in the form that nl_open expects: file://NAME of the old toolkit becomes file:NAME, a path relative
  * to the current directory, and x-syslog:// gets the facility local0. */
 static void append_meant(nl_buffer *out, const char *url)
@@ -33,13 +29,13 @@ static void append_meant(nl_buffer *out, const char *url)
     static const char file[] = "file://", syslog[] = "x-syslog://";
     const size_t file_size = sizeof file - 1, syslog_size = sizeof syslog - 1;
     if (strncmp(url, file, file_size) == 0 && url[file_size] != '/') {
-        append(out, "file:");
+        nl_buffer_append_text(out, "file:");
         url += file_size;
     } else if (strncmp(url, syslog, syslog_size) == 0 && strchr("?", url[syslog_size]) != NULL) {
-        append(out, "x-syslog://local0");
+        nl_buffer_append_text(out, "x-syslog://local0");
         url += syslog_size;
     }
-    append(out, url);
+    nl_buffer_append_text(out, url);
 }
 
 /* Adds the append option to a file URL that lacks it. Converts a bare path to a URL first, because only a URL can have
@@ -49,11 +45,11 @@ static void add_append(nl_buffer *url, const nl_url *parsed, bool append_wanted)
     bool bare = strcmp(parsed->text, parsed->path) == 0;
     if (bare) {
         url->size = 0;
-        append(url, "file:");
+        nl_buffer_append_text(url, "file:");
         nl_url_append_escaped(url, parsed->path);
     }
-    append(url, !bare && strchr(parsed->text, '?') != NULL ? "&" : "?");
-    append(url, append_wanted ? "append=yes" : "append=no");
+    nl_buffer_append_text(url, !bare && strchr(parsed->text, '?') != NULL ? "&" : "?");
+    nl_buffer_append_text(url, append_wanted ? "append=yes" : "append=no");
 }
 
 static nl_log *classic_open_log(const char *program_name, const char *url_text, int flags)
@@ -155,8 +151,8 @@ void nl_classic_append_tags(NL_Handle *handle, nl_buffer *out)
     for (int i = 0; i < 2; i++) {
         if (tags[i] == NULL)
             continue;
-        append(out, tags[i]);
-        append(out, " ");
+        nl_buffer_append_text(out, tags[i]);
+        nl_buffer_append_text(out, " ");
     }
     pthread_rwlock_unlock(&tags_lock);
 }

@@ -12,6 +12,7 @@
 #include "log/log_internal.h"
 #include "log/scratch.h"
 #include "base/buffer.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -41,7 +42,7 @@ static void classic_write_add_text(nl_scratch *s, const char *text)
 {
     if (text == NULL || *text == '\0')
         return;
-    nl_buffer_append(&s->text, text, strlen(text));
+    nl_buffer_append_text(&s->text, text);
     nl_buffer_append(&s->text, " ", 1);
 }
 

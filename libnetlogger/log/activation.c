@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
+#include "base/text.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -72,7 +73,7 @@ static void add_failure(outcome *o)
         return;
     if (o->failures.size > 0)
         nl_buffer_append(&o->failures, "; ", 2);
-    nl_buffer_append(&o->failures, nl_error_message(), strlen(nl_error_message()));
+    nl_buffer_append_text(&o->failures, nl_error_message());
 }
 
 static void do_one(nl_log *log, const nl_activation *activation, const char *command, outcome *o)
@@ -123,7 +124,7 @@ static void activation_report(nl_log *log, const nl_activation *activation, cons
                               const outcome *o)
 {
     nl_record *record = nl_own_record_new(log, level, event);
-    nl_record_add_string(record, "BY", activation->path, strlen(activation->path));
+    nl_record_add_text(record, "BY", activation->path);
     if (o->failures.size > 0 && level == NL_WARNING) {
         nl_record_add_string(record, "MSG", o->failures.data, o->failures.size);
     } else {

@@ -9,6 +9,7 @@
 #include "base/monotonic.h"
 #include "transport/destination.h"
 #include "base/clock_quality.h"
+#include "base/text.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -139,7 +140,7 @@ static void report_offset(nl_log *log, int64_t now_ns)
         return;
     nl_record *record = nl_own_record_new(log, NL_SYSTEM, NL_CLOCK_OFFSET);
     nl_record_set_time(record, best->time_ns - best->time_ns % 1000);
-    nl_record_add_string(record, "CLOCK.COLLECTOR", best->collector, strlen(best->collector));
+    nl_record_add_text(record, "CLOCK.COLLECTOR", best->collector);
     nl_quality_add(record, "CLOCK.OFFSET", (double)best->offset_ns / 1e3);
     nl_quality_add(record, "CLOCK.DELAY", (double)best->delay_ns / 1e3);
     nl_quality_add(record, "CLOCK.ERROR", (double)best->delay_ns / 2e3);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "record/record_internal.h"
 #include "log/hex.h"
 #include "log/payload.h"
@@ -152,7 +153,7 @@ void nl_drain_lose(nl_drain *drain, nl_ring *ring, uint64_t ticks, const char *r
 {
     int64_t time_ns = nl_clock_time_ns(&drain->clock, ticks);
     lost_record(drain, ring, 1, 0, time_ns, time_ns);
-    nl_record_add_string(drain->record, "REASON", reason, strlen(reason));
+    nl_record_add_text(drain->record, "REASON", reason);
 }
 
 /* Returns a time rounded down to microseconds, because times in text have six fractional digits. */
@@ -367,7 +368,7 @@ static uint64_t skip_overwritten(nl_drain *drain, nl_ring *ring, nl_buffer *out)
     int64_t from_ns = ring->last_time_ns != 0 ? ring->last_time_ns : now_ns;
     lost_record(drain, ring, 1, 0, from_ns, now_ns);
     nl_record_add_uint(drain->record, "BYTES", ring->end - ring->at);
-    nl_record_add_string(drain->record, "REASON", "memory is damaged", strlen("memory is damaged"));
+    nl_record_add_text(drain->record, "REASON", "memory is damaged");
     complete(drain, from_ns);
     drain->level = NL_WARNING;
     if (drain->format == NL_FORMAT_NLB)

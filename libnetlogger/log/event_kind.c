@@ -58,17 +58,12 @@ void nl_event_kind_free(nl_event_kind *kind)
 
 /* ---- shared kinds ---- */
 
-static bool same_text(nl_string a, nl_string b)
-{
-    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
-}
-
 static bool event_kind_is_same(const nl_event_kind *a, const nl_event_kind *b)
 {
-    if (a->level != b->level || a->field_count != b->field_count || !same_text(a->event, b->event))
+    if (a->level != b->level || a->field_count != b->field_count || !nl_string_equals(a->event, b->event))
         return false;
     for (size_t i = 0; i < a->field_count; i++)
-        if (!same_text(a->names[i], b->names[i]))
+        if (!nl_string_equals(a->names[i], b->names[i]))
             return false;
     return true;
 }

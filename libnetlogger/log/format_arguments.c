@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/buffer.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <stddef.h>
@@ -394,7 +395,7 @@ static nl_status print_string(nl_buffer *out, const conversion *c, va_list *argu
     text = text != NULL ? text : "(null)";
     if (c->size > 2)
         PRINT(text);
-    return nl_buffer_append(out, text, strlen(text)) ? NL_OK : NL_FAILED; /* a plain %s may have any length */
+    return nl_buffer_append_text(out, text) ? NL_OK : NL_FAILED; /* a plain %s may have any length */
 }
 
 static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *arguments, int error)
@@ -407,7 +408,7 @@ static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *
     case 'm': {
         char scratch[128];
         const char *message = strerror_r(error, scratch, sizeof scratch);
-        return nl_buffer_append(out, message, strlen(message)) ? NL_OK : NL_FAILED;
+        return nl_buffer_append_text(out, message) ? NL_OK : NL_FAILED;
     }
     case 's':
         return print_string(out, c, arguments);
@@ -482,7 +483,7 @@ static void plan_read_value(nl_field *field, taken_as kind, va_list *arguments)
     text = va_arg(*arguments, const char *);
     text = text != NULL ? text : "(null)";
     field->type = NL_TYPE_STRING;
-    field->string = (nl_string){text, strlen(text)};
+    field->string = nl_string_of(text);
 }
 
 /* Sets the strings of printed values after all values are printed, because printing can move scratch in memory. */

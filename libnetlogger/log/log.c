@@ -158,12 +158,12 @@ static nl_string this_host(const nl_environment *environment)
 {
     const char *host = environment->host;
     if (host != NULL)
-        return nl_string_copy((nl_string){host, strlen(host)});
+        return nl_string_copy(nl_string_of(host));
     char name[256];
     if (gethostname(name, sizeof name) != 0)
         return nl_string_copy((nl_string){"localhost", strlen("localhost")});
     name[sizeof name - 1] = '\0';
-    return nl_string_copy((nl_string){name, strlen(name)});
+    return nl_string_copy(nl_string_of(name));
 }
 
 /* Appends a path to `out`. If the path is relative, first appends the directory. */
@@ -194,7 +194,7 @@ static void append_backup(nl_buffer *out, const char *directory, const char *val
     if (backup != NULL)
         append_whole_url(&whole, directory, backup);
     else
-        nl_buffer_append(&whole, value, strlen(value)); /* opening the URL reports the error */
+        nl_buffer_append_text(&whole, value); /* opening the URL reports the error */
     if (nl_buffer_append(&whole, "", 1))
         nl_url_append_escaped(out, whole.data);
     nl_buffer_free(&whole);
@@ -251,7 +251,7 @@ static void append_whole_url(nl_buffer *out, const char *directory, const nl_url
 {
     if (has_path(url)) {
         const char *scheme = url->scheme == NL_SCHEME_FILE ? "file://" : "unix://";
-        nl_buffer_append(out, scheme, strlen(scheme));
+        nl_buffer_append_text(out, scheme);
         append_whole_path(out, directory, url->path);
     } else {
         nl_buffer_append(out, url->text, strcspn(url->text, "?"));
@@ -410,7 +410,7 @@ static nl_log *open_url(const char *prog, nl_url *url, const nl_environment *env
     log->host = this_host(environment);
     if (prog == NULL)
         prog = program_invocation_short_name;
-    log->prog = nl_string_copy((nl_string){prog, strlen(prog)});
+    log->prog = nl_string_copy(nl_string_of(prog));
     log->gate.threshold = environment->level;
     pthread_mutex_init(&log->mutex, NULL);
     pthread_mutex_init(&log->control.mutex, NULL);

@@ -4,6 +4,7 @@
 
 #include "base/monotonic.h"
 #include "base/pages.h"
+#include "base/thread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,6 @@ typedef struct start {
  * be in a signal handler.
  */
 static __thread start *starts;
-static pthread_key_t key;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
 static void on_thread_exit(void *memory)
 {
@@ -28,28 +27,15 @@ static void on_thread_exit(void *memory)
     nl_pages_free(memory, NL_TIME_PROBES_MAX * sizeof(start));
 }
 
-static void make_key(void)
-{
-    pthread_key_create(&key, on_thread_exit);
-}
-
-/*
- * Creates the pthread key when the library is loaded. A thread that sets a key beyond the first 32 keys of the process
- * allocates memory, and a marker may be in a signal handler.
- */
-__attribute__((constructor)) static void on_load(void)
-{
-    pthread_once(&key_once, make_key);
-}
+NL_THREAD_KEY(starts_key, on_thread_exit)
 
 static start *own_start(unsigned slot)
 {
     if (starts == NULL) {
-        pthread_once(&key_once, make_key);
         starts = nl_pages_new(NL_TIME_PROBES_MAX * sizeof(start));
         if (starts == NULL)
             return NULL;
-        pthread_setspecific(key, starts);
+        starts_key_set(starts);
     }
     return &starts[slot];
 }

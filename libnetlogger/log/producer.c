@@ -4,6 +4,7 @@
 
 #include "base/monotonic.h"
 #include "base/pages.h"
+#include "base/thread.h"
 #include "log/clock.h"
 #include "log/report.h"
 #include "log/site.h"
@@ -42,8 +43,9 @@ static __thread nl_thread *self;
 static __thread unsigned exits; /* number of calls of on_thread_exit */
 static __thread bool gone;      /* the thread is ending and must not create rings */
 static bool ended;              /* the process is ending, and accepts no more events */
-static pthread_key_t key;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+
+static void on_thread_exit(void *unused);
+NL_THREAD_KEY(thread_key, on_thread_exit)
 
 static void remove_thread(nl_thread *thread)
 {
@@ -94,7 +96,7 @@ static void on_thread_exit(void *unused)
      * Other destructors of thread-specific data may log, so the rings stay until the second-to-last round. In the last
      * round, the thread sanitizer forbids locks. Signal handlers may run even later.
      */
-    if (self == NULL || (++exits < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(key, unused) == 0))
+    if (self == NULL || (++exits < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && thread_key_set(unused) == 0))
         return;
     gone = true;
     const nl_visit visit = nl_enter();
@@ -113,31 +115,16 @@ static void on_thread_exit(void *unused)
     nl_leave(&visit);
 }
 
-static void make_key(void)
-{
-    pthread_key_create(&key, on_thread_exit);
-}
-
-/*
- * Creates the pthread key when the library is loaded. A thread that sets a key beyond the first 32 keys of the process
- * allocates memory, and a thread's first event may be in a signal handler.
- */
-__attribute__((constructor)) static void on_load(void)
-{
-    pthread_once(&key_once, make_key);
-}
-
 static bool know_thread(void)
 {
     if (self != NULL)
         return true;
-    pthread_once(&key_once, make_key);
     nl_thread *thread = nl_pages_new(sizeof *thread);
     if (thread == NULL)
         return false;
     *thread = (nl_thread){.next = threads, .entries = nl_private_rings};
     threads = self = thread;
-    pthread_setspecific(key, thread);
+    thread_key_set(thread);
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/signals.h"
+#include "base/text.h"
 #include "reader/decoder.h"
 #include "record/block_read.h"
 
@@ -224,8 +225,7 @@ static nl_status send_all(const nl_remains *remains, nl_remains_log *log, uint64
 {
     nl_shared_log *shared = log->outbox.shared;
     nl_drain drain;
-    if (!nl_drain_start(&drain, (nl_format)shared->format, (nl_string){shared->host, strlen(shared->host)},
-                        (nl_string){shared->prog, strlen(shared->prog)}))
+    if (!nl_drain_start(&drain, (nl_format)shared->format, nl_string_of(shared->host), nl_string_of(shared->prog)))
         return NL_FAILED;
     drain.zstd_level = shared->zstd_level;
     drain.one_level = log->outbox.url != NULL && log->outbox.url->scheme == NL_SCHEME_SYSLOG;

@@ -4,14 +4,12 @@
 
 #include "base/memory.h"
 #include "base/pages.h"
+#include "base/thread.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 __thread nl_scratch *nl_scratch_here;
 __thread nl_scratch_use nl_scratch_used;
-static pthread_key_t key;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
 static void free_scratch(void *user)
 {
@@ -28,23 +26,10 @@ static void free_scratch(void *user)
     nl_scratch_used = (nl_scratch_use){false, false};
 }
 
-static void make_key(void)
-{
-    pthread_key_create(&key, free_scratch);
-}
-
-/*
- * Creates the pthread key when the library is loaded, because a thread that sets a key beyond the first 32 keys of the
- * process allocates memory.
- */
-__attribute__((constructor)) static void on_load(void)
-{
-    pthread_once(&key_once, make_key);
-}
+NL_THREAD_KEY(scratch_key, free_scratch)
 
 nl_scratch *nl_scratch_make(void)
 {
-    pthread_once(&key_once, make_key);
     nl_scratch *s = nl_pages_new(sizeof *s);
     if (s == NULL) {
         nl_memory_failed();
@@ -52,7 +37,7 @@ nl_scratch *nl_scratch_make(void)
     }
     s->fields = s->usual;
     s->field_capacity = NL_FIELDS_MAX;
-    pthread_setspecific(key, s);
+    scratch_key_set(s);
     return nl_scratch_here = s;
 }
 

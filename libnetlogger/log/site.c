@@ -3,6 +3,7 @@
 #include "log/site.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "record/field_name.h"
 #include "log/log_internal.h"
 #include "log/session.h"
@@ -277,7 +278,7 @@ static bool read_site(nl_site *site, const char *at, const char *end, const nl_s
         if (site->types[i] == NL_RAW_NONE || site->types[i] > NL_RAW_SPAN_ID || !get_text(&at, end, &site->names[i]) ||
             !nl_is_name(site->names[i]))
             return false;
-        if (site->names[i].size == 7 && memcmp(site->names[i].data, "SPAN.ID", 7) == 0)
+        if (nl_string_is(site->names[i], "SPAN.ID"))
             site->has_span_id = true;
         site->minimum_size +=
             (unsigned)(site->types[i] == NL_RAW_STRING ? sizeof(uint32_t) : nl_raw_size(site->types[i]));

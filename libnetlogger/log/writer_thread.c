@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
+#include "base/text.h"
 #include "base/thread.h"
 
 #include <linux/futex.h>
@@ -212,7 +213,7 @@ static void report_unnamed(nl_log *log)
     nl_record *record = nl_own_record_new(log, NL_WARNING, "NetLogger.Unrecoverable");
     char scratch[128];
     const char *reason = strerror_r(error, scratch, sizeof scratch);
-    nl_record_add_string(record, "REASON", reason, strlen(reason));
+    nl_record_add_text(record, "REASON", reason);
     nl_own_records_add(log, record);
 }
 

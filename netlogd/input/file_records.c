@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "record/format.h"
 
 #include <stdlib.h>
@@ -116,7 +117,7 @@ static void put_text(const file_reader *r, nl_string text, sink *s)
     if (text.size > 0 && text.data[text.size - 1] == '\r')
         text.size--;
     nl_field fields[] = {nl_field_named("FILE", NL_TYPE_STRING), nl_field_named("MESSAGE", NL_TYPE_STRING)};
-    fields[0].string = (nl_string){r->path, strlen(r->path)};
+    fields[0].string = nl_string_of(r->path);
     fields[1].string = text;
     nl_record record = {.time_ns = nl_time_now_ns(),
                         .level = NL_USAGE,

@@ -16,6 +16,7 @@
 #include "link.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "output/kind.h"
 #include "output/options.h"
 
@@ -131,8 +132,8 @@ static size_t add_message(publisher *p, const nats_cut *cut, unsigned shard)
     for (int i = 0; i < 16; i++)
         at += sprintf(at, "%02x", cut->stream[i]);
     snprintf(at, 48, "-%llu-%llu", (unsigned long long)cut->first, (unsigned long long)cut->count);
-    nl_buffer_append(&m->subject, p->place->subject, strlen(p->place->subject));
-    nl_buffer_append(&m->subject, cut->subject, strlen(cut->subject));
+    nl_buffer_append_text(&m->subject, p->place->subject);
+    nl_buffer_append_text(&m->subject, cut->subject);
     nl_buffer_append(&m->subject, end, (size_t)snprintf(end, sizeof end, ".%u", shard + 1) + 1);
     return p->message_count++;
 }

@@ -120,10 +120,7 @@ static void file_list_above(void *user, uint64_t number)
     number_list *list = user;
     if (number <= list->above)
         return;
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
-        list->at = nl_memory_check(reallocarray(list->at, list->capacity, sizeof *list->at));
-    }
+    NL_ARRAY_GROW(list->at, list->count, list->capacity);
     list->at[list->count++] = number;
 }
 

@@ -191,10 +191,7 @@ void journal_touch(journal *j, const unsigned char stream[NAME])
     /* A client usually sends many consecutive blocks of the same stream. */
     if (j->touched_count > 0 && memcmp(j->touched[j->touched_count - 1], stream, NAME) == 0)
         return;
-    if (j->touched_count == j->touched_capacity) {
-        j->touched_capacity = j->touched_capacity == 0 ? 64 : j->touched_capacity * 2;
-        j->touched = nl_memory_check(realloc(j->touched, j->touched_capacity * NAME));
-    }
+    NL_ARRAY_GROW(j->touched, j->touched_count, j->touched_capacity);
     memcpy(j->touched[j->touched_count++], stream, NAME);
 }
 

@@ -73,10 +73,7 @@ kept_window_file *kept_window_find(kept_window *w, uint64_t number)
 
 kept_window_file *kept_window_add(kept_window *w, kept_identity identity)
 {
-    if (w->count == w->capacity) {
-        w->capacity = w->capacity == 0 ? 16 : 2 * w->capacity;
-        w->files = nl_memory_check(reallocarray(w->files, w->capacity, sizeof *w->files));
-    }
+    NL_ARRAY_GROW(w->files, w->count, w->capacity);
     size_t at = w->count++;
     for (; at > 0 && w->files[at - 1].identity.number > identity.number; at--)
         w->files[at] = w->files[at - 1];

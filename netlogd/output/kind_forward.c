@@ -8,6 +8,7 @@
 #include "kind.h"
 
 #include "options.h"
+#include "base/text.h"
 #include "transport/destination.h"
 #include "transport/dial.h"
 #include "transport/writer.h"
@@ -24,14 +25,14 @@ static const nl_url_rows own_tables[] = {{nl_dialer_rows, NULL}, {0}};
 static char *url_for_writer(const output_options *options)
 {
     nl_buffer url = {0};
-    nl_buffer_append(&url, options->target, strlen(options->target));
+    nl_buffer_append_text(&url, options->target);
     bool any = false;
     for (const nl_option *row = nl_dialer_rows; row->name != NULL; row++) {
         const char *value = nl_url_option_value(options->url, row->name);
         if (value == NULL)
             continue;
         nl_buffer_append(&url, any ? "&" : "?", 1);
-        nl_buffer_append(&url, row->name, strlen(row->name));
+        nl_buffer_append_text(&url, row->name);
         nl_buffer_append(&url, "=", 1);
         any = true;
         nl_url_append_escaped(&url, value);

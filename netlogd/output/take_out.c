@@ -19,10 +19,7 @@ void regions_add(regions *r, uint64_t from, uint64_t to, bool line)
         latest->to = to > latest->to ? to : latest->to;
         return;
     }
-    if (r->count == r->capacity) {
-        r->capacity = r->capacity == 0 ? 16 : r->capacity * 2;
-        r->places = nl_memory_check(realloc(r->places, r->capacity * sizeof *r->places));
-    }
+    NL_ARRAY_GROW(r->places, r->count, r->capacity);
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): while places is NULL, count and capacity are 0 */
     r->places[r->count++] = (struct region){from, to, line};
 }

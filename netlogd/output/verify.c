@@ -74,7 +74,7 @@ static void report_on_file(check *c, const char *format, ...)
         release_reports(c);
         fputs(line, stdout);
     } else if (c->held.size < HELD_MAX) {
-        nl_buffer_append(&c->held, line, strlen(line));
+        nl_buffer_append_text(&c->held, line);
     } else {
         c->unheld++;
     }

@@ -23,11 +23,6 @@ nl_record *agent_record(const agent *a, nl_level level, const char *event)
     return record;
 }
 
-void agent_add_text(nl_record *record, const char *name, const char *value)
-{
-    nl_record_add_string(record, name, value, strlen(value));
-}
-
 /* ---- records ---- */
 
 static void active_forget_latest(active *s)
@@ -106,8 +101,8 @@ static void on_ended(void *user, const char *reason, double retry_s)
     nl_record *event = agent_record(s->agent, NL_WARNING, "Nlagentd.SensorFailed");
     s->agent->counts.failures++;
     snprintf(s->failure, sizeof s->failure, "%s", reason);
-    agent_add_text(event, "SENSOR", s->spec->text);
-    agent_add_text(event, "REASON", reason);
+    nl_record_add_text(event, "SENSOR", s->spec->text);
+    nl_record_add_text(event, "REASON", reason);
     nl_record_add_double(event, "AGAIN", retry_s);
     active_report(s, event, true, true);
 }
@@ -117,7 +112,7 @@ static void on_started(void *user, bool again)
     active *s = user;
     nl_record *event = agent_record(s->agent, NL_USAGE, again ? "Nlagentd.SensorRestarted" : "Nlagentd.SensorStarted");
     s->agent->counts.starts++;
-    agent_add_text(event, "SENSOR", s->spec->text);
+    nl_record_add_text(event, "SENSOR", s->spec->text);
     active_report(s, event, again, false);
 }
 
@@ -128,7 +123,7 @@ static void active_stop(active *s)
     s->stopped_ns = nl_monotonic_ns();
     active_forget_latest(s);
     nl_record *event = agent_record(s->agent, NL_USAGE, "Nlagentd.SensorStopped");
-    agent_add_text(event, "SENSOR", s->spec->text);
+    nl_record_add_text(event, "SENSOR", s->spec->text);
     active_report(s, event, false, false);
 }
 
@@ -258,7 +253,7 @@ void active_describe(const active *s, nl_record *record)
     size_t consumers = 0;
     for (const subscription *m = s->members; m != NULL; m = m->next_member)
         consumers++;
-    agent_add_text(record, "sensor", s->spec->text);
+    nl_record_add_text(record, "sensor", s->spec->text);
     nl_record_add_bool(record, "running", s->process != NULL && process_id(s->process) != 0);
     nl_record_add_uint(record, "consumers", consumers);
     nl_record_add_bool(record, "held", s->held);
@@ -266,7 +261,7 @@ void active_describe(const active *s, nl_record *record)
     nl_record_add_uint(record, "pid", s->process != NULL ? (uint64_t)process_id(s->process) : 0);
     nl_record_add_uint(record, "restarts", s->process != NULL ? process_restarts(s->process) : 0);
     if (s->failure[0] != '\0')
-        agent_add_text(record, "failure", s->failure);
+        nl_record_add_text(record, "failure", s->failure);
     if (s->summaries != NULL && summaries_left_out(s->summaries) > 0)
         nl_record_add_uint(record, "unsummed", summaries_left_out(s->summaries));
 }

@@ -5,6 +5,7 @@
 #include "agents/directory.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "program/program.h"
 
@@ -40,7 +41,7 @@ static char *events_of(const definition *d)
             continue;
         if (text.size > 0)
             nl_buffer_append(&text, " ", 1);
-        nl_buffer_append(&text, f->event, strlen(f->event));
+        nl_buffer_append_text(&text, f->event);
     }
     nl_buffer_append(&text, "", 1);
     return text.data;

@@ -9,6 +9,7 @@
 #include "agents/soap.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -226,8 +227,8 @@ static void do_settings(call *c)
     for (const nl_option *row = agent_settings_rows; row->name != NULL; row++)
         for (size_t i = 0; (value = nl_option_get_at(row, c->agent->settings, i, scratch)) != NULL; i++) {
             nl_record *record = agent_record(c->agent, NL_USAGE, "Nlagentd.Setting");
-            agent_add_text(record, "OPTION", row->name);
-            agent_add_text(record, "VALUE", value);
+            nl_record_add_text(record, "OPTION", row->name);
+            nl_record_add_text(record, "VALUE", value);
             reply_put_record(&c->reply, record);
             nl_record_free(record);
         }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
+#include "base/text.h"
 #include "program/program.h"
 
 #include <stdlib.h>
@@ -155,8 +156,8 @@ static void subscription_end_costly(subscription *s)
     static const char reason[] = "the expression costs too much; subscribe with a simpler expression";
     const char *sensor = s->sensor->spec->text;
     nl_record *record = agent_record(s->sensor->agent, NL_WARNING, "Nlagentd.CostlyFilter");
-    agent_add_text(record, "SENSOR", sensor);
-    agent_add_text(record, "REASON", reason);
+    nl_record_add_text(record, "SENSOR", sensor);
+    nl_record_add_text(record, "REASON", reason);
     subscription_put_event(s, record, true);
     nl_write(s->sensor->agent->log, NL_WARNING, "Nlagentd.CostlyFilter", "SENSOR=%s CONSUMER=%s REASON=%s", sensor,
              s->owner, reason);
@@ -197,7 +198,7 @@ static shared_record *subscription_report_missed(subscription *s)
 {
     char text[NL_TIME_TEXT_SIZE];
     nl_record *record = agent_record(s->sensor->agent, NL_WARNING, "Nlagentd.Missed");
-    agent_add_text(record, "SENSOR", s->sensor->spec->text);
+    nl_record_add_text(record, "SENSOR", s->sensor->spec->text);
     nl_record_add_uint(record, "COUNT", s->missed);
     nl_record_add_string(record, "FROM", text, nl_time_format_ulm(s->missed_from_ns, text));
     nl_record_add_string(record, "TO", text, nl_time_format_ulm(s->missed_to_ns, text));

@@ -4,6 +4,7 @@
 
 #include "agent/condition.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -149,7 +150,7 @@ static nl_record *summary_record(const series *one, unsigned minutes, const clos
     nl_record_set_event(record, "Summary", 7);
     nl_record_add_uint(record, "MINUTES", minutes);
     nl_record_add_string(record, "OF", one->object->event.data, one->object->event.size);
-    nl_record_add_string(record, "FIELD", one->field, strlen(one->field));
+    nl_record_add_text(record, "FIELD", one->field);
     for (size_t i = 0; i < one->object->field_count; i++)
         summary_add_field(record, &one->object->fields[i]);
     nl_record_add_uint(record, "COUNT", w->count);

@@ -91,10 +91,7 @@ static void loader_on_block(void *user, const nl_block_view *block)
     if (memcmp(block->stream, none, sizeof none) == 0 ||
         (l->touched_count > 0 && memcmp(l->touched[l->touched_count - 1], block->stream, sizeof none) == 0))
         return;
-    if (l->touched_count == l->touched_capacity) {
-        l->touched_capacity = 2 * l->touched_capacity + 64;
-        l->touched = nl_memory_check(realloc(l->touched, l->touched_capacity * sizeof *l->touched));
-    }
+    NL_ARRAY_GROW(l->touched, l->touched_count, l->touched_capacity);
     memcpy(l->touched[l->touched_count++], block->stream, sizeof none);
 }
 

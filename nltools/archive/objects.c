@@ -4,6 +4,7 @@
 
 #include "requests/infer.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +128,7 @@ static nl_status objects_add(store *s, const char *fields)
 {
     nl_buffer sql = {0};
     store_add(&sql, "INSERT INTO lifeline (fields) VALUES (");
-    store_quote(&sql, (nl_string){fields, strlen(fields)});
+    store_quote(&sql, nl_string_of(fields));
     store_add(&sql, ") ON CONFLICT DO NOTHING");
     nl_buffer_append(&sql, "", 1);
     nl_status status = s->kind->run(s, sql.data);

@@ -3,6 +3,7 @@
 #include "archive/pushdown.h"
 
 #include "archive/store.h"
+#include "base/text.h"
 #include "filter/filter.h"
 
 #include <ctype.h>
@@ -12,11 +13,6 @@
 typedef struct term {
     nl_string name, operator, value;
 } term;
-
-static bool pushdown_is(nl_string text, const char *word)
-{
-    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
-}
 
 static nl_string next_word(const char **at, const char *end)
 {
@@ -40,8 +36,8 @@ static bool split(const char *at, const char *end, term *t)
 static void push_time(const term *t, nl_buffer *sql)
 {
     int64_t time_ns;
-    bool ordered = pushdown_is(t->operator, "<") || pushdown_is(t->operator, "<=") || pushdown_is(t->operator, ">") ||
-                   pushdown_is(t->operator, ">=");
+    bool ordered = nl_string_is(t->operator, "<") || nl_string_is(t->operator, "<=") ||
+                   nl_string_is(t->operator, ">") || nl_string_is(t->operator, ">=");
     nl_string value = t->value;
     if (value.size > 1 && value.data[0] == '"' && value.data[value.size - 1] == '"')
         value = (nl_string){value.data + 1, value.size - 2};
@@ -65,7 +61,7 @@ static bool is_plain(nl_string value)
 
 static void push_text(const term *t, const char *column, nl_buffer *sql)
 {
-    if (!pushdown_is(t->operator, "==") || !is_plain(t->value))
+    if (!nl_string_is(t->operator, "==") || !is_plain(t->value))
         return;
     store_add(sql, " AND %s = ", column);
     store_quote(sql, t->value);
@@ -79,10 +75,10 @@ static void push_term(const char *at, const char *end, nl_buffer *sql)
     term t;
     if (!split(at, end, &t))
         return;
-    if (pushdown_is(t.name, "DATE") || pushdown_is(t.name, "ts"))
+    if (nl_string_is(t.name, "DATE") || nl_string_is(t.name, "ts"))
         push_time(&t, sql);
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
-        if (pushdown_is(t.name, columns[i].names[0]) || pushdown_is(t.name, columns[i].names[1]))
+        if (nl_string_is(t.name, columns[i].names[0]) || nl_string_is(t.name, columns[i].names[1]))
             push_text(&t, columns[i].column, sql);
 }
 

@@ -3,6 +3,7 @@
 #include "archive/store.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -216,7 +217,7 @@ nl_status store_begin(store *s, store_place *place)
     nl_buffer sql = {0};
     store_add(&sql, "INSERT INTO source (id, name, head_size, head, position, lines, latest_ns) SELECT "
                     "coalesce(max(id), 0) + 1, ");
-    store_quote(&sql, (nl_string){place->name, strlen(place->name)});
+    store_quote(&sql, nl_string_of(place->name));
     store_add(&sql, ", 0, 0, 0, 0, 0 FROM source");
     if (store_run(s, &sql) == NL_OK &&
         s->kind->select(s, "SELECT max(id) FROM source", store_parse_number, &place->id) == NL_OK)
@@ -244,7 +245,7 @@ static nl_status put_place(store *s, const store_place *place)
 {
     nl_buffer sql = {0};
     store_add(&sql, "UPDATE source SET name = ");
-    store_quote(&sql, (nl_string){place->name, strlen(place->name)});
+    store_quote(&sql, nl_string_of(place->name));
     store_add(&sql,
               ", head_size = %" PRIu64 ", head = %" PRId64 ", position = %" PRIu64 ", lines = %" PRIu64
               ", latest_ns = %" PRId64 " WHERE id = %" PRId64,

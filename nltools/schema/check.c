@@ -220,7 +220,7 @@ static void check_level(const subject *s, const schema_event *e)
     if (r->level == e->level || (r->level == NL_LEVEL_NONE && r->level_text.data == NULL))
         return;
     const char *name = nl_level_name(r->level);
-    char *level = shorten(r->level == NL_LEVEL_NONE ? r->level_text : (nl_string){name, strlen(name)});
+    char *level = shorten(r->level == NL_LEVEL_NONE ? r->level_text : nl_string_of(name));
     found(s, WRONG_LEVEL, "level %s instead of %s", level, nl_level_name(e->level));
     g_free(level);
 }

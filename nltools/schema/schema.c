@@ -4,6 +4,7 @@
 
 #include "schema.h"
 
+#include "base/text.h"
 #include "program/glib_error.h"
 #include "record/field_name.h"
 
@@ -139,7 +140,7 @@ static char *unquoted(const char *text)
 
 static bool check_name(reading *r, const char *what, const char *name)
 {
-    if (nl_is_name((nl_string){name, strlen(name)}))
+    if (nl_is_name(nl_string_of(name)))
         return true;
     schema_mistake_add(
         r->mistakes, r->line,
@@ -261,7 +262,7 @@ static void read_schema_key(reading *r, const char *key, const char *value)
         schema_mistake_add(r->mistakes, r->line, "[schema] has no key %s; use name, prefix or description", key);
         return;
     }
-    if (to != &s->description && (!g_ascii_isalpha(*value) || !nl_is_name((nl_string){value, strlen(value)})))
+    if (to != &s->description && (!g_ascii_isalpha(*value) || !nl_is_name(nl_string_of(value))))
         schema_mistake_add(r->mistakes, r->line, "%s: \"%s\" is not a valid name; use a name that begins with a letter",
                            key, value);
     g_free(*to);

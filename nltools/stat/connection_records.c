@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "base/text.h"
 #include "stat/connection_records.h"
 
 #include "record/format.h"
@@ -39,8 +40,8 @@ static void begin_record(records_output *o, const connection_result *r, const ch
     nl_record_set_host(o->record, host, strlen(host));
     nl_record_set_prog(o->record, "nlstat", strlen("nlstat"));
     nl_record_set_event(o->record, event, strlen(event));
-    nl_record_add_string(o->record, "TCP.LOCAL", r->local, strlen(r->local));
-    nl_record_add_string(o->record, "TCP.PEER", r->peer, strlen(r->peer));
+    nl_record_add_text(o->record, "TCP.LOCAL", r->local);
+    nl_record_add_text(o->record, "TCP.PEER", r->peer);
 }
 
 static void end_record(records_output *o)
