@@ -1009,23 +1009,40 @@ class probe
      */
     static probe logging(const std::string &pattern, const netlogger::log &log, nl_level level = NL_USAGE)
     {
-        return probe(nl_marker_attach_log(pattern.c_str(), log.get(), level));
+        nl_probe_options options = {};
+        options.kind = NL_PROBE_LOG;
+        options.pattern = pattern.c_str();
+        options.log = log.get();
+        options.level = level;
+        return probe(options);
     }
     /** Counts passes. @throws netlogger::error if the pattern is empty */
     static probe counting(const std::string &pattern)
     {
-        return probe(nl_marker_attach_count(pattern.c_str()));
+        nl_probe_options options = {};
+        options.kind = NL_PROBE_COUNT;
+        options.pattern = pattern.c_str();
+        return probe(options);
     }
-    /** Measures the time between two markers. @throws netlogger::error if nl_marker_attach_time fails */
+    /** Measures the time between two markers. @throws netlogger::error if nl_marker_attach fails */
     static probe timing(const std::string &from, const std::string &to)
     {
-        return probe(nl_marker_attach_time(from.c_str(), to.c_str()));
+        nl_probe_options options = {};
+        options.kind = NL_PROBE_TIME;
+        options.pattern = from.c_str();
+        options.to = to.c_str();
+        return probe(options);
     }
     /** Calls the function `each` at each pass. @throws netlogger::error if the pattern is empty */
     static probe calling(const std::string &pattern, function each)
     {
         auto kept = std::make_unique<function>(std::move(each));
-        probe made(nl_marker_attach_call(pattern.c_str(), pass, kept.get()));
+        nl_probe_options options = {};
+        options.kind = NL_PROBE_CALL;
+        options.pattern = pattern.c_str();
+        options.function = pass;
+        options.user = kept.get();
+        probe made(options);
         made.kept = std::move(kept);
         return made;
     }
@@ -1045,14 +1062,21 @@ class probe
     /** Returns the results so far. @throws netlogger::error if the probe is already detached */
     nl_probe_info read() const
     {
-        nl_probe_info info;
-        if (!nl_probe_read(number, &info))
+        nl_probe_info found = {};
+        auto keep = [&](const nl_probe_info &info) {
+            if (info.probe == number)
+                found = info;
+        };
+        if (detail::for_each<nl_probe_info>(keep, nl_probe_list) != NL_OK)
+            throw error();
+        if (found.probe == 0)
             throw error("the probe is detached");
-        return info;
+        found.pattern = found.to = nullptr; /* valid only in `keep` */
+        return found;
     }
 
   private:
-    explicit probe(nl_probe number) : number(number)
+    explicit probe(const nl_probe_options &options) : number(nl_marker_attach(&options))
     {
         if (number == 0)
             throw error();

@@ -24,26 +24,29 @@ static void print_place(void *user, const nl_marker_info *marker)
 static void print_probe(void *user, const nl_probe_info *probe)
 {
     fprintf(user, "probe %u at %s: %llu\n", probe->probe, probe->pattern, (unsigned long long)probe->count);
+    if (probe->kind == NL_PROBE_TIME)
+        fprintf(user, "a block takes %lld ns on average\n", (long long)probe->mean_ns);
 }
 
 int main(void)
 {
     nl_log *log = nl_open("example", "memory:markers");
-    nl_probe logged = nl_marker_attach_log("block_*", log, NL_USAGE);
-    nl_probe counted = nl_marker_attach_count("block_begin");
-    nl_probe timed = nl_marker_attach_time("block_begin", "block_end");
-    nl_probe called = nl_marker_attach_call("block_end", markers_on_block, stdout);
+    const nl_probe_options options[] = {
+        {.kind = NL_PROBE_LOG, .pattern = "block_*", .log = log, .level = NL_USAGE},
+        {.kind = NL_PROBE_COUNT, .pattern = "block_begin"},
+        {.kind = NL_PROBE_TIME, .pattern = "block_begin", .to = "block_end"},
+        {.kind = NL_PROBE_CALL, .pattern = "block_end", .function = markers_on_block, .user = stdout},
+    };
+    nl_probe probes[4];
+    for (size_t i = 0; i < 4; i++)
+        if ((probes[i] = nl_marker_attach(&options[i])) == 0)
+            return 1;
     for (int id = 0; id < 3; id++)
         read_block(id);
     nl_marker_list(print_place, stdout);
     nl_probe_list(print_probe, stdout);
 
-    nl_probe_info info;
-    if (!nl_probe_read(timed, &info) || info.count != 3)
-        return 1;
-    printf("a block takes %lld ns on average\n", (long long)info.mean_ns);
-    const nl_probe probes[] = {logged, counted, timed, called};
-    for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++)
+    for (size_t i = 0; i < 4; i++)
         if (nl_marker_detach(probes[i]) != NL_OK) /* NL_OK: no thread executes the probe any more */
             return 1;
     return nl_close(log) == NL_OK ? 0 : 1;

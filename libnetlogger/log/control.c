@@ -41,9 +41,9 @@ typedef struct command {
 static void report_count(nl_log *log, const nl_control_probe *probe, const nl_probe_info *info)
 {
     nl_record *record = nl_own_record_new(log, NL_USAGE, "NetLogger.Marker");
-    nl_record_add_string(record, "NAME", probe->pattern, strlen(probe->pattern));
+    nl_record_add_text(record, "NAME", probe->pattern);
     if (probe->to != NULL)
-        nl_record_add_string(record, "TO", probe->to, strlen(probe->to));
+        nl_record_add_text(record, "TO", probe->to);
     nl_record_add_uint(record, "COUNT", info->count);
     if (probe->kind == NL_PROBE_TIME && info->count > 0) {
         nl_record_add_int(record, "MIN.NS", info->min_ns);
@@ -135,14 +135,12 @@ static nl_status probe_attach(nl_log *log, nl_control_origin origin, const nl_co
     nl_control_probe *made = make_probe(origin, wanted, text);
     if (made == NULL)
         return NL_FAILED;
-    nl_probe id = wanted->kind == NL_PROBE_LOG     ? nl_marker_attach_log(wanted->pattern, log, level)
-                  : wanted->kind == NL_PROBE_COUNT ? nl_marker_attach_count(wanted->pattern)
-                                                   : nl_marker_attach_time(wanted->pattern, wanted->to);
-    if (id == 0) {
+    made->probe = nl_marker_attach(&(nl_probe_options){
+        .kind = wanted->kind, .pattern = wanted->pattern, .to = wanted->to, .log = log, .level = level});
+    if (made->probe == 0) {
         free_probe(made);
         return NL_FAILED;
     }
-    made->probe = id;
     *at = made;
     return NL_OK;
 }
@@ -339,7 +337,7 @@ static void add_failure(nl_buffer *failures, size_t line)
     size_t size = (size_t)snprintf(number, sizeof number, "line %zu: ", line);
     if (line > 0)
         nl_buffer_append(failures, number, size);
-    nl_buffer_append(failures, nl_error_message(), strlen(nl_error_message()));
+    nl_buffer_append_text(failures, nl_error_message());
 }
 
 static nl_status do_line(nl_log *log, nl_control_origin origin, const char *line, size_t size, nl_buffer *good)

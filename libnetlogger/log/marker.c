@@ -293,18 +293,22 @@ static nl_probe enlist(nl_probe_object *probe)
     return 0;
 }
 
-/* Returns a copy of the probe `wanted`; NULL if memory runs out. */
-static nl_probe_object *make_probe(const nl_probe_object *wanted, const char *pattern, const char *to)
+/* Returns an unattached probe; NULL if memory runs out. */
+static nl_probe_object *make_probe(const nl_probe_options *options)
 {
     nl_probe_object *probe = nl_memory_check(malloc(sizeof *probe));
     if (probe == NULL)
         return NULL;
-    *probe = *wanted;
-    probe->pattern = strdup(pattern);
-    probe->to = to != NULL ? strdup(to) : NULL;
-    probe->times = wanted->kind == NL_PROBE_TIME ? calloc(1, sizeof *probe->times) : NULL;
-    if (probe->pattern == NULL || (to != NULL && probe->to == NULL) ||
-        (wanted->kind == NL_PROBE_TIME && probe->times == NULL)) {
+    const bool times = options->kind == NL_PROBE_TIME;
+    *probe = (nl_probe_object){.kind = options->kind,
+                               .pattern = strdup(options->pattern),
+                               .to = times ? strdup(options->to) : NULL,
+                               .log = options->log,
+                               .level = options->level,
+                               .function = options->function,
+                               .user = options->user,
+                               .times = times ? calloc(1, sizeof *probe->times) : NULL};
+    if (probe->pattern == NULL || (times && (probe->to == NULL || probe->times == NULL))) {
         nl_memory_failed();
         nl_probe_free(probe);
         return NULL;
@@ -314,48 +318,29 @@ static nl_probe_object *make_probe(const nl_probe_object *wanted, const char *pa
     return probe;
 }
 
-static nl_probe attach(const nl_probe_object *wanted, const char *pattern, const char *to)
+nl_probe nl_marker_attach(const nl_probe_options *options)
 {
-    NL_REQUIRE(pattern != NULL, "pattern is NULL", 0);
-    if (*pattern == '\0' || (to != NULL && *to == '\0')) {
+    const nl_probe_kind kind = options->kind;
+    NL_REQUIRE(options->pattern != NULL, "pattern is NULL", 0);
+    NL_REQUIRE(kind != NL_PROBE_TIME || options->to != NULL, "to is NULL", 0);
+    NL_REQUIRE(kind != NL_PROBE_CALL || options->function != NULL, "function is NULL", 0);
+    NL_REQUIRE(kind != NL_PROBE_LOG || options->log != NULL, "log is NULL", 0);
+    NL_REQUIRE(kind != NL_PROBE_LOG || (options->level >= NL_EMERGENCY && options->level <= NL_DEBUG),
+               "the level of an event must be from NL_EMERGENCY to NL_DEBUG", 0);
+    if (*options->pattern == '\0' || (kind == NL_PROBE_TIME && *options->to == '\0')) {
         nl_error_set(NL_ERROR_INVALID, "a marker's pattern is empty");
         return 0;
     }
-    nl_probe_object *probe = make_probe(wanted, pattern, to);
+    nl_probe_object *probe = make_probe(options);
     if (probe == NULL)
         return 0;
     lock();
-    bool has_slot = wanted->kind != NL_PROBE_TIME || marker_claim_slot(&probe->slot);
+    bool has_slot = kind != NL_PROBE_TIME || marker_claim_slot(&probe->slot);
     nl_probe id = has_slot ? enlist(probe) : 0;
     pthread_mutex_unlock(&mutex);
     if (!has_slot)
         nl_probe_free(probe);
     return id;
-}
-
-nl_probe nl_marker_attach_log(const char *pattern, nl_log *log, nl_level level)
-{
-    NL_REQUIRE(log != NULL, "log is NULL", 0);
-    NL_REQUIRE(level >= NL_EMERGENCY && level <= NL_DEBUG,
-               "the level of an event must be from NL_EMERGENCY to NL_DEBUG", 0);
-    return attach(&(nl_probe_object){.kind = NL_PROBE_LOG, .log = log, .level = level}, pattern, NULL);
-}
-
-nl_probe nl_marker_attach_count(const char *pattern)
-{
-    return attach(&(nl_probe_object){.kind = NL_PROBE_COUNT}, pattern, NULL);
-}
-
-nl_probe nl_marker_attach_time(const char *from, const char *to)
-{
-    NL_REQUIRE(to != NULL, "to is NULL", 0);
-    return attach(&(nl_probe_object){.kind = NL_PROBE_TIME}, from, to);
-}
-
-nl_probe nl_marker_attach_call(const char *pattern, nl_probe_function function, void *user)
-{
-    NL_REQUIRE(function != NULL, "function is NULL", 0);
-    return attach(&(nl_probe_object){.kind = NL_PROBE_CALL, .function = function, .user = user}, pattern, NULL);
 }
 
 static nl_probe_object **marker_find(nl_probe id)

@@ -13,6 +13,9 @@
  */
 nl_status nl_marker_detach_at_once(nl_probe probe, nl_probe_info *info);
 
+/* Fills *info with the results of a probe; pattern and to are NULL. Returns false if no such probe exists. */
+bool nl_probe_read(nl_probe probe, nl_probe_info *info);
+
 /*
  * Detaches every probe that logs to log. Waits until no thread runs such a probe, unless the calling thread runs a
  * probe.

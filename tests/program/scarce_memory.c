@@ -208,8 +208,13 @@ static void log_all(const char *url)
     log_records(log);
     log_kinds(log);
     log_spans(log);
-    nl_probe probes[] = {log != NULL ? nl_marker_attach_log("m_*", log, NL_USAGE) : 0, nl_marker_attach_count("m_*"),
-                         nl_marker_attach_time("m_1", "m_2"), nl_marker_attach_call("m_*", passed, NULL)};
+    const nl_probe_options options[] = {{.kind = NL_PROBE_COUNT, .pattern = "m_*"},
+                                        {.kind = NL_PROBE_TIME, .pattern = "m_1", .to = "m_2"},
+                                        {.kind = NL_PROBE_CALL, .pattern = "m_*", .function = passed},
+                                        {.kind = NL_PROBE_LOG, .pattern = "m_*", .log = log, .level = NL_USAGE}};
+    nl_probe probes[4] = {0};
+    for (size_t i = 0; i < (log != NULL ? 4 : 3); i++)
+        probes[i] = nl_marker_attach(&options[i]);
     NL_MARKER(m_1, "I", 1);
     NL_MARKER(m_2, "I", 2);
     nl_marker_list(list_marker, NULL);

@@ -69,10 +69,34 @@ static size_t listed(void)
     return places;
 }
 
+static nl_probe attach_count(const char *pattern)
+{
+    nl_probe_options options = {0};
+    options.kind = NL_PROBE_COUNT;
+    options.pattern = pattern;
+    return nl_marker_attach(&options);
+}
+
+static nl_probe wanted;
+
+static void keep_wanted(void *user, const nl_probe_info *probe)
+{
+    if (probe->probe == wanted)
+        *(nl_probe_info *)user = *probe;
+}
+
+static nl_probe_info results_of(nl_probe probe)
+{
+    nl_probe_info info = {0};
+    wanted = probe;
+    nl_probe_list(keep_wanted, &info);
+    return info;
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
-    nl_probe read = nl_marker_attach_count("*_read"), plugin = nl_marker_attach_count("plugin_*");
+    nl_probe read = attach_count("*_read"), plugin = attach_count("plugin_*");
     nl_probe_info info;
     for (int i = 0; i < 20; i++) {
         NL_MARKER(disk_read, "N", i);
@@ -85,12 +109,13 @@ int main(int argc, char **argv)
         if (listed() != 1)
             return printf("not listed\n");
         pass();
-        nl_probe later = nl_marker_attach_count("plugin_read");
+        nl_probe later = attach_count("plugin_read");
         pass();
         nl_marker_detach(plugin);
         pass();
-        plugin = nl_marker_attach_count("plugin_*");
-        if (!nl_probe_read(later, &info) || info.count != 2 || info.markers != 1)
+        plugin = attach_count("plugin_*");
+        info = results_of(later);
+        if (info.count != 2 || info.markers != 1)
             return printf("%llu passes\n", (unsigned long long)info.count);
         if (i % 2 == 0)
             nl_marker_detach(later);
@@ -100,7 +125,7 @@ int main(int argc, char **argv)
         if (i % 2 == 1)
             nl_marker_detach(later);
     }
-    nl_probe_read(read, &info);
+    info = results_of(read);
     printf("%llu\n", (unsigned long long)info.count);
     return 0;
 }
@@ -120,19 +145,25 @@ struct thing { thing() { NL_MARKER(cpp_constructor); } };
 void second() { in_unnamed(2); deep::in_inline(2); deep::in_template(2.5); deep::in_template(3u); deep::thing t; }
 #else
 void second();
-static unsigned long places;
+static unsigned long places, passes;
+static nl_probe attach_count(const char *pattern)
+{
+    nl_probe_options options = {};
+    options.kind = NL_PROBE_COUNT;
+    options.pattern = pattern;
+    return nl_marker_attach(&options);
+}
 int main()
 {
-    nl_probe probe = nl_marker_attach_count("cpp_*");
+    nl_probe probe = attach_count("cpp_*");
     in_unnamed(1);
     deep::in_inline(1);
     deep::in_template(1);
     [](bool b) { NL_MARKER(cpp_lambda, "B", b, "BYTES", NL_BYTES("ab", 2), "F", 1.5f, "L", 2.0L, "C", 'c'); }(true);
     second();
-    nl_probe_info info;
-    nl_probe_read(probe, &info);
+    nl_probe_list([](void *, const nl_probe_info *info) { passes += info->count; }, nullptr);
     nl_marker_list([](void *, const nl_marker_info *) { places++; }, nullptr);
-    std::printf("%llu %lu\n", static_cast<unsigned long long>(info.count), places);
+    std::printf("%llu %lu\n", static_cast<unsigned long long>(passes), places);
     return nl_marker_detach(probe);
 }
 #endif

@@ -1,5 +1,7 @@
 /* NL_MARKER: probes attached and detached while threads pass the marker. */
 #define _GNU_SOURCE 1
+#include "log/marker.h"
+
 #include <netlogger.h>
 
 #include <pthread.h>
@@ -33,7 +35,7 @@ static void pass_bare(void)
     NL_MARKER(bare);
 }
 
-/* The calls of a probe of nl_marker_attach_call. */
+/* The calls of a probe that calls a function. */
 typedef struct seen {
     unsigned long passes;
     char text[1024];
@@ -52,6 +54,27 @@ static void see(void *user, const char *marker, const nl_field *fields, size_t f
     }
 }
 
+static nl_probe attach_log(const char *pattern, nl_log *log, nl_level level)
+{
+    return nl_marker_attach(&(nl_probe_options){.kind = NL_PROBE_LOG, .pattern = pattern, .log = log, .level = level});
+}
+
+static nl_probe attach_count(const char *pattern)
+{
+    return nl_marker_attach(&(nl_probe_options){.kind = NL_PROBE_COUNT, .pattern = pattern});
+}
+
+static nl_probe attach_time(const char *from, const char *to)
+{
+    return nl_marker_attach(&(nl_probe_options){.kind = NL_PROBE_TIME, .pattern = from, .to = to});
+}
+
+static nl_probe attach_call(const char *pattern, nl_probe_function function, void *user)
+{
+    return nl_marker_attach(
+        &(nl_probe_options){.kind = NL_PROBE_CALL, .pattern = pattern, .function = function, .user = user});
+}
+
 static uint64_t count_of(nl_probe probe)
 {
     nl_probe_info info;
@@ -68,7 +91,7 @@ static void test_values_are_evaluated_once_and_only_when_somebody_is_attached(vo
         NL_MARKER(evaluating, "N", ++evaluated);
         assert_int_equal(evaluated, i);
         if (i < 3)
-            probes[i] = nl_marker_attach_count("evaluating");
+            probes[i] = attach_count("evaluating");
     }
     for (int i = 0; i < 3; i++) {
         assert_int_equal(count_of(probes[i]), 3 - i);
@@ -83,7 +106,7 @@ static void test_every_type(void **state)
 {
     (void)state;
     seen s = {0};
-    nl_probe probe = nl_marker_attach_call("types*", see, &s);
+    nl_probe probe = attach_call("types*", see, &s);
     NL_MARKER(types1, "A", (signed char)-128, "B", INT64_MIN, "C", UINT64_MAX, "D", 'a', "E", (bool)1, "F", 0.1, "G",
               1.5f, "H", 2.5L);
     assert_string_equal(s.text,
@@ -104,7 +127,7 @@ static void test_patterns(void **state)
     enum { CASES = sizeof cases / sizeof cases[0] };
     nl_probe probes[CASES];
     for (int i = 0; i < CASES; i++)
-        probes[i] = nl_marker_attach_count(cases[i].pattern);
+        probes[i] = attach_count(cases[i].pattern);
     pass_read(1);
     pass_write(1);
     pass_bare();
@@ -112,9 +135,9 @@ static void test_patterns(void **state)
         assert_int_equal(count_of(probes[i]), cases[i].count);
         nl_marker_detach(probes[i]);
     }
-    assert_int_equal(nl_marker_attach_count(""), 0);
+    assert_int_equal(attach_count(""), 0);
     assert_non_null(strstr(nl_error_message(), "empty"));
-    assert_int_equal(nl_marker_attach_time("a", ""), 0);
+    assert_int_equal(attach_time("a", ""), 0);
 }
 
 static void test_any_number_of_probes_on_one_marker(void **state)
@@ -123,7 +146,7 @@ static void test_any_number_of_probes_on_one_marker(void **state)
     enum { PROBES = 1000 };
     nl_probe probes[PROBES];
     for (int i = 0; i < PROBES; i++) {
-        probes[i] = nl_marker_attach_count("bare");
+        probes[i] = attach_count("bare");
         pass_bare();
     }
     for (int i = 0; i < PROBES; i++)
@@ -150,8 +173,8 @@ static void test_logged_until_its_log_is_closed(void **state)
 {
     (void)state;
     nl_log *log = nl_open("prog", "memory:marked");
-    nl_probe probe = nl_marker_attach_log("disk_*", log, NL_SYSTEM);
-    nl_probe other = nl_marker_attach_log("bare", log, NL_ERROR);
+    nl_probe probe = attach_log("disk_*", log, NL_SYSTEM);
+    nl_probe other = attach_log("bare", log, NL_ERROR);
     pass_read(7);
     pass_bare();
     nl_set_level(log, NL_USAGE);
@@ -177,7 +200,7 @@ static void *write_without_read(void *unused)
 static void test_times_are_each_threads_own(void **state)
 {
     (void)state;
-    nl_probe probe = nl_marker_attach_time("disk_read", "disk_write"), between = nl_marker_attach_time("bare", "bare");
+    nl_probe probe = attach_time("disk_read", "disk_write"), between = attach_time("bare", "bare");
     nl_probe_info info;
     assert_true(nl_probe_read(probe, &info));
     assert_int_equal(info.count + (uint64_t)info.p99_ns, 0);
@@ -210,10 +233,10 @@ static void test_times_are_each_threads_own(void **state)
 static void test_a_time_begun_for_another_probe_is_not_taken(void **state)
 {
     (void)state;
-    nl_probe probe = nl_marker_attach_time("disk_read", "disk_write");
+    nl_probe probe = attach_time("disk_read", "disk_write");
     pass_read(1);
     nl_marker_detach(probe);
-    probe = nl_marker_attach_time("disk_read", "disk_write");
+    probe = attach_time("disk_read", "disk_write");
     pass_write(1);
     assert_int_equal(count_of(probe), 0);
     nl_marker_detach(probe);
@@ -225,8 +248,8 @@ static void test_times_are_limited_and_their_places_used_again(void **state)
     static nl_probe probes[4096];
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 4096; i++)
-            assert_int_not_equal(probes[i] = nl_marker_attach_time("nothing_a", "nothing_b"), 0);
-        assert_int_equal(nl_marker_attach_time("nothing_a", "nothing_b"), 0);
+            assert_int_not_equal(probes[i] = attach_time("nothing_a", "nothing_b"), 0);
+        assert_int_equal(attach_time("nothing_a", "nothing_b"), 0);
         assert_non_null(strstr(nl_error_message(), "4096"));
         for (int i = 0; i < 4096; i++)
             nl_marker_detach(probes[i]);
@@ -285,12 +308,12 @@ static void test_attached_and_detached_while_threads_pass(void **state)
     uint64_t passes = 0, hits = 0;
     pthread_t threads[THREADS];
     begin_threads(threads, &passes);
-    nl_probe steady = nl_marker_attach_count("disk_read");
+    nl_probe steady = attach_count("disk_read");
     unsigned rounds = times_here(100000);
     for (unsigned i = 0; i < rounds || (hits == 0 && i < 100 * rounds); i++) {
         target *t = malloc(sizeof *t);
         *t = (target){ALIVE, 0};
-        nl_probe probe = nl_marker_attach_call(patterns[i % 3], hit, t);
+        nl_probe probe = attach_call(patterns[i % 3], hit, t);
         if (i % 1000 == 0)
             usleep(1000); /* lets other threads run on machines with few processors */
         assert_int_equal(nl_marker_detach(probe), NL_OK);
@@ -310,7 +333,7 @@ static void *attach_and_detach(void *unused)
     unsigned rounds = times_here(5000);
     for (unsigned i = 0; i < rounds; i++) {
         target t = {ALIVE, 0};
-        nl_probe call = nl_marker_attach_call("disk_*", hit, &t), time = nl_marker_attach_time("disk_read", "disk_*");
+        nl_probe call = attach_call("disk_*", hit, &t), time = attach_time("disk_read", "disk_*");
         nl_marker_detach(call);
         t.alive = 0;
         nl_marker_detach(time);
@@ -330,7 +353,7 @@ static void test_attached_and_detached_by_several_threads_at_once(void **state)
         pthread_join(changing[i], NULL);
     end_threads(threads);
     target t = {ALIVE, 0};
-    nl_probe probe = nl_marker_attach_call("disk_read", hit, &t);
+    nl_probe probe = attach_call("disk_read", hit, &t);
     pass_read(42);
     nl_marker_detach(probe);
     assert_int_equal(t.passes, 1);
@@ -342,10 +365,10 @@ static void test_none_is_missed(void **state)
     (void)state;
     uint64_t passes = 0;
     pthread_t threads[THREADS];
-    nl_probe count = nl_marker_attach_count("disk_write"), both = nl_marker_attach_count("disk_*");
+    nl_probe count = attach_count("disk_write"), both = attach_count("disk_*");
     begin_threads(threads, &passes);
     for (int i = 0; i < 1000; i++)
-        nl_marker_detach(nl_marker_attach_count("disk_*"));
+        nl_marker_detach(attach_count("disk_*"));
     while (__atomic_load_n(&passes, __ATOMIC_RELAXED) < 10000)
         usleep(1000);
     end_threads(threads);
@@ -363,7 +386,7 @@ static void detach_itself(void *user, const char *marker, const nl_field *fields
 {
     see(user, marker, fields, field_count);
     assert_int_equal(nl_marker_detach(own_probe), NL_OK);
-    made_within = nl_marker_attach_count("bare");
+    made_within = attach_count("bare");
     pass_bare(); /* not seen, because it is within a probe */
 }
 
@@ -371,7 +394,7 @@ static void test_a_probe_may_detach_itself_and_attach_others(void **state)
 {
     (void)state;
     seen s = {0};
-    own_probe = nl_marker_attach_call("bare", detach_itself, &s);
+    own_probe = attach_call("bare", detach_itself, &s);
     pass_bare();
     pass_bare();
     assert_int_equal(s.passes, 1);
@@ -402,12 +425,12 @@ static void test_in_a_signal_handler(void **state)
     (void)state;
     struct sigaction action = {.sa_handler = pass_in_handler, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
-    nl_probe count = nl_marker_attach_count("disk_read"), time = nl_marker_attach_time("disk_read", "disk_write");
+    nl_probe count = attach_count("disk_read"), time = attach_time("disk_read", "disk_write");
     goes_on = 1;
     alarm_soon();
     for (int i = 0; i < 20000; i++) {
         target t = {ALIVE, 0};
-        nl_probe probe = nl_marker_attach_call("disk_*", hit, &t);
+        nl_probe probe = attach_call("disk_*", hit, &t);
         pass_read(42);
         nl_marker_detach(probe);
         assert_true(t.passes > 0);
@@ -426,10 +449,10 @@ static void test_after_fork(void **state)
     (void)state;
     uint64_t passes = 0;
     pthread_t threads[THREADS];
-    nl_probe probe = nl_marker_attach_count("bare");
+    nl_probe probe = attach_count("bare");
     begin_threads(threads, &passes);
     target t = {ALIVE, 0};
-    nl_probe call = nl_marker_attach_call("disk_*", hit, &t);
+    nl_probe call = attach_call("disk_*", hit, &t);
     const unsigned forks = times_here(100);
     for (unsigned i = 0; i < forks; i++) {
         pid_t child = fork();
@@ -437,7 +460,7 @@ static void test_after_fork(void **state)
             alarm(30);
             pass_bare();
             bool good = count_of(probe) == 1 && nl_marker_detach(call) == NL_OK && nl_marker_detach(probe) == NL_OK;
-            nl_probe again = nl_marker_attach_count("bare");
+            nl_probe again = attach_count("bare");
             pass_bare();
             _exit(good && count_of(again) == 1 && nl_marker_detach(again) == NL_OK ? 0 : 1);
         }
@@ -493,7 +516,7 @@ static void find_probe(void *user, const nl_probe_info *probe)
         assert_int_equal(probe->count, 1);
         assert_int_equal(probe->markers, 2);
     }
-    nl_marker_detach(nl_marker_attach_count("disk_read")); /* the callback may call all functions of marker.h */
+    nl_marker_detach(attach_count("disk_read")); /* the callback may call all functions of marker.h */
 }
 
 static void test_lists(void **state)
@@ -505,7 +528,7 @@ static void test_lists(void **state)
     assert_int_equal(found, 1);
     nl_marker_list(find_never_reached, NULL);
     assert_int_equal(found, 2);
-    nl_probe both[2] = {nl_marker_attach_time("disk_read", "disk_w*"), nl_marker_attach_count("disk_*")};
+    nl_probe both[2] = {attach_time("disk_read", "disk_w*"), attach_count("disk_*")};
     probes = 2;
     nl_marker_list(find_disk_read, &probes);
     assert_int_equal(found, 3);

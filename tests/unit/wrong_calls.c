@@ -64,10 +64,12 @@ static void logging(void **state)
 static void markers(void **state)
 {
     (void)state;
-    ASSERT_FAILS(nl_marker_attach_log("m", NULL, NL_USAGE), 0, "nl_marker_attach_log");
-    ASSERT_FAILS(nl_marker_attach_time("m", NULL), 0, "nl_marker_attach_time");
-    ASSERT_FAILS(nl_marker_attach_call("m", NULL, NULL), 0, "nl_marker_attach_call");
-    ASSERT_FAILS(nl_marker_attach_count(NULL), 0, "attach");
+    const nl_probe_options wrong[] = {{.kind = NL_PROBE_LOG, .pattern = "m", .level = NL_USAGE},
+                                      {.kind = NL_PROBE_TIME, .pattern = "m"},
+                                      {.kind = NL_PROBE_CALL, .pattern = "m"},
+                                      {.kind = NL_PROBE_COUNT}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        ASSERT_FAILS(nl_marker_attach(&wrong[i]), 0, "nl_marker_attach");
     ASSERT_FAILS(nl_marker_list(NULL, NULL), NL_FAILED, "nl_marker_list");
 }
 

@@ -21,7 +21,7 @@
  * addresses of strings. Building the program requires no additional package.
  *
  * While a thread runs a probe, the markers that it passes have no effect. Markers are safe in signal handlers, unless a
- * probe from nl_marker_attach_call calls a function that is not safe there.
+ * probe calls a function that is not safe there.
  *
  * All functions below are thread-safe. None of these functions is safe in signal handlers.
  */
@@ -47,34 +47,37 @@ NL_BEGIN_DECLS
 typedef unsigned nl_probe;
 
 /*
- * The function that a probe from nl_marker_attach_call calls, in the thread that passes the marker. The name and the
- * fields are valid until the function returns. The function may attach and detach probes.
+ * The function that a probe calls in the thread that passes the marker. The name and the fields are valid until the
+ * function returns. The function may attach and detach probes.
  */
 typedef void (*nl_probe_function)(void *user, const char *marker, const nl_field *fields, size_t field_count);
 
+typedef enum nl_probe_kind {
+    NL_PROBE_LOG,   /* logs each pass; the name of the event is the marker's name */
+    NL_PROBE_COUNT, /* counts passes */
+    NL_PROBE_TIME,  /* measures the time between two passes in the same thread */
+    NL_PROBE_CALL,  /* calls a function at each pass */
+} nl_probe_kind;
+
+typedef struct nl_probe_options {
+    nl_probe_kind kind;
+    const char *pattern;        /* matches the names of markers (fnmatch(3)) */
+    const char *to;             /* for NL_PROBE_TIME: a measurement begins at a marker that matches `pattern`, and ends
+                                   at the next marker that matches `to`. A marker that matches both patterns ends one
+                                   measurement and begins the next */
+    nl_log *log;                /* for NL_PROBE_LOG; its threshold applies, and nl_close detaches the probe */
+    nl_level level;             /* for NL_PROBE_LOG: level of the events */
+    nl_probe_function function; /* for NL_PROBE_CALL */
+    void *user;                 /* for NL_PROBE_CALL; must be valid until nl_marker_detach has returned */
+} nl_probe_options;
+
 /*
- * Attach a probe to all markers whose name matches pattern (fnmatch(3)), including those of libraries that the program
- * loads later. It is not an error if no marker matches. The pattern is copied. The functions return the probe, which
- * the caller passes to nl_marker_detach. On failure (an argument is invalid or memory runs out), the functions return
- * 0, and nl_error_message() has the reason.
- *
- * nl_marker_attach_log logs each pass to log, which must not be NULL. The name of the event is the marker's name. The
- * threshold of the log applies. nl_close detaches the probe.
+ * Attaches a probe to all markers whose name matches the pattern, including those of libraries that the program loads
+ * later. It is not an error if no marker matches. The patterns are copied. Returns the probe, which the caller passes
+ * to nl_marker_detach. Returns 0 with the reason in nl_error_message() if an option is invalid, if memory runs out, or
+ * if 4096 probes that measure times exist.
  */
-NL_API nl_probe nl_marker_attach_log(const char *pattern, nl_log *log, nl_level level);
-
-/* Counts the passes of matching markers. nl_probe_read returns the count. */
-NL_API nl_probe nl_marker_attach_count(const char *pattern);
-
-/*
- * Measures the time between two passes in the same thread. A measurement begins at a marker whose name matches the
- * pattern `from`, and ends at the next marker whose name matches the pattern `to`. A marker that matches both patterns
- * ends one measurement and begins the next. Returns 0 if 4096 such probes already exist.
- */
-NL_API nl_probe nl_marker_attach_time(const char *from, const char *to);
-
-/* Calls function with `user`, which must be valid until nl_marker_detach has returned. */
-NL_API nl_probe nl_marker_attach_call(const char *pattern, nl_probe_function function, void *user);
+NL_API nl_probe nl_marker_attach(const nl_probe_options *options);
 
 /*
  * Detaches a probe, and waits until no thread runs the probe. A call from a probe's function does not wait, so other
@@ -89,13 +92,6 @@ typedef struct nl_marker_info {
     const char *fields; /* names of the fields, separated by spaces */
     size_t probes;      /* number of attached probes */
 } nl_marker_info;
-
-typedef enum nl_probe_kind {
-    NL_PROBE_LOG,
-    NL_PROBE_COUNT,
-    NL_PROBE_TIME,
-    NL_PROBE_CALL,
-} nl_probe_kind;
 
 /* A probe and its results so far. */
 typedef struct nl_probe_info {
@@ -121,9 +117,6 @@ typedef struct nl_probe_info {
  */
 NL_API nl_status nl_marker_list(void (*function)(void *user, const nl_marker_info *marker), void *user);
 NL_API nl_status nl_probe_list(void (*function)(void *user, const nl_probe_info *probe), void *user);
-
-/* Fills *info with the results of a probe; pattern and to are NULL. Returns false if no such probe exists. */
-NL_API bool nl_probe_read(nl_probe probe, nl_probe_info *info);
 
 NL_END_DECLS
 
