@@ -87,14 +87,14 @@ void input_close(input *in)
     free(in);
 }
 
-typedef struct sorted_stream {
-    stream base;
+typedef struct sorted_input {
+    merge_input base;
     input *in;
     char *path;
     nl_buffer before; /* the key of the previous record */
     bool told;
     bool *disordered;
-} sorted_stream;
+} sorted_input;
 
 int input_compare_keys(nl_string a, nl_string b)
 {
@@ -103,9 +103,9 @@ int input_compare_keys(nl_string a, nl_string b)
     return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
 }
 
-static bool sorted_next(stream *base, item *out)
+static bool sorted_next(merge_input *base, item *out)
 {
-    sorted_stream *s = (sorted_stream *)base;
+    sorted_input *s = (sorted_input *)base;
     nl_string key, line;
     if (!input_next(s->in, &key, &line))
         return false;
@@ -123,21 +123,21 @@ static bool sorted_next(stream *base, item *out)
     return true;
 }
 
-static void sorted_close(stream *base)
+static void sorted_close(merge_input *base)
 {
-    sorted_stream *s = (sorted_stream *)base;
+    sorted_input *s = (sorted_input *)base;
     input_close(s->in);
     nl_buffer_free(&s->before);
     free(s->path);
     free(s);
 }
 
-stream *input_open_sorted(input_settings *settings, const char *path, bool *disordered)
+merge_input *input_open_sorted(input_settings *settings, const char *path, bool *disordered)
 {
     input *in = input_open(settings, path);
     if (in == NULL)
         return NULL;
-    sorted_stream *s = nl_memory_check(calloc(1, sizeof *s));
-    *s = (sorted_stream){.base = {sorted_next, sorted_close}, .in = in, .path = strdup(path), .disordered = disordered};
+    sorted_input *s = nl_memory_check(calloc(1, sizeof *s));
+    *s = (sorted_input){.base = {sorted_next, sorted_close}, .in = in, .path = strdup(path), .disordered = disordered};
     return &s->base;
 }

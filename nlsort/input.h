@@ -54,9 +54,9 @@ void input_progress(const input *in, uint64_t *done, uint64_t *total);
 void input_close(input *in);
 
 /*
- * Opens a sorted log as a stream of items. If a record is out of order, reports the first such record and sets
+ * Opens a sorted log as an input of a merge. If a record is out of order, reports the first such record and sets
  * *disordered. On failure, reports the error and returns NULL.
  */
-stream *input_open_sorted(input_settings *settings, const char *path, bool *disordered);
+merge_input *input_open_sorted(input_settings *settings, const char *path, bool *disordered);
 
 #endif

@@ -404,39 +404,39 @@ static void read_logs(arguments *a, store *items, spill *runs)
     }
 }
 
-/* The items in memory, as the last stream of the merge. */
-typedef struct store_stream {
-    stream base;
+/* The items in memory, as the last input of the merge. */
+typedef struct store_input {
+    merge_input base;
     const store *items;
     size_t at;
-} store_stream;
+} store_input;
 
-static bool store_stream_next(stream *base, item *out)
+static bool store_input_next(merge_input *base, item *out)
 {
-    store_stream *s = (store_stream *)base;
+    store_input *s = (store_input *)base;
     if (s->at == store_count(s->items))
         return false;
     *out = store_get(s->items, s->at++);
     return true;
 }
 
-static void store_stream_close(stream *base)
+static void store_input_close(merge_input *base)
 {
     (void)base;
 }
 
-static void write_merged(result *r, stream **streams, size_t count)
+static void write_merged(result *r, merge_input **inputs, size_t count)
 {
-    merge *m = merge_new(streams, count);
+    merge *m = merge_new(inputs, count);
     item it;
     while (merge_next(m, &it))
         main_put(r, &it);
     merge_free(m);
 }
 
-static stream **new_streams(size_t count)
+static merge_input **new_inputs(size_t count)
 {
-    return nl_memory_check(calloc(count + 1, sizeof(stream *)));
+    return nl_memory_check(calloc(count + 1, sizeof(merge_input *)));
 }
 
 static size_t run_buffer(const arguments *a, size_t runs)
@@ -464,13 +464,13 @@ static void sort(arguments *a, result *r)
     }
     store_sort(items);
     open_result(r);
-    stream **streams = new_streams(count + 1);
+    merge_input **inputs = new_inputs(count + 1);
     for (size_t i = 0; i < count; i++)
-        streams[i] = spill_open_run(runs, i, run_buffer(a, count));
-    store_stream in_memory = {{store_stream_next, store_stream_close}, items, 0};
-    streams[count] = &in_memory.base;
-    write_merged(r, streams, count + 1);
-    free(streams);
+        inputs[i] = spill_open_run(runs, i, run_buffer(a, count));
+    store_input in_memory = {{store_input_next, store_input_close}, items, 0};
+    inputs[count] = &in_memory.base;
+    write_merged(r, inputs, count + 1);
+    free(inputs);
     store_free(items);
     spill_free(runs);
 }
@@ -486,20 +486,20 @@ static size_t descriptors_for_inputs(void)
 /* Merges a group of inputs into a run on disk, because merging all inputs at once would require too many open files. */
 static void merge_group(arguments *a, spill *runs, size_t from, size_t to, bool *disordered)
 {
-    stream **streams = new_streams(to - from);
+    merge_input **inputs = new_inputs(to - from);
     size_t count = 0;
     for (size_t i = from; i < to; i++) {
-        streams[count] = input_open_sorted(&a->input, a->files[i], disordered);
-        count += streams[count] != NULL;
+        inputs[count] = input_open_sorted(&a->input, a->files[i], disordered);
+        count += inputs[count] != NULL;
     }
-    merge *m = merge_new(streams, count);
+    merge *m = merge_new(inputs, count);
     item it;
     spill_begin(runs);
     while (merge_next(m, &it))
         spill_put(runs, &it);
     spill_end(runs);
     merge_free(m);
-    free(streams);
+    free(inputs);
 }
 
 static bool merge_sorted(arguments *a, result *r)
@@ -512,22 +512,22 @@ static bool merge_sorted(arguments *a, result *r)
         a->input.unique = false; /* lines with equal times may be in any order */
     size_t maximum = descriptors_for_inputs();
     spill *runs = spill_new(a->directory);
-    stream **streams;
+    merge_input **inputs;
     size_t count = 0;
     if (a->file_count > maximum) {
         for (size_t from = 0; from < a->file_count; from += maximum)
             merge_group(a, runs, from, from + maximum < a->file_count ? from + maximum : a->file_count, &disordered);
-        streams = new_streams(spill_run_count(runs));
+        inputs = new_inputs(spill_run_count(runs));
         for (; count < spill_run_count(runs); count++)
-            streams[count] = spill_open_run(runs, count, run_buffer(a, spill_run_count(runs)));
+            inputs[count] = spill_open_run(runs, count, run_buffer(a, spill_run_count(runs)));
     } else {
-        streams = new_streams(a->file_count);
+        inputs = new_inputs(a->file_count);
         for (size_t i = 0; i < a->file_count; i++) {
-            streams[count] = input_open_sorted(&a->input, a->files[i], &disordered);
-            count += streams[count] != NULL;
+            inputs[count] = input_open_sorted(&a->input, a->files[i], &disordered);
+            count += inputs[count] != NULL;
         }
     }
-    merge *m = merge_new(streams, count); /* this reads the first record of each input, which determines the format */
+    merge *m = merge_new(inputs, count); /* this reads the first record of each input, which determines the format */
     open_result(r);
     item it;
     while (merge_next(m, &it))
@@ -536,7 +536,7 @@ static bool merge_sorted(arguments *a, result *r)
         else
             main_put(r, &it);
     merge_free(m);
-    free(streams);
+    free(inputs);
     spill_free(runs);
     return !disordered;
 }

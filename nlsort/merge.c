@@ -8,15 +8,15 @@
 
 typedef struct head {
     item item;
-    size_t rank; /* the index of the stream; of equal items, the item with the lower rank comes first */
-    stream *stream;
+    size_t rank; /* the index of the input; of equal items, the item with the lower rank comes first */
+    merge_input *input;
 } head;
 
-/* A merge is a binary heap of the next items of the streams, with the minimum at the root. */
+/* A merge is a binary heap of the next items of the inputs, with the minimum at the root. */
 struct merge {
     head *heads;
     size_t count;
-    bool root_used; /* merge_next has returned the root's item, and must load the next item of its stream */
+    bool root_used; /* merge_next has returned the root's item, and must load the next item of its input */
 };
 
 static bool comes_before(const head *a, const head *b)
@@ -42,17 +42,17 @@ static void sift_down(merge *m, size_t at)
     m->heads[at] = moving;
 }
 
-merge *merge_new(stream **streams, size_t count)
+merge *merge_new(merge_input **inputs, size_t count)
 {
     merge *m = nl_memory_check(calloc(1, sizeof *m));
     head *heads = nl_memory_check(calloc(count + 1, sizeof *heads));
     m->heads = heads;
     for (size_t i = 0; i < count; i++) {
-        head h = {.rank = i, .stream = streams[i]};
-        if (streams[i]->next(streams[i], &h.item))
+        head h = {.rank = i, .input = inputs[i]};
+        if (inputs[i]->next(inputs[i], &h.item))
             m->heads[m->count++] = h;
         else
-            streams[i]->close(streams[i]);
+            inputs[i]->close(inputs[i]);
     }
     for (size_t i = m->count / 2; i-- > 0;)
         sift_down(m, i);
@@ -63,8 +63,8 @@ bool merge_next(merge *m, item *out)
 {
     if (m->root_used) {
         head *root = &m->heads[0];
-        if (!root->stream->next(root->stream, &root->item)) {
-            root->stream->close(root->stream);
+        if (!root->input->next(root->input, &root->item)) {
+            root->input->close(root->input);
             *root = m->heads[--m->count];
         }
         if (m->count > 1)
@@ -81,7 +81,7 @@ bool merge_next(merge *m, item *out)
 void merge_free(merge *m)
 {
     for (size_t i = 0; i < m->count; i++)
-        m->heads[i].stream->close(m->heads[i].stream);
+        m->heads[i].input->close(m->heads[i].input);
     free(m->heads);
     free(m);
 }

@@ -1,5 +1,5 @@
 /*
- * Merges sorted streams of items. Equal items keep the order of their streams. Only one thread at a time may use a
+ * Merges sorted inputs. Equal items keep the order of their inputs. Only one thread at a time may use a
  * merge.
  */
 #ifndef NLSORT_MERGE_H
@@ -10,20 +10,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A sorted stream of items. Each type of stream begins with this struct. */
-typedef struct stream {
+/* A sorted sequence of items. Each type of input begins with this struct. */
+typedef struct merge_input {
     /*
      * Sets *out to the next item, which is valid until the next call. Returns false at the end. Ends the program on an
      * error.
      */
-    bool (*next)(struct stream *s, item *out);
-    void (*close)(struct stream *s);
-} stream;
+    bool (*next)(struct merge_input *s, item *out);
+    void (*close)(struct merge_input *s);
+} merge_input;
 
 typedef struct merge merge;
 
-/* Creates a merge, which the caller frees. The merge owns the streams, but not the array. */
-merge *merge_new(stream **streams, size_t count);
+/* Creates a merge, which the caller frees. The merge owns the inputs, but not the array. */
+merge *merge_new(merge_input **inputs, size_t count);
 
 /* Sets *out to the next item, which is valid until the next call. Returns false at the end. */
 bool merge_next(merge *m, item *out);

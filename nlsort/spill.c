@@ -84,8 +84,8 @@ size_t spill_run_count(const spill *s)
     return s->count;
 }
 
-typedef struct run_stream {
-    stream base;
+typedef struct run_input {
+    merge_input base;
     int fd;
     off_t at; /* offset in the file of the next read */
     off_t end;
@@ -93,10 +93,10 @@ typedef struct run_stream {
     size_t size;
     size_t from, to; /* bounds of the unused part of the buffer */
     const char *directory;
-} run_stream;
+} run_input;
 
 /* Reads until the buffer contains at least `wanted` bytes. Returns false at the end of the run. */
-static bool fill(run_stream *r, size_t wanted)
+static bool fill(run_input *r, size_t wanted)
 {
     if (r->to - r->from >= wanted)
         return true;
@@ -114,9 +114,9 @@ static bool fill(run_stream *r, size_t wanted)
     return r->to >= wanted;
 }
 
-static bool run_next(stream *base, item *out)
+static bool run_next(merge_input *base, item *out)
 {
-    run_stream *r = (run_stream *)base;
+    run_input *r = (run_input *)base;
     stored header;
     if (!fill(r, sizeof header))
         return false;
@@ -129,17 +129,17 @@ static bool run_next(stream *base, item *out)
     return true;
 }
 
-static void run_close(stream *base)
+static void run_close(merge_input *base)
 {
-    free(((run_stream *)base)->buffer);
+    free(((run_input *)base)->buffer);
     free(base);
 }
 
-stream *spill_open_run(spill *s, size_t i, size_t buffer_size)
+merge_input *spill_open_run(spill *s, size_t i, size_t buffer_size)
 {
-    run_stream *r = nl_memory_check(calloc(1, sizeof *r));
+    run_input *r = nl_memory_check(calloc(1, sizeof *r));
     char *buffer = nl_memory_check(malloc(buffer_size));
-    *r = (run_stream){
+    *r = (run_input){
         .base = {run_next, run_close},
         .fd = s->fd,
         .at = s->runs[i].start,

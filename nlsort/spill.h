@@ -22,7 +22,7 @@ void spill_end(spill *s);
 
 size_t spill_run_count(const spill *s);
 
-/* Returns a stream of run i, whose buffer has buffer_size bytes. Close the stream before spill_free. */
-stream *spill_open_run(spill *s, size_t i, size_t buffer_size);
+/* Returns run i as an input, whose buffer has buffer_size bytes. Close the input before spill_free. */
+merge_input *spill_open_run(spill *s, size_t i, size_t buffer_size);
 
 #endif

@@ -122,10 +122,10 @@ static void merge_runs(unique *u, size_t first, size_t end, spill *merged)
 {
     size_t count = end - first, buffer = u->memory / count;
     buffer = buffer > RUN_BUFFER_MAX ? RUN_BUFFER_MAX : buffer < RUN_BUFFER_MIN ? RUN_BUFFER_MIN : buffer;
-    stream **streams = nl_memory_check(calloc(count, sizeof(stream *)));
+    merge_input **inputs = nl_memory_check(calloc(count, sizeof(merge_input *)));
     for (size_t i = 0; i < count; i++)
-        streams[i] = spill_open_run(u->runs, first + i, buffer);
-    merge *m = merge_new(streams, count);
+        inputs[i] = spill_open_run(u->runs, first + i, buffer);
+    merge *m = merge_new(inputs, count);
     nl_buffer previous = {0};
     item it;
     while (merge_next(m, &it)) {
@@ -141,7 +141,7 @@ static void merge_runs(unique *u, size_t first, size_t end, spill *merged)
     }
     nl_buffer_free(&previous);
     merge_free(m);
-    free(streams);
+    free(inputs);
 }
 
 /* Merges the runs in groups of up to merged_runs runs. Each group becomes one run. */

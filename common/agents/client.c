@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "transport/peer.h"
 
 #include <errno.h>
@@ -28,11 +29,6 @@ struct client {
     char *token;
 };
 
-static void append(nl_buffer *out, const char *text)
-{
-    nl_buffer_append(out, text, strlen(text));
-}
-
 /*
  * Returns a URL with the agent's address and the TLS options. The URL has a collector's scheme, because the dialer
  * accepts only URLs of collectors.
@@ -45,16 +41,16 @@ static nl_url *make_url(const char *authority, size_t size, bool secure, const c
     char port[16], separator = '?';
     nl_buffer text = {0};
     snprintf(port, sizeof port, ":%d", DEFAULT_PORT);
-    append(&text, secure ? "x-netlogs://" : "x-netlog://");
+    nl_buffer_append_text(&text, secure ? "x-netlogs://" : "x-netlog://");
     nl_buffer_append(&text, authority, size);
-    append(&text, has_port ? "" : port);
+    nl_buffer_append_text(&text, has_port ? "" : port);
     for (int i = 0; i < 3 && secure; i++) {
         if (values[i] == NULL)
             continue;
         nl_buffer_append(&text, &separator, 1);
-        append(&text, names[i]);
-        append(&text, "=");
-        append(&text, values[i]);
+        nl_buffer_append_text(&text, names[i]);
+        nl_buffer_append_text(&text, "=");
+        nl_buffer_append_text(&text, values[i]);
         separator = '&';
     }
     nl_buffer_append(&text, "", 1);
@@ -224,13 +220,13 @@ static bool send_request(client *c, const char *method, const char *path, const 
              "Content-Length: %zu\r\n%s",
              method, path, body != NULL ? 1 : 0, c->host, body != NULL ? body->size : 0,
              body != NULL ? "Connection: close\r\nExpect: 100-continue\r\n" : "");
-    append(&request, text);
+    nl_buffer_append_text(&request, text);
     if (c->token != NULL) {
-        append(&request, "Authorization: Bearer ");
-        append(&request, c->token);
-        append(&request, "\r\n");
+        nl_buffer_append_text(&request, "Authorization: Bearer ");
+        nl_buffer_append_text(&request, c->token);
+        nl_buffer_append_text(&request, "\r\n");
     }
-    append(&request, "\r\n");
+    nl_buffer_append_text(&request, "\r\n");
     bool good = send_all(c, channel, &request, deadline_ns);
     nl_buffer_free(&request);
     if (body == NULL || !good)
@@ -300,7 +296,8 @@ bool client_call(client *c, const nl_buffer *message, soap_call *answer)
     return good;
 }
 
-bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begun)
+bool client_open_delivery(client *c, const char *subscription, const char *format, nl_channel *channel,
+                          nl_buffer *begun)
 {
     char path[200];
     head head = {0};

@@ -30,10 +30,11 @@ void client_free(client *c); /* NULL is allowed */
 bool client_call(client *c, const nl_buffer *message, soap_call *reply);
 
 /*
- * Opens a stream, which is a connection on which records arrive. Sets `begin` to the bytes that have already arrived.
+ * Opens a delivery, which is a connection on which records arrive. Sets `begin` to the bytes that have already arrived.
  * The caller closes the channel with nl_channel_close before it calls client_free. Returns false and sets the error on
  * failure.
  */
-bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begin);
+bool client_open_delivery(client *c, const char *subscription, const char *format, nl_channel *channel,
+                          nl_buffer *begin);
 
 #endif

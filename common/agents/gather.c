@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/monotonic.h"
+#include "base/text.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -16,14 +17,14 @@
 
 enum { RETRY_MAX_S = 30, POLL_MS = 200, STACK = 256 << 10, COLLECTOR_PAUSE_MS = 20 };
 
-typedef struct stream {
+typedef struct delivery {
     const char *sensor;
     nl_channel channel; /* fd is -1 if the channel is not open */
     nl_decoder *decoder;
     int64_t retry_ns;
     unsigned retry_s;
     bool was_open, was_reported;
-} stream;
+} delivery;
 
 typedef struct source {
     struct source *next;
@@ -31,7 +32,7 @@ typedef struct source {
     char *url;
     client *client; /* NULL if the peer is a collector */
     pthread_t thread;
-    stream *streams; /* one per sensor */
+    delivery *deliveries; /* one per sensor */
     struct pollfd *ready;
     size_t count;
 } source;
@@ -41,7 +42,7 @@ struct gathering {
     pthread_mutex_t lock; /* protects put, flush, `over` and `error` */
     source *sources;
     bool over;
-    nl_error error; /* the reason why the streams ended; may be NL_ERROR_NONE */
+    nl_error error; /* the reason why the deliveries ended; may be NL_ERROR_NONE */
 };
 
 gathering *gather_new(const gather_options *o)
@@ -52,7 +53,7 @@ gathering *gather_new(const gather_options *o)
     return g;
 }
 
-/* Ends all streams because of this thread's error. */
+/* Ends all deliveries because of this thread's error. */
 static void gather_end(gathering *g)
 {
     pthread_mutex_lock(&g->lock);
@@ -88,8 +89,8 @@ static void gather_flush(gathering *g)
     pthread_mutex_unlock(&g->lock);
 }
 
-/* Passes a record that reports the loss or the return of a stream to the caller's `put`. */
-static void gather_report(source *s, const stream *t, const char *event, const char *reason)
+/* Passes a record that reports the loss or the return of a delivery to the caller's `put`. */
+static void gather_report(source *s, const delivery *t, const char *event, const char *reason)
 {
     char host[256];
     nl_record *record = nl_record_new();
@@ -99,19 +100,19 @@ static void gather_report(source *s, const stream *t, const char *event, const c
     nl_record_set_host(record, host, strlen(host));
     nl_record_set_prog(record, "nlagent", 7);
     nl_record_set_event(record, event, strlen(event));
-    nl_record_add_string(record, "AGENT", s->url, strlen(s->url));
-    nl_record_add_string(record, "SENSOR", t->sensor, strlen(t->sensor));
+    nl_record_add_text(record, "AGENT", s->url);
+    nl_record_add_text(record, "SENSOR", t->sensor);
     if (reason != NULL)
-        nl_record_add_string(record, "REASON", reason, strlen(reason));
+        nl_record_add_text(record, "REASON", reason);
     gather_put(s->all, record);
     gather_flush(s->all);
     nl_record_free(record);
 }
 
-/* ---- one stream ---- */
+/* ---- one delivery ---- */
 
-/* Closes a stream because of this thread's error. Sets the time of the next attempt, and reports the loss once. */
-static void lose(source *s, stream *t)
+/* Closes a delivery because of this thread's error. Sets the time of the next attempt, and reports the loss once. */
+static void lose(source *s, delivery *t)
 {
     bool was_open = t->channel.fd >= 0;
     if (was_open)
@@ -128,7 +129,7 @@ static void lose(source *s, stream *t)
     t->was_reported = true;
 }
 
-static void gather_decode(source *s, stream *t, const char *data, size_t size)
+static void gather_decode(source *s, delivery *t, const char *data, size_t size)
 {
     const nl_record *record;
     nl_decoder_feed(t->decoder, data, size);
@@ -137,7 +138,7 @@ static void gather_decode(source *s, stream *t, const char *data, size_t size)
     gather_flush(s->all);
 }
 
-static bool subscribe(source *s, stream *t)
+static bool subscribe(source *s, delivery *t)
 {
     nl_buffer message = {0}, begun = {0};
     soap_call answer;
@@ -150,7 +151,7 @@ static bool subscribe(source *s, stream *t)
     const char *id = good ? soap_value(&answer, "subscription") : NULL;
     if (good && id == NULL)
         nl_error_set(NL_ERROR_INVALID, "the agent's reply contains no subscription ID");
-    good = id != NULL && client_open_stream(s->client, id, "ulm", &t->channel, &begun);
+    good = id != NULL && client_open_delivery(s->client, id, "ulm", &t->channel, &begun);
     if (good) {
         t->decoder = nl_decoder_new(&(nl_decoder_options){.source = s->url});
         gather_decode(s, t, begun.data, begun.size);
@@ -161,7 +162,7 @@ static bool subscribe(source *s, stream *t)
     return good;
 }
 
-static void open_stream(source *s, stream *t)
+static void open_delivery(source *s, delivery *t)
 {
     if (nl_monotonic_ns() < t->retry_ns)
         return;
@@ -179,7 +180,7 @@ static void open_stream(source *s, stream *t)
     t->retry_s = 0;
 }
 
-static void read_stream(source *s, stream *t)
+static void read_delivery(source *s, delivery *t)
 {
     static __thread char bytes[64 << 10];
     ssize_t got = nl_channel_read(&t->channel, bytes, sizeof bytes);
@@ -204,9 +205,9 @@ static void *gather_run(void *user)
         struct pollfd *ready = s->ready;
         bool more = false;
         for (size_t i = 0; i < s->count; i++) {
-            stream *t = &s->streams[i];
+            delivery *t = &s->deliveries[i];
             if (t->channel.fd < 0)
-                open_stream(s, t);
+                open_delivery(s, t);
             ready[i] = (struct pollfd){.fd = t->channel.fd};
             if (t->channel.fd < 0)
                 continue;
@@ -215,13 +216,14 @@ static void *gather_run(void *user)
         }
         poll(ready, s->count, more ? 0 : POLL_MS);
         for (size_t i = 0; i < s->count; i++)
-            if (s->streams[i].channel.fd >= 0 && (ready[i].revents != 0 || nl_channel_has_more(&s->streams[i].channel)))
-                read_stream(s, &s->streams[i]);
+            if (s->deliveries[i].channel.fd >= 0 &&
+                (ready[i].revents != 0 || nl_channel_has_more(&s->deliveries[i].channel)))
+                read_delivery(s, &s->deliveries[i]);
     }
     for (size_t i = 0; i < s->count; i++) {
-        if (s->streams[i].channel.fd >= 0)
-            nl_channel_close(&s->streams[i].channel);
-        nl_decoder_free(s->streams[i].decoder);
+        if (s->deliveries[i].channel.fd >= 0)
+            nl_channel_close(&s->deliveries[i].channel);
+        nl_decoder_free(s->deliveries[i].decoder);
     }
     return NULL;
 }
@@ -255,7 +257,7 @@ static void *run_collector(void *user)
 static void free_source(source *s)
 {
     client_free(s->client);
-    free(s->streams);
+    free(s->deliveries);
     free(s->ready);
     free(s->url);
     free(s);
@@ -292,10 +294,10 @@ bool gather_add(gathering *g, const char *url)
     }
     while (g->options.sensors[s->count] != NULL)
         s->count++;
-    s->streams = nl_memory_check(calloc(s->count + 1, sizeof *s->streams));
+    s->deliveries = nl_memory_check(calloc(s->count + 1, sizeof *s->deliveries));
     s->ready = nl_memory_check(calloc(s->count + 1, sizeof *s->ready));
     for (size_t i = 0; i < s->count; i++)
-        s->streams[i] = (stream){.sensor = g->options.sensors[i], .channel = {.fd = -1}};
+        s->deliveries[i] = (delivery){.sensor = g->options.sensors[i], .channel = {.fd = -1}};
     return gather_start(g, s, gather_run);
 }
 

@@ -4,7 +4,7 @@
  * All work except registering with a directory (registrar.c) is in one thread, in libevent's loop. A record passes from
  * a sensor's process (process.c) to the sensor (active.c), and then to each subscription whose conditions the record
  * meets (subscription.c). In the subscription, the record waits in a bounded queue until the client fetches it, or
- * until the client's stream has space (http_server.c). http_server.c receives requests, access.c checks the client's
+ * until the client's delivery has space (http_server.c). http_server.c receives requests, access.c checks the client's
  * rights, soap.c parses the requests, and service.c executes them.
  */
 #ifndef NLAGENT_AGENT_H
@@ -174,8 +174,5 @@ void subscriptions_sweep(agent *a);
 
 /* Returns a new record of nlagentd itself, with the current time. The caller frees it. */
 nl_record *agent_record(const agent *a, nl_level level, const char *event);
-
-/* Adds a text field to a record. */
-void agent_add_text(nl_record *record, const char *name, const char *value);
 
 #endif

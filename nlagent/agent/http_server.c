@@ -31,12 +31,12 @@
 enum {
     HEADERS_MAX = 16 << 10,
     TIMEOUT_S = 60,
-    STREAM_TIMEOUT_S = 3600 * 24,
-    STREAM_BUFFER_SIZE =
-        64 << 10, /* maximum number of unsent bytes of a stream; further records stay in the subscription's queue */
+    DELIVERY_TIMEOUT_S = 3600 * 24,
+    DELIVERY_BUFFER_SIZE =
+        64 << 10, /* maximum number of unsent bytes of a delivery; further records stay in the subscription's queue */
     BEAT_INTERVAL_S = 5,
     ACCEPT_RETRY_MS = 250,
-    STREAM_INPUT_MAX = 16 << 10 /* maximum number of unread bytes that a client has sent during its stream */
+    DELIVERY_INPUT_MAX = 16 << 10 /* maximum number of unread bytes that a client has sent during its delivery */
 };
 
 struct http_server {
@@ -241,20 +241,20 @@ static void on_soap(struct evhttp_request *request, void *user)
     }
 }
 
-/* ---- streams ---- */
+/* ---- deliveries ---- */
 
-typedef struct stream {
+typedef struct delivery {
     struct evhttp_request *request;
     subscription *subscription;
     nl_format format;    /* NL_FORMAT_UNKNOWN: XML */
     nl_encoder *encoder; /* NULL for XML and ULM */
     struct event *beat;
     uint64_t sent;
-} stream;
+} delivery;
 
 static void on_written(struct evbuffer *buffer, const struct evbuffer_cb_info *info, void *user);
 
-static void stream_free(stream *t, struct evhttp_connection *connection)
+static void delivery_free(delivery *t, struct evhttp_connection *connection)
 {
     struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection);
     evbuffer_remove_cb(bufferevent_get_output(bytes), on_written, t);
@@ -264,31 +264,31 @@ static void stream_free(stream *t, struct evhttp_connection *connection)
     free(t);
 }
 
-static void on_stream_closed(struct evhttp_connection *connection, void *user)
+static void on_delivery_closed(struct evhttp_connection *connection, void *user)
 {
-    stream *t = user;
+    delivery *t = user;
     free_dropped(t->request);
-    stream_free(t, connection);
+    delivery_free(t, connection);
 }
 
 /* Ends the response after the bytes that were sent. The connection stays open. */
-static void stream_end(stream *t)
+static void delivery_end(delivery *t)
 {
     struct evhttp_request *request = t->request;
     struct evhttp_connection *connection = evhttp_request_get_connection(request);
     bufferevent_setwatermark(bytes_of(request), EV_READ, 0, 0);
     evhttp_connection_set_timeout(connection, TIMEOUT_S);
     evhttp_connection_set_closecb(connection, NULL, NULL);
-    stream_free(t, connection);
+    delivery_free(t, connection);
     evhttp_send_reply_end(request);
 }
 
-static size_t stream_unsent(const stream *t)
+static size_t delivery_unsent(const delivery *t)
 {
     return evbuffer_get_length(bufferevent_get_output(bytes_of(t->request)));
 }
 
-static void stream_send(stream *t, const nl_buffer *bytes)
+static void delivery_send(delivery *t, const nl_buffer *bytes)
 {
     struct evbuffer *chunk = nl_memory_check(evbuffer_new());
     if (evbuffer_add(chunk, bytes->data, bytes->size) != 0)
@@ -297,8 +297,8 @@ static void stream_send(stream *t, const nl_buffer *bytes)
     evbuffer_free(chunk);
 }
 
-/* Appends a record in the stream's format to `out`. If the format is ULM, copies the sensor's line unchanged. */
-static void stream_encode(stream *t, shared_record *r, nl_buffer *out)
+/* Appends a record in the delivery's format to `out`. If the format is ULM, copies the sensor's line unchanged. */
+static void delivery_encode(delivery *t, shared_record *r, nl_buffer *out)
 {
     const nl_record *fields = t->format != NL_FORMAT_ULM ? shared_record_decode(r) : NULL;
     if (t->format == NL_FORMAT_ULM) {
@@ -312,68 +312,68 @@ static void stream_encode(stream *t, shared_record *r, nl_buffer *out)
     }
 }
 
-/* Sends queued records until the stream's buffer is full. Returns false if the stream has ended. */
-static bool stream_pump(stream *t)
+/* Sends queued records until the delivery's buffer is full. Returns false if the delivery has ended. */
+static bool delivery_pump(delivery *t)
 {
     nl_buffer bytes = {0};
-    size_t unsent = stream_unsent(t);
+    size_t unsent = delivery_unsent(t);
     for (shared_record *r;
-         unsent + bytes.size < STREAM_BUFFER_SIZE && (r = subscription_take(t->subscription)) != NULL;) {
+         unsent + bytes.size < DELIVERY_BUFFER_SIZE && (r = subscription_take(t->subscription)) != NULL;) {
         t->sent++;
-        stream_encode(t, r, &bytes);
+        delivery_encode(t, r, &bytes);
         shared_record_release(r);
     }
     if (bytes.size > 0)
-        stream_send(t, &bytes);
+        delivery_send(t, &bytes);
     nl_buffer_free(&bytes);
     if (!t->subscription->over || t->subscription->count > 0)
         return true;
-    stream_end(t);
+    delivery_end(t);
     return false;
 }
 
 static void on_queued(void *user)
 {
-    stream_pump(user);
+    delivery_pump(user);
 }
 
-/* Sends an empty line on an idle text stream, so that nlagentd detects that the client has disconnected. */
+/* Sends an empty line on an idle text delivery, so that nlagentd detects that the client has disconnected. */
 static void on_beat(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
-    stream *t = user;
+    delivery *t = user;
     uint64_t before = t->sent;
-    if (!stream_pump(t))
+    if (!delivery_pump(t))
         return;
     nl_buffer line = {"\n", 1, 0};
-    if (t->sent == before && t->format != NL_FORMAT_NLB && stream_unsent(t) == 0)
-        stream_send(t, &line);
+    if (t->sent == before && t->format != NL_FORMAT_NLB && delivery_unsent(t) == 0)
+        delivery_send(t, &line);
 }
 
 /*
- * Called when the kernel has accepted bytes. Schedules the sending of queued records, because the stream may have space
- * again.
+ * Called when the kernel has accepted bytes. Schedules the sending of queued records, because the delivery may have
+ * space again.
  */
 static void on_written(struct evbuffer *buffer, const struct evbuffer_cb_info *info, void *user)
 {
-    stream *t = user;
+    delivery *t = user;
     (void)buffer;
     if (info->n_deleted > 0 && t->subscription->count > 0)
         event_active(t->subscription->schedule, EV_TIMEOUT, 0);
 }
 
-static bool stream_parse_format(const char *text, nl_format *format)
+static bool delivery_parse_format(const char *text, nl_format *format)
 {
     *format = text == NULL ? NL_FORMAT_ULM : nl_format_parse(text);
     return *format != NL_FORMAT_UNKNOWN || strcmp(text, "xml") == 0;
 }
 
-static void stream_begin(struct evhttp_request *request, subscription *found, nl_format format)
+static void delivery_begin(struct evhttp_request *request, subscription *found, nl_format format)
 {
     struct evhttp_connection *connection = evhttp_request_get_connection(request);
     struct bufferevent *bytes = bytes_of(request);
-    stream *t = nl_memory_check(calloc(1, sizeof *t));
-    *t = (stream){.request = request, .subscription = found, .format = format};
+    delivery *t = nl_memory_check(calloc(1, sizeof *t));
+    *t = (delivery){.request = request, .subscription = found, .format = format};
     if (format != NL_FORMAT_UNKNOWN && format != NL_FORMAT_ULM)
         t->encoder = nl_encoder_new(&(nl_encoder_options){.format = format});
     t->beat = nl_memory_check(event_new(found->sensor->agent->base, -1, EV_PERSIST, on_beat, t));
@@ -383,16 +383,16 @@ static void stream_begin(struct evhttp_request *request, subscription *found, nl
     found->user = t;
     add_header(request, "Content-Type",
                format != NL_FORMAT_UNKNOWN ? nl_format_get_info(format)->media_type : XML_TYPE);
-    evhttp_connection_set_timeout(connection, STREAM_TIMEOUT_S);
-    evhttp_connection_set_closecb(connection, on_stream_closed, t);
+    evhttp_connection_set_timeout(connection, DELIVERY_TIMEOUT_S);
+    evhttp_connection_set_closecb(connection, on_delivery_closed, t);
     evhttp_send_reply_start(request, HTTP_OK, "OK");
     /* libevent continues to read, to detect the end of the connection; the server discards the bytes. */
-    bufferevent_setwatermark(bytes, EV_READ, 0, STREAM_INPUT_MAX);
+    bufferevent_setwatermark(bytes, EV_READ, 0, DELIVERY_INPUT_MAX);
     evbuffer_add_cb(bufferevent_get_output(bytes), on_written, t);
-    stream_pump(t);
+    delivery_pump(t);
 }
 
-static void on_stream(struct evhttp_request *request, void *user)
+static void on_delivery(struct evhttp_request *request, void *user)
 {
     http_server *s = user;
     if (!begin_request(s, request))
@@ -404,7 +404,7 @@ static void on_stream(struct evhttp_request *request, void *user)
     bool good = parameters != NULL && evhttp_parse_query_str(parameters, &query) == 0;
     const char *id = good ? evhttp_find_header(&query, "subscription") : NULL;
     subscription *found = id != NULL ? subscription_find(s->agent, id) : NULL;
-    good = good && stream_parse_format(evhttp_find_header(&query, "format"), &format);
+    good = good && delivery_parse_format(evhttp_find_header(&query, "format"), &format);
     if (find_rights(s, request, consumer) == 0)
         evhttp_send_error(request, 403, NULL);
     else if (!good)
@@ -412,7 +412,7 @@ static void on_stream(struct evhttp_request *request, void *user)
     else if (found == NULL || found->on_records != NULL || strcmp(found->owner, consumer) != 0)
         evhttp_send_error(request, HTTP_NOTFOUND, NULL);
     else
-        stream_begin(request, found, format);
+        delivery_begin(request, found, format);
     evhttp_clear_headers(&query);
 }
 
@@ -496,7 +496,7 @@ http_server *http_server_new(agent *a, const listener *l, const char *wsdl, cons
     evhttp_set_timeout(s->http, TIMEOUT_S);
     evhttp_set_gencb(s->http, on_unknown, s);
     evhttp_set_cb(s->http, "/soap", on_soap, s);
-    evhttp_set_cb(s->http, "/stream", on_stream, s);
+    evhttp_set_cb(s->http, "/stream", on_delivery, s);
     evhttp_set_cb(s->http, "/nlagent.wsdl", on_wsdl, s);
     evhttp_set_cb(s->http, "/netlogger.xsd", on_schema, s);
     return s;

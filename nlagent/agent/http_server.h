@@ -1,7 +1,7 @@
 /*
  * The HTTP server, with or without TLS, which runs in libevent's loop. It serves these paths:
  * - /soap: SOAP
- * - /stream?subscription=ID&format=ulm|bp|logfmt|nlb|xml: streams
+ * - /stream?subscription=ID&format=ulm|bp|logfmt|nlb|xml: deliveries
  * - /nlagent.wsdl and /soap?wsdl: the WSDL
  * - /netlogger.xsd: the XML schema of records
  */
