@@ -29,7 +29,6 @@ typedef struct http_client {
     char request[REQUEST_MAX + 1];
 } http_client;
 
-static const char *answered_path, *answer_type;
 static http_answer make_body;
 static struct evconnlistener *http_listener; /* NULL: the service is not started */
 static struct event *listen_again;           /* timer that accepts connections again after a lack of descriptors */
@@ -104,10 +103,10 @@ static void reply(http_client *c, int status, bool with_body)
         make_body(body);
     else
         evbuffer_add_printf(body, "%d %s\n", status, status_text(status));
-    evbuffer_add_printf(c->out,
-                        "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%sConnection: close\r\n\r\n",
-                        status, status_text(status), status == 200 ? answer_type : "text/plain",
-                        evbuffer_get_length(body), status == 405 ? "Allow: GET, HEAD\r\n" : "");
+    evbuffer_add_printf(
+        c->out, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%sConnection: close\r\n\r\n", status,
+        status_text(status), status == 200 ? "text/plain; version=0.0.4; charset=utf-8" : "text/plain",
+        evbuffer_get_length(body), status == 405 ? "Allow: GET, HEAD\r\n" : "");
     if (with_body)
         evbuffer_add_buffer(c->out, body);
     evbuffer_free(body);
@@ -158,7 +157,7 @@ static void answer(http_client *c)
     bool head = strcmp(method, "HEAD") == 0;
     int status = !head && strcmp(method, "GET") != 0 ? 405 : check_host(c);
     target[strcspn(target, "?")] = '\0';
-    reply(c, status != 0 ? status : strcmp(target, answered_path) != 0 ? 404 : 200, !head);
+    reply(c, status != 0 ? status : strcmp(target, "/metrics") != 0 ? 404 : 200, !head);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *user)
@@ -230,10 +229,8 @@ static void on_listen_again(evutil_socket_t fd, short what, void *user)
     evconnlistener_enable(http_listener);
 }
 
-void http_start(int fd, const char *path, const char *type, http_answer body)
+void http_start(int fd, http_answer body)
 {
-    answered_path = path;
-    answer_type = type;
     make_body = body;
     listen_again = server_new_event(-1, 0, on_listen_again, NULL);
     http_listener = nl_memory_check(

@@ -1,5 +1,5 @@
 /*
- * Implements the part of HTTP/1.1 that Prometheus needs: GET or HEAD of one path. The connection closes after the
+ * Implements the part of HTTP/1.1 that Prometheus needs: GET or HEAD of /metrics. The connection closes after the
  * reply.
  *
  * A client that sends slowly or not at all uses a descriptor and 8 KiB of memory. The module closes the connection of
@@ -15,10 +15,10 @@
 typedef void (*http_answer)(struct evbuffer *out);
 
 /*
- * Serves clients that connect to the listening socket fd and that the settings allow. Takes ownership of fd. `path` is
- * the served path, and `type` is its Content-Type; both must remain valid.
+ * Serves clients that connect to the listening socket fd and that the settings allow. Takes ownership of fd. `answer`
+ * makes the metrics, in the text format of Prometheus.
  */
-void http_start(int fd, const char *path, const char *type, http_answer answer);
+void http_start(int fd, http_answer answer);
 
 /* Ends the service, if it was started. */
 void http_free(void);

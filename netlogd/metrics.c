@@ -189,7 +189,7 @@ int metrics_bind(const settings *s)
 
 void metrics_start(int fd)
 {
-    http_start(fd, "/metrics", "text/plain; version=0.0.4; charset=utf-8", print_all);
+    http_start(fd, print_all);
 }
 
 void metrics_free(void)

@@ -31,11 +31,11 @@ bool shown_on_terminal(const char *output)
 nl_status shown_put(nl_writer *writer, bool on_terminal, const char *text, size_t size)
 {
     if (!on_terminal || !nl_terminal_controls_anywhere(text, size))
-        return nl_writer_put_text(writer, NL_LEVEL_NONE, text, size);
+        return nl_writer_put_text(writer, text, size);
     char *copy = nl_memory_check(malloc(size));
     memcpy(copy, text, size);
     program_replace_controls(copy, size);
-    nl_status status = nl_writer_put_text(writer, NL_LEVEL_NONE, copy, size);
+    nl_status status = nl_writer_put_text(writer, copy, size);
     free(copy);
     return status;
 }

@@ -75,10 +75,11 @@ WORDS = [
 # matching row counts.
 VARIABLES = {
     "bindings/classic": ["doc/man/netlogger.7"], "common/service/inherited.c": ["doc/man/netlogd.8", "doc/man/nlagentd.8"],
-    "common/agents": ["doc/man/nlagent.1"], "common/convert": ["doc/formats.md"],
+    "common/agents": ["doc/man/nlagent.1"],
+    "common/program/temporary_file.c": ["doc/formats.md", "doc/man/nlconv.1", "doc/man/nlkernel.1"],
     "libnetlogger/log/trace_context.c": ["doc/man/netlogger.7"],
     "nlagent/nlagent.c": ["doc/man/nlagent.1"], "nlkernel": ["doc/man/nlkernel.1"], "nlv": ["doc/man/nlv.1"],
-    "nltools/schema": ["doc/man/nlschema.1"], "nltools/nlconv.c": ["doc/man/nlconv.1"],
+    "nltools/schema": ["doc/man/nlschema.1"],
 }
 FOLDERS = ["bindings/classic", "core", "libnetlogger", "common", "netlogd", "nlagent", "nlkernel", "nlsort", "nltools", "nlv"]
 EVENT = r"[A-Z]\w*(?:\.[A-Z]\w*)*"
@@ -269,6 +270,8 @@ class Tree:
         for path in sorted(path for folder in FOLDERS for path in (self.source / folder).rglob("*.c")):
             code, file = stripped(path.read_text(), strings=True), str(path.relative_to(self.source))
             read = self.found(r'(?:getenv|nl_environment_value)\("(\w+)"\)', code)
+            if file in VARIABLES: # the options of no program contain the rows of these files
+                read |= self.found(r'\.environment = "(\w+)"', code)
             known |= read | self.found(r'g_environ_setenv\(\w+, "(\w+)"', code)
             pages = next((pages for start, pages in VARIABLES.items() if file.startswith(start)), [])
             self.say("variable", read if not pages else (), f"is read in {file}, for which VARIABLES has no page")

@@ -267,10 +267,10 @@ void soap_close(nl_buffer *out, const char *name)
 
 static void soap_put_text(nl_buffer *out, nl_string text)
 {
-    if (xml_put_text(out, text, false))
+    if (xml_put_text(out, text))
         return;
     for (size_t i = 0; i < text.size; i++)
-        if (!xml_put_text(out, (nl_string){text.data + i, 1}, false))
+        if (!xml_put_text(out, (nl_string){text.data + i, 1}))
             nl_buffer_append_text(out, "?");
 }
 

@@ -390,14 +390,10 @@ void correction_solve(correction *c)
 
 /* ---- applying ---- */
 
-int64_t correction_time(const correction *c, nl_string host_name, int64_t time_ns, double *error_ns)
+int64_t correction_time(const correction *c, nl_string host_name, int64_t time_ns)
 {
     size_t number = name_table_find(&c->names, host_name);
     const host *h = number != NAME_NONE && is_usable_time(time_ns) ? &c->hosts[number] : NULL;
-    if (error_ns != NULL)
-        *error_ns = h == NULL || !h->is_known  ? INFINITY
-                    : h->correction.count == 0 ? 0 /* the host is the reference */
-                                               : fit_error_at(&h->correction, time_ns);
     if (h == NULL || h->correction.count == 0)
         return time_ns;
     double wanted_ns = fit_at(&h->correction, time_ns);
@@ -408,7 +404,7 @@ int64_t correction_time(const correction *c, nl_string host_name, int64_t time_n
 bool correction_apply(const correction *c, const nl_record *record, nl_record *out)
 {
     nl_field known;
-    int64_t time_ns = correction_time(c, record->host, record->time_ns, NULL);
+    int64_t time_ns = correction_time(c, record->host, record->time_ns);
     if (time_ns == record->time_ns)
         return false;
     nl_record_copy(out, record);

@@ -45,11 +45,10 @@ void correction_learn(correction *c, const nl_record *record);
 void correction_solve(correction *c);
 
 /*
- * Returns a host's corrected time, or time_ns if the clock's correction is unknown. *error_ns (may be NULL) is the
- * maximum error; it is infinite if the correction is unknown, or bounded in only one direction. Any number of threads
- * may call this function at the same time.
+ * Returns a host's corrected time, or time_ns if the clock's correction is unknown. Any number of threads may call
+ * this function at the same time.
  */
-int64_t correction_time(const correction *c, nl_string host, int64_t time_ns, double *error_ns);
+int64_t correction_time(const correction *c, nl_string host, int64_t time_ns);
 
 /*
  * Copies a record to `out` with its time corrected. Adds the original time as DATE.ORIGINAL, unless the record already

@@ -139,7 +139,7 @@ static void chrome_put_request(void *user, const stream_request *r)
     chrome_span *at = g_new(chrome_span, r->span_count + 1);
     for (size_t i = 0; i < r->span_count; i++) {
         const stream_span *span = &r->spans[order[i]];
-        place *p = chrome_place_of(w, request_stream_span_record(w->requests, span, 0));
+        place *p = chrome_place_of(w, request_stream_span_record(w->requests, span));
         at[order[i]] = (chrome_span){p->process, chrome_lane_of(w, p, span)};
     }
     for (size_t i = 0; i < r->span_count; i++) {

@@ -204,7 +204,7 @@ static void put_instant(void *user, const nl_record *record)
 
 static uint64_t perfetto_lane_of(perfetto_writer *w, const stream_span *span)
 {
-    place *p = perfetto_place_of(w, request_stream_span_record(w->requests, span, 0));
+    place *p = perfetto_place_of(w, request_stream_span_record(w->requests, span));
     lane *l = place_find_lane(p, span->begin_ns, span->end_ns);
     if (l->track == 0) {
         char *name = g_strdup_printf("requests %u", p->lanes->len);

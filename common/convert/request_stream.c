@@ -230,10 +230,10 @@ const nl_record *request_stream_record(request_stream *s, size_t number, int slo
     return record;
 }
 
-const nl_record *request_stream_span_record(request_stream *s, const stream_span *span, int slot)
+const nl_record *request_stream_span_record(request_stream *s, const stream_span *span)
 {
     size_t number = span->begin != STREAM_NONE ? span->begin : span->end != STREAM_NONE ? span->end : 0;
-    return request_stream_record(s, number, slot);
+    return request_stream_record(s, number, 0);
 }
 
 /* ---- records ---- */

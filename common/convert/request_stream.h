@@ -64,10 +64,10 @@ bool request_stream_is_typed(const request_stream *s);
 const nl_record *request_stream_record(request_stream *s, size_t number, int slot);
 
 /*
- * Like request_stream_record, for the record of a span's start. If that record is missing, uses the record of the
- * span's end. If both are missing, uses the record of the request's first event.
+ * Like request_stream_record with slot 0, for the record of a span's start. If that record is missing, uses the record
+ * of the span's end. If both are missing, uses the record of the request's first event.
  */
-const nl_record *request_stream_span_record(request_stream *s, const stream_span *span, int slot);
+const nl_record *request_stream_span_record(request_stream *s, const stream_span *span);
 
 /*
  * The functions share and unshare (see exporter_kind) of the exporters that use a stream. request_stream_share reads

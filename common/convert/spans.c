@@ -63,7 +63,7 @@ static void otlp_put_span(spans_writer *w, const stream_request *r, size_t index
                     .begin_ns = span->begin_ns,
                     .end_ns = span->end_ns,
                     .failed = span->failed};
-    const nl_record *at = request_stream_span_record(w->requests, span, 0);
+    const nl_record *at = request_stream_span_record(w->requests, span);
     nl_string named = span->made ? (nl_string){"", 0} : otlp_record_id(at, OTLP_ID_PARENT, scratch);
     if (otlp_is_id(named, OTLP_SPAN_DIGITS))
         to.parent = named;
@@ -100,7 +100,7 @@ static void choose_ids(spans_writer *w, const stream_request *r, char trace[OTLP
         snprintf(ids[i].text, sizeof ids[i].text, "%016" PRIx64, w->next_id++);
         if (span->made && span->begin == STREAM_NONE)
             continue;
-        const nl_record *record = request_stream_span_record(w->requests, span, 0);
+        const nl_record *record = request_stream_span_record(w->requests, span);
         nl_string id = otlp_record_id(record, OTLP_ID_SPAN, scratch);
         if (!span->made && otlp_is_id(id, OTLP_SPAN_DIGITS))
             memcpy(ids[i].text, id.data, OTLP_SPAN_DIGITS);

@@ -73,10 +73,10 @@ static char *record_xml_put_text(char *to, nl_string text, bool attribute)
     }
 }
 
-bool xml_put_text(nl_buffer *out, nl_string text, bool attribute)
+bool xml_put_text(nl_buffer *out, nl_string text)
 {
     nl_buffer_reserve(out, EXPANSION_MAX * text.size);
-    char *to = record_xml_put_text(out->data + out->size, text, attribute);
+    char *to = record_xml_put_text(out->data + out->size, text, false);
     if (to != NULL)
         out->size = (size_t)(to - out->data);
     return to != NULL;

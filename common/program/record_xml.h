@@ -35,6 +35,6 @@ void record_xml_put(const nl_record *record, nl_string time, const char *space, 
 
 /* Appends text with XML's special characters escaped. Returns false, and appends nothing, if XML does not allow the
  * text. */
-bool xml_put_text(nl_buffer *out, nl_string text, bool attribute);
+bool xml_put_text(nl_buffer *out, nl_string text);
 
 #endif

@@ -69,8 +69,8 @@ void nl_sequences_free(nl_sequences *sequences);
 /*
  * Calls function for each range of missing numbers, in order of streams and numbers. The source of a range is the input
  * that revealed that the numbers are missing. Lists nothing if an input was not read completely. This is the case if
- * nl_reader_seek_range has skipped parts of the input, or if a decoder's latest call of nl_decoder_next has returned a
- * record.
+ * nl_reader_seek_matches has skipped parts of the input, or if a decoder's latest call of nl_decoder_next has returned
+ * a record.
  */
 void nl_sequences_list_missing(const nl_sequences *sequences, void (*function)(void *user, const nl_lost *what),
                                void *user);

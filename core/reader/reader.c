@@ -225,14 +225,9 @@ bool nl_reader_skips(const nl_reader *reader)
     return nl_pieces_are_skipped(&reader->pieces);
 }
 
-nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns)
-{
-    return nl_reader_seek_matches(reader, from_ns, to_ns, NULL);
-}
-
 nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns)
 {
-    return nl_reader_seek_range(reader, from_ns, INT64_MAX);
+    return nl_reader_seek_matches(reader, from_ns, INT64_MAX, NULL);
 }
 
 const nl_decoder_stats *nl_reader_get_stats(const nl_reader *reader)

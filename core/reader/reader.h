@@ -14,13 +14,11 @@
  */
 nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *options, bool nonblocking);
 
-/* Like nl_reader_seek. If there is an index, also skips pieces that have no record before to_ns. */
-nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns);
-
 /*
- * Like nl_reader_seek_range. If there is a value index (value_index.h), also skips pieces in which no record can match
- * the filter. The filter may be NULL, and must stay valid until a call returns a status other than NL_AGAIN. The reader
- * returns all other records, whether they match or not.
+ * Like nl_reader_seek. If there is an index of times, also skips pieces that have no record before to_ns. If there is a
+ * value index (value_index.h), also skips pieces in which no record can match the filter. The filter may be NULL, and
+ * must stay valid until a call returns a status other than NL_AGAIN. The reader returns all other records, whether they
+ * match or not.
  */
 nl_status nl_reader_seek_matches(nl_reader *reader, int64_t from_ns, int64_t to_ns, const nl_filter *filter);
 

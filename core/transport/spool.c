@@ -122,7 +122,7 @@ static int is_segment_or_row(const struct dirent *entry)
     return has_suffix(entry, ".row") || nl_spool_row_name_size(entry->d_name) > 0;
 }
 
-void nl_spool_find_damaged(const nl_spool *spool, void (*on_damaged)(void *user, const char *path), void *user)
+void nl_spool_find_damaged(const nl_spool *spool, void (*on_damaged)(const char *path))
 {
     struct dirent **entries;
     char name[NL_SPOOL_NAME_SIZE], before[NL_SPOOL_NAME_SIZE] = "";
@@ -138,7 +138,7 @@ void nl_spool_find_damaged(const nl_spool *spool, void (*on_damaged)(void *user,
             char *path;
             if (asprintf(&path, "%s/%s", spool->directory, name) < 0)
                 break;
-            on_damaged(user, path);
+            on_damaged(path);
             free(path);
         }
         memcpy(before, name, sizeof before);

@@ -28,7 +28,7 @@ nl_spool *nl_spool_open(const char *directory, const nl_url *destination, size_t
  * Calls on_damaged for each row that cannot be delivered, because its state is missing or invalid. `path` is the
  * beginning of the paths of the row's files.
  */
-void nl_spool_find_damaged(const nl_spool *spool, void (*on_damaged)(void *user, const char *path), void *user);
+void nl_spool_find_damaged(const nl_spool *spool, void (*on_damaged)(const char *path));
 
 /* Closes the spool. Its records stay on disk. Closing NULL has no effect. */
 void nl_spool_close(nl_spool *spool);

@@ -222,10 +222,10 @@ static nl_status write_through(nl_writer *writer, const char *lines, size_t size
     return status;
 }
 
-nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size)
+nl_status nl_writer_put_text(nl_writer *writer, const char *lines, size_t size)
 {
     NL_REQUIRE(writer->format != NL_FORMAT_NLB, "the writer's format is not text", NL_FAILED);
-    nl_status status = writer_begin(writer, level);
+    nl_status status = writer_begin(writer, NL_LEVEL_NONE);
     if (status != NL_OK)
         return status;
     if (size >= writer->buffer_size && writer->buffer.size + nl_encoder_size(writer->encoder) == 0)

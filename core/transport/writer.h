@@ -46,10 +46,10 @@ struct nl_block_shapes;
 nl_status nl_writer_put_moved(nl_writer *writer, struct nl_block_shapes *shapes, nl_string moved, int64_t time_ns);
 
 /*
- * Writes size bytes of lines, which must be whole records in the writer's text format. `level` is their level, for
- * syslog. Returns the same values as nl_writer_put.
+ * Writes size bytes of lines, which must be whole records in the writer's text format. Returns the same
+ * values as nl_writer_put.
  */
-nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size);
+nl_status nl_writer_put_text(nl_writer *writer, const char *lines, size_t size);
 
 /*
  * Writes the whole blocks in data[0..size), and sets *taken to their size. The writer's format must be nlb. Returns the

@@ -11,7 +11,7 @@ static nl_status transfer(nl_log *log, int64_t bytes)
     values[0].int_value = bytes;
     values[1].string = (nl_string){"a.dat", 5};
     /* If the event might have to wait for space, first release the locks that other threads need. */
-    if (!nl_event_has_room(log, 16 + 8 + 4 + 5))
+    if (!nl_event_has_space(log, 16 + 8 + 4 + 5))
         puts("an event may have to wait");
     nl_status status = nl_event_write(log, kind, values);
     nl_event_kind_free(kind);

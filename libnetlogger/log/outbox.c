@@ -431,9 +431,8 @@ static void close_backup(nl_outbox *outbox)
     }
 }
 
-static void report_damaged_row(void *user, const char *path)
+static void report_damaged_row(const char *path)
 {
-    (void)user;
     nl_report(NL_MESSAGE_CLOSE, NULL,
               "%s: this part of the spool is damaged, so its records cannot be delivered; you can remove the files %s*",
               path, path);
@@ -448,7 +447,7 @@ nl_status nl_outbox_open_spool(nl_outbox *outbox)
     if (outbox->spool == NULL)
         return NL_FAILED;
     if (outbox->reports && !outbox->checked_rows)
-        nl_spool_find_damaged(outbox->spool, report_damaged_row, NULL);
+        nl_spool_find_damaged(outbox->spool, report_damaged_row);
     outbox->checked_rows = true;
     return NL_OK;
 }

@@ -195,7 +195,7 @@ void nl_producer_carry_context(void)
         __atomic_store_n(&nl_private_rings[i], NULL, __ATOMIC_RELAXED);
 }
 
-bool nl_event_has_room(const nl_log *log, size_t size)
+bool nl_event_has_space(const nl_log *log, size_t size)
 {
     if (log == NULL || log->gate.slot >= NL_PRIVATE_SLOTS)
         return log == NULL;

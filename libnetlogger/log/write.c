@@ -26,7 +26,7 @@ static bool is_off(const nl_log *log, nl_level level)
     return log == NULL || (int)level > __atomic_load_n(&log->gate.threshold, __ATOMIC_RELAXED);
 }
 
-static nl_status no_room(size_t size)
+static nl_status no_space(size_t size)
 {
     return nl_error_set(NL_ERROR_LIMIT, "the event is lost: the log's ring has no space for %zu bytes", size);
 }
@@ -66,7 +66,7 @@ static nl_status put_record(nl_log *log, const nl_record *record)
     nl_ring_producer *ring;
     char *at = write_begin(log, &site, size, &ring);
     if (at == NULL)
-        return no_room(size);
+        return no_space(size);
     nl_payload_put(at, record);
     nl_private_commit(ring, size);
     return logged(nl_payload_longest(record));
@@ -144,7 +144,7 @@ static nl_status put_typed(nl_log *log, nl_event_site *site, const nl_field *fie
         nl_private_commit(ring, size);
         return logged(longest);
     }
-    return __atomic_load_n(&site->off, __ATOMIC_RELAXED) ? NL_OFF : no_room(size);
+    return __atomic_load_n(&site->off, __ATOMIC_RELAXED) ? NL_OFF : no_space(size);
 }
 
 static nl_status write_refuse(nl_log *log)

@@ -63,7 +63,7 @@ int64_t host_clocks_time(void *clocks, const nl_record *record)
     for (guint i = 0; i < c->wrong->len; i++) {
         const wrong_clock *w = &g_array_index(c->wrong, wrong_clock, i);
         if (strlen(w->host) == record->host.size && memcmp(w->host, record->host.data, record->host.size) == 0)
-            return w->measured ? correction_time(c->correction, record->host, record->time_ns, NULL)
+            return w->measured ? correction_time(c->correction, record->host, record->time_ns)
                                : record->time_ns - (int64_t)w->ahead_ns;
     }
     return record->time_ns;

@@ -130,7 +130,7 @@ class Documented(support.Case):
             "variables",
             ("doc/man/netlogger.7", "NETLOGGER_LEVEL", "NETLOGGER_GONE", "netlogger.7: NETLOGGER_GONE is a variable that nothing reads"),
             ("doc/man/nlrecover.1", "NETLOGGER_SHM", "NETLOGGER_GONE", "nlrecover.1: NETLOGGER_GONE is a variable that nothing reads"),
-            ("nltools/nlconv.c", r'getenv\("TMPDIR"\)', 'getenv("FRESH")', "FRESH of nltools/nlconv.c is not in doc/man/nlconv.1"),
+            ("common/program/temporary_file.c", '"TMPDIR"', '"FRESH"', "FRESH of common/program/temporary_file.c is not in doc/man/nlconv.1"),
             ("nltools/nlstat.c", r"\Z", 'const char *a = getenv("FRESH");\n', "FRESH is read in nltools/nlstat.c, for which VARIABLES has no page"),
             ("doc/man/nlv.1", r"^\.It Ev TMPDIR", ".It Ev GONE", "nlv.1: GONE is a variable that nothing reads"),
             ("doc/concepts.md", r"\Z", "Set `$NETLOGGER_GONE`.\n", "concepts.md: NETLOGGER_GONE is a variable that nothing reads"))

@@ -277,13 +277,13 @@ static void test_room_is_known_before(void **state)
     (void)state;
     nl_event_kind *kind = kind_of("Room", "A", "B");
     nl_field values[] = {of_int(1), of_int(2)};
-    assert_true(nl_event_has_room(NULL, 32));
+    assert_true(nl_event_has_space(NULL, 32));
     nl_log *log = nl_open("prog", "memory:kinds");
-    assert_false(nl_event_has_room(log, 32)); /* no ring yet */
+    assert_false(nl_event_has_space(log, 32)); /* no ring yet */
     assert_int_equal(nl_event_write(log, kind, values), NL_OK);
-    assert_true(nl_event_has_room(log, 32));
-    assert_false(nl_event_has_room(log, (size_t)1 << 30));
-    assert_false(nl_event_has_room(log, SIZE_MAX));
+    assert_true(nl_event_has_space(log, 32));
+    assert_false(nl_event_has_space(log, (size_t)1 << 30));
+    assert_false(nl_event_has_space(log, SIZE_MAX));
     nl_close(log);
     memory("kinds");
     nl_event_kind_free(kind);

@@ -154,7 +154,7 @@ static void log_forget(call *c)
 static nl_status write_event(py_log *self, nl_event_kind *kind, const call *c)
 {
     enum { NAMES = 4096 }; /* space for the names of an event that is written as a whole record */
-    if (nl_event_has_room(self->log, c->size + NAMES))
+    if (nl_event_has_space(self->log, c->size + NAMES))
         return nl_event_write(self->log, kind, c->values);
     nl_status status;
     enter(self);

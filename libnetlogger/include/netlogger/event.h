@@ -113,7 +113,7 @@ NL_API nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field
  *   - once after every N bytes that the thread writes, where N is the size of its ring
  *   - in all logs except the first 16 open logs
  */
-NL_API bool nl_event_has_room(const nl_log *log, size_t size);
+NL_API bool nl_event_has_space(const nl_log *log, size_t size);
 
 /* The cost of one kind of event. Later versions may append members. */
 typedef struct nl_event_cost {
