@@ -18,6 +18,7 @@ enum {
     LOADLINES_MAX = 6,
     POINTS_MAX = 16,
     LOADLINE_RECORDS = 3,
+    KERNEL_FIELDS = 3,
 };
 
 #define OWN_EVENTS "NetLogger." /* the prefix of events such as NetLogger.Lost */
@@ -34,15 +35,17 @@ typedef struct inference {
     const trace *t;
     size_t count; /* number of records to examine, at most INFER_RECORDS */
     size_t strings;
-    uint32_t *steps;     /* indexed by record: the kind of step (step_of), or TRACE_NONE */
-    bool *used;          /* indexed by the kind of step: the drawing contains the events of this kind */
-    bool *excluded;      /* indexed by the string of a field's name: the field cannot be an ID */
-    uint32_t trace_id;   /* string of the name of the field with trace IDs, or TRACE_NONE */
-    uint32_t sensor;     /* string of the name of the program "nlsensor", or TRACE_NONE */
-    GHashTable *barred;  /* the pairs (event, field) of find_barred, as keys of hash64; NULL: no pairs */
-    tie *ties;           /* the result of tie_fields before the first lifeline, or NULL */
-    bool splits_unnamed; /* the spans without names of each program are an event of their own */
-    bool used_unnamed;   /* a lifeline contains spans without names */
+    uint32_t *steps;                   /* indexed by record: the kind of step (step_of), or TRACE_NONE */
+    bool *used;                        /* indexed by the kind of step: the drawing contains the events of this kind */
+    bool *excluded;                    /* indexed by the string of a field's name: the field cannot be an ID */
+    uint32_t trace_id;                 /* string of the name of the field with trace IDs, or TRACE_NONE */
+    uint32_t sensor;                   /* string of the name of the program "nlsensor", or TRACE_NONE */
+    uint32_t of_kernel[KERNEL_FIELDS]; /* strings of the names of the first fields of kernel events, or TRACE_NONE */
+    bool joins_kernel;                 /* kernel events can be steps */
+    GHashTable *barred;                /* the pairs (event, field) of find_barred, as keys of hash64; NULL: no pairs */
+    tie *ties;                         /* the result of tie_fields before the first lifeline, or NULL */
+    bool splits_unnamed;               /* the spans without names of each program are an event of their own */
+    bool used_unnamed;                 /* a lifeline contains spans without names */
     drawing *result;
 } inference;
 
@@ -237,15 +240,27 @@ static bool is_span(const inference *in, const trace_record *record)
     return false;
 }
 
+/* Returns whether a record is a kernel event of nlkernel, which begins with the fields CPU, PID and TID. */
+static bool is_of_kernel(const inference *in, const trace_record *record)
+{
+    const trace_field *fields = trace_fields(in->t, record);
+    uint32_t same = 0;
+    while (same < KERNEL_FIELDS && same < record->field_count && fields[same].name == in->of_kernel[same])
+        same++;
+    return same == KERNEL_FIELDS;
+}
+
 /*
  * Returns the kind of step of a record: the string of the event. The spans without names of different programs, such as
  * the access logs of two servers, are different kinds: the number of strings plus the string of the program. Returns
  * TRACE_NONE for other records without names, for records of nlsensor, and for NetLogger's reports about the log
- * itself.
+ * itself. Returns it for kernel events, too, unless in->joins_kernel is true.
  */
 static uint32_t step_of(const inference *in, const trace_record *record)
 {
     if (record->prog == in->sensor && in->sensor != TRACE_NONE)
+        return TRACE_NONE;
+    if (!in->joins_kernel && is_of_kernel(in, record))
         return TRACE_NONE;
     if (record->event != TRACE_NONE)
         return g_str_has_prefix(trace_string(in->t, record->event), OWN_EVENTS) ? TRACE_NONE : record->event;
@@ -847,6 +862,26 @@ static bool has_unnamed_programs(const inference *in)
     return false;
 }
 
+/* Finds the steps of the records and adds the lifelines. If `ids` is not NULL, adds only the lifeline with these IDs.
+ */
+static void add_lifelines(inference *in, const char *const *ids, bool by_program)
+{
+    for (size_t i = 0; i < in->count; i++)
+        in->steps[i] = step_of(in, trace_get(in->t, i));
+    in->splits_unnamed = by_program && has_unnamed_programs(in);
+    if (ids != NULL) {
+        add_given_lifeline(in, ids);
+        return;
+    }
+    if (in->trace_id != TRACE_NONE && add_lifeline_of(in, (candidate){.ids = {in->trace_id}, .id_count = 1}))
+        ((drawing_lifeline *)g_ptr_array_index(in->result->lifelines, 0))->traced = true;
+    find_barred(in);
+    while (in->result->lifelines->len < LIFELINES_MAX && add_lifeline(in)) {
+    }
+    g_clear_pointer(&in->barred, g_hash_table_destroy);
+    g_clear_pointer(&in->ties, g_free);
+}
+
 static drawing *infer(const trace *t, const char *const *ids, bool by_program)
 {
     inference in = {
@@ -858,24 +893,19 @@ static drawing *infer(const trace *t, const char *const *ids, bool by_program)
         .excluded = g_new0(bool, trace_string_count(t) + 1),
         .result = drawing_new(),
     };
+    static const char *const of_kernel[KERNEL_FIELDS] = {"CPU", "PID", "TID"};
+    for (size_t i = 0; i < KERNEL_FIELDS; i++)
+        in.of_kernel[i] = trace_find(t, of_kernel[i]);
+    in.joins_kernel = ids != NULL;
     find_excluded(&in);
-    for (size_t i = 0; i < in.count; i++)
-        in.steps[i] = step_of(&in, trace_get(t, i));
-    in.splits_unnamed = by_program && has_unnamed_programs(&in);
-    if (ids != NULL)
-        add_given_lifeline(&in, ids);
-    else if (in.trace_id != TRACE_NONE && add_lifeline_of(&in, (candidate){.ids = {in.trace_id}, .id_count = 1}))
-        ((drawing_lifeline *)g_ptr_array_index(in.result->lifelines, 0))->traced = true;
-    if (ids == NULL)
-        find_barred(&in);
-    if (ids == NULL)
-        while (in.result->lifelines->len < LIFELINES_MAX && add_lifeline(&in)) {
-        }
+    add_lifelines(&in, ids, by_program);
+    if (in.result->lifelines->len == 0 && !in.joins_kernel) {
+        in.joins_kernel = true;
+        memset(in.used, 0, (2 * in.strings + 1) * sizeof *in.used);
+        add_lifelines(&in, ids, by_program);
+    }
     add_loadlines(&in);
     add_points(&in);
-    if (in.barred != NULL)
-        g_hash_table_destroy(in.barred);
-    g_free(in.ties);
     g_free(in.steps);
     g_free(in.used);
     g_free(in.excluded);

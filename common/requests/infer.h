@@ -5,10 +5,11 @@
  * Each event in a group after the first is a link. The ID is the field with the most links, if at least 5 % of the
  * records with this field are links. This condition excludes fields such as a host's name, whose few values occur
  * everywhere. Measurements, times and outcomes are not IDs; the module recognizes them by their names and fractions.
- * Records of sensors belong to no lifeline. Trace IDs are always IDs. Further fields join the ID if they increase the
- * number of links. The events that begin and end one span (event_names.h) belong to the same lifeline if they have a
- * common ID. An event comes before the events that it precedes in most requests (Copeland's rule, which also resolves
- * cycles). The remaining events may form further lifelines.
+ * Records of sensors belong to no lifeline. Kernel events belong to lifelines only if the log has no others.
+ * Trace IDs are always IDs. Further fields join the ID if they increase the number of links. The events that begin and
+ * end one span (event_names.h) belong to the same lifeline if they have a common ID. An event comes before the events
+ * that it precedes in most requests (Copeland's rule, which also resolves cycles). The remaining events may form
+ * further lifelines.
  *
  * If an event of no lifeline occurs repeatedly, its numeric fields with changing values are loadlines. If the records
  * of the event have durations, the loadline is the number of transferred bytes per second. The remaining events are

@@ -75,8 +75,8 @@ test_counts search_count_tests(const visits *v)
     }
     uint32_t of_all = columns + OTHER_DIVISIONS + visits_span_days(v) + 2 * v->has_processes;
     /* The factor 2 stands for all visits and the main kind of visits. A column without values in some visits has two
-     * tests. */
-    const test_counts counts = {2 * (of_all + columns), g_hash_table_size(kinds), MECHANISMS};
+     * tests. Each test of a column is also made for a range of time. */
+    const test_counts counts = {2 * (of_all + 3 * columns), g_hash_table_size(kinds), MECHANISMS};
     g_hash_table_destroy(kinds);
     return counts;
 }
@@ -293,6 +293,39 @@ static bool claim_same_time(const visits *v, const candidate *a, const candidate
 }
 
 /*
+ * The waits of a mechanism are those of a field's value if each of the two claims is at least this part of the other.
+ * Then, at least three quarters of the visits with the value wait, and they have at least three quarters of the waits.
+ */
+#define VALUE_AGREES_MIN 0.75
+
+/* Returns whether only the distribution of the durations is evidence for a mechanism, as for a timeout. */
+static bool is_by_duration(const candidate *c)
+{
+    return c->m.constant || c->m.is_sometimes || (strcmp(c->cause, "timeout") == 0 && !c->m.is_retry);
+}
+
+/*
+ * Returns whether a field's value replaces a mechanism whose only evidence is the distribution of the durations. The
+ * value says which visits have the longer durations, and is no result of them.
+ */
+static bool names_waits(const visits *v, const candidate *field, const candidate *c)
+{
+    if (strcmp(field->cause, "field") != 0 || field->column == NULL || field->branch != NULL || field->is_ordinary ||
+        column_is_result(field->column) || field->meaning == NUMBER_CONTENTION || !is_mechanism(c) ||
+        !is_by_duration(c))
+        return false;
+    const place *p = place_at(v, field->place);
+    double both = 0, sums[2] = {0};
+    for (uint32_t i = p->first; i < p->first + p->count; i++) {
+        uint32_t index = v->by_place[i];
+        both += (double)fminf(field->cut[index], c->cut[index]);
+        sums[0] += (double)field->cut[index];
+        sums[1] += (double)c->cut[index];
+    }
+    return both >= VALUE_AGREES_MIN * fmax(sums[0], sums[1]);
+}
+
+/*
  * Returns whether a mechanism replaces a field that explains the same time. There are three cases:
  * - The field is a number of waits, repetitions or failures, which are consequences of the mechanism.
  * - The field is a number of unknown meaning, which may also be a consequence.
@@ -305,9 +338,8 @@ static bool yields_to(const visits *v, const candidate *field, const candidate *
 {
     if (field->column == NULL || !is_mechanism(c) || c->explained < YIELD_MIN * field->explained * field->part)
         return false;
-    bool by_duration = c->m.constant || c->m.is_sometimes || (strcmp(c->cause, "timeout") == 0 && !c->m.is_retry);
     if (field->meaning == NUMBER_CONTENTION ||
-        (!by_duration && (field->is_ordinary || field->meaning == NUMBER_UNKNOWN)))
+        (!is_by_duration(c) && (field->is_ordinary || field->meaning == NUMBER_UNKNOWN)))
         return claim_same_time(v, field, c);
     return false;
 }
@@ -330,9 +362,9 @@ static bool is_better(const visits *v, const candidate *c, const candidate *best
 {
     if (best->cause == NULL)
         return true;
-    if (yields_to(v, best, c))
+    if (yields_to(v, best, c) || names_waits(v, c, best))
         return true;
-    if (yields_to(v, c, best))
+    if (yields_to(v, c, best) || names_waits(v, best, c))
         return false;
     const candidate *fault = c->is_ordinary ? best : c;
     if (c->is_ordinary != best->is_ordinary && (c->is_evened_out || best->is_evened_out || fault->is_within_kind))
@@ -382,7 +414,8 @@ void candidate_offer(search *s, candidate *c)
     double share = c->claim_ns / s->v->total_ns;
     /* Pauses add up over all places of a program. */
     bool is_pause = c->cause != NULL && strcmp(c->cause, "pause") == 0;
-    bool counts = effect_counts(c->explained, is_pause ? fmax(share, SHARE_MIN) : share, c->slow_ns, c->other_ns) &&
+    bool counts = !c->is_of_rest &&
+                  effect_counts(c->explained, is_pause ? fmax(share, SHARE_MIN) : share, c->slow_ns, c->other_ns) &&
                   (!s->has_finding[c->place] || c->explained >= AGAIN_MIN),
          is_chance = c->p > level_of(s, c);
     if (counts && c->cause != NULL) {
@@ -547,6 +580,7 @@ candidate candidate_of(const sample *s, const char *cause, explanation *e, doubl
                    .slow_logged_ns = e->slow_logged_ns,
                    .other_logged_ns = e->other_logged_ns,
                    .slow_count = e->slow_count,
+                   .is_of_rest = e->is_of_rest,
                    .count = s->count,
                    .is_sampled = s->scale > 1,
                    .kind = s->kind,

@@ -105,6 +105,18 @@ static char *text_hours(uint32_t hours)
     return g_string_free(text, FALSE);
 }
 
+/* Returns a phrase with the range of time in which a candidate is slow, or "". The caller frees it with g_free. */
+static char *text_range(const visits *v, const candidate *c)
+{
+    if (!c->is_since)
+        return g_strdup("");
+    char *from = text_ns((double)(c->from_ns - v->from_ns)), *to = text_ns((double)(c->to_ns - v->from_ns)),
+         *text = g_strdup_printf(" from %s to %s after the first request began", from, to);
+    g_free(from);
+    g_free(to);
+    return text;
+}
+
 /* Returns what the visits of a branch do, such as "misses its cache (FIELD)". The caller frees it with g_free. */
 static char *text_branch(const visits *v, const branch *b)
 {
@@ -151,9 +163,7 @@ void finding_describe(const search *s, finding *f, const candidate *c)
     } else if (strcmp(c->cause, "peer") == 0) {
         bool link = p->kind == PLACE_EDGE;
         const char *who = c->process != NULL ? c->process : c->host != NULL ? c->host : "some hosts";
-        char *from = text_ns((double)(c->from_ns - v->from_ns)), *to = text_ns((double)(c->to_ns - v->from_ns)),
-             *when =
-                 c->is_since ? g_strdup_printf(" from %s to %s after the first request began", from, to) : g_strdup("");
+        char *when = text_range(v, c);
         f->answer = g_strdup_printf(
             link ? "%s of the requests' time: %s is behind a slower link or receiver than its peers%s (%s)"
                  : "%s of the requests' time: %s is slower than its peers%s (%s)",
@@ -174,27 +184,31 @@ void finding_describe(const search *s, finding *f, const candidate *c)
         if (!c->is_since)
             describe_slow_visits(f, c, p, which);
         g_free(which);
-        g_free(from);
-        g_free(to);
         g_free(when);
     } else if (strcmp(c->cause, "field") == 0) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): this cause has a column */
         char *values = text_values(c);
         bool of_host = c->uneven_host != NULL && c->host == c->uneven_host;
-        f->answer = of_host ? g_strdup_printf("%s of the requests' time: %s is slow for %s, which is more frequent "
-                                              "there than on other hosts",
-                                              part, where, values)
-                            : g_strdup_printf("%s of the requests' time: %s is slow for %s", part, where, values);
+        char *when = text_range(v, c);
+        f->answer = of_host
+                        ? g_strdup_printf("%s of the requests' time: %s is slow for %s, which is more frequent "
+                                          "there than on other hosts",
+                                          part, where, values)
+                        : g_strdup_printf("%s of the requests' time: %s is slow for %s%s", part, where, values, when);
+        g_free(when);
         f->advice = of_host ? "find out why the host has this value more often"
                             : "find out what the program does differently for this value";
         if (of_host)
             finding_evidence(f, "%.0f %% of the visits on %s have %s, and %.0f %% of the others", 100 * c->uneven_share,
                              c->host, c->values > 1 ? "these values" : "this value", 100 * c->other_share);
         char *which = g_strdup_printf("have %s", c->values > 1 ? "one of these values" : values);
-        finding_evidence(f, "%s takes %s with %s, and %s with other values",
+        finding_evidence(f,
+                         c->is_since ? "%s then takes %s with %s, and %s at other times or with other values"
+                                     : "%s takes %s with %s, and %s with other values",
                          c->kind.column == c->column ? "a visit" : compared, slow,
                          c->values > 1 ? "these values" : values, other);
-        describe_slow_visits(f, c, p, which);
+        if (!c->is_since)
+            describe_slow_visits(f, c, p, which);
         if (c->amount != NULL)
             finding_evidence(f, "the time of these visits grows with %s, which is larger for %s", c->amount->name,
                              c->values > 1 ? "these values" : "this value");

@@ -78,10 +78,9 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
 #define RESOURCE_FACTOR 1.3
 
 /*
- * A peer is slow for a while if it differs in this time by more than this factor times the largest difference by
- * chance.
+ * A bin is slow for a while if it differs in this time by more than this factor times the largest difference by chance.
  */
-#define PEER_TIME_FACTOR 2
+#define BIN_TIME_FACTOR 2
 
 /* A sensor explains nearly as much as the best sensor if it explains at least NEARLY times as much of the variation. */
 #define NEARLY 0.67
@@ -122,52 +121,56 @@ static double count_ranges(int count, int from, int to)
     return 3.0 * (from == 0 || to == count - 1 ? count : count * (count - 1) / 2);
 }
 
-/* The ranks of the visits of a peer, or of all peers, in each range of time, as sums of the ranges before. */
+/* The ranks of the visits of a bin, or of all bins, in each range of time, as sums of the ranges before. */
 typedef struct time_sums {
     double sum[TIME_BINS + 1], count[TIME_BINS + 1];
 } time_sums;
 
-/* A range of time, and how much a peer is slower (or, with the sign -1, faster) in it. */
-typedef struct peer_range {
+/* A range of time, and how much a bin is slower (or, with the sign -1, faster) in it. */
+typedef struct bin_range {
     int from, to;
     double score;
-} peer_range;
+} bin_range;
 
 /*
- * Finds the range of time in which a peer's visits differ most both from the peer's other visits and from the other
- * peers' visits in the same range. The score is the smaller difference of the mean ranks, times the square root of the
- * number of visits. `sign` is 1 for slow visits and -1 for fast visits.
+ * Finds the range of time in which a bin's visits differ most both from the bin's other visits and from the other bins'
+ * visits in the same range. The score is the smaller difference of the mean ranks, times the square root of the number
+ * of visits. `sign` is 1 for slow visits and -1 for fast visits. If `only_more` is true, the bin must also differ more
+ * from the other bins in the range than at other times.
  */
-static peer_range find_peer_range(const time_sums *own, const time_sums *all, int bins, double sign)
+static bin_range find_bin_range(const time_sums *own, const time_sums *all, int bins, double sign, bool only_more)
 {
     enum { VISITS_MIN = 12 };
-    peer_range best = {0, 0, 0};
+    bin_range best = {0, 0, 0};
     for (int from = 0; from < bins; from++)
         for (int to = from; to < bins; to++) {
             double n = own->count[to + 1] - own->count[from], sum = own->sum[to + 1] - own->sum[from],
-                   before = own->count[bins] - n, others = all->count[to + 1] - all->count[from] - n;
-            if (n < VISITS_MIN || before < VISITS_MIN || others < VISITS_MIN)
+                   before = own->count[bins] - n, others = all->count[to + 1] - all->count[from] - n,
+                   others_before = all->count[bins] - n - before - others;
+            if (n < VISITS_MIN || before < VISITS_MIN || others < VISITS_MIN ||
+                (only_more && others_before < VISITS_MIN))
                 continue;
-            double mean = sum / n, of_before = (own->sum[bins] - sum) / before,
-                   of_others = (all->sum[to + 1] - all->sum[from] - sum) / others,
-                   score = fmin(sign * (mean - of_before), sign * (mean - of_others)) * sqrt(n);
+            double mean = sum / n, sum_before = own->sum[bins] - sum,
+                   others_sum = all->sum[to + 1] - all->sum[from] - sum, of_before = sum_before / before,
+                   of_others = others_sum / others,
+                   difference = fmin(sign * (mean - of_before), sign * (mean - of_others));
+            if (only_more)
+                difference =
+                    fmin(difference, sign * (mean - of_before - of_others +
+                                             (all->sum[bins] - sum - sum_before - others_sum) / others_before));
+            double score = difference * sqrt(n);
             if (score > best.score)
-                best = (peer_range){from, to, score};
+                best = (bin_range){from, to, score};
         }
     return best;
 }
 
-/*
- * Tries a peer that is slow only in a range of time. If times change slowly, a peer is also slow for a while by chance.
- * In this case, there are similar ranges at other peers, and ranges in which a peer is faster. The chosen range must
- * differ PEER_TIME_FACTOR times as much as the best of these ranges.
- */
-static void try_peers_in_time(search *s, const sample *x, const void *const *peers, const uint8_t *bins, int count,
-                              peer_kind by)
+bool sample_find_slow_bin(const sample *x, const uint8_t *bins, int count, bool only_more, uint8_t *inside,
+                          slow_bin *slowest)
 {
     const int times = count_time_bins(x);
     if (times == 0)
-        return;
+        return false;
     time_sums *sums = g_new0(time_sums, (size_t)count + 1), *all = &sums[count];
     for (uint32_t i = 0; i < x->count; i++) {
         if (bins[i] == BIN_NONE)
@@ -183,41 +186,52 @@ static void try_peers_in_time(search *s, const sample *x, const void *const *pee
             sums[b].sum[t + 1] += sums[b].sum[t];
             sums[b].count[t + 1] += sums[b].count[t];
         }
-    peer_range best = {0, 0, 0};
+    bin_range best = {0, 0, 0};
     double chance = 0;
-    int slowest = 0;
+    slowest->bin = 0;
     for (int b = 0; b < count; b++) {
-        peer_range found = find_peer_range(&sums[b], all, times, 1);
+        bin_range found = find_bin_range(&sums[b], all, times, 1, only_more);
         chance = fmax(chance, fmin(found.score, best.score));
         if (found.score > best.score) {
             best = found;
-            slowest = b;
+            slowest->bin = b;
         }
     }
     for (int b = 0; b < count; b++)
-        if (b != slowest)
-            chance = fmax(chance, find_peer_range(&sums[b], all, times, -1).score);
+        if (b != slowest->bin)
+            chance = fmax(chance, find_bin_range(&sums[b], all, times, -1, only_more).score);
     g_free(sums);
-    if (best.score <= PEER_TIME_FACTOR * chance)
-        return;
-    uint8_t *inside = g_new(uint8_t, x->count + 1);
+    if (best.score <= BIN_TIME_FACTOR * chance)
+        return false;
     for (uint32_t i = 0; i < x->count; i++) {
         int t = (int)((uint64_t)i * (uint64_t)times / x->count);
-        inside[i] = bins[i] == slowest && t >= best.from && t <= best.to;
+        inside[i] = bins[i] == slowest->bin && t >= best.from && t <= best.to;
     }
-    s->f->tests++;
-    explanation e = sample_explain(x, inside, 2, false);
-    bool is_slow = (e.slow & 2) != 0;
-    candidate c = candidate_of(x, "peer", &e, 1);
-    set_peer(&c, peers[slowest], by);
-    c.p *= count_ranges(times, best.from, best.to) * count;
-    c.is_since = true;
-    c.from_ns = visit_at(s->v, x->index[(uint64_t)best.from * x->count / (uint64_t)times])->from_ns;
-    c.to_ns = visit_at(s->v, x->index[MIN((uint64_t)(best.to + 1) * x->count / (uint64_t)times, x->count - 1)])->to_ns;
-    if (is_slow)
-        candidate_offer(s, &c);
-    else
-        candidate_clear(&c);
+    slowest->ranges = count_ranges(times, best.from, best.to) * count;
+    slowest->from_ns = visit_at(x->visits, x->index[(uint64_t)best.from * x->count / (uint64_t)times])->from_ns;
+    slowest->to_ns =
+        visit_at(x->visits, x->index[MIN((uint64_t)(best.to + 1) * x->count / (uint64_t)times, x->count - 1)])->to_ns;
+    return true;
+}
+
+/* Tries a peer that is slow only in a range of time. */
+static void try_peers_in_time(search *s, const sample *x, const void *const *peers, const uint8_t *bins, int count,
+                              peer_kind by)
+{
+    uint8_t *inside = g_new(uint8_t, x->count + 1);
+    slow_bin slowest;
+    if (sample_find_slow_bin(x, bins, count, false, inside, &slowest)) {
+        s->f->tests++;
+        explanation e = sample_explain(x, inside, 2, false);
+        bool is_slow = (e.slow & 2) != 0;
+        candidate c = candidate_of(x, "peer", &e, 1);
+        set_peer(&c, peers[slowest.bin], by);
+        candidate_set_range(&c, &slowest);
+        if (is_slow)
+            candidate_offer(s, &c);
+        else
+            candidate_clear(&c);
+    }
     g_free(inside);
 }
 
@@ -304,7 +318,7 @@ static void count_load(const visits *v, const place *p, float *loads)
 static float get_loads(const sample *x, float *values)
 {
     const place *p = place_at(x->visits, x->place);
-    if (x->scale > LOAD_SCALE_MAX || p->has_children)
+    if (x->scale > LOAD_SCALE_MAX || p->has_children || place_times_are_coarse(x->visits, p))
         return 0;
     float *loads = g_new0(float, x->visits->all->len + 1), peak = 0;
     count_load(x->visits, p, loads);

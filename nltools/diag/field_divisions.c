@@ -99,17 +99,6 @@ static int bins_of_texts(const column *c, const float *values, uint32_t count, u
     return NAMED + 1;
 }
 
-/* Returns whether a number nearly always increases or nearly always decreases with time, like a sequence number. */
-static bool is_clock(const float *values, uint32_t count)
-{
-    uint32_t rises = 0, falls = 0;
-    for (uint32_t i = 16; i < count; i += 16) {
-        rises += values[i] > values[i - 16];
-        falls += values[i] < values[i - 16];
-    }
-    return rises + falls > 10 && (rises > 50 * falls || falls > 50 * rises);
-}
-
 /*
  * Assigns a bin of its own to each number, and returns the number of bins. Returns 0 if there are more than count_max
  * different numbers.
@@ -241,11 +230,38 @@ static double try_bins(search *s, const sample *x, const column *c, division *d,
     return explained;
 }
 
+/* Factor of the score of a value that is slow only in a range of time. The search prefers values without a range. */
+#define IN_TIME_PREFERENCE 0.95
+
+/* Tries a value of a column that is slow only in a range of time. */
+static void try_value_in_time(search *s, const sample *x, const column *c, const division *d)
+{
+    uint8_t *inside = g_new(uint8_t, x->count + 1);
+    slow_bin slowest;
+    if (sample_find_slow_bin(x, d->bins, d->count, true, inside, &slowest) && isfinite(d->of_bin[slowest.bin])) {
+        s->f->tests++;
+        explanation e = sample_explain(x, inside, 2, false);
+        const bool is_slow = (e.slow & 2) != 0;
+        candidate found = candidate_of(x, "field", &e, IN_TIME_PREFERENCE);
+        found.column = c;
+        found.value = (double)d->of_bin[slowest.bin];
+        found.values = 1;
+        found.slow_values[0] = d->of_bin[slowest.bin];
+        found.meaning = c->has_text ? NUMBER_NONE : column_meaning(c);
+        candidate_set_range(&found, &slowest);
+        if (is_slow)
+            candidate_offer(s, &found);
+        else
+            candidate_clear(&found);
+    }
+    g_free(inside);
+}
+
 /* Tries a division of a sample's visits by the values of a column, one for each visit. */
 static void try_values(search *s, const sample *x, const column *c, const float *values)
 {
     enum { DIFFERENT = 12, DIFFERENT_MAX = 40 }; /* numbers: a column with more different numbers has ranges as bins */
-    if (!c->has_text && (is_clock(values, x->count) || is_part_of_time(x, c, values)))
+    if (!c->has_text && (sample_values_count(x, values) || is_part_of_time(x, c, values)))
         return;
     float of_bin[BINS_MAX];
     uint8_t *bins = g_new(uint8_t, x->count + 1);
@@ -255,6 +271,8 @@ static void try_values(search *s, const sample *x, const column *c, const float 
     d.count = c->has_text ? bins_of_texts(c, values, x->count, bins, of_bin)
                           : bins_of_each_number(values, x->count, DIFFERENT_MAX, bins, of_bin);
     double explained = d.count > 1 ? try_bins(s, x, c, &d, !c->has_text && d.count > DIFFERENT, -INFINITY) : 0;
+    if (d.count > 1 && c->name[0] != '@' && !column_is_result(c) && (c->has_text || d.count <= DIFFERENT))
+        try_value_in_time(s, x, c, &d);
     if (!c->has_text && (d.count == 0 || d.count > DIFFERENT)) {
         d.ordered = true;
         d.count = sample_quantize(values, x->count, bins);
@@ -321,8 +339,8 @@ bool calls_are_ordinary(const visits *v, const sample *x, double call_ns)
             continue;
         for (uint32_t i = 0; i < x->count; i++)
             values[i] = column_of_visit(c, v, x->index[i]);
-        is_work =
-            !(c->has_number && is_count_of_calls(x, c, values, call_ns)) && is_explained_by_work(&s, x, c, values);
+        is_work = !(c->has_number && (is_count_of_calls(x, c, values, call_ns) || sample_values_count(x, values))) &&
+                  is_explained_by_work(&s, x, c, values);
     }
     g_free(values);
     g_ptr_array_free(none.list, TRUE);

@@ -80,6 +80,13 @@ static bool is_unobserved(const visits *v, const place *p)
     return p->inferred || (*p->program == '\0' && *at->host == '\0');
 }
 
+/* Returns whether the log shows nothing about a place, or only that a message was on its way from one program to
+ * another. */
+static bool is_hidden(const visits *v, const place *p)
+{
+    return is_unobserved(v, p) || (p->kind == PLACE_EDGE && p->program != p->from_program);
+}
+
 /* Returns the number of the place with the largest part of the requests' time. */
 static uint32_t largest_place(const visits *v)
 {
@@ -238,7 +245,7 @@ static char *reason_unobserved(const findings *f)
     const visits *v = f->visits;
     uint32_t largest = largest_place(v);
     const place *p = place_at(v, largest);
-    if (unexplained_time(f, p) <= UNEXPLAINED_MAX * v->total_ns || !is_unobserved(v, p))
+    if (unexplained_time(f, p) <= UNEXPLAINED_MAX * v->total_ns || !is_hidden(v, p))
         return NULL;
     char *zone = reason_zone(v);
     if (zone != NULL)

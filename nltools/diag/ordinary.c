@@ -637,9 +637,20 @@ static void claim_only_host(candidate *c, const sample *x)
     }
 }
 
+/* Returns whether the values of a column count the visits or the requests. */
+static bool is_sequence(const sample *x, const column *c)
+{
+    float *values = g_new(float, x->count + 1);
+    for (uint32_t i = 0; i < x->count; i++)
+        values[i] = column_of_visit(c, x->visits, x->index[i]);
+    bool counts = sample_values_count(x, values);
+    g_free(values);
+    return counts;
+}
+
 bool column_is_amount(const sample *x, const column *c)
 {
-    return column_meaning(c) == NUMBER_WORK || is_length_of_work(x, c);
+    return (column_meaning(c) == NUMBER_WORK || is_length_of_work(x, c)) && !is_sequence(x, c);
 }
 
 bool division_is_proportional(const search *s, const sample *x, const division *d)

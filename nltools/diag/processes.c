@@ -333,7 +333,7 @@ static uint32_t number_instance(visits *v, const instance_numbers *numbers, cons
     g_hash_table_insert(numbers->instances, text, GUINT_TO_POINTER(known));
     if (first == 0)
         g_hash_table_insert(numbers->hosts, (gpointer)host, GUINT_TO_POINTER(first = known));
-    const instance new_instance = {program, host, first - 1};
+    const instance new_instance = {program, host, first - 1, time_units_find(v->units, program)};
     g_array_append_val(v->instances, new_instance);
     return known - 1;
 }

@@ -156,14 +156,14 @@ report_place_row report_describe_place(const findings *f, uint32_t place)
     const struct place *p = place_at(v, place);
     const double claimed = claimed_share(f, place);
     char *mean = text_ns(p->path_ns / MAX(p->count, 1));
-    report_place_row row = {
-        .share = text_share(p->path_ns / v->total_ns),
-        .name = text_place(v, place, NULL),
-        .mean = p->repeats == 0
-                    ? g_strdup_printf("%s each", mean)
-                    : g_strdup_printf("%s for each series of %.0f visits", mean, 1 + (double)p->repeats / p->count),
-        .explained = claimed > 0 ? text_share(claimed) : NULL,
-        .is_unexplained = p->path_ns > 0.5 * v->total_ns && claimed == 0 && (p->kind != PLACE_SPAN || p->has_children)};
+    report_place_row row = {.share = text_share(p->path_ns / v->total_ns),
+                            .name = text_place(v, place, NULL),
+                            .mean = p->repeats == 0 ? g_strdup_printf("%s each", mean)
+                                                    : g_strdup_printf("%s for each series of %.0f visits", mean,
+                                                                      1 + (double)p->repeats / p->count),
+                            .explained = claimed > 0 ? text_share(claimed) : NULL,
+                            .is_unexplained = !f->healthy && p->path_ns > 0.5 * v->total_ns && claimed == 0 &&
+                                              (p->kind != PLACE_SPAN || p->has_children)};
     g_free(mean);
     return row;
 }

@@ -468,6 +468,57 @@ static void split_means(const bin_sums *sums, int count, int half, uint64_t slow
     *other_mean = n[0] > 0 ? sum[0] / n[0] : 0;
 }
 
+/* At least this part of a difference between the times that findings have left must also exist in the log. */
+#define LOGGED_MIN 0.5
+
+/* Findings have claimed little of a visit if they have left at least this part of its time. */
+#define LITTLE_MIN 0.9
+
+/* Sums of the times of slow visits, of other visits, and of other visits of which findings have claimed little. `left`
+ * is the time that findings have left. All times are before the operations were evened out. */
+typedef struct logged_sums {
+    double logged[3], left[3];
+    uint32_t count[3];
+} logged_sums;
+
+static void logged_sums_add(logged_sums *sums, const sample *s, uint32_t i, bool is_slow)
+{
+    double left = s->factor != NULL ? s->y[i] / s->factor[i] : s->y[i],
+           logged = s->reduced ? (double)visit_at(s->visits, s->index[i])->own_ns : left;
+    for (int k = is_slow ? 0 : 1; k < (is_slow ? 1 : left >= LITTLE_MIN * logged ? 3 : 2); k++) {
+        sums->logged[k] += logged;
+        sums->left[k] += left;
+        sums->count[k]++;
+    }
+}
+
+/*
+ * Returns whether the times in the log do not show that the slow visits are slow. If findings have claimed a part of
+ * all other visits, the slow visits only seem to be slow. If they have claimed time of some other visits, the remaining
+ * visits show whether the slow visits are slow. Sets `means` to the mean times in the log.
+ */
+static bool is_only_in_rest(const logged_sums *sums, double means[3])
+{
+    double left[3] = {0};
+    for (int k = 0; k < 3; k++) {
+        means[k] = sums->count[k] > 0 ? sums->logged[k] / sums->count[k] : 0;
+        left[k] = sums->count[k] > 0 ? sums->left[k] / sums->count[k] : 0;
+    }
+    double difference = means[0] - means[1];
+    if (sums->count[2] >= KIND_COUNT_MIN)
+        difference = fmax(difference, means[0] - means[2]);
+    return sums->count[0] > 0 && sums->count[1] > 0 && difference < LOGGED_MIN * (left[0] - left[1]);
+}
+
+bool sample_waits_are_of_rest(const sample *s, const float *waits)
+{
+    logged_sums logged = {0};
+    double means[3];
+    for (uint32_t i = 0; i < s->count; i++)
+        logged_sums_add(&logged, s, i, waits[s->index[i]] > 0);
+    return is_only_in_rest(&logged, means);
+}
+
 explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool ordered)
 {
     explanation e = {0};
@@ -484,7 +535,8 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
     }
     e.slow = slow[0] & slow[1];
     e.excess = g_new0(float, s->count + 1);
-    double sum_slow = 0, sum_other = 0, logged_slow = 0, logged_other = 0;
+    double sum_slow = 0, sum_other = 0;
+    logged_sums logged = {0};
     uint32_t others = 0;
     for (uint32_t i = 0; i < s->count; i++) {
         if (bins[i] == BIN_NONE)
@@ -492,7 +544,7 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
         int h = halves[i];
         bool is_slow = (slow[h] >> bins[i]) & 1, is_named = e.slow != 0 ? (e.slow >> bins[i]) & 1 : is_slow;
         *(is_named ? &sum_slow : &sum_other) += s->y[i];
-        *(is_named ? &logged_slow : &logged_other) += s->factor != NULL ? s->y[i] / s->factor[i] : s->y[i];
+        logged_sums_add(&logged, s, i, is_named);
         *(is_named ? &e.slow_count : &others) += 1;
         if (!is_slow || sums[bins[i]].count[h] == 0)
             continue;
@@ -506,8 +558,10 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
         e.p = fmin(1, 2 * fmin(e.p, chance_of_slowest(s, bins, count, e.slow, ordered)));
     e.slow_ns = e.slow_count > 0 ? sum_slow / e.slow_count : 0;
     e.other_ns = others > 0 ? sum_other / others : 0;
-    e.slow_logged_ns = e.slow_count > 0 ? logged_slow / e.slow_count : 0;
-    e.other_logged_ns = others > 0 ? logged_other / others : 0;
+    double means[3];
+    e.is_of_rest = is_only_in_rest(&logged, means);
+    e.slow_logged_ns = means[0];
+    e.other_logged_ns = means[1];
     return e;
 }
 
@@ -605,4 +659,64 @@ double place_find_resolution(const visits *v, const place *p)
         multiples += (durations[i] - base) % step == 0;
     g_free(durations);
     return multiples >= MULTIPLES_MIN * count ? (double)step : 0;
+}
+
+double place_find_time_unit(const visits *v, const place *p)
+{
+    double unit_ns = 0;
+    for (guint n = 0; n < p->sites->len; n++) {
+        const site *at = site_at(v, g_array_index(p->sites, uint32_t, n));
+        unit_ns = fmax(
+            unit_ns, fmax(instance_at(v, at->instance)->time_unit_ns, instance_at(v, at->from_instance)->time_unit_ns));
+    }
+    return unit_ns;
+}
+
+bool place_times_are_coarse(const visits *v, const place *p)
+{
+    double sum_ns = 0;
+    for (uint32_t i = p->first; i < p->first + p->count; i++) {
+        const visit *x = visit_at(v, v->by_place[i]);
+        sum_ns += (double)(x->to_ns - x->from_ns);
+    }
+    return place_find_time_unit(v, p) * p->count > sum_ns;
+}
+
+/* ---- sequence numbers ---- */
+
+/* Counts the values of a sample that are larger or smaller than the 16th value before. */
+typedef struct changes {
+    uint32_t rises, falls;
+} changes;
+
+static bool changes_count(const changes *c)
+{
+    return c->rises + c->falls > 10 && (c->rises > 50 * c->falls || c->falls > 50 * c->rises);
+}
+
+static void changes_add(changes *c, float before, float after)
+{
+    c->rises += after > before;
+    c->falls += after < before;
+}
+
+bool sample_values_count(const sample *x, const float *values)
+{
+    enum { DISTANCE = 16 }; /* requests that run at the same time have values in any order */
+    changes all = {0}, of_sites = {0};
+    uint32_t *seen = g_new0(uint32_t, x->visits->sites->len + 1);
+    float *last = g_new(float, x->visits->sites->len + 1);
+    for (uint32_t i = 0; i < x->count; i++) {
+        uint32_t site = visit_at(x->visits, x->index[i])->site;
+        if (i % DISTANCE == 0 && i > 0)
+            changes_add(&all, values[i - DISTANCE], values[i]);
+        if (seen[site]++ % DISTANCE != 0)
+            continue;
+        if (seen[site] > 1)
+            changes_add(&of_sites, last[site], values[i]);
+        last[site] = values[i];
+    }
+    g_free(seen);
+    g_free(last);
+    return changes_count(&all) || changes_count(&of_sites);
 }

@@ -49,7 +49,9 @@ typedef struct explanation {
     double claim_ns;  /* excess of the slow bins over the other bins, on critical paths */
     uint64_t slow;    /* bit mask of the slow bins */
     double slow_ns, other_ns;               /* mean times */
-    double slow_logged_ns, other_logged_ns; /* mean times before the operations were evened out */
+    double slow_logged_ns, other_logged_ns; /* mean times in the log: before findings claimed parts of them, and before
+                                               the operations were evened out */
+    bool is_of_rest; /* the slow bins are slow only in the times that findings have left, not in the log */
     uint32_t slow_count;
     float *excess; /* for each visit of the sample; the caller frees it with g_free */
 } explanation;
@@ -105,6 +107,10 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
  */
 double sample_explained_by_waits(const sample *s, const float *waits);
 
+/* Returns whether the visits that wait take longer than the others only in the times that findings have left, and not
+ * in the log. `waits` has an element for each visit of the log. */
+bool sample_waits_are_of_rest(const sample *s, const float *waits);
+
 /*
  * Divides values into at most 16 bins of about equal counts. Few values make few bins, so that each half of the sample
  * has enough visits of each bin to predict the other half. Returns the number of bins, which is 1 if all values are
@@ -118,6 +124,17 @@ int sample_quantize(const float *values, uint32_t count, uint8_t *bins);
  * the log, because findings may already have claimed parts of the times. A few finer times have no effect.
  */
 double place_find_resolution(const visits *v, const place *p);
+
+/* Returns the unit, in nanoseconds, in which the programs of a place log times (time_units.h). */
+double place_find_time_unit(const visits *v, const place *p);
+
+/* Returns whether the time unit of a place is longer than its visits on average. The log then does not show which
+ * visits were in progress at the same time. */
+bool place_times_are_coarse(const visits *v, const place *p);
+
+/* Returns whether the values of a sample's visits nearly always increase or nearly always decrease with time, like
+ * sequence numbers, in the whole sample or at each site. */
+bool sample_values_count(const sample *x, const float *values);
 
 /* In a normal distribution, a fifth of the values is more than so many standard deviations above the mean. */
 #define NORMAL_FIFTH 0.8416

@@ -54,7 +54,8 @@ typedef struct candidate {
     const char *uneven_host; /* of the hosts that have the slow values much more often than the others, the host that
                                 has them most often; NULL: no such host */
     double uneven_share, other_share; /* the shares of visits with the slow values on this host and on the others */
-    bool is_since;                    /* for "peer": the host or process is slow only from from_ns to to_ns */
+    bool is_since;                    /* for "peer" and "field": the host, process or value is slow only from from_ns to
+                                         to_ns */
     number_meaning meaning;           /* of the column */
     const column *amount; /* for an ordinary field: the amount of work that explains the field's slow visits, or NULL */
     double power;         /* for "size": the time of a visit is approximately proportional to the size to this power */
@@ -67,9 +68,10 @@ typedef struct candidate {
     uint32_t slow_count, count;             /* numbers of visits in the sample */
     bool is_sampled;                        /* the sample does not have all visits of the place */
     int64_t from_ns, to_ns;
-    uint32_t hours; /* bit h: visits are slow from h to h + 1 o'clock UTC */
-    bool is_tree;   /* the candidate also claims time of visits at other places: the children of its place's visits, and
-                       the edges beside these visits */
+    uint32_t hours;  /* bit h: visits are slow from h to h + 1 o'clock UTC */
+    bool is_of_rest; /* see explanation */
+    bool is_tree; /* the candidate also claims time of visits at other places: the children of its place's visits, and
+                     the edges beside these visits */
     int queue_servers; /* the number of servers of a queue whose waits the candidate also claims; 0: no queue */
     float *cut;        /* for each visit, the time that the candidate claims */
 } candidate;
@@ -160,6 +162,32 @@ void candidate_place(search *s, candidate *c);
 
 /* Tries values that divide visits, as causes: fields, hosts, the time and sensors (divisions.c). */
 void try_divisions(search *s, const sample *x);
+
+/* A bin whose visits are slow only in a range of time. `ranges` is the number of ranges and bins that were tried. */
+typedef struct slow_bin {
+    int bin;
+    double ranges;
+    int64_t from_ns, to_ns;
+} slow_bin;
+
+/*
+ * Finds a bin whose visits are slow in a range of time. If times change slowly, a bin is also slow for a while by
+ * chance. In this case, there are similar ranges of other bins, and ranges in which a bin is faster. The chosen range
+ * must differ twice as much as the best of these ranges. If `only_more` is true, the bin must also differ more from the
+ * other bins than at other times, because bins that are kinds of work always differ. Sets inside[i] to whether visit i
+ * belongs to the bin and the range (divisions.c).
+ */
+bool sample_find_slow_bin(const sample *x, const uint8_t *bins, int count, bool only_more, uint8_t *inside,
+                          slow_bin *slowest);
+
+/* Limits a candidate to the range of a slow bin. */
+static inline void candidate_set_range(candidate *c, const slow_bin *slowest)
+{
+    c->p *= slowest->ranges;
+    c->is_since = true;
+    c->from_ns = slowest->from_ns;
+    c->to_ns = slowest->to_ns;
+}
 
 /*
  * Tries a column as a cause (field_divisions.c). `original` is the sample of the place or of a kind of its visits;

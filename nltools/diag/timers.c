@@ -279,6 +279,8 @@ mechanism find_timer(const sample *s)
         claim_above(s, 0, &m);
         return m;
     }
+    if (place_times_are_coarse(s->visits, p))
+        return m;
     m.waits = g_new0(float, s->visits->all->len + 1);
     uint32_t sites = 0;
     for (guint n = 0; n < p->sites->len; n++)
@@ -398,12 +400,15 @@ static bool is_of_retransmission(double delay_ns)
     return delay_ns > 0.975 * RETRANSMISSION_MIN_NS && delay_ns < RETRANSMISSION_MIN_NS + ROUND_TRIP_MAX_NS;
 }
 
-/* Returns whether a place has a site with the same hosts. */
-static bool has_hosts(const visits *v, const place *p, const site *wanted)
+/* Returns whether a place has a site with the same hosts or, if `reversed` is true, with these hosts in the other
+ * order.
+ */
+static bool has_hosts(const visits *v, const place *p, const site *wanted, bool reversed)
 {
     for (guint n = 0; n < p->sites->len; n++) {
         const site *at = site_at(v, g_array_index(p->sites, uint32_t, n));
-        if (at->host == wanted->host && at->from_host == wanted->from_host)
+        if ((reversed ? at->from_host : at->host) == wanted->host &&
+            (reversed ? at->host : at->from_host) == wanted->from_host)
             return true;
     }
     return false;
@@ -411,27 +416,42 @@ static bool has_hosts(const visits *v, const place *p, const site *wanted)
 
 /*
  * Returns the median time of the messages at other edges between the same programs, or INFINITY if there are too few.
- * Uses only messages between hosts that the sample has, too, because the clocks of two hosts may differ.
+ * If `reversed` is true, uses the messages in the other direction. Uses only messages between hosts that the sample
+ * has, too, because the clocks of two hosts may differ.
  */
-static double time_of_other_messages(const sample *s)
+static double time_of_other_messages(const sample *s, bool reversed)
 {
     const visits *v = s->visits;
     const place *p = place_at(v, s->place);
     GArray *times = g_array_new(FALSE, FALSE, sizeof(double));
     for (guint i = 0; i < v->places->len; i++) {
         const place *o = place_at(v, i);
-        if (i == s->place || o->kind != PLACE_EDGE || o->program != p->program || o->from_program != p->from_program)
+        if (i == s->place || o->kind != PLACE_EDGE || o->program != (reversed ? p->from_program : p->program) ||
+            o->from_program != (reversed ? p->program : p->from_program))
             continue;
         for (uint32_t n = o->first; n < o->first + o->count; n++) {
             const visit *x = visit_at(v, v->by_place[n]);
             double ns = (double)x->own_ns;
-            if (has_hosts(v, p, site_at(v, x->site)))
+            if (has_hosts(v, p, site_at(v, x->site), reversed))
                 g_array_append_val(times, ns);
         }
     }
     double middle = times->len >= VISITS_MIN ? median_of((double *)times->data, times->len) : INFINITY;
     g_array_free(times, TRUE);
     return middle;
+}
+
+/*
+ * Returns the median time of the messages in the other direction, or INFINITY if these messages do not show that a
+ * delay is that of acknowledgements. They show it if no clock can explain the delay, and if half of the messages and
+ * nearly all others take at least the delay, but at most a tick of the kernel's timer longer.
+ */
+static double time_of_answers(const sample *s, double low)
+{
+    return low > DELACK_MIN_NS - KERNEL_TICK_NS / 4 && delay_is_of_acknowledgement(s->median) &&
+                   place_clocks_are_known(s->visits, place_at(s->visits, s->place), DELACK_MIN_NS / 8)
+               ? time_of_other_messages(s, true)
+               : INFINITY;
 }
 
 /*
@@ -446,7 +466,9 @@ static mechanism find_constant_acknowledgement(const sample *s)
     uint32_t here = count_between(s, DELACK_MIN_NS - KERNEL_TICK_NS / 4, 1.125 * DELACK_MIN_NS + KERNEL_TICK_NS);
     if (here < CONSTANT_MIN * s->count || fabs(low - DELACK_MIN_NS) > KERNEL_TICK_NS)
         return m;
-    double other = time_of_other_messages(s); /* takes long if the log has many hosts */
+    double other = time_of_other_messages(s, false); /* takes long if the log has many hosts */
+    if (!isfinite(other))
+        other = time_of_answers(s, low);
     if (!isfinite(other) || other > DELACK_MIN_NS / 8)
         return m;
     m.period_ns = DELACK_MIN_NS;

@@ -197,6 +197,7 @@ void visits_free(visits *v)
     g_free(v->by_work);
     columns_free(v->columns);
     span_parts_free(v->parts);
+    time_units_free(v->units);
     series_free(v->series);
     g_ptr_array_unref(v->connection_results);
     connection_table_free(v->connections);

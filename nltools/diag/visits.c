@@ -685,6 +685,8 @@ static void take_record(void *user, const nl_record *original)
     visits_reader *r = user;
     nl_record record = *original;
     r->result->records++;
+    if (r->kind_count > 0)
+        time_units_add(r->result->units, original);
     if (r->clock != NULL)
         record.time_ns = r->clock(r->user, original);
     bool any = false;
@@ -714,6 +716,7 @@ visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, 
     v->columns = columns_new();
     v->ends = visit_ends_new();
     v->parts = span_parts_new();
+    v->units = time_units_new();
     v->series = series_new();
     v->connections = connection_table_new(CONNECTION_SLICE_NS, CONNECTION_SLICES_MAX);
     r->clock = clock;

@@ -17,6 +17,7 @@
 #include "diag/host_orders.h"
 #include "diag/series.h"
 #include "diag/span_parts.h"
+#include "diag/time_units.h"
 #include "diag/visit_ends.h"
 #include "requests/assembler.h"
 #include "stat/subject.h"
@@ -39,7 +40,8 @@ typedef struct visit {
 /* A program on a host, with the name that its records contain. */
 typedef struct instance {
     const char *program, *host;
-    uint32_t first; /* number of the first instance on the same host */
+    uint32_t first;      /* number of the first instance on the same host */
+    double time_unit_ns; /* see time_units.h */
 } instance;
 
 typedef struct site {
@@ -117,6 +119,7 @@ typedef struct visits {
     columns *columns;
     visit_ends *ends;
     span_parts *parts;
+    time_units *units;
     series_set *series;
     connection_table *connections;
     GPtrArray *connection_results; /* const connection_result *, with slices */

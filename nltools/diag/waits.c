@@ -497,6 +497,8 @@ void try_branches(search *s, uint32_t number)
 
 static void offer_mechanism(search *s, const sample *x, const char *cause, mechanism *m, double preference)
 {
+    if (m->waits != NULL && strcmp(cause, "timeout") == 0 && sample_waits_are_of_rest(x, m->waits))
+        g_clear_pointer(&m->waits, g_free);
     if (m->waits == NULL)
         return;
     candidate c = {.cause = cause,
@@ -706,13 +708,17 @@ static mechanism find_timeout_of_place(const search *s, const sample *x)
  */
 #define QUOTA_PREFERENCE 1.3
 
+/* A pause is longer than this number of the units of the log's times. */
+#define PAUSE_UNITS 2
+
 void try_pauses(search *s, const sample *x)
 {
+    const double unit_ns = place_find_time_unit(s->v, place_at(s->v, x->place));
     for (guint i = 0; i < s->pauses->len; i++) {
         const pause_result *pause = &g_array_index(s->pauses, pause_result, i);
         mechanism copy = pause->m;
         copy.explained = explained_by(x, pause->m.waits);
-        if (copy.explained < 0.04)
+        if (copy.explained < 0.04 || pause->m.length_ns < PAUSE_UNITS * unit_ns)
             continue;
         copy.claim_ns = 0;
         copy.waits = g_new0(float, s->v->all->len + 1);
@@ -726,7 +732,7 @@ void try_pauses(search *s, const sample *x)
 
 void try_mechanisms(search *s, const sample *x)
 {
-    bool elsewhere = is_elsewhere(s->v, x);
+    const bool elsewhere = is_elsewhere(s->v, x), is_coarse = place_times_are_coarse(s->v, place_at(s->v, x->place));
     try_pauses(s, x);
     mechanism m = find_acknowledgement(x);
     offer_mechanism(s, x, m.is_retransmission ? "timeout" : "timer", &m, 1);
@@ -735,11 +741,12 @@ void try_mechanisms(search *s, const sample *x)
      * queue.
      */
     if (!elsewhere || crosses_hosts(s->v, x->place)) {
-        offer_queue(s, x);
+        if (!is_coarse)
+            offer_queue(s, x);
         m = find_timer(x);
         offer_mechanism(s, x, "timer", &m, 1);
     }
-    if (!elsewhere) {
+    if (!elsewhere && !is_coarse) {
         m = find_batch(x);
         offer_mechanism(s, x, "batch", &m, 0.95);
     }

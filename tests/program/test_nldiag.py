@@ -3118,6 +3118,139 @@ class Nldiag(support.Case):
                     part = "<0.1 %" if failed == 1 else f"{failed / 30:.{int(failed < 28.5)}f} %"
                     self.assertIn(f"\n{failed} request{'s' * (failed > 1)} failed ({part}); {self.words_of(failed / 3000)}\n" if failed else "\n", text)
 
+    # ---- what a log does not show ----
+
+    def service(self, name, answer, count=300):
+        """Two programs on one host, a client and a server. answer(chance): the seconds until the client has the server's answer."""
+        chance, lines = random.Random(6), []
+        for n in range(count):
+            sent = n * 0.1 + 0.001 * chance.random()
+            begin = sent + 0.0003 * chance.lognormvariate(0, 0.2)
+            end = begin + 0.005 * chance.lognormvariate(0, 0.4)
+            for at, program, event, span in ((sent, "shop", "Ask.start", "a"), (begin, "taxd", "Tax.start", "b"), (end, "taxd", "Tax.end", "b"),
+                                             (end + answer(chance), "shop", "Ask.end", "a")):
+                lines.append((at, f"HOST=h PROG={program} LVL=Usage NL.EVNT={event} TRACE.ID={n:032x} SPAN.ID={n}{span}" + f" PARENT.ID={n}a" * (span == "b")))
+        path = self.scratch / name
+        simulate.write_lines(path, sorted(lines))
+        return path
+
+    def test_time_between_programs(self):
+        """A log in which most of the time passes between two programs does not show what happens there, so nldiag cannot call it healthy."""
+        path = self.service("hidden.log", lambda chance: 0.03 * chance.lognormvariate(0, 0.2))
+        self.assertRegex(self.diagnosed(path, status=CANNOT_TELL)["answer"],
+                         r"8\d % of the requests' time is in Tax.end of taxd -> Ask.end of shop, and the log does not show what happens there")
+        self.assertIn("; unexplained: log more events there", self.run_program(self.nldiag, path).stdout)
+        path = self.service("fast.log", lambda chance: 0.003 * chance.lognormvariate(0, 0.2))
+        self.assertEqual(self.diagnosed(path, status=HEALTHY)["causes"], [])
+
+    def test_answers_that_always_wait_for_an_acknowledgement(self):
+        """All answers take 40 to 44 ms, and the questions between the same programs on one host do not. Work that takes similar times varies more."""
+        cause = self.diagnosed(self.service("nagle.log", lambda chance: chance.uniform(0.0402, 0.0435)), status=FINDING)["causes"][0]
+        self.assertEqual((cause["cause"], cause["from_event"], cause["to_event"]), ("timer", "Tax.end", "Ask.end"))
+        self.assertIn("waits for TCP's delayed acknowledgement of 40.0 ms", cause["title"])
+        found = self.diagnosed(self.service("work.log", lambda chance: 0.042 * chance.lognormvariate(0, 0.1)))
+        self.assertNotIn("acknowledgement", str(found["causes"]))
+
+    def whole_seconds(self, slow=1.0, digits=0, count=3000):
+        """The access log of a proxy of three servers, with times in whole seconds. The times of the third server are `slow` times longer."""
+        chance, at, lines = random.Random(9), 0.0, []
+        for _ in range(count):
+            at += chance.expovariate(40)
+            server = chance.randrange(3)
+            taken = 0.032 * chance.lognormvariate(0, 0.4) * (slow if server == 2 else 1)
+            time = datetime.datetime.fromtimestamp(round(at + taken - 0.5 * 10 ** -digits, digits) + 1.8e9, datetime.timezone.utc)
+            lines.append({"time": time.isoformat(timespec="milliseconds" if digits else "seconds"), "request": "GET / HTTP/1.1", "status": 200,
+                          "request_time": f"{taken:.3f}", "upstream_addr": f"10.0.0.{server}:80"})
+        path = self.scratch / "whole.json"
+        path.write_text("".join(json.dumps(line) + "\n" for line in sorted(lines, key=lambda line: line["time"])))
+        return path
+
+    def test_times_in_whole_seconds(self):
+        """Requests seem to end together, and each second, because their times are rounded. The durations still show a slow server."""
+        for digits in 0, 3:
+            with self.subTest(digits=digits):
+                self.assertEqual([c["title"] for c in self.diagnosed(self.whole_seconds(digits=digits), status=HEALTHY)["causes"]], [])
+                (first, *others), _ = self.faults_of(self.whole_seconds(slow=6.0, digits=digits))
+                self.assertEqual((first["cause"], first["host"]), ("peer", "10.0.0.2:80"))
+                self.assertEqual([c["title"] for c in others], [])
+
+    def test_sequence_numbers_and_a_slow_change(self):
+        """The numbers of the requests grow with time, as the times do. They are no amounts of work."""
+        chance, lines = random.Random(5), []
+        for n in range(1200):
+            at = n * 0.05
+            scanned = at + 0.003 + 0.002 * (1 + 9 * n / 1200) * chance.lognormvariate(0, 0.2)
+            for time, event, span, more in ((at, "Request.start", "a", f" NUMBER={n}"), (at + 0.003, "Scan.start", "b", f" PARENT.ID={n}a"),
+                                            (scanned, "Scan.end", "b", f" PARENT.ID={n}a"), (scanned + 0.0002, "Request.end", "a", "")):
+                lines.append((time, f"HOST=h PROG=p LVL=Usage NL.EVNT={event} TRACE.ID={n:032x} SPAN.ID={n}{span}{more}"))
+        path = self.scratch / "drift.log"
+        simulate.write_lines(path, sorted(lines))
+        (first, *others), found = self.faults_of(path)
+        self.assertEqual((first["cause"], first["span"]), ("changed", "Scan"))
+        self.assertEqual([c for c in found["causes"] if c.get("field") == "NUMBER"] + others, [])
+
+    def queries(self, name, query, count=3000):
+        """Requests with one span. query(chance, at, n): the seconds of the span, and its fields."""
+        chance, lines = random.Random(8), []
+        for n in range(count):
+            at = n * 0.02
+            taken, fields = query(chance, at, n)
+            for time, event, span in ((at, "Request.start", "a"), (at + 0.001, "Query.start", "b"), (at + 0.001 + taken, "Query.end", "b"),
+                                      (at + 0.0015 + taken, "Request.end", "a")):
+                lines.append((time, f"HOST=h PROG=p LVL=Usage NL.EVNT={event} TRACE.ID={n:032x} SPAN.ID={n}{span}"
+                              + (f" PARENT.ID={n}a" if span == "b" else "") + (f" {fields}" if event == "Query.start" else "")))
+        path = self.scratch / name
+        simulate.write_lines(path, sorted(lines))
+        return path
+
+    def test_value_that_is_slow_for_a_while(self):
+        """All visits with a value take 50 ms longer for a while. The value names these visits; a timeout would not depend on it."""
+        def query(chance, at, n):
+            return chance.gauss(0.006, 0.0005) + (0.05 if n % 3 == 1 and 25 < at < 40 else 0), f"TENANT=t{n % 3}"
+        (first, *others), _ = self.faults_of(self.queries("shard.log", query))
+        self.assertEqual(first["cause"], "field")
+        self.assertRegex(first["title"], r"is slow for TENANT=t1 from 2[456]\.?\d* s to (39|40|41)\.?\d* s after")
+        self.assertEqual(others, [])
+
+    def test_value_that_is_slow_while_all_are(self):
+        """A kind of work is always slow, and everything is slower for a while."""
+        def query(chance, at, n):
+            return (0.006 if n % 3 else 0.02) * chance.lognormvariate(0, 0.2) * (3 if 25 < at < 40 else 1), f"TENANT=t{n % 3}"
+        faults, _ = self.faults_of(self.queries("kinds.log", query))
+        self.assertFalse([c["title"] for c in faults if "TENANT" in c["title"] and " from " in c["title"]])
+
+    def test_causes_hold_in_the_log(self):
+        """Some requests make 40 calls instead of 2, and each call takes equally long. The rest of these calls' time is no cause."""
+        chance, lines, at = random.Random(3), [], 0.0
+        for n in range(400):
+            many, time = n % 5 == 0, at + 0.0002
+            events = [(at, "Request.start", f"{n}a", f" PAGE={'list' if many else 'item'}")]
+            for k in range(40 if many else 2):
+                taken = 0.0015 * chance.lognormvariate(0, 0.02)
+                events += [(time, "Query.start", f"{n}b{k}", f" PARENT.ID={n}a"), (time + taken, "Query.end", f"{n}b{k}", f" PARENT.ID={n}a")]
+                time += taken + 0.00002
+            events.append((time, "Request.end", f"{n}a", ""))
+            lines += [(t, f"HOST=h PROG=p LVL=Usage NL.EVNT={event} TRACE.ID={n:032x} SPAN.ID={span}{more}") for t, event, span, more in events]
+            at = time + 0.01
+        path = self.scratch / "calls.log"
+        simulate.write_lines(path, sorted(lines))
+        faults, _ = self.faults_of(path)
+        self.assertEqual([c["cause"] for c in faults], ["calls"])
+
+    def test_program_and_kernel(self):
+        """Kernel events with a common sector are no requests if a program logs requests. Without such a program, they are."""
+        chance, lines = random.Random(2), []
+        for n in range(100):
+            lines += [(n * 0.05 + k * 0.004, f"HOST=h PROG=job LVL=Usage NL.EVNT=Job.{event} ID={n} TID=7") for k, event in enumerate(("Start", "Computed", "Done"))]
+        for n in range(2000):
+            at = chance.random() * 5
+            lines += [(at + k * 1e-4, f"HOST=h PROG=cc1 LVL=System NL.EVNT=block.{event} CPU=0 PID=9 TID=9 SECTOR={n}")
+                      for k, event in enumerate(("block_getrq", "block_rq_issue", "block_rq_complete"))]
+        for program, requests in (True, 100), (False, 2000):
+            path = self.scratch / f"{program}.log"
+            simulate.write_lines(path, sorted(line for line in lines if program or "PROG=job" not in line[1]))
+            self.assertEqual(self.diagnosed(path)["requests"], requests)
+
     @staticmethod
     def words_of(share):
         return ("no host, field or time has significantly more failures than the others" if share * 3000 >= 5 and share >= 0.001
