@@ -94,6 +94,7 @@ static int diagnose(arguments *a)
     if (sources.clocks_wrong && can_read_again(sources.names, sources.count)) {
         visits_free(v);
         v = read_log(a, sources.names, sources.count, clocks, &ok);
+        host_clocks_note(clocks, v);
         corrected = true;
     }
     visits_join_repeats(v);

@@ -117,6 +117,18 @@ static bool place_has_doubtful_host(const visits *v, const place *p)
     return false;
 }
 
+/* Returns the largest error of the corrected times of a place's hosts, in nanoseconds. */
+static double correction_error(const visits *v, const place *p)
+{
+    double largest = 0;
+    for (guint n = 0; n < p->sites->len; n++) {
+        const site *at = site_at(v, g_array_index(p->sites, uint32_t, n));
+        if (at->host != at->from_host)
+            largest = fmax(largest, fmax(host_clock_error(v, at->host), host_clock_error(v, at->from_host)));
+    }
+    return largest;
+}
+
 /*
  * Returns whether messages to or from a host may seem slow only because a clock is wrong. A wrong clock makes messages
  * in the other direction seem to arrive before they are sent, so few of them become visits. The function compares the
@@ -131,6 +143,8 @@ static bool may_be_clock(const visits *v, const candidate *c)
     /* Numbers of messages in this direction and in the other direction. Index 0: the host's peers; 1: the host. */
     double there[2] = {0}, back[2] = {0};
     if (strcmp(c->cause, "peer") == 0 && place_has_doubtful_host(v, p))
+        return true;
+    if (p->kind == PLACE_EDGE && begins != ends && c->slow_ns - c->other_ns < correction_error(v, p))
         return true;
     if (p->kind != PLACE_EDGE || begins == ends || c->m.is_mixed ||
         place_clocks_are_known(v, p, c->slow_ns - c->other_ns))

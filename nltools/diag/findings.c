@@ -326,6 +326,35 @@ static void exclude_opposites(search *s, const candidate *c)
     g_free(has_cut);
 }
 
+/*
+ * If visits wait in a queue, the spans that contain them also end one at a time. This is no evidence of a second queue,
+ * so the search does not offer queues at the places of these spans.
+ */
+static void exclude_queues_around(search *s, const finding *f)
+{
+    static const char *const queues[] = {"lock", "pool"};
+    bool *is_around = g_new0(bool, s->v->places->len + 1);
+    if (strcmp(f->cause, "lock") != 0 && strcmp(f->cause, "pool") != 0) {
+        g_free(is_around);
+        return;
+    }
+    for (guint i = 0; i < s->v->all->len; i++) {
+        enum { DEPTH_MAX = 64 };
+        uint32_t at = f->cut[i] > 0 ? visit_at(s->v, i)->parent : VISIT_NONE;
+        for (int depth = 0; at != VISIT_NONE && depth < DEPTH_MAX; depth++) {
+            is_around[place_of_visit(s->v, visit_at(s->v, at))] = true;
+            at = visit_at(s->v, at)->parent;
+        }
+    }
+    for (guint i = 0; i < s->v->places->len; i++)
+        for (size_t k = 0; k < G_N_ELEMENTS(queues) && is_around[i] && !finding_is_at(f, i); k++) {
+            const exclusion e = {.place = i, .cause = queues[k]};
+            g_array_append_val(s->excluded, e);
+            s->dirty[i] = true;
+        }
+    g_free(is_around);
+}
+
 /* Returns whether other effects at the places of a finding may be its consequences. A pause only adds its length, and
  * ordinary work only adds its time. */
 static bool is_consequential(const finding *f)
@@ -401,6 +430,7 @@ static bool take_best(search *s)
         const exclusion e = {.place = main, .cause = "peer"};
         g_array_append_val(s->excluded, e);
     }
+    exclude_queues_around(s, f);
     finding_describe(s, f, &first);
     if (f->host == NULL)
         f->host = place_only_host(s->v, place_at(s->v, main));

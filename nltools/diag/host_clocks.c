@@ -137,6 +137,25 @@ bool host_clock_is_doubtful(const visits *v, const char *host)
     return false;
 }
 
+double host_clock_error(const visits *v, const char *host)
+{
+    for (guint i = 0; i < v->corrections->len; i++) {
+        const clock_correction *c = &g_array_index(v->corrections, clock_correction, i);
+        if (c->host == host)
+            return c->error_ns;
+    }
+    return 0;
+}
+
+void host_clocks_note(const host_clocks *c, visits *v)
+{
+    for (guint i = 0; i < c->wrong->len; i++) {
+        const wrong_clock *w = &g_array_index(c->wrong, wrong_clock, i);
+        const clock_correction correction = {w->host, w->error_ns};
+        g_array_append_val(v->corrections, correction);
+    }
+}
+
 /*
  * Considers the pairs in which a host is the callee or, if `callee` is false, the caller. Returns the share of these
  * pairs whose calls are impossible, 0 to 1. If the host's clock is wrong, the calls of all these pairs are impossible.

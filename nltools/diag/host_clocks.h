@@ -26,6 +26,12 @@ int64_t host_clocks_time(void *clocks, const nl_record *record);
 /* Decides after the first reading. Returns whether a clock is wrong, so that the log must be read again. */
 bool host_clocks_decide(host_clocks *c, const visits *v);
 
+/* Stores the hosts whose times were corrected in `v`, which was read again. */
+void host_clocks_note(const host_clocks *c, visits *v);
+
+/* Returns the maximum error of a host's corrected times in nanoseconds, or 0 if they were not corrected. */
+double host_clock_error(const visits *v, const char *host);
+
 /* Adds a finding for each wrong clock. `corrected` is true if the log was read again. */
 void host_clocks_report(const host_clocks *c, findings *f, bool corrected);
 

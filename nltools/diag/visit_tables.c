@@ -191,6 +191,7 @@ void visits_free(visits *v)
     }
     g_array_free(v->bounds, TRUE);
     host_orders_free(v->orders);
+    g_array_free(v->corrections, TRUE);
     g_array_free(v->clock_doubts, TRUE);
     g_ptr_array_free(v->ids, TRUE);
     g_free(v->by_place);

@@ -711,6 +711,7 @@ visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, 
     v->repeats = g_array_new(FALSE, FALSE, sizeof(repeat_end));
     v->bounds = g_array_new(FALSE, FALSE, sizeof(clock_bound));
     v->orders = host_orders_new();
+    v->corrections = g_array_new(FALSE, FALSE, sizeof(clock_correction));
     v->clock_doubts = g_array_new(FALSE, FALSE, sizeof(visits_clock_doubt));
     v->ids = g_ptr_array_new_with_free_func(g_free);
     v->columns = columns_new();

@@ -102,6 +102,12 @@ typedef struct clock_bound {
     uint32_t kind, a_number, b_number;
 } clock_bound;
 
+/* A host whose times were corrected, and the maximum error of the corrected times. */
+typedef struct clock_correction {
+    const char *host;
+    double error_ns;
+} clock_correction;
+
 typedef struct visits {
     GArray *requests, *all; /* elements are request; elements are visit */
     GArray *sites;          /* elements are site */
@@ -126,6 +132,7 @@ typedef struct visits {
     uint64_t records, cut;
     bool selects_records;   /* the requests consist only of records that match --where */
     uint64_t lossy;         /* number of requests that lack records */
+    GArray *corrections;    /* elements are clock_correction */
     GArray *clock_doubts;   /* elements are visits_clock_doubt, the largest difference of each kind of request first */
     uint32_t dropped;       /* number of requests that were dropped because of the memory limit */
     uint32_t sites_dropped; /* number of requests that were dropped because there were too many sites */

@@ -3251,6 +3251,40 @@ class Nldiag(support.Case):
             simulate.write_lines(path, sorted(line for line in lines if program or "PROG=job" not in line[1]))
             self.assertEqual(self.diagnosed(path)["requests"], requests)
 
+    def test_error_of_a_corrected_clock(self):
+        """The calls limit the difference of two clocks only to within 19 ms. The middle of this range makes messages seem slow, but the range
+        allows equal times."""
+        chance, lines = random.Random(4), []
+        for n in range(400):
+            at, host = n * 0.05, f"pay{n % 2 + 1}"
+            begin, error = at + 0.010 + 0.0005 * chance.random(), -0.05 if host == "pay1" else 0
+            end = begin + 0.008 * chance.lognormvariate(0, 0.2)
+            for time, where, event, span in ((at, "web", "Order.start", "a"), (begin + error, host, "Pay.start", "b"), (end + error, host, "Pay.end", "b"),
+                                             (end + 0.0008, "web", "Order.end", "a")):
+                lines.append((time, f"HOST={where} PROG={'front' if where == 'web' else 'payd'} LVL=Usage NL.EVNT={event} TRACE.ID={n:032x} SPAN.ID={n}{span}"
+                              + f" PARENT.ID={n}a" * (span == "b")))
+        path = self.scratch / "corrected.log"
+        simulate.write_lines(path, sorted(lines))
+        faults, _ = self.faults_of(path)
+        self.assertEqual([(c["cause"], c["host"]) for c in faults], [("clock", "pay1")])
+
+    def test_lock_within_a_span(self):
+        """Orders hold one lock in their charges, and also work before and after them. The charges, not the orders, wait."""
+        chance, lines, free = random.Random(7), [], 0.0
+        workers = [0.0] * 4
+        for n in range(400):
+            worker = min(range(4), key=workers.__getitem__)
+            at = workers[worker]
+            charge = at + 0.004 * chance.lognormvariate(0, 0.05)
+            charged = free = max(charge + 0.0001, free) + 0.008 * chance.lognormvariate(0, 0.02)
+            end = workers[worker] = charged + 0.0005
+            for time, event, span in (at, "Order.start", "a"), (charge, "Charge.start", "b"), (charged, "Charge.end", "b"), (end, "Order.end", "a"):
+                lines.append((time, f"HOST=h PROG=p LVL=Usage NL.EVNT={event} TRACE.ID={n:032x} SPAN.ID={n}{span}" + f" PARENT.ID={n}a" * (span == "b")))
+        path = self.scratch / "within.log"
+        simulate.write_lines(path, sorted(lines))
+        faults, _ = self.faults_of(path)
+        self.assertEqual([(c["cause"], c["span"]) for c in faults], [("lock", "Charge")])
+
     @staticmethod
     def words_of(share):
         return ("no host, field or time has significantly more failures than the others" if share * 3000 >= 5 and share >= 0.001
