@@ -14,7 +14,7 @@ typedef struct part_name {
 
 typedef struct part_time {
     uint32_t visit, name; /* index of the visit, and index in `names` */
-    float ns;
+    float ns, since_ns;   /* since_ns: from the start of the visit to the start of the part */
 } part_time;
 
 struct span_parts {
@@ -56,7 +56,7 @@ size_t span_parts_memory(const span_parts *p)
     return p->times->len * sizeof(part_time);
 }
 
-void span_parts_add(span_parts *p, uint32_t visit, const char *from, const char *to, float ns)
+void span_parts_add(span_parts *p, uint32_t visit, const char *from, const char *to, float since_ns, float ns)
 {
     const part_name name = {from, to};
     guint found = GPOINTER_TO_UINT(g_hash_table_lookup(p->indexes, &name));
@@ -65,7 +65,7 @@ void span_parts_add(span_parts *p, uint32_t visit, const char *from, const char 
         found = p->names->len;
         g_hash_table_insert(p->indexes, g_memdup2(&name, sizeof name), GUINT_TO_POINTER(found));
     }
-    const part_time time = {visit, found - 1, ns};
+    const part_time time = {visit, found - 1, ns, since_ns};
     g_array_append_val(p->times, time);
 }
 
@@ -111,4 +111,29 @@ bool span_parts_find(const visits *v, uint32_t place, const float *cut, const ch
     }
     g_free(slopes);
     return found;
+}
+
+static int by_visit_and_time(gconstpointer a, gconstpointer b)
+{
+    const span_part *x = a, *y = b;
+    if (x->visit != y->visit)
+        return x->visit < y->visit ? -1 : 1;
+    return (x->from_ns > y->from_ns) - (x->from_ns < y->from_ns);
+}
+
+GArray *span_parts_list(const visits *v, uint32_t place)
+{
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(span_part));
+    for (guint i = 0; i < v->parts->times->len; i++) {
+        const part_time *time = &g_array_index(v->parts->times, part_time, i);
+        const visit *x = visit_at(v, time->visit);
+        if (place_of_visit(v, x) != place)
+            continue;
+        const part_name *name = &g_array_index(v->parts->names, part_name, time->name);
+        const int64_t from_ns = x->from_ns + (int64_t)time->since_ns;
+        const span_part part = {time->visit, name->from, name->to, from_ns, from_ns + (int64_t)time->ns};
+        g_array_append_val(list, part);
+    }
+    g_array_sort(list, by_visit_and_time);
+    return list;
 }

@@ -21,10 +21,21 @@ void span_parts_free(span_parts *p);
 size_t span_parts_memory(const span_parts *p);
 
 /*
- * Adds a part, of `ns` nanoseconds, to the visit of a span. `from` and `to` are interned names of events. Call it in
- * the order of the requests.
+ * Adds a part, of `ns` nanoseconds, to the visit of a span. The part begins `since_ns` nanoseconds after the visit.
+ * `from` and `to` are interned names of events. Call it in the order of the requests.
  */
-void span_parts_add(span_parts *p, uint32_t visit, const char *from, const char *to, float ns);
+void span_parts_add(span_parts *p, uint32_t visit, const char *from, const char *to, float since_ns, float ns);
+
+/* A part of a visit. */
+typedef struct span_part {
+    uint32_t visit;        /* index of the visit */
+    const char *from, *to; /* interned names of events */
+    int64_t from_ns, to_ns;
+} span_part;
+
+/* Returns the parts of the visits to a place (elements are span_part), sorted by visit and then by time. The caller
+ * frees the array. */
+GArray *span_parts_list(const struct visits *v, uint32_t place);
 
 /* Replaces the index i of each visit with moved[i], and removes the parts of a visit if moved[i] is VISIT_NONE. */
 void span_parts_move(span_parts *p, const uint32_t *moved);

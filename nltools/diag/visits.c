@@ -281,7 +281,7 @@ static void add_part(kind *k, const request_graph *g, const request_step *step)
     span_parts_add(r->result->parts, *slot_of(r->span_visit, step->span),
                    g_intern_string(event_names_text(events, g->events[step->from].name)),
                    g_intern_string(event_names_text(events, g->events[step->to].name)),
-                   (float)(step->to_ns - step->from_ns));
+                   (float)(step->from_ns - g->spans[step->span].begin_ns), (float)(step->to_ns - step->from_ns));
 }
 
 /* Returns the number of the connection that an event names, or 0. `e` may be NULL. */

@@ -590,10 +590,23 @@ static bool is_host_fast(const sample *x, const float *waits, const char *host)
 /* With one caller, the servers of the caller predict nearly the same waits as the servers of the place. */
 #define CALLER_FACTOR 1.1
 
+/* Finds a queue in a place or, if visits to the place begin to work before they have a server, in a part of its spans.
+ */
+static mechanism find_queue_of_place(const visits *v, uint32_t place)
+{
+    mechanism m = find_queue(v, place), of_part = {0};
+    if (m.waits == NULL || queue_is_in_part(v, place, m.waits))
+        of_part = find_queue_in_part(v, place);
+    if (of_part.waits == NULL)
+        return m;
+    g_free(m.waits);
+    return of_part;
+}
+
 /* Offers a queue. If a lock and a pool predict the visits nearly equally well, adds the worse one as a rival. */
 static void offer_queue(search *s, const sample *x)
 {
-    mechanism m = find_queue(s->v, x->place), of_caller = queue_find_caller(s->v, x->place);
+    mechanism m = find_queue_of_place(s->v, x->place), of_caller = queue_find_caller(s->v, x->place);
     const candidate *best = &s->best[x->place];
     m.explained = m.waits != NULL ? explained_by(x, m.waits) : 0;
     of_caller.explained = of_caller.waits != NULL ? explained_by(x, of_caller.waits) : 0;

@@ -3285,6 +3285,31 @@ class Nldiag(support.Case):
         faults, _ = self.faults_of(path)
         self.assertEqual([(c["cause"], c["span"]) for c in faults], [("lock", "Charge")])
 
+    def test_lock_between_events_of_a_span(self):
+        """Four workers hold a lock between two events of a span. Only the wait for the lock is saved, not the work before and after it. If the
+        program logs an event when it has the lock, the wait ends there."""
+        for locked in False, True:
+            chance, lines, free, saved = random.Random(7), [], 0.0, 0.0
+            workers = [0.001 * k for k in range(4)]
+            for n in range(400):
+                worker = min(range(4), key=workers.__getitem__)
+                at = workers[worker]
+                valid = at + 0.001 * chance.lognormvariate(0, 0.05)
+                read = valid + 0.003 * chance.lognormvariate(0, 0.03)
+                begin = max(read, free)
+                charged = free = begin + 0.008 * chance.lognormvariate(0, 0.02)
+                end = workers[worker] = charged + 0.0005 * chance.lognormvariate(0, 0.1)
+                saved += (begin - read) / (end - at)
+                for time, event in (at, "Start"), (valid, "Validated"), (read, "StockRead"), (begin, "Locked"), (charged, "Charged"), (end, "Done"):
+                    if event != "Locked" or locked:
+                        lines.append((time, f"HOST=h PROG=orders LVL=Usage NL.EVNT=Order.{event} ORDER.ID={n}"))
+            path = self.scratch / "orders.log"
+            simulate.write_lines(path, sorted(lines))
+            (first, *others), _ = self.faults_of(path)
+            self.assertEqual((first["cause"], others), ("lock", []))
+            self.assertIn(f"this time is between Order.StockRead and Order.{'Locked' if locked else 'Charged'}", first["title"])
+            self.assertAlmostEqual(first["gain"], saved / 400, delta=0.03)
+
     @staticmethod
     def words_of(share):
         return ("no host, field or time has significantly more failures than the others" if share * 3000 >= 5 and share >= 0.001
