@@ -3310,6 +3310,22 @@ class Nldiag(support.Case):
             self.assertIn(f"this time is between Order.StockRead and Order.{'Locked' if locked else 'Charged'}", first["title"])
             self.assertAlmostEqual(first["gain"], saved / 400, delta=0.03)
 
+    def test_requests_that_visit_a_place(self):
+        """A statement of one kind of requests takes most of the time, and different times. The report names the statement and the requests."""
+        chance, lines = random.Random(5), []
+        for n in range(400):
+            at, report = n * 0.2, n % 5 == 0
+            taken = chance.uniform(0.06, 0.16) if report else 0.001 * chance.lognormvariate(0, 0.3)
+            for time, event, span, more in ((at, "http.start", "a", f" PATH={'/report' if report else chance.choice(['/a', '/b'])}"),
+                                            (at + 0.0005, "EVAL.start" if report else "GET.start", "b", ""),
+                                            (at + 0.0005 + taken, "EVAL.end" if report else "GET.end", "b", ""), (at + 0.001 + taken, "http.end", "a", "")):
+                lines.append((time, f"HOST=h PROG=p LVL=Usage NL.EVNT={event} TRACE.ID={n:032x} SPAN.ID={n}{span}" + f" PARENT.ID={n}a" * (span == "b") + more))
+        path = self.scratch / "report.log"
+        simulate.write_lines(path, sorted(lines))
+        text = self.run_program(self.nldiag, path).stdout
+        self.assertRegex(text, r"\n +9\d %  EVAL of p, 1[01]\d ms each, in requests with PATH=/report(;|\n)")
+        self.assertNotIn("GET of p, in requests", text)
+
     @staticmethod
     def words_of(share):
         return ("no host, field or time has significantly more failures than the others" if share * 3000 >= 5 and share >= 0.001
