@@ -171,10 +171,21 @@ bool column_value_is_failure(const column *c, float value)
     return is;
 }
 
+/* Returns whether a span's name only means that it is a request: "request", which is the name of records with a
+ * duration but without an event, as in an access log, or a logger's message, such as "handled request". */
+static bool is_any_request(const char *span)
+{
+    char word[WORD_SIZE];
+    bool is_message = strchr(span, ' ') != NULL, is = strcmp(span, "request") == 0;
+    for (const char *rest = column_next_word(span, word); is_message && *word != '\0';
+         rest = column_next_word(rest, word))
+        is = is || strcmp(word, "request") == 0;
+    return is;
+}
+
 /*
- * Returns whether a column of texts names the operations of spans that have only the name "request". Records with a
- * duration but without an event, as in an access log, have this name. Operations differ like places: some always take
- * longer than others.
+ * Returns whether a column of texts names the operations of spans whose name does not. Operations differ like places:
+ * some always take longer than others.
  */
 bool column_is_operation(const visits *v, uint32_t number, const column *c)
 {
@@ -184,7 +195,7 @@ bool column_is_operation(const visits *v, uint32_t number, const column *c)
     const place *p = place_at(v, number);
     char word[WORD_SIZE];
     bool is = false;
-    if (p->span == NULL || strcmp(p->span, "request") != 0)
+    if (p->span == NULL || !is_any_request(p->span))
         return false;
     for (const char *rest = column_next_word(c->name, word); c->has_text && *word != '\0';
          rest = column_next_word(rest, word))

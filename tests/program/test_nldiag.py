@@ -3326,6 +3326,18 @@ class Nldiag(support.Case):
         self.assertRegex(text, r"\n +9\d %  EVAL of p, 1[01]\d ms each, in requests with PATH=/report(;|\n)")
         self.assertNotIn("GET of p, in requests", text)
 
+    def test_operations_of_requests_with_a_message(self):
+        """A server's logger writes the same message for each request. The methods are operations, which take different times."""
+        chance, lines, at = random.Random(4), [], 1.8e9
+        for _ in range(1500):
+            at += chance.expovariate(20)
+            method, cost = chance.choices((("GET", 0.02), ("HEAD", 0.02), ("PATCH", 0.06)), (6, 2, 2))[0]
+            time = datetime.datetime.fromtimestamp(at, datetime.timezone.utc).isoformat(timespec="microseconds")
+            lines.append({"time": time, "level": "info", "msg": "handled request", "method": method, "duration": round(cost * chance.lognormvariate(0, 0.3), 6)})
+        path = self.scratch / "message.json"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.assertEqual([c["title"] for c in self.diagnosed(path, status=HEALTHY)["causes"] if not c["ordinary"]], [])
+
     @staticmethod
     def words_of(share):
         return ("no host, field or time has significantly more failures than the others" if share * 3000 >= 5 and share >= 0.001
