@@ -285,7 +285,8 @@ const nl_option settings_rows[] = {
      .type = NL_OPTION_COPY,
      .value = "FILE",
      NL_OPTION_MEMBER(settings, reject),
-     .help = "Append malformed input to FILE unchanged, without the part of a record beyond max-record-size"},
+     .help =
+         "Append malformed input to FILE unchanged. If a record exceeds max-record-size, append only its beginning"},
     {.name = "fraction",
      .type = NL_OPTION_CHOICE,
      .choices = "decimal|microseconds",

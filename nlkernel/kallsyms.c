@@ -122,8 +122,8 @@ static void set_hidden_error(const char *path)
         nl_error_set(NL_ERROR_PERMISSION, "%s hides all addresses; run sudo sysctl kernel.kptr_restrict=1", path);
     else if (!rights_has_capability(CAP_SYSLOG))
         nl_error_set(NL_ERROR_PERMISSION,
-                     "%s hides the addresses from user %u, who lacks CAP_SYSLOG; run nlkernel as root, or grant it: "
-                     "sudo setcap cap_syslog,cap_dac_override+ep %s",
+                     "%s hides the addresses from user %u, who lacks CAP_SYSLOG; run nlkernel as root, or grant the "
+                     "capabilities: sudo setcap cap_syslog,cap_dac_override+ep %s",
                      path, (unsigned)geteuid(), rights_program_path());
     else
         nl_error_set(NL_ERROR_UNSUPPORTED,

@@ -112,11 +112,12 @@ bool rights_fail_bpf(int error)
     bool has_bpf = rights_has_capability(CAP_BPF) || rights_has_capability(CAP_SYS_ADMIN);
     bool has_perfmon = rights_has_capability(CAP_PERFMON) || rights_has_capability(CAP_SYS_ADMIN);
     if ((error == EPERM || error == EACCES) && !(has_bpf && has_perfmon))
-        return nl_error_false(NL_ERROR_PERMISSION,
-                              "eBPF: this process lacks%s%s%s; run nlkernel as root, or grant it: sudo setcap "
-                              "cap_bpf,cap_perfmon,cap_dac_override+ep %s",
-                              has_bpf ? "" : " CAP_BPF", has_bpf || has_perfmon ? "" : " and",
-                              has_perfmon ? "" : " CAP_PERFMON", rights_program_path());
+        return nl_error_false(
+            NL_ERROR_PERMISSION,
+            "eBPF: this process lacks%s%s%s; run nlkernel as root, or grant the capabilities: sudo setcap "
+            "cap_bpf,cap_perfmon,cap_dac_override+ep %s",
+            has_bpf ? "" : " CAP_BPF", has_bpf || has_perfmon ? "" : " and", has_perfmon ? "" : " CAP_PERFMON",
+            rights_program_path());
     errno = error;
     return nl_error_set_errno("eBPF: this kernel rejects the program") == NL_OK;
 }

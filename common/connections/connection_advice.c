@@ -317,7 +317,7 @@ char *connection_advice(const connection_result *r)
     case CAUSE_SLOW_START:
         return describe_start(r);
     case CAUSE_HANDSHAKE:
-        return g_strdup_printf("connecting took %s: check whether the peer answers, and keep connections open",
+        return g_strdup_printf("connecting took %s; check whether the peer answers, and keep connections open",
                                units_time(r->cause_ns[CAUSE_HANDSHAKE], a));
     default:
         if (r->brief)

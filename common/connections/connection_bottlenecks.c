@@ -1,6 +1,6 @@
 /*
  * Finds connections between different addresses that share a bottleneck. If data of two connections waits in the same
- * queue, their round-trip times rise and fall by the same time at the same moments. The module therefore correlates the
+ * queue, their round-trip times rise and fall equally at the same moments. The module therefore correlates the
  * changes of the round-trip times from record to record (compare Rubenstein, Kurose, Towsley: "Detecting shared
  * congestion of flows via end-to-end measurement", SIGMETRICS 2000). The changes of independent queues do not
  * correlate, even if both grow at the start of the connections. If the clocks of two senders differ by more than an
@@ -15,8 +15,8 @@
 
 /*
  * Two connections share a queue if the correlation of the changes is at least CORRELATION_MIN and cannot be due to
- * chance (Student's t of at least T_MIN), and if the sizes of the changes differ by at most SIZE_FACTOR. In 210 pairs
- * of connections over independent paths of one busy host, the correlation was at most 0.39.
+ * chance (Student's t of at least T_MIN), and if the sizes of the changes differ by at most a factor of SIZE_FACTOR. In
+ * 210 pairs of connections over independent paths of one busy host, the correlation was at most 0.39.
  */
 #define CORRELATION_MIN 0.5
 #define T_MIN 5

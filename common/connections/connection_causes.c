@@ -58,8 +58,8 @@
 #define UNSENT_BBR 0.4
 
 /*
- * BBR probes for more bandwidth once in a cycle of this number of round trips. Only then, a limit that BBR has adapted
- * its pacing to is visible.
+ * BBR probes for more bandwidth once in a cycle of this number of round trips. A limit to which BBR has adapted its
+ * pacing is visible only then.
  */
 #define CYCLE_TRIPS 8
 

@@ -90,7 +90,8 @@ typedef struct connection_result {
     double rate, path_rate;                /* path_rate: the highest delivery rate, or 0 */
     double carried;                        /* the highest path_rate of all connections from this host to the peer */
     double rtt_ns, rtt_min_ns;             /* mean and minimum round-trip time; 0 if unknown */
-    double window, send_buffer;            /* largest receive window of the peer; send buffer */
+    double window;                         /* largest receive window of the peer, in bytes */
+    double send_buffer;                    /* largest size of the send buffer, in bytes */
     double peer_buffer;                    /* receive buffer of the peer; 0 if its records are missing */
     double mss, segments, retransmitted;   /* segment size in bytes; numbers of sent and of retransmitted segments */
     int64_t begin_ns, end_ns;              /* times of the first and the last record of the socket */

@@ -289,7 +289,7 @@ static bool bytes_value(otlp_input *in, const otlp_value *value, nl_string *out)
     return size != SIZE_MAX || otlp_fail(in, "a bytesValue is not base64");
 }
 
-/* Returns whether an AnyValue is only a text, as most are. If so, sets *text to the text. */
+/* Returns whether an AnyValue contains only a text, like most AnyValues. If so, sets *text to this text. */
 static bool is_plain_text(const otlp_input *in, const otlp_value *value, nl_string *text)
 {
     const char *at = value->text.data, *end = at + value->text.size;
@@ -346,7 +346,7 @@ static bool put_element(void *user, const otlp_value *value)
     return put_any(t, value);
 }
 
-/* Recognizes a KeyValue of protobuf that has first a key and then a value and nothing else, as nearly all have. */
+/* Recognizes a protobuf KeyValue that consists of a key and a value, in this order, as nearly all do. */
 static bool is_plain_pair(const otlp_input *in, const otlp_value *pair, nl_string *key, otlp_value *value)
 {
     const char *at = pair->text.data, *end = at + pair->text.size;

@@ -72,8 +72,8 @@ const nl_option program_reading_options[] = {
     {.name = "reject",
      .value = "FILE",
      NL_OPTION_MEMBER(program_reading, reject_path),
-     .help = "Append each piece of malformed input to FILE, unchanged and on its own line, without the part of a "
-             "record beyond the maximum size"},
+     .help = "Append each piece of malformed input to FILE, on its own line. If a piece exceeds the maximum size of a "
+             "record, append only its beginning"},
     {0},
 };
 

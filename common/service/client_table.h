@@ -67,7 +67,7 @@ client_verdict client_table_admit(client_table *t, const struct sockaddr *peer, 
  */
 client_entry *client_table_find_silent(client_table *t, int64_t now_ns);
 
-/* Adds a client from peer, whose fd and close are set. Returns false if memory runs out. */
+/* Adds a client from peer. The caller has set the entry's fd and close. Returns false if memory runs out. */
 bool client_table_add(client_table *t, client_entry *e, const struct sockaddr *peer, int64_t now_ns);
 
 /*

@@ -500,7 +500,7 @@ static bool search_test(segment_data *d, const nl_value_search *v, const nl_filt
     return true;
 }
 
-/* Sets skip for the pieces of a segment. */
+/* Sets skip[i] to true if piece i is in the segment and cannot match. Returns whether there is such a piece. */
 static bool search_segment(const nl_value_search *v, const nl_value_segment *s, bool *skip)
 {
     segment_data d = {.fd = v->fd, .segment = s};

@@ -375,7 +375,7 @@ static bool get_record(nl_block_reader *r, nl_record *record)
     return true;
 }
 
-/* Ends the reading of a block. A separate function, so that it takes no registers of nl_block_next. */
+/* Ends the reading of a block. This is a separate function, so that nl_block_next needs fewer registers. */
 static __attribute__((noinline, cold)) nl_status end_reading(nl_block_reader *reader, nl_record *record, bool good,
                                                              unsigned failures)
 {

@@ -182,7 +182,8 @@ static bool block_write_grow(nl_block_index *index)
     return true;
 }
 
-/* Like nl_block_find_or_add, but returns the definition, which is valid until the next call, or NULL. */
+/* Like nl_block_find_or_add, but returns the definition, or NULL if memory runs out. The definition is valid until the
+ * next call. */
 static const definition *find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
 {
     if (index->count >= index->capacity / 2 && !block_write_grow(index))

@@ -35,7 +35,7 @@ typedef struct nl_block_known_shape {
 
     /* Only nl_block_put uses the following members. */
     uint32_t source, level; /* offsets of the source's definition in `sources`, and of the shape's level in `shapes` */
-    uint32_t next;          /* index + 1 of the shape after the latest record of this shape; 0: unknown */
+    uint32_t next;          /* index + 1 of the shape of the record after the latest record of this shape; 0: unknown */
 } nl_block_known_shape;
 
 typedef struct nl_block_writer {

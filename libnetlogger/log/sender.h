@@ -35,7 +35,7 @@ typedef struct nl_job {
 
     /* The result. */
     nl_status status;
-    nl_error error;       /* the thread's error after the job; also set if opening succeeds, but connecting failed */
+    nl_error error;       /* the thread's error after the job; also set if opening succeeded, but connecting failed */
     size_t written;       /* number of bytes that the destination has accepted */
     nl_exchange exchange; /* result of NL_JOB_EXCHANGE */
 } nl_job;

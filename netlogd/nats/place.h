@@ -36,7 +36,8 @@ typedef struct nats_place {
     int64_t window_ns;
     bool by_shard;
     char *durable;
-    unsigned share, of_shares; /* number of the share, from 1; number of shares */
+    unsigned share;     /* number of the share, from 1 */
+    unsigned of_shares; /* number of shares */
 } nats_place;
 
 /* The option rows for a nats_place. */

@@ -50,7 +50,7 @@ typedef struct journal_mark {
     uint64_t number; /* number of a numbered file; otherwise 0 */
     uint64_t inode;
     uint64_t size;
-    bool ended; /* netlogd has ended properly after this entry */
+    bool ended; /* netlogd wrote this entry when it ended cleanly */
 } journal_mark;
 
 /*

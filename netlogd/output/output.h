@@ -27,7 +27,7 @@ typedef struct output output;
 /* State of the journal when the output was opened. */
 typedef enum output_past {
     OUTPUT_PAST_NONE,  /* there was no journal */
-    OUTPUT_PAST_ENDED, /* netlogd had ended properly, so clients do not repeat the records that this output should
+    OUTPUT_PAST_ENDED, /* netlogd had ended cleanly, so clients do not repeat the records that this output should
                           have */
     OUTPUT_PAST_KILLED
 } output_past;
@@ -187,7 +187,7 @@ nl_status output_change(output *out, output_options *options);
 nl_status output_close(output *out);
 
 /*
- * Like output_close, but does not mark the journal as properly ended, because other outputs have records that this
+ * Like output_close, but does not mark the journal as cleanly ended, because other outputs have records that this
  * output lacks.
  */
 nl_status output_close_behind(output *out);

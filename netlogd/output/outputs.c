@@ -110,7 +110,7 @@ static void collect_killed(void *user, const nl_stream_state *state)
 }
 
 /*
- * Adds a stream of an output that has ended properly to `streams`. If outputs have different next numbers of the
+ * Adds a stream of an output that ended cleanly to `streams`. If outputs have different next numbers of the
  * stream, the highest number is correct, because the output with this number has existed longest.
  */
 static void collect_ended(void *user, const nl_stream_state *state)

@@ -12,7 +12,7 @@
  * Each record must be stored exactly once, even if netlogd is killed at any moment. Therefore, the following rules
  * define which records each output should have:
  * - netlogd assumes that three kinds of outputs will not receive earlier records from clients: outputs whose journal
- *   was properly ended, outputs without a journal, and outputs that a running netlogd adds. If other outputs have more
+ *   marks a clean end, outputs without a journal, and outputs that a running netlogd adds. If other outputs have more
  *   records of a stream, such an output continues at their position, with the same gaps. It writes this position to its
  *   journal before it stores any record.
  * - An output that was killed and does not know a stream has no records of it. Clients may send the stream's first

@@ -15,7 +15,7 @@ typedef struct repair {
 
 /*
  * Truncates the file to the journal's mark, because netlogd was killed before it acknowledged the bytes after the mark.
- * Does nothing if the mark belongs to another file, or if netlogd has ended properly. On failure, sets the error and
+ * Does nothing if the mark belongs to another file, or if netlogd ended cleanly. On failure, sets the error and
  * returns NL_FAILED.
  */
 nl_status repair_unacknowledged(const char *path, const journal_mark *mark, repair *what);

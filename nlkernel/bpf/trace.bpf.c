@@ -169,11 +169,12 @@ struct {
 } ports SEC(".maps");
 
 struct thread {
-    __u64 send_ns;              /* on_enter: time at which the current call began, in nanoseconds, if the call sends */
-    __u64 messages;             /* on_send: address of the messages of the latest sendmmsg */
-    __u32 message;              /* on_send: number of these messages that were sent */
-    __u64 datagram;             /* on_receive: address of the socket whose datagram on_wait reports, or 0 */
-    _Bool is_traced, announced; /* the process is traced; the process was reported since it started its program */
+    __u64 send_ns;   /* on_enter: time at which the current call began, in nanoseconds, if the call sends */
+    __u64 messages;  /* on_send: address of the messages of the latest sendmmsg */
+    __u32 message;   /* on_send: number of these messages that were sent */
+    __u64 datagram;  /* on_receive: address of the socket whose datagram on_wait reports, or 0 */
+    _Bool is_traced; /* the process is traced */
+    _Bool announced; /* the process was reported since it started its program */
     __u32 idles, polls, loops;
     __u32 events; /* number of the thread's calls that were reported */
     __u32 woken;  /* the latest thread that this thread woke, or the lower half of the latest channel that this thread

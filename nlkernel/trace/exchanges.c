@@ -67,7 +67,8 @@ typedef struct connection_end {
 typedef struct known_process {
     char program[16];
     const char *host;
-    bool serves, calls; /* the process has received requests; it has sent calls */
+    bool serves; /* the process has received requests */
+    bool calls;  /* the process has sent calls */
 } known_process;
 
 struct exchanges {

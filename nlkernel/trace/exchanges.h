@@ -38,7 +38,8 @@ enum { EXCHANGES_ENDS_MAX = 100000, EXCHANGES_STREAMS_MAX = 100000 };
 typedef struct exchanges exchanges;
 
 typedef struct exchange_counts {
-    uint64_t spans, requests; /* number of spans that were handed out; number of these spans that have no parent */
+    uint64_t spans;                    /* number of spans that were handed out */
+    uint64_t requests;                 /* number of these spans that have no parent */
     uint64_t causes[SPAN_CAUSE_COUNT]; /* number of spans with each span_cause */
     uint64_t unanswered;               /* number of spans without a reply */
     uint64_t refused; /* number of events of connections beyond EXCHANGES_ENDS_MAX, and of streams beyond the limits */

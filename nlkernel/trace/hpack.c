@@ -30,8 +30,9 @@ typedef struct field {
 } field;
 
 struct hpack {
-    field *fields;        /* a ring of HPACK_FIELDS_MAX fields; NULL: no field was added */
-    size_t count, latest; /* number of known fields; index of the latest field; earlier fields are at lower indices */
+    field *fields; /* a ring of HPACK_FIELDS_MAX fields; NULL: no field was added */
+    size_t count;  /* number of known fields */
+    size_t latest; /* index of the latest field; earlier fields are at lower indices */
 };
 
 /* Decodes single strings for all directions. Its own table is always empty. */

@@ -42,7 +42,8 @@ typedef enum comparison_verdict {
 /* A place that has changed. Its time on the critical paths, and its own time, are in nanoseconds per request. */
 typedef struct place_change {
     const profile_row *row;
-    contrast own, calls; /* nanoseconds per visit; visits per request */
+    contrast own;   /* nanoseconds per visit */
+    contrast calls; /* visits per request */
     bool own_changed, calls_changed;
     double own_ns[SIDES], path_ns[SIDES];
     char *goes_with; /* the value of a field that explains the change, as text; NULL: none was found */

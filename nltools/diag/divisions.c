@@ -269,7 +269,8 @@ static void try_peers(search *s, const sample *x, peer_kind by)
 
 typedef struct load_change {
     int64_t time_ns;
-    uint32_t host, visit; /* number of the host; index of the visit */
+    uint32_t host;  /* number of the host */
+    uint32_t visit; /* index of the visit */
     bool begins;
 } load_change;
 
@@ -775,7 +776,7 @@ static int bins_of_threshold(const sample *x, const float *values, uint8_t *bins
     return best > 0 ? 2 : 0;
 }
 
-/* If processors are busy for this part of the time, programs can wait for them for any time. */
+/* If processors are busy for this part of the time, programs can wait arbitrarily long for them. */
 #define SATURATED 0.9
 
 /*

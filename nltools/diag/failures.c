@@ -105,8 +105,9 @@ static const visit *partial_failure_of(const visits *v, const request *q)
 /* The failures of one kind, by the place where they began. */
 typedef struct failure_counts {
     uint32_t *by_place;
-    bool *visits;          /* for each visit, whether a failure began there */
-    uint32_t failed, most; /* number of requests with a failure; the place where most failures began */
+    bool *visits;    /* for each visit, whether a failure began there */
+    uint32_t failed; /* number of requests with a failure */
+    uint32_t most;   /* the place where most failures began */
 } failure_counts;
 
 static failure_counts failure_counts_new(const visits *v)

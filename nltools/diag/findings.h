@@ -64,7 +64,7 @@ typedef struct finding {
 typedef struct findings {
     const visits *visits;
     GPtrArray *list;          /* elements are finding; findings_judge sorts them */
-    GPtrArray *tried;         /* char *: texts about the candidates that have an effect, for --explain */
+    GPtrArray *tried;         /* char *: texts about candidates that explain part of the variation, for --explain */
     uint32_t tests;           /* number of candidates that the search has tried */
     float *claimed;           /* for each visit, the time that findings claim */
     char *cannot_tell;        /* reason why there is no verdict, and remedy; or NULL */

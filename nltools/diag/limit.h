@@ -14,8 +14,10 @@ typedef enum scope { FELT_WITHIN = 1, FELT_TO = 2, FELT_FROM = 4 } scope;
 /* A limit, with the results of all hosts that have it. */
 typedef struct limit {
     const char *cause, *what, *advice;
-    int felt, alone;   /* scopes in which the limit explains findings; scopes in which it may be a finding */
-    double part, sure; /* 0 to 1: part of the time in which the limit has an effect; certainty of its finding */
+    int felt;    /* scopes in which the limit explains findings */
+    int alone;   /* scopes in which the limit may be a finding */
+    double part; /* 0 to 1: part of the time in which the limit has an effect */
+    double sure; /* 0 to 1: certainty of the limit's finding */
     double busy; /* 0 to 1: share of the time in which TCP has data to send; if a visit sends data, only this share of
                     its time counts */
     GHashTable *hosts;   /* a set: names of the hosts, interned */

@@ -79,7 +79,7 @@ enum {
 };
 
 /* The time for which a visit holds a server or waits for a server: from its arrival to its end. The visit has the
- * server by begin_ns, when its other work begins. */
+ * server at begin_ns at the latest, because its other work then begins. */
 typedef struct holding {
     int64_t from_ns, to_ns, begin_ns;
     uint32_t visit, host; /* number of the host */

@@ -96,8 +96,9 @@ typedef struct stop {
 typedef struct group {
     const char *program, *host;
     double path_ns;
-    uint32_t count, seen; /* number of visits; number of visits that were examined for the sample */
-    GArray *pieces;       /* elements are piece */
+    uint32_t count; /* number of visits */
+    uint32_t seen;  /* number of visits that were examined for the sample */
+    GArray *pieces; /* elements are piece */
 } group;
 
 /* Adds the pieces of a visit: those before its first child and after its last child. Ignores messages to the program

@@ -378,7 +378,7 @@ void report_text(const findings *f, const report_sources *sources, bool explain)
     if (v->requests->len > 0 && v->total_ns > 0)
         print_places(f, explain ? v->places->len : PLACES_SHOWN);
     if (explain) {
-        printable_print("\nnldiag tried %u explanations. These have an effect:\n", f->tests);
+        printable_print("\nnldiag tried %u explanations. These explain part of the variation:\n", f->tests);
         for (guint i = 0; i < f->tried->len; i++)
             printable_print("  %s\n", (const char *)g_ptr_array_index(f->tried, i));
     }

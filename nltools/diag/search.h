@@ -245,9 +245,10 @@ typedef struct division {
  */
 const sample *sample_choose_work(const column *c, const sample *of_work, const sample *amounts);
 
-/* Returns whether the numbers of a column are amounts of work or lengths of work, and whether the visits' time grows at
- * most in proportion to the amounts of a division (ordinary.c). */
+/* Returns whether the numbers of a column are amounts of work or lengths of work (ordinary.c). */
 bool column_is_amount(const sample *x, const column *c);
+
+/* Returns whether the visits' time grows at most in proportion to the amounts of a division (ordinary.c). */
 bool division_is_proportional(const search *s, const sample *x, const division *d);
 
 /*
@@ -274,9 +275,10 @@ uint32_t sample_group_operations(const search *s, const sample *x, uint32_t *gro
  */
 uint32_t sample_group_kinds(const search *s, const sample *x, uint32_t *groups);
 
-/* Returns whether all values of a column of texts are results of lookups in a cache, and whether a value of such a
- * column is a hit (ordinary.c). */
+/* Returns whether all values of a column of texts are results of lookups in a cache (ordinary.c). */
 bool column_is_of_cache(const column *c);
+
+/* Returns whether a value of such a column is a hit (ordinary.c). */
 bool column_is_hit(const column *c, float value);
 
 /*
@@ -288,9 +290,10 @@ bool calls_are_ordinary(const visits *v, const sample *x, double call_ns);
 /* Returns what the numbers of a column measure, according to its name (ordinary.c). */
 number_meaning column_meaning(const column *c);
 
-/* Returns whether a column contains results, such as messages, according to its name, and whether a value names a
- * failure (ordinary.c). */
+/* Returns whether a column contains results, such as messages, according to its name (ordinary.c). */
 bool column_is_result(const column *c);
+
+/* Returns whether a value of such a column names a failure (ordinary.c). */
 bool column_value_is_failure(const column *c, float value);
 
 /* Returns the time of a visit in the sample, in nanoseconds, before ordinary findings claimed a part of it. */

@@ -61,26 +61,26 @@ enum {
 /* Minimum part of the messages that take the same delay if all of them wait for it. */
 #define CONSTANT_MIN 0.9
 
-/* Returns the number of gaps from half a period to `most` periods. */
-static size_t count_gaps(const double *gaps, size_t count, double period, double most)
+/* Returns the number of gaps from half a period to `periods_max` periods. */
+static size_t count_gaps(const double *gaps, size_t count, double period, double periods_max)
 {
     size_t n = 0;
     for (size_t i = 0; i < count; i++)
-        n += gaps[i] > period / 2 && gaps[i] < most * period;
+        n += gaps[i] > period / 2 && gaps[i] < periods_max * period;
     return n;
 }
 
 /*
  * Returns the mean of cos(2 pi gap / period) over the gaps that count_gaps counts. The mean is 1 if all these gaps are
- * multiples of the period. If the mean is less than `least`, returns 0: the loop ends when the mean cannot reach
- * `least`, which saves most cosines, because few periods are regular.
+ * multiples of the period. If the mean is less than `result_min`, returns 0: the loop ends when the mean cannot reach
+ * `result_min`, which saves most cosines, because few periods are regular.
  */
-static double regularity(const double *gaps, size_t count, double period, double most, double least)
+static double regularity(const double *gaps, size_t count, double period, double periods_max, double result_min)
 {
-    size_t used = count_gaps(gaps, count, period, most);
-    double missing = 0, missing_max = (1 - least) * (double)used; /* by how much the sum is less than `used` */
+    size_t used = count_gaps(gaps, count, period, periods_max);
+    double missing = 0, missing_max = (1 - result_min) * (double)used; /* by how much the sum is less than `used` */
     for (size_t i = 0; i < count && missing <= missing_max; i++)
-        if (gaps[i] > period / 2 && gaps[i] < most * period)
+        if (gaps[i] > period / 2 && gaps[i] < periods_max * period)
             missing += 1 - cos(2 * G_PI * gaps[i] / period);
     return used > 0 && missing <= missing_max ? 1 - missing / (double)used : 0;
 }
@@ -96,7 +96,7 @@ static double find_period(double *gaps, size_t count, double *best)
         if (used < GAPS_MIN || used * 2 <= count)
             continue;
         /* Fractions of a period are as regular as the period. Use the longest period. */
-        double least = fmax(*best, REGULARITY_MIN) * 0.97, r = regularity(gaps, count, p, 8, least);
+        double result_min = fmax(*best, REGULARITY_MIN) * 0.97, r = regularity(gaps, count, p, 8, result_min);
         if (r > *best || (r > *best * 0.97 && p > 1.5 * period)) {
             *best = fmax(r, *best);
             period = p;

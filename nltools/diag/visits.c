@@ -177,7 +177,8 @@ static bool sites_are_known(const kind *k, const request_graph *g)
     return true;
 }
 
-/* Stands for the number of a connection in the payload of an event, which is exact as a float (VISIT_ENDS_MAX). */
+/* The column number that marks the number of a connection in the payload of an event. A float represents the number of
+ * the connection exactly (VISIT_ENDS_MAX). */
 #define ENDS_COLUMN UINT32_MAX
 
 /* Appends the values of a record's fields to `buffer`, which keeps them until the request has ended. */

@@ -96,7 +96,8 @@ typedef struct clock_bound {
                                       before their callers */
     float *begins_ns, *ends_ns;    /* for a sample of the calls: the callee's time minus the caller's time, at the start
                                       and at the end */
-    uint32_t kept, stride;         /* size of the sample; number of calls for each call in the sample */
+    uint32_t kept;                 /* size of the sample */
+    uint32_t stride;               /* number of calls for each call in the sample */
     double low_ns, high_ns; /* limits of the time by which b's clock is ahead of a's clock, from 19 of 20 calls */
     bool measured;          /* sensors have measured the difference of these clocks */
     uint32_t kind, a_number, b_number;

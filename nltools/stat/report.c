@@ -288,7 +288,8 @@ static void print_corrected_hosts(const report_subject *r)
     char text[UNITS_SIZE];
     const size_t hosts = assembler_corrected_hosts(r->assembler, &max_ns);
     if (hosts > 0)
-        printf("  the times of %zu host%s are corrected by up to %s: messages seem to arrive before they are sent\n",
+        printf("  the times of %zu host%s are corrected by up to %s, because messages seemed to arrive before they "
+               "were sent\n",
                hosts, nl_plural(hosts), units_time((double)max_ns, text));
 }
 

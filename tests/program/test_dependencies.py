@@ -1,7 +1,7 @@
 """The dependency rule of HACKING.md, checked on the include lines of every C file; and names that are too common.
 
-A directory includes its own headers, core/, the public headers, and, if it builds a program, common/. A program never includes
-another program's files. Directories have no dependency cycle. There are no exceptions."""
+The files of a top-level directory include its own headers, core/, the public headers, and, if the directory builds a program, common/.
+They never include the files of another program. Directories at all levels have no dependency cycle. There are no exceptions."""
 import collections
 import pathlib
 import re

@@ -355,7 +355,7 @@ class Command(Tracing):
         result = self.run_program("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", self.nlkernel, "trace", "--comm", "x",
                                   "--dest", self.scratch / "x.log")
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, r"\Anlkernel: eBPF: this process lacks CAP_BPF and CAP_PERFMON; run nlkernel as root, or grant it: [^\n]*\n\Z")
+        self.assertRegex(result.stderr, r"\Anlkernel: eBPF: this process lacks CAP_BPF and CAP_PERFMON; run nlkernel as root, or grant the capabilities: [^\n]*\n\Z")
 
     def test_another_user_with_the_capabilities(self):
         if os.geteuid() != 0:
