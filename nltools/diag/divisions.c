@@ -790,14 +790,16 @@ static bool can_slow_so_much(const sample *x, const sensor_series *of, const flo
     const bool is_idle = strcmp(of->field, "CPU.IDLE") == 0;
     if (!g_str_has_prefix(of->field, "CPU.") || strcmp(of->field, "CPU.IOWAIT") == 0)
         return true;
-    double sum = 0, weights = 0;
+    double *busy = g_new(double, x->count + 1);
+    uint32_t count = 0;
     for (uint32_t i = 0; i < x->count; i++)
-        if (e->excess[i] > 0 && isfinite(values[i])) {
-            sum += (is_idle ? 100 - (double)values[i] : (double)values[i]) / 100 * (double)e->excess[i];
-            weights += (double)e->excess[i];
-        }
-    const double busy = weights > 0 ? sum / weights : 1; /* the mean, weighted by the visits' excess times */
-    return busy >= SATURATED || e->slow_ns * (1 - busy) <= e->other_ns;
+        if (e->excess[i] > 0 && isfinite(values[i]))
+            busy[count++] = (is_idle ? 100 - (double)values[i] : (double)values[i]) / 100;
+    sort_doubles(busy, count);
+    /* Use a high value, because the processors are less busy at the beginning and at the end of a shortage. */
+    double high = count > 0 ? busy[count * 3 / 4] : 1;
+    g_free(busy);
+    return high >= SATURATED || e->slow_ns * (1 - high) <= e->other_ns;
 }
 
 /* Divides the visits by a sensor's values, and explains the times. Returns false if there is only one bin. */
