@@ -99,7 +99,12 @@ struct signal_struct {
         int counter;
     } live;
 } KERNEL;
+struct sched_info {
+    unsigned long long last_arrival, last_queued;
+} KERNEL;
 struct task_struct {
+    struct sched_info sched_info;
+    unsigned in_iowait : 1;
     int pid, tgid;
     char comm[16];
     struct task_struct *group_leader;
@@ -169,12 +174,13 @@ struct {
 } ports SEC(".maps");
 
 struct thread {
-    __u64 send_ns;   /* on_enter: time at which the current call began, in nanoseconds, if the call sends */
-    __u64 messages;  /* on_send: address of the messages of the latest sendmmsg */
-    __u32 message;   /* on_send: number of these messages that were sent */
-    __u64 datagram;  /* on_receive: address of the socket whose datagram on_wait reports, or 0 */
-    _Bool is_traced; /* the process is traced */
-    _Bool announced; /* the process was reported since it started its program */
+    __u64 send_ns;              /* on_enter: time at which the current call began, in nanoseconds, if the call sends */
+    __u64 messages;             /* on_send: address of the messages of the latest sendmmsg */
+    __u32 message;              /* on_send: number of these messages that were sent */
+    __u64 on_ns, off_ns;        /* times at which the thread last began and stopped to run; 0: unknown */
+    __u64 datagram;             /* on_receive: address of the socket whose datagram on_wait reports, or 0 */
+    __u8 wait;                  /* enum trace_wait: what the thread has waited for since off_ns */
+    _Bool is_traced, announced; /* the process is traced; the process was reported since it started its program */
     __u32 idles, polls, loops;
     __u32 events; /* number of the thread's calls that were reported */
     __u32 woken;  /* the latest thread that this thread woke, or the lower half of the latest channel that this thread
@@ -423,6 +429,104 @@ int BPF_PROG(on_waking, struct task_struct *wakee)
         channel = find_channel(by->di);
     if (channel != 0)
         report_wakeup(TRACE_WAKE, wakee->pid, channel);
+    return 0;
+}
+
+/* ---- waits ---- */
+
+/* CLOCK_MONOTONIC minus the scheduler's clock, in nanoseconds; 0: unknown. */
+__s64 clock_offset;
+
+/* Returns what a thread waits for that stops to run in `state`. */
+static __always_inline __u8 find_wait(struct task_struct *task, __u32 state)
+{
+    enum { RUNNABLE = 0, UNINTERRUPTIBLE = 2 };
+    const struct pt_regs *regs = (const struct pt_regs *)bpf_task_pt_regs(task);
+    if (state == RUNNABLE)
+        return TRACE_WAIT_PROCESSOR;
+    if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+        return TRACE_WAIT_DISK;
+    switch (regs->orig_ax) {
+    case __NR_futex:
+        return TRACE_WAIT_FUTEX;
+    case __NR_flock:
+    case __NR_fcntl:
+    case __NR_semop:
+    case __NR_semtimedop:
+        return TRACE_WAIT_LOCK;
+    case __NR_fsync:
+    case __NR_fdatasync:
+    case __NR_sync_file_range:
+    case __NR_msync:
+    case __NR_read:
+    case __NR_readv:
+    case __NR_pread64:
+    case __NR_preadv:
+    case __NR_write:
+    case __NR_writev:
+    case __NR_pwrite64:
+    case __NR_pwritev:
+    case __NR_openat:
+    case __NR_unlinkat:
+    case __NR_ftruncate:
+    case __NR_fallocate:
+        return (state & UNINTERRUPTIBLE) != 0 ? TRACE_WAIT_DISK : TRACE_WAIT_NONE;
+    default:
+        return TRACE_WAIT_NONE;
+    }
+}
+
+static __always_inline void report_wait(const struct task_struct *task, __u8 wait, __u64 begin_ns, __u64 end_ns,
+                                        _Bool was_woken)
+{
+    struct trace_event *e = wait != TRACE_WAIT_NONE && end_ns - begin_ns >= TRACE_WAIT_MIN_NS ? reserve(TRACE_WAIT) : 0;
+    if (!e)
+        return;
+    e->pid = task->tgid;
+    e->tid = task->pid;
+    e->other = wait;
+    e->size = was_woken;
+    e->begin_ns = begin_ns;
+    e->end_ns = end_ns;
+    bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline struct thread *find_thread_of(struct task_struct *task)
+{
+    if (!by_ports && !may_be_traced[(__u32)task->tgid % TRACE_FILTER_SIZE])
+        return 0;
+    return bpf_task_storage_get(&threads, task, 0, 0);
+}
+
+/*
+ * Reports the waits of threads that have sent or received data. The scheduler notes on its own clock when a thread
+ * becomes runnable, and when it begins to run. on_switch also sees when a thread begins to run, and thus finds the
+ * offset between the clocks.
+ */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, _Bool preempts, struct task_struct *before, struct task_struct *next, __u32 state)
+{
+    struct thread *thread = find_thread_of(before);
+    if (thread) {
+        __u64 arrival = before->sched_info.last_arrival;
+        if (thread->on_ns != 0 && arrival != 0)
+            clock_offset = thread->on_ns - arrival;
+        thread->off_ns = bpf_ktime_get_ns();
+        thread->wait = preempts ? TRACE_WAIT_PROCESSOR : find_wait(before, state);
+    }
+    thread = find_thread_of(next);
+    if (!thread)
+        return 0;
+    __u64 now = bpf_ktime_get_ns(), queued = next->sched_info.last_queued, off_ns = thread->off_ns;
+    queued = queued != 0 && clock_offset != 0 ? queued + clock_offset : now;
+    queued = queued > now ? now : queued < off_ns || thread->wait == TRACE_WAIT_PROCESSOR ? off_ns : queued;
+    thread->on_ns = now;
+    if (off_ns == 0)
+        return 0;
+    _Bool was_woken = thread->wait != TRACE_WAIT_PROCESSOR;
+    if (was_woken)
+        report_wait(next, thread->wait, off_ns, queued, 0);
+    report_wait(next, TRACE_WAIT_PROCESSOR, queued, now, was_woken);
     return 0;
 }
 

@@ -61,8 +61,25 @@ enum trace_kind {
                       the data is a trace_process */
     TRACE_EXIT,    /* a process that was reported with TRACE_PROCESS has ended */
     TRACE_WAKE,    /* the thread has woken thread `other` of its process; `other` has waited for `socket` */
+    TRACE_WAIT,    /* the thread has waited in the kernel from begin_ns to end_ns; `other` is an enum trace_wait; `size`
+                      is 1 if another thread or the kernel woke the thread at begin_ns */
     TRACE_SIGNAL,  /* the thread has written to a pipe, an eventfd or a Unix socket, which `socket` identifies */
 };
+
+/* What a thread waits for. */
+enum trace_wait {
+    TRACE_WAIT_NONE, /* anything else, such as a message or a timer */
+    TRACE_WAIT_PROCESSOR,
+    TRACE_WAIT_DISK,
+    TRACE_WAIT_FUTEX, /* a lock or another thread */
+    TRACE_WAIT_LOCK,  /* a lock on a file, or a System V semaphore */
+    TRACE_WAIT_COUNT,
+};
+
+/*
+ * Shorter waits are not reported. The report of a wait takes about 1 % of this time.
+ */
+#define TRACE_WAIT_MIN_NS 100000
 
 /* The role of the process's socket in a TCP connection. */
 enum trace_role { TRACE_ROLE_UNKNOWN, TRACE_ROLE_CLIENT, TRACE_ROLE_SERVER };

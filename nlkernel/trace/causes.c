@@ -33,6 +33,7 @@ typedef struct trace_thread {
     uint64_t order;       /* number of calls with which the thread has received data */
     uint64_t received_ns; /* end of the latest of these calls */
     int64_t seen_ns;
+    span *call; /* a reference to the latest call whose parent is known, or NULL */
 
     GPtrArray *job;    /* span: references to undecided calls; NULL: none */
     uint32_t loops;    /* trace_event.loops at the first call of the job */
@@ -74,6 +75,7 @@ static void thread_free(gpointer data)
     if (t->job != NULL)
         g_ptr_array_free(t->job, TRUE);
     span_release(t->handed);
+    span_release(t->call);
     g_free(t);
 }
 
@@ -249,6 +251,23 @@ span *causes_find_context(causes *c, const struct trace_event *event, const prot
         found = same ? s : found;
     }
     return found;
+}
+
+void causes_call(causes *c, span *call, const struct trace_event *event)
+{
+    trace_thread *t = find_thread(c, event);
+    span_release(t->call);
+    t->call = span_hold(call);
+}
+
+span *causes_find_waiting(causes *c, const struct trace_event *event)
+{
+    const trace_thread *t = g_hash_table_lookup(c->threads, GUINT_TO_POINTER(event->tid));
+    if (t == NULL || t->open->len != 1)
+        return NULL;
+    span *request = g_ptr_array_index(t->open, 0);
+    bool calls = t->call != NULL && t->call->awaited && t->call->parent == request;
+    return calls ? t->call : request;
 }
 
 /* ---- jobs of threads that have received no request ---- */

@@ -74,6 +74,15 @@ void causes_reply(causes *c, span *request, const struct trace_event *event);
 /* Handles a TRACE_WAKE or TRACE_SIGNAL event. */
 void causes_wake(causes *c, const struct trace_event *event);
 
+/* Notes that a thread has sent a call, whose parent is known. */
+void causes_call(causes *c, span *call, const struct trace_event *event);
+
+/*
+ * Returns the span whose time a wait of a thread belongs to: the only request of the thread, or the thread's call to
+ * which the reply has not arrived. Returns NULL if the thread has another number of requests.
+ */
+span *causes_find_waiting(causes *c, const struct trace_event *event);
+
 /*
  * Adds a call, for which causes_find found no request, to the job of the call's thread. Returns whether a request may
  * be found later: the call is then undecided.

@@ -218,11 +218,29 @@ static void expire_messages(exchanges *x, int64_t now_ns)
     }
 }
 
+/*
+ * Corrects the end of a span. If the start of the sending of a reply is unknown, the client may have read the reply
+ * before the server's call returned. A wait ends with its request.
+ */
+static void settle_end(span *s)
+{
+    span *parent = s->parent;
+    if (s->cause == SPAN_CAUSE_MESSAGE && s->replied && parent->replied) {
+        int64_t latest_ns = parent->ready_ns > s->begin_ns ? parent->ready_ns : parent->end_ns;
+        s->end_ns = CLAMP(latest_ns, s->begin_ns, s->end_ns);
+    } else if (s->wait != NULL && parent->replied) {
+        settle_end(parent);
+        s->end_ns = MIN(s->end_ns, parent->end_ns);
+    }
+}
+
 static void hand_out(exchanges *x, span *s)
 {
-    if (s->cause == SPAN_CAUSE_MESSAGE && s->replied &&
-        s->parent->replied) /* the start of the sending may be unknown */
-        s->end_ns = CLAMP(s->parent->end_ns, s->begin_ns, s->end_ns);
+    settle_end(s);
+    if (s->wait != NULL && s->begin_ns >= s->end_ns) { /* the wait began after the reply had been sent */
+        span_release(s);
+        return;
+    }
     s->written = true;
     x->counts.spans++;
     x->counts.requests += s->parent == NULL;
@@ -334,6 +352,7 @@ static void find_parent(exchanges *x, connection_end *end, span *s, const struct
         parent->calls++;
         parent->waiting++;
         s->awaited = true;
+        causes_call(x->causes, s, event);
     } else if (cause == SPAN_CAUSE_NONE) {
         causes_defer(x->causes, s, event);
     }
@@ -370,6 +389,38 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
     s->replied = request->silent;
     if (request->silent)
         finish_span(x, s, (int64_t)event->end_ns);
+}
+
+/*
+ * Adds a span for a wait of a thread in the kernel, if the thread works on one request. The parent is this request, or
+ * the thread's call if the reply to the call has not arrived: the thread then had to wait before it could read it.
+ */
+static void take_wait(exchanges *x, const struct trace_event *event)
+{
+    static const char *const names[TRACE_WAIT_COUNT] = {NULL, "processor", "disk", "futex", "lock"};
+    enum { OF_WAIT = 3 };
+    span *parent = causes_find_waiting(x->causes, event);
+    if (parent == NULL || event->other >= TRACE_WAIT_COUNT || names[event->other] == NULL)
+        return;
+    const known_process *process = find_process(x, event);
+    const uint64_t numbers[2] = {(uint64_t)event->tid << 32 | event->other, event->begin_ns};
+    span *s = span_new();
+    s->wait = names[event->other];
+    s->protocol = parent->protocol;
+    s->request = parent->request;
+    s->begin_ns = MAX((int64_t)event->begin_ns, parent->begin_ns);
+    s->end_ns = MAX((int64_t)event->end_ns, s->begin_ns);
+    s->keys[0] = hash_bytes(OF_WAIT, (const char *)numbers, sizeof numbers);
+    s->pid = event->pid;
+    s->tid = event->tid;
+    memcpy(s->program, process->program, sizeof s->program);
+    s->host = process->host;
+    s->replied = true;
+    if (event->size != 0 && !parent->is_server)
+        parent->woken_ns = s->begin_ns;
+    span_set_parent(s, parent, SPAN_CAUSE_THREAD);
+    finish_span(x, s, (int64_t)event->end_ns);
+    span_release(s);
 }
 
 /* ---- bytes ---- */
@@ -473,11 +524,20 @@ static protocol_progress read_reply(connection_end *end, const protocol_bytes *b
     return progress;
 }
 
+/* Notes that a thread has read data of the reply to a call. */
+static void note_ready(span *call)
+{
+    call->ready_ns = call->woken_ns;
+    call->woken_ns = 0;
+}
+
 static void take_reply(exchanges *x, connection_end *end, const struct trace_event *event, const protocol_bytes *bytes)
 {
     span *s = end->current;
     if (s == NULL)
         return;
+    if (!s->is_server)
+        note_ready(s);
     if (!s->is_server && s->parent != NULL && !s->parent->finished)
         causes_receive(x->causes, s->parent, event);
     if (s->undecided)
@@ -680,6 +740,8 @@ static void take_reply_headers(span *s, const hpack_headers *headers, bool ends_
 
 static void take_stream_reply(exchanges *x, span *s, const struct trace_event *event, const stream_frame *frame)
 {
+    if (!s->is_server)
+        note_ready(s);
     if (!s->is_server && s->parent != NULL && !s->parent->finished)
         causes_receive(x->causes, s->parent, event);
     if (s->undecided)
@@ -907,6 +969,9 @@ void exchanges_put(exchanges *x, const struct trace_event *event)
     case TRACE_CONNECT:
         if ((end = find_end(x, event)) != NULL)
             open_connection(x, end, event);
+        break;
+    case TRACE_WAIT:
+        take_wait(x, event);
         break;
     case TRACE_WAKE:
     case TRACE_SIGNAL:

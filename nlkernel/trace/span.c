@@ -152,6 +152,7 @@ static void add_address(nl_record *record, const char *name, const span_address 
     nl_record_add_string(record, name, text, (size_t)(at - text));
 }
 
+/* Sets the event's name. A wait of a thread has the name of the thread's request and what the thread waits for. */
 static void set_name(const span *s, nl_record *record)
 {
     char name[PROTOCOL_VERB_SIZE + PROTOCOL_OBJECT_SIZE + 40], *at = name;
@@ -163,8 +164,12 @@ static void set_name(const span *s, nl_record *record)
         *at++ = '.';
         at = g_stpcpy(at, s->request.object);
     }
-    if (!s->is_server)
+    if (s->wait != NULL) {
+        *at++ = '.';
+        at = g_stpcpy(at, s->wait);
+    } else if (!s->is_server) {
         at = g_stpcpy(at, ".call");
+    }
     nl_record_set_event(record, name, (size_t)(at - name));
 }
 
@@ -201,6 +206,8 @@ void span_make_record(span *s, int64_t end_ns, const char *host, nl_record *reco
     add_text(record, "GRPC.STATUS", s->reply.grpc_status);
     if (s->has_unknown)
         add_text(record, "HEADERS", "unknown");
-    add_address(record, "LOCAL", &s->local);
-    add_address(record, "PEER", &s->peer);
+    if (s->wait == NULL) {
+        add_address(record, "LOCAL", &s->local);
+        add_address(record, "PEER", &s->peer);
+    }
 }

@@ -263,11 +263,26 @@ static bool place_is_timeout(const place *p)
     return name_is_timeout(p->kind == PLACE_EDGE ? p->to : p->span);
 }
 
+/*
+ * Returns whether at least half of the spans of a place have children. Rare children, such as waits for a processor,
+ * leave the own times of the other spans unchanged.
+ */
+static bool usually_has_children(const visits *v, const place *p)
+{
+    uint64_t spans = 0, parents = 0;
+    for (guint i = 0; i < p->sites->len; i++) {
+        const site *at = site_at(v, g_array_index(p->sites, uint32_t, i));
+        spans += at->span_count;
+        parents += at->parent_count;
+    }
+    return parents > 0 && parents * 2 >= spans;
+}
+
 mechanism find_timer(const sample *s)
 {
     mechanism m = {0};
     const place *p = place_at(s->visits, s->place);
-    if (s->count < VISITS_MIN || s->scale > 1.5 || p->has_children || place_is_timeout(p))
+    if (s->count < VISITS_MIN || s->scale > 1.5 || usually_has_children(s->visits, p) || place_is_timeout(p))
         return m;
     double low = quantile_of(s, 0.05), high = quantile_of(s, 0.75);
     /* A sleep ends late if the processor is busy, but never early. Much longer visits have another cause. */

@@ -233,7 +233,10 @@ static void add_spans(kind *k, const request_graph *g, uint32_t number)
                    .parent = s->parent == REQUEST_NONE ? VISIT_NONE : *slot_of(map, s->parent),
                    .span = VISIT_NONE,
                    .failed = s->failed};
-        place_at(v, site_at(v, x.site)->place)->has_children |= s->child_count > 0;
+        site *at = site_at(v, x.site);
+        place_at(v, at->place)->has_children |= s->child_count > 0;
+        at->span_count++;
+        at->parent_count += s->child_count > 0;
         add_visit(v, &x);
         if (s->begin != REQUEST_NONE)
             *slot_of(k->reader->event_begin, s->begin) = i;

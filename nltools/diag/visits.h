@@ -54,6 +54,7 @@ typedef struct site {
     uint32_t count;
     uint32_t kind, from_number, number; /* kind of request, and numbers of the hosts in the reader of this kind */
     double clock_ns; /* for an edge: the maximum difference of its hosts' clocks in nanoseconds; INFINITY: unknown */
+    uint32_t span_count, parent_count; /* number of spans, and of those with children */
 } site;
 
 typedef enum place_kind { PLACE_SPAN, PLACE_EDGE, PLACE_UNKNOWN } place_kind;

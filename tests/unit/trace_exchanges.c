@@ -37,6 +37,8 @@ typedef struct world {
 
 static const char *name_of(const span *s)
 {
+    if (s->wait != NULL)
+        return s->wait;
     return *s->request.object != '\0' ? s->request.object : s->request.verb;
 }
 
@@ -476,6 +478,73 @@ static void test_traceparent_names_trace(void **state)
     assert_string_equal(find(&w, "/c", false)->trace, "0af7651916cd43dd8448eb211c80319c");
 }
 
+static void wait_in_kernel(world *w, int thread, enum trace_wait wait, int64_t begin_ns, int64_t end_ns, bool was_woken)
+{
+    struct trace_event e = {.kind = TRACE_WAIT,
+                            .pid = w->process != 0 ? w->process : (__u32)thread,
+                            .tid = (__u32)thread,
+                            .other = wait,
+                            .size = was_woken,
+                            .begin_ns = (__u64)begin_ns,
+                            .end_ns = (__u64)end_ns};
+    exchanges_put(w->exchanges, &e);
+}
+
+/* A thread waits before, during and after its request, and while it has two requests. */
+static void test_waits(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    int64_t before_ns = w.now_ns;
+    wait_in_kernel(&w, THREAD, TRACE_WAIT_LOCK, before_ns - 1000, before_ns, false);
+    arrive(&w, 1, THREAD, "a");
+    wait_in_kernel(&w, THREAD, TRACE_WAIT_DISK, before_ns + 2000, before_ns + 3000, false);
+    w.now_ns += 10000;
+    answer(&w, 1, THREAD);
+    wait_in_kernel(&w, THREAD, TRACE_WAIT_LOCK, w.now_ns, w.now_ns + 1000, false);
+    arrive(&w, 2, THREAD, "b");
+    arrive(&w, 3, THREAD, "c");
+    wait_in_kernel(&w, THREAD, TRACE_WAIT_LOCK, w.now_ns, w.now_ns + 1000, false);
+    end(&w);
+    assert_int_equal(w.count, 4);
+    const found_span *wait = find(&w, "disk", false);
+    assert_string_equal(wait->parent, "/a");
+    assert_string_equal(wait->trace, find(&w, "/a", true)->trace);
+    assert_int_equal(wait->begin_ns, before_ns + 2000);
+    assert_int_equal(wait->end_ns, before_ns + 3000);
+}
+
+/*
+ * The reply wakes a thread, which then waits for a processor. The server's call returns later. The server's span ends
+ * before the wait, although the start of the sending is unknown. A wait ends with its request.
+ */
+static void test_wait_for_processor(void **state)
+{
+    (void)state;
+    world w = new_world();
+    w.ignores_starts = true;
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    call(&w, 3, THREAD, "c");
+    arrive(&w, 3, 20, "c");
+    int64_t woken_ns = w.now_ns + 500;
+    wait_in_kernel(&w, 20, TRACE_WAIT_FUTEX, woken_ns - 100, woken_ns + 100, false);
+    wait_in_kernel(&w, 20, TRACE_WAIT_LOCK, woken_ns + 100, woken_ns + 200, false);
+    answer(&w, 3, 20);
+    wait_in_kernel(&w, THREAD, TRACE_WAIT_PROCESSOR, woken_ns, w.now_ns + 2000, true);
+    w.now_ns += 3000;
+    return_reply(&w, 3, THREAD);
+    answer(&w, 1, THREAD);
+    end(&w);
+    const found_span *wait = find(&w, "processor", false);
+    assert_string_equal(wait->parent, "/c");
+    assert_int_equal(wait->begin_ns, woken_ns);
+    assert_int_equal(find(&w, "/c", true)->end_ns, woken_ns);
+    assert_int_equal(find(&w, "futex", false)->end_ns, woken_ns);
+    assert_int_equal(w.count, 5);
+}
+
 static void put_in_trace(world *w, enum trace_kind kind, enum trace_role role, int connection, const char *path,
                          int trace)
 {
@@ -898,6 +967,8 @@ int main(void)
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_event_loop),
         cmocka_unit_test(test_uncounted_waits),
+        cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_wait_for_processor),
         cmocka_unit_test(test_need_of_waits),
         cmocka_unit_test(test_unknown_starts),
         cmocka_unit_test(test_connect_without_local_address),
