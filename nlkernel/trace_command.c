@@ -287,6 +287,10 @@ static void print_summary(const tracer *t)
                 "nlkernel: %" PRIu64 " span%s of HTTP/2 lack%s the method, path or status (HEADERS=unknown), because "
                 "earlier headers of the connection were not traced\n",
                 counts->unnamed, nl_plural(counts->unnamed), counts->unnamed == 1 ? "s" : "");
+    if (probe_refused_tls(t->probe))
+        fprintf(stderr,
+                "nlkernel: encrypted requests may have no names, because nlkernel lacks CAP_SYS_PTRACE, or the kernel "
+                "refused probes in a TLS library\n");
     if (unix_calls > 0)
         fprintf(stderr,
                 "nlkernel: %" PRIu64

@@ -21,7 +21,11 @@ struct probe {
     void *user;
     struct trace_bpf *program;
     struct ring_buffer *ring;
-    size_t count; /* number of events of the current probe_read */
+    size_t count;          /* number of events of the current probe_read */
+    GHashTable *searched;  /* maps a process ID to the number of searches for TLS libraries in the process */
+    GHashTable *libraries; /* char *: device and inode of each TLS library that was found */
+    GPtrArray *links;      /* struct bpf_link: the probes in TLS libraries */
+    bool refused_tls;      /* the kernel refused a probe in a TLS library, or the search for libraries */
 };
 
 /* ---- processes ---- */
@@ -131,6 +135,84 @@ static bool choose_children(GArray *list)
     return found;
 }
 
+/* ---- TLS libraries ---- */
+
+/* Programs load libraries while they start, so the module searches a process several times. */
+enum { SEARCHES_MAX = 3 };
+
+static void free_link(gpointer link)
+{
+    bpf_link__destroy(link);
+}
+
+static void add_probe(probe *p, const struct bpf_program *program, const char *path, const char *function, bool returns)
+{
+    LIBBPF_OPTS(bpf_uprobe_opts, options, .func_name = function, .retprobe = returns);
+    struct bpf_link *link = bpf_program__attach_uprobe_opts(program, -1, path, 0, &options);
+    if (link != NULL)
+        g_ptr_array_add(p->links, link);
+    else if (errno != ENOENT) /* an old library lacks the functions whose names end in _ex */
+        p->refused_tls = true;
+}
+
+static void probe_library(probe *p, const char *path, bool is_gnutls)
+{
+    static const struct {
+        const char *name;
+        bool is_gnutls, sends, stores_count;
+    } functions[] = {{"SSL_write", false, true, false},         {"SSL_read", false, false, false},
+                     {"SSL_write_ex", false, true, true},       {"SSL_read_ex", false, false, true},
+                     {"gnutls_record_send", true, true, false}, {"gnutls_record_recv", true, false, false}};
+    for (size_t i = 0; i < G_N_ELEMENTS(functions); i++) {
+        if (functions[i].is_gnutls != is_gnutls)
+            continue;
+        add_probe(p, functions[i].stores_count ? p->program->progs.on_tls_ex : p->program->progs.on_tls, path,
+                  functions[i].name, false);
+        add_probe(p, functions[i].sends ? p->program->progs.on_tls_sent : p->program->progs.on_tls_received, path,
+                  functions[i].name, true);
+    }
+}
+
+/*
+ * Finds the TLS libraries of a process in /proc/PID/maps, whose lines are "ADDRESSES RIGHTS OFFSET DEVICE INODE PATH".
+ * A process in a container may have another file with the same path.
+ */
+static void find_libraries(probe *p, int pid)
+{
+    char maps[64], line[4096], device[32], inode[32], name[3072];
+    guint searches = GPOINTER_TO_UINT(g_hash_table_lookup(p->searched, GINT_TO_POINTER(pid)));
+    if (searches >= SEARCHES_MAX)
+        return;
+    g_hash_table_insert(p->searched, GINT_TO_POINTER(pid), GUINT_TO_POINTER(searches + 1));
+    snprintf(maps, sizeof maps, "/proc/%d/maps", pid);
+    FILE *file = fopen(maps, "re");
+    p->refused_tls = p->refused_tls || (file == NULL && errno == EACCES);
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, "%*s %*s %*s %31s %31s %3071[^\n]", device, inode, name) != 3)
+            continue;
+        const char *base = strrchr(name, '/');
+        bool is_gnutls = base != NULL && g_str_has_prefix(base, "/libgnutls.so");
+        if (!is_gnutls && (base == NULL || !g_str_has_prefix(base, "/libssl.so")))
+            continue;
+        char *key = g_strdup_printf("%s %s", device, inode);
+        if (!g_hash_table_add(p->libraries, key))
+            continue;
+        char *path = g_strdup_printf("/proc/%d/root%s", pid, name);
+        probe_library(p, path, is_gnutls);
+        g_free(path);
+    }
+    if (file != NULL)
+        fclose(file);
+}
+
+static gboolean has_ended(gpointer pid, gpointer value, gpointer user)
+{
+    const GArray *list = user;
+    const listed_process key = {.pid = GPOINTER_TO_INT(pid)};
+    (void)value;
+    return bsearch(&key, list->data, list->len, sizeof key, by_pid) == NULL;
+}
+
 size_t probe_choose(probe *p)
 {
     GArray *list = list_processes(p->choice);
@@ -146,12 +228,16 @@ size_t probe_choose(probe *p)
     for (guint i = 0; i < list->len; i++) {
         const listed_process *process = &g_array_index(list, listed_process, i);
         __u32 pid = (__u32)process->pid;
+        if (p->choice->ports->len > 0)
+            find_libraries(p, process->pid);
         if (!process->chosen || pid == (__u32)getpid())
             continue;
         p->program->bss->may_be_traced[pid % TRACE_FILTER_SIZE] = 1;
         bpf_map_update_elem(bpf_map__fd(p->program->maps.processes), &pid, &first, BPF_NOEXIST);
+        find_libraries(p, process->pid);
         count++;
     }
+    g_hash_table_foreach_remove(p->searched, has_ended, list);
     g_array_free(list, TRUE);
     return count;
 }
@@ -218,7 +304,12 @@ static int print_nothing(enum libbpf_print_level level, const char *format, va_l
 probe *probe_start(const probe_choice *choice, probe_take *take, void *user)
 {
     probe *p = g_new0(probe, 1);
-    *p = (probe){.choice = choice, .take = take, .user = user};
+    *p = (probe){.choice = choice,
+                 .take = take,
+                 .user = user,
+                 .searched = g_hash_table_new(NULL, NULL),
+                 .libraries = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                 .links = g_ptr_array_new_with_free_func(free_link)};
     libbpf_set_print(print_nothing);
     bool ok = configure(p);
     if (ok) {
@@ -270,12 +361,18 @@ bool probe_has_late_senders(const probe *p)
 
 void probe_stop(probe *p)
 {
+    g_ptr_array_set_size(p->links, 0);
     trace_bpf__detach(p->program);
 }
 
 uint64_t probe_missed(const probe *p)
 {
     return p->program->bss->missed;
+}
+
+bool probe_refused_tls(const probe *p)
+{
+    return p->refused_tls;
 }
 
 uint64_t probe_unix_calls(const probe *p)
@@ -288,6 +385,9 @@ void probe_free(probe *p)
     if (p == NULL)
         return;
     ring_buffer__free(p->ring);
+    g_ptr_array_free(p->links, TRUE);
+    g_hash_table_destroy(p->libraries);
+    g_hash_table_destroy(p->searched);
     if (p->program != NULL)
         trace_bpf__destroy(p->program);
     g_free(p);

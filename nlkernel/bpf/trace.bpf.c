@@ -50,7 +50,7 @@ enum {
 /* The kernel's structures, with the members that this program uses; their offsets come from the running kernel. */
 #define KERNEL __attribute__((preserve_access_index))
 struct pt_regs {
-    unsigned long di, si, dx, r10, r8, orig_ax;
+    unsigned long di, si, dx, cx, r10, r8, ax, orig_ax;
 } KERNEL;
 struct in6_addr {
     __u8 bytes[16];
@@ -178,6 +178,10 @@ struct thread {
     __u64 messages;             /* on_send: address of the messages of the latest sendmmsg */
     __u32 message;              /* on_send: number of these messages that were sent */
     __u64 on_ns, off_ns;        /* times at which the thread last began and stopped to run; 0: unknown */
+    __u64 tls_data;             /* data of the function of a TLS library that the thread has called */
+    __u64 tls_count;            /* address of the size_t in which this function stores the number of bytes, or 0 */
+    __u64 tls_socket;           /* the socket that this function has used, or 0 */
+    _Bool is_in_tls;            /* the thread has called such a function */
     __u64 datagram;             /* on_receive: address of the socket whose datagram on_wait reports, or 0 */
     __u8 wait;                  /* enum trace_wait: what the thread has waited for since off_ns */
     _Bool is_traced, announced; /* the process is traced; the process was reported since it started its program */
@@ -645,6 +649,9 @@ static __always_inline void begin_event(struct trace_event *e, __u8 kind, struct
     e->kind = kind;
     e->captured = e->tail_size = e->http2 = 0;
     e->counts_waits = counts_waits;
+    e->is_in_tls = thread->is_in_tls;
+    if (thread->is_in_tls)
+        thread->tls_socket = e->socket;
     thread->events++;
 }
 
@@ -1240,6 +1247,80 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_exit_without_cast, struct pt_regs *regs, long result)
 {
     return end_call(0, regs, result);
+}
+
+/* ---- TLS libraries ---- */
+
+/*
+ * A program can write and read the connection itself, and give only memory to the TLS library. Such a program's plain
+ * data has no socket, and is not reported.
+ */
+static __always_inline int begin_tls(const void *data, __u64 count)
+{
+    struct thread *thread = find_thread();
+    if (!thread)
+        return 0;
+    thread->tls_data = (__u64)data;
+    thread->tls_count = count;
+    thread->tls_socket = 0;
+    thread->is_in_tls = 1;
+    return 0;
+}
+
+/* Reports the data that a function has transferred. `size` is the number of bytes; if the function has stored the
+ * number instead, `size` is 1. */
+static __always_inline int end_tls(enum trace_kind direction, long size)
+{
+    struct thread *thread = find_thread();
+    if (!thread || !thread->is_in_tls)
+        return 0;
+    thread->is_in_tls = 0;
+    if (size <= 0 || thread->tls_socket == 0)
+        return 0;
+    __u64 count = size;
+    if (thread->tls_count != 0 && bpf_probe_read_user(&count, sizeof count, (const void *)thread->tls_count) != 0)
+        return 0;
+    /* The kernel may switch to another thread here, so the program must not use `scratch`. */
+    struct trace_event *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+    if (!e) {
+        __sync_fetch_and_add(&missed, 1);
+        return 0;
+    }
+    struct piece data = {(const char *)thread->tls_data, count}, nothing = {0};
+    __builtin_memset(e, 0, __builtin_offsetof(struct trace_event, data));
+    begin_event(e, TRACE_PLAIN, thread);
+    e->socket = thread->tls_socket;
+    e->other = direction;
+    e->size = count;
+    capture(e, data, nothing);
+    bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+    return 0;
+}
+
+/* SSL_read, SSL_write, gnutls_record_recv and gnutls_record_send have the same arguments. */
+SEC("uprobe")
+int on_tls(struct pt_regs *regs)
+{
+    return begin_tls((const void *)regs->si, 0);
+}
+
+/* SSL_read_ex and SSL_write_ex return 1, and store the number of bytes. */
+SEC("uprobe")
+int on_tls_ex(struct pt_regs *regs)
+{
+    return begin_tls((const void *)regs->si, regs->cx);
+}
+
+SEC("uretprobe")
+int on_tls_sent(struct pt_regs *regs)
+{
+    return end_tls(TRACE_SEND, (int)regs->ax);
+}
+
+SEC("uretprobe")
+int on_tls_received(struct pt_regs *regs)
+{
+    return end_tls(TRACE_RECEIVE, (int)regs->ax);
 }
 
 /* ---- connections and processes ---- */

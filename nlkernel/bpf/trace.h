@@ -63,6 +63,8 @@ enum trace_kind {
     TRACE_WAKE,    /* the thread has woken thread `other` of its process; `other` has waited for `socket` */
     TRACE_WAIT,    /* the thread has waited in the kernel from begin_ns to end_ns; `other` is an enum trace_wait; `size`
                       is 1 if another thread or the kernel woke the thread at begin_ns */
+    TRACE_PLAIN,   /* the thread has encrypted or decrypted data with a TLS library, and `socket` has transferred it;
+                      `other` is TRACE_SEND or TRACE_RECEIVE; the addresses are not set */
     TRACE_SIGNAL,  /* the thread has written to a pipe, an eventfd or a Unix socket, which `socket` identifies */
 };
 
@@ -103,6 +105,7 @@ struct trace_event {
     __u8 is_datagram;             /* a DNS message over UDP: sequence and other are 0, and the local address may be 0 */
     __u8 http2;                   /* an enum trace_http2; a call may have several events if it is not 0 */
     __u8 tail_size;               /* number of bytes in tail */
+    __u8 is_in_tls;               /* a function of a TLS library made the call, to transfer data of the process */
     __u8 counts_waits;            /* idles, polls and loops count the waits and queries of the thread */
     __u8 local[16], peer[16];     /* addresses; an IPv4 address has only 4 bytes */
     __u8 tail[TRACE_TAIL_SIZE];   /* the last bytes of the call's data, if data does not contain them */

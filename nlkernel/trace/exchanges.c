@@ -54,12 +54,15 @@ typedef struct connection_end {
     bool reads_heads;                 /* this program reads a length first */
     char reply_head[REPLY_HEAD_SIZE]; /* data of the first calls of a reply, if it is short; see read_reply */
     uint32_t reply_head_size;
-    uint32_t next[2];    /* expected sequence number of the next event, for each direction: TRACE_SEND, TRACE_RECEIVE */
-    uint32_t sent;       /* position after the last byte that this end has sent according to the events */
-    GQueue early;        /* struct trace_event: events that precede the event of the reply before them (is_early) */
-    bool has_next[2];    /* whether `next` is known, for each direction */
-    frames *frames;      /* of HTTP/2; NULL: another protocol */
-    GHashTable *streams; /* maps a stream to a span, with a reference: the requests of HTTP/2 that are not finished */
+    uint32_t next[2]; /* expected sequence number of the next event, for each direction: TRACE_SEND, TRACE_RECEIVE */
+    uint32_t sent;    /* position after the last byte that this end has sent according to the events */
+    GQueue early;     /* struct trace_event: events that precede the event of the reply before them (is_early) */
+    bool has_next[2]; /* whether `next` is known, for each direction */
+    const protocol *plain_protocol;   /* the protocol in a TLS connection, or NULL */
+    struct trace_event *first_secret; /* without data: the first call that has transferred the bytes which a TLS library
+                                         will pass on as the next request; or NULL */
+    frames *frames;                   /* of HTTP/2; NULL: another protocol */
+    GHashTable *streams;  /* maps a stream to a span, with a reference: the requests of HTTP/2 that are not finished */
     uint32_t last_stream; /* the largest stream with a request so far */
     int64_t seen_ns;
 } connection_end;
@@ -105,6 +108,7 @@ static void end_free(gpointer data)
     g_queue_clear_full(&end->early, g_free);
     span_release(end->current);
     forget_opener(end);
+    g_free(end->first_secret);
     frames_free(end->frames);
     if (end->streams != NULL)
         g_hash_table_destroy(end->streams);
@@ -237,7 +241,9 @@ static void settle_end(span *s)
 static void hand_out(exchanges *x, span *s)
 {
     settle_end(s);
-    if (s->wait != NULL && s->begin_ns >= s->end_ns) { /* the wait began after the reply had been sent */
+    bool is_control = s->is_secret && !s->is_plain && !s->replied;     /* such as the end of a TLS connection */
+    if (is_control || (s->wait != NULL && s->begin_ns >= s->end_ns)) { /* the wait began after the reply was sent */
+        forget_message(x, s);
         span_release(s);
         return;
     }
@@ -367,6 +373,7 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
     end->reply_head_size = 0;
     s->is_server = end->role == TRACE_ROLE_SERVER;
     s->protocol = protocol;
+    s->is_secret = end->plain_protocol != NULL;
     s->request = *request;
     s->begin_ns = s->end_ns = (int64_t)event->begin_ns;
     s->keys[0] = key_by_numbers(event);
@@ -546,7 +553,7 @@ static void take_reply(exchanges *x, connection_end *end, const struct trace_eve
         causes_reply(x->causes, s, event);
     if (s->written)
         return;
-    protocol_progress progress = read_reply(end, bytes);
+    protocol_progress progress = s->is_plain ? PROTOCOL_UNKNOWN : read_reply(end, bytes);
     if (progress == PROTOCOL_INTERIM)
         return;
     if (progress != PROTOCOL_MORE)
@@ -598,7 +605,10 @@ static void take_bytes_in_order(exchanges *x, connection_end *end, const struct 
     if (end->role == TRACE_ROLE_UNKNOWN)
         return;
     check_sequence(x, end, event);
-    if ((end->role == TRACE_ROLE_SERVER) == (event->kind == TRACE_RECEIVE))
+    bool is_request = (end->role == TRACE_ROLE_SERVER) == (event->kind == TRACE_RECEIVE);
+    if (is_request && event->is_in_tls && end->first_secret == NULL)
+        end->first_secret = g_memdup2(event, offsetof(struct trace_event, data));
+    if (is_request)
         take_request(x, end, event, &bytes);
     else
         take_reply(x, end, event, &bytes);
@@ -637,6 +647,59 @@ static void take_bytes(exchanges *x, connection_end *end, const struct trace_eve
     end->sent = event->kind == TRACE_SEND ? event->sequence + event->size : event->other;
     take_bytes_in_order(x, end, event);
     take_early(x, end, false);
+}
+
+/* ---- TLS ---- */
+
+/*
+ * Handles a request that a TLS library has encrypted or decrypted. Names the span that began with the encrypted bytes.
+ * If the current span began with other bytes, such as the end of the handshake, begins another span.
+ */
+static void take_plain_request(exchanges *x, connection_end *end, const struct trace_event *event,
+                               const protocol_bytes *bytes)
+{
+    protocol_request request = {0};
+    struct trace_event *first = end->first_secret;
+    const protocol *protocol = end->plain_protocol;
+    end->first_secret = NULL;
+    bool known = protocol != NULL && read_request(protocol, bytes, &request);
+    if (protocol == NULL)
+        known = (end->plain_protocol = protocol = find_protocol(x, end, bytes, &request)) != NULL;
+    if (known && first != NULL) {
+        if (end->current == NULL || end->current->finished || end->current->keys[0] != key_by_numbers(first)) {
+            if (end->current != NULL && !end->current->is_plain)
+                end->current->replied = true; /* messages of the handshake have no replies */
+            finish_current(x, end, (int64_t)first->begin_ns);
+            begin_span(x, end, first, protocol, &request);
+            if (end->current->is_server && !end->current->finished)
+                causes_receive(x->causes, end->current, event);
+        }
+        span *s = end->current;
+        s->is_plain = true;
+        s->protocol = protocol;
+        s->request = request;
+        s->replied = request.silent;
+        if (request.silent)
+            finish_span(x, s, (int64_t)event->end_ns);
+    }
+    g_free(first);
+}
+
+static void take_plain(exchanges *x, const struct trace_event *event)
+{
+    const protocol_bytes bytes = {.data = (const char *)event->data,
+                                  .captured = event->captured,
+                                  .size = event->size,
+                                  .tail = (const char *)event->tail,
+                                  .tail_size = event->tail_size};
+    connection_end *end = g_hash_table_lookup(x->ends, &event->socket);
+    if (end == NULL || end->role == TRACE_ROLE_UNKNOWN)
+        return;
+    span *s = end->current;
+    if ((end->role == TRACE_ROLE_SERVER) == (event->other == TRACE_RECEIVE))
+        take_plain_request(x, end, event, &bytes);
+    else if (s != NULL && s->is_plain && !s->finished && read_reply(end, &bytes) == PROTOCOL_COMPLETE)
+        finish_span(x, s, (int64_t)event->end_ns);
 }
 
 /* ---- HTTP/2 ---- */
@@ -972,6 +1035,9 @@ void exchanges_put(exchanges *x, const struct trace_event *event)
         break;
     case TRACE_WAIT:
         take_wait(x, event);
+        break;
+    case TRACE_PLAIN:
+        take_plain(x, event);
         break;
     case TRACE_WAKE:
     case TRACE_SIGNAL:

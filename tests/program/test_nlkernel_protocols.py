@@ -1,4 +1,5 @@
-"""nlkernel trace reads the protocols of real servers, and keeps no value: MariaDB and dnsmasq."""
+"""nlkernel trace reads the protocols of real servers, and keeps no value: MariaDB, dnsmasq, and nginx
+with TLS."""
 import collections
 import os
 import pwd
@@ -9,6 +10,7 @@ import subprocess
 import time
 
 import support
+from collector import Authority
 from test_nlkernel_trace import Tracing
 
 MYSQL_CLIENT = r"""
@@ -34,6 +36,54 @@ cursor.execute("UPDATE orders SET name = 'secret6'")
 cursor.execute("SELECT SLEEP(0.3)")
 connection.ping()
 connection.close()
+"""
+
+HTTPS_SERVER = r"""
+import http.server, socket, ssl, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        self.send_response(404 if "missing" in self.path else 200)
+        self.send_header("Content-Length", "6")
+        self.end_headers()
+        self.wfile.write(b"secret")
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[2])
+server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"""
+
+HTTPS_CLIENT = r"""
+import http.client, ssl, sys
+context = ssl.create_default_context(cafile=sys.argv[2])
+sys.stdin.readline()
+for first in 0, 4:
+    connection = http.client.HTTPSConnection("localhost", int(sys.argv[1]), context=context)
+    for i in range(first, first + 4):
+        connection.request("GET", f"/item{i}{'missing' if i == 3 else ''}?token=secret", headers={"Authorization": "secret"})
+        connection.getresponse().read()
+    connection.close()
+"""
+
+HTTPS_PROXY = """
+daemon off;
+master_process off;
+pid {directory}/nginx.pid;
+error_log {directory}/nginx.err;
+events {{ }}
+http {{
+  access_log off;
+  client_body_temp_path {directory}/body; proxy_temp_path {directory}/proxy; fastcgi_temp_path {directory}/fastcgi;
+  uwsgi_temp_path {directory}/uwsgi; scgi_temp_path {directory}/scgi;
+  upstream server {{ server 127.0.0.1:{server}; keepalive 4; }}
+  server {{
+    listen 127.0.0.1:{port} ssl;
+    ssl_certificate {certificate};
+    ssl_certificate_key {certificate};
+    location / {{ proxy_pass https://server; proxy_http_version 1.1; proxy_set_header Connection ""; }}
+  }}
+}}
 """
 
 
@@ -181,6 +231,42 @@ class Protocols(Tracing):
         found = collections.Counter((r["NL.EVNT"], r.get("STATUS")) for r in records)
         for event in "names.query", "names.query.call":
             self.assertEqual((found[event, "found"], found[event, "refused"]), (10, 1), found)
+
+    def test_tls(self):
+        """The functions of OpenSSL and GnuTLS show the requests on encrypted connections."""
+        nginx, wget, ports = self.need("nginx"), self.need("wget"), (support.free_port(), support.free_port())
+        authority = Authority(self, "authority")
+        certificate = authority.certify("server")
+        self.scratch.chmod(0o755)
+        (self.scratch / "nginx.conf").write_text(HTTPS_PROXY.format(directory=self.scratch, port=ports[0], server=ports[1], certificate=certificate))
+        processes = [self.start("/usr/bin/python3", "-c", HTTPS_SERVER, ports[1], certificate, stderr=subprocess.DEVNULL),
+                     self.start(nginx, "-c", self.scratch / "nginx.conf", "-p", self.scratch, "-e", self.scratch / "nginx.err"),
+                     self.start("/usr/bin/python3", "-c", HTTPS_CLIENT, ports[0], authority.ca, stdin=subprocess.PIPE, text=True)]
+        for port in ports:
+            support.wait_until(lambda port=port: support.can_connect(port))
+        maps = f"/proc/{processes[2].pid}/maps"
+        support.wait_until(lambda: "libssl" in open(maps).read(), what="the client to load its library")
+        tracer = self.trace("--comm", "wget", *(word for process in processes for word in ("--pid", process.pid)))
+        processes[2].communicate("go\n", timeout=20)
+        records, errors = self.finish(tracer)
+        if "encrypted requests may have no names" in errors:
+            self.skipTest("this kernel has no uprobes")
+        self.assertNotIn("secret", self.log.read_text())
+        traces = collections.defaultdict(list)
+        for r in records:
+            if r["NL.EVNT"] in ("http.GET", "http.GET.call"):
+                traces[r["TRACE.ID"]].append((r["PATH"], r["STATUS"], r["NL.EVNT"], r["PROG"]))
+        expected = [[(path, status, event, program) for event, program in (("http.GET", "nginx"), ("http.GET", "python3"), ("http.GET.call", "nginx"), (
+            "http.GET.call", "python3"))] for path, status in [(f"/item{i}", "200") for i in range(8) if i != 3] + [("/item3missing", "404")]]
+        self.assertEqual(sorted(sorted(trace) for trace in traces.values()), sorted(expected), self.log.read_text())
+        # wget uses GnuTLS. It must run when nlkernel finds the library.
+        tracer = self.trace("--comm", "wget", "--pid", processes[1].pid)
+        urls = [f"https://localhost:{ports[0]}/wget{i}" for i in range(3)]
+        result = self.run_program(wget, "--quiet", "--wait=1", "--ca-certificate", authority.ca, "--output-document=-", *urls, timeout=20)
+        self.assertEqual(result.stdout, 3 * "secret", result.stderr)
+        records, _ = self.finish(tracer)
+        self.assertIn(("http.GET.call", "/wget2", "200"), {(r["NL.EVNT"], r.get("PATH"), r.get("STATUS")) for r in records if r["PROG"] == "wget"},
+                      self.log.read_text())
 
     def test_dns(self):
         server, dig = self.need("dnsmasq"), self.need("dig")

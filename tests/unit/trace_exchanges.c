@@ -26,6 +26,7 @@ typedef struct world {
     int count;
     int64_t now_ns;
     uint32_t idles, polls;
+    bool is_in_tls;            /* a TLS library makes the calls */
     bool ignores_waits;        /* the kernel does not count waits */
     bool ignores_starts;       /* the kernel does not know when calls begin */
     uint32_t process;          /* the process of all threads; 0: each thread is a process */
@@ -96,6 +97,7 @@ static void put(world *w, enum trace_kind kind, enum trace_role role, int connec
                             .captured = (__u16)strlen(text),
                             .idles = w->idles,
                             .polls = w->polls,
+                            .is_in_tls = w->is_in_tls,
                             .counts_waits = !w->ignores_waits};
     e.local_port = role == TRACE_ROLE_CLIENT ? (__u16)connection : 80;
     e.peer_port = role == TRACE_ROLE_CLIENT ? 80 : (__u16)(connection + w->port_translation);
@@ -545,6 +547,62 @@ static void test_wait_for_processor(void **state)
     assert_int_equal(w.count, 5);
 }
 
+/* A TLS library has encrypted or decrypted text, which it has sent or received on a connection. */
+static void show_plain(world *w, enum trace_kind direction, enum trace_role role, int connection, int thread,
+                       const char *text)
+{
+    struct trace_event e = {.kind = TRACE_PLAIN,
+                            .socket = (__u64)connection * 2 + role,
+                            .pid = (__u32)thread,
+                            .tid = (__u32)thread,
+                            .other = direction,
+                            .size = (__u32)strlen(text),
+                            .captured = (__u16)strlen(text),
+                            .counts_waits = true,
+                            .begin_ns = (__u64)w->now_ns,
+                            .end_ns = (__u64)w->now_ns};
+    memcpy(e.data, text, strlen(text));
+    exchanges_put(w->exchanges, &e);
+}
+
+/*
+ * A client ends the handshake and sends a request at once. The server begins its reply to the handshake. Then the
+ * client sends another request, and closes the connection, which is not a request.
+ */
+static void test_tls(void **state)
+{
+    static const char handshake[] = "\x14\x03\x03handshake", secret[] = "\x17\x03\x03secret";
+    enum { SERVER_THREAD = 20, CLIENT_BEGIN = 1000, SERVER_BEGIN = 5000 };
+    uint32_t sent = CLIENT_BEGIN + sizeof handshake - 1, returned = SERVER_BEGIN + sizeof secret - 1;
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    put(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 3, THREAD, CLIENT_BEGIN, handshake);
+    put(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 3, SERVER_THREAD, CLIENT_BEGIN, handshake);
+    put(&w, TRACE_SEND, TRACE_ROLE_SERVER, 3, SERVER_THREAD, SERVER_BEGIN, secret);
+    for (int i = 0; i < 2; i++) {
+        const char *text = i == 0 ? "GET /a HTTP/1.1\r\n\r\n" : "GET /b HTTP/1.1\r\n\r\n";
+        w.is_in_tls = true;
+        put(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 3, THREAD, sent, secret);
+        show_plain(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 3, THREAD, text);
+        put(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 3, SERVER_THREAD, sent, secret);
+        show_plain(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 3, SERVER_THREAD, text);
+        put(&w, TRACE_SEND, TRACE_ROLE_SERVER, 3, SERVER_THREAD, returned, secret);
+        show_plain(&w, TRACE_SEND, TRACE_ROLE_SERVER, 3, SERVER_THREAD, REPLY_TEXT);
+        put(&w, TRACE_RECEIVE, TRACE_ROLE_CLIENT, 3, THREAD, returned, secret);
+        show_plain(&w, TRACE_RECEIVE, TRACE_ROLE_CLIENT, 3, THREAD, REPLY_TEXT);
+        sent += sizeof secret - 1;
+        returned += sizeof secret - 1;
+    }
+    put(&w, TRACE_RECEIVE, TRACE_ROLE_SERVER, 3, SERVER_THREAD, sent, secret);
+    end(&w);
+    expect_cause(&w, "/a", true, "/a", SPAN_CAUSE_MESSAGE);
+    expect_cause(&w, "/b", true, "/b", SPAN_CAUSE_MESSAGE);
+    assert_string_equal(find(&w, "/b", true)->status, "200 ");
+    assert_string_equal(find(&w, "/b", false)->status, "200 ");
+    assert_int_equal(w.count, 6); /* with both ends of the handshake */
+}
+
 static void put_in_trace(world *w, enum trace_kind kind, enum trace_role role, int connection, const char *path,
                          int trace)
 {
@@ -967,6 +1025,7 @@ int main(void)
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_event_loop),
         cmocka_unit_test(test_uncounted_waits),
+        cmocka_unit_test(test_tls),
         cmocka_unit_test(test_waits),
         cmocka_unit_test(test_wait_for_processor),
         cmocka_unit_test(test_need_of_waits),
