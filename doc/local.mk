@@ -14,7 +14,7 @@ endif
 if BUILD_NLAGENT
 dist_man_MANS += %D%/man/nlagentd.8 %D%/man/nlagent.1
 endif
-EXTRA_DIST += %D%/man_options.py %D%/dpss.png %D%/tuning-dpss.png %D%/tuning-curl.png %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/synthesis.md %D%/formats.md %D%/expressions.md %D%/archive.md %D%/sensors.md %D%/agents.md
+EXTRA_DIST += %D%/man_options.py %D%/dpss.png %D%/tuning-dpss.png %D%/tuning-curl.png %D%/slow-service.png %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/synthesis.md %D%/formats.md %D%/expressions.md %D%/archive.md %D%/sensors.md %D%/agents.md
 
 # "make site" makes a static website; open doc/site/html/index.html in the build directory. The programs make its pictures.
 site: all

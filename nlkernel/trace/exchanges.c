@@ -238,8 +238,21 @@ static void settle_end(span *s)
     }
 }
 
+/* Names a span after the other end of its request if only the other end's data was visible. */
+static void copy_name(span *to, const span *from)
+{
+    if (*to->request.verb != '\0' || *from->request.verb == '\0' || to->written)
+        return;
+    to->protocol = from->protocol;
+    to->request = from->request;
+}
+
 static void hand_out(exchanges *x, span *s)
 {
+    if (s->cause == SPAN_CAUSE_MESSAGE) {
+        copy_name(s, s->parent);
+        copy_name(s->parent, s);
+    }
     settle_end(s);
     bool is_control = s->is_secret && !s->is_plain && !s->replied;     /* such as the end of a TLS connection */
     if (is_control || (s->wait != NULL && s->begin_ns >= s->end_ns)) { /* the wait began after the reply was sent */

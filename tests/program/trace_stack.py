@@ -284,7 +284,7 @@ def os_setns(descriptor):
 
 
 SPANS = 10  # of a request: client, nginx 2, gunicorn 1, and both ends of three calls
-WAITS = "processor", "disk", "futex", "lock"
+WAITS = ".processor", ".disk", ".futex", ".lock"
 
 
 def score(records, truth, spans=SPANS):
@@ -305,7 +305,7 @@ def score(records, truth, spans=SPANS):
     web, app = {}, {}
     sizes = {}
     for r in records:
-        if r["NL.EVNT"].startswith(("http.GET", "redis.GET", "redis.SET", "postgresql.SELECT")) and not r["NL.EVNT"].endswith(WAITS):
+        if r["NL.EVNT"].startswith(("http.GET", "redis.GET", "redis.SET", "postgresql.SELECT")):
             sizes[r["TRACE.ID"]] = sizes.get(r["TRACE.ID"], 0) + 1
         if r["NL.EVNT"] == "http.GET" and r["PROG"] in ("nginx", "gunicorn"):
             (web if r["PROG"] == "nginx" else app).setdefault(r["PATH"], []).append(r["TRACE.ID"])

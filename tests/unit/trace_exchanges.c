@@ -26,6 +26,7 @@ typedef struct world {
     int count;
     int64_t now_ns;
     uint32_t idles, polls;
+    bool hides_data;           /* the kernel does not see the data of calls */
     bool is_in_tls;            /* a TLS library makes the calls */
     bool ignores_waits;        /* the kernel does not count waits */
     bool ignores_starts;       /* the kernel does not know when calls begin */
@@ -94,7 +95,7 @@ static void put(world *w, enum trace_kind kind, enum trace_role role, int connec
                             .sequence = ((__u32)connection << 16) + sequence,
                             .other = ((__u32)connection << 16) + w->other[role],
                             .size = (__u32)strlen(text),
-                            .captured = (__u16)strlen(text),
+                            .captured = w->hides_data ? 0 : (__u16)strlen(text),
                             .idles = w->idles,
                             .polls = w->polls,
                             .is_in_tls = w->is_in_tls,
@@ -260,6 +261,26 @@ static void test_uncounted_waits(void **state)
     expect_cause(&w, "/y", false, "", SPAN_CAUSE_AMBIGUOUS);
     expect_cause(&w, "/z", false, "", SPAN_CAUSE_AMBIGUOUS);
     expect_cause(&w, "/u", false, "", SPAN_CAUSE_AMBIGUOUS);
+}
+
+/* The kernel does not see the data of io_uring. The end of the request without data gets the name of the other end. */
+static void test_hidden_data(void **state)
+{
+    (void)state;
+    for (int hides_server = 0; hides_server < 2; hides_server++) {
+        world w = new_world();
+        begin(&w);
+        w.hides_data = !hides_server;
+        call(&w, 3, THREAD, "c");
+        w.hides_data = hides_server;
+        arrive(&w, 3, 20, "c");
+        answer(&w, 3, 20);
+        w.hides_data = !hides_server;
+        return_reply(&w, 3, THREAD);
+        end(&w);
+        expect_cause(&w, "/c", true, "/c", SPAN_CAUSE_MESSAGE);
+        assert_int_equal(w.count, 2);
+    }
 }
 
 /* Waits are counted until most servers would have sent a call, and again after the first call. */
@@ -1026,6 +1047,7 @@ int main(void)
         cmocka_unit_test(test_event_loop),
         cmocka_unit_test(test_uncounted_waits),
         cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_hidden_data),
         cmocka_unit_test(test_waits),
         cmocka_unit_test(test_wait_for_processor),
         cmocka_unit_test(test_need_of_waits),
