@@ -368,6 +368,8 @@ static void find_parent(exchanges *x, connection_end *end, span *s, const struct
     s->cause = cause;
     if (parent != NULL) {
         span_set_parent(s, parent, cause);
+        if (*s->request.trace_id != '\0')
+            span_set_trace(s, s->request.trace_id);
         parent->calls++;
         parent->waiting++;
         s->awaited = true;

@@ -68,6 +68,13 @@ void span_set_parent(span *s, span *parent, span_cause cause)
     s->cause = cause;
 }
 
+void span_set_trace(span *s, const char *trace_id)
+{
+    span *root = find_root(s);
+    if (*root->trace_id == '\0' && *root->request.trace_id == '\0')
+        g_strlcpy(root->trace_id, trace_id, sizeof root->trace_id);
+}
+
 bool span_is_undecided(const span *s)
 {
     for (int depth = 0; s != NULL && *s->trace_id == '\0' && depth < DEPTH_MAX; depth++, s = s->parent)

@@ -89,6 +89,12 @@ void span_release(span *s); /* Removes a reference; NULL is allowed */
  * or belongs to another trace. */
 void span_set_parent(span *s, span *parent, span_cause cause);
 
+/*
+ * Gives the trace of a span the ID of a traceparent header that the span's program has sent, so that the program's own
+ * records belong to the same trace. Does nothing if the ID of the trace is known.
+ */
+void span_set_trace(span *s, const char *trace_id);
+
 /* Returns whether the trace of a span depends on an undecided call. */
 bool span_is_undecided(const span *s);
 

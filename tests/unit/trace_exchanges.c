@@ -632,6 +632,25 @@ static void put_in_trace(world *w, enum trace_kind kind, enum trace_role role, i
     g_free(text);
 }
 
+/* A program begins a trace itself, and sends the header traceparent with its call. */
+static void test_traceparent_of_call(void **state)
+{
+    (void)state;
+    world w = new_world();
+    begin(&w);
+    arrive(&w, 1, THREAD, "a");
+    call(&w, 12, THREAD, "y");
+    return_reply(&w, 12, THREAD);
+    put_in_trace(&w, TRACE_SEND, TRACE_ROLE_CLIENT, 11, "x", 7);
+    put(&w, TRACE_RECEIVE, TRACE_ROLE_CLIENT, 11, THREAD, 5000, REPLY_TEXT);
+    answer(&w, 1, THREAD);
+    end(&w);
+    const char *trace = "00000000000000000000000000000007";
+    assert_string_equal(find(&w, "/a", true)->trace, trace);
+    assert_string_equal(find(&w, "/x", false)->trace, trace);
+    assert_string_equal(find(&w, "/y", false)->trace, trace);
+}
+
 /* A program passes on the header traceparent. A request without this header makes other calls ambiguous again. */
 static void test_traceparent_names_request(void **state)
 {
@@ -1056,6 +1075,7 @@ int main(void)
         cmocka_unit_test(test_new_connection),
         cmocka_unit_test(test_call_on_awaited_connection),
         cmocka_unit_test(test_traceparent_names_request),
+        cmocka_unit_test(test_traceparent_of_call),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_ambiguous),
         cmocka_unit_test(test_lost_bytes),
