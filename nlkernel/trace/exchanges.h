@@ -14,6 +14,13 @@
  * has a request. The keys contain the sequence numbers of the request's first frame and of the connection's first byte
  * in the other direction. When frames are missing, the requests end, because their replies may be missing.
  *
+ * On a TLS connection, the encrypted bytes determine the positions, the times and the ends of requests. If a TLS
+ * library has shown the plain data, this data names the request, and ends the reply. The first call in which the
+ * library has sent or received the request's bytes determines its position, so that handshakes do not count.
+ *
+ * If a thread waits in the kernel while it handles one request, the wait is a span within the request, or within the
+ * call whose reply the thread waits for.
+ *
  * DNS messages in datagrams have no connection. The module joins their ends by the ports, the ID and the question.
  *
  * The memory grows with four numbers:
