@@ -510,6 +510,8 @@ static __always_inline struct thread *find_thread_of(struct task_struct *task)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempts, struct task_struct *before, struct task_struct *next, __u32 state)
 {
+    if (!bpf_core_field_exists(before->sched_info.last_queued)) /* a kernel without CONFIG_SCHED_INFO */
+        return 0;
     struct thread *thread = find_thread_of(before);
     if (thread) {
         __u64 arrival = before->sched_info.last_arrival;
