@@ -137,8 +137,9 @@ static bool choose_children(GArray *list)
 
 /* ---- TLS libraries ---- */
 
-/* Programs load libraries while they start, so the module searches a process several times. */
-enum { SEARCHES_MAX = 3 };
+/* Programs load libraries while they start, so the module searches a process several times. The maximum number of
+ * libraries bounds the memory: each container can have its own files. */
+enum { SEARCHES_MAX = 3, LIBRARIES_MAX = 1000 };
 
 static void free_link(gpointer link)
 {
@@ -195,8 +196,12 @@ static void find_libraries(probe *p, int pid)
         if (!is_gnutls && (base == NULL || !g_str_has_prefix(base, "/libssl.so")))
             continue;
         char *key = g_strdup_printf("%s %s", device, inode);
-        if (!g_hash_table_add(p->libraries, key))
+        if (g_hash_table_contains(p->libraries, key) || g_hash_table_size(p->libraries) >= LIBRARIES_MAX) {
+            p->refused_tls |= !g_hash_table_contains(p->libraries, key);
+            g_free(key);
             continue;
+        }
+        g_hash_table_add(p->libraries, key);
         char *path = g_strdup_printf("/proc/%d/root%s", pid, name);
         probe_library(p, path, is_gnutls);
         g_free(path);
