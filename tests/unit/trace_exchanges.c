@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "trace/exchanges.h"
+#include "trace/key_table.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -1044,6 +1045,31 @@ static void test_many_streams(void **state)
     exchanges_free(w.exchanges);
 }
 
+/* Random operations. Many keys have the same position, and the table grows and shrinks. */
+static void test_key_table(void **state)
+{
+    enum { KEYS = 600, OPERATIONS = 20000, SEED = 1 };
+    (void)state;
+    span *expected[KEYS] = {0}, spans[2] = {0};
+    key_table *table = key_table_new();
+    GRand *random = g_rand_new_with_seed(SEED);
+    for (int i = 0; i < OPERATIONS; i++) {
+        int limit = i < OPERATIONS / 2 ? KEYS : KEYS / 20, n = g_rand_int_range(random, 0, KEYS);
+        uint64_t key = (uint64_t)n % 7 + ((uint64_t)n << 20);
+        span *s = &spans[g_rand_int_range(random, 0, 2)];
+        assert_ptr_equal(key_table_find(table, key), expected[n]);
+        if (g_rand_int_range(random, 0, KEYS) < limit && g_rand_boolean(random)) {
+            key_table_put(table, key, s);
+            expected[n] = s;
+        } else {
+            key_table_remove(table, key, s);
+            expected[n] = expected[n] == s ? NULL : expected[n];
+        }
+    }
+    g_rand_free(random);
+    key_table_free(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1076,6 +1102,7 @@ int main(void)
         cmocka_unit_test(test_call_on_awaited_connection),
         cmocka_unit_test(test_traceparent_names_request),
         cmocka_unit_test(test_traceparent_of_call),
+        cmocka_unit_test(test_key_table),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_ambiguous),
         cmocka_unit_test(test_lost_bytes),
