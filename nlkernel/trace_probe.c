@@ -148,7 +148,7 @@ static void free_link(gpointer link)
 
 static void add_probe(probe *p, const struct bpf_program *program, const char *path, const char *function, bool returns)
 {
-    LIBBPF_OPTS(bpf_uprobe_opts, options, .func_name = function, .retprobe = returns);
+    const struct bpf_uprobe_opts options = {.sz = sizeof options, .func_name = function, .retprobe = returns};
     struct bpf_link *link = bpf_program__attach_uprobe_opts(program, -1, path, 0, &options);
     if (link != NULL)
         g_ptr_array_add(p->links, link);
