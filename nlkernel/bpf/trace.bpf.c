@@ -177,6 +177,7 @@ struct thread {
     __u64 send_ns;              /* on_enter: time at which the current call began, in nanoseconds, if the call sends */
     __u64 messages;             /* on_send: address of the messages of the latest sendmmsg */
     __u32 message;              /* on_send: number of these messages that were sent */
+    __u64 ready_ns;             /* trace_event.ready_ns of the next call */
     __u64 on_ns, off_ns;        /* times at which the thread last began and stopped to run; 0: unknown */
     __u64 tls_data;             /* data of the function of a TLS library that the thread has called */
     __u64 tls_count;            /* address of the size_t in which this function stores the number of bytes, or 0 */
@@ -480,8 +481,7 @@ static __always_inline __u8 find_wait(struct task_struct *task, __u32 state)
     }
 }
 
-static __always_inline void report_wait(const struct task_struct *task, __u8 wait, __u64 begin_ns, __u64 end_ns,
-                                        _Bool was_woken)
+static __always_inline void report_wait(const struct task_struct *task, __u8 wait, __u64 begin_ns, __u64 end_ns)
 {
     struct trace_event *e = wait != TRACE_WAIT_NONE && end_ns - begin_ns >= TRACE_WAIT_MIN_NS ? reserve(TRACE_WAIT) : 0;
     if (!e)
@@ -489,10 +489,22 @@ static __always_inline void report_wait(const struct task_struct *task, __u8 wai
     e->pid = task->tgid;
     e->tid = task->pid;
     e->other = wait;
-    e->size = was_woken;
     e->begin_ns = begin_ns;
     e->end_ns = end_ns;
     bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+}
+
+/* Returns whether the current call of a thread waits for only one descriptor. */
+static __always_inline _Bool waits_for_one(struct task_struct *task)
+{
+    const struct pt_regs *regs = (const struct pt_regs *)bpf_task_pt_regs(task);
+    long call = regs->orig_ax;
+#ifdef __NR_poll
+    if (call == __NR_poll)
+        return regs->si == 1;
+#endif
+    return call == __NR_read || call == __NR_readv || call == __NR_recvfrom || call == __NR_recvmsg ||
+           (call == __NR_ppoll && regs->si == 1);
 }
 
 static __always_inline struct thread *find_thread_of(struct task_struct *task)
@@ -527,12 +539,14 @@ int BPF_PROG(on_switch, _Bool preempts, struct task_struct *before, struct task_
     queued = queued != 0 && clock_offset != 0 ? queued + clock_offset : now;
     queued = queued > now ? now : queued < off_ns || thread->wait == TRACE_WAIT_PROCESSOR ? off_ns : queued;
     thread->on_ns = now;
+    thread->ready_ns = 0;
     if (off_ns == 0)
         return 0;
-    _Bool was_woken = thread->wait != TRACE_WAIT_PROCESSOR;
-    if (was_woken)
-        report_wait(next, thread->wait, off_ns, queued, 0);
-    report_wait(next, TRACE_WAIT_PROCESSOR, queued, now, was_woken);
+    if (thread->wait != TRACE_WAIT_PROCESSOR) {
+        report_wait(next, thread->wait, off_ns, queued);
+        thread->ready_ns = waits_for_one(next) ? queued : 0;
+    }
+    report_wait(next, TRACE_WAIT_PROCESSOR, queued, now);
     return 0;
 }
 
@@ -643,6 +657,9 @@ static __always_inline void begin_event(struct trace_event *e, __u8 kind, struct
     __u64 ids = bpf_get_current_pid_tgid();
     e->end_ns = bpf_ktime_get_ns();
     e->begin_ns = kind == TRACE_SEND && thread->send_ns != 0 ? thread->send_ns : e->end_ns;
+    e->ready_ns = kind == TRACE_RECEIVE ? thread->ready_ns : 0;
+    if (kind != TRACE_PLAIN)
+        thread->ready_ns = 0;
     e->pid = ids >> 32;
     e->tid = (__u32)ids;
     e->idles = thread->idles;

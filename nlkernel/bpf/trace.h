@@ -61,8 +61,7 @@ enum trace_kind {
                       the data is a trace_process */
     TRACE_EXIT,    /* a process that was reported with TRACE_PROCESS has ended */
     TRACE_WAKE,    /* the thread has woken thread `other` of its process; `other` has waited for `socket` */
-    TRACE_WAIT,    /* the thread has waited in the kernel from begin_ns to end_ns; `other` is an enum trace_wait; `size`
-                      is 1 if another thread or the kernel woke the thread at begin_ns */
+    TRACE_WAIT,    /* the thread has waited in the kernel from begin_ns to end_ns; `other` is an enum trace_wait */
     TRACE_PLAIN,   /* the thread has encrypted or decrypted data with a TLS library, and `socket` has transferred it;
                       `other` is TRACE_SEND or TRACE_RECEIVE; the addresses are not set */
     TRACE_SIGNAL,  /* the thread has written to a pipe, an eventfd or a Unix socket, which `socket` identifies */
@@ -88,6 +87,8 @@ enum trace_role { TRACE_ROLE_UNKNOWN, TRACE_ROLE_CLIENT, TRACE_ROLE_SERVER };
 
 struct trace_event {
     __u64 begin_ns, end_ns; /* start and end of the call on CLOCK_MONOTONIC; equal if the start is unknown */
+    __u64 ready_ns; /* TRACE_RECEIVE: when data or an end of the connection woke the thread, which waited only for this
+                       socket; 0: unknown */
     /* The address of the socket or channel in the kernel. If the lowest bit is set, the address of a futex in the
      * process. */
     __u64 socket;

@@ -438,8 +438,6 @@ static void take_wait(exchanges *x, const struct trace_event *event)
     memcpy(s->program, process->program, sizeof s->program);
     s->host = process->host;
     s->replied = true;
-    if (event->size != 0 && !parent->is_server)
-        parent->woken_ns = s->begin_ns;
     span_set_parent(s, parent, SPAN_CAUSE_THREAD);
     finish_span(x, s, (int64_t)event->end_ns);
     span_release(s);
@@ -546,20 +544,13 @@ static protocol_progress read_reply(connection_end *end, const protocol_bytes *b
     return progress;
 }
 
-/* Notes that a thread has read data of the reply to a call. */
-static void note_ready(span *call)
-{
-    call->ready_ns = call->woken_ns;
-    call->woken_ns = 0;
-}
-
 static void take_reply(exchanges *x, connection_end *end, const struct trace_event *event, const protocol_bytes *bytes)
 {
     span *s = end->current;
     if (s == NULL)
         return;
     if (!s->is_server)
-        note_ready(s);
+        s->ready_ns = (int64_t)event->ready_ns;
     if (!s->is_server && s->parent != NULL && !s->parent->finished)
         causes_receive(x->causes, s->parent, event);
     if (s->undecided)
@@ -819,7 +810,7 @@ static void take_reply_headers(span *s, const hpack_headers *headers, bool ends_
 static void take_stream_reply(exchanges *x, span *s, const struct trace_event *event, const stream_frame *frame)
 {
     if (!s->is_server)
-        note_ready(s);
+        s->ready_ns = (int64_t)event->ready_ns;
     if (!s->is_server && s->parent != NULL && !s->parent->finished)
         causes_receive(x->causes, s->parent, event);
     if (s->undecided)

@@ -64,8 +64,7 @@ struct span {
     span *previous_message, *next_message;
     int64_t waits_since_ns; /* time since which the span may be in `waiting`; 0: the span is not in `waiting` */
     bool awaited;           /* this is a call, and its parent waits for the reply */
-    int64_t woken_ns;       /* a call: when the thread that waits for the reply was woken after its last read; or 0 */
-    int64_t ready_ns;       /* a call: when the thread was woken before its last read; 0: unknown */
+    int64_t ready_ns;       /* a call: when its thread could read the last data of the reply; 0: unknown */
     bool undecided;         /* a call whose parent may be found later */
     bool is_multiplexed;    /* the connection carries several requests at the same time */
 

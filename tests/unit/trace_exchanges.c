@@ -27,6 +27,7 @@ typedef struct world {
     int count;
     int64_t now_ns;
     uint32_t idles, polls;
+    int64_t ready_ns;          /* when the data of the next call arrived; 0: unknown */
     bool hides_data;           /* the kernel does not see the data of calls */
     bool is_in_tls;            /* a TLS library makes the calls */
     bool ignores_waits;        /* the kernel does not count waits */
@@ -100,6 +101,7 @@ static void put(world *w, enum trace_kind kind, enum trace_role role, int connec
                             .idles = w->idles,
                             .polls = w->polls,
                             .is_in_tls = w->is_in_tls,
+                            .ready_ns = (__u64)w->ready_ns,
                             .counts_waits = !w->ignores_waits};
     e.local_port = role == TRACE_ROLE_CLIENT ? (__u16)connection : 80;
     e.peer_port = role == TRACE_ROLE_CLIENT ? 80 : (__u16)(connection + w->port_translation);
@@ -502,13 +504,12 @@ static void test_traceparent_names_trace(void **state)
     assert_string_equal(find(&w, "/c", false)->trace, "0af7651916cd43dd8448eb211c80319c");
 }
 
-static void wait_in_kernel(world *w, int thread, enum trace_wait wait, int64_t begin_ns, int64_t end_ns, bool was_woken)
+static void wait_in_kernel(world *w, int thread, enum trace_wait wait, int64_t begin_ns, int64_t end_ns)
 {
     struct trace_event e = {.kind = TRACE_WAIT,
                             .pid = w->process != 0 ? w->process : (__u32)thread,
                             .tid = (__u32)thread,
                             .other = wait,
-                            .size = was_woken,
                             .begin_ns = (__u64)begin_ns,
                             .end_ns = (__u64)end_ns};
     exchanges_put(w->exchanges, &e);
@@ -521,15 +522,15 @@ static void test_waits(void **state)
     world w = new_world();
     begin(&w);
     int64_t before_ns = w.now_ns;
-    wait_in_kernel(&w, THREAD, TRACE_WAIT_LOCK, before_ns - 1000, before_ns, false);
+    wait_in_kernel(&w, THREAD, TRACE_WAIT_LOCK, before_ns - 1000, before_ns);
     arrive(&w, 1, THREAD, "a");
-    wait_in_kernel(&w, THREAD, TRACE_WAIT_DISK, before_ns + 2000, before_ns + 3000, false);
+    wait_in_kernel(&w, THREAD, TRACE_WAIT_DISK, before_ns + 2000, before_ns + 3000);
     w.now_ns += 10000;
     answer(&w, 1, THREAD);
-    wait_in_kernel(&w, THREAD, TRACE_WAIT_LOCK, w.now_ns, w.now_ns + 1000, false);
+    wait_in_kernel(&w, THREAD, TRACE_WAIT_LOCK, w.now_ns, w.now_ns + 1000);
     arrive(&w, 2, THREAD, "b");
     arrive(&w, 3, THREAD, "c");
-    wait_in_kernel(&w, THREAD, TRACE_WAIT_LOCK, w.now_ns, w.now_ns + 1000, false);
+    wait_in_kernel(&w, THREAD, TRACE_WAIT_LOCK, w.now_ns, w.now_ns + 1000);
     end(&w);
     assert_int_equal(w.count, 4);
     const found_span *wait = find(&w, "disk", false);
@@ -553,12 +554,14 @@ static void test_wait_for_processor(void **state)
     call(&w, 3, THREAD, "c");
     arrive(&w, 3, 20, "c");
     int64_t woken_ns = w.now_ns + 500;
-    wait_in_kernel(&w, 20, TRACE_WAIT_FUTEX, woken_ns - 100, woken_ns + 100, false);
-    wait_in_kernel(&w, 20, TRACE_WAIT_LOCK, woken_ns + 100, woken_ns + 200, false);
+    wait_in_kernel(&w, 20, TRACE_WAIT_FUTEX, woken_ns - 100, woken_ns + 100);
+    wait_in_kernel(&w, 20, TRACE_WAIT_LOCK, woken_ns + 100, woken_ns + 200);
     answer(&w, 3, 20);
-    wait_in_kernel(&w, THREAD, TRACE_WAIT_PROCESSOR, woken_ns, w.now_ns + 2000, true);
+    wait_in_kernel(&w, THREAD, TRACE_WAIT_PROCESSOR, woken_ns, w.now_ns + 2000);
     w.now_ns += 3000;
+    w.ready_ns = woken_ns;
     return_reply(&w, 3, THREAD);
+    w.ready_ns = 0;
     answer(&w, 1, THREAD);
     end(&w);
     const found_span *wait = find(&w, "processor", false);
