@@ -247,6 +247,13 @@ static void copy_name(span *to, const span *from)
     to->request = from->request;
 }
 
+/* Returns whether a span is a wait during a call, and the thread then waited for further data of the reply. */
+static bool precedes_data(const span *s)
+{
+    const span *call = s->parent;
+    return s->wait != NULL && !call->is_server && (!call->replied || call->ready_ns != s->begin_ns);
+}
+
 static void hand_out(exchanges *x, span *s)
 {
     if (s->cause == SPAN_CAUSE_MESSAGE) {
@@ -254,8 +261,9 @@ static void hand_out(exchanges *x, span *s)
         copy_name(s->parent, s);
     }
     settle_end(s);
-    bool is_control = s->is_secret && !s->is_plain && !s->replied;     /* such as the end of a TLS connection */
-    if (is_control || (s->wait != NULL && s->begin_ns >= s->end_ns)) { /* the wait began after the reply was sent */
+    bool is_control = s->is_secret && !s->is_plain && !s->replied, /* such as the end of a TLS connection */
+        is_late = s->wait != NULL && s->begin_ns >= s->end_ns;     /* the wait began after the reply was sent */
+    if (is_control || is_late || precedes_data(s)) {
         forget_message(x, s);
         span_release(s);
         return;
@@ -415,7 +423,8 @@ static void begin_span(exchanges *x, connection_end *end, const struct trace_eve
 
 /*
  * Adds a span for a wait of a thread in the kernel, if the thread works on one request. The parent is this request, or
- * the thread's call if the reply to the call has not arrived: the thread then had to wait before it could read it.
+ * the thread's call if the reply to the call has not arrived. hand_out discards a wait during a call, unless the thread
+ * then read the last data of the reply.
  */
 static void take_wait(exchanges *x, const struct trace_event *event)
 {

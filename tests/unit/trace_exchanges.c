@@ -558,6 +558,7 @@ static void test_wait_for_processor(void **state)
     wait_in_kernel(&w, 20, TRACE_WAIT_LOCK, woken_ns + 100, woken_ns + 200);
     answer(&w, 3, 20);
     wait_in_kernel(&w, THREAD, TRACE_WAIT_PROCESSOR, woken_ns, w.now_ns + 2000);
+    wait_in_kernel(&w, THREAD, TRACE_WAIT_LOCK, woken_ns - 50, woken_ns); /* the thread then waits for data again */
     w.now_ns += 3000;
     w.ready_ns = woken_ns;
     return_reply(&w, 3, THREAD);
