@@ -174,18 +174,19 @@ struct {
 } ports SEC(".maps");
 
 struct thread {
-    __u64 send_ns;              /* on_enter: time at which the current call began, in nanoseconds, if the call sends */
-    __u64 messages;             /* on_send: address of the messages of the latest sendmmsg */
-    __u32 message;              /* on_send: number of these messages that were sent */
-    __u64 ready_ns;             /* trace_event.ready_ns of the next call */
-    __u64 on_ns, off_ns;        /* times at which the thread last began and stopped to run; 0: unknown */
-    __u64 tls_data;             /* data of the function of a TLS library that the thread has called */
-    __u64 tls_count;            /* address of the size_t in which this function stores the number of bytes, or 0 */
-    __u64 tls_socket;           /* the socket that this function has used, or 0 */
-    _Bool is_in_tls;            /* the thread has called such a function */
-    __u64 datagram;             /* on_receive: address of the socket whose datagram on_wait reports, or 0 */
-    __u8 wait;                  /* enum trace_wait: what the thread has waited for since off_ns */
-    _Bool is_traced, announced; /* the process is traced; the process was reported since it started its program */
+    __u64 send_ns;       /* on_enter: time at which the current call began, in nanoseconds, if the call sends */
+    __u64 messages;      /* on_send: address of the messages of the latest sendmmsg */
+    __u32 message;       /* on_send: number of these messages that were sent */
+    __u64 ready_ns;      /* trace_event.ready_ns of the next call */
+    __u64 on_ns, off_ns; /* times at which the thread last began and stopped to run; 0: unknown */
+    __u64 tls_data;      /* data of the function of a TLS library that the thread has called */
+    __u64 tls_count;     /* address of the size_t in which this function stores the number of bytes, or 0 */
+    __u64 tls_socket;    /* the socket that this function has used, or 0 */
+    _Bool is_in_tls;     /* the thread has called such a function */
+    __u64 datagram;      /* on_receive: address of the socket whose datagram on_wait reports, or 0 */
+    __u8 wait;           /* enum trace_wait: what the thread has waited for since off_ns */
+    _Bool is_traced;     /* the process is traced */
+    _Bool announced;     /* the process was reported since it started its program */
     __u32 idles, polls, loops;
     __u32 events; /* number of the thread's calls that were reported */
     __u32 woken;  /* the latest thread that this thread woke, or the lower half of the latest channel that this thread
