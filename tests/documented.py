@@ -155,7 +155,7 @@ class Tree:
         self.say("function", wanted - set(re.findall(r"\b(\w+)\(", examples)) - set(re.findall(r"\b(\w+),", examples)), "is used by no example")
         for path in self.pages() + api.headers(self.source):
             named = set(re.findall(r"\b(nl_[a-z]\w+|NL_[A-Z0-9_]*[A-Z0-9]|NetLogger[A-Z]\w*)\b(?!\.\w|/)", path.read_text()))
-            self.say(path.name, named - known, "is no name of a public header")
+            self.say(path.name, named - known, "is not a name in a public header")
 
     # ---- options ----
 

@@ -254,7 +254,7 @@ static bool is_of_kernel(const inference *in, const trace_record *record)
  * Returns the kind of step of a record: the string of the event. The spans without names of different programs, such as
  * the access logs of two servers, are different kinds: the number of strings plus the string of the program. Returns
  * TRACE_NONE for other records without names, for records of nlsensor, and for NetLogger's reports about the log
- * itself. Returns it for kernel events, too, unless in->joins_kernel is true.
+ * itself. Also returns TRACE_NONE for kernel events, unless in->joins_kernel is true.
  */
 static uint32_t step_of(const inference *in, const trace_record *record)
 {

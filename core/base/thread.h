@@ -27,7 +27,7 @@ static inline int nl_thread_create(pthread_t *thread, const pthread_attr_t *attr
  * Defines `name`, a key of threads, and name_set, which sets the calling thread's value and returns 0 or an error
  * number. When the thread ends, destructor frees the value. The key is created when the library is loaded, because a
  * thread that sets a key beyond the first 32 keys of the process allocates memory, and the call may be in a signal
- * handler. Another library's constructor may call name_set before.
+ * handler. The constructor of another library may call name_set before the key exists; name_set then creates the key.
  */
 #define NL_THREAD_KEY(name, destructor)                                                                                \
     static pthread_key_t name;                                                                                         \

@@ -17,8 +17,8 @@ nl_reader *nl_reader_open_source(nl_source *source, const nl_decoder_options *op
 /*
  * Like nl_reader_seek. If there is an index of times, also skips pieces that have no record before to_ns. If there is a
  * value index (value_index.h), also skips pieces in which no record can match the filter. The filter may be NULL, and
- * must stay valid until a call returns a status other than NL_AGAIN. The reader returns all other records, whether they
- * match or not.
+ * must stay valid until a call returns a status other than NL_AGAIN. The reader returns every record of the other
+ * pieces, even if the record does not match.
  */
 nl_status nl_reader_seek_matches(nl_reader *reader, int64_t from_ns, int64_t to_ns, const nl_filter *filter);
 

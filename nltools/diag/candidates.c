@@ -75,7 +75,7 @@ test_counts search_count_tests(const visits *v)
     }
     uint32_t of_all = columns + OTHER_DIVISIONS + visits_span_days(v) + 2 * v->has_processes;
     /* The factor 2 stands for all visits and the main kind of visits. A column without values in some visits has two
-     * tests. Each test of a column is also made for a range of time. */
+     * tests. Each of these tests is repeated for a range of time. */
     const test_counts counts = {2 * (of_all + 3 * columns), g_hash_table_size(kinds), MECHANISMS};
     g_hash_table_destroy(kinds);
     return counts;
@@ -320,7 +320,7 @@ static bool is_by_duration(const candidate *c)
 
 /*
  * Returns whether a field's value replaces a mechanism whose only evidence is the distribution of the durations. The
- * value says which visits have the longer durations, and is no result of them.
+ * value shows which visits have the longer durations, and is not a result of the durations.
  */
 static bool names_waits(const visits *v, const candidate *field, const candidate *c)
 {

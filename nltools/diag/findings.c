@@ -327,8 +327,8 @@ static void exclude_opposites(search *s, const candidate *c)
 }
 
 /*
- * If visits wait in a queue, the spans that contain them also end one at a time. This is no evidence of a second queue,
- * so the search does not offer queues at the places of these spans.
+ * If visits wait in a queue, the spans that contain them also end one at a time. This is not evidence of a second
+ * queue, so the search does not offer queues at the places of these spans.
  */
 static void exclude_queues_around(search *s, const finding *f)
 {

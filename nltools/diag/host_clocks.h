@@ -26,7 +26,7 @@ int64_t host_clocks_time(void *clocks, const nl_record *record);
 /* Decides after the first reading. Returns whether a clock is wrong, so that the log must be read again. */
 bool host_clocks_decide(host_clocks *c, const visits *v);
 
-/* Stores the hosts whose times were corrected in `v`, which was read again. */
+/* Adds the hosts whose times were corrected, and the errors of the corrections, to v->corrections. */
 void host_clocks_note(const host_clocks *c, visits *v);
 
 /* Returns the maximum error of a host's corrected times in nanoseconds, or 0 if they were not corrected. */

@@ -68,7 +68,7 @@ mechanism find_queue(const visits *v, uint32_t place);
 /* Finds a queue in a part of a span without children (part_queues.c). */
 mechanism find_queue_in_part(const visits *v, uint32_t place);
 
-/* Returns whether most of the waiting visits to a place log an event inside of their spans while they wait: they then
+/* Returns whether most of the waiting visits to a place log an event inside their spans while they wait: they then
  * work before they wait. `waits` has an element for each visit (part_queues.c). */
 bool queue_is_in_part(const visits *v, uint32_t place, const float *waits);
 

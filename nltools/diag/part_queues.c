@@ -62,7 +62,7 @@ static GArray *find_kinds(const GArray *all)
 }
 
 /*
- * Returns whether most of the waiting visits log an event inside of their spans while they wait. `all` has the parts of
+ * Returns whether most of the waiting visits log an event inside their spans while they wait. `all` has the parts of
  * their place. The waits begin with the parts of a kind or, if `k` is NULL, with the visits.
  */
 static bool are_events_in_waits(const visits *v, const GArray *all, const part_kind *k, const float *waits)

@@ -692,7 +692,7 @@ static bool judge_servers(queue_work *w, service by, double *gain, double *z)
     memset(w->gains, 0, w->count * sizeof *w->gains);
     for (size_t i = 0; i < w->count; i++) {
         /* A visit that ends before a server is free contradicts the model. Many such visits would have the same,
-         * shortest time, but this is no evidence for the model. */
+         * shortest time, but this is not evidence for the model. */
         double d = w->values[i] > tiny ? CLAMP(w->with[i] - w->alone[i], -GAIN_MAX, GAIN_MAX) : 0;
         /* Visits of one request may end together for another reason, such as a time limit of the request. */
         if (w->before[i] != i && w->requests[w->before[i]] == w->requests[i])

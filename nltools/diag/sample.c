@@ -468,7 +468,8 @@ static void split_means(const bin_sums *sums, int count, int half, uint64_t slow
     *other_mean = n[0] > 0 ? sum[0] / n[0] : 0;
 }
 
-/* At least this part of a difference between the times that findings have left must also exist in the log. */
+/* A difference between the times that findings have left counts only if the times in the log differ by at least this
+ * part of it. */
 #define LOGGED_MIN 0.5
 
 /* Findings have claimed little of a visit if they have left at least this part of its time. */

@@ -18,7 +18,7 @@ enum { SAMPLE_MAX = 4096, BINS_MAX = 64, BIN_NONE = 255 };
 /* Minimum number of visits of a kind, to compare only these visits. */
 enum { KIND_COUNT_MIN = 20 };
 
-/* Kinds of visits by a column: visits with a value, visits without a value, and visits that are no hit of a cache. */
+/* Kinds of visits by a column: visits with a value, visits without a value, and visits that are not hits of a cache. */
 typedef enum visit_choice { VISITS_WITH, VISITS_WITHOUT, VISITS_MISS } visit_choice;
 
 typedef struct visit_kind {

@@ -244,7 +244,7 @@ static bool is_serial(const sample *s)
     return serial;
 }
 
-/* Returns whether the name of an event says that a program has waited too long. */
+/* Returns whether the name of an event shows that a program has waited too long. */
 static bool name_is_timeout(const char *name)
 {
     static const char *const words[] = {"timeout",  "timedout", "timed.out", "timed_out", "timed-out", "time-out",
@@ -457,8 +457,8 @@ static double time_of_other_messages(const sample *s, bool reversed)
 }
 
 /*
- * Returns the median time of the messages in the other direction, or INFINITY if these messages do not show that a
- * delay is that of acknowledgements. They show it if no clock can explain the delay, and if half of the messages and
+ * Returns the median time of the messages in the other direction, or INFINITY if these messages do not show that
+ * TCP delays acknowledgements. They show this if no clock can explain the delay, and if half of the messages and
  * nearly all others take at least the delay, but at most a tick of the kernel's timer longer.
  */
 static double time_of_answers(const sample *s, double low)

@@ -709,7 +709,7 @@ static mechanism find_timeout_of_place(const search *s, const sample *x)
     bool has_operations = sample_group_operations(s, x, groups) > 1;
     mechanism m = has_operations ? find_timeout_of_operations(x, groups) : find_timeout(x);
     g_free(groups);
-    /* The durations of several kinds of visits are no evidence of a timeout. */
+    /* The durations of several kinds of visits are not evidence of a timeout. */
     if (m.waits != NULL && sample_waits_are_kind(s, x, m.waits))
         g_clear_pointer(&m.waits, g_free);
     return m;
@@ -721,7 +721,7 @@ static mechanism find_timeout_of_place(const search *s, const sample *x)
  */
 #define QUOTA_PREFERENCE 1.3
 
-/* A pause is longer than this number of the units of the log's times. */
+/* A pause must be at least this number of time units long (time_units.h). */
 #define PAUSE_UNITS 2
 
 void try_pauses(search *s, const sample *x)
@@ -775,7 +775,7 @@ void try_mechanisms(search *s, const sample *x)
         offer_mechanism(s, x, m.acknowledgement ? "timer" : "timeout", &m, 1);
     }
     best = &s->best[x->place];
-    /* The times that a fault leaves unclaimed are no evidence. */
+    /* The times that a fault leaves unclaimed are not evidence. */
     if (!s->has_finding[x->place] && (best->cause == NULL || best->is_ordinary || best->explained * best->part < 0.5 ||
                                       best->meaning == NUMBER_CONTENTION)) {
         m = find_step(s, x);

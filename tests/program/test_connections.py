@@ -207,7 +207,7 @@ class Connections(support.Case):
             self.assertGreater(shares[cause], 0.95, shares)
 
     def test_slow_reader_of_bbr(self):
-        """The program reads late, so acknowledgements are late. Only the receiver's records show that this is no queue on the path."""
+        """The program reads late, so acknowledgements are late. Only the receiver's records show that there is no queue on the path."""
         lines, shares = self.paced(TCP_RTT=40000, TCP_WINDOW=30500, TCP_UNACKED=30)
         self.assertGreater(shares["path rate, with a queue"], 0.95, shares)
         for queue, cause in ((12000, "receiving program"), (5000, "path rate, with a queue")):
@@ -217,7 +217,7 @@ class Connections(support.Case):
             self.assertGreater(shares[cause], 0.95, shares)
 
     def test_losses_of_bbr_at_a_policer(self):
-        """A policer drops the segments that BBR sends to probe for bandwidth. Independent losses and rare groups are no policer."""
+        """A policer drops the segments that BBR sends to probe for bandwidth. Independent losses and rare groups do not show a policer."""
         for resent, cause in ((lambda i: 6 * (i // 8), "policed rate"), (lambda i: i // 2, "path rate"), (lambda i: 6 * (i // 40), "path rate")):
             _, shares = self.paced(TCP_RETRANS=resent)
             self.assertGreater(shares[cause], 0.8, shares)

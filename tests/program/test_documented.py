@@ -59,7 +59,7 @@ class Documented(support.Case):
 
     def test_functions(self):
         include, examples = "libnetlogger/include/netlogger/", "doc/api-examples/"
-        gone = [(file, old, f"Call {name}(log).\n", f"{name} is no name of a public header")
+        gone = [(file, old, f"Call {name}(log).\n", f"{name} is not a name in a public header")
                 for file, old, name in (("doc/concepts.md", r"\Z", "nl_gone"), ("doc/concepts.md", r"\Z", "NL_GONE"),
                                         ("doc/concepts.md", r"\Z", "NetLoggerGone"), (include + "reader.h", r"(?<=Opens a source)", "nl_gone_too"))]
         # Neither a name in a comment nor a name in a string is a use.

@@ -367,7 +367,7 @@ class Marker(support.Case):
         if shutil.which("bpftrace") is None:
             self.skipTest("no bpftrace")
         if os.geteuid() != 0:
-            self.skipTest("bpftrace wants root")
+            self.skipTest("bpftrace requires root")
         if not self.attach_anything():
             self.skipTest("uprobes do not work here")
         program = self.compile("traced", PROGRAM)

@@ -470,7 +470,7 @@ class Kernel(nlagents.Agent):
         super().setUp()
         support.program("nlkernel/nlkernel")
         if os.geteuid() != 0:
-            self.skipTest("recording wants root")
+            self.skipTest("recording requires root")
         self.tracing = pathlib.Path("/sys/kernel/tracing")
         if not self.tracing.joinpath("instances").exists():
             self.tracing = self.mount_tracefs()

@@ -500,7 +500,7 @@ class Nldiag(support.Case):
                 self.assertIn(" --fix-clocks ", found["causes"][0]["view"])
 
     def test_measured_clocks_that_are_right(self):
-        """Coarse times are no evidence of a wrong clock, and change no result."""
+        """Coarse times are not evidence of a wrong clock, and change no result."""
         for within in 0.0005, 0.03:
             self.assertEqual(self.diagnosed(self.model(measured_within=within, seconds=10))["causes"], [])
 
@@ -2296,7 +2296,7 @@ class Nldiag(support.Case):
         self.assertIn("worker1-2 on w1 stops now and then", first["title"])
 
     def test_steps_with_numbers(self):
-        """Programs with numbers that requests visit one after another, or one inside the other, are no processes of one program."""
+        """Programs with numbers that requests visit one after another, or one inside the other, are not processes of one program."""
         for nested in False, True:
             with self.subTest(nested=nested):
                 chance, records, at = random.Random(3), [], 0.0
@@ -2426,7 +2426,7 @@ class Nldiag(support.Case):
                 self.assertIn("a pool of 2", first["title"])
 
     def test_time_outs_of_several_operations(self):
-        """Operations with different times are no evidence of a timeout, but waits of the same length in most operations are."""
+        """Operations with different times are not evidence of a timeout, but waits of the same length in most operations are."""
         for wait in 0, 0.5:
             with self.subTest(wait=wait):
                 chance, records, at = random.Random(6), [], 0.0
@@ -3175,7 +3175,7 @@ class Nldiag(support.Case):
                 self.assertEqual([c["title"] for c in others], [])
 
     def test_sequence_numbers_and_a_slow_change(self):
-        """The numbers of the requests grow with time, as the times do. They are no amounts of work."""
+        """The numbers of the requests grow with time, as the times do. They are not amounts of work."""
         chance, lines = random.Random(5), []
         for n in range(1200):
             at = n * 0.05
@@ -3238,7 +3238,7 @@ class Nldiag(support.Case):
         self.assertEqual([c["cause"] for c in faults], ["calls"])
 
     def test_program_and_kernel(self):
-        """Kernel events with a common sector are no requests if a program logs requests. Without such a program, they are."""
+        """Kernel events with a common sector are not requests if a program logs requests. Without such a program, they are."""
         chance, lines = random.Random(2), []
         for n in range(100):
             lines += [(n * 0.05 + k * 0.004, f"HOST=h PROG=job LVL=Usage NL.EVNT=Job.{event} ID={n} TID=7") for k, event in enumerate(("Start", "Computed", "Done"))]

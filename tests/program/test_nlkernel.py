@@ -50,7 +50,7 @@ class Kernel(support.Case):
         self.nlkernel = support.program("nlkernel/nlkernel")
         self.nlsort = support.program("nlsort/nlsort")
         if os.geteuid() != 0:
-            self.skipTest("recording wants root")
+            self.skipTest("recording requires root")
         self.tracing = self.mount_tracefs()
         self.name = f"calls{os.getpid()}"  # other programs on the machine make such calls too
         self.program = self.compile(PROGRAM)

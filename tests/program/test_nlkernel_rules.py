@@ -342,7 +342,7 @@ class OnThisKernel(Case):
     def setUp(self):
         super().setUp()
         if os.geteuid() != 0:
-            self.skipTest("recording wants root")
+            self.skipTest("recording requires root")
         listed = self.run_program(NLKERNEL, "list", "--json")
         if listed.returncode != 0:
             self.skipTest(f"no events of the kernel here: {listed.stderr.strip()}")

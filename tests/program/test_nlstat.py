@@ -400,7 +400,7 @@ class Nlstat(support.Case):
         (found,) = self.found(log)
         self.assertEqual((found["id"], found["requests"]), (["TICKET"], 60))
         result = self.run_program(self.nlstat, "--id", "REQ.ID", log)
-        self.assertEqual((result.returncode, result.stdout), (1, ""), "records of sensors are no requests")
+        self.assertEqual((result.returncode, result.stdout), (1, ""), "records of sensors are not requests")
 
     def test_spans_without_ids(self):
         """A Chrome trace has no request IDs: the outermost spans of each thread are requests."""

@@ -225,7 +225,7 @@ class Render(support.Case):
         self.assertEqual(shades, sorted(shades, reverse=True), "h2 comes before h10, and larger values are darker")
 
     def test_own_events_are_not_requests(self):
-        """In a recording of the kernel, events of nlkernel with a processor are no requests. nlv names the drawings that fit."""
+        """In a recording of the kernel, events of nlkernel with a processor are not requests. nlv names the drawings that fit."""
         self.log.write_text("".join(
             f"DATE=2026010112000{i}.{offset:06d} HOST=h PROG=nlkernel LVL=Usage NL.EVNT={event} CPU={i % 2}{more}\n"
             for i in range(10) for event, offset, more in (

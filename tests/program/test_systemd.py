@@ -66,7 +66,7 @@ class Systemd(support.Case):
     def setUp(self):
         super().setUp()
         if os.geteuid() != 0:
-            self.skipTest("namespaces want root")
+            self.skipTest("namespaces require root")
         for program in (SYSTEMD, "/usr/bin/systemctl", "/usr/bin/setpriv", "/usr/bin/unshare", "/usr/bin/nsenter"):
             if not os.path.exists(program):
                 self.skipTest(f"no {program} here")

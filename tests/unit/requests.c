@@ -300,7 +300,7 @@ static void whole_spans(void **state)
     (void)state;
 }
 
-/* The first of several calls begins at the same time as its caller. The caller is no part of that call. */
+/* The first of several calls begins at the same time as its caller. The caller is not a part of that call. */
 static void a_child_that_begins_with_its_parent(void **state)
 {
     script *s = script_new();
