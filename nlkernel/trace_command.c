@@ -290,7 +290,7 @@ static void print_summary(const tracer *t)
     if (probe_refused_tls(t->probe))
         fprintf(stderr,
                 "nlkernel: encrypted requests may have no names, because nlkernel lacks CAP_SYS_PTRACE, or the kernel "
-                "refused probes in a TLS library\n");
+                "rejected probes in a TLS library\n");
     if (unix_calls > 0)
         fprintf(stderr,
                 "nlkernel: %" PRIu64

@@ -25,7 +25,7 @@ struct probe {
     GHashTable *searched;  /* maps a process ID to the number of searches for TLS libraries in the process */
     GHashTable *libraries; /* char *: device and inode of each TLS library that was found */
     GPtrArray *links;      /* struct bpf_link: the probes in TLS libraries */
-    bool refused_tls;      /* the kernel refused a probe in a TLS library, or the search for libraries */
+    bool refused_tls;      /* the kernel rejected a probe in a TLS library, or the search for libraries */
 };
 
 /* ---- processes ---- */

@@ -55,7 +55,7 @@ void probe_stop(probe *p);
 /* Returns the number of events that were lost because the kernel's buffer was full. */
 uint64_t probe_missed(const probe *p);
 
-/* Returns whether the kernel refused probes in TLS libraries, or the search for these libraries in a process. */
+/* Returns whether the kernel rejected probes in TLS libraries, or the search for these libraries in a process. */
 bool probe_refused_tls(const probe *p);
 
 /* Returns the number of calls on Unix sockets, which are not traced. */

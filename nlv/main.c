@@ -84,7 +84,7 @@ static const nl_option options[] = {
      .value = "FILE",
      .initial = "(detected in the log)",
      NL_OPTION_MEMBER(arguments, look.config),
-     .help = "Configuration file, or the name of an installed drawing, such as connections or dpss. The file names the "
+     .help = "Configuration file, or the name of a ready-made drawing, such as connections or dpss. The file names the "
              "events of lifelines and points, and the fields of loadlines"},
     {.name = "render",
      .value = "FILE",

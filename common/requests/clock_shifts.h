@@ -4,12 +4,12 @@
  * Synchronized clocks usually differ by less than a millisecond, but messages often take less time than that. Some
  * messages then seem to arrive before they were sent, and the order of their events shows no cause. The module looks
  * for one shift for each host that restores the order of such events. In a trace, spans name their parents, so the
- * order of these events is known. In other requests, only a message to the first event of a program shows that a clock
- * differs, and the reply to it: if a call always takes longer than the work that it began on another host, the work
- * ends before the call. Other pairs of kinds of events have an order if it holds in nearly all requests. Each order
- * limits the shifts of two hosts: the shifted effect must not precede its cause. The module adds the orders that need
- * the smallest shifts first, and only orders that agree with all earlier limits (Cormen and others, Introduction to
- * Algorithms, "Difference constraints and shortest paths"). A call and its reply limit the same two hosts in both
+ * order of these events is known. In other requests, only a message to the first event of a program, and the reply to
+ * this message, show that a clock differs. If a call always takes longer than the work that it began on another host,
+ * the work ends before the call. Other pairs of kinds of events have an order if it holds in nearly all requests. Each
+ * order limits the shifts of two hosts: the shifted effect must not precede its cause. The module adds the orders that
+ * need the smallest shifts first, and only orders that agree with all earlier limits (Cormen and others, Introduction
+ * to Algorithms, "Difference constraints and shortest paths"). A call and its reply limit the same two hosts in both
  * directions. Events of concurrent programs have no constant order, so no shift can restore it.
  *
  * A shift is at most CLOCK_SHIFT_MAX_NS, a tenth of the usual duration of a request, and the bound of the two clocks.

@@ -376,9 +376,9 @@ static bool fail_unknown_name(void)
 {
     char **names = drawing_names(), *list = g_strjoinv(", ", names);
     if (names[0] != NULL)
-        nl_error_set(NL_ERROR_NOT_FOUND, "no such file; the installed drawings are %s", list);
+        nl_error_set(NL_ERROR_NOT_FOUND, "no such file; the ready-made drawings are %s", list);
     else
-        nl_error_set(NL_ERROR_NOT_FOUND, "no such file, and no installed drawings");
+        nl_error_set(NL_ERROR_NOT_FOUND, "no such file, and no ready-made drawings");
     g_free(list);
     g_strfreev(names);
     return false;

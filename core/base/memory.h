@@ -32,8 +32,8 @@ static inline void *nl_memory_check(void *memory)
 }
 
 /*
- * Enlarges an array of elements of `size` bytes if it has no space for the element at index `count`. Returns the array,
- * or, in code that does not exit when memory runs out, NULL.
+ * Enlarges an array of elements of `size` bytes if it has no space for the element at index `count`. Returns the array.
+ * Returns NULL if memory runs out and the program does not define program_memory_failed.
  */
 static inline void *nl_array_grow(void *array, size_t count, size_t *capacity, size_t size)
 {

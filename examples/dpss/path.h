@@ -29,10 +29,11 @@ typedef struct path_settings {
 } path_settings;
 
 typedef struct path_counts {
-    uint64_t packets, bytes;    /* packets and bytes received */
-    uint64_t lost, overflowed;  /* packets lost at random, or dropped by the buffer */
-    uint64_t overtook, arrived; /* packets that arrived without delay; packets that path_take returned */
-    uint64_t late;              /* packets that path_take returned more than PATH_LATE_NS after their arrival */
+    uint64_t packets, bytes;   /* packets and bytes received */
+    uint64_t lost, overflowed; /* packets lost at random, or dropped by the buffer */
+    uint64_t overtook;         /* packets that arrived without delay */
+    uint64_t arrived;          /* packets that path_take returned */
+    uint64_t late;             /* packets that path_take returned more than PATH_LATE_NS after their arrival */
 } path_counts;
 
 typedef struct path_packet {

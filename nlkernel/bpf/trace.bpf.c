@@ -178,7 +178,7 @@ struct thread {
     __u64 messages;      /* on_send: address of the messages of the latest sendmmsg */
     __u32 message;       /* on_send: number of these messages that were sent */
     __u64 ready_ns;      /* trace_event.ready_ns of the next call */
-    __u64 on_ns, off_ns; /* times at which the thread last began and stopped to run; 0: unknown */
+    __u64 on_ns, off_ns; /* times at which the thread last started and stopped running; 0: unknown */
     __u64 tls_data;      /* data of the function of a TLS library that the thread has called */
     __u64 tls_count;     /* address of the size_t in which this function stores the number of bytes, or 0 */
     __u64 tls_socket;    /* the socket that this function has used, or 0 */
@@ -443,7 +443,7 @@ int BPF_PROG(on_waking, struct task_struct *wakee)
 /* CLOCK_MONOTONIC minus the scheduler's clock, in nanoseconds; 0: unknown. */
 __s64 clock_offset;
 
-/* Returns what a thread waits for that stops to run in `state`. */
+/* Returns what a thread waits for if it stops running in `state`. */
 static __always_inline __u8 find_wait(struct task_struct *task, __u32 state)
 {
     enum { RUNNABLE = 0, UNINTERRUPTIBLE = 2 };

@@ -78,8 +78,8 @@ void causes_wake(causes *c, const struct trace_event *event);
 void causes_call(causes *c, span *call, const struct trace_event *event);
 
 /*
- * Returns the span whose time a wait of a thread belongs to: the only request of the thread, or the thread's call to
- * which the reply has not arrived. Returns NULL if the thread has another number of requests.
+ * Returns the span to which a wait of a thread belongs: the only request of the thread, or the thread's call whose
+ * reply has not arrived. Returns NULL if the thread has another number of requests.
  */
 span *causes_find_waiting(causes *c, const struct trace_event *event);
 

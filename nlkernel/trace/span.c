@@ -159,7 +159,8 @@ static void add_address(nl_record *record, const char *name, const span_address 
     nl_record_add_string(record, name, text, (size_t)(at - text));
 }
 
-/* Sets the event's name. A wait of a thread has the name of the thread's request and what the thread waits for. */
+/* Sets the event's name. The name of a wait consists of the name of the thread's request and what the thread waits for.
+ */
 static void set_name(const span *s, nl_record *record)
 {
     char name[PROTOCOL_VERB_SIZE + PROTOCOL_OBJECT_SIZE + 40], *at = name;

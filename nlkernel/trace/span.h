@@ -41,10 +41,11 @@ typedef struct span span;
 struct span {
     unsigned references;
     bool is_server, replied, finished, written;
-    const char *wait;         /* not NULL: the span is a wait of a thread, for this; it has no protocol and addresses */
-    bool is_secret;           /* the span began with encrypted bytes of a connection whose plain requests are known */
-    bool is_plain;            /* a TLS library has encrypted or decrypted the request, which names the span */
-    bool has_unknown;         /* HTTP/2: the method, the path or a status is unknown */
+    const char *wait; /* what a thread waits for; the span then has no protocol and no addresses. NULL: the span is not
+                         a wait */
+    bool is_secret;   /* the span began with encrypted bytes of a connection whose plain requests are known */
+    bool is_plain;    /* a TLS library has encrypted or decrypted the request, which names the span */
+    bool has_unknown; /* HTTP/2: the method, the path or a status is unknown */
     const protocol *protocol; /* NULL: unknown */
     protocol_request request;
     protocol_reply reply;

@@ -171,8 +171,8 @@ bool column_value_is_failure(const column *c, float value)
     return is;
 }
 
-/* Returns whether a span's name only means that it is a request: "request", which is the name of records with a
- * duration but without an event, as in an access log, or a logger's message, such as "handled request". */
+/* Returns whether a span's name only means that the span is a request. Such names are "request", for the records of an
+ * access log, which have a duration but no event, and messages of loggers, such as "handled request". */
 static bool is_any_request(const char *span)
 {
     char word[WORD_SIZE];

@@ -409,7 +409,7 @@ class Render(support.Case):
             self.assertEqual(result.returncode, 0, result.stderr)
         result = self.run_program(self.nlv, "--config", "no-such", "--render", self.scratch / "a.png", self.log, env=self.ready_made())
         self.assertEqual(result.returncode, 1)
-        self.assertIn("nlv: no-such: no such file; the installed drawings are bp-workflow, connections, ", result.stderr)
+        self.assertIn("nlv: no-such: no such file; the ready-made drawings are bp-workflow, connections, ", result.stderr)
 
     def transfers(self):
         """Records of a GridFTP server, which logs a transfer when it ends. The bars of three transfers cover 10, 10 and 20 of 40 s."""
