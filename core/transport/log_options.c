@@ -51,9 +51,8 @@ const nl_option nl_log_rows[] = {
      .commands = COLLECTORS,
      NL_OPTION_MEMBER(nl_log_options, spool),
      .help = "Store records in DIRECTORY while the collector is unreachable or does not reply. The same process, or a "
-             "later process with "
-             "the same URL, delivers these records. DIRECTORY must belong to this user or to root. Other users must "
-             "not be able to write to it unless it has the sticky bit"},
+             "later process of this user with the same URL, delivers these records. DIRECTORY must belong to this user "
+             "or to root. Other users must not be able to write to it unless it has the sticky bit"},
     {.name = "spool_size",
      .type = NL_OPTION_SIZE,
      .commands = COLLECTORS,

@@ -234,20 +234,27 @@ static bool check_descriptors(nl_spool *spool)
 }
 
 /*
- * Returns DIRECTORY/DESTINATION, which the caller frees; NULL if memory runs out. DESTINATION is the URL without its
- * options, at most 200 bytes, in which '_' replaces all bytes except letters, digits, dots and hyphens.
+ * Returns DIRECTORY/DESTINATION-UID, which the caller frees; NULL if memory runs out. DESTINATION is the URL without
+ * its options, at most 200 bytes, in which '_' replaces all bytes except letters, digits, dots and hyphens. If this
+ * user has a directory DIRECTORY/DESTINATION, which earlier releases created, returns that directory.
  */
 static char *directory_of(const char *directory, const nl_url *url)
 {
+    const uid_t user = geteuid();
     size_t size = strcspn(url->text, "?");
     char *path;
-    if (asprintf(&path, "%s/%.*s", directory, (int)(size < 200 ? size : 200), url->text) < 0) {
+    if (asprintf(&path, "%s/%.*s-%u", directory, (int)(size < 200 ? size : 200), url->text, (unsigned)user) < 0) {
         nl_memory_failed();
         return NULL;
     }
     for (char *at = path + strlen(directory) + 1; *at != '\0'; at++)
         if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-", *at) == NULL)
             *at = '_';
+    struct stat status;
+    char *suffix = strrchr(path, '-');
+    *suffix = '\0';
+    if (lstat(path, &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != user)
+        *suffix = '-';
     return path;
 }
 

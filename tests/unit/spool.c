@@ -61,6 +61,12 @@ static nl_spool *open_spool(bool oldest)
     return spool;
 }
 
+/* Formats the path of the directory that nl_spool_open creates for this user. */
+static void format_directory(char *path, size_t size)
+{
+    snprintf(path, size, "%s/x-netlog___nowhere-%u", folder, (unsigned)geteuid());
+}
+
 static nl_status put_line(nl_spool *spool, size_t size)
 {
     char *line = malloc(size);
@@ -76,7 +82,7 @@ static nl_status put_line(nl_spool *spool, size_t size)
 static uint64_t on_disk(unsigned *files)
 {
     char path[600];
-    snprintf(path, sizeof path, "%s/x-netlog___nowhere", folder);
+    format_directory(path, sizeof path);
     uint64_t sum = 0;
     *files = 0;
     DIR *d = opendir(path);
@@ -229,7 +235,7 @@ static unsigned count_files(const char *suffix)
 {
     char pattern[600];
     glob_t found;
-    snprintf(pattern, sizeof pattern, "%s/x-netlog___nowhere/*%s", folder, suffix);
+    snprintf(pattern, sizeof pattern, "%s/x-netlog___nowhere-*/*%s", folder, suffix);
     unsigned count = glob(pattern, 0, NULL, &found) == 0 ? (unsigned)found.gl_pathc : 0;
     if (count > 0)
         globfree(&found);
@@ -461,7 +467,7 @@ static void what_cannot_be_read_is_kept_or_counted(void **state)
             assert_int_equal(nl_spool_peek(spool, &out), NL_OK);
         }
         char command[200];
-        snprintf(command, sizeof command, "truncate -s 500 %s/x-netlog___nowhere/*-000001.spool", folder);
+        snprintf(command, sizeof command, "truncate -s 500 %s/x-netlog___nowhere-*/*-000001.spool", folder);
         assert_int_equal(system(command), 0);
         unsigned failures = 0;
         nl_status status;
@@ -689,7 +695,7 @@ static void a_directory_of_another_user_is_refused(void **state)
 {
     (void)state;
     char path[600];
-    snprintf(path, sizeof path, "%s/x-netlog___nowhere", folder);
+    format_directory(path, sizeof path);
     nl_spool_close(open_spool(false));
     const char *const paths[] = {path, folder};
     for (unsigned i = 0; i < 2; i++) {
@@ -717,6 +723,43 @@ static void a_directory_of_another_user_is_refused(void **state)
     assert_null(nl_spool_open(folder, url, LIMIT, false));
 }
 
+/* In a shared directory, a user's spool does not prevent other users from having one. */
+static void each_user_has_a_spool(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* cannot become another user */
+    nl_spool *spool = open_spool(false);
+    assert_int_equal(chmod(folder, 01777), 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(setgid(65534) != 0 || setuid(65534) != 0 || nl_spool_open(folder, url, LIMIT, false) == NULL);
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
+    nl_spool_close(spool);
+    assert_int_equal(chmod(folder, 0700), 0);
+}
+
+/* Earlier releases created directories without a user ID. */
+static void a_spool_of_an_earlier_release_is_used(void **state)
+{
+    (void)state;
+    char now[600], earlier[600];
+    nl_spool *spool = open_spool(false);
+    assert_int_equal(put_line(spool, 100), NL_OK);
+    nl_spool_close(spool);
+    format_directory(now, sizeof now);
+    snprintf(earlier, sizeof earlier, "%s/x-netlog___nowhere", folder);
+    assert_int_equal(rename(now, earlier), 0);
+    spool = nl_spool_open(folder, url, LIMIT, false);
+    assert_non_null(spool);
+    uint64_t lost;
+    assert_int_equal(deliver(spool, &lost), 1);
+    nl_spool_close(spool);
+    assert_int_equal(access(now, F_OK), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -735,6 +778,8 @@ int main(void)
         cmocka_unit_test(a_segment_that_cannot_be_made_changes_nothing),
         cmocka_unit_test(what_others_left_takes_no_space_or_descriptors),
         cmocka_unit_test(a_wrong_fsync_is_refused),
+        cmocka_unit_test(each_user_has_a_spool),
+        cmocka_unit_test(a_spool_of_an_earlier_release_is_used),
         cmocka_unit_test(a_directory_of_another_user_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
