@@ -1,6 +1,7 @@
 /* nlwrite: writes one event to a log, or copies the records of logs to a log. */
 #include "config.h"
 
+#include "base/text.h"
 #include "record/text.h"
 #include "program/own_log.h"
 #include "program/program.h"
@@ -11,6 +12,7 @@
 #include "transport/source_collector.h"
 #include "transport/writer.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,33 +174,36 @@ static nl_log *nlwrite_open(arguments *a)
     return log;
 }
 
-/* Copies the records of a source to *log, and opens the log before the first record. Returns the status of writing. */
-static nl_status copy_source(nl_log **log, arguments *a, const char *name)
+/*
+ * Copies the records of a source to *log, and opens the log before the first record. Adds the number of records to
+ * *count. Returns the status of writing.
+ */
+static nl_status copy_source(nl_log **log, arguments *a, const char *name, uint64_t *count)
 {
     program_log *in = program_log_open(&a->reading, name, false, false);
     nl_status written = NL_OK;
     const nl_record *record;
     /* Flush regularly, to detect a failed destination early. */
-    for (unsigned count = 1; in != NULL && program_log_next(in, a->where.filter, &record) == NL_OK && written >= NL_OK;
-         count++) {
+    while (in != NULL && written >= NL_OK && program_log_next(in, a->where.filter, &record) == NL_OK) {
         if (!a->opened)
             *log = nlwrite_open(a);
         written = nl_write_record(*log, record);
-        if (written == NL_OK && count % FLUSH_EVERY == 0)
+        if (written == NL_OK && ++*count % FLUSH_EVERY == 0)
             written = nl_flush(*log);
     }
     program_log_close(in);
     return written;
 }
 
-static nl_status copy_sources(nl_log **log, arguments *a)
+/* Copies the records of all sources, until the log fails. Sets *copied to the number of records that the log has. */
+static nl_status copy_sources(nl_log **log, arguments *a, uint64_t *copied)
 {
     static char *standard_input[] = {"-", "-"};
     char **names = a->operand_count > 1 ? a->operands : standard_input;
     int count = a->operand_count > 1 ? a->operand_count : 2;
     nl_status status = NL_OK;
     for (int i = 1; i < count && status >= NL_OK; i++)
-        status = copy_source(log, a, names[i]);
+        status = copy_source(log, a, names[i], copied);
     return status;
 }
 
@@ -214,12 +219,16 @@ int main(int argc, char **argv)
     check_operands(&a);
     bool copies = strcmp(a.operands[0], "-") == 0;
     nl_log *log = copies ? NULL : nlwrite_open(&a);
-    nl_status status = copies ? copy_sources(&log, &a) : write_event(log, &a);
+    uint64_t copied = 0;
+    nl_status status = copies ? copy_sources(&log, &a, &copied) : write_event(log, &a);
     nl_error error;
     nl_error_save(&error);
     nl_status closed = program_close_log(log);
     if (closed != NL_OK || status < NL_OK)
         program_error("%s", closed != NL_OK ? nl_error_message() : error.message);
+    if (copies && status < NL_OK)
+        program_error("stopped after %" PRIu64 " record%s; the rest of the input is not copied", copied,
+                      nl_plural(copied));
     int result = program_reading_finish(&a.reading);
     nl_filter_free(a.where.filter);
     if (status < NL_OK || closed != NL_OK)

@@ -87,11 +87,20 @@ typedef struct recovery {
     nl_held_signals held;
     const char *directory; /* name of the directory that is being recovered */
     bool failed;
+    bool remedied; /* a report has explained what the user can do with events that cannot be delivered */
 } recovery;
+
+/* Returns the number of records in the batch that neither the destination nor the spool has accepted. */
+static uint64_t count_batch(const nl_outbox *outbox)
+{
+    const nl_shared_log *shared = outbox->shared;
+    const uint64_t accepted = nl_records_count((nl_format)shared->format, outbox->batch, shared->batch_start);
+    return shared->batch_records - (accepted < shared->batch_records ? accepted : shared->batch_records);
+}
 
 static uint64_t count_waiting(const nl_remains_log *log)
 {
-    uint64_t count = log->outbox.shared->batch_records;
+    uint64_t count = count_batch(&log->outbox);
     nl_event_header header;
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
         ring->at = ring->shared->tail & ~NL_TAIL_PINNED;
@@ -234,7 +243,7 @@ static nl_status send_all(const nl_remains *remains, nl_remains_log *log, uint64
     nl_clock_restore(&drain.clock, shared->clock, shared->slow_clock);
     nl_clock_update(&drain.clock); /* so that times after the last reading can be interpolated */
     nl_buffer bytes = {0};
-    *records = shared->batch_records;
+    *records = count_batch(&log->outbox);
     nl_status status = nl_outbox_send(&log->outbox, drain.level, true);
     while (status == NL_OK && (status = recover_take(log, &drain, &bytes, records)) == NL_OK)
         status = nl_outbox_send(&log->outbox, drain.level, true);
@@ -262,19 +271,20 @@ static void report_log(recovery *r, const nl_recovered *what)
 }
 
 /*
- * Formats the reason for a failure. If later attempts would also fail, adds what the user can do. The result is in
- * `text`.
+ * Formats the reason for a failure. If later attempts would also fail, adds to the first report what the user can do.
+ * The result is in `text`.
  */
-static const char *recover_describe_failure(const recovery *r, char text[MESSAGE_SIZE])
+static const char *recover_describe_failure(recovery *r, char text[MESSAGE_SIZE])
 {
     const char *parent = nl_session_parent();
-    if (r->options.destination != NULL)
+    if (r->options.destination != NULL || r->remedied)
         snprintf(text, MESSAGE_SIZE, "%s (the events remain in %s/%s)", nl_error_message(), parent, r->directory);
     else
         snprintf(text, MESSAGE_SIZE,
                  "%s (the events remain in %s/%s; to deliver them elsewhere, use nlrecover --dest; to discard them, "
                  "remove this directory)",
                  nl_error_message(), parent, r->directory);
+    r->remedied = true;
     return text;
 }
 
