@@ -62,7 +62,8 @@ static void find_new(slow_watch *s)
     for (uint32_t i = count - MIN(count, SEARCHED_MAX); i < count; i++) {
         const request_summary *r = request_list_at(l, i);
         const int64_t end_ns = r->start_ns + r->duration_ns;
-        if (s->is_watching && end_ns > s->seen_ns && (double)r->duration_ns >= slow_ns)
+        const bool is_whole = (r->errors & REQUEST_INCOMPLETE) == 0; /* otherwise, its duration is unknown */
+        if (s->is_watching && is_whole && end_ns > s->seen_ns && (double)r->duration_ns >= slow_ns)
             add_flash(s, r);
         last_ns = MAX(last_ns, end_ns);
     }

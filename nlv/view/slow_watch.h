@@ -1,5 +1,6 @@
 /*
- * Finds slow requests that end in a growing log, and makes them flash in the margin of the picture. A request flashes
+ * Finds slow requests that end in a growing log, and makes them flash in the margin of the picture. Ignores requests of
+ * which the log has only a part, such as requests that began before nlv connected to a collector. A request flashes
  * for a few seconds after nlv has read its end. The watch owns the flashes. All functions run in GTK's thread.
  */
 #ifndef NLV_SLOW_WATCH_H
