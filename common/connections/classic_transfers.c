@@ -285,6 +285,7 @@ void classic_transfers_finish(classic_transfers *t, GPtrArray *results)
         if (r->wall_ns <= 0 || (r->origin == ORIGIN_SPANS && x->network_ns <= 0))
             continue;
         r->rate = r->bytes / r->wall_ns * 1e9;
+        r->total = r->bytes;
         for (int c = 0; c < CAUSE_COUNT; c++)
             r->first = r->cause_ns[c] > r->cause_ns[r->first] ? (connection_cause)c : r->first;
         g_ptr_array_add(results, r);

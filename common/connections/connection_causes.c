@@ -743,11 +743,13 @@ static void add_close(connection_table *t, connection_entry *e, const nl_record 
     double duration_ns = sample_number(record, "TCP.DURATION") * 1e3;
     e->closed = true;
     e->sent.handshake_ns = sample_number(record, "TCP.HANDSHAKE") * 1e3;
+    end.acked = fmax(0, end.sent - end.resent);
+    end.received = fmax(0, end.received - 1); /* the kernel counts the FIN */
+    e->sent.total = end.acked;
+    e->received.total = end.received;
     if (e->sent.intervals > 0 || duration_ns <= 0 ||
         __builtin_sub_overflow(end.time_ns, (int64_t)duration_ns, &begin.time_ns))
         return;
-    end.acked = fmax(0, end.sent - end.resent);
-    end.received = fmax(0, end.received - 1); /* the kernel counts the FIN */
     established.time_ns = begin.time_ns + (int64_t)fmin(e->sent.handshake_ns, duration_ns);
     add_brief(t, e, &begin, &established, CAUSE_HANDSHAKE);
     add_brief(t, e, &established, &end, CAUSE_UNKNOWN);

@@ -87,16 +87,17 @@ typedef struct connection_result {
     double wall_ns, cause_ns[CAUSE_COUNT]; /* cause_ns adds up to wall_ns */
     double estimated_ns[CAUSE_COUNT];      /* part of cause_ns that follows from rules, not from the kernel's clocks */
     double bytes;                          /* number of bytes that were acknowledged during wall_ns */
-    double rate, path_rate;                /* path_rate: the highest delivery rate, or 0 */
-    double carried;                        /* the highest path_rate of all connections from this host to the peer */
-    double rtt_ns, rtt_min_ns;             /* mean and minimum round-trip time; 0 if unknown */
-    double window;                         /* largest receive window of the peer, in bytes */
-    double send_buffer;                    /* largest size of the send buffer, in bytes */
-    double peer_buffer;                    /* receive buffer of the peer; 0 if its records are missing */
-    double mss, segments, retransmitted;   /* segment size in bytes; numbers of sent and of retransmitted segments */
-    int64_t begin_ns, end_ns;              /* times of the first and the last record of the socket */
-    double handshake_ns;                   /* duration of the handshake from TcpClose; 0 if unknown */
-    bool brief;                            /* the connection ended before the sensor measured it twice */
+    double total;              /* number of bytes of the whole connection, from TcpClose; `bytes` if it is unknown */
+    double rate, path_rate;    /* path_rate: the highest delivery rate, or 0 */
+    double carried;            /* the highest path_rate of all connections from this host to the peer */
+    double rtt_ns, rtt_min_ns; /* mean and minimum round-trip time; 0 if unknown */
+    double window;             /* largest receive window of the peer, in bytes */
+    double send_buffer;        /* largest size of the send buffer, in bytes */
+    double peer_buffer;        /* receive buffer of the peer; 0 if its records are missing */
+    double mss, segments, retransmitted; /* segment size in bytes; numbers of sent and of retransmitted segments */
+    int64_t begin_ns, end_ns;            /* times of the first and the last record of the socket */
+    double handshake_ns;                 /* duration of the handshake from TcpClose; 0 if unknown */
+    bool brief;                          /* the connection ended before the sensor measured it twice */
     uint64_t sharing;   /* number of other connections that carried data between the same addresses at the same time */
     double shared_rate; /* total rate of this connection and the connections that `sharing` counts */
     uint64_t elsewhere; /* number of connections between other addresses that share a bottleneck with this connection */

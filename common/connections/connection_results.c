@@ -311,6 +311,7 @@ static connection_result *join_ends(connection_table *t, connection_entry *e)
     r->begin_ns = source->first_ns;
     r->end_ns = source->last.time_ns;
     r->rtt_min_ns = isfinite(r->rtt_min_ns) ? r->rtt_min_ns : 0;
+    r->total = fmax(r->total, r->bytes);
     r->rate = r->wall_ns > 0 ? r->bytes / r->wall_ns * 1e9 : 0;
     r->distance = find_distance(r);
     for (int c = 0; c < CAUSE_COUNT; c++)

@@ -81,6 +81,7 @@ static void row_add(connections_row *row, const connection_result *r)
         sum->slices = add_slices(sum->slices, r->slices);
     sum->wall_ns += r->wall_ns;
     sum->bytes += r->bytes;
+    sum->total += r->total;
     sum->intervals += r->intervals;
     /* A row has connections of one distance, so either all of its round-trip times are 0 (unknown), or none. */
     sum->rtt_min_ns = MIN(sum->rtt_min_ns, r->rtt_min_ns);
@@ -107,7 +108,7 @@ static double sort_value(const connection_result *r, connections_sort sort)
     case SORT_RETRANSMITS:
         return r->retransmitted;
     default:
-        return r->bytes;
+        return r->total;
     }
 }
 

@@ -70,7 +70,7 @@ static void print_table(const GPtrArray *rows, const char *by)
         const connection_result *r = &row->sum;
         char *count = by == NULL ? g_strdup("") : g_strdup_printf("%" PRIu64, row->connections);
         printf("%-46s %*s %8s %9s %13s %9s", row->name, by == NULL ? 0 : 11, count,
-               connection_distance_name(r->distance), units_amount(r->bytes, "B", bytes),
+               connection_distance_name(r->distance), units_amount(r->total, "B", bytes),
                units_amount(r->rate * 8, "bit/s", rate),
                r->rtt_min_ns > 0 ? units_time(r->rtt_min_ns, rtt) : "unknown");
         print_shares(r->cause_ns, r->wall_ns);
@@ -175,7 +175,7 @@ static json_object *row_json(const connections_row *row, const connections_optio
     json_add_text(object, by == NULL ? "connection" : by, row->name);
     json_add_int(object, "connections", (int64_t)row->connections);
     json_add_text(object, "distance", connection_distance_name(r->distance));
-    json_add_int(object, "bytes", (int64_t)MIN(r->bytes, 9e18));
+    json_add_int(object, "bytes", (int64_t)MIN(r->total, 9e18));
     json_add_double(object, "seconds", r->wall_ns / 1e9);
     json_add_double(object, "bytes_per_second", r->rate);
     json_add_double(object, "rtt_min_ns", r->rtt_min_ns);

@@ -368,6 +368,14 @@ class Connections(support.Case):
         shares = self.shares(self.report(self.written(*lines, self.close(950000, TCP_HANDSHAKE=50000, TCP_DURATION=930000)))[0])
         self.assertAlmostEqual(shares["handshake"], 50 / 850)
 
+    def test_bytes_before_the_first_measurement_count(self):
+        """The record of the end has the total; the rate is that between two measurements."""
+        lines = [sample(i * 100000, TCP_BYTES_ACKED=5000 + i * 1000, TCP_BUSY=i * 100000) for i in range(1, 10)]
+        end = self.close(950000, TCP_DURATION=950000, TCP_BYTES_SENT=16000, TCP_BYTES_RETRANS=1000)
+        for records, total in ((lines, 8000), ([*lines, end], 15000)):
+            connection, = self.report(self.written(*records))
+            self.assertEqual((connection["bytes"], connection["bytes_per_second"]), (total, 10000))
+
     def test_real_short_connections(self):
         """Each of 30 connections needs a round trip of 40 ms for the handshake, and another for its data."""
         world = paths.World(self, Scenario("short", ["--delay", "20ms"]))
