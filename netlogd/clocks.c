@@ -49,9 +49,10 @@ static struct {
     nl_log *log;
     uint64_t seed; /* seed of the hashes, which clients do not know */
     size_t count;
-    uint64_t hashes[HOSTS_MAX];  /* hash of the host's name */
-    uint64_t owners[HOSTS_MAX];  /* hash of the host's owner, which is the address that sent its first record */
-    unsigned shares[HOSTS_MAX];  /* number of hosts of that owner */
+    uint64_t hashes[HOSTS_MAX];   /* hash of the host's name */
+    uint64_t owners[HOSTS_MAX];   /* hash of the host's owner, which is the address that sent its first record */
+    unsigned shares[HOSTS_MAX];   /* number of hosts of that owner */
+    uint64_t machines[HOSTS_MAX]; /* hash of the host's CLOCK.MACHINE; 0: unknown */
     int64_t heard_ns[HOSTS_MAX]; /* time at which the latest clock record of the host arrived, on the monotonic clock */
     host_clock hosts[HOSTS_MAX];
     uint64_t reported; /* number of messages since reported_since_ns */
@@ -116,6 +117,7 @@ static size_t add_host(const char *peer)
     unsigned share = change_share(owner, 1);
     table.owners[h] = owner;
     table.shares[h] = share > 0 ? share : 1;
+    table.machines[h] = 0;
     table.hosts[h] = (host_clock){0};
     return h;
 }
@@ -155,6 +157,16 @@ static void take_state(host_clock *h, const nl_record *record, bool of_kernel)
     h->synchronized = nl_string_is(nl_field_text(&field, scratch), "true");
 }
 
+static void take_machine(const host_clock *h, const nl_record *record)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    nl_field field;
+    if (!nl_record_find(record, NL_CLOCK_MACHINE, &field))
+        return;
+    const nl_string text = nl_field_text(&field, scratch);
+    table.machines[h - table.hosts] = hash_bytes(table.seed, text.data, text.size) | 1;
+}
+
 /*
  * Reads the error of a clock. The error is unknown while the clock is not synchronized, because the kernel then reports
  * its default of 16 s.
@@ -178,9 +190,18 @@ static bool is_off(const host_clock *h)
     return h->has_offset && fabs(h->offset_us) - h->offset_error_us > OFF_US;
 }
 
+/* Returns whether all hosts in the table are names of one machine. Then all their times come from one clock. */
+static bool has_one_machine(void)
+{
+    size_t i = 0;
+    while (i < table.count && table.machines[i] != 0 && table.machines[i] == table.machines[0])
+        i++;
+    return i == table.count;
+}
+
 static bool is_wrong(const host_clock *h)
 {
-    return (h->has_state && !h->synchronized) || is_off(h);
+    return is_off(h) || (h->has_state && !h->synchronized && !has_one_machine());
 }
 
 /*
@@ -224,6 +245,7 @@ static __attribute__((noinline)) bool put_clock(const nl_record *record, const c
     if (h == NULL)
         return false;
     h->time_ns = record->time_ns;
+    take_machine(h, record);
     if (kernel || tracking)
         take_state(h, record, kernel);
     if (kernel && h->source[0] == '\0')

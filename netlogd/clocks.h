@@ -1,7 +1,8 @@
 /*
  * Keeps the state of hosts' clocks, from the ClockKernel, ClockTracking and ClockOffset events that the hosts send
  * (doc/clocks.md). Writes a warning to netlogd's own log when a host's clock is wrong or not synchronized, and a notice
- * when the clock is right again. Writes at most one message per minute for each host.
+ * when the clock is right again. Writes at most one message per minute for each host. While all hosts are one machine
+ * (CLOCK.MACHINE), a clock that is not synchronized is not wrong, because no other clock disagrees with it.
  *
  * Memory and messages are limited, because clients may invent host names. The table has space for 1,024 hosts. When it
  * is full, a new host replaces a host that has been silent for 15 minutes. If no host has been silent for 15 minutes,

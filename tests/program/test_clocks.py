@@ -211,8 +211,25 @@ class AtTheCollector(collector.Case):
         self.assertLessEqual(abs(float(said[0]["CLOCK.OFFSET"])), float(said[0]["CLOCK.ERROR"]) + 1)
         kernel = records(text, "ClockKernel")
         self.assertEqual({r["HOST"] for r in kernel}, {"one", "two"})
-        warned = {r["CLOCK.HOST"] for r in records(own.read_text(), "Netlogd.Clock")}
-        self.assertEqual(warned, {r["HOST"] for r in kernel if r["CLOCK.SYNCHRONIZED"] == "false"})
+        self.assertEqual({r["LVL"] for r in kernel}, {"System"})  # the client and the collector have the same clock
+        self.assertEqual(records(own.read_text(), "Netlogd.Clock"), [])  # "one" and "two" are the same machine
+
+    def test_clocks_that_are_not_synchronized(self):
+        """netlogd warns about them as soon as a second machine logs. On one machine, no other clock disagrees."""
+        own, control = self.scratch / "own.log", self.scratch / "control"
+        server = self.serve("--log", own, "--control", f"unix:{control}")
+        count = lambda: re.search(r"clocks\.wrong +(\d+)",
+                                  self.run_program(support.program("netlogd/netlogctl"), "--control", control, "status").stdout)[1]
+        self.send(b"".join(b"DATE=20260101000000.0 HOST=%c PROG=p LVL=System NL.EVNT=ClockKernel CLOCK.SYNCHRONIZED=false "
+                           b"CLOCK.MACHINE=aaaaaaaaaaaaaaaa\n" % host for host in b"ab"))
+        support.wait_until(lambda: self.written().count(b"ClockKernel") == 2, what="two clocks")
+        self.assertEqual(count(), "0")
+        self.send(b"DATE=20260101000001.0 HOST=c PROG=p LVL=System NL.EVNT=ClockKernel CLOCK.SYNCHRONIZED=false "
+                  b"CLOCK.MACHINE=cccccccccccccccc\n")
+        support.wait_until(lambda: own.exists() and len(records(own.read_text(), "Netlogd.Clock")) == 3, what="the warnings")
+        self.assertEqual(count(), "3")
+        self.stop(server)
+        self.assertEqual(sorted(r["CLOCK.HOST"] for r in records(own.read_text(), "Netlogd.Clock")), ["a", "b", "c"])
 
     def test_a_clock_that_goes_to_and_fro_is_told_of_seldom(self):
         own, began = self.scratch / "own.log", time.monotonic()
