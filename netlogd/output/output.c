@@ -85,6 +85,17 @@ static void choose_batch_size(output *out)
 
 /* ---- opening ---- */
 
+/* Returns whether the directory of a file permits no access to files. Sets errno. */
+static bool is_directory_closed(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = slash != NULL ? program_format("%.*s", (int)(slash - path) + 1, path) : program_copy(".");
+    const bool closed = access(directory, X_OK) != 0 && errno == EACCES;
+    free(directory);
+    errno = EACCES;
+    return closed;
+}
+
 /*
  * Opens the journal. If there is no journal and the directory is not writable, the output remembers streams only while
  * netlogd runs.
@@ -97,7 +108,7 @@ static nl_status open_journal(output *out)
     nl_status status = NL_OK;
     out->journal = journal_open(name, out->streams, &mark, &found);
     if (out->journal == NULL) {
-        status = NL_FAILED;
+        status = is_directory_closed(name) ? nl_error_set_errno("open %s", out->options.path) : NL_FAILED;
     } else if (found) {
         out->past = mark.ended ? OUTPUT_PAST_ENDED : OUTPUT_PAST_KILLED;
         last = output_file_name(&out->options, mark.number);

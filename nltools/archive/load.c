@@ -240,7 +240,7 @@ static bool load_incomplete(loader *l, const input *in, store_place *place, nl_d
         nl_format_detect(pending->data, pending->size) == NL_FORMAT_UNKNOWN)
         return load_rest(l, place, decoder, pending);
     char *incomplete = describe_incomplete(pending);
-    program_error("%s: %s; the next load reads it", in->name, incomplete);
+    program_error("%s: %s; the next load reads it if the file has grown", in->name, incomplete);
     free(incomplete);
     l->reading->checked = true; /* the message already explains why there are no records */
     return true;
@@ -271,7 +271,7 @@ static bool load_input(loader *l, input *in, store_place *place)
         nl_buffer_append(&pending, data, size);
         good = load_whole_records(l, place, decoder, &pending);
     }
-    if (good && status == NL_END && !in->again)
+    if (good && status == NL_END && (!in->again || pending.size == 0)) /* also reports a damaged block at the end */
         good = load_rest(l, place, decoder, &pending);
     else if (good && status == NL_END && pending.size > 0 && !l->quiet)
         good = load_incomplete(l, in, place, decoder, &pending);

@@ -501,6 +501,16 @@ class Output(support.Case):
         self.assertIn("repaired", self.verify(path, option="--repair").stdout)
         self.assertEqual(path.read_bytes(), line(2) + line(3))
 
+    def test_a_directory_without_permission(self):
+        """The message names the output that the user gave, not a file beside it."""
+        if os.geteuid() != 0:
+            self.skipTest("becoming another user needs root")
+        self.folder.chmod(0o700)
+        result = self.run_program(support.program("netlogd/netlogd"), "--foreground", "--listen", f"x-netlog://127.0.0.1:{support.free_port()}",
+                                  "--output", self.folder / "all.log", user=61000, group=61000, extra_groups=[])
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"open {self.folder}/all.log: Permission denied\n", result.stderr)
+
     def test_a_repaired_file_stays_its_owners(self):
         if os.geteuid() != 0:
             self.skipTest("giving files away needs root")

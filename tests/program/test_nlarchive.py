@@ -94,7 +94,7 @@ class OnEach:
         lines = [line(i) for i in range(1000)]
         self.log.write_text("".join(lines[:10]) + lines[10][:30])
         said = self.load(self.db, self.log)
-        self.assertIn("incomplete record in the last 30 bytes; the next load reads it", said)
+        self.assertIn("incomplete record in the last 30 bytes; the next load reads it if the file has grown", said)
         self.assertIn("10 records loaded", said)
         self.log.write_text("".join(lines[:500]))
         self.assertIn("490 records loaded", self.load(self.db, self.log))
@@ -113,7 +113,7 @@ class OnEach:
         data = log.read_bytes()
         log.write_bytes(data[:len(data) // 2])
         said = self.load(self.db, folder)
-        self.assertRegex(said, r"a-000001\.nlb: truncated: \d+ bytes and 100 records of the last block are missing; the next load reads it\n")
+        self.assertRegex(said, r"a-000001\.nlb: truncated: \d+ bytes and 100 records of the last block are missing; the next load reads it if the file has grown\n")
         log.write_bytes(data)
         shutil.copy(log, self.scratch / "copy.nlb")
         self.load(self.db, folder, self.scratch / "copy.nlb")
@@ -157,6 +157,15 @@ class OnEach:
         self.assertIn("none: No such file", self.load(self.db, self.scratch / "none", status=1))
         self.assertEqual(len(self.query(self.db).splitlines()), 3)
 
+    def test_a_damaged_block_is_reported(self):
+        damaged = self.scratch / "damaged.nlb"
+        self.log.write_text(line(1) + line(2))
+        self.assertEqual(self.run_program(support.program("nltools/nlconv"), "--format", "nlb", "-o", damaged, self.log).returncode, 0)
+        content = bytearray(damaged.read_bytes())
+        content[-3] ^= 1
+        damaged.write_bytes(content)
+        self.assertRegex(self.load(self.db, damaged, status=1), r"\Anlarchive: .*damaged\.nlb: byte 0: .*checksum")
+
     def test_a_source_without_records_is_reported_each_time(self):
         self.load(self.db, "-", input=line(1))
         noise, words, begin = self.scratch / "noise", self.scratch / "words", self.scratch / "begin"
@@ -166,7 +175,7 @@ class OnEach:
         for _ in range(2):
             for path, reason in ((noise, rf"nlarchive: {noise}:1: no DATE=, ts= or time= field; all \d+ lines are malformed; name the format with --from-format"),
                                  (words, f"nlarchive: {words}:1: no DATE=, ts= or time= field; all 8 lines are malformed; name the format with --from-format"),
-                                 (begin, f"nlarchive: {begin}: incomplete record in the last 30 bytes; the next load reads it")):
+                                 (begin, f"nlarchive: {begin}: incomplete record in the last 30 bytes; the next load reads it if the file has grown")):
                 self.assertRegex(self.load(self.db, path, status=1), rf"\A{reason}\n\Z")
         self.log.write_text(line(2))
         self.load(self.db, self.log)
