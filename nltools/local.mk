@@ -12,7 +12,7 @@ EXTRA_LIBRARIES += %D%/libanalysis.a
 	%D%/compare/comparison_report.c %D%/compare/profile.c %D%/compare/profile.h \
 	%D%/diag/visits.c %D%/diag/visits.h %D%/diag/span_parts.c %D%/diag/span_parts.h %D%/diag/time_units.c %D%/diag/time_units.h %D%/diag/visit_ends.c %D%/diag/visit_ends.h %D%/diag/visit_tables.c %D%/diag/visit_tables.h %D%/diag/processes.c %D%/diag/processes.h %D%/diag/servers.c %D%/diag/servers.h %D%/diag/place_names.c %D%/diag/place_names.h %D%/diag/host_orders.c %D%/diag/host_orders.h \
 	%D%/diag/keyed_sort.c %D%/diag/keyed_sort.h %D%/diag/columns.c %D%/diag/columns.h %D%/diag/series.c %D%/diag/series.h %D%/diag/texts.c \
-	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h
+	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/repeated_sources.c %D%/stat/repeated_sources.h %D%/stat/text_key.h
 %C%_libanalysis_a_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 %C%_libanalysis_a_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 

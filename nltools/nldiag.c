@@ -84,23 +84,29 @@ static int diagnose(arguments *a)
                               false};
     bool ok = true, corrected = false;
     host_clocks *clocks = host_clocks_new();
+    a->subject.has_sources = sources.count > 1;
     visits *v = read_log(a, sources.names, sources.count, clocks, &ok);
-    if (!program_has_records(&a->subject.reading, v->records, "cannot tell: ")) {
+    if (a->subject.repeated != NULL)
+        program_error("cannot tell: %s", a->subject.repeated);
+    if (a->subject.repeated != NULL || !program_has_records(&a->subject.reading, v->records, "cannot tell: ")) {
         visits_free(v);
         host_clocks_free(clocks);
         return PROGRAM_PROBLEM;
     }
-    sources.clocks_wrong = host_clocks_decide(clocks, v);
-    if (sources.clocks_wrong && can_read_again(sources.names, sources.count)) {
+    const bool clocks_wrong = host_clocks_decide(clocks, v);
+    sources.fix_clocks = host_clocks_are_measured(clocks);
+    if (clocks_wrong && can_read_again(sources.names, sources.count)) {
         visits_free(v);
         v = read_log(a, sources.names, sources.count, clocks, &ok);
         host_clocks_note(clocks, v);
         corrected = true;
     }
+    if (v->has_nanoseconds)
+        program_error("%s", REQUEST_NANOSECONDS);
     visits_join_repeats(v);
     findings *f = findings_find(v);
     host_clocks_report(clocks, f, corrected);
-    findings_judge(f, compare_reason_no_requests(&a->subject));
+    findings_judge(f, subject_reason_no_requests(&a->subject));
     if (a->json)
         report_json(f, &sources);
     else

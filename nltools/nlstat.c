@@ -37,7 +37,7 @@ typedef struct arguments {
 } arguments;
 
 typedef struct work {
-    const arguments *arguments;
+    arguments *arguments;
     subject *subject;
     const drawing *drawing; /* owned by the subject; NULL until the lifelines are known */
     report_subject *kinds;  /* one element per lifeline; NULL until the lifelines are known */
@@ -243,7 +243,9 @@ static void print_report(work *w)
 {
     const arguments *a = w->arguments;
     for (int i = 0; i < w->kind_count; i++) {
-        report_requests(&w->kinds[i]);
+        const tally *t = w->kinds[i].tally;
+        if (a->throughput == NULL || t->totals.maximum > 0) /* requests of single events have no durations */
+            report_requests(&w->kinds[i]);
         if (transfers_count(w->kinds[i].tally->transfers) > 0)
             transfers_print(w->kinds[i].tally->transfers, a->interval_ns);
     }
@@ -283,6 +285,14 @@ static uint64_t count_overlapping_spans(const work *w)
     return count;
 }
 
+static bool has_nanoseconds(const work *w)
+{
+    bool has = false;
+    for (int k = 0; k < w->kind_count; k++)
+        has |= request_reader_has_nanoseconds(assembler_reader(w->kinds[k].assembler));
+    return has;
+}
+
 static void report_no_match(const subject_options *o)
 {
     /* Records that --where excludes may have other fields. */
@@ -296,6 +306,12 @@ static bool nlstat_report(work *w, bool ok)
     const arguments *a = w->arguments;
     if (!subject_has_records(w->subject))
         return false;
+    if (a->subject.repeated != NULL) {
+        program_error("%s", a->subject.repeated);
+        return false;
+    }
+    if (has_nanoseconds(w))
+        program_error("%s", REQUEST_NANOSECONDS);
     if (count_requests(w) == 0 && a->throughput == NULL) {
         uint64_t overlapping = count_overlapping_spans(w);
         if (a->subject.requests != NULL)
@@ -303,8 +319,7 @@ static bool nlstat_report(work *w, bool ok)
         else if (overlapping > 0)
             program_error("%" PRIu64 " " REPORT_OVERLAPPING_SPANS, overlapping);
         else
-            program_error(a->subject.ids != NULL ? "no two events have the same values in the --id fields"
-                                                 : "cannot find a request ID field; name one with --id");
+            program_error("%s", subject_reason_no_requests(&w->arguments->subject));
         return false;
     }
     if (a->json)
@@ -342,6 +357,7 @@ int main(int argc, char **argv)
                                &a.subject, a.files, a.file_count);
     } else {
         work w = {.arguments = &a};
+        a.subject.has_sources = a.file_count > 1;
         w.subject = subject_new(&a.subject, (subject_user){nlstat_begin, nlstat_take, &w});
         bool ok = read_logs(&w);
         status = nlstat_report(&w, ok) ? PROGRAM_DONE : PROGRAM_PROBLEM;

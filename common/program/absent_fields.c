@@ -42,15 +42,19 @@ static bool has_name(const absent_fields *a, nl_string name)
     return false;
 }
 
+void absent_fields_add_name(absent_fields *a, nl_string name)
+{
+    if (name.size == 0 || has_name(a, name))
+        return;
+    a->names = nl_memory_check(realloc(a->names, (a->count + 1) * sizeof *a->names));
+    a->names[a->count++] = nl_memory_check(strndup(name.data, name.size));
+}
+
 void absent_fields_add(absent_fields *a, const nl_filter *filter)
 {
     const size_t tests = nl_filter_count_tests(filter);
-    a->names = nl_memory_check(realloc(a->names, (a->count + tests) * sizeof *a->names));
-    for (size_t i = 0; i < tests; i++) {
-        const nl_string name = nl_filter_test_field(filter, i);
-        if (name.size > 0 && !has_name(a, name))
-            a->names[a->count++] = nl_memory_check(strndup(name.data, name.size));
-    }
+    for (size_t i = 0; i < tests; i++)
+        absent_fields_add_name(a, nl_filter_test_field(filter, i));
 }
 
 static bool record_has_field(const nl_record *record, const char *name)

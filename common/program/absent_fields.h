@@ -1,5 +1,5 @@
 /*
- * The fields that an expression names, but no record has; their names are probably misspelled. If no record or request
+ * The fields that an option names, but no record has; their names are probably misspelled. If no record or request
  * matches, programs add these names to the message.
  *
  * Only one thread at a time may use an absent_fields.
@@ -13,6 +13,9 @@ typedef struct absent_fields absent_fields;
 
 absent_fields *absent_fields_new(void);
 void absent_fields_free(absent_fields *a); /* NULL is allowed */
+
+/* Adds a field. */
+void absent_fields_add_name(absent_fields *a, nl_string name);
 
 /* Adds the fields of a filter, except standard fields, which every record may have. */
 void absent_fields_add(absent_fields *a, const nl_filter *filter);

@@ -21,6 +21,7 @@ enum {
     CACHE_SIZE = 256, /* number of entries of each cache, a power of two */
     LAYOUT_FIELDS_MAX = 32,
     LAYOUT_NAMES_SIZE = 384,
+    SECONDS_MAX = 24 * 3600, /* see request_reader.h */
 };
 
 typedef enum field_use {
@@ -84,6 +85,7 @@ typedef struct field_layout {
     uint32_t used[USE_COUNT]; /* index + 1 of the first field for each use; 0: no field */
     uint32_t ids[IDS_MAX];    /* index + 1 of the field of each ID; 0: no field */
     double unit_ns;           /* the duration's unit in nanoseconds */
+    bool has_unit;            /* the name of the duration's field determines its unit */
 } field_layout;
 
 /* A cached layout, with the names of the record's fields one after another. */
@@ -133,6 +135,7 @@ struct request_reader {
     uint64_t seed;
     uint32_t order;
     bool splits_unnamed;  /* see request_reader_split_unnamed */
+    bool has_nanoseconds; /* see request_reader_has_nanoseconds */
     found_fields found;   /* fields of the latest record */
     field_layout scratch; /* layout of the latest record, if it has too many fields for a cached layout */
     known_layout layouts[CACHE_SIZE];
@@ -228,7 +231,10 @@ static void add_use(field_layout *layout, nl_string name, size_t index)
     if (use == 0 || layout->used[uses[use - 1].use] != 0)
         return;
     layout->used[uses[use - 1].use] = (uint32_t)index + 1;
-    layout->unit_ns = uses[use - 1].use == USE_DURATION ? uses[use - 1].unit_ns : layout->unit_ns;
+    if (uses[use - 1].use != USE_DURATION)
+        return;
+    layout->unit_ns = uses[use - 1].unit_ns;
+    layout->has_unit = strcmp(uses[use - 1].letters, "dur") != 0 && strcmp(uses[use - 1].letters, "duration") != 0;
 }
 
 /*
@@ -438,10 +444,22 @@ static double read_units(nl_string text, double *unit_ns)
 }
 
 /*
- * Returns the duration of a record in nanoseconds, and sets *rounding (see request_event). Returns -1 if the record has
- * no duration.
+ * Returns whether a number without a unit is in nanoseconds (request_reader.h), and then sets *has_nanoseconds.
+ * *has_nanoseconds means that an earlier number was in nanoseconds.
  */
-static int64_t duration_of(nl_fraction fraction, const found_fields *f, unsigned *rounding)
+static bool is_in_nanoseconds(const nl_field *field, double value, bool *has_nanoseconds)
+{
+    if (field->type == NL_TYPE_DOUBLE || count_decimals(field) > 0)
+        return false;
+    *has_nanoseconds |= value > SECONDS_MAX;
+    return *has_nanoseconds;
+}
+
+/*
+ * Returns the duration of a record in nanoseconds, and sets *rounding (see request_event). Returns -1 if the record has
+ * no duration. For *has_nanoseconds, see is_in_nanoseconds.
+ */
+static int64_t duration_of(nl_fraction fraction, const found_fields *f, bool *has_nanoseconds, unsigned *rounding)
 {
     double value;
     int64_t start_ns, time_ns = f->record->time_ns;
@@ -452,6 +470,8 @@ static int64_t duration_of(nl_fraction fraction, const found_fields *f, unsigned
     /* An access log of Traefik has StartUTC, and its Duration is in nanoseconds. */
     double unit_ns = phase != NULL ? 1e3 : field_of(f, USE_START_UTC) != NULL ? 1 : f->layout->unit_ns, ns = -1;
     bool is_number = duration != NULL && nl_field_double(duration, &value);
+    if (is_number && unit_ns == 1e9 && !f->layout->has_unit && is_in_nanoseconds(duration, value, has_nanoseconds))
+        unit_ns = 1;
     if (is_number)
         ns = value * unit_ns;
     else if (duration != NULL && duration->type == NL_TYPE_STRING)
@@ -490,10 +510,11 @@ static __attribute__((noinline)) bool read_duration(const nl_record *record, siz
     field_layout layout = {0};
     const found_fields f = {record, &layout};
     unsigned rounding;
+    bool has_nanoseconds = false;
     for (size_t i = first; i < record->field_count; i++)
         if (may_be_duration(record->fields[i].name))
             add_use(&layout, record->fields[i].name, i);
-    *duration_ns = duration_of(fraction, &f, &rounding);
+    *duration_ns = duration_of(fraction, &f, &has_nanoseconds, &rounding);
     *begins = phase_of(&f) == 'X';
     return *duration_ns >= 0;
 }
@@ -730,7 +751,7 @@ uint64_t request_reader_take(request_reader *r, const nl_record *record, request
     const known_place *place = find_place(r, record);
     const nl_field *span = field_of(f, USE_SPAN), *parent = field_of(f, USE_PARENT);
     unsigned rounding = 0;
-    int64_t duration_ns = duration_of(r->fraction, f, &rounding);
+    int64_t duration_ns = duration_of(r->fraction, f, &r->has_nanoseconds, &rounding);
     uint16_t process = process_of(r, f);
     nl_string name = record->event;
     if (duration_ns >= 0 && name.size == 0) /* as in access logs */
@@ -806,6 +827,11 @@ char *request_reader_name_request(const request_reader *r)
 const clock_bounds *request_reader_clocks(const request_reader *r)
 {
     return r->clocks;
+}
+
+bool request_reader_has_nanoseconds(const request_reader *r)
+{
+    return r->has_nanoseconds;
 }
 
 const event_names *request_reader_names(const request_reader *r)

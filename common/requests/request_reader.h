@@ -6,11 +6,13 @@
  * are no ID fields, the thread or process of the record names the request. The reader uses the following fields, whose
  * names may have any case and any separators. TRACE.ID, SPAN.ID and PARENT.ID (or PARENT.SPAN.ID) are identifiers. DUR
  * or DURATION, and nginx's request_time, is the duration in seconds; DUR.MS, DURATION.NS and so on are in the named
- * unit. A value with units, such as "12.3ms", has these units. A record with a duration but without an event has the
- * name "request". If the record has the field ph of Chrome's traces, the duration is in microseconds. START is the
- * start of a span whose record has the time of its end. TID, THREAD or THREAD.ID is the thread, PID is the process, and
- * STATUS shows failures. Records of sensors and NetLogger's own events (NetLogger.*) belong to no request. Times
- * farther from 1970 than REQUEST_TIME_MAX are limited to that value. Only one thread at a time may use a reader.
+ * unit. A value with units, such as "12.3ms", has these units. A whole number without a unit of more than 86,400 (a day
+ * in seconds) is in nanoseconds, because Go's programs write such durations; so are then all later whole numbers
+ * without a unit. A record with a duration but without an event has the name "request". If the record has the field ph
+ * of Chrome's traces, the duration is in microseconds. START is the start of a span whose record has the time of its
+ * end. TID, THREAD or THREAD.ID is the thread, PID is the process, and STATUS shows failures. Records of sensors and
+ * NetLogger's own events (NetLogger.*) belong to no request. Times farther from 1970 than REQUEST_TIME_MAX are limited
+ * to that value. Only one thread at a time may use a reader.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_READER_H
 #define NETLOGGER_REQUESTS_REQUEST_READER_H
@@ -83,6 +85,14 @@ nl_string request_unnamed(nl_string program, char buffer[REQUEST_UNNAMED_SIZE]);
  * timeout.
  */
 bool request_is_failure(const nl_record *record);
+
+/* Returns whether a duration without a unit was in nanoseconds. */
+bool request_reader_has_nanoseconds(const request_reader *r);
+
+/* The message about such durations. */
+#define REQUEST_NANOSECONDS                                                                                            \
+    "whole numbers without a unit are read as nanoseconds, because some are too large for seconds; name a field with " \
+    "its unit, such as DURATION.MS, if this is wrong"
 
 /*
  * Return the names of events, and the name of the host or program with this number in request_event. The reader owns

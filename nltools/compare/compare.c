@@ -50,17 +50,6 @@ void compare_options_finish(compare_options *o)
     g_strfreev(o->after);
 }
 
-const char *compare_reason_no_requests(const subject_options *o)
-{
-    if (o->requests != NULL)
-        return "no request matches --where";
-    if (o->config != NULL)
-        return "no record belongs to a lifeline of --config";
-    if (o->ids != NULL)
-        return "no two events have the same values in the fields of --id";
-    return "cannot find a request ID field; name one with --id, or log a request ID (TRACE.ID) with every event";
-}
-
 /* The logs of a comparison while they are read. */
 typedef struct comparing {
     subject_options *subject;
@@ -104,7 +93,7 @@ static bool compare_read_log(comparing *c, int side, const char *name)
     }
     ok = program_has_records(reading, v->records, "cannot tell: ") && ok;
     if (ok && v->requests->len == 0)
-        program_error("cannot tell: %s: %s", name, compare_reason_no_requests(c->subject));
+        program_error("cannot tell: %s: %s", name, subject_reason_no_requests(c->subject));
     c->incomplete = program_reading_finish(reading) != PROGRAM_DONE || c->incomplete;
     ok = ok && v->requests->len > 0 && check_ids(c, v, name);
     if (ok)

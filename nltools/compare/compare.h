@@ -23,7 +23,4 @@ void compare_options_finish(compare_options *o);
  */
 int compare_logs(const compare_options *o, subject_options *subject, char **operands, int operand_count, bool json);
 
-/* Returns the text that nldiag prints if a log has records but no requests. */
-const char *compare_reason_no_requests(const subject_options *subject);
-
 #endif

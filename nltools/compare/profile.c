@@ -349,9 +349,12 @@ static void add_sensors(adding *a)
     const GPtrArray *all = series_all(a->v->series);
     for (guint i = 0; i < all->len; i++) {
         const sensor_series *s = g_ptr_array_index(all, i);
+        if (strcmp(s->field, "CLOCK.SAMPLES") == 0) /* a number of measurements */
+            continue;
         char *instance = without_ports(s->instance);
+        const bool is_own = *instance == '\0' || strcmp(instance, s->host) == 0;
         char *name =
-            g_strdup_printf("%s %s of %s%s%s", s->event, s->field, s->host, *instance != '\0' ? " " : "", instance);
+            g_strdup_printf("%s %s of %s%s%s", s->event, s->field, s->host, is_own ? "" : " ", is_own ? "" : instance);
         g_free(instance);
         profile_sensor *of = g_hash_table_lookup(a->p->sensor_index, name);
         if (of == NULL && a->p->sensors->len < SENSORS_MAX) {

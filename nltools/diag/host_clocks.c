@@ -239,6 +239,14 @@ bool host_clocks_decide(host_clocks *c, const visits *v)
     return c->wrong->len > 0;
 }
 
+bool host_clocks_are_measured(const host_clocks *c)
+{
+    bool measured = false;
+    for (guint i = 0; i < c->wrong->len; i++)
+        measured |= g_array_index(c->wrong, wrong_clock, i).measured;
+    return measured;
+}
+
 /*
  * Sets the reason for the lack of a verdict if the clocks of two hosts seem to differ by a large part of the requests'
  * time, and neither clock is known to be wrong.

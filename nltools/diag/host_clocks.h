@@ -32,6 +32,9 @@ void host_clocks_note(const host_clocks *c, visits *v);
 /* Returns the maximum error of a host's corrected times in nanoseconds, or 0 if they were not corrected. */
 double host_clock_error(const visits *v, const char *host);
 
+/* Returns whether the log has measurements that show a wrong clock. The other programs correct clocks with these. */
+bool host_clocks_are_measured(const host_clocks *c);
+
 /* Adds a finding for each wrong clock. `corrected` is true if the log was read again. */
 void host_clocks_report(const host_clocks *c, findings *f, bool corrected);
 

@@ -86,7 +86,7 @@ GPtrArray *report_command(const finding *x, const visits *v, const report_source
         g_ptr_array_add(command, g_strdup("--config"));
         g_ptr_array_add(command, g_strdup(sources->config));
     }
-    if (sources->clocks_wrong)
+    if (sources->fix_clocks)
         g_ptr_array_add(command, g_strdup("--fix-clocks"));
     if (is_part(x, v)) {
         add_time(command, "--since", x->from_ns);

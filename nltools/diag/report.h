@@ -9,7 +9,7 @@ typedef struct report_sources {
     char *const *names;
     int count;
     const char *config; /* NULL without --config */
-    bool clocks_wrong;
+    bool fix_clocks;    /* the log has measurements of wrong clocks, which --fix-clocks corrects */
 } report_sources;
 
 /* Returns the answer in one sentence. The caller frees it with g_free. */

@@ -758,6 +758,7 @@ visits *visits_finish(visits_reader *r)
         assembler_finish(r->kinds[i].assembler);
         v->overlapping += assembler_overlapping(r->kinds[i].assembler);
         add_clock_doubts(v, r->kinds[i].assembler);
+        v->has_nanoseconds |= request_reader_has_nanoseconds(assembler_reader(r->kinds[i].assembler));
     }
     v->separate = r->number;
     v->from_ns = INT64_MAX;

@@ -2,7 +2,13 @@
 
 #include "stat/subject.h"
 
+#include "record/format.h"
+#include "record/text.h"
 #include "requests/record_sample.h"
+#include "stat/repeated_sources.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 struct subject {
     subject_options *options;
@@ -10,6 +16,7 @@ struct subject {
     drawing *drawing;     /* NULL if the lifelines are not known yet */
     record_sample sample; /* records that wait until the lifelines are known */
     uint64_t record_count;
+    repeated_sources *repeats; /* NULL if there is only one source */
 };
 
 /* ---- options ---- */
@@ -58,10 +65,30 @@ const nl_option subject_option_rows[] = {
     {0},
 };
 
+const char *subject_reason_no_requests(subject_options *o)
+{
+    if (o->requests != NULL)
+        return "no request matches --where";
+    if (o->config != NULL)
+        return "no record belongs to a lifeline of --config";
+    if (!o->has_events)
+        return "the records have no event names; log the name in the field event";
+    if (o->ids == NULL)
+        return "cannot find a request ID field; name one with --id, or log a request ID (TRACE.ID) with every event";
+    char *absent = absent_fields_describe(o->absent_ids);
+    free(o->reason);
+    o->reason = program_format("no two events have the same values in the fields of --id%s", absent);
+    free(absent);
+    return o->reason;
+}
+
 bool subject_options_finish(subject_options *o)
 {
     g_strfreev(o->ids);
     absent_fields_free(o->absent);
+    absent_fields_free(o->absent_ids);
+    free(o->repeated);
+    free(o->reason);
     nl_filter_free(o->where.filter);
     request_filter_free(o->requests);
     return program_reading_finish(&o->reading) == PROGRAM_DONE;
@@ -99,6 +126,17 @@ void subject_add(subject *s, const nl_record *record)
     s->user.take(s->user.user, record);
 }
 
+/* Returns the ID fields, except standard fields, which every record has. */
+static absent_fields *new_absent_ids(const char *const *ids)
+{
+    const nl_text_format *text = nl_format_get_info(NL_FORMAT_ULM)->text;
+    absent_fields *absent = absent_fields_new();
+    for (; *ids != NULL; ids++)
+        if (nl_text_member(text, *ids, strlen(*ids)) == NL_MEMBER_NONE)
+            absent_fields_add_name(absent, (nl_string){*ids, strlen(*ids)});
+    return absent;
+}
+
 bool subject_read_records(subject_options *o, const char *source, void (*take)(void *user, const nl_record *record),
                           void *user, uint64_t *count)
 {
@@ -114,8 +152,13 @@ bool subject_read_records(subject_options *o, const char *source, void (*take)(v
         o->absent = absent_fields_new();
         request_filter_add_fields(o->requests, o->absent);
     }
+    if (o->ids != NULL && o->absent_ids == NULL)
+        o->absent_ids = new_absent_ids((const char *const *)o->ids);
     while ((status = program_log_next(log, o->where.filter, &record)) == NL_OK) {
         ++*count;
+        o->has_events |= record->event.size > 0;
+        if (o->absent_ids != NULL)
+            absent_fields_look(o->absent_ids, record);
         if (o->absent != NULL)
             absent_fields_look(o->absent, record);
         take(user, record);
@@ -126,13 +169,21 @@ bool subject_read_records(subject_options *o, const char *source, void (*take)(v
 
 static void subject_take(void *user, const nl_record *record)
 {
-    subject_add(user, record);
+    subject *s = user;
+    if (s->repeats != NULL)
+        repeated_sources_add(s->repeats, record);
+    subject_add(s, record);
 }
 
 bool subject_read(subject *s, const char *source)
 {
     uint64_t count = 0; /* not used here, because subject_add counts the records */
-    return subject_read_records(s->options, source, subject_take, s, &count);
+    if (s->repeats != NULL)
+        repeated_sources_begin(s->repeats, source);
+    bool ok = subject_read_records(s->options, source, subject_take, s, &count);
+    if (s->repeats != NULL && s->options->repeated == NULL)
+        s->options->repeated = repeated_sources_describe(s->repeats);
+    return ok;
 }
 
 bool subject_has_records(const subject *s)
@@ -147,6 +198,8 @@ subject *subject_new(subject_options *options, subject_user user)
     subject *s = g_new0(subject, 1);
     s->options = options;
     s->user = user;
+    if (options->has_sources)
+        s->repeats = repeated_sources_new();
     if (options->config != NULL) {
         s->drawing = drawing_read(options->config);
         if (s->drawing == NULL)
@@ -162,5 +215,6 @@ void subject_free(subject *s)
         return;
     drawing_free(s->drawing);
     record_sample_free(&s->sample);
+    repeated_sources_free(s->repeats);
     g_free(s);
 }

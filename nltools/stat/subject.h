@@ -18,9 +18,14 @@ typedef struct subject_options {
     char **ids;         /* ID fields, NULL-terminated; NULL: infer them from the log */
     const char *config; /* file with the lifelines, or NULL */
     size_t memory_max;  /* maximum memory in bytes */
+    bool has_sources;   /* there are several sources, which must not contain the same records */
     program_where where;
-    request_filter *requests; /* NULL: all requests */
-    absent_fields *absent;    /* fields that `requests` names and no record has; NULL before the first source */
+    request_filter *requests;  /* NULL: all requests */
+    absent_fields *absent;     /* fields that `requests` names and no record has; NULL before the first source */
+    absent_fields *absent_ids; /* the same for `ids` */
+    bool has_events;           /* a record has an event name */
+    char *repeated;            /* message about a source that has the records of another source, or NULL */
+    char *reason;              /* the result of subject_reason_no_requests */
     program_reading reading;
 } subject_options;
 
@@ -76,6 +81,9 @@ void subject_settle(subject *s);
 
 /* Returns whether records were read. If not, reports the reason (program_has_records). */
 bool subject_has_records(const subject *s);
+
+/* Returns why the records have no requests. The text is valid until subject_options_finish. */
+const char *subject_reason_no_requests(subject_options *o);
 
 /* Frees the members of the options. Returns whether all input was valid (program_reading_finish). */
 bool subject_options_finish(subject_options *o);

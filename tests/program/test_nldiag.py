@@ -344,6 +344,8 @@ class Nldiag(support.Case):
         self.assertEqual(self.early_calls(lambda i: -500_000 if i == 500 else usual(i)), [])
         self.assertEqual(self.early_calls(lambda i: -10_000 if i % 10 == 0 else usual(i)), [])
         self.assertEqual(self.early_calls(lambda i: -2_000_000 if i % 10 == 0 else usual(i)), ["h2"])
+        for cause in self.diagnosed(self.scratch / "early.log")["causes"]:  # without measurements, nlv cannot correct the clocks
+            self.assertNotIn("--fix-clocks", cause["view"])
 
     def test_unobserved_time(self):
         """The delay between two hosts is unknown; a difference of a day may be a wrong clock, or a wait of a day."""
@@ -543,6 +545,22 @@ class Nldiag(support.Case):
                 found = self.diagnosed(path)
                 self.assertEqual([c["title"].split(": ")[1] for c in found["causes"] if not c["ordinary"]], [f"{slow} is slower than its peers (request with upstream_addr on {slow})"] if slow else [])
 
+    def test_access_log_in_the_format_of_the_manual(self):
+        manual = (support.SOURCE / "doc/man/nldiag.1").read_text()
+        form = "".join(re.findall(r"'(.*)'", re.search(r"log_format netlogger escape=json ([^;]*);", manual)[1]))
+        lines, chance, at = [], random.Random(3), 1.8e9
+        for _ in range(600):
+            at += chance.expovariate(20)
+            server = f"10.0.0.{chance.randrange(1, 5)}:80"
+            taken = 0.02 * chance.lognormvariate(0, 0.3) * (5 if server == "10.0.0.2:80" else 1)
+            values = {"msec": f"{at + taken:.3f}", "uri": "/a", "status": 200, "request_time": f"{taken:.3f}", "upstream_addr": server}
+            lines.append(re.sub(r"\$(\w+)", lambda name: str(values[name[1]]), form) + "\n")
+        path = self.scratch / "requests.json"
+        path.write_text("".join(lines))
+        faults, found = self.faults_of(path)
+        self.assertEqual((faults[0]["cause"], found["requests"]), ("peer", 600))
+        self.assertIn("10.0.0.2:80", faults[0]["title"])
+
     def test_access_log_of_traefik(self):
         """Traefik writes durations in nanoseconds, without a unit."""
         lines, chance, at = [], random.Random(3), 1.8e9
@@ -559,6 +577,24 @@ class Nldiag(support.Case):
         self.assertIn("10.0.0.2:80", faults[0]["title"])
         self.assertLess(found["total_ns"], 600 * 0.1e9)
         self.assertGreater(found["failed"], 30)
+
+    def test_durations_of_go(self):
+        """Go's programs write durations as whole numbers of nanoseconds, without a unit. A message states how nldiag reads them."""
+        lines, chance, at = [], random.Random(3), 1.8e9
+        for n in range(600):
+            at += chance.expovariate(20)
+            tenant = chance.choice("abcd")
+            taken = 5e-5 if n % 10 == 9 else 0.02 * chance.lognormvariate(0, 0.3) * (5 if tenant == "b" else 1)
+            lines.append(json.dumps({"time": f"{datetime.datetime.fromtimestamp(at, datetime.timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ}", "level": "INFO",
+                                     "msg": "request", "tenant": tenant, "duration": int(taken * 1e9)}) + "\n")
+        path = self.scratch / "slog.json"
+        path.write_text("".join(lines))
+        result = self.run_program(self.nldiag, "--json", path)
+        self.assertEqual(result.stderr, "nldiag: whole numbers without a unit are read as nanoseconds, because some are too large for seconds; "
+                                        "name a field with its unit, such as DURATION.MS, if this is wrong\n")
+        found = json.loads(result.stdout)
+        self.assertIn("tenant=b", found["causes"][0]["title"])
+        self.assertLess(found["total_ns"], 600 * 0.1e9)
 
     def test_server_in_a_field_for_urls(self):
         """A field whose name is that of URLs may contain addresses of servers, which are peers. A URL keeps its server, and loses its query."""
@@ -3663,6 +3699,7 @@ class Nldiag(support.Case):
             chance = random.Random(name)
             lines = [f"DATE={slow_logs.ulm(simulate.START * 10 ** 9 + i * 10 ** 8)} HOST=h PROG=nlsensor LVL=System NL.EVNT=TcpRtt "
                      f"TCP.PEER=10.0.0.{i % 2}:{chance.randint(32768, 60999)} TCP.RTT={busy + chance.uniform(-5, 5):.2f}" for i in range(300)]
+            lines += [line.replace("NL.EVNT=TcpRtt", "NL.EVNT=ClockOffset CLOCK.COLLECTOR=h").replace("TCP.RTT=", "CLOCK.SAMPLES=") for line in lines]
             path.write_text("\n".join(sorted(path.read_text().splitlines() + lines)) + "\n")
             paths.append(path)
         sensors = self.compared(paths[:1], paths[1:], status=FINDING)["sensors"]

@@ -815,6 +815,38 @@ class Nlstat(support.Case):
             self.assertEqual(old.read_text(), "old")
         self.assertEqual(sorted(p.name for p in self.scratch.iterdir()), ["a.log", "a.png", "a.svg"])
 
+    def test_records_that_occur_twice(self):
+        """The same records in two sources, also in another format, are no repeated calls. Sources with few common records are fine."""
+        text = requests()
+        first, lines = self.log(text), text.splitlines(True)
+        copy, other = self.scratch / "copy.nlb", self.log("".join(lines[len(lines) - len(lines) // 3:]), "other.log")
+        with open(other, "a") as log:
+            log.write(text.replace("HOST=", "HOST=other"))
+        self.assertEqual(self.run_program(support.program("nltools/nlconv"), "--format", "nlb", "-o", copy, first).returncode, 0)
+        for program in self.nlstat, support.program("nltools/nldiag"):
+            for again in first, copy:
+                result = self.run_program(program, first, again)
+                self.assertEqual((result.returncode, result.stdout), (1, ""))
+                self.assertIn(f"100 % of the records of {again} are also in {first}; give each record once\n", result.stderr)
+        self.assertEqual(self.run_program(self.nlstat, first, other).returncode, 0)
+
+    def test_records_without_requests(self):
+        """The message names the fields of --id that no record has, and reports records without event names."""
+        log = self.log(requests())
+        unnamed = self.log("".join(f'{{"time": "2026-01-01T00:00:0{i}Z", "msg": "m{i}", "trace_id": "{"ab"[i % 2] * 32}"}}\n' for i in range(8)), "b.json")
+        for program in self.nlstat, support.program("nltools/nldiag"):
+            for path, ids, reason in ((log, "NOSUCH", "no two events have the same values in the fields of --id; no record has the field NOSUCH"),
+                                      (log, "PROG,NO.SUCH,NONE", "; no record has the fields NO.SUCH or NONE"),
+                                      (unnamed, "trace_id", "the records have no event names; log the name in the field event")):
+                result = self.run_program(program, "--id", ids, path)
+                self.assertIn(reason, result.stdout + result.stderr)
+
+    def test_throughput_of_single_events(self):
+        """Requests of one event have no durations, so nlstat prints only the throughput."""
+        result = self.run_program(self.nlstat, "--where", "NL.EVNT == Client.Send", "--throughput", "KIND", self.log(requests()))
+        self.assertEqual((result.returncode, result.stdout.count("Requests by")), (0, 0), result.stderr)
+        self.assertIn("per second", result.stdout)
+
     def test_strict(self):
         log = self.log(requests() + "rubbish\n" + requests())
         result = self.run_program(self.nlstat, log)
