@@ -723,7 +723,7 @@ static void a_directory_of_another_user_is_refused(void **state)
     assert_null(nl_spool_open(folder, url, LIMIT, false));
 }
 
-/* In a shared directory, a user's spool does not prevent other users from having one. */
+/* In a shared directory, a user's spool does not prevent other users from having their own spools. */
 static void each_user_has_a_spool(void **state)
 {
     (void)state;
