@@ -99,7 +99,8 @@ class Connection:
         t, chance = o["current"], self.chance
         limit = t.limit if t else None
         rtt_min = 2e6 * self.delay
-        rtt = rtt_min * chance.uniform(1.01, 1.12) + (1e6 * self.queue * chance.uniform(0.4, 1.2) if limit == "reverse" else 0)
+        queue = 1e6 * self.queue * chance.uniform(0.4, 1.2) if limit == "reverse" else 0  # delays the acknowledgements
+        rtt = rtt_min * chance.uniform(1.01, 1.12) + queue
         flight = max(0, o["sent"] - o["acked"])
         cwnd = max(10, 3 * self.window // MSS) if self.limit in ("window", "send-buffer", "reverse", None) else max(4, int(15 * chance.uniform(0.7, 1.3)))
         flight = self.window if limit == "window" else 0.9 * self.window if limit == "send-buffer" else min(flight, (cwnd - 1) * MSS)
@@ -112,7 +113,7 @@ class Connection:
         return (f"HOST={host} PROG=nlsensor LVL=System NL.EVNT=TcpConnection TCP.LOCAL={local} TCP.PEER={peer} TCP.STATE=established{recovery}"
                 f"{f' TCP.PROGRAM={program}' if program else ''} TCP.COOKIE={self.number} TCP.MSS={MSS} TCP.CWND={cwnd} TCP.SSTHRESH={o['threshold']:.0f}"
                 f" TCP.UNACKED={flight / MSS:.0f} TCP.UNSENT={unsent:.0f} TCP.WINDOW={self.window if self.limit == 'window' and server_logs else 4 << 20}"
-                f" TCP.RTT={rtt:.0f} TCP.RTT.MIN={rtt_min:.0f} TCP.RTT.RECEIVE={rtt_min:.0f} TCP.BUSY={1e6 * o['busy']:.0f}"
+                f" TCP.DELAY.IN={1e9 + rtt_min / 2 + queue:.0f} TCP.RTT={rtt:.0f} TCP.RTT.MIN={rtt_min:.0f} TCP.RTT.RECEIVE={rtt_min:.0f} TCP.BUSY={1e6 * o['busy']:.0f}"
                 f" TCP.LIMITED.RECEIVER={1e6 * receiver:.0f} TCP.LIMITED.BUFFER={1e6 * buffer:.0f} TCP.BYTES.SENT={o['sent'] + again:.0f}"
                 f" TCP.BYTES.ACKED={o['acked']:.0f} TCP.BYTES.RECEIVED={i['received']:.0f} TCP.RETRANS={o['lost']} TCP.BYTES.RETRANS={again}"
                 f" TCP.RATE={rate:.0f} TCP.RATE.APP.LIMITED={int(not t)} TCP.BUFFER.IN={2 * self.window if small else 6 << 20}"
