@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include "diag/findings.h"
 #include "diag/mechanisms.h"
 
 /* A part must occur once in at least this share of the span's visits. */
@@ -97,6 +98,17 @@ bool queue_is_in_part(const visits *v, uint32_t place, const float *waits)
     return is;
 }
 
+/* Returns whether a kind of parts takes enough time for a finding. */
+static bool takes_time(const visits *v, const part_kind *k)
+{
+    double sum_ns = 0;
+    for (guint i = 0; i < k->parts->len; i++) {
+        const span_part *part = &g_array_index(k->parts, span_part, i);
+        sum_ns += (double)(part->to_ns - part->from_ns) * path_weight(visit_at(v, part->visit));
+    }
+    return sum_ns >= FINDING_MIN * v->total_ns;
+}
+
 static int by_begin(gconstpointer a, gconstpointer b)
 {
     int64_t x = ((const span_part *)a)->from_ns, y = ((const span_part *)b)->from_ns;
@@ -156,7 +168,7 @@ mechanism find_queue_in_part(const visits *v, uint32_t number)
     for (guint i = 0; i < kinds->len; i++) {
         const part_kind *k = &g_array_index(kinds, part_kind, i);
         mechanism m = {0};
-        if (!k->is_repeated && k->parts->len >= PART_VISITS_MIN * p->count)
+        if (!k->is_repeated && k->parts->len >= PART_VISITS_MIN * p->count && takes_time(v, k))
             m = find_queue_of_kind(v, number, k);
         m.p *= kinds->len;
         if (m.waits != NULL && are_events_in_waits(v, all, k, m.waits))
