@@ -75,8 +75,9 @@ test_counts search_count_tests(const visits *v)
     }
     uint32_t of_all = columns + OTHER_DIVISIONS + visits_span_days(v) + 2 * v->has_processes;
     /* The factor 2 stands for all visits and the main kind of visits. A column without values in some visits has two
-     * tests. Each of these tests is repeated for a range of time. */
-    const test_counts counts = {2 * (of_all + 3 * columns), g_hash_table_size(kinds), MECHANISMS};
+     * tests. A part of the level belongs to the tests of values in a range of time. */
+    const test_counts counts = {(uint32_t)ceil(2 * (of_all + columns) / (1 - IN_TIME_PART)), g_hash_table_size(kinds),
+                                MECHANISMS};
     g_hash_table_destroy(kinds);
     return counts;
 }

@@ -249,6 +249,7 @@ static void try_value_in_time(search *s, const sample *x, const column *c, const
         found.slow_values[0] = d->of_bin[slowest.bin];
         found.meaning = c->has_text ? NUMBER_NONE : column_meaning(c);
         candidate_set_range(&found, &slowest);
+        found.p *= (1 - IN_TIME_PART) / IN_TIME_PART;
         if (is_slow)
             candidate_offer(s, &found);
         else

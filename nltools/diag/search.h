@@ -163,6 +163,9 @@ void candidate_place(search *s, candidate *c);
 /* Tries values that divide visits, as causes: fields, hosts, the time and sensors (divisions.c). */
 void try_divisions(search *s, const sample *x);
 
+/* The part of the level of divisions that belongs to the tests of values in a range of time. */
+#define IN_TIME_PART 0.1
+
 /* A bin whose visits are slow only in a range of time. `ranges` is the number of ranges and bins that were tried. */
 typedef struct slow_bin {
     int bin;
