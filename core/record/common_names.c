@@ -28,6 +28,8 @@ static void use_field(nl_string *member, const nl_field *field, const char *name
 
 void nl_record_use_common_names(nl_record *record)
 {
+    if (record->event.size > 0)
+        return;
     for (size_t i = 0; i < record->field_count; i++) {
         const nl_field *field = &record->fields[i];
         if (field->type != NL_TYPE_STRING || field->string.size == 0)

@@ -8,9 +8,11 @@
 #include <netlogger.h>
 
 /*
- * Sets the event, the program and the host of a record that lacks them from its fields: the event from msg or message,
- * the program from service or service.name, the host from hostname or host.name. The fields stay. A message with digits
- * or of more than 64 bytes names no event, because it probably contains values, and each record would be another event.
+ * If a record has no event, sets the event, the program and the host from its fields: the event from msg or message,
+ * the program from service or service.name, the host from hostname or host.name. The fields stay, and do not replace
+ * members that the record has. A record with an event is probably from a program that uses NetLogger's names, so its
+ * fields may have other meanings. A message with digits or of more than 64 bytes names no event, because it probably
+ * contains values, and each record would be another event.
  */
 void nl_record_use_common_names(nl_record *record);
 

@@ -86,6 +86,7 @@ static void uses_common_names(void **state)
         {TIME " msg=\"request received\" service=gateway hostname=h1", "request received", "h1", "gateway", 3},
         {TIME " message=hello service.name=a host.name=h2", "hello", "h2", "a", 3},
         {TIME " event=e msg=hello host=h prog=p service=s hostname=x", "e", "h", "p", 3},
+        {TIME " event=e service=s hostname=x", "e", NULL, NULL, 2},
         {TIME " msg=\"took 12 ms\"", NULL, NULL, NULL, 1},
         {TIME " msg=\"0123456789012345678901234567890123456789012345678901234567890123456789\"", NULL, NULL, NULL, 1},
         {TIME " msg=\"abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcde\"", NULL, NULL, NULL, 1},
