@@ -216,8 +216,8 @@ void clock_gaps_learn(clock_gaps *c, const program_families *families, const req
 
 /* Adds the gap between the starts or, if `ends` is true, between the ends of a parent and its child. The kinds of a set
  * depend on the names and the programs of both spans. */
-static void add_call_gap(clock_gaps *c, const request_span *parent, uint16_t parent_host, const request_span *child,
-                         uint16_t child_host, bool ends)
+static void add_call_gap(clock_gaps *c, const awaited_spans *awaited, const request_span *parent, uint16_t parent_host,
+                         const request_span *child, uint16_t child_host, bool ends)
 {
     const uint64_t kind = hash_mix(hash_mix((uint64_t)parent->name << 32 | parent->program, ends),
                                    (uint64_t)child->name << 32 | child->program) &
@@ -230,7 +230,11 @@ static void add_call_gap(clock_gaps *c, const request_span *parent, uint16_t par
                          .is_reply = ends};
     const int64_t gap_ns = ends ? (parent->end_ns - parent->shift_ns) - (child->end_ns - child->shift_ns)
                                 : (child->begin_ns - child->shift_ns) - (parent->begin_ns - parent->shift_ns);
-    g_array_append_val(find_set(c, &key)->gaps, gap_ns);
+    gap_set *set = find_set(c, &key);
+    if (ends && gap_ns < 0 && !awaited_spans_include(awaited, parent, child, -gap_ns))
+        set->outliving++;
+    else
+        g_array_append_val(set->gaps, gap_ns);
 }
 
 /* Returns whether a record gives the start of a span, or its end and its duration. */
@@ -239,7 +243,7 @@ static bool has_begin(const request_span *s)
     return s->begin != REQUEST_NONE || !s->incomplete;
 }
 
-void clock_gaps_learn_calls(clock_gaps *c, const request_graph *g)
+void clock_gaps_learn_calls(clock_gaps *c, const request_graph *g, const awaited_spans *awaited)
 {
     const int64_t duration_ns = g->to_ns - g->from_ns;
     size_t calls = 0;
@@ -251,9 +255,9 @@ void clock_gaps_learn_calls(clock_gaps *c, const request_graph *g)
         if (host == CLOCK_GAPS_HOSTS_MAX || parent_host == CLOCK_GAPS_HOSTS_MAX)
             continue;
         if (has_begin(s) && has_begin(parent))
-            add_call_gap(c, parent, parent_host, s, host, false);
+            add_call_gap(c, awaited, parent, parent_host, s, host, false);
         if (s->end != REQUEST_NONE && parent->end != REQUEST_NONE)
-            add_call_gap(c, parent, parent_host, s, host, true);
+            add_call_gap(c, awaited, parent, parent_host, s, host, true);
         calls++;
         c->pairs++;
     }
@@ -279,6 +283,8 @@ GPtrArray *clock_gaps_sort(clock_gaps *c)
     g_hash_table_iter_init(&i, c->sets);
     while (g_hash_table_iter_next(&i, &key, NULL)) {
         const gap_set *set = key;
+        if (set->gaps->len == 0)
+            continue;
         g_array_sort(set->gaps, nl_compare_int64);
         g_ptr_array_add(sets, key);
     }

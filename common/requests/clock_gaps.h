@@ -9,6 +9,7 @@
 #ifndef NETLOGGER_REQUESTS_CLOCK_GAPS_H
 #define NETLOGGER_REQUESTS_CLOCK_GAPS_H
 
+#include "requests/awaited_spans.h"
 #include "requests/program_families.h"
 
 #include <glib.h>
@@ -25,6 +26,7 @@ typedef struct gap_set {
     uint32_t entrances_a, entrances_b; /* numbers of these gaps, if the place has several moments */
     uint32_t alone;                    /* number of gaps of requests that visit only the two places */
     bool is_call, is_reply;            /* the gaps between the starts, or between the ends, of calls */
+    uint32_t outliving;                /* number of replies without a gap, because the caller did not wait for them */
     GArray *gaps;                      /* int64_t: in nanoseconds; sorted by clock_gaps_sort */
 } gap_set;
 
@@ -49,13 +51,14 @@ void clock_gaps_learn(clock_gaps *c, const program_families *families, const req
 /*
  * Learns from the calls of a trace: spans that name a parent on another host. Adds the gap from the start of the parent
  * to the start of the child (is_call) and, in another set, the gap from the end of the child to the end of the parent
- * (is_reply). Uses the logged times, without the graph's shifts.
+ * (is_reply). `awaited` determines for which children that end after it the parent waited. Uses the logged times,
+ * without the graph's shifts.
  */
-void clock_gaps_learn_calls(clock_gaps *c, const request_graph *g);
+void clock_gaps_learn_calls(clock_gaps *c, const request_graph *g, const awaited_spans *awaited);
 
 /*
- * Sorts the times of each set, and returns the sets, sorted by their kinds. The caller frees the array; `c` owns the
- * sets.
+ * Sorts the times of each set, and returns the sets with gaps, sorted by their kinds. The caller frees the array; `c`
+ * owns the sets.
  */
 GPtrArray *clock_gaps_sort(clock_gaps *c);
 

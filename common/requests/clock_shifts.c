@@ -60,9 +60,9 @@ void clock_shifts_learn(clock_shifts *s, const program_families *families, const
     clock_gaps_learn(s->gaps, families, events, count);
 }
 
-void clock_shifts_learn_trace(clock_shifts *s, const request_graph *g)
+void clock_shifts_learn_trace(clock_shifts *s, const request_graph *g, const awaited_spans *awaited)
 {
-    clock_gaps_learn_calls(s->gaps, g);
+    clock_gaps_learn_calls(s->gaps, g, awaited);
 }
 
 /* ---- orders ---- */
@@ -106,6 +106,18 @@ static order order_of(const GPtrArray *sets, guint from, guint to, bool reversed
     return o;
 }
 
+/* Returns whether the parents waited for nearly all children whose replies have the order. */
+static bool are_awaited(const GPtrArray *sets, const order *o)
+{
+    double count = 0, outliving = 0;
+    for (guint i = o->from; i < o->to; i++) {
+        const gap_set *set = g_ptr_array_index(sets, i);
+        count += set->gaps->len;
+        outliving += set->outliving;
+    }
+    return outliving <= exceptions_max * count;
+}
+
 /*
  * Returns the correct order of two opposite orders, or NULL if neither is certain. The order of a call is known, but a
  * child may outlive its parent, and a clock may be wrong by more than max_ns. The first event of a program in a
@@ -117,7 +129,7 @@ static const order *choose_order(const GPtrArray *sets, const order *forward, co
 {
     const gap_set *first = g_ptr_array_index(sets, forward->from);
     if (first->is_call || first->is_reply)
-        return forward->need_ns <= max_ns ? forward : NULL;
+        return forward->need_ns <= max_ns && are_awaited(sets, forward) ? forward : NULL;
     double count = 0, entrances_a = 0, entrances_b = 0, firsts_a = 0, firsts_b = 0, alone = 0;
     for (guint i = forward->from; i < forward->to; i++) {
         const gap_set *set = g_ptr_array_index(sets, i);

@@ -35,10 +35,10 @@ void clock_shifts_free(clock_shifts *s); /* NULL is allowed */
 void clock_shifts_learn(clock_shifts *s, const program_families *families, const request_event *events, size_t count);
 
 /*
- * Learns from the graph of a trace, whose spans name their parents. A child begins after its parent and, in most kinds
- * of calls, ends before it. An object learns either from traces or from other requests.
+ * Learns from the graph of a trace, whose spans name their parents. A child begins after its parent and, if the parent
+ * waits for it (`awaited`), ends before it. An object learns either from traces or from other requests.
  */
-void clock_shifts_learn_trace(clock_shifts *s, const request_graph *g);
+void clock_shifts_learn_trace(clock_shifts *s, const request_graph *g, const awaited_spans *awaited);
 
 /* Finds the shifts, after learning. `clocks` are the known bounds of the clocks. */
 void clock_shifts_settle(clock_shifts *s, const clock_bounds *clocks);

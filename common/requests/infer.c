@@ -882,6 +882,15 @@ static void add_lifelines(inference *in, const char *const *ids, bool by_program
     g_clear_pointer(&in->ties, g_free);
 }
 
+/* Returns whether the trace may have kernel events. */
+static bool has_kernel_events(const inference *in)
+{
+    size_t known = 0;
+    while (known < KERNEL_FIELDS && in->of_kernel[known] != TRACE_NONE)
+        known++;
+    return known == KERNEL_FIELDS;
+}
+
 static drawing *infer(const trace *t, const char *const *ids, bool by_program)
 {
     inference in = {
@@ -899,7 +908,7 @@ static drawing *infer(const trace *t, const char *const *ids, bool by_program)
     in.joins_kernel = ids != NULL;
     find_excluded(&in);
     add_lifelines(&in, ids, by_program);
-    if (in.result->lifelines->len == 0 && !in.joins_kernel) {
+    if (in.result->lifelines->len == 0 && !in.joins_kernel && has_kernel_events(&in)) {
         in.joins_kernel = true;
         memset(in.used, 0, (2 * in.strings + 1) * sizeof *in.used);
         add_lifelines(&in, ids, by_program);

@@ -18,8 +18,8 @@ typedef enum learning_pass {
     LEARN_KINDS,
     LEARN_FROM_COMPLETE,
     LEARN_FROM_INCOMPLETE,
-    LEARN_TRACE_CLOCKS,
-    LEARN_AWAITED
+    LEARN_AWAITED,
+    LEARN_TRACE_CLOCKS
 } learning_pass;
 
 struct request_learning {
@@ -77,8 +77,8 @@ static void learn_pass(request_learning *l, const request_event *events, size_t 
         precedence_learn(l->edges, events, count);
         l->learned++;
         break;
-    case LEARN_TRACE_CLOCKS:
     case LEARN_AWAITED:
+    case LEARN_TRACE_CLOCKS:
         break; /* see request_learning_add_trace */
     }
 }
@@ -117,22 +117,24 @@ void request_learning_add_trace(request_learning *l, request_graph *g, const req
     request_learning_correct(l, corrected, count, true);
     request_learning_build(l, g, corrected, count, true, clocks);
     if (l->pass == LEARN_TRACE_CLOCKS)
-        clock_shifts_learn_trace(l->trace_shifts, g);
+        clock_shifts_learn_trace(l->trace_shifts, g, l->awaited);
     else
         awaited_spans_learn(l->awaited, g);
+    g->events = NULL;
+    g->event_count = 0;
     g_free(corrected);
 }
 
 void request_learning_run_traces(request_learning *l, request_learning_walk *walk, void *user,
                                  const clock_bounds *clocks)
 {
-    l->pass = LEARN_TRACE_CLOCKS;
-    walk(user, l);
-    clock_shifts_settle(l->trace_shifts, clocks);
     l->pass = LEARN_AWAITED;
     walk(user, l);
     awaited_spans_settle(l->awaited);
     l->has_traces = true;
+    l->pass = LEARN_TRACE_CLOCKS;
+    walk(user, l);
+    clock_shifts_settle(l->trace_shifts, clocks);
 }
 
 void request_learning_build(const request_learning *l, request_graph *g, request_event *events, size_t count,

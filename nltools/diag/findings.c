@@ -328,31 +328,40 @@ static void exclude_opposites(search *s, const candidate *c)
 
 /*
  * If visits wait in a queue, the spans that contain them also end one at a time. This is not evidence of a second
- * queue, so the search does not offer queues at the places of these spans.
+ * queue, so the search does not offer queues at a place if at least a tenth of its spans contain such visits. A finding
+ * that is too small to be reported excludes nothing.
  */
 static void exclude_queues_around(search *s, const finding *f)
 {
     static const char *const queues[] = {"lock", "pool"};
-    bool *is_around = g_new0(bool, s->v->places->len + 1);
-    if (strcmp(f->cause, "lock") != 0 && strcmp(f->cause, "pool") != 0) {
-        g_free(is_around);
+    enum { DEPTH_MAX = 64, AROUND_PART = 10 };
+    if (f->share < FINDING_MIN || (strcmp(f->cause, "lock") != 0 && strcmp(f->cause, "pool") != 0))
         return;
-    }
+    bool *is_around = g_new0(bool, s->v->all->len + 1);
+    uint32_t *around = g_new0(uint32_t, s->v->places->len + 1), *count = g_new0(uint32_t, s->v->places->len + 1);
     for (guint i = 0; i < s->v->all->len; i++) {
-        enum { DEPTH_MAX = 64 };
         uint32_t at = f->cut[i] > 0 ? visit_at(s->v, i)->parent : VISIT_NONE;
         for (int depth = 0; at != VISIT_NONE && depth < DEPTH_MAX; depth++) {
-            is_around[place_of_visit(s->v, visit_at(s->v, at))] = true;
+            is_around[at] = true;
             at = visit_at(s->v, at)->parent;
         }
     }
+    for (guint i = 0; i < s->v->all->len; i++) {
+        const uint32_t place = place_of_visit(s->v, visit_at(s->v, i));
+        around[place] += is_around[i];
+        count[place]++;
+    }
     for (guint i = 0; i < s->v->places->len; i++)
-        for (size_t k = 0; k < G_N_ELEMENTS(queues) && is_around[i] && !finding_is_at(f, i); k++) {
+        for (size_t k = 0;
+             k < G_N_ELEMENTS(queues) && around[i] > 0 && AROUND_PART * around[i] >= count[i] && !finding_is_at(f, i);
+             k++) {
             const exclusion e = {.place = i, .cause = queues[k]};
             g_array_append_val(s->excluded, e);
             s->dirty[i] = true;
         }
     g_free(is_around);
+    g_free(around);
+    g_free(count);
 }
 
 /* Returns whether other effects at the places of a finding may be its consequences. A pause only adds its length, and

@@ -12,6 +12,8 @@
 #include "diag/findings.h"
 #include "diag/mechanisms.h"
 
+#include <stdlib.h>
+
 /* A part must occur once in at least this share of the span's visits. */
 #define PART_VISITS_MIN 0.9
 
@@ -47,14 +49,25 @@ static void add_part(GArray *kinds, const span_part *part)
         g_array_append_val(k->parts, *part);
 }
 
+/*
+ * Returns whether a part begins with the end of the part before it. Their times are rounded to the precision of a
+ * float, which is better than a millionth of the time since the start of the visit.
+ */
+static bool is_next(const visits *v, const span_part *part, const span_part *next)
+{
+    const int64_t since_ns = next->from_ns - visit_at(v, next->visit)->from_ns,
+                  error_ns = 1 + MAX(since_ns, 0) / 1000000;
+    return next->visit == part->visit && next->from == part->to && llabs(next->from_ns - part->to_ns) <= error_ns;
+}
+
 /* Returns the kinds of parts (elements are part_kind). `all` has the parts of a place. */
-static GArray *find_kinds(const GArray *all)
+static GArray *find_kinds(const visits *v, const GArray *all)
 {
     GArray *kinds = g_array_new(FALSE, FALSE, sizeof(part_kind));
     for (guint i = 0; i < all->len; i++) {
         const span_part *part = &g_array_index(all, span_part, i), *next = part + 1;
         add_part(kinds, part);
-        if (i + 1 < all->len && next->visit == part->visit && next->from_ns == part->to_ns) {
+        if (i + 1 < all->len && is_next(v, part, next)) {
             const span_part both = {part->visit, part->from, next->to, part->from_ns, next->to_ns};
             add_part(kinds, &both);
         }
@@ -164,7 +177,7 @@ mechanism find_queue_in_part(const visits *v, uint32_t number)
     const place *p = place_at(v, number);
     if (p->kind != PLACE_SPAN || p->has_children)
         return best;
-    GArray *all = span_parts_list(v, number), *kinds = find_kinds(all);
+    GArray *all = span_parts_list(v, number), *kinds = find_kinds(v, all);
     for (guint i = 0; i < kinds->len; i++) {
         const part_kind *k = &g_array_index(kinds, part_kind, i);
         mechanism m = {0};

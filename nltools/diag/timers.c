@@ -86,7 +86,7 @@ static double regularity(const double *gaps, size_t count, double period, double
 }
 
 /* Returns the period of which most gaps are nearly multiples, or 0. Sets *best to the regularity of the gaps, or to 0
- * if it is less than REGULARITY_MIN. */
+ * if it is much less than REGULARITY_MIN. */
 static double find_period(double *gaps, size_t count, double *best)
 {
     double middle = median_of(gaps, count), period = 0;

@@ -197,6 +197,7 @@ void visits_free(visits *v)
     g_free(v->by_place);
     g_free(v->by_work);
     columns_free(v->columns);
+    visit_ends_free(v->ends);
     span_parts_free(v->parts);
     time_units_free(v->units);
     series_free(v->series);

@@ -603,6 +603,20 @@ class Nlstat(support.Case):
             self.assertGreater(self.rows(found, "span")["Serve"]["share"], 0.97)
             self.assertIn(message, self.run_program(self.nlstat, log).stdout)
 
+    def test_children_that_outlive_their_parents_do_not_correct_clocks(self):
+        """A child that the parent does not wait for ends shortly after it. The clocks are right."""
+        chance, text = random.Random(13), ""
+        for i in range(100):
+            end = 11000 + chance.randrange(2000)
+            rows = [(0, "a", "Request.start", 1, ""), (2000 + chance.randrange(500), "b", "Audit.start", 2, 1),
+                    (end, "a", "Request.end", 1, ""), (end + 100 + chance.randrange(900), "b", "Audit.end", 2, 1)]
+            for us, host, event, span, parent in rows:
+                at = i * 100000 + us
+                text += (f"DATE=202601011200{at // 1000000:02d}.{at % 1000000:06d} HOST={host} PROG=p LVL=Usage NL.EVNT={event} "
+                         f"TRACE.ID={i + 1:032x} SPAN.ID={span:016x}{f' PARENT.ID={parent:016x}' if parent else ''}\n")
+        (found,) = self.found(self.log(text))
+        self.assertEqual([found[n] for n in ("requests", "awaited", "corrected_hosts", "late")], [100, 0, 0, 100])
+
     def test_clocks_that_seem_to_differ(self):
         """All messages between two hosts seem to take a constant time in one direction: a clock may be wrong."""
         for skew in 20000, -700000, 0:
