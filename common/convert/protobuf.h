@@ -62,15 +62,15 @@ static inline bool protobuf_fixed(const char **at, const char *end, size_t size,
 static inline bool protobuf_next(const char **at, const char *end, protobuf_field *field)
 {
     uint64_t key;
-    const char *from = *at;
-    if (end - from >= 2 && (from[0] & 0x87) == PROTOBUF_BYTES && from[0] >= 8 && from[1] >= 0 &&
-        from[1] <= end - from - 2) { /* nearly all fields: a small number, and less than 128 bytes */
+    const unsigned char *from = (const unsigned char *)*at;
+    if (end - *at >= 2 && (from[0] & 0x87) == PROTOBUF_BYTES && from[0] >= 8 && from[1] < 128 &&
+        from[1] <= end - *at - 2) { /* nearly all fields: a small number, and less than 128 bytes */
         *field = (protobuf_field){.number = (uint32_t)(from[0] >> 3),
                                   .wire = PROTOBUF_BYTES,
-                                  .value = (uint64_t)from[1],
-                                  .data = from + 2,
-                                  .size = (size_t)from[1]};
-        *at = from + 2 + from[1];
+                                  .value = from[1],
+                                  .data = *at + 2,
+                                  .size = from[1]};
+        *at += 2 + from[1];
         return true;
     }
     if (!protobuf_varint(at, end, &key) || key >> 3 == 0 || key >> 3 > (1 << 29) - 1)

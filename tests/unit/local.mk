@@ -110,6 +110,12 @@ tests_unit_wrong_calls_unit_SOURCES = %D%/wrong_calls.c
 tests_unit_wrong_calls_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_wrong_calls_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/protobuf.unit
+tests_unit_protobuf_unit_SOURCES = %D%/protobuf.c
+tests_unit_protobuf_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_protobuf_unit_CFLAGS = $(AM_CFLAGS) -funsigned-char
+tests_unit_protobuf_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/spool.unit
 tests_unit_spool_unit_SOURCES = %D%/spool.c
 tests_unit_spool_unit_CPPFLAGS = $(unit_cppflags)
