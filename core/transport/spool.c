@@ -234,7 +234,7 @@ static bool check_descriptors(nl_spool *spool)
 }
 
 /*
- * Returns DIRECTORY/DESTINATION-UID, which the caller frees; NULL if memory runs out. DESTINATION is the URL without
+ * Returns DIRECTORY/DESTINATION+UID, which the caller frees; NULL if memory runs out. DESTINATION is the URL without
  * its options, at most 200 bytes, in which '_' replaces all bytes except letters, digits, dots and hyphens. If this
  * user has a directory DIRECTORY/DESTINATION, which earlier releases created, returns that directory.
  */
@@ -243,18 +243,18 @@ static char *directory_of(const char *directory, const nl_url *url)
     const uid_t user = geteuid();
     size_t size = strcspn(url->text, "?");
     char *path;
-    if (asprintf(&path, "%s/%.*s-%u", directory, (int)(size < 200 ? size : 200), url->text, (unsigned)user) < 0) {
+    if (asprintf(&path, "%s/%.*s+%u", directory, (int)(size < 200 ? size : 200), url->text, (unsigned)user) < 0) {
         nl_memory_failed();
         return NULL;
     }
-    for (char *at = path + strlen(directory) + 1; *at != '\0'; at++)
+    char *suffix = strrchr(path, '+');
+    for (char *at = path + strlen(directory) + 1; at < suffix; at++)
         if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-", *at) == NULL)
             *at = '_';
     struct stat status;
-    char *suffix = strrchr(path, '-');
     *suffix = '\0';
     if (lstat(path, &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != user)
-        *suffix = '-';
+        *suffix = '+';
     return path;
 }
 

@@ -1,7 +1,7 @@
 /*
  * A queue of undelivered records on disk, with a maximum size.
  *
- *   DIRECTORY/DESTINATION-UID/NAME.row, NAME-000001.spool ...
+ *   DIRECTORY/DESTINATION+UID/NAME.row, NAME-000001.spool ...
  *
  * Each user has a directory of their own. Each process has its own row of files (spool_row.h). The next process that
  * uses the same directory and destination delivers the rows of processes that have ended, one at a time, before its own

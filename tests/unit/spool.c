@@ -64,7 +64,7 @@ static nl_spool *open_spool(bool oldest)
 /* Formats the path of the directory that nl_spool_open creates for this user. */
 static void format_directory(char *path, size_t size)
 {
-    snprintf(path, size, "%s/x-netlog___nowhere-%u", folder, (unsigned)geteuid());
+    snprintf(path, size, "%s/x-netlog___nowhere+%u", folder, (unsigned)geteuid());
 }
 
 static nl_status put_line(nl_spool *spool, size_t size)
@@ -235,7 +235,7 @@ static unsigned count_files(const char *suffix)
 {
     char pattern[600];
     glob_t found;
-    snprintf(pattern, sizeof pattern, "%s/x-netlog___nowhere-*/*%s", folder, suffix);
+    snprintf(pattern, sizeof pattern, "%s/x-netlog___nowhere+*/*%s", folder, suffix);
     unsigned count = glob(pattern, 0, NULL, &found) == 0 ? (unsigned)found.gl_pathc : 0;
     if (count > 0)
         globfree(&found);
@@ -467,7 +467,7 @@ static void what_cannot_be_read_is_kept_or_counted(void **state)
             assert_int_equal(nl_spool_peek(spool, &out), NL_OK);
         }
         char command[200];
-        snprintf(command, sizeof command, "truncate -s 500 %s/x-netlog___nowhere-*/*-000001.spool", folder);
+        snprintf(command, sizeof command, "truncate -s 500 %s/x-netlog___nowhere+*/*-000001.spool", folder);
         assert_int_equal(system(command), 0);
         unsigned failures = 0;
         nl_status status;
@@ -760,6 +760,23 @@ static void a_spool_of_an_earlier_release_is_used(void **state)
     assert_int_equal(access(now, F_OK), -1);
 }
 
+/* No destination's directory is the directory of an earlier release for another destination. */
+static void destinations_do_not_share_a_directory(void **state)
+{
+    (void)state;
+    char text[64];
+    snprintf(text, sizeof text, "x-netlog://nowhere-%u", (unsigned)geteuid());
+    nl_url *other_url = nl_url_parse(text);
+    nl_spool *spool = open_spool(false);
+    assert_int_equal(put_line(spool, 100), NL_OK);
+    nl_spool_close(spool);
+    spool = nl_spool_open(folder, other_url, LIMIT, false);
+    assert_non_null(spool);
+    assert_true(nl_spool_is_empty(spool));
+    nl_spool_close(spool);
+    nl_url_free(other_url);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -780,6 +797,7 @@ int main(void)
         cmocka_unit_test(a_wrong_fsync_is_refused),
         cmocka_unit_test(each_user_has_a_spool),
         cmocka_unit_test(a_spool_of_an_earlier_release_is_used),
+        cmocka_unit_test(destinations_do_not_share_a_directory),
         cmocka_unit_test(a_directory_of_another_user_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
