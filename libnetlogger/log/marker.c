@@ -320,7 +320,9 @@ static nl_probe_object *make_probe(const nl_probe_options *options)
 
 nl_probe nl_marker_attach(const nl_probe_options *options)
 {
+    NL_REQUIRE(options != NULL, "options is NULL", 0);
     const nl_probe_kind kind = options->kind;
+    NL_REQUIRE(kind >= NL_PROBE_LOG && kind <= NL_PROBE_CALL, "kind is not a kind of probe", 0);
     NL_REQUIRE(options->pattern != NULL, "pattern is NULL", 0);
     NL_REQUIRE(kind != NL_PROBE_TIME || options->to != NULL, "to is NULL", 0);
     NL_REQUIRE(kind != NL_PROBE_CALL || options->function != NULL, "function is NULL", 0);

@@ -67,9 +67,11 @@ static void markers(void **state)
     const nl_probe_options wrong[] = {{.kind = NL_PROBE_LOG, .pattern = "m", .level = NL_USAGE},
                                       {.kind = NL_PROBE_TIME, .pattern = "m"},
                                       {.kind = NL_PROBE_CALL, .pattern = "m"},
-                                      {.kind = NL_PROBE_COUNT}};
+                                      {.kind = NL_PROBE_COUNT},
+                                      {.kind = (nl_probe_kind)9, .pattern = "m"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         ASSERT_FAILS(nl_marker_attach(&wrong[i]), 0, "nl_marker_attach");
+    ASSERT_FAILS(nl_marker_attach(NULL), 0, "nl_marker_attach");
     ASSERT_FAILS(nl_marker_list(NULL, NULL), NL_FAILED, "nl_marker_list");
 }
 
