@@ -288,9 +288,10 @@ static void print_summary(const tracer *t)
                 "earlier headers of the connection were not traced\n",
                 counts->unnamed, nl_plural(counts->unnamed), counts->unnamed == 1 ? "s" : "");
     if (probe_refused_tls(t->probe))
-        fprintf(stderr,
-                "nlkernel: encrypted requests may have no names, because nlkernel lacks CAP_SYS_PTRACE, or the kernel "
-                "rejected probes in a TLS library\n");
+        fprintf(
+            stderr,
+            "nlkernel: encrypted requests may have no names, because nlkernel lacks CAP_SYS_PTRACE, a process uses a "
+            "deleted TLS library, or the kernel rejected probes in a TLS library\n");
     if (unix_calls > 0)
         fprintf(stderr,
                 "nlkernel: %" PRIu64

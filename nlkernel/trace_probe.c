@@ -10,9 +10,12 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct probe {
@@ -22,10 +25,10 @@ struct probe {
     struct trace_bpf *program;
     struct ring_buffer *ring;
     size_t count;          /* number of events of the current probe_read */
-    GHashTable *searched;  /* maps a process ID to the number of searches for TLS libraries in the process */
-    GHashTable *libraries; /* char *: device and inode of each TLS library that was found */
+    GHashTable *searched;  /* maps a process ID to the inode of the program, and the number of searches in it */
+    GHashTable *libraries; /* char *: device and inode of each TLS library with probes */
     GPtrArray *links;      /* struct bpf_link: the probes in TLS libraries */
-    bool refused_tls;      /* the kernel rejected a probe in a TLS library, or the search for libraries */
+    bool refused_tls;      /* a TLS library may have no probe: rejected by the kernel, or the file was deleted */
 };
 
 /* ---- processes ---- */
@@ -146,7 +149,8 @@ static void free_link(gpointer link)
     bpf_link__destroy(link);
 }
 
-static void add_probe(probe *p, const struct bpf_program *program, const char *path, const char *function, bool returns)
+/* Returns whether the probe was attached. */
+static bool add_probe(probe *p, const struct bpf_program *program, const char *path, const char *function, bool returns)
 {
     const struct bpf_uprobe_opts options = {.sz = sizeof options, .func_name = function, .retprobe = returns};
     struct bpf_link *link = bpf_program__attach_uprobe_opts(program, -1, path, 0, &options);
@@ -154,10 +158,13 @@ static void add_probe(probe *p, const struct bpf_program *program, const char *p
         g_ptr_array_add(p->links, link);
     else if (errno != ENOENT) /* an old library lacks the functions whose names end in _ex */
         p->refused_tls = true;
+    return link != NULL;
 }
 
-static void probe_library(probe *p, const char *path, bool is_gnutls)
+/* Returns whether the library has probes. */
+static bool probe_library(probe *p, const char *path, bool is_gnutls)
 {
+    bool has_probes = false;
     static const struct {
         const char *name;
         bool is_gnutls, sends, stores_count;
@@ -167,11 +174,60 @@ static void probe_library(probe *p, const char *path, bool is_gnutls)
     for (size_t i = 0; i < G_N_ELEMENTS(functions); i++) {
         if (functions[i].is_gnutls != is_gnutls)
             continue;
-        add_probe(p, functions[i].stores_count ? p->program->progs.on_tls_ex : p->program->progs.on_tls, path,
-                  functions[i].name, false);
-        add_probe(p, functions[i].sends ? p->program->progs.on_tls_sent : p->program->progs.on_tls_received, path,
-                  functions[i].name, true);
+        has_probes |= add_probe(p, functions[i].stores_count ? p->program->progs.on_tls_ex : p->program->progs.on_tls,
+                                path, functions[i].name, false);
+        has_probes |=
+            add_probe(p, functions[i].sends ? p->program->progs.on_tls_sent : p->program->progs.on_tls_received, path,
+                      functions[i].name, true);
     }
+    return has_probes;
+}
+
+/*
+ * Adds the probes of a library that a process maps. `name` is its path in the process's file system, in which any user
+ * may have replaced the file with another one, such as a named pipe, whose opening waits for ever.
+ */
+static void find_library(probe *p, int pid, const char *name, bool is_gnutls)
+{
+    char *path = g_strdup_printf("/proc/%d/root%s", pid, name), *key = NULL, own[40];
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat status;
+    if (fd < 0) { /* deleted, or the process has ended */
+        p->refused_tls |= g_str_has_suffix(name, " (deleted)") || (errno != ENOENT && errno != ESRCH);
+    } else if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+        p->refused_tls = true;
+    } else {
+        key = g_strdup_printf("%ju %ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
+        snprintf(own, sizeof own, "/proc/self/fd/%d", fd);
+        const bool known = g_hash_table_contains(p->libraries, key);
+        if (!known && g_hash_table_size(p->libraries) >= LIBRARIES_MAX)
+            p->refused_tls = true;
+        else if (!known && probe_library(p, own, is_gnutls))
+            g_hash_table_add(p->libraries, g_steal_pointer(&key));
+    }
+    if (fd >= 0)
+        close(fd);
+    g_free(key);
+    g_free(path);
+}
+
+/* Returns whether to search a process for libraries, and counts the searches since the process executed its program. */
+static bool may_search(probe *p, int pid)
+{
+    char path[64];
+    struct stat program = {0};
+    snprintf(path, sizeof path, "/proc/%d/exe", pid);
+    if (stat(path, &program) != 0)
+        program.st_ino = 0;
+    gpointer process = GINT_TO_POINTER(pid);
+    const uintptr_t first = (uintptr_t)program.st_ino * (SEARCHES_MAX + 1);
+    uintptr_t next = (uintptr_t)g_hash_table_lookup(p->searched, process);
+    if (next - first > SEARCHES_MAX) /* a new process, or another program */
+        next = first;
+    if (next - first == SEARCHES_MAX)
+        return false;
+    g_hash_table_insert(p->searched, process, (gpointer)(next + 1));
+    return true;
 }
 
 /*
@@ -180,31 +236,19 @@ static void probe_library(probe *p, const char *path, bool is_gnutls)
  */
 static void find_libraries(probe *p, int pid)
 {
-    char maps[64], line[4096], device[32], inode[32], name[3072];
-    guint searches = GPOINTER_TO_UINT(g_hash_table_lookup(p->searched, GINT_TO_POINTER(pid)));
-    if (searches >= SEARCHES_MAX)
+    char maps[64], line[4096], name[3072];
+    if (!may_search(p, pid))
         return;
-    g_hash_table_insert(p->searched, GINT_TO_POINTER(pid), GUINT_TO_POINTER(searches + 1));
     snprintf(maps, sizeof maps, "/proc/%d/maps", pid);
     FILE *file = fopen(maps, "re");
     p->refused_tls = p->refused_tls || (file == NULL && errno == EACCES);
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        if (sscanf(line, "%*s %*s %*s %31s %31s %3071[^\n]", device, inode, name) != 3)
+        if (sscanf(line, "%*s %*s %*s %*s %*s %3071[^\n]", name) != 1)
             continue;
         const char *base = strrchr(name, '/');
         bool is_gnutls = base != NULL && g_str_has_prefix(base, "/libgnutls.so");
-        if (!is_gnutls && (base == NULL || !g_str_has_prefix(base, "/libssl.so")))
-            continue;
-        char *key = g_strdup_printf("%s %s", device, inode);
-        if (g_hash_table_contains(p->libraries, key) || g_hash_table_size(p->libraries) >= LIBRARIES_MAX) {
-            p->refused_tls |= !g_hash_table_contains(p->libraries, key);
-            g_free(key);
-            continue;
-        }
-        g_hash_table_add(p->libraries, key);
-        char *path = g_strdup_printf("/proc/%d/root%s", pid, name);
-        probe_library(p, path, is_gnutls);
-        g_free(path);
+        if (is_gnutls || (base != NULL && g_str_has_prefix(base, "/libssl.so")))
+            find_library(p, pid, name, is_gnutls);
     }
     if (file != NULL)
         fclose(file);
@@ -255,6 +299,10 @@ static void choose_programs(struct trace_bpf *program)
     struct btf *types = btf__load_vmlinux_btf();
     bool has_cast = types != NULL && btf__find_by_name_kind(types, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0,
          has_calls = types != NULL && btf__find_by_name_kind(types, "btf_trace_sock_recv_length", BTF_KIND_TYPEDEF) > 0;
+    int id = types != NULL ? btf__find_by_name_kind(types, "btf_trace_sched_switch", BTF_KIND_TYPEDEF) : 0;
+    const struct btf_type *type = id > 0 ? btf__type_by_id(types, btf__type_by_id(types, id)->type) : NULL;
+    type = type != NULL ? btf__type_by_id(types, type->type) : NULL; /* the type of the function */
+    bpf_program__set_autoload(program->progs.on_switch, type != NULL && btf_vlen(type) > 4);
     btf__free(types);
     bool sees_sockets = has_cast && has_calls;
     bpf_program__set_autoload(program->progs.on_send, sees_sockets);
