@@ -1110,8 +1110,11 @@ int BPF_PROG(on_send, struct sock *sk, int result)
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_receive, struct sock *sk, int result, int flags)
 {
-    struct thread *thread = result >= 0 && (flags & PEEK) == 0 ? find_thread() : 0;
-    if (!thread || !is_traced_socket(1, sk))
+    struct thread *thread = result >= 0 ? find_thread() : 0;
+    if (!thread)
+        return 0;
+    thread->datagram = 0; /* of an earlier call, if on_wait was not attached at its end */
+    if ((flags & PEEK) != 0 || !is_traced_socket(1, sk))
         return 0;
     const struct pt_regs *regs = (const struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
     report(1, regs->orig_ax, regs, TRACE_RECEIVE, result, sk, thread, 1);
