@@ -624,12 +624,13 @@ static void report_left(const nl_log *log, nl_status status, bool spooled, uint6
                   nl_error_get_code() == NL_ERROR_LIMIT || !nl_url_is_collector(log->url) ? log->url : NULL, "%s",
                   nl_error_message());
     if (spooled && spooled_count == 0)
-        nl_report(NL_MESSAGE_CLOSE, log->url,
-                  "events of earlier programs remain in the spool %s; the next program with this URL delivers them",
-                  log->options.spool);
+        nl_report(
+            NL_MESSAGE_CLOSE, log->url,
+            "events of earlier programs remain in the spool %s; this user's next program with this URL delivers them",
+            log->options.spool);
     else if (spooled)
         nl_report(NL_MESSAGE_CLOSE, log->url,
-                  "%" PRIu64 " event%s remain%s in the spool %s; the next program with this URL delivers %s",
+                  "%" PRIu64 " event%s remain%s in the spool %s; this user's next program with this URL delivers %s",
                   spooled_count, nl_plural(spooled_count), spooled_count == 1 ? "s" : "", log->options.spool,
                   spooled_count == 1 ? "it" : "them");
 }
