@@ -196,13 +196,21 @@ static double chance_of_group(const calls *c, double *limit)
     return fmin(1, 2 * fmin(p, many_p));
 }
 
-/* Returns the start of the caller's first visit that begins after the visit at position i has ended, or INT64_MAX. */
+/*
+ * Returns the start of the caller's first visit that begins after the visit at position i has ended, or INT64_MAX. If
+ * very many visits begin before this end, returns the end, so that callers with many visits at a time take no quadratic
+ * time.
+ */
 static int64_t start_of_next(const visits *v, const place *p, const calls *c, uint32_t i)
 {
+    enum { SCAN_MAX = 1000 };
     const int64_t end_ns = visit_at(v, v->by_place[p->first + i])->to_ns;
-    uint32_t n = c->next[i];
-    while (n != VISIT_NONE && visit_at(v, v->by_place[p->first + n])->from_ns < end_ns)
+    uint32_t n = c->next[i], scanned = 0;
+    while (n != VISIT_NONE && visit_at(v, v->by_place[p->first + n])->from_ns < end_ns) {
+        if (++scanned > SCAN_MAX)
+            return end_ns;
         n = c->next[n];
+    }
     return n != VISIT_NONE ? visit_at(v, v->by_place[p->first + n])->from_ns : INT64_MAX;
 }
 
