@@ -316,7 +316,9 @@ class Nlrecover(support.Case):
         """A killed netlogd leaves a log to standard error. If this log has no events, nlrecover removes it."""
         netlogd, _ = self.start_collector(port := support.free_port())
         self.assertIn("Netlogd.Listen", netlogd.stderr.readline())
-        self.assertTrue(support.can_connect(port))  # meanwhile, the log becomes empty
+        self.assertTrue(support.can_connect(port))
+        tasks = list(pathlib.Path(f"/proc/{netlogd.pid}/task").iterdir())  # the log is empty when its writer thread sleeps again
+        support.wait_until(lambda: all((t / "stat").read_text().rpartition(")")[2].split()[0] == "S" for t in tasks), what="netlogd's threads sleep")
         self.assertEqual(len(list(self.shm.glob("netlogger-*"))), 1)
         netlogd.kill()
         netlogd.wait()
