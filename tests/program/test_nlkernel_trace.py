@@ -183,6 +183,7 @@ class Servers(Tracing):
 
     def test_full_pool(self):
         """gunicorn has eight threads."""
+        self.requests(100, 24)  # each thread connects to the database at its first request
         answer = self.diagnose("SELECT pg_sleep(0.01 + 0.02 * random())", 24)
         self.assertRegex(answer, r"http\.GET of gunicorn on app lets \d+ requests through at a time \(a pool of \d+\); peak demand was 24")
 
