@@ -19,7 +19,7 @@ import traceback
 import gi
 
 gi.require_version("Atspi", "2.0")
-from gi.repository import Atspi  # noqa: E402
+from gi.repository import Atspi, GLib  # noqa: E402
 
 SECONDS_MAX = 60  # of a command
 CELLS_MAX = 1000  # each cell costs several messages, and a table of 3,000 rows has 24,000 cells
@@ -78,12 +78,23 @@ def describe(node):
             "text": text_of(node)}
 
 
+def describe_all(program, what):
+    """Returns the results of what() for all visible widgets. Begins again if a widget is removed meanwhile."""
+    for left in reversed(range(50)):
+        try:
+            return [what(node) for node in walk(application(program))]
+        except GLib.GError as error:
+            if "does not exist" not in error.message or left == 0:
+                raise
+            time.sleep(0.1)
+
+
 def run(program, command, *words):
     if command == "tree":
-        for node in walk(application(program)):
-            print(json.dumps(describe(node)))
+        for widget in describe_all(program, describe):
+            print(json.dumps(widget))
     elif command == "texts":
-        for text in filter(None, map(text_of, walk(application(program)))):
+        for text in filter(None, describe_all(program, text_of)):
             print(json.dumps(text))
     elif command == "press":
         find(program, words[0], words[1]).get_action_iface().do_action(0)
