@@ -1,9 +1,9 @@
 /*
  * Evens out the times of visits that request different amounts of work.
  *
- * Amounts often differ by a factor of 100, and the times with them. A slow host or resource is then a small difference
- * between large ones. The module fits the time as a function of the amount, and multiplies the time of each visit by a
- * factor, so that visits with any amount take the same time. No state.
+ * Amounts often differ by a factor of 100, and so do the times. The effect of a slow host or resource is small compared
+ * to these differences. The module fits the time as a function of the amount, and multiplies the time of each visit by
+ * a factor, so that visits with any amount take the same time. No state.
  */
 #include "config.h"
 
@@ -13,7 +13,8 @@
 
 #include <string.h>
 
-/* Minimum part of the variation that an amount explains, and maximum probability of its effect by chance. */
+/* AMOUNT_EXPLAINED_MIN: minimum part of the variation that an amount explains. AMOUNT_CHANCE_MAX: maximum probability
+ * that chance alone causes the amount's effect. */
 #define AMOUNT_EXPLAINED_MIN 0.1
 #define AMOUNT_CHANCE_MAX 1e-6
 
@@ -62,8 +63,8 @@ static int find_points(const sample *x, const float *amounts, const uint8_t *bin
     return used;
 }
 
-/* Returns the logarithm of the time that is usual for an amount. Beyond the outer points, the time grows like between
- * the two nearest points, but at most in proportion to the amount. */
+/* Returns the logarithm of the time that is usual for an amount. Beyond the outer points, the time grows as between the
+ * two nearest points, but at most in proportion to the amount. */
 static double usual_time(const point *points, int count, double amount)
 {
     int i = 1;
@@ -89,8 +90,8 @@ static bool get_amounts(const search *s, const sample *x, const column *c, float
     return known >= KNOWN_MIN * x->count;
 }
 
-/* Returns the part of the variation that the amounts explain, or 0 if the time does not grow with them as it does with
- * ordinary work. */
+/* Returns the part of the variation that the amounts explain, or 0 if the time does not grow with the amounts as
+ * ordinary work does. */
 static double explained_by(const search *s, const sample *x, const float *amounts, uint8_t *bins, int *count)
 {
     const division d = {

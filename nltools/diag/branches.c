@@ -8,28 +8,29 @@
 /* Minimum ratio of the shares of visits that take a branch. */
 #define RATIO_MIN 1.3
 
-/* Other requested work explains a larger share unless at least this part of the difference between the shares remains
- * among visits with the same value of a field. */
+/* A difference of the requested work explains a larger share, unless at least this part of the difference between the
+ * shares remains among visits with the same value of a field. */
 #define OWN_PART_MIN 0.5
 
 /* A call belongs to a branch if the other visits make it at most this part as often. */
 #define EXCLUSIVE_MAX 0.1
 
-/* Minimum part of the visits with a known amount of work, and of the equal values of two numbers. */
+/* "Nearly all": minimum part of the visits that satisfies a condition of amount_explains or is_work. */
 #define KNOWN_MIN 0.9
 
-/* Maximum probability by chance of a branch; the search compares it with its level. */
+/* Maximum probability that chance alone causes a branch. The search also compares the probability with its own
+ * level. */
 #define CHANCE_MAX 1e-4
 
 enum {
     TIME_PARTS = 24,
     VISITS_MIN = 60,
-    TAKEN_MIN = 10, /* minimum number of visits that take a branch, and of those that do not */
+    TAKEN_MIN = 10, /* minimum number of visits that take a branch, and minimum number of the other visits */
     SHARES_MAX = COLUMN_TEXTS_MAX + 1
 };
 
-/* The visits of a place, and whether they take the branch. If some of the visits of a program are a place of their own
- * (place.has_only_served), the visits of both places. */
+/* The visits of a place, and whether they take the branch. If the visits of a span form two places
+ * (place.has_only_served), contains the visits of both places. */
 typedef struct branching {
     const visits *v;
     uint32_t count;
@@ -50,7 +51,8 @@ typedef struct branch_counts {
 
 /* ---- visits of a place ---- */
 
-/* Returns the place with all other visits of the same span, if a place has only the visits that name a server. */
+/* If a place has only the visits of a span that name a server, returns the place of the span's other visits. Otherwise,
+ * returns VISIT_NONE. */
 static uint32_t place_without_server(const visits *v, uint32_t number)
 {
     const place *p = place_at(v, number);
@@ -62,10 +64,8 @@ static uint32_t place_without_server(const visits *v, uint32_t number)
     return VISIT_NONE;
 }
 
-/*
- * Gathers the visits of a place that did not fail. If `of` is a column with the results of a cache, gathers only visits
- * with a result, and marks those that are no hits.
- */
+/* Gathers the visits of a place that did not fail. If `of` is a column with the results of a cache, gathers only visits
+ * with a result, and marks the misses. */
 static branching branching_new(const visits *v, uint32_t number, const column *of)
 {
     const uint32_t places[] = {number, place_without_server(v, number)};
@@ -107,8 +107,8 @@ static void branching_free(branching *b)
     g_free(b->score);
 }
 
-/* Returns the host that may take the branch more often. If the server is known only for a part of the visits, this is
- * the caller. */
+/* Returns the host of a visit that may take the branch more often: the caller's host if the server is known only for a
+ * part of the visits. */
 static const char *host_of(const branching *b, uint32_t i)
 {
     const site *at = site_at(b->v, visit_at(b->v, b->index[i])->site);
@@ -174,7 +174,7 @@ static void count_callers(branching *b, uint32_t child, caller *callers)
 /* ---- different shares ---- */
 
 /*
- * Returns the probability of at least this share in a part of the visits by chance, or 1 if the share is not much
+ * Returns the probability that a part of the visits has at least this share by chance, or 1 if the share is not much
  * larger than elsewhere. If visits take the branch several times, uses the test of Wilcoxon, Mann and Whitney with the
  * variance for equal ranks; otherwise, uses Fisher's exact test.
  */
@@ -199,11 +199,8 @@ static bool is_here(const branching *b, const branch *of, uint32_t i)
     return of->host != NULL ? host_of(b, i) == of->host : x->from_ns >= of->from_ns && x->from_ns <= of->to_ns;
 }
 
-/*
- * Returns whether other requested work explains the larger share. `groups` has a number below SHARES_MAX for each
- * visit. Without a cause of its own, the visits here take the branch as often as the visits elsewhere in the same
- * groups.
- */
+/* Returns whether a difference of the requested work explains the larger share: the visits here take the branch as
+ * often as the visits elsewhere in the same groups. `groups` has a number below SHARES_MAX for each visit. */
 static bool groups_explain(const branching *b, const branch *of, const uint32_t *groups)
 {
     double here[SHARES_MAX] = {0}, expected = 0, all = 0;
@@ -240,8 +237,8 @@ static bool amount_explains(const branching *b, const branch *of, const float *v
 
 /*
  * Returns whether a column of numbers describes the requested work: nearly all visits have a value, and either the
- * value was logged when they began, or it is an amount of work. If a later value is the number of calls, the program
- * has only counted the calls.
+ * value was logged when they began, or it is an amount of work. A later value that equals the number of calls only
+ * counts the calls, and describes no work.
  */
 static bool is_work(const branching *b, const column *c, const float *values)
 {
@@ -330,10 +327,8 @@ static GArray *count_hosts(const branching *b)
     return hosts;
 }
 
-/*
- * Replaces a branch if the share on one host is less probable by chance. In a large log, the probabilities of several
- * hosts may be 0; the host with the largest excess is then the least probable.
- */
+/* Replaces `best` if the share on one host is less probable by chance. In a large log, the probabilities of several
+ * hosts may be 0; the host with the largest excess is then the least probable. */
 static void compare_hosts(const branching *b, branch_counts all, branch *best)
 {
     GArray *hosts = count_hosts(b);
@@ -358,7 +353,7 @@ static uint32_t first_of_part(const branching *b, int part)
     return (uint32_t)((uint64_t)part * b->count / TIME_PARTS);
 }
 
-/* Replaces a branch if the share in a range of time is less probable by chance. */
+/* Replaces `best` if the share in a range of time is less probable by chance. */
 static void compare_times(const branching *b, branch_counts all, branch *best)
 {
     branch_counts times[TIME_PARTS] = {{0, 0, 0, 0}}, chosen = {0};
@@ -407,7 +402,6 @@ static branch_counts count_all(const branching *b)
     return all;
 }
 
-/* Removes the visits on a host. */
 static void remove_host(branching *b, const char *host)
 {
     uint32_t kept = 0;
@@ -421,9 +415,9 @@ static void remove_host(branching *b, const char *host)
 }
 
 /*
- * Finds where visits take a branch more often: in a range of time, or on hosts. Compares each further host only with
- * the hosts that are left. `of` is the branch, and `tests` is the number of branches that are tried at the place. Adds
- * the results to `found`.
+ * Finds where visits take a branch more often: in a range of time, or on hosts. After finding a host, removes it and
+ * compares the next host only with the remaining hosts. `of` is the branch, and `tests` is the number of branches that
+ * the search tries at the place. Adds the results to `found`.
  */
 static void find_branch(branching *b, uint32_t tests, const branch *of, GArray *found)
 {
@@ -451,7 +445,7 @@ static void find_branch(branching *b, uint32_t tests, const branch *of, GArray *
     }
 }
 
-/* Replaces the best branches by others if these are better, and frees the other array. */
+/* Sets *best to `others` if `are_better` is true. Frees the array that is not kept. */
 static void choose_branches(GArray **best, GArray *others, bool are_better)
 {
     GArray *worse = are_better ? *best : others;
@@ -461,7 +455,8 @@ static void choose_branches(GArray **best, GArray *others, bool are_better)
         g_array_free(worse, TRUE);
 }
 
-/* Finds the branches of a place: misses of a cache, or else the call whose additional number takes most time. */
+/* Finds the branches of a place: misses of a cache or, without such misses, the calls whose increased number takes most
+ * time. */
 static void find_branches_of(const visits *v, uint32_t number, const GPtrArray *caches, const GArray *children,
                              caller *callers, GArray *found)
 {
@@ -544,7 +539,7 @@ GArray *find_branches(const visits *v)
 
 /* ---- the time of a branch ---- */
 
-/* Marks the places whose visits belong to the branch: the other visits rarely make these calls. */
+/* Marks the places whose visits belong to the branch, because visits that do not take the branch rarely call them. */
 static void find_exclusive(const branching *b, bool *exclusive)
 {
     const visits *v = b->v;
@@ -568,7 +563,8 @@ static void find_exclusive(const branching *b, bool *exclusive)
     g_free(calls);
 }
 
-/* Sets the own time that the branch adds to the visits that take it here: this part of the mean difference. */
+/* For each visit that takes the branch here, sets its own time that the branch adds: `part` times the mean
+ * difference. */
 static void find_own_time(const branching *b, const branch *of, double part, float *own)
 {
     double sums[2] = {0}, counts[2] = {0};

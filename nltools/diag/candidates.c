@@ -8,16 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * In a place that already has a finding, a further candidate must explain at least this part of the variation. The
- * limit is high, because a second effect is often a consequence of the finding's cause.
- */
+/* At a place that already has a finding, a further candidate must explain at least this part of the variation. The
+ * limit is high, because a second effect is often a consequence of the finding's cause. */
 #define AGAIN_MIN 0.3
 
 /*
  * An explanation must remove at least EXPLAINED_MIN of the variation, and claim at least SHARE_MIN of the requests'
- * time. If times are log-normal with a standard deviation of 1.2, and half of the visits take twice as long, this
- * removes 2 % of the variation.
+ * time. For example, assume log-normal times with a standard deviation of 1.2, and that half of the visits take twice
+ * as long. The explanation then removes 2 % of the variation.
  */
 #define EXPLAINED_MIN 0.02
 #define SHARE_MIN 0.02
@@ -25,7 +23,7 @@
 /* A queue counts as the backlog of a slow start if at least this part of the queue's waits begins during the start. */
 #define BACKLOG_MIN 0.9
 
-/* In addition, at most this part of all visits may begin during the start. */
+/* A queue is a backlog only if at most this part of all visits begins during the slow start. */
 #define START_MAX 0.25
 
 /*
@@ -67,15 +65,15 @@ test_counts search_count_tests(const visits *v)
     const GPtrArray *all = series_all(v->series);
     GHashTable *kinds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL); /* the kinds of sensors' series */
     uint32_t columns = 0;
-    for (uint32_t i = 0; i < v->columns->count; i++) /* numbers have two tests: of each number, and of ranges */
+    for (uint32_t i = 0; i < v->columns->count; i++) /* a column of numbers has two tests: each number, and ranges */
         columns += v->columns->all[i].closed ? 0 : v->columns->all[i].has_number ? 2 : 1;
     for (guint i = 0; i < all->len; i++) {
         const sensor_series *s = g_ptr_array_index(all, i);
         g_hash_table_add(kinds, g_strjoin("\n", s->event, s->field, s->instance, NULL));
     }
     uint32_t of_all = columns + OTHER_DIVISIONS + visits_span_days(v) + 2 * v->has_processes;
-    /* The factor 2 stands for all visits and the main kind of visits. A column without values in some visits has two
-     * tests. A part of the level belongs to the tests of values in a range of time. */
+    /* The factor 2: the search tests all visits, and the main kind of visits. A column that lacks values in some visits
+     * has two tests. The tests of values in a range of time use the part IN_TIME_PART of the level. */
     const test_counts counts = {(uint32_t)ceil(2 * (of_all + columns) / (1 - IN_TIME_PART)), g_hash_table_size(kinds),
                                 MECHANISMS};
     g_hash_table_destroy(kinds);
@@ -132,9 +130,9 @@ static double correction_error(const visits *v, const place *p)
 
 /*
  * Returns whether messages to or from a host may seem slow only because a clock is wrong. A wrong clock makes messages
- * in the other direction seem to arrive before they are sent, so few of them become visits. The function compares the
- * ratio of messages in the other direction to messages in this direction: it returns true if the ratio of the host's
- * peers is much larger than the ratio of the host.
+ * in the other direction seem to arrive before they are sent, so few of them become visits. Returns true if the ratio
+ * of messages in the other direction to messages in this direction is much larger for the host's peers than for the
+ * host.
  */
 static bool may_be_clock(const visits *v, const candidate *c)
 {
@@ -170,10 +168,8 @@ static double left_of(const visits *v, uint32_t index, const float *claimed)
     return MAX(0.0, (double)visit_at(v, index)->own_ns - (double)claimed[index]);
 }
 
-/*
- * Returns whether the waits of a queue explain why the messages between the same two hosts take different times. A
- * wrong clock does not explain this, because it adds the same time to each of these messages.
- */
+/* Returns whether the waits of a queue explain why the messages between the same two hosts take different times. A
+ * wrong clock would add the same time to each of these messages. */
 static bool waits_vary(const search *s, const candidate *c)
 {
     const visits *v = s->v;
@@ -231,10 +227,8 @@ static void add_rival(search *s, candidate *c)
     g_array_append_val(s->rivals, *c);
 }
 
-/*
- * Returns the significance level of a candidate. A span that contains calls often takes little time itself. In the
- * tests of calls, all spans therefore have the same weight. These tests use a fixed part of the mechanisms' level.
- */
+/* Returns the significance level of a candidate. The tests of calls use a fixed part of the mechanisms' level. In these
+ * tests, all spans have the same weight, because a span that contains calls often has little own time. */
 static double level_of(const search *s, const candidate *c)
 {
     uint32_t spans = 0;
@@ -266,9 +260,9 @@ static bool is_backlog(const visits *v, const candidate *queue, const candidate 
 }
 
 /*
- * Returns whether a queue is only a consequence of slow work. In this case, a host, a resource or a time that makes the
- * work slow claims much more time than the waits, and explains enough of the variation. A model of a queue explains
- * waits well, because it uses the ends of earlier visits.
+ * Returns whether a queue is only a consequence of slow work. In this case, a slow host, a short resource or a slow
+ * range of time claims much more time than the waits, and explains enough of the variation. It need not explain as much
+ * as the queue, because the model of a queue uses the ends of earlier visits.
  */
 static bool is_minor_queue(const candidate *queue, const candidate *c)
 {
@@ -309,20 +303,19 @@ static bool claim_same_time(const visits *v, const candidate *a, const candidate
 
 /*
  * The waits of a mechanism are those of a field's value if each of the two claims is at least this part of the other.
- * Then, at least three quarters of the visits with the value wait, and they have at least three quarters of the waits.
+ * With equal waits, at least three quarters of the visits with the value then wait, and at least three quarters of the
+ * waiting visits have the value.
  */
 #define VALUE_AGREES_MIN 0.75
 
-/* Returns whether only the distribution of the durations is evidence for a mechanism, as for a timeout. */
+/* Returns whether the distribution of the durations is the only evidence for a mechanism, such as a timeout. */
 static bool is_by_duration(const candidate *c)
 {
     return c->m.constant || c->m.is_sometimes || (strcmp(c->cause, "timeout") == 0 && !c->m.is_retry);
 }
 
-/*
- * Returns whether a field's value replaces a mechanism whose only evidence is the distribution of the durations. The
- * value shows which visits have the longer durations, and is not a result of the durations.
- */
+/* Returns whether a field's value replaces a mechanism whose only evidence is the distribution of the durations. The
+ * value is better evidence, because it shows which visits are longer, and does not follow from the durations. */
 static bool names_waits(const visits *v, const candidate *field, const candidate *c)
 {
     if (strcmp(field->cause, "field") != 0 || field->column == NULL || field->branch != NULL || field->is_ordinary ||
@@ -346,8 +339,8 @@ static bool names_waits(const visits *v, const candidate *field, const candidate
  * - The field is a number of unknown meaning, which may also be a consequence.
  * - The field is ordinary work, which must not hide a fault.
  *
- * In the last two cases, the function returns false for a mechanism whose only evidence is the distribution of the
- * durations, such as a timeout. Two kinds of work can have a similar distribution.
+ * In the last two cases, returns false if the distribution of the durations is the only evidence for the mechanism,
+ * because two kinds of work can have the same distribution.
  */
 static bool yields_to(const visits *v, const candidate *field, const candidate *c)
 {
@@ -360,9 +353,9 @@ static bool yields_to(const visits *v, const candidate *field, const candidate *
 }
 
 /*
- * Returns whether a pause explains a place better than another candidate. A place can have both, so the cause that
- * claims more time comes first. If the other cause mostly claims the same time, the cause that explains more comes
- * first, except that visits that wait for a pause look like a queue.
+ * Returns whether a pause explains a place better than another candidate. If the two candidates claim different times,
+ * both may exist, and the candidate that claims more time is better. Otherwise, the candidate that explains more is
+ * better. A pause is better than any queue, because visits that wait for the end of a pause look like a queue.
  */
 static bool pause_is_better(const visits *v, const candidate *pause, const candidate *other)
 {
@@ -383,7 +376,8 @@ static bool is_better(const visits *v, const candidate *c, const candidate *best
         return false;
     const candidate *fault = c->is_ordinary ? best : c;
     if (c->is_ordinary != best->is_ordinary && (c->is_evened_out || best->is_evened_out || fault->is_within_kind))
-        return best->is_ordinary; /* the fault is an effect in all operations, or within a kind of visits */
+        return best->is_ordinary; /* ordinary work does not explain a fault that affects all operations, or visits of
+                                     one kind */
     bool is_pause = strcmp(c->cause, "pause") == 0 && !c->m.is_quota,
          best_is_pause = strcmp(best->cause, "pause") == 0 && !best->m.is_quota;
     if (is_pause != best_is_pause)
@@ -407,10 +401,8 @@ void candidate_place(search *s, candidate *c)
     }
 }
 
-/*
- * Notes that a wrong clock may explain a candidate. If such candidates claim enough time for a finding, the log may
- * hide a cause.
- */
+/* Notes that a wrong clock may explain a candidate. If these candidates claim enough time for a finding, the log may
+ * hide a cause. */
 static void doubt_clocks(search *s, const candidate *c)
 {
     double sum = 0;
@@ -427,7 +419,7 @@ static void doubt_clocks(search *s, const candidate *c)
 void candidate_offer(search *s, candidate *c)
 {
     double share = c->claim_ns / s->v->total_ns;
-    /* Pauses add up over all places of a program. */
+    /* A pause stops all places of a program, so their claims form one sum. */
     bool is_pause = c->cause != NULL && strcmp(c->cause, "pause") == 0;
     bool counts = !c->is_of_rest &&
                   effect_counts(c->explained, is_pause ? fmax(share, SHARE_MIN) : share, c->slow_ns, c->other_ns) &&
@@ -487,9 +479,8 @@ static bool limit_cut(candidate *c, const visits *v, const place *p, const float
     return p->work_count > sample_size(p) && outside == 0;
 }
 
-/*
- * Cuts visits outside of the sample by the same part of their remaining time as visits of the same site in the sample.
- */
+/* Cuts each visit outside of the sample by the same part of its remaining time as the sample's visits at the same
+ * site. */
 static void extend_cut(const visits *v, const place *p, const float *claimed, float *cut)
 {
     GHashTable *of_sites = g_hash_table_new_full(NULL, NULL, NULL, g_free); /* maps a site's number to its sums */
@@ -536,7 +527,7 @@ static double sum_cut(const visits *v, const place *p, const float *claimed, con
     return sum;
 }
 
-/* Limits the cut of each visit to the time that no finding has claimed. */
+/* Limits the cut of each visit to the time that no finding has claimed. Returns the sum of the cuts in nanoseconds. */
 static double settle_tree(candidate *c, const visits *v, const float *claimed)
 {
     c->claim_ns = 0;
@@ -557,10 +548,8 @@ double candidate_settle(candidate *c, const visits *v, const float *claimed)
     if (sampled)
         extend_cut(v, p, claimed, c->cut);
     double sum = sum_cut(v, p, claimed, c->cut, &rest);
-    /*
-     * A cut is at most the visit's time, so the cut of a short visit can be less than the mean excess. The other visits
-     * get the missing time in addition.
-     */
+    /* A cut is at most the visit's time, so the cut of a short visit can be less than the mean excess. Add the
+     * difference to the cuts of the other visits. */
     double more = sum < c->claim_ns && rest > 0 ? MIN(1, (c->claim_ns - sum) / rest) : 0;
     for (uint32_t i = p->first; more > 0 && i < p->first + p->work_count; i++) {
         uint32_t index = v->by_work[i];

@@ -119,7 +119,7 @@ static size_t authority_size(nl_string text)
 }
 
 /*
- * Shortens a URL or a path to what names the operation: an optional method or server, and the path without query.
+ * Shortens a URL or a path to the name of the operation: an optional method or server, and the path without the query.
  * Replaces identifiers and numbers of several digits in the path with N. Other texts, such as addresses of servers,
  * remain unchanged. Returns the text, which is in `buffer` or in `url`.
  */
@@ -186,7 +186,7 @@ float column_number(column *c, nl_string text)
     return (float)(number - 1);
 }
 
-/* Returns the index of the large number that a value represents, or -1. */
+/* Returns the index in `large` of the number that a value represents, or -1. */
 static int find_large(const column *c, float value)
 {
     for (guint i = 0; i < c->large->len; i++)

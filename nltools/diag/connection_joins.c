@@ -10,14 +10,12 @@
 enum {
     RELAY_VISITS_MAX = 256, /* maximum number of a request's visits in which pair_over_relay searches */
     COMMAND_SIZE = 15,      /* the kernel cuts names of programs (TASK_COMM_LEN) */
-    WINDOW_SLICES = 16,     /* number of slices in a window of part_of_others, because the time between two records
-                               may be a second */
+    WINDOW_SLICES = 16, /* number of slices in a window of part_of_others; a window is longer than a second, the usual
+                           time between two records */
 };
 
-/*
- * Maximum part of a connection's limited time in which no visit waits. A connection with a larger part carries other
- * data.
- */
+/* Maximum part of a connection's limited time in which no visit waits. A connection that exceeds this part carries data
+ * of other programs. */
 #define OTHERS_MAX 0.8
 
 /* The connections between a pair of ends in one slice of time. */
@@ -45,7 +43,7 @@ typedef struct pair {
     bool own;                                      /* the connections belong to programs with visits */
     bool ambiguous;                                /* the connections may lead to other hosts */
     bool exact;                                    /* the visits name the connection */
-    bool waits;                                    /* the slices do not contain expected_ns yet */
+    bool waits;                                    /* expect_waits must still compute expected_ns of the slices */
     bool has_longest;                              /* `longest` is set */
     const connection_result *longest[CAUSE_COUNT]; /* for each cause, the connection that it limited longest, or NULL */
 } pair;
@@ -55,7 +53,7 @@ struct connection_joins {
     const sender *senders;
     int64_t slice_ns;
     GHashTable *pairs;     /* pair_key -> pair */
-    pair **exact;          /* for each number of visit_ends.h, its connection, or NULL */
+    pair **exact;          /* for each number of visit_ends.h, the connection, or NULL */
     pair **of_visits;      /* NULL: not joined */
     const char **commands; /* for each instance, the name of its program, cut to COMMAND_SIZE */
 };
@@ -172,7 +170,7 @@ static void settle_pair(pair *p)
     g_array_set_size(p->slices, kept);
 }
 
-/* Adds a program's end of a connection, unless the other end is on a host with visits. */
+/* Adds a connection to the pair of a host and its program, unless the other end is on a host with visits. */
 static void add_program(connection_joins *j, GHashTable *sites, const char *host, const char *program,
                         const char *other, const connection_result *r)
 {
@@ -339,10 +337,8 @@ static guint first_slice(const pair *p, int64_t index)
     return from;
 }
 
-/*
- * A join is weak if the visit's sender can send until the visit ends, and the records do not show that the connections
- * belong to programs with visits.
- */
+/* The join of a visit is weak if two conditions are met: the visit's sender can send until the visit ends, and the
+ * records do not show that the connections belong to programs with visits. */
 bool connection_joins_is_weak(const connection_joins *j, uint32_t index)
 {
     return j->senders[index].sends && j->of_visits[index] != NULL && !j->of_visits[index]->own;
@@ -355,10 +351,8 @@ static double overlap_ns(const connection_joins *j, const visit *x, int64_t inde
     return (double)MAX(0, MIN(end_ns, x->to_ns) - MAX(begin_ns, x->from_ns));
 }
 
-/*
- * Returns the part of a visit's duration, 0 to 1, in which the visit may wait for a limited connection. This time is
- * the visit's own time minus a round trip, which every message needs.
- */
+/* Returns the part of a visit's duration, 0 to 1, in which the visit may wait for a limited connection: its own time
+ * minus a round trip, which every message needs. */
 static double waiting_part(const pair *p, const visit *x)
 {
     double waits_ns = (double)x->own_ns - p->rtt_ns;
@@ -394,10 +388,8 @@ static guint count_addresses(const pair *p)
     return count;
 }
 
-/*
- * Returns whether the connections may lead to hosts other than those of the visits. If only one end has records, only
- * the number of addresses shows this.
- */
+/* Returns whether the connections may lead to hosts other than those of the visits. If only one end has records, these
+ * hosts have no names, so the function compares the number of addresses with the number of hosts. */
 static bool is_ambiguous(const pair *p)
 {
     bool one_end = p->key.program == NULL && (p->key.from == NULL || p->key.to == NULL);
@@ -479,7 +471,7 @@ connection_joins *connection_joins_new(const visits *v, const sender *senders)
     j->exact = g_new0(pair *, visit_ends_count(v->ends) + 1);
     add_pairs(j);
     add_exact_pairs(j);
-    /* Assume that the dropped requests have waited as long as the other requests. */
+    /* Assume that a dropped request has waited as long as the other requests on average. */
     double weight = (double)(v->requests->len + v->dropped) / MAX(v->requests->len, 1);
     bool any = false;
     for (uint32_t i = 0; i < v->all->len; i++)
@@ -529,10 +521,8 @@ bool connection_joins_parts(const connection_joins *j, uint32_t index, double pa
         const pair_slice *s = &g_array_index(p->slices, pair_slice, i);
         if (s->index > last)
             break;
-        /*
-         * If several visits wait for a connection at the same time, each of them waits for all of the connection's
-         * time. Therefore, expected_ns counts only up to open_ns.
-         */
+        /* If several visits wait for a connection at the same time, each visit waits for the whole time of the
+         * connection. Therefore, expected_ns counts only up to open_ns. */
         double divided_ns = fmax(fmin(s->expected_ns, s->open_ns), s->limited_ns);
         double part = overlap_ns(j, x, s->index) / (double)(x->to_ns - x->from_ns);
         for (int c = 0; c < CAUSE_COUNT && divided_ns > 0; c++)

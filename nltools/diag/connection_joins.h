@@ -13,8 +13,8 @@
  *
  * Connections between the same hosts may also carry data of other programs. If two hosts have connections of programs
  * with visits, their other connections do not count. A connection that was limited mostly while no visit waited does
- * not count. If only one end has records, and the connections lead to more addresses than the visits have partner
- * hosts, the module does not join visits with these connections.
+ * not count. The module does not join visits with connections that have records of only one end if the connections lead
+ * to more addresses than the visits have partner hosts.
  *
  * Caller: connection_limits.c. Memory: about 150 bytes per pair and slice. Not thread-safe.
  */

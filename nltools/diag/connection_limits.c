@@ -8,12 +8,14 @@
 /* A cause is evidence for a finding only if it limited the connections in at least this part of the finding's time. */
 #define EVIDENCE_MIN 0.3
 
-/* The path limits every transfer of many bytes. It is a cause only if it takes at least this share of all time. */
+/* The path limits every transfer of many bytes. The path is therefore a cause only if it takes at least this share of
+ * all time. */
 #define PATH_MIN 0.3
 
-/* A limit of connections. The last two members have the same meaning as in limit.h. */
+/* A limit of connections, as a cause of findings. The members `cause` to `of_queues` have the same meaning as in
+ * limit.h. */
 typedef struct connection_fault {
-    unsigned limits; /* bits, with the positions of connection_cause */
+    unsigned limits; /* bit set of connection_cause */
     const char *cause, *what, *advice;
     double alone_min;
     bool of_queues;
@@ -36,10 +38,8 @@ static const connection_fault faults[] = {
 
 /* ---- faults ---- */
 
-/*
- * Sets the part of each visit's time in which a fault limited the visit's connections, and the hosts that send on these
- * connections.
- */
+/* For each visit, sets `felt` to the part of its time in which a fault limited its connections, and `weak` to whether
+ * the join is weak. Adds the hosts that send on these connections to `hosts`. */
 static void feel_fault(const findings *f, const connection_joins *j, const connection_fault *fault, float *felt,
                        bool *weak, GHashTable *hosts)
 {
@@ -60,8 +60,7 @@ static void feel_fault(const findings *f, const connection_joins *j, const conne
         if (largest < 0)
             continue;
         const connection_result *r = connection_joins_longest(j, i, (connection_cause)largest);
-        if (r != NULL) /* NULL after a rounding error in a slice, if the totals of all connections do not contain the
-                          cause */
+        if (r != NULL) /* after a rounding error, a slice can contain a cause that the totals of the connections lack */
             g_hash_table_add(hosts, (gpointer)g_intern_string(r->host[0] != '\0' ? r->host : r->local));
     }
 }
@@ -98,7 +97,7 @@ bool connection_limits_find(findings *f, const connection_joins *j)
 
 /* ---- evidence ---- */
 
-/* Returns the fault from which the finding was created, if one of its limits is `limit`; otherwise, returns NULL. */
+/* Returns the fault from which the finding was created if `limit` is one of the fault's limits; otherwise, NULL. */
 static const connection_fault *fault_of(const finding *x, connection_cause limit)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(faults); i++)

@@ -8,8 +8,8 @@
 /*
  * Makes faults of connections (windows and buffers, loss, policers, the reverse path) the causes of the findings that
  * they explain. Adds a finding for a fault that takes at least FINDING_MIN of all time. Returns whether a fault takes
- * more than half of all time. The rate of a path is a fault only if it takes a large part of all time. The start of a
- * connection and the programs at its ends are not faults of the connection.
+ * more than half of all time. The rate of a path is a fault only if it takes a large part of all time. Slow start, and
+ * programs that read or write slowly, are not faults of the connection.
  */
 bool connection_limits_find(findings *f, const connection_joins *j);
 

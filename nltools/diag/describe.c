@@ -9,10 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Returns whether a candidate's `explained` is a measured part of the variation. For other causes, the evidence does
- * not contain this number.
- */
+/* Returns whether a candidate's `explained` is a measured part of the variation. Otherwise, the evidence omits this
+ * number. */
 static bool is_measured(const candidate *c)
 {
     static const char *const others[] = {"timer", "timeout", "calls", "batch"};
@@ -30,7 +28,7 @@ static char *text_kind(const visit_kind *kind, const char *noun)
         [VISITS_WITH] = " with ", [VISITS_WITHOUT] = " without ", [VISITS_MISS] = " without a hit in "};
     if (kind->column == NULL)
         return g_strdup(noun);
-    if (kind->column->name[0] == '@') /* hosts of a program */
+    if (kind->column->name[0] == '@') /* a column of a program's hosts */
         return g_strconcat(noun, " of requests", joints[kind->choice], kind->column->name + 1, NULL);
     return g_strconcat(noun, joints[kind->choice], kind->column->name, NULL);
 }
@@ -54,7 +52,7 @@ static char *text_values(const candidate *c)
     return g_string_free(text, FALSE);
 }
 
-/* Adds the number of slow visits, or their percentage if the candidate comes from a sample, to the evidence. `which` is
+/* Adds the number of slow visits to the evidence, or their percentage if the candidate comes from a sample. `which` is
  * a verb phrase, such as "are on HOST". */
 static void describe_slow_visits(finding *f, const candidate *c, const place *p, const char *which)
 {

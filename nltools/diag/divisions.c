@@ -9,25 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * The search offers a sensor or the hours only if the probability of their effect by chance is below this limit.
- * Otherwise, it also omits the tests with shifted sensors or hours.
- */
+/* The search offers a sensor or the hours as a cause only if the probability that chance alone has this effect is below
+ * this limit. Otherwise, the search omits the tests with shifted sensors or hours, which take time. */
 #define PROMISING 1e-3
 
-/* Factor of the load's score, and minimum part of the variation that the load explains. The load is a consequence of
- * many causes, so the search prefers other causes, and requires more evidence. */
+/* The load is a consequence of many causes. The search therefore multiplies its score by LOAD_PREFERENCE, and requires
+ * that it explains the part LOAD_EXPLAINED_MIN of the variation. */
 #define LOAD_PREFERENCE 0.5
 #define LOAD_EXPLAINED_MIN 0.04
 
-/*
- * Maximum ratio of a place's visits to the visits in its sample. Counting the load requires nearly all visits in order
- * of time.
- */
+/* Maximum ratio of a place's visits to the visits in its sample. With a larger ratio, too few visits are in the sample
+ * to count the visits in progress. */
 #define LOAD_SCALE_MAX 8
 
-/* If the load is the cause of a slow range of time: minimum ratio of the rates of requests, and maximum probability of
- * such different rates by chance. */
+/* The load is the cause of a slow range of time if the rate of requests is at least RATE_RATIO_MIN times the rate
+ * elsewhere, and the probability of this difference by chance is at most RATE_CHANCE_MAX. */
 #define RATE_RATIO_MIN 1.5
 #define RATE_CHANCE_MAX 0.01
 
@@ -38,13 +34,11 @@
 #define OWN_PART_MIN 0.5
 #define SAME_LOAD_MIN 6
 
-/* A fault recurs daily if the same hours are slow on all days. At most this part of the days may be exceptions. */
+/* A fault recurs daily if the same hours are slow on all days, with at most this part of the days as exceptions. */
 #define OTHER_DAYS_MAX 0.2
 
-/*
- * try_hours moves each day by a random number of hours. The true hours must explain more than this many times the
- * variation that the moved hours explain.
- */
+/* try_hours also moves each day by a random number of hours. The true hours must explain this many times the part of
+ * the variation that the moved hours explain. */
 #define HOURS_FACTOR 1.3
 
 enum {
@@ -55,7 +49,7 @@ enum {
     RANGE_HOURS_MAX = 12
 };
 
-/* Number of blocks of time into which a slow range is divided. */
+/* number of blocks of time into which find_rates divides a slow range */
 enum { RATE_BLOCKS = 12 };
 
 enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRESHOLDS = 18, THRESHOLD_VISITS_MIN = 6 };
@@ -63,8 +57,8 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
 /* Factor of a sensor's score. The search prefers a sensor to a range of time, because the sensor names a resource. */
 #define RESOURCE_PREFERENCE 1.1
 
-/* The same for traffic, and for numbers of tasks that wait: they follow the visits, so they are more often a
- * consequence of slow visits than their cause. */
+/* Factor of the score of traffic, and of numbers of waiting tasks, which are more often a consequence of slow visits
+ * than their cause. */
 #define TRAFFIC_PREFERENCE 0.8
 
 /* If a host's sensor is the cause, at least this part of the claim belongs to the host. */
@@ -77,9 +71,8 @@ enum { TIME_BINS = 48, TIME_BINS_FEW = 16, TIME_BINS_MIN = 10, SHIFTS = 16, THRE
 #define RESOURCE_MIN 0.04
 #define RESOURCE_FACTOR 1.3
 
-/*
- * A bin is slow for a while if it differs in this time by more than this factor times the largest difference by chance.
- */
+/* A bin is slow in a range of time if it differs there by more than this factor times the largest difference by
+ * chance. */
 #define BIN_TIME_FACTOR 2
 
 /* A sensor explains nearly as much as the best sensor if it explains at least NEARLY times as much of the variation. */
@@ -112,21 +105,19 @@ static int count_time_bins(const sample *x)
     return count < TIME_BINS_MIN ? 0 : count;
 }
 
-/*
- * Returns the number of ranges among which a search has chosen the slowest range. The ranges at the start, the ranges
- * at the end and all other ranges each have a third of the significance level.
- */
+/* Returns the number of tests by which to multiply the probability of the slowest range. The ranges at the start, the
+ * ranges at the end and all other ranges each have a third of the significance level. */
 static double count_ranges(int count, int from, int to)
 {
     return 3.0 * (from == 0 || to == count - 1 ? count : count * (count - 1) / 2);
 }
 
-/* The ranks of the visits of a bin, or of all bins, in each range of time, as sums of the ranges before. */
+/* The ranks and numbers of the visits of a bin, or of all bins, as sums over all earlier ranges of time. */
 typedef struct time_sums {
     double sum[TIME_BINS + 1], count[TIME_BINS + 1];
 } time_sums;
 
-/* A range of time, and how much a bin is slower (or, with the sign -1, faster) in it. */
+/* A range of time in which a bin is slower or faster, with the score of find_bin_range. */
 typedef struct bin_range {
     int from, to;
     double score;
@@ -314,8 +305,7 @@ static void count_load(const visits *v, const place *p, float *loads)
     g_free(changes);
 }
 
-/* Gets the load of each visit of a sample. Returns the largest number of visits in progress, or 0 if the load is
- * unknown or has no meaning. */
+/* Gets the load of each visit of a sample. Returns the largest load, or 0 if the load is unknown or has no meaning. */
 static float get_loads(const sample *x, float *values)
 {
     const place *p = place_at(x->visits, x->place);
@@ -360,8 +350,8 @@ static double part_with_same_load(const sample *x, const uint8_t *inside, const 
 
 /*
  * Returns whether the load explains why visits in a range of time are slow: under the same load, the visits in the
- * range are hardly slower than others, and the load explains at least as much of the variation as the range does. A
- * change that makes visits slower also increases the load, but it makes the visits under the same load slower, too.
+ * range are hardly slower than others, and the load explains at least as much of the variation as the range does. The
+ * first condition excludes a change that makes visits slower under the same load, and thereby increases the load.
  */
 static bool load_explains(const sample *x, const uint8_t *inside, double explained)
 {
@@ -381,8 +371,8 @@ static bool load_explains(const sample *x, const uint8_t *inside, double explain
 
 /* ---- time ---- */
 
-/* Finds the range of bins whose mean rank exceeds the mean rank of the other bins most. Sets *from and *to to the
- * range. Returns false if there is no such range. */
+/* Sets *from and *to to the range of bins whose mean rank exceeds the mean rank of the other bins most. Returns false
+ * if no range has a larger mean rank. */
 static bool find_range(const sample *x, const uint8_t *bins, int count, int *from, int *to)
 {
     double sums[TIME_BINS] = {0}, counts[TIME_BINS] = {0}, total = 0, best = 0;
@@ -412,8 +402,8 @@ static bool find_range(const sample *x, const uint8_t *bins, int count, int *fro
 
 /*
  * If significantly more requests arrive while a place is slow, makes the load the cause of the range of time. A slow
- * place alone does not make requests arrive faster. The units of the test are blocks of time, because requests often
- * arrive in bursts. The log's end is the arrival of its last request.
+ * place cannot be the reason, because it does not make requests arrive faster. The units of the test are blocks of
+ * time, because requests often arrive in bursts. The log's end is the arrival of its last request.
  */
 static void find_rates(const visits *v, candidate *c)
 {
@@ -504,10 +494,8 @@ static void bins_of_hours(const sample *x, uint32_t rotation, uint8_t *bins)
     }
 }
 
-/*
- * Returns whether visits in these hours are slower than other visits on nearly every day. A day counts if it has at
- * least `least` visits in these hours, and at least `least` visits in other hours.
- */
+/* Returns whether visits in these hours are slower than other visits on nearly every day. Ignores days with fewer than
+ * `least` visits in these hours or in the other hours. */
 static bool is_daily(const sample *x, const uint8_t *bins, uint64_t slow, size_t least)
 {
     double *values = g_new(double, x->count + 1);
@@ -571,10 +559,8 @@ static void bins_of_range(const sample *x, const uint8_t *hours, uint64_t range,
         bins[i] = (range >> hours[i]) & 1;
 }
 
-/*
- * Tries the hour of the day as a cause. Times that change slowly also differ between the hours of a few days. To
- * measure this chance difference, the function moves each day by a random number of hours.
- */
+/* Tries the hour of the day as a cause. If the log has only a few days, slow changes also make the hours differ by
+ * chance. To measure this chance difference, the function moves each day by a random number of hours. */
 static void try_hours(search *s, const sample *x)
 {
     if (!visits_span_days(s->v))
@@ -584,14 +570,14 @@ static void try_hours(search *s, const sample *x)
     bool few = x->count < HOURS * HOUR_VISITS_MIN;
     bins_of_hours(x, 0, bins);
     s->f->tests++;
-    /* Too few visits to compare each hour: find a range of hours. */
+    /* with too few visits to compare each hour, find a range of hours */
     uint64_t range = few ? find_hours(x, bins) : 0;
     bins_of_range(x, bins, range, inside);
     explanation e = sample_explain(x, few ? inside : bins, few ? 2 : HOURS, false);
     uint64_t slow = few ? (e.slow == 2 ? range : 0) : e.slow;
     candidate c = candidate_of(x, "hour", &e, 0.95);
     if (few)
-        c.p *= HOURS * RANGE_HOURS_MAX; /* the range is the best of this many ranges */
+        c.p *= HOURS * RANGE_HOURS_MAX; /* find_hours has chosen the best of this many ranges */
     bool counts = slow != 0 && c.p < PROMISING && is_daily(x, bins, slow, few ? 1 : DAY_VISITS_MIN);
     for (uint32_t k = 1; k <= ROTATIONS && counts; k++) {
         bins_of_hours(x, k, moved);
@@ -688,10 +674,8 @@ static uint32_t sensor_values(const sample *x, const sensor_of_sample *sensor, d
     return known;
 }
 
-/*
- * Returns whether low values of a sensor can slow a program down. Activity of the processors, disks, network and
- * processes is low because programs wait. Other values, such as free memory or a congestion window, may be too low.
- */
+/* Returns whether low values of a sensor can slow a program down. Low values of free memory or of a congestion window
+ * can. Low activity of processors, disks, network and processes is only a consequence of waiting programs. */
 static bool low_can_slow(const sensor_series *of)
 {
     static const char *const activity[] = {"CPU.", "DISK.", "LOAD.", "NET.", "PROC.", "PROCS.", "PSI.", "TCP."};
@@ -740,10 +724,10 @@ static const char *host_of_claim(const sample *x, const float *cut)
 }
 
 /*
- * Divides the visits by a threshold of a sensor's values into bins 0 (below) and 1. A busy resource often slows visits
- * only beyond a threshold. Tries thresholds that separate a part of the values, either the largest or the smallest.
- * This part is a half to a thirty-second of all values. Chooses the threshold at which the mean ranks of the visits
- * below and above it differ most. Returns the number of bins, or 0.
+ * Divides the visits into bins 0 and 1, below and above a threshold of a sensor's values, because a busy resource often
+ * slows visits only beyond a threshold. Tries thresholds that separate a part of the values, either the largest or the
+ * smallest. This part is a half to a thirty-second of all values. Chooses the threshold at which the mean ranks of the
+ * visits below and above it differ most. Returns the number of bins, or 0.
  */
 static int bins_of_threshold(const sample *x, const float *values, uint8_t *bins)
 {
@@ -776,14 +760,13 @@ static int bins_of_threshold(const sample *x, const float *values, uint8_t *bins
     return best > 0 ? 2 : 0;
 }
 
-/* If processors are busy for this part of the time, programs can wait arbitrarily long for them. */
+/* If processors are busy for this part of the time, programs may wait for any length of time. */
 #define SATURATED 0.9
 
 /*
- * Returns whether processors that are as busy as a sensor shows can slow visits down as much as the slow visits are. If
- * requests share a processor that is busy for the part b of the time, they take at most 1 / (1 - b) times as long.
- * Several processors slow them down less. Programs that do more work for another reason also make the processors
- * busier.
+ * Returns whether busy processors can be the reason for the slow visits. If requests share a processor that is busy for
+ * the part b of the time, they take at most 1 / (1 - b) times as long. With several processors, the factor is smaller.
+ * If the slow visits take longer than that, the processors are busy only because the programs do more work.
  */
 static bool can_slow_so_much(const sample *x, const sensor_series *of, const float *values, const explanation *e)
 {
@@ -796,7 +779,7 @@ static bool can_slow_so_much(const sample *x, const sensor_series *of, const flo
         if (e->excess[i] > 0 && isfinite(values[i]))
             busy[count++] = (is_idle ? 100 - (double)values[i] : (double)values[i]) / 100;
     sort_doubles(busy, count);
-    /* Use a high value, because the processors are less busy at the beginning and at the end of a shortage. */
+    /* Use a high value, because a shortage begins and ends with lower values. */
     double high = count > 0 ? busy[count * 3 / 4] : 1;
     g_free(busy);
     return high >= SATURATED || e->slow_ns * (1 - high) <= e->other_ns;
@@ -813,7 +796,7 @@ static bool explain_sensor(const sample *x, const float *values, bool by_thresho
     return count > 1;
 }
 
-/* Resources, in the order in which a shortage of one affects the others. */
+/* Resources. A shortage of a resource also affects the resources after it in this list. */
 typedef enum resource_kind {
     RESOURCE_MEMORY, /* a shortage of memory causes reads and writes */
     RESOURCE_OTHER,
@@ -855,7 +838,7 @@ static candidate try_sensor(search *s, const sample *x, const sensor_of_sample *
         c = candidate_of(x, "resource", &e,
                          kind == RESOURCE_TRAFFIC || kind == RESOURCE_WAITING ? TRAFFIC_PREFERENCE
                                                                               : RESOURCE_PREFERENCE);
-        c.p *= by_threshold ? 2 * THRESHOLDS : 2; /* half of the level for each way to divide the visits */
+        c.p *= by_threshold ? 2 * THRESHOLDS : 2; /* each of the two ways to divide the visits has half of the level */
         c.falls = falls;
         c.sensor = sensor->first;
         c.host = host_of_claim(x, c.cut);
@@ -884,8 +867,8 @@ typedef struct sensor_result {
 
 /*
  * Returns the sensor that explains most of the variation, which is the part `largest`. If sensors of several resources
- * explain nearly as much, because a shortage of one affects the others, returns the best sensor of the resource that is
- * short. Returns NULL if there are no sensors.
+ * explain nearly as much, returns the best sensor of the first of these resources in resource_kind, because its
+ * shortage affects the others. Returns NULL if there are no sensors.
  */
 static const sensor_result *choose_sensor(const GArray *results, double largest)
 {
@@ -901,7 +884,7 @@ static const sensor_result *choose_sensor(const GArray *results, double largest)
     return best;
 }
 
-/* Offers the sensor that explains the times best, if it explains more than sensors explain by chance. */
+/* Offers the sensor that explains the times best as a cause if it explains more than sensors explain by chance. */
 static void try_sensors(search *s, const sample *x)
 {
     const GPtrArray *all = series_all(s->v->series);
@@ -953,7 +936,7 @@ static void try_sample(search *s, const sample *original)
         if (!s->v->columns->all[i].closed && g_strcmp0(s->v->columns->all[i].name, p->server_field) != 0)
             try_column(s, original, sample_choose_work(&s->v->columns->all[i], of_work, amounts),
                        &s->v->columns->all[i]);
-    if (!p->inferred || first->host == first->from_host) /* otherwise, the result depends on clocks */
+    if (!p->inferred || first->host == first->from_host) /* an inferred edge between hosts depends on clocks */
         try_time(s, x);
     try_hours(s, x);
     try_load(s, x);
@@ -965,10 +948,8 @@ static void try_sample(search *s, const sample *original)
         sample_free(even);
 }
 
-/*
- * Examines the main kind of visits. A fault that explains them better than any ordinary work is not hidden by the
- * ordinary difference between kinds.
- */
+/* Examines the main kind of visits, because the ordinary difference between kinds can hide a fault that is visible
+ * within a kind. */
 static void try_kind(search *s, const sample *kind)
 {
     GArray *all = s->collected = g_array_new(FALSE, FALSE, sizeof(candidate));

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Minimum ratio of a group's failures to the failures of the other visits. */
+/* Minimum ratio of a group's failure rate to the failure rate of the other visits. */
 #define GROUP_FACTOR 3
 
 /*
@@ -17,10 +17,8 @@
  */
 enum { MANY_FAILED = 1000, TIME_BINS = 48, SUCCESSES_MAX = 50000 };
 
-/*
- * The numbers of failures and visits of a part of the visits. `count` is an estimate if the search examines only some
- * of the successful visits. `examined` is the number of these and of the failed visits.
- */
+/* The numbers of failures and visits of a part of the visits. `count` is an estimate if the search examines only some
+ * of the successful visits. `examined` is the number of visits whose fields the search examines. */
 typedef struct part {
     double failed, count, examined;
 } part;
@@ -30,7 +28,7 @@ typedef struct group_search {
     const visits *v;
     const place *p;
     const bool *failed;
-    double chance; /* maximum probability by chance of a group of one division of the visits */
+    double chance; /* significance level of each division of the visits */
     double best;
     failure_group *found;
 } group_search;
@@ -45,11 +43,11 @@ static bool group_is_significant(const group_search *s, part group, part all, do
     if (group.failed < FAILURE_GROUP_MIN || rest.count < 1 ||
         group.failed * rest.count <= GROUP_FACTOR * (rest.failed + 0.5) * group.count)
         return false;
-    return group.failed > MANY_FAILED || /* at least GROUP_FACTOR times the expected number */
+    return group.failed > MANY_FAILED ||
            groups * hypergeometric_tail(all.examined, all.failed, group.examined, group.failed) <= s->chance;
 }
 
-/* Makes a group the best group if its correlation with the failures is the highest so far. Returns whether it is. */
+/* Makes a group the best group and returns true if its correlation with the failures is the highest so far. */
 static bool offer_group(group_search *s, part group, part all, double groups)
 {
     double product = all.failed * (all.count - all.failed) * group.count * (all.count - group.count),
@@ -108,9 +106,10 @@ typedef struct value_part {
     part of;
 } value_part;
 
-enum { NUMBERS_MAX = 12 }; /* a field with more different numbers measures something */
+enum { NUMBERS_MAX = 12 }; /* a field with more different numbers is a measurement */
 
-/* Returns the part of a value, or NULL if there are too many different numbers. The values of texts are in order. */
+/* Returns the part of a value, or NULL if there are too many different numbers. If the column has texts, the array is
+ * indexed by value. */
 static part *part_of_value(GArray *values, const column *c, float value)
 {
     guint i = c->has_text ? (guint)value : 0;
@@ -125,10 +124,8 @@ static part *part_of_value(GArray *values, const column *c, float value)
     return &g_array_index(values, value_part, i).of;
 }
 
-/*
- * Returns whether a column can be a reason for failures. A result, such as a message or a number of bytes, is a
- * consequence of the failure.
- */
+/* Returns whether a column can be a reason for failures. A result, such as a message or a number of bytes, can only be
+ * a consequence. */
 static bool column_is_reason(const column *c)
 {
     return !c->closed && !column_is_result(c) && (c->has_text || column_meaning(c) == NUMBER_UNKNOWN);
@@ -143,10 +140,8 @@ static bool value_is_result(const GArray *values, const value_part *x)
     return x->of.failed >= x->of.count && successes < 2;
 }
 
-/*
- * Returns whether the search examines the fields of a visit: of each failed visit, and of one of `stride` successful
- * visits. Chooses at random, because fields may have periodic values.
- */
+/* Returns whether the search examines the fields of a visit. It examines each failed visit, and one of `stride`
+ * successful visits. The choice is random, because fields may have periodic values. */
 static bool is_examined(const group_search *s, uint32_t index, uint32_t stride)
 {
     static const uint64_t factors[] = {UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xbf58476d1ce4e5b9)};
@@ -204,7 +199,7 @@ static void offer_values(group_search *s, const column *c, uint32_t stride)
     g_array_free(values, TRUE);
 }
 
-/* Finds the range of the log with the most failures, in relation to its visits. */
+/* Offers the range of the log whose failures correlate best with its time. */
 static void offer_ranges(group_search *s, part all)
 {
     part bins[TIME_BINS] = {{0, 0, 0}};

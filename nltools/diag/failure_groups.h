@@ -1,7 +1,7 @@
 /*
  * Groups of visits that fail more often than the other visits: the visits to one host, with one value of a field, or in
- * a part of the log. Such a group shows when or where visits fail. tail_groups.h finds groups of very slow visits in
- * the same way, and passes these visits as failed. Not thread-safe.
+ * a part of the log. Such a group shows when or where visits fail. tail_groups.h finds groups of very slow visits with
+ * this module: it passes very slow visits as failed. Not thread-safe.
  */
 #ifndef NLDIAG_FAILURE_GROUPS_H
 #define NLDIAG_FAILURE_GROUPS_H
@@ -15,15 +15,15 @@ typedef struct failure_group {
     const column *column;        /* the field, or NULL */
     float value;                 /* the value of the field */
     bool is_time;                /* the group is a part of the log, from from_ns to to_ns */
-    int64_t from_ns, to_ns;      /* of the group, or of the log */
+    int64_t from_ns, to_ns;      /* the time of the group, or of the log */
     double failed, count;        /* numbers of failed visits and of all visits in the group */
     double other_failed, others; /* numbers of failed visits and of all visits with which the group was compared */
 } failure_group;
 
 /*
  * Finds the group of a place's visits that correlates best with the failures. `failed` has an element for each visit of
- * the log. The probability that visits without a group have any group by chance is at most `chance`. Also tries parts
- * of the log as groups if `with_times` is true. Returns false if there is no group.
+ * the log. If no group fails more often than the others, the function finds a group with a probability of at most
+ * `chance`. Also tries parts of the log as groups if `with_times` is true. Returns false if there is no group.
  */
 bool failure_group_find(const visits *v, uint32_t place, const bool *failed, double chance, bool with_times,
                         failure_group *found);

@@ -9,20 +9,20 @@
 enum { PARTIAL_MIN = 20 };
 
 /*
- * GROUP_SHARE_MIN: minimum part of the requests that fail. SHARE_MIN: the same if no group of visits fails more often
- * than the rest. PARTIAL_SHARE_MIN: minimum part of the requests that contain a failure but succeed. PARTIAL_HERE_MIN:
- * in this case, minimum part of the visits that fail.
+ * A finding needs at least the part SHARE_MIN of failed requests, or GROUP_SHARE_MIN if a group of visits fails more
+ * often than the rest. A finding about failures in successful requests needs at least the part PARTIAL_SHARE_MIN of
+ * these requests, and without a group also the part PARTIAL_HERE_MIN of failed visits.
  */
 #define GROUP_SHARE_MIN 0.001
 #define SHARE_MIN 0.02
 #define PARTIAL_SHARE_MIN 0.05
 #define PARTIAL_HERE_MIN 0.5
 
-/* If at least this part of the visits with a value fails, the program probably expects this. */
+/* If more than this part of the visits with a value fails, the program probably expects these failures. */
 #define ALWAYS_MIN 0.9
 
-/* Maximum probability by chance of a group of failures in a log, for requests that fail, and for requests that contain
- * failures but succeed. */
+/* Maximum probability that a log has a group of failures by chance, each for failed requests and for successful
+ * requests that contain failures. */
 #define CHANCE_MAX (FALSE_ALARMS_MAX / FAMILIES / 2)
 
 /* Minimum length of the span that stands for a request, as a part of the request's time. */
@@ -43,10 +43,8 @@ static const visit *root_of(const visits *v, const request *q)
     return NULL;
 }
 
-/*
- * Returns whether two visits are attempts at the same operation: visits of one place, or edges that begin with the same
- * event.
- */
+/* Returns whether two visits are attempts at the same operation: both belong to one place, or are edges that begin with
+ * the same event. */
 static bool is_same_attempt(const visits *v, const visit *x, const visit *y)
 {
     const place *p = place_at(v, place_of_visit(v, x)), *q = place_at(v, place_of_visit(v, y));
@@ -131,10 +129,10 @@ static void count_failure(failure_counts *c, const visits *v, const visit *x)
 }
 
 /*
- * Returns whether failures of a part of successful requests are a fault. Programs often expect that a step fails. The
- * failures are a fault if one of several hosts or a part of the log has more failures than the rest. They are also a
- * fault if the visits with a value of a field often but not always fail. They are also a fault if the place has only
- * one host, and significantly more than PARTIAL_HERE_MIN of its visits fail.
+ * Returns whether failures within successful requests are a fault. Programs often expect that a step fails. The
+ * failures are a fault in any of three cases: (1) one of several hosts, or a part of the log, has more failures than
+ * the rest; (2) the visits with a value of a field fail often, but not always; (3) the place has only one host, and
+ * significantly more than PARTIAL_HERE_MIN of its visits fail.
  */
 static bool is_partial_fault(const failure_counts *c, const visits *v, const failure_group *group)
 {
@@ -148,10 +146,8 @@ static bool is_partial_fault(const failure_counts *c, const visits *v, const fai
                              binomial_tail(succeeded, p->count, 1 - PARTIAL_HERE_MIN) <= CHANCE_MAX);
 }
 
-/*
- * Removes the failures of a value that nearly always fails, which the program probably expects. They would hide a host
- * or a time with more failures.
- */
+/* Removes the failures of a value that nearly always fails. The program probably expects these failures, which would
+ * hide a host or a time with more failures. */
 static void remove_expected(failure_counts *c, const visits *v, const failure_group *group)
 {
     const place *p = place_at(v, c->most);
@@ -165,10 +161,8 @@ static void remove_expected(failure_counts *c, const visits *v, const failure_gr
     }
 }
 
-/*
- * Finds the group of a part of successful requests that fails more often than the rest, and removes the failures that
- * the program expects. Returns whether there is a group.
- */
+/* In successful requests, finds the group of visits that fails more often than the rest, and removes the failures that
+ * the program expects. Returns whether there is a group. */
 static bool find_partial_group(failure_counts *c, const visits *v, failure_group *group)
 {
     enum { EXPECTED_MAX = 8 };

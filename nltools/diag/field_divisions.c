@@ -2,9 +2,9 @@
  * Tries the fields of the records as causes, and divides the visits of a place into kinds of work by their fields.
  *
  * Many records have fields that others lack: an access log names the server of a request only if the reply does not
- * come from a cache. Visits with the field are a kind of work of their own. The module therefore compares only these
- * visits, and measures the effect of the field among them. The difference between the two kinds would hide the effect.
- * No state.
+ * come from a cache. Visits with the field are then a different kind of work than visits without the field. The
+ * difference between the two kinds would hide the effect of the field, so the module compares only the visits with the
+ * field. No state.
  */
 #include "config.h"
 
@@ -15,9 +15,9 @@
 #include <string.h>
 
 /*
- * A field contains parts of the visits' times under two conditions. Its values are at most PART_MAX times the visits'
- * times (more than 1 because of rounding), except for at most PART_EXCEPTIONS_MAX of the visits. The sum of its values
- * is at least PART_MIN of the time of all visits.
+ * A field contains parts of the visits' times under two conditions. (1) Each value is at most PART_MAX times the
+ * visit's time (more than 1 because of rounding); at most PART_EXCEPTIONS_MAX of the visits are exceptions. (2) The sum
+ * of the values is at least PART_MIN of the time of all visits.
  */
 #define PART_MAX 1.01
 #define PART_EXCEPTIONS_MAX 0.01
@@ -38,7 +38,7 @@ static float value_at_begin(const column *c, const visits *v, uint32_t index)
 
 /*
  * Returns the value of a column in the records of an edge, or NAN if no record has a value. These records belong to the
- * start or end of the span beside the edge. If the edge ends at the end of the span around it, the record of that end
+ * start or end of the span beside the edge. If the edge ends with the span that contains it, the span's end record
  * counts, too.
  */
 static float value_of_edge(const column *c, const visits *v, const visit *x)
@@ -74,9 +74,7 @@ float column_of_visit(const column *c, const visits *v, uint32_t index)
     return (double)since > age ? (float)NAN : column_get(c->of_requests, x->request);
 }
 
-/*
- * Assigns a bin to each of the most frequent values, and a common bin to all other values. Returns the number of bins.
- */
+/* Assigns a bin to each of the most frequent values, and one bin to all other values. Returns the number of bins. */
 static int bins_of_texts(const column *c, const float *values, uint32_t count, uint8_t *bins, float of_bin[BINS_MAX])
 {
     enum { NAMED = 24 };
@@ -99,10 +97,8 @@ static int bins_of_texts(const column *c, const float *values, uint32_t count, u
     return NAMED + 1;
 }
 
-/*
- * Assigns a bin of its own to each number, and returns the number of bins. Returns 0 if there are more than count_max
- * different numbers.
- */
+/* Assigns a bin to each different number, and returns the number of bins. Returns 0 if there are more than count_max
+ * different numbers. */
 static int bins_of_each_number(const float *values, uint32_t count, int count_max, uint8_t *bins,
                                float of_bin[BINS_MAX])
 {
@@ -153,9 +149,9 @@ static bool is_small_difference(const search *s, const sample *x, const uint8_t 
 }
 
 /*
- * Returns whether the numbers of a column are times that the visits contain. In seconds, milliseconds, microseconds or
- * nanoseconds, such numbers almost never exceed the visits' times, and most of the time consists of them. Access logs
- * contain such numbers, such as the duration of the request itself. They show where the time is, but explain nothing.
+ * Returns whether the numbers of a column are times that the visits contain. In some unit (seconds to nanoseconds),
+ * such numbers almost never exceed the visits' times, and make up most of these times. An example is the duration of
+ * the request in an access log. Such numbers show where the time is, but explain nothing.
  */
 static bool is_part_of_time(const sample *x, const column *c, const float *values)
 {
@@ -197,9 +193,9 @@ static bool are_values_between(const division *d)
 }
 
 /*
- * Tries a division of a sample's visits by the values of a column. The function sets the slow bins of the division. If
- * `only_between` is true, the slow values must be between other values. The division must explain more than `more`.
- * Returns the part of the variation that the division explains, or 0 if it is not offered as a cause.
+ * Tries a division of a sample's visits by the values of a column. Sets the slow bins of the division. Offers the
+ * division as a cause only if it explains more than the part `more` of the variation and, with `only_between`, the slow
+ * values are between other values. Returns the explained part, or 0 if the division is not offered.
  */
 static double try_bins(search *s, const sample *x, const column *c, division *d, bool only_between, double more)
 {
@@ -218,7 +214,8 @@ static double try_bins(search *s, const sample *x, const column *c, division *d,
         found.host = host_of_value(c, (float)found.value);
     if (!peers)
         candidate_find_ordinary(s, &found, x, d);
-    bool is_rest = count_bits(slow) == 1 && isnan(d->of_bin[__builtin_ctzll(slow)]); /* values without a name */
+    bool is_rest = count_bits(slow) == 1 &&
+                   isnan(d->of_bin[__builtin_ctzll(slow)]); /* the bin of all other values, which have no name */
     if ((!d->ordered && (slow == 0 || is_rest || count_bits(slow) > (peers ? 1 : SLOW_VALUES_MAX) ||
                          is_small_difference(s, x, d->bins, slow, &found))) ||
         (only_between && !are_values_between(d)) || found.explained <= more) {
@@ -261,7 +258,7 @@ static void try_value_in_time(search *s, const sample *x, const column *c, const
 /* Tries a division of a sample's visits by the values of a column, one for each visit. */
 static void try_values(search *s, const sample *x, const column *c, const float *values)
 {
-    enum { DIFFERENT = 12, DIFFERENT_MAX = 40 }; /* numbers: a column with more different numbers has ranges as bins */
+    enum { DIFFERENT = 12, DIFFERENT_MAX = 40 }; /* a column with more different numbers has ranges as bins */
     if (!c->has_text && (sample_values_count(x, values) || is_part_of_time(x, c, values)))
         return;
     float of_bin[BINS_MAX];
@@ -277,7 +274,7 @@ static void try_values(search *s, const sample *x, const column *c, const float 
     if (!c->has_text && (d.count == 0 || d.count > DIFFERENT)) {
         d.ordered = true;
         d.count = sample_quantize(values, x->count, bins);
-        /* Ranges that contain little more than an exception explain nearly as much as the exception. */
+        /* A range that contains little more than a single slow number explains nearly as much as the number. */
         if (d.count > 1)
             try_bins(s, x, c, &d, false, explained > 0 ? RANGES_FACTOR * explained : -INFINITY);
     }
@@ -289,13 +286,11 @@ static void try_values(search *s, const sample *x, const column *c, const float 
 /* A field explains numbers of calls if it explains at least this part of their variation. */
 #define CALLS_EXPLAINED_MIN 0.5
 
-/* Nearly all values: a column with the numbers of calls has at least this part of them. */
+/* A column is a count of calls if at least this part of its values equals the number of calls. */
 #define NEARLY_ALL 0.9
 
-/*
- * Returns whether nearly all values of a column are the numbers of calls, in records after the start of the visits. The
- * program has then counted the calls, so that the column is no reason for them.
- */
+/* Returns whether nearly all values of a column are the numbers of calls, in records after the start of the visits.
+ * Such a column counts the calls, and is no reason for them. */
 static bool is_count_of_calls(const sample *x, const column *c, const float *values, double call_ns)
 {
     uint32_t equal = 0;
@@ -376,7 +371,7 @@ static void try_chosen(search *s, const sample *original, const column *c, const
     g_free(own);
 }
 
-/* Returns whether a text, "-" or an empty text, stands for a field without a value. */
+/* Returns whether a text stands for a missing value: "-" or an empty text. */
 static bool is_dash(const column *c, float value)
 {
     const char *text = c->has_text && isfinite(value) ? g_ptr_array_index(c->texts, (guint)value) : NULL;
@@ -409,17 +404,14 @@ void try_column(search *s, const sample *original, const sample *even, const col
 
 /* ---- kinds of visits ---- */
 
-/*
- * Limits of the main kind of visits. It has at most KIND_PART_MAX of the visits, because a search in all visits finds
- * the causes of a larger kind. It takes at least KIND_TIME_MIN of the time.
- */
+/* The main kind of visits has at most KIND_PART_MAX of the visits, because a search in all visits finds the causes of a
+ * larger kind. Its visits take at least KIND_TIME_MIN of the time. */
 #define KIND_PART_MAX 0.75
 #define KIND_TIME_MIN 0.5
 
-/* Maximum part of the visits that are of rare kinds if a column divides the visits into kinds. */
+/* A column divides the visits into kinds only if at most this part of the visits is of rare kinds. */
 #define SMALL_KINDS_MAX 0.05
 
-/* Returns whether a visit with this value in the kind's column is of the kind. */
 static bool is_of_kind(visit_kind kind, float value)
 {
     bool has = isfinite(value) && !is_dash(kind.column, value);
@@ -427,10 +419,8 @@ static bool is_of_kind(visit_kind kind, float value)
                                       : has == (kind.choice == VISITS_WITH);
 }
 
-/*
- * Marks the visits of a sample that are of a kind in `chosen`, and returns their number. `values` has the values of the
- * kind's column.
- */
+/* Marks in `chosen` the visits of a sample that are of a kind, and returns their number. `values` has the values of the
+ * kind's column. */
 static uint32_t choose_kind(const sample *x, visit_kind kind, const float *values, bool *chosen)
 {
     uint32_t count = 0;
@@ -491,9 +481,9 @@ sample *sample_select_main_kind(const search *s, const sample *x)
 }
 
 /*
- * A kind of visits explains longer times, instead of a timeout, if at least KIND_AGREES_MIN of its visits are longer,
- * and the same part of the longer visits are of this kind. If most longer times differ by at most TIME_OUT_RANGE_MAX of
- * their median, the cause is a timeout all the same.
+ * A kind of visits, not a timeout, explains longer times if at least KIND_AGREES_MIN of its visits are longer, and at
+ * least the same part of the longer visits is of this kind. However, if most longer times differ by at most
+ * TIME_OUT_RANGE_MAX of their median, the cause is a timeout.
  */
 #define KIND_AGREES_MIN 0.95
 #define TIME_OUT_RANGE_MAX 0.1
@@ -604,7 +594,7 @@ uint32_t sample_group_kinds(const search *s, const sample *x, uint32_t *groups)
 {
     float *values = g_new(float, x->count + 1);
     uint32_t count = COLUMN_TEXTS_MAX + 1;
-    bool *is_rare = g_new0(bool, x->count + 1); /* different rare operations have no usual time in common */
+    bool *is_rare = g_new0(bool, x->count + 1); /* rare operations form no group, because their usual times differ */
     if (sample_group_operations(s, x, groups) <= 1) {
         memset(groups, 0, x->count * sizeof *groups);
         count = 1;

@@ -11,15 +11,11 @@
 
 enum { ROUNDS_MAX = 6, RIVALS_MAX = 2 };
 
-/*
- * Maximum difference of the claims of two candidates that stand for the same visits, as a part of the larger claim.
- */
+/* Two candidates stand for the same visits if their claims differ by at most this part of the larger claim. */
 #define SAME_CLAIM 0.01
 
-/*
- * The limits of a finding's certainty (finding.sure). The calibration uses only a few hundred findings, which cannot
- * prove more certainty.
- */
+/* The limits of a finding's certainty (finding.sure). The calibration uses only a few hundred findings, which cannot
+ * prove a certainty beyond these limits. */
 #define SURE_MIN 0.02
 #define SURE_MAX 0.98
 
@@ -168,8 +164,8 @@ static void claim(search *s, finding *f, candidate *c)
 
 /*
  * Returns the candidate from which the search creates the next finding. If a host is slower than its peers, messages to
- * the host wait because the host's own work is slow. A span on the host therefore comes before the messages, unless the
- * span claims at most a quarter of their claim.
+ * the host wait because the host's own work is slow. The function therefore prefers a span on the host to the messages,
+ * unless the span claims at most a quarter of the messages' claim.
  */
 static candidate *first_of_host(const search *s, candidate *largest)
 {
@@ -223,8 +219,8 @@ static bool is_other_name(const candidate *a, const candidate *b)
            fabs(a->claim_ns - b->claim_ns) <= SAME_CLAIM * fmax(a->claim_ns, b->claim_ns);
 }
 
-/* Returns whether a finding, or one of its rivals, is the same explanation as a candidate. Two branches are no rivals:
- * both can be more frequent. */
+/* Returns whether a finding, or one of its rivals, is the same explanation as a candidate. Two branches are always
+ * different explanations, because both can be more frequent. */
 static bool is_repetition(const finding *x, const candidate *c)
 {
     if (x->branch != NULL && c->branch != NULL)
@@ -307,10 +303,8 @@ static void mark_places(search *s, const float *cut)
             s->dirty[place_of_visit(s->v, visit_at(s->v, i))] = true;
 }
 
-/*
- * A branch claims a part of each call on a host or in a range of time. The calls elsewhere then seem to take longer, so
- * the search does not compare the hosts or the times at these places again.
- */
+/* A branch claims a part of each call on a host or in a range of time, so the calls elsewhere seem to take longer. The
+ * search therefore does not compare the hosts or the times at the places of these calls again. */
 static void exclude_opposites(search *s, const candidate *c)
 {
     static const char *const of_times[] = {"cold", "changed", "load"};
@@ -397,7 +391,7 @@ static bool take_best(search *s)
     bool is_slow_server = queue_find_slow_service(s, best);
     if (!is_slow_server)
         best = queue_find_server(s, best, &saved);
-    if (saved != NULL) { /* the queue claims only the time that its server explains */
+    if (saved != NULL) {
         g_free(waiting->cut);
         waiting->cut = saved;
     }
@@ -415,7 +409,7 @@ static bool take_best(search *s)
             g_array_append_val(f->others, i);
         s->dirty[i] = true;
         s->has_finding[i] = s->has_finding[i] || is_consequential(f);
-        if (!is_consequential(f)) { /* the time that this cause leaves unclaimed is not evidence for the same cause */
+        if (!is_consequential(f)) { /* the time that the finding does not claim is no evidence for the same cause */
             const exclusion e = {.place = i,
                                  .cause = f->cause,
                                  .has_host = true,
@@ -424,7 +418,8 @@ static bool take_best(search *s)
                                  .column = c->column};
             g_array_append_val(s->excluded, e);
         }
-        if (c->uneven_host != NULL || c->branch != NULL) { /* the other visits with the slow values are ordinary */
+        if (c->uneven_host != NULL || c->branch != NULL) { /* the finding claims only some of the visits with the slow
+                                                              values; the other visits are ordinary */
             const exclusion e = {.place = i, .cause = f->cause, .column = c->column, .branch = c->branch};
             g_array_append_val(s->excluded, e);
         }
@@ -434,7 +429,7 @@ static bool take_best(search *s)
             mark_places(s, c->cut);
         candidate_clear(c);
     }
-    /* The host is slower than its peers only because it receives more requests. */
+    /* the host is slower than its peers only because it receives more requests */
     if (strcmp(f->cause, "balance") == 0 && first.m.is_host_fast) {
         const exclusion e = {.place = main, .cause = "peer"};
         g_array_append_val(s->excluded, e);
@@ -509,11 +504,8 @@ static void exclude_cause(search *s, const finding *x)
     }
 }
 
-/*
- * Searches the places of each small finding again without its cause, which may hide a larger cause. A larger cause
- * replaces the small finding. If both are at the same place, the small finding becomes a rival of the larger one.
- * Without a larger cause, the small finding remains.
- */
+/* Searches the places of each small finding again without its cause, which may hide a larger cause. A larger cause
+ * replaces the small finding, which becomes a rival if both are at the same place. */
 static void search_again(search *s)
 {
     findings *f = s->f;
@@ -548,11 +540,11 @@ static void search_again(search *s)
 /*
  * Returns the certainty of a finding, which is the probability that such a finding is right. The coefficients come from
  * a logistic regression (tests/diagnosis/calibrate.py) of 452 findings in 417 logs of 23 simulated systems. The causes
- * form groups, because findings with different causes are not equally often right. The distinct causes resemble few
- * other causes. An uneven distribution of the requests and the size of the work may have a cause in turn. A queue (lock
- * or pool) often only seems to exist, because requests wait for another reason. The larger the likelihood ratio in
- * favor of the queue, the less often this happens. The load is a consequence of many causes. A finding that claims less
- * than another finding is often a consequence of that finding. The other terms are the finding's evidence.
+ * form groups, because findings with different causes are not equally often right. Causes in DISTINCT resemble few
+ * other causes. An uneven distribution of the requests and the size of the work (DEMAND) may be consequences of another
+ * cause. Requests that wait for another reason often look like a queue (lock or pool); a larger likelihood ratio in
+ * favor of the queue makes this error less probable. The load is a consequence of many causes. A finding that does not
+ * have the largest claim is often a consequence of another finding.
  */
 static double confidence(const finding *f, bool is_largest)
 {
@@ -630,7 +622,7 @@ static void search_places(findings *f)
                 search_count_tests(v),
                 NULL};
     find_quotas(v, s.pauses);
-    for (guint i = 0; i < f->list->len; i++) /* the findings of find_losses */
+    for (guint i = 0; i < f->list->len; i++)
         touch_places(&s, g_ptr_array_index(f->list, i));
     memset(s.dirty, true, v->places->len);
     for (int faults = 0, ordinary = 0; faults < ROUNDS_MAX && ordinary < ROUNDS_MAX;) {
@@ -655,8 +647,8 @@ static void search_places(findings *f)
     g_free(s.doubtful_ns);
 }
 
-/* Sets the certainty of all findings, or only of the findings about connections. Ordinary work that takes more time
- * does not make a fault less certain. */
+/* Sets the certainty of all findings or, if `only_connections` is true, of the findings about connections. Ignores
+ * ordinary work in the search for the largest finding, because ordinary work does not make a fault less certain. */
 static void judge_confidence(findings *f, bool only_connections)
 {
     double largest = 0;
@@ -671,7 +663,8 @@ static void judge_confidence(findings *f, bool only_connections)
     }
 }
 
-/* Adds the part of the span in which the time is to the answers about spans. A pause stops a span in any part. */
+/* In the answers about spans, names the part of the span that contains the time. Ignores pauses, which stop a span in
+ * any part. */
 static void name_parts(findings *f)
 {
     for (guint i = 0; i < f->list->len; i++) {

@@ -18,7 +18,7 @@
 /* A log is healthy only if the search would have found any cause with at least this share of the time. */
 #define CAUSE_SHARE 0.1
 
-/* Minimum number of requests for a verdict. A log with fewer requests would not show a fault that costs a tenth of the
+/* Minimum number of requests for a verdict. A log with fewer requests may not show a fault that costs a tenth of the
  * time. */
 enum { REQUESTS_MIN = 60 };
 
@@ -26,9 +26,10 @@ typedef struct finding {
     const char *cause;   /* one word, for programs; nldiag(1) lists them */
     uint32_t place;      /* number of the place, or VISIT_NONE */
     const char *host;    /* NULL: no single host */
-    const char *process; /* the name of a process in the records, if the place has several; NULL: no single process */
+    const char *process; /* if the place has several processes, the name of the process in the records; NULL: no single
+                            process */
     double share;        /* share of the requests' time; for failures: share of the requests */
-    double gain;         /* share of the requests' time that requests would save without the excess */
+    double gain;         /* share of the requests' time that the requests would save without the finding's cause */
     double sure;         /* certainty of the finding, 0 to 1 */
     double explained;    /* part of the place's variation that the cause explains */
     double chance;       /* probability of at least this effect by chance */
@@ -40,25 +41,20 @@ typedef struct finding {
     float *cut;           /* for each visit, the part of its own time that the finding claims */
     GArray *others;       /* uint32_t: numbers of further places with the same cause */
     const column *column; /* the field, if the cause is a field */
-    const branch *branch; /* see candidate; valid only during the search */
+    const branch *branch; /* see candidate.branch; valid only during the search */
     double value;
     bool confirmed;      /* sensors confirm the cause */
     bool of_connections; /* the cause is a limit of the connections on which the visits waited */
     bool is_quota;       /* for a pause: a CPU quota stops the program */
     bool is_sometimes;   /* for a timer: some visits take longer by a constant time, as for a timeout */
-    /*
-     * The time depends on the amount or the kind of the requested work, as in a system without faults. The search
-     * removes this time before it looks for other causes. Such a finding is not a fault, and its rivals are also
-     * ordinary.
-     */
+    /* The time depends only on the amount or the kind of the requested work, so the finding is not a fault. Its rivals
+     * are also ordinary. The search removes this time before it looks for other causes. */
     bool is_ordinary;
-    /*
-     * Other explanations of the same place, the best first (elements are finding).
-     * findings_judge moves them to the list. They claim no time: share and gain are 0.
-     */
+    /* Other explanations of the same place, the best first (elements are finding). findings_judge moves them to the
+     * list. Rivals claim no time: share and gain are 0. */
     GPtrArray *rivals;
-    const struct finding *rival_of; /* the finding that a rival would replace; NULL for a finding */
-    double possible;                /* for a rival: share of the requests' time that it would claim */
+    const struct finding *rival_of; /* for a rival, the finding that it would replace; otherwise NULL */
+    double possible;                /* for a rival: share of the requests' time that the rival would claim */
 } finding;
 
 typedef struct findings {
@@ -109,7 +105,7 @@ void finding_evidence(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* Returns whether the log would have shown a cause that affects one in eight visits of a place (power.c). */
 bool place_shows_causes(const findings *f, uint32_t place);
 
-/* Visits take very long if they take this multiple of the median of their kind. */
+/* A visit takes very long if its time is at least this multiple of the median of its kind. */
 #define TAIL_FACTOR 4.0
 
 /* Returns the time in nanoseconds that visits to a place take beyond TAIL_FACTOR times the median of their kind, and
@@ -121,23 +117,21 @@ void findings_drop_small(findings *f);
 
 void find_failures(findings *f);
 
-/* Makes limits of hosts and of TCP the causes of the findings that they explain. Adds a finding for a limit that slows
- * all requests in the same way. */
+/* Makes limits of hosts and of TCP the causes of the findings that these limits explain. Adds a finding for a limit
+ * that slows all requests in the same way. */
 void find_limits(findings *f);
 
-/* Returns the share of all time that requests would save if each visit were shorter by `scale` times its value in
+/* Returns the share of all time that requests would save if each visit were shorter by `scale` times its element of
  * `cut`. */
 double replay_gain(const visits *v, const float *cut, double scale);
 
-/* Return texts, which the caller frees with g_free. */
+/* Return texts for people, such as "1.5 ms", "8 %" and "PLACE on HOST". The caller frees them with g_free. */
 char *text_ns(double ns);
 char *text_share(double share);
 char *text_place(const visits *v, uint32_t place, const char *host);
 
-/*
- * Returns the name of a process, or of a place's program if `process` is NULL, with the host, which may be NULL. If the
- * records do not name the program, returns the name of the place's span or event instead.
- */
+/* Returns the name of a process, or of a place's program if `process` is NULL, followed by the host unless `host` is
+ * NULL. If the records do not name the program, returns the name of the place's span or event instead. */
 char *text_program(const place *p, const char *process, const char *host);
 
 /* Like text_place, with the name of a process, which may be NULL, instead of the name of its program. */

@@ -18,8 +18,8 @@
 
 /*
  * Each record goes to two readers, whose time ranges overlap by half. The second half of a reader's range is a pane.
- * The reader has all records of a request that ends in its pane, unless the request began before the reader's range.
- * Panes become longer until they contain enough requests.
+ * For each request that ends in its pane, the reader has all records, unless the request began before the reader's
+ * range. Panes become longer until they contain enough requests.
  */
 
 #define SECOND INT64_C(1000000000)
@@ -31,10 +31,8 @@ enum {
     USUAL_PANES = 64 /* number of panes between two searches for usual causes */
 };
 
-/*
- * If healthy panes also show a cause, an alert reports the cause only if its share of the time is larger than usual by
- * this factor.
- */
+/* An alert reports a cause that healthy panes also show only if its share of the time is more than this factor times
+ * the usual share. */
 #define USUAL_FACTOR 1.5
 
 static const int64_t PANE_MIN_NS = 2 * SECOND, PANE_MAX_NS = 600 * SECOND, JUMP_NS = 600 * SECOND,
@@ -76,7 +74,8 @@ typedef struct following {
     watch *watch;
     nl_log *log;               /* the log of --dest; NULL: no log */
     visits_reader *readers[2]; /* NULL before the first record */
-    int64_t bounds[4]; /* times; the first reader covers bounds[0] to bounds[2], the second bounds[1] to bounds[3] */
+    int64_t bounds[4]; /* the first reader covers the times bounds[0] to bounds[2], and the second reader bounds[1] to
+                          bounds[3] */
     int64_t latest_ns, pane_ns;
     GHashTable *usual;    /* maps the name of a cause that a healthy pane shows to the cause's share, a double */
     unsigned until_usual; /* number of panes until the next search for usual causes */
@@ -86,8 +85,8 @@ typedef struct following {
 
 /* ---- alerts ---- */
 
-/* Returns a name for a finding's cause and place, with the patterns of programs, because a process that starts again
- * can have a new name. The caller frees it with g_free. */
+/* Returns a name for a finding's cause and place. The name contains the pattern of the program's names, because a
+ * process that starts again can have a new name. The caller frees it with g_free. */
 static char *cause_name(const finding *x, const visits *v)
 {
     char *where = x->place != VISIT_NONE ? text_pattern_of_place(v, x->place, x->host) : g_strdup(""),
@@ -278,7 +277,7 @@ static void start_panes(following *w, int64_t time_ns)
     w->latest_ns = time_ns;
 }
 
-/* Makes all later panes use the ID fields of the first pane that has requests. */
+/* Makes all panes use the ID fields of the first pane with requests, so that their results are comparable. */
 static void keep_ids(following *w, const visits *v)
 {
     if (w->subject->ids != NULL || w->subject->config != NULL || v->lifelines != 1 || v->ids->len == 0)

@@ -1,4 +1,5 @@
-/* The options --follow, --dest and --run of nldiag, and the functions that give alerts about a running program. */
+/* The options --follow, --dest and --run of nldiag, and the function that reads a running program's records and prints
+ * alerts. */
 #ifndef NLDIAG_FOLLOW_H
 #define NLDIAG_FOLLOW_H
 

@@ -11,13 +11,14 @@
 
 enum { CALLS_MIN = 20 };
 
-/* Synchronized clocks of different hosts usually differ by less than this. */
+/* Minimum error of a wrong clock. Synchronized clocks of different hosts usually differ by less. */
 #define WRONG_MIN_NS 1e6
 
 typedef struct wrong_clock {
     const char *host, *reference;
     double ahead_ns, error_ns;
-    uint64_t evidence, all;  /* numbers of impossible calls and of all calls, or of measurements */
+    uint64_t evidence,
+        all; /* evidence: number of impossible calls or of measurements; all: number of all calls or measurements */
     bool measured, by_order; /* by_order: the evidence is the order of events */
 } wrong_clock;
 
@@ -25,7 +26,7 @@ struct host_clocks {
     correction *correction;
     GArray *wrong;         /* wrong_clock */
     const char *rivals[2]; /* two hosts, of which one has a wrong clock; NULL if there are no such hosts */
-    double apart_ns;       /* the difference between their clocks */
+    double apart_ns;       /* the difference between the clocks of the rivals */
     bool decided;
 };
 
@@ -110,7 +111,8 @@ static bool is_impossible(const clock_bound *b)
 
 /*
  * Returns whether a callee's clock may be fast: nearly all of its calls end after their callers, but the calls of the
- * same program on other hosts end before their callers. However, the callers may simply not wait for this host.
+ * same program on other hosts end before their callers. The clock is not certainly fast, because the callers may not
+ * wait for this host.
  */
 static bool is_doubtful(const visits *v, const clock_bound *b)
 {
@@ -175,7 +177,7 @@ static double impossible_part(const visits *v, const char *host, bool callee)
 /*
  * Finds the wrong clocks from impossible calls between two hosts: the callee's clock is slow, or the caller's clock is
  * fast. The wrong clock belongs to the host with the larger part of impossible pairs in the same role. If both parts
- * are equal, the wrong clock belongs to the callee's host.
+ * are equal, assumes that the callee's clock is wrong.
  */
 static void take_calls(host_clocks *c, const visits *v)
 {

@@ -18,21 +18,23 @@ host_clocks *host_clocks_new(void);
 void host_clocks_free(host_clocks *c);
 
 /*
- * Stores the evidence in a record. Returns the record's time in nanoseconds since 1970, and corrects it if
- * host_clocks_decide has found that the clock of its host is wrong. `clocks` is a host_clocks.
+ * Stores the evidence that a record contains. Returns the record's time in nanoseconds since 1970. If
+ * host_clocks_decide has found that the clock of the record's host is wrong, the returned time is corrected. `clocks`
+ * is a host_clocks.
  */
 int64_t host_clocks_time(void *clocks, const nl_record *record);
 
 /* Decides after the first reading. Returns whether a clock is wrong, so that the log must be read again. */
 bool host_clocks_decide(host_clocks *c, const visits *v);
 
-/* Adds the hosts whose times were corrected, and the errors of the corrections, to v->corrections. */
+/* Adds to v->corrections the hosts whose times were corrected, and the maximum errors of the corrections. */
 void host_clocks_note(const host_clocks *c, visits *v);
 
-/* Returns the maximum error of a host's corrected times in nanoseconds, or 0 if they were not corrected. */
+/* Returns the maximum error of a host's corrected times in nanoseconds, or 0 if the times were not corrected. */
 double host_clock_error(const visits *v, const char *host);
 
-/* Returns whether the log has measurements that show a wrong clock. The other programs correct clocks with these. */
+/* Returns whether the log has measurements that show a wrong clock. Other programs can correct the clock only with such
+ * measurements. */
 bool host_clocks_are_measured(const host_clocks *c);
 
 /* Adds a finding for each wrong clock. `corrected` is true if the log was read again. */

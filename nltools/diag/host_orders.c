@@ -35,15 +35,15 @@ enum {
 #define VARIATION_MAX 2
 #define NOISE_MAX 0.1
 
-/* The gaps from event `a` to event `b`, which is on another host. `host` is the host of `b` if `of_second` is true, or
- * otherwise of `a`. */
+/* The gaps from event `a` to event `b`, which is on another host. `host` is the host of `b` if `of_second` is true,
+ * otherwise the host of `a`. */
 typedef struct order {
     uint64_t a, b; /* kinds of events; a < b */
     bool of_second;
     uint32_t lifeline;
-    const char *host, *program; /* interned; the program of the other event */
-    uint32_t count, reversed;   /* numbers of requests, and of requests in which `b` comes first */
-    double sum, square;         /* sum of the gaps in nanoseconds, and sum of their squares */
+    const char *host, *program; /* interned; `program` is the program of the other event */
+    uint32_t count, reversed;   /* count: number of requests; reversed: number of requests in which `b` comes first */
+    double sum, square;         /* sum of the gaps in nanoseconds; sum of the squares of the gaps */
     double steps, last_ns;      /* sum of the squared differences between successive gaps; the last gap */
 } order;
 
@@ -159,8 +159,8 @@ static double variation_of(const order *o)
 
 /*
  * Returns whether nearly all requests of a host have an order that the requests of the other hosts do not have. If
- * there is only one other host, the orders do not show which of the two clocks is wrong. In this case, the events must
- * also be farther apart on this host, because a wrong clock adds its error to the gap.
+ * there is only one other host, the orders do not show which of the two clocks is wrong. In this case, the gap between
+ * the events must also be larger on this host, because a wrong clock adds its error to the gap.
  */
 static bool is_reversed(const order *of, const order *others, uint32_t other_hosts)
 {
@@ -182,7 +182,7 @@ static double ahead_of(const order *of, const order *others)
     return of->of_second ? shift : -shift;
 }
 
-/* Returns the standard error of ahead_of. */
+/* Returns the standard error of the time that ahead_of returns. */
 static double error_of(const order *of, const order *others)
 {
     return sqrt(pow(deviation_of(of), 2) / of->count + pow(deviation_of(others), 2) / others->count);
@@ -220,17 +220,17 @@ static order others_of(GHashTable *totals, const order *of, uint32_t *other_host
                    .square = t->sum.square - of->square};
 }
 
-/* An order has two events on different hosts. Returns the kind of the event on the order's host. */
+/* Returns the kind of an order's event on the order's host. The other event is on another host. */
 static uint64_t own_kind(const order *of)
 {
     return of->of_second ? of->b : of->a;
 }
 
 /*
- * Compares the gaps before and after a host's events with the gaps on the other hosts. Returns whether they all differ
- * by the same time. This is the case if the host's clock is wrong. If the host only works longer, or if its callers do
- * not wait, only some gaps differ. The evidence must include at least two different events of this host. Some events of
- * other hosts must come before events of this host, and some must come after events of this host.
+ * Returns whether the gaps before and after a host's events all differ from the gaps on the other hosts by the same
+ * time, as with a wrong clock. If the host only works longer, or if its callers do not wait, only some gaps differ. The
+ * evidence must include at least two different events of this host. Some events of other hosts must come before events
+ * of this host, and some must come after them.
  */
 static bool is_consistent(const host_orders *o, GHashTable *totals, const host_order *e)
 {

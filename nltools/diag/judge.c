@@ -1,4 +1,4 @@
-/* Decides the verdict. A log without findings is healthy only if it would have shown a cause. */
+/* Decides the verdict. A log without findings is healthy only if the log would have shown a cause. */
 #include "config.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum {
     ZONE_COUNT_MIN = 10,
-    FAST_ONE_OF = 10 /* one in this number of messages is a fast message */
+    FAST_ONE_OF = 10 /* one in FAST_ONE_OF messages is a fast message */
 };
 _Static_assert(REQUESTS_MIN == 60, "a reason names this number");
 
@@ -48,7 +48,8 @@ static void list_rivals(findings *f)
         const finding *x = g_ptr_array_index(f->list, i);
         while (x->rivals->len > 0) {
             finding *rival = g_ptr_array_steal_index(x->rivals, x->rivals->len - 1);
-            rival->sure = fmin(RIVAL_RIGHT * (1 - x->sure), x->sure); /* it explains less than the finding */
+            rival->sure = fmin(RIVAL_RIGHT * (1 - x->sure),
+                               x->sure); /* a rival explains less than its finding, so it is not more certain */
             rival->is_ordinary = x->is_ordinary;
             g_ptr_array_add(f->list, rival);
         }
@@ -111,7 +112,7 @@ static int64_t zone_of_edge(const visits *v, const place *p)
     return p->kind == PLACE_EDGE && p->count >= ZONE_COUNT_MIN ? request_find_zone(shortest_ns) : 0;
 }
 
-/* Returns whether a place is a mixture of places for whose names there was no space (NAME_OTHER). */
+/* Returns whether a place is a mixture: it contains all places that exceed the maximum number of names (NAME_OTHER). */
 static bool is_mixture(const place *p)
 {
     const char *const names[] = {p->span, p->from, p->to, p->program, p->from_program};
@@ -158,10 +159,8 @@ static char *reason_zone(const visits *v)
     return reason;
 }
 
-/*
- * Returns the time, in nanoseconds, by which messages at an edge took longer than twice the time of its fast messages,
- * and that no finding explains. The factor allows for the usual variation of a network.
- */
+/* Sums over the messages at an edge, in nanoseconds: the time beyond twice the time of a fast message that no finding
+ * explains. The factor 2 allows for the usual variation of a network. */
 static double unexplained_waits(const findings *f, const place *p)
 {
     const visits *v = f->visits;
@@ -204,8 +203,8 @@ static char *reason_waits(const findings *f)
 
 /*
  * Returns a text that names a place at which a few visits take very long for an unknown reason, or NULL. A fault that
- * affects few visits, such as a pause or a lost message, may be the reason, and the log does not separate these visits
- * from the others.
+ * affects few visits, such as a pause or a lost message, may be the reason, but no field separates these visits from
+ * the others.
  */
 static char *reason_tail(const findings *f)
 {

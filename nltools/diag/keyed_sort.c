@@ -7,11 +7,11 @@
 #include <string.h>
 
 enum {
-    SMALL_MAX = 64,    /* up to this number of items, insertion is faster */
-    MEDIUM_MAX = 2048, /* up to this number of items, small digits are faster */
+    SMALL_MAX = 64,    /* up to SMALL_MAX items, insertion is faster */
+    MEDIUM_MAX = 2048, /* up to MEDIUM_MAX items, small digits are faster */
     SMALL_BITS = 8,    /* size of a digit in bits */
     LARGE_BITS = 11,
-    COUNTS_MAX = 6 << LARGE_BITS /* six large digits have 64 bits; so have eight small digits */
+    COUNTS_MAX = 6 << LARGE_BITS /* six large digits or eight small digits cover 64 bits */
 };
 
 /* Returns a digit of the difference between a key and the smallest key. */
@@ -118,9 +118,9 @@ static double middle_of_three(double a, double b, double c)
 }
 
 /*
- * Moves the values so that values[k] is where sorting would move it, no earlier value is larger, and no later value is
- * smaller. This is Hoare's FIND (1961). When few values remain, or after ROUNDS_MAX rounds, the function sorts the
- * remaining values.
+ * Moves the values so that values[k] is the value that sorting would move there, no earlier value is larger, and no
+ * later value is smaller. This is Hoare's FIND (1961). When few values remain, or after ROUNDS_MAX rounds, the function
+ * sorts the remaining values.
  */
 static void select_value(double *values, size_t count, size_t k)
 {

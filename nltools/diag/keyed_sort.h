@@ -12,19 +12,17 @@ typedef struct keyed {
     uint32_t index;
 } keyed;
 
-/* Sorts in ascending order of keys. Items with equal keys remain in their order. */
+/* Sorts in ascending order of keys. The sort is stable. */
 void keyed_sort(keyed *items, size_t count);
 
-/* Returns a key with which items are in the order of doubles. `value` must not be NAN. */
+/* Returns a key that is in the same order as the doubles. `value` must not be NAN. */
 int64_t key_of_double(double value);
 
 /* Sorts doubles, none of which is NAN, in ascending order. */
 void sort_doubles(double *values, size_t count);
 
-/*
- * Returns the median of doubles, none of which is NAN, or 0 if there are no values. Changes the order of the values.
- * Faster than sorting them.
- */
+/* Returns the median of doubles, none of which is NAN, or 0 if there are no values. Changes the order of the values,
+ * but is faster than sort_doubles. */
 double select_median(double *values, size_t count);
 
 #endif

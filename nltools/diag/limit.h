@@ -1,7 +1,5 @@
-/*
- * A limit of hosts or connections, and the findings that it explains. Callers: limits.c, which implements it, and
- * connection_limits.c. No state.
- */
+/* A limit of hosts or connections that can explain findings. Callers: limits.c, which implements it, and
+ * connection_limits.c. No state. */
 #ifndef NLDIAG_LIMIT_H
 #define NLDIAG_LIMIT_H
 
@@ -18,8 +16,8 @@ typedef struct limit {
     int alone;   /* scopes in which the limit may be a finding */
     double part; /* 0 to 1: part of the time in which the limit has an effect */
     double sure; /* 0 to 1: certainty of the limit's finding */
-    double busy; /* 0 to 1: share of the time in which TCP has data to send; if a visit sends data, only this share of
-                    its time counts */
+    double busy; /* 0 to 1: share of the time in which TCP has data to send; in a visit that sends data, the limit has
+                    an effect in this share */
     GHashTable *hosts;   /* a set: names of the hosts, interned */
     GPtrArray *evidence; /* char *: evidence from the first host */
     const sender *senders;
@@ -29,18 +27,17 @@ typedef struct limit {
     /* For each place, whether the limit has no effect: the visits on hosts with the limit take no longer than the
      * visits on other measured hosts. NULL: unknown. */
     const bool *refuted;
-    const bool *weak; /* with `parts`: for each visit, whether the visit counts only if the limit has an effect in a
-                         large part of all time */
+    const bool *weak; /* with `parts`: for each visit, whether it counts only if the limit has an effect in a large part
+                         of all time */
     double alone_min; /* with `parts`: minimum share of all time that makes the limit a finding */
-    bool of_queues; /* requests share the limited resource and wait for it in a queue. The limit therefore explains only
-                       the causes "load", "lock" and "pool", and needs only the share alone_min of the time of these
-                       causes */
+    bool of_queues;   /* requests wait in a queue for the limited resource. The limit therefore explains only the causes
+                         "load", "lock" and "pool", and needs only the share alone_min of their time */
 } limit;
 
 /*
  * Makes a limit the cause of the findings that it explains. Returns whether the limit has an effect in more than half
- * of all time. In this case, the limit also claims time that no finding claims. A limit of connections (with `parts`)
- * already claims this time if it has an effect in the share alone_min of all time.
+ * of all time. In this case, the limit also claims the time that no finding claims. For a limit of connections (with
+ * `parts`), the share alone_min of all time is sufficient.
  */
 bool limit_find(findings *f, const limit *l);
 

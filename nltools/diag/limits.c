@@ -2,8 +2,9 @@
  * Finds the limits of hosts and of TCP, from the records of sensors (doc/sensors.md) during requests.
  *
  * A limit becomes the cause of a finding if the limit has an effect in most of the finding's time. A limit that slows
- * all requests in the same way explains no variation. A limit becomes a finding of its own if it affects more than half
- * of the time. A limit of connections needs only the share alone_min, because its part of each visit is known.
+ * all requests in the same way explains no variation, so the search creates no finding. The module adds a finding for a
+ * limit that affects more than half of the time. For a limit of connections, the share alone_min is sufficient, because
+ * its part of each visit is known.
  */
 #include "config.h"
 #include "base/text.h"
@@ -21,7 +22,7 @@
 /* A limit explains a finding only if its effect is known for at least this part of the finding's time. */
 #define KNOWN_MIN 0.25
 
-/* A limit is a finding of its own if it has an effect in more than this share of all time. */
+/* The module adds a finding for a limit that has an effect in more than this share of all time. */
 #define MOST 0.5
 
 /* Weak visits (limit.h) count only if a limit has an effect in this share of all time. */
@@ -45,7 +46,7 @@ typedef struct tcp {
 typedef struct load {
     double cpu_busy, cpu_waited, disk_busy, io_waited, memory_waited, swapped, major_faults,
         disk_ms;                                /* NAN if unknown */
-    double softirq, softirq_busy, softirq_user; /* values in percent for the processor with the most softirqs */
+    double softirq, softirq_busy, softirq_user; /* values of the processor with the most softirqs, in percent */
     double retransmits, felt; /* retransmits: share of the segments that were sent again; felt: share of the time in
                                  which these losses delay data */
     double link, unread;
@@ -189,10 +190,8 @@ static void measure_connections(const visits *v, const GPtrArray *all, load *l)
     }
 }
 
-/*
- * TCP.RETRANS is the number of segments sent again since the previous record. TCP.OUT is a rate, and excludes segments
- * that only retransmit (RFC 2012, tcpOutSegs). A loss has an effect for some round trips.
- */
+/* TCP.RETRANS counts the segments sent again since the previous record. TCP.OUT is a rate, and excludes segments that
+ * only retransmit (RFC 2012, tcpOutSegs). A loss has an effect for several round trips. */
 static void measure_loss(const visits *v, const GPtrArray *all, load *l)
 {
     const sensor_series *again = NULL;
@@ -211,7 +210,7 @@ static void measure_loss(const visits *v, const GPtrArray *all, load *l)
 }
 
 /* If the rate of an interface is nearly always near a usual speed, returns the mean rate as a share of this speed.
- * Otherwise, returns 0: a rate that varies shows the demand, not a limit. */
+ * Otherwise, returns 0, because a rate that varies shows the demand, not a limit. */
 static double full_link(const visits *v, const GPtrArray *all, const char *field)
 {
     static const double speeds[] = {100, 1000, 2500, 5000, 10000, 25000, 40000, 50000, 100000, 200000, 400000};
@@ -349,9 +348,9 @@ static void limit_host(limit *all, const char *host, const load *l)
 }
 
 /*
- * Checks the limits of TCP. A small window is not a limit if the receiver does not read its input, because the receiver
- * is then the cause. With a loss rate p, TCP transfers at most MSS / RTT * sqrt(3/2) / sqrt(p) (Mathis and others, CCR
- * 27(3), 1997).
+ * Checks the limits of TCP. If the receiver does not read its input, the receiver causes the small window, so the
+ * window is not a limit. With a loss rate p, TCP transfers at most MSS / RTT * sqrt(3/2) / sqrt(p) (Mathis and others,
+ * CCR 27(3), 1997).
  */
 static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 {
@@ -390,7 +389,7 @@ static void limit_tcp(limit *all, const char *host, const load *l, bool is_read)
 /* ---- where limits have an effect ---- */
 
 /* Returns the ratio of the visits' times on hosts with a limit to the times on other hosts with sensors: the ratio of
- * the means or, if it is larger, of the medians. Returns INFINITY if there are too few visits of one of both kinds. */
+ * the means or the ratio of the medians, whichever is larger. Returns INFINITY if either group has too few visits. */
 static double ratio_of_hosts(const visits *v, const limit *l, const place *p)
 {
     double *times[2] = {g_new(double, p->count + 1), g_new(double, p->count + 1)}, sums[2] = {0}, medians[2];
@@ -414,10 +413,8 @@ static double ratio_of_hosts(const visits *v, const limit *l, const place *p)
                       medians[1] / fmax(medians[0], 1));
 }
 
-/*
- * Finds the places at which a limit has no effect: other hosts do the same work without the limit, and need as much
- * time. For each place, sets an element of the returned array, which the caller frees with g_free.
- */
+/* Finds the places at which a limit has no effect, because other hosts do the same work without the limit in the same
+ * time. For each place, sets an element of the returned array, which the caller frees with g_free. */
 static bool *find_refuted(const visits *v, const limit *l)
 {
     bool *refuted = g_new0(bool, v->places->len + 1);
@@ -449,7 +446,7 @@ static double felt_part(const visits *v, const limit *l, int scopes, uint32_t in
     return l->senders[index].sends ? l->busy : 1;
 }
 
-/* Returns the host that has a limit, or NULL if several hosts have it. */
+/* Returns the host that has a limit, or NULL if several hosts have the limit. */
 static const char *only_host_of(const limit *l)
 {
     GHashTableIter i;
@@ -458,10 +455,8 @@ static const char *only_host_of(const limit *l)
     return g_hash_table_size(l->hosts) == 1 && g_hash_table_iter_next(&i, &host, NULL) ? host : NULL;
 }
 
-/*
- * If the cause of a finding explained variation, keeps this cause as a rival of the finding. Call it before a limit
- * replaces the cause.
- */
+/* If the cause of a finding explains variation, keeps this cause as a rival of the finding. Call the function before a
+ * limit replaces the cause. */
 static void keep_former_cause(finding *x)
 {
     if (x->answer == NULL || x->explained <= 0)
@@ -531,7 +526,7 @@ static bool explains(const findings *f, const limit *l, const finding *x)
            (l->parts != NULL || strcmp(l->cause, "loss") != 0 || retransmissions_go_with(v, l->senders, x));
 }
 
-/* Joins the findings that a limit explains. Returns the joint finding, or NULL if the limit explains none. */
+/* Joins the findings that a limit explains. Returns the joint finding, or NULL if the limit explains no finding. */
 static finding *join_explained(findings *f, const limit *l)
 {
     finding *first = NULL;
@@ -549,10 +544,8 @@ static finding *join_explained(findings *f, const limit *l)
     return first;
 }
 
-/*
- * Sets the cut of each visit to its unclaimed time in which a limit has an effect. Sets *place to the place that has
- * most of this time. Returns the sum as a share of all time. Ignores weak visits unless `weak` is true.
- */
+/* Sets the cut of each visit to its unclaimed time in which a limit has an effect. Sets *place to the place that has
+ * most of this time. Returns the sum of the cuts as a share of all time. Ignores weak visits unless `weak` is true. */
 static double find_felt(const findings *f, const limit *l, bool weak, float *cut, uint32_t *place)
 {
     const visits *v = f->visits;
@@ -609,10 +602,8 @@ bool limit_find(findings *f, const limit *l)
     return most;
 }
 
-/*
- * Considers the edge between hosts that takes the most time. Returns whether its visits take a nearly constant time, as
- * on a network path without queues.
- */
+/* Returns whether the visits of the edge between hosts that takes the most time take a nearly constant time, as on a
+ * network path without queues. */
 static bool is_path_constant(const visits *v)
 {
     const place *largest = NULL;
@@ -651,7 +642,7 @@ static void name_losses(const findings *f)
         if ((strcmp(x->cause, "timeout") != 0 && !x->is_sometimes) || x->cut == NULL)
             continue;
         retransmissions r = retransmissions_count(f->visits, x);
-        /* the link of this host loses the packets that it sends */
+        /* the link of this host loses the packets that the host sends */
         if (x->host != NULL && g_hash_table_size(r.from) > 1 && g_hash_table_contains(r.from, x->host)) {
             g_hash_table_remove_all(r.from);
             g_hash_table_add(r.from, (gpointer)x->host);
@@ -706,11 +697,11 @@ void find_limits(findings *f)
     for (size_t k = 0; k < STREAMS && !most; k++) {
         if (k == WINDOW && joins != NULL)
             most = connection_limits_find(f, joins);
-        /* The connections that are joined with the visits show more than the totals of a host. */
+        /* The visits' own connections are better evidence than the totals of a host. */
         bool is_known = joins != NULL && (k == WINDOW || k == LOSS);
         if (most || is_known || g_hash_table_size(all[k].hosts) == 0 || has_cause(f, all[k].cause))
             continue;
-        /* the limits of work within a host; SOFTIRQ also delays the messages that a host sends */
+        /* only for limits of work within a host; SOFTIRQ also delays the messages that a host sends */
         bool *refuted = k <= CPU && k != SOFTIRQ ? find_refuted(v, &all[k]) : NULL;
         all[k].refuted = refuted;
         most = limit_find(f, &all[k]);

@@ -12,7 +12,7 @@
 /* Minimum excess of a long visit, as a multiple of the times' resolution. */
 enum { RESOLUTIONS = 3 };
 
-/* Divides the groups of an edge's visits by their sites: paths between hosts, and clocks, differ. */
+/* Divides the groups of an edge's visits by their sites, because the paths between hosts and the clocks differ. */
 static uint32_t divide_by_sites(const sample *x, uint32_t *groups, uint32_t count)
 {
     const place *p = place_at(x->visits, x->place);

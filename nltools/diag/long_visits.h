@@ -7,18 +7,18 @@
 
 #include "diag/search.h"
 
-/* A visit is long if its time is this number of standard deviations above the usual time, in logarithms: one of a
- * thousand visits in a log-normal distribution. The spread is that of the short times, which long visits do not change.
+/*
+ * A visit is long if the logarithm of its time is this number of standard deviations above the usual logarithm, as for
+ * one in a thousand visits of a log-normal distribution. The standard deviation is that of the short times, which long
+ * visits do not change.
  */
 #define LONG_DEVIATIONS 3.1
 
-/* Accuracy of a delay: timers and round trips add up to this part of it. */
+/* Accuracy of a delay: timers and round trips add up to this part of the delay. */
 #define DELAY_ACCURACY 0.01
 
-/*
- * A long visit: its position in the sample, its usual time, and the spread of the usual times, in nanoseconds. A visit
- * is long if it takes longer than `limit`. `value` is the excess over the usual time.
- */
+/* A visit that takes longer than `limit`. `i` is its position in the sample, `value` is its excess over the usual time,
+ * and `spread` is the spread of the usual times. Times are in nanoseconds. */
 typedef struct long_visit {
     uint32_t i;
     double value, time, usual, spread, limit;
@@ -29,7 +29,7 @@ typedef struct long_sample {
     const sample *x;
     sample *kinds, *amounts, *even;
     GArray *found; /* elements are long_visit */
-    double spread; /* of the usual times, in logarithms */
+    double spread; /* spread of the usual times, in logarithms */
 } long_sample;
 
 /* Finds the long visits of a sample, which the caller clears with long_sample_clear. */

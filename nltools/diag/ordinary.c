@@ -1,16 +1,16 @@
 /*
- * Decides which explanations of a place are ordinary: the time depends on the requested work, as in a system without
- * faults. A field describes the requested work in six cases:
- * - a text is the name of the operation, such as a URL, and the span has no such name
+ * Decides which explanations of a place are ordinary: the time depends only on the requested work, as in a system
+ * without faults. A field describes the requested work in six cases:
+ * - a text names the operation, such as a URL, and the span's name does not
  * - a number is an amount of work, according to its name, and the time grows at most in proportion to the number, or
  *   larger amounts take less time
  * - a text is the result of a lookup in a cache
- * - the visits with the slow values have larger amounts of work, and the amounts explain their times
- * - most values of the field are slow, so the slow values are not an exception, as they would be with a fault
+ * - the visits with the slow values have larger amounts of work, which explain their times
+ * - most values of the field are slow; with a fault, slow values are the exception
  * - the values are kinds of work: the times of the other values also differ much
  *
  * In all cases, the slow visits must be as frequent on every host and at every time. Otherwise, the work is distributed
- * unevenly, or it has changed, and the explanation is a fault. No state.
+ * unevenly or has changed, and the explanation is a fault. No state.
  */
 #include "config.h"
 
@@ -19,10 +19,8 @@
 
 #include "diag/search.h"
 
-/*
- * The time of ordinary work grows at most with this power of its amount. Random differences between visits change the
- * power a little.
- */
+/* The time of ordinary work grows at most with this power of its amount. The limit exceeds 1 because random differences
+ * between visits change the measured power. */
 #define PROPORTIONAL_MAX 1.3
 
 /*
@@ -39,7 +37,7 @@
 #define GROWS_MIN 3
 #define SLOPE_ERRORS 2
 
-/* Maximum probability by chance that kinds of work differ. */
+/* Maximum probability that kinds of work differ only by chance. */
 #define KINDS_CHANCE 1e-6
 
 /*
@@ -118,9 +116,9 @@ static double unit_of_word(const char *word)
 }
 
 /*
- * Returns whether the numbers of a column are lengths of the requested work, such as the seconds of a recording. Their
- * name has a unit of time, but they cannot be times of the visits themselves: the records of the start already have
- * them, or they are longer than the visits.
+ * Returns whether the numbers of a column are lengths of the requested work, such as the seconds of a recording. The
+ * column's name has a unit of time, but the numbers cannot be times of the visits themselves: the start records already
+ * contain them, or they are longer than the visits.
  */
 static bool is_length_of_work(const sample *x, const column *c)
 {
@@ -171,8 +169,8 @@ bool column_value_is_failure(const column *c, float value)
     return is;
 }
 
-/* Returns whether a span's name only means that the span is a request. Such names are "request", for the records of an
- * access log, which have a duration but no event, and messages of loggers, such as "handled request". */
+/* Returns whether a span's name only means that the span is a request. Examples are "request" in an access log, whose
+ * records have no event, and messages of loggers, such as "handled request". */
 static bool is_any_request(const char *span)
 {
     char word[WORD_SIZE];
@@ -205,7 +203,7 @@ bool column_is_operation(const visits *v, uint32_t number, const column *c)
 
 /* ---- lookups in a cache ---- */
 
-/* Results of a lookup. A miss includes lookups whose value must be fetched or checked again. */
+/* Results of a lookup. A miss is any lookup after which the program must fetch or check the value. */
 typedef enum cache_result { CACHE_OTHER, CACHE_HIT, CACHE_MISS } cache_result;
 
 /*
@@ -230,7 +228,7 @@ static cache_result result_of_text(const char *text)
     return result;
 }
 
-/* Returns the result that a Boolean value means in a column with this name: whether the cache had the value. */
+/* Returns the result that a Boolean value means in a column with this name, such as CACHE.HIT. */
 static cache_result result_of_boolean(const char *name, const char *text)
 {
     static const char *const true_words[] = {"1", "true", "yes", "y"};
@@ -256,10 +254,8 @@ static cache_result result_of_value(const column *c, float value)
     return result;
 }
 
-/*
- * All texts are results of a look-up, or there are few texts, and one is a hit. The texts beside a hit, such as
- * "fetched", name other ways to get the value.
- */
+/* Either all texts are results of a lookup, or there are few texts, of which one is a hit. The other texts, such as
+ * "fetched", then name other ways to get the value. */
 bool column_is_of_cache(const column *c)
 {
     enum { RESULTS_MAX = 8 }; /* Varnish, Squid and nginx each log at most this number of results without details */
@@ -466,7 +462,7 @@ typedef struct part_means {
     double value, ns, low, high;
 } part_means;
 
-/* Uses the times before ordinary findings claimed a part of them: this part also grows with other amounts of work. */
+/* Uses the times before ordinary findings claimed a part, because this part also grows with the amount. */
 static part_means means_of_bins(const search *s, const sample *x, const division *d, uint64_t bins)
 {
     part_means sum = {0, 0, INFINITY, -INFINITY};
@@ -486,9 +482,9 @@ static part_means means_of_bins(const search *s, const sample *x, const division
 }
 
 /*
- * Returns the power of the value with which the time grows: 1 if the time is proportional to the value, less if it also
- * contains other work. Compares the middle bin with the last bin if the bins are ordered, and otherwise the slow bins
- * with the other bins. Returns 0 if the time does not grow with the value, or if a value is not positive.
+ * Returns the exponent with which the time grows with the value: 1 if the time is proportional to the value, less if
+ * the time also contains other work. Compares the middle bin with the last bin if the bins are ordered, and otherwise
+ * the slow bins with the other bins. Returns 0 if the time does not grow with the value, or if a value is not positive.
  */
 static double power_of_growth(const search *s, const sample *x, const division *d)
 {
@@ -500,12 +496,13 @@ static double power_of_growth(const search *s, const sample *x, const division *
     return log(high.ns / low.ns) / log(high.value / low.value);
 }
 
-/* The line by which time depends on an amount, with the number of visits and their mean amount and time. */
+/* A regression line of time on an amount, with the number of visits, and their mean amount and time. */
 typedef struct line {
     double count, amount, ns, slope, error; /* error: the standard error of the slope */
 } line;
 
-/* Returns the line of the slow visits, or of the other visits. Only visits with a known amount count. */
+/* Returns the line of the slow visits or, if `of_slow` is false, of the other visits. Ignores visits without a known
+ * amount. */
 static line line_of(const search *s, const sample *x, const division *d, const float *amounts, bool of_slow)
 {
     line l = {0};
@@ -539,9 +536,9 @@ static line line_of(const search *s, const sample *x, const division *d, const f
 }
 
 /*
- * Returns whether an amount explains why the slow visits take longer than the other visits: their time grows with the
- * amount, not faster than the time of the other visits. With the amount of the other visits, the slow visits would not
- * take EFFECT_MIN times as long.
+ * Returns whether an amount explains why the slow visits take longer than the other visits. Their time must grow with
+ * the amount, but not faster than the time of the other visits. With the amount of the other visits, the slow visits
+ * would take less than EFFECT_MIN times as long.
  */
 static bool is_explained_by(const search *s, const sample *x, const division *d, const float *amounts)
 {
@@ -598,9 +595,9 @@ static bool bins_differ(const sample *x, const division *d, uint64_t bins)
 
 /*
  * Returns whether the values of a field of texts are kinds of work. In this case, the mean times of the other values
- * also differ much, and the mean times of the slow values continue this series. A fault is an exception: its mean time
- * exceeds those of the other values by more than GAP_FACTOR times the largest step between two of these values. Steps
- * are logarithms of ratios.
+ * also differ much, and the mean times of the slow values continue this series. With a fault, the mean time of the slow
+ * values exceeds the other mean times by more than GAP_FACTOR times the largest step between two of them. Steps are
+ * logarithms of ratios.
  */
 static bool are_kinds_of_work(const search *s, const sample *x, const division *d)
 {
@@ -632,8 +629,8 @@ static uint64_t quarter_of_bins(int count, bool largest)
 }
 
 /*
- * Makes the host that has the slow values more often the host of the candidate. Only this difference is a fault, so the
- * candidate claims only the time that the host would save if it had the slow values as rarely as the other hosts.
+ * Makes the host that has the slow values more often the host of the candidate. The candidate claims only the time that
+ * the host would save if it had the slow values as rarely as the other hosts, because only this difference is a fault.
  */
 static void claim_only_host(candidate *c, const sample *x)
 {
@@ -648,7 +645,7 @@ static void claim_only_host(candidate *c, const sample *x)
     }
 }
 
-/* Returns whether the values of a column count the visits or the requests. */
+/* Returns whether a column contains sequence numbers of the visits or requests. */
 static bool is_sequence(const sample *x, const column *c)
 {
     float *values = g_new(float, x->count + 1);
@@ -680,7 +677,8 @@ void candidate_find_ordinary(const search *s, candidate *c, const sample *x, con
     if (d->slow == 0 || !effect_counts(c->explained, c->claim_ns / s->v->total_ns, c->slow_ns, c->other_ns))
         return;
     c->power = c->meaning == NUMBER_NONE || c->falls ? 0 : power_of_growth(s, x, d);
-    /* Less work does not take longer. If it seems to, the amount depends on the kind of the work. */
+    /* Less work cannot take longer. If the time seems to fall with the amount, the amount depends on the kind of the
+     * work. */
     bool is_work = c->meaning == NUMBER_WORK && (c->falls || (c->power > 0 && c->power <= PROPORTIONAL_MAX));
     if (!d->ordered && c->meaning != NUMBER_CONTENTION && !is_work) {
         is_work = column_is_operation(s->v, x->place, c->column) || is_of_misses(c->column, d) ||

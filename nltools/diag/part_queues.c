@@ -1,11 +1,11 @@
 /*
  * Finds queues in a part of a span.
  *
- * If a program logs events inside a span, such as before and after it has a lock, only the times between these events
- * depend on other visits. The work before and after them hides the queue, and is not saved without the queue. The
- * module therefore makes visits of these parts, and searches them for a queue. A part is the time between two
- * successive events, or between the first and the third of three successive events: a program may log an event when it
- * has the lock. No state.
+ * If a program logs events inside a span, such as before it waits for a lock and after it releases the lock, only the
+ * time between these events depends on other visits. The work before and after this time hides the queue, and would
+ * remain without the queue. The module therefore treats the parts of a span as visits, and searches them for a queue. A
+ * part is the time between two successive events, or between the first and the third of three successive events,
+ * because a program may log an event when it gets the lock. No state.
  */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 /* A part must occur once in at least this share of the span's visits. */
 #define PART_VISITS_MIN 0.9
 
-/* An event is logged during a wait if it is more than this part of the wait before the wait's end. */
+/* An event is inside a wait if the time from the event to the wait's end is more than this part of the wait. */
 #define EARLY_MIN 0.05
 
 enum { PART_NAMES_MAX = 12 };
@@ -25,7 +25,7 @@ enum { PART_NAMES_MAX = 12 };
 /* A kind of parts: all parts between the same two events. */
 typedef struct part_kind {
     const char *from, *to;
-    GArray *parts;    /* elements are span_part, at most one of each visit */
+    GArray *parts;    /* elements are span_part, at most one for each visit */
     bool is_repeated; /* some visits have several such parts */
 } part_kind;
 
@@ -49,10 +49,8 @@ static void add_part(GArray *kinds, const span_part *part)
         g_array_append_val(k->parts, *part);
 }
 
-/*
- * Returns whether a part begins with the end of the part before it. Their times are rounded to the precision of a
- * float, which is better than a millionth of the time since the start of the visit.
- */
+/* Returns whether a part begins with the end of the part before it. The times are rounded to the precision of a float,
+ * which is better than a millionth of the time since the start of the visit. */
 static bool is_next(const visits *v, const span_part *part, const span_part *next)
 {
     const int64_t since_ns = next->from_ns - visit_at(v, next->visit)->from_ns,
@@ -75,10 +73,8 @@ static GArray *find_kinds(const visits *v, const GArray *all)
     return kinds;
 }
 
-/*
- * Returns whether most of the waiting visits log an event inside their spans while they wait. `all` has the parts of
- * their place. The waits begin with the parts of a kind or, if `k` is NULL, with the visits.
- */
+/* Returns whether most of the waiting visits log an event inside their spans while they wait. `all` has the parts of
+ * their place. The waits begin with the parts of kind `k` or, if `k` is NULL, with the visits. */
 static bool are_events_in_waits(const visits *v, const GArray *all, const part_kind *k, const float *waits)
 {
     int64_t *begins_ns = g_new(int64_t, v->all->len + 1);
@@ -111,7 +107,6 @@ bool queue_is_in_part(const visits *v, uint32_t place, const float *waits)
     return is;
 }
 
-/* Returns whether a kind of parts takes enough time for a finding. */
 static bool takes_time(const visits *v, const part_kind *k)
 {
     double sum_ns = 0;
@@ -139,7 +134,7 @@ static mechanism find_queue_of_kind(const visits *v, uint32_t number, const part
     only.requests = g_array_copy(v->requests);
     only.by_place = only.by_work = g_new(uint32_t, count + 1);
     g_array_sort(k->parts, by_begin);
-    for (guint i = 0; i < only.requests->len; i++) /* no search for the other visits of a request */
+    for (guint i = 0; i < only.requests->len; i++) /* the search must not look for other visits of a request */
         request_at(&only, i)->count = 0;
     for (guint i = 0; i < count; i++) {
         const span_part *part = &g_array_index(k->parts, span_part, i);

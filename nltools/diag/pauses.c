@@ -1,13 +1,13 @@
 /*
- * Finds pauses. While a program is stopped, none of its visits begins or ends. All visits in progress therefore last
- * across the gap between two consecutive events of a program on a host. For each visit, the probability that it lasts
- * across the gap follows from the usual durations of the place's visits. For a pause, the product of these
- * probabilities is very small. A single visit is not evidence, because it may simply be long. While no child of a span
- * is running, the program works or waits in the span itself. Each part of a span without a running child therefore
- * counts as a visit. If requests usually arrive while others are in progress, the time between two arrivals also counts
- * as a visit, because no request arrives while a program is stopped. Its evidence counts at most as much as the
- * evidence of the real visits, because a time without load is not a pause. A program that stops only once or twice must
- * keep more requests waiting.
+ * Finds pauses. While a program is stopped, none of its visits begins or ends. A pause is therefore a gap between two
+ * consecutive events of a program on a host, across which all visits in progress last. The usual durations of a place's
+ * visits determine the probability that a visit lasts across the gap. In a pause, the product of these probabilities is
+ * very small. A single visit is not evidence, because it may simply be long. While no child of a span is running, the
+ * program works or waits in the span itself. Each part of a span without a running child therefore counts as a visit.
+ * If requests usually arrive while others are in progress, the time between two arrivals also counts as a visit,
+ * because no request arrives while a program is stopped. Its evidence counts at most as much as the evidence of the
+ * real visits, because a time without load is not a pause. The evidence for a program that stops only once or twice
+ * must be stronger.
  *
  * A program may still accept requests while its work is stopped, or other programs may write the records of their
  * starts. The module therefore also examines the gaps between two consecutive ends of work, in which visits may begin.
@@ -17,7 +17,8 @@
  *
  * If a program has several processes on a host, the module examines each process, because one process can stop while
  * the others continue. It also examines the whole host and, if a program has several hosts, all hosts as if they were a
- * single host. Fewer requests are then sufficient to find pauses that occur everywhere at the same time.
+ * single host. With all hosts together, fewer requests are sufficient to find pauses that occur everywhere at the same
+ * time.
  */
 #include "config.h"
 
@@ -36,8 +37,8 @@ enum {
     SLOT_COUNT = 2 * SCAN_MAX, /* a power of two */
     BLOCK_SIZE = 16,
     SURVIVAL_MAX = 2048,
-    SUSPECT = 7,       /* minimum improbability of a gap, in natural logarithms */
-    CLAIM_SUSPECT = 5, /* the same, if the program has pauses */
+    SUSPECT = 7,       /* minimum improbability of a gap, as a natural logarithm */
+    CLAIM_SUSPECT = 5, /* minimum improbability of further gaps if the program has pauses */
     GAPS_MAX = 1000,
     EQUAL_MAX = 20000, /* maximum number of gaps to examine if the GAPS_MAX-th longest gap is as long as many others */
     FEW_GAPS = 20,     /* if the search with GAP_CHANCE finds more gaps, it has found nearly all, and a second search
@@ -47,29 +48,27 @@ enum {
     RESULTS_MAX = 16   /* each result has a number for each visit of the log */
 };
 
-/* Maximum expected share of chance gaps among the gaps that gaps_are_pauses tests. */
+/* Maximum expected share of gaps without a pause among the gaps that gaps_are_pauses tests. */
 #define GAP_CHANCE 0.01
 
-/*
- * Maximum expected share of chance gaps among the gaps that the result claims. If a program has pauses, gaps that are
- * at least as long as its shortest pause are probably pauses, too.
- */
+/* Maximum expected share of gaps without a pause among the gaps that the result claims. If a program has pauses, gaps
+ * that are at least as long as its shortest pause are probably pauses, too. */
 #define CLAIM_CHANCE 0.1
 
-/* The same if fewer than PAUSES_MIN gaps are pauses: such a program stops once or twice, for a long time. */
+/* The maximum share if fewer than PAUSES_MIN gaps are pauses: few pauses are evidence only if they are long. */
 #define STALL_CHANCE (GAP_CHANCE * GAP_CHANCE * GAP_CHANCE)
 
-/* Maximum mean that gaps_are_pauses accepts. The expected mean is 0.5 or less. */
+/* Maximum mean quantile that gaps_are_pauses accepts. The expected mean is 0.5 or less. */
 #define REST_MAX 0.65
 
-/* Maximum probability by chance that a station is idle in so many of its pauses. */
+/* Maximum probability that a station is idle in so many of its pauses by chance. */
 #define IDLE_CHANCE 0.01
 
-/* log_density counts the durations up to this factor below and above a duration. */
+/* log_density counts the durations from a duration divided by this factor to the duration times this factor. */
 #define DENSITY_RANGE 1.3
 
-/* The gaps are not pauses if, per visit, the log likelihood of ends at the same time exceeds that of pauses by more
- * than this value. */
+/* The gaps are not pauses if, per visit, the log likelihood of ends at the same time exceeds the log likelihood of
+ * pauses by more than this value. */
 #define TOGETHER_BETTER 0.5
 
 /*
@@ -84,20 +83,18 @@ enum {
 typedef struct survival {
     double *values;             /* sorted */
     double *sums;               /* sums[i] is the sum of values[0] to values[i] */
-    double log_middle, sigma;   /* log-normal distribution through the shorter half; see longer */
+    double log_middle, sigma;   /* log-normal distribution of the shorter half; see the function `longer` */
     double certain_ns, rare_ns; /* durations at which this distribution reaches CERTAIN_Z and RARE_Z */
     uint32_t count;
 } survival;
 
-/*
- * A visit, or the time between two arrivals. Such a time has VISIT_NONE as its `visit`, and the number of places as its
- * place.
- */
+/* A visit, or the time between two arrivals. For a time between arrivals, `visit` is VISIT_NONE, and `place` is the
+ * number of places. */
 typedef struct active {
     int64_t from_ns, to_ns;
     uint32_t visit, place;
-    uint32_t request; /* of the visit */
-    bool is_inside;   /* whether the visit is inside the station: a span, or a path between two events of the station */
+    uint32_t request; /* the visit's request */
+    bool is_inside;   /* the visit is inside the station: a span, or an edge between two events of the station */
     bool is_way;      /* a message between hosts */
 } active;
 
@@ -154,7 +151,7 @@ static void sort_survival(survival *l)
     l->rare_ns = exp(l->log_middle + RARE_Z * l->sigma);
 }
 
-/* Learns the durations of each place's visits. Excludes visits that overlap a gap found so far. */
+/* Learns the durations of each place's visits. Excludes visits that overlap a known gap. */
 static void learn_survival(station *s)
 {
     for (guint i = 0; i < s->places->len; i++)
@@ -169,11 +166,11 @@ static void learn_survival(station *s)
         sort_survival(&s->lasting[g_array_index(s->places, uint32_t, i)]);
 }
 
-/* Returns the number of visits that last at most x nanoseconds. At least one visit is required. */
+/* Returns the number of visits that last at most x nanoseconds. The place must have at least one visit. */
 static uint32_t count_up_to(const survival *l, double x)
 {
     const double *from = l->values;
-    /* A search without branches, because the processor would predict half of the branches wrongly. */
+    /* search without branches, because the processor would predict half of the branches wrongly */
     for (uint32_t size = l->count; size > 1; size -= size / 2)
         from += from[size / 2 - 1] <= x ? size / 2 : 0;
     return (uint32_t)(from - l->values) + (*from <= x ? 1 : 0);
@@ -181,8 +178,8 @@ static uint32_t count_up_to(const survival *l, double x)
 
 /*
  * Returns a number that is approximately proportional to the part of visits that last longer than x nanoseconds. In the
- * first pass, the durations include pauses. The function then uses a log-normal distribution that is fitted to the
- * shorter half of the durations. In later passes, it counts the visits outside the gaps that were found.
+ * first pass (`first`), the durations include pauses, so the function uses a log-normal distribution that is fitted to
+ * the shorter half of the durations. In later passes, it counts the visits outside the known gaps.
  */
 static double longer(const survival *l, double x, bool first)
 {
@@ -191,20 +188,18 @@ static double longer(const survival *l, double x, bool first)
             return x <= l->certain_ns ? 1 : RARE;
         return MAX(normal_tail((log(x) - l->log_middle) / l->sigma), RARE);
     }
-    /* Many visits began in the gap, and are shorter than all values. They need no search. */
+    /* many visits began in the gap and are shorter than all values, so they need no search */
     return x < *l->values ? l->count + 1.0 : l->count - count_up_to(l, x) + 1.0;
 }
 
-/*
- * Returns whether a visit is a message between hosts that usually takes longer than a gap. Several such messages are
- * usually on the way at the same time, so gaps between their ends are normal.
- */
+/* Returns whether a visit is a message between hosts that usually takes longer than a gap. Several of these messages
+ * are usually on the way at the same time, so gaps between their ends are normal. */
 static bool is_usual_way(const active *a, const survival *l, double gap_ns)
 {
     return a->is_way && gap_ns < l->values[l->count / 2];
 }
 
-/* Returns whether an instance of a program belongs to the station. `program` is the program's name in places. */
+/* Returns whether instance `number` of a program belongs to the station. `program` is the program's name in places. */
 static bool has_instance(const station *s, const char *program, uint32_t number)
 {
     const instance *of = instance_at(s->v, number);
@@ -218,10 +213,10 @@ static bool counts_at(const station *s, const active *a)
     return !s->by_ends || (a->visit != VISIT_NONE && a->is_inside);
 }
 
-/* The evidence of a request in a gap: the largest logarithms of the improbability of one of its visits. */
+/* The evidence of a request in a gap: the largest negative logarithm of the probability of one of its visits. */
 typedef struct request_evidence {
     uint32_t request;
-    double inside, message; /* of visits inside the station, and of messages to it */
+    double inside, message; /* for visits inside the station; for messages to the station */
 } request_evidence;
 
 /* The evidence of the requests in a gap. */
@@ -231,7 +226,7 @@ typedef struct gap_evidence {
     uint16_t slots[SLOT_COUNT]; /* hash table with linear probing: the index of a request + 1, or 0 */
 } gap_evidence;
 
-/* Returns the evidence of a request, and adds it if it is new. */
+/* Returns the evidence of a request, and adds an element for a new request. */
 static request_evidence *evidence_of(gap_evidence *all, uint32_t request)
 {
     uint32_t slot = request % SLOT_COUNT;
@@ -247,8 +242,8 @@ static request_evidence *evidence_of(gap_evidence *all, uint32_t request)
  * Returns the negative logarithm of the probability that no visit ends between from_ns and to_ns. Sets *count to the
  * number of requests in progress. The times of a request's visits may depend on each other, for example on the amount
  * of the requested work, so only its most improbable visit counts. A message to the station may wait because a long
- * visit keeps the station busy. While visits inside the station are in progress, messages therefore count at most as
- * much as these visits.
+ * visit keeps the station busy. Messages therefore count at most as much as the visits inside the station that are in
+ * progress.
  */
 static double improbability(const station *s, int64_t from_ns, int64_t to_ns, bool first, uint32_t *count)
 {
@@ -309,11 +304,8 @@ static int by_improbability(gconstpointer a, gconstpointer b)
     return (x < y) - (x > y);
 }
 
-/*
- * Returns the smallest improbability of a gap that counts as a pause (procedure of Benjamini and Hochberg). `count` is
- * the number of gaps. The k-th largest improbability qualifies if the expected number of chance gaps that exceed it is
- * at most chance * k.
- */
+/* Returns the smallest improbability of a gap that counts as a pause (procedure of Benjamini and Hochberg). `count` is
+ * the number of gaps. The k-th largest improbability qualifies if at most chance * k gaps would exceed it by chance. */
 static double threshold_of(GArray *improbabilities, guint count, double chance)
 {
     double threshold = INFINITY;
@@ -326,8 +318,8 @@ static double threshold_of(GArray *improbabilities, guint count, double chance)
     return threshold;
 }
 
-/* Finds the gaps that are at least `long_ns` long and improbable. `chance` is the maximum expected share of chance gaps
- * among them; 1 for the first pass, which finds all suspect gaps. */
+/* Finds the improbable gaps that are at least `long_ns` long. `chance` is the maximum expected share of gaps without a
+ * pause among them. In the first pass, `chance` is 1, which finds all suspect gaps. */
 static void find_gaps(station *s, double long_ns, double chance)
 {
     bool first = chance >= 1;
@@ -358,9 +350,9 @@ static void find_gaps(station *s, double long_ns, double chance)
 }
 
 /*
- * Returns the minimum length of the gaps to examine, in nanoseconds: twice the median, or the length of the GAPS_MAX-th
- * longest gap if this is longer. If coarse or regular times make too many gaps equally long, these gaps are too
- * frequent to be pauses, and only longer gaps are examined.
+ * Returns the minimum length of the gaps to examine, in nanoseconds: twice the median or the length of the GAPS_MAX-th
+ * longest gap, whichever is longer. If coarse or regular times make too many gaps equally long, these gaps are too
+ * frequent to be pauses, so the minimum excludes them.
  */
 static double long_gap(const station *s)
 {
@@ -377,7 +369,7 @@ static double long_gap(const station *s)
     return (double)shortest;
 }
 
-/* Provides memory for the durations of a place's visits. */
+/* Allocates memory for the durations of a place's visits. */
 static void add_place(station *s, uint32_t number)
 {
     survival *of = &s->lasting[number];
@@ -388,7 +380,7 @@ static void add_place(station *s, uint32_t number)
     g_array_append_val(s->places, number);
 }
 
-/* Adds a visit, or a part of it. */
+/* Adds a visit, or a part of a visit. */
 static void add_active(station *s, int64_t from_ns, int64_t to_ns, uint32_t index)
 {
     const visit *x = visit_at(s->v, index);
@@ -443,10 +435,8 @@ static guint first_repeat(const visits *v, uint32_t index)
     return low;
 }
 
-/*
- * Adds the repeats of a joined visit, or the whole visit if it has no repeats. Also adds the times at which repeats end
- * to `times`. Returns the number of these times.
- */
+/* Adds the repeats of a joined visit, or the whole visit if it has no repeats. Adds the ends of the repeats to `times`,
+ * and returns their number. */
 static size_t add_repeats(station *s, uint32_t index, keyed *times)
 {
     const visit *x = visit_at(s->v, index);
@@ -532,7 +522,10 @@ static void gather_station(station *s, const uint32_t *indices, uint32_t count)
         const visit *x = visit_at(s->v, indices[i]);
         const site *at = site_at(s->v, x->site);
         const place *p = place_at(s->v, at->place);
-        bool is_call = p->kind == PLACE_SPAN && has_instance(s, p->program, at->from_instance), /* or its own span */
+        bool is_call =
+                 p->kind == PLACE_SPAN &&
+                 has_instance(s, p->program,
+                              at->from_instance), /* the station logs a span even if a field names another server */
             ends = has_instance(s, p->program, at->instance) || is_call,
              begins_here = p->kind == PLACE_EDGE ? has_instance(s, p->from_program, at->from_instance) : ends;
         if (begins_here)
@@ -557,8 +550,8 @@ static void gather_station(station *s, const uint32_t *indices, uint32_t count)
     g_free(arrivals);
 }
 
-/* Sets the members of *m from the gaps: the waits of the visits, their sum, the number and mean length of the gaps, and
- * the period. */
+/* Computes the members of *m from the gaps: the visits' waits and their sum, the number and mean length of the gaps,
+ * and the period. */
 static void sum_pauses(const station *s, mechanism *m)
 {
     double sum = 0, square = 0, length = 0;
@@ -598,8 +591,8 @@ static void sum_pauses(const station *s, mechanism *m)
     }
 }
 
-/* Adds a result to `results`. If there are already RESULTS_MAX results, keeps the RESULTS_MAX results with the largest
- * claims, and frees the remaining result. */
+/* Adds a result to `results`, which keeps the RESULTS_MAX results with the largest claims. Frees the result that is not
+ * kept. */
 static void keep_result(GArray *results, pause_result *r)
 {
     guint smallest = 0;
@@ -621,7 +614,7 @@ static void keep_result(GArray *results, pause_result *r)
 }
 
 /* Returns the part of the total duration of a place's visits, 0 to 1, that belongs to visits of at most x nanoseconds.
- * At least one visit is required. */
+ * The place must have at least one visit. */
 static double part_up_to(const survival *l, double x)
 {
     uint32_t count = count_up_to(l, x);
@@ -629,19 +622,19 @@ static double part_up_to(const survival *l, double x)
     return count > 0 && all > 0 ? l->sums[count - 1] / all : 0;
 }
 
-/* The visits that last across a gap: the sum and the smallest of their quantiles (gaps_are_pauses). */
+/* The visits that last across a gap: the sum of their quantiles, and the smallest quantile (gaps_are_pauses). */
 typedef struct gap_rests {
     double sum, least;
     uint32_t count;
-    bool has_inside; /* some visits are inside the station */
+    bool has_inside; /* at least one visit is inside the station */
 } gap_rests;
 
 /*
- * Returns whether the visits that last across the gaps would have usual durations without the gaps. A pause only adds
- * its own length. If the visits take long for another reason, gaps between their events are normal. A random moment is
- * in a long visit more often than in a short visit, so the usual durations are weighted by their length. The quantile
- * of a duration in this distribution is then uniform from 0 to 1, or smaller if the work ends during the pause. If only
- * messages last across a gap, they then wait for each other, so only the first of them counts.
+ * Returns whether the visits that last across the gaps would have usual durations without the gaps. If the visits take
+ * long for another reason than a pause, gaps between their events are normal. A random moment is in a long visit more
+ * often than in a short visit, so the function weights the usual durations by their length. In this distribution, the
+ * quantile of a duration is uniform from 0 to 1, or smaller if the work ends during the pause. If only messages last
+ * across a gap, they wait for each other after the gap, so only the shortest message counts.
  */
 static bool gaps_are_pauses(const station *s)
 {
@@ -678,10 +671,8 @@ static bool gaps_are_pauses(const station *s)
 
 /* ---- pauses, or waits for a lock, a batch or a timer ---- */
 
-/*
- * The logarithms of the likelihoods of the ends of visits that begin in gaps. In each gap, the visit that ends first
- * shows when the program continues. The likelihoods are sums over the other visits.
- */
+/* The logarithms of the likelihoods of the ends of visits that begin in gaps. In each gap, the visit that ends first
+ * shows when the program continues, so the sums contain only the other visits. */
 typedef struct gap_models {
     double pause;       /* each visit takes its usual time */
     double lock;        /* the visits take their usual times one after another */
@@ -689,7 +680,7 @@ typedef struct gap_models {
     uint32_t count;     /* number of visits */
 } gap_models;
 
-/* A visit that begins in a gap and ends after it. */
+/* A visit that begins in a gap and ends after the gap. */
 typedef struct late_visit {
     int64_t to_ns;
     const survival *usual;
@@ -701,8 +692,8 @@ static int by_late_end(const void *a, const void *b)
     return (x->to_ns > y->to_ns) - (x->to_ns < y->to_ns);
 }
 
-/* Returns the logarithm of the density of a place's durations. Counts the durations in a range around `ns`. The density
- * does not increase below the shortest durations, as the density of the logarithms would. */
+/* Returns the logarithm of the density of a place's durations. Counts the durations in a range around `ns`. Unlike the
+ * density of the logarithms, this density does not increase below the shortest durations. */
 static double log_density(const survival *l, double ns)
 {
     double x = fmax(ns, 1), count = count_up_to(l, x * DENSITY_RANGE) - count_up_to(l, x / DENSITY_RANGE);
@@ -711,8 +702,8 @@ static double log_density(const survival *l, double ns)
 
 /*
  * Adds the visits of one gap. `late` contains at least two visits in the order of their ends. The program continues at
- * an unknown time before the first end, which is the duration of the first visit: tries several durations, and uses the
- * most likely duration of each model.
+ * an unknown time before the first end. The function tries several such times, and uses the most likely time of each
+ * model.
  */
 static void add_late_visits(gap_models *m, const late_visit *late, uint32_t count)
 {
@@ -738,9 +729,9 @@ static void add_late_visits(gap_models *m, const late_visit *late, uint32_t coun
 }
 
 /*
- * Returns whether the visits that begin in the gaps end as after pauses. If they wait for a lock, they end one after
- * another. If they wait for a batch or a timer, they end nearly at the same time. This model assumes an exponential
- * distribution, which describes the ends after pauses nearly as well as the usual times do.
+ * Returns whether the visits that begin in the gaps end as after pauses. Visits that wait for a lock end one after
+ * another. Visits that wait for a batch or a timer end nearly at the same time. The model of a batch assumes an
+ * exponential distribution, which also describes the ends after pauses nearly as well as the usual times do.
  */
 static bool ends_are_of_pauses(const station *s)
 {
@@ -769,7 +760,7 @@ static bool ends_are_of_pauses(const station *s)
 /*
  * Returns whether the station was idle in more of the gaps than expected by chance: only messages to it were in
  * progress. These messages probably waited before they reached the station, for example until a batch was full. Pauses
- * occur at any time, so the part of the gaps in which the station is idle is the part of all time.
+ * occur at any time, so the expected part of the gaps in which the station is idle equals the idle part of all time.
  */
 static bool gaps_are_idle(const station *s)
 {
@@ -781,7 +772,7 @@ static bool gaps_are_idle(const station *s)
         const active *a = &g_array_index(s->active, active, i);
         if (a->visit == VISIT_NONE || !a->is_inside)
             continue;
-        /* The visits are in the order of their starts: no later visit is in progress when these gaps begin. */
+        /* The visits are in the order of their starts, so no later visit is in progress when these gaps begin. */
         for (; g < s->gaps->len && g_array_index(s->gaps, active, g).from_ns < a->from_ns; g++)
             idle += until_ns <= g_array_index(s->gaps, active, g).from_ns;
         busy_ns += MAX(0, a->to_ns - MAX(a->from_ns, until_ns));
@@ -794,7 +785,7 @@ static bool gaps_are_idle(const station *s)
            binomial_tail(s->gaps->len - idle, s->gaps->len, busy) < IDLE_CHANCE;
 }
 
-/* Returns the length of the shortest gap that was found, in nanoseconds. */
+/* Returns the length of the station's shortest gap, in nanoseconds. */
 static double shortest_gap(const station *s)
 {
     double shortest = INFINITY;
@@ -842,7 +833,7 @@ static void use_ends(station *s)
     g_free(times);
 }
 
-/* Finds the pauses of a station with its present times. Replaces the result if the pauses claim more time. */
+/* Finds the pauses of a station with its current `times`. Replaces the result if the pauses claim more time. */
 static void examine_gaps(station *s, pause_result *r)
 {
     pause_result other = {0};
@@ -859,9 +850,7 @@ static void examine_gaps(station *s, pause_result *r)
         *r = other;
 }
 
-/*
- * Finds the pauses of a station. Without pauses, m.waits is NULL in the result. `indices` are the station's visits.
- */
+/* Finds the pauses of a station with the visits `indices`. If there are no pauses, m.waits of the result is NULL. */
 static pause_result examine_station(station *s, const uint32_t *indices, uint32_t count)
 {
     pause_result r = {0};
@@ -943,7 +932,8 @@ static void instance_list_fill(instance_list *l, const visits *v)
             l->programs[at->from_instance] = p->from_program;
     }
     sort_instances(l, v);
-    for (int pass = 0; pass < 2; pass++) { /* count, then write; first[n + 1] is the next index for instance n */
+    for (int pass = 0; pass < 2;
+         pass++) { /* pass 0 counts, and pass 1 writes; first[n + 1] is the next index for instance n */
         for (guint i = 0; i < v->all->len; i++) {
             const site *at = site_at(v, visit_at(v, i)->site);
             uint32_t *slot = &l->first[at->instance + 1 + !pass];
@@ -966,7 +956,7 @@ static family family_new(const visits *v)
 {
     uint32_t count = v->all->len;
     family f = {g_new0(uint32_t, count + 2), g_new(uint32_t, count + 1)};
-    for (int pass = 0; pass < 2; pass++) { /* count, then write, as instance_list_fill does */
+    for (int pass = 0; pass < 2; pass++) { /* pass 0 counts, and pass 1 writes */
         for (uint32_t i = 0; i < count; i++) {
             uint32_t parent = visit_at(v, i)->parent;
             if (parent == VISIT_NONE)
@@ -989,7 +979,7 @@ static family family_new(const visits *v)
     return f;
 }
 
-/* Returns the largest claim of results from index `first` on, in nanoseconds. */
+/* Returns the largest claim of the results from index `first`, in nanoseconds. */
 static double largest_claim(const GArray *results, guint first)
 {
     double largest_ns = 0;
@@ -998,10 +988,8 @@ static double largest_claim(const GArray *results, guint first)
     return largest_ns;
 }
 
-/*
- * Adds the result of a station that contains the stations whose results begin at index `first`. If pauses of the whole
- * station take more time than the pauses of its parts, removes the results of the parts. Otherwise adds nothing.
- */
+/* If the pauses of a whole station claim more time than the pauses of any of its parts, replaces the results of the
+ * parts, which begin at index `first`, with the result of the station. Otherwise, frees the station's result. */
 static void add_whole(GArray *results, guint first, pause_result *r)
 {
     if (r->m.claim_ns <= largest_claim(results, first)) {
@@ -1014,10 +1002,8 @@ static void add_whole(GArray *results, guint first, pause_result *r)
     g_array_append_val(results, *r);
 }
 
-/*
- * Examines a station that consists of the instances from `from` to `to` - 1 in the order of `l`. An edge between two of
- * these instances is in the lists of both, and counts once.
- */
+/* Examines a station that consists of the instances from `from` to `to` - 1 in the order of `l`. An edge between two of
+ * these instances is in the lists of both instances, but counts once. */
 static pause_result examine_instances(station *s, const instance_list *l, uint32_t from, uint32_t to)
 {
     uint32_t count = 0, kept = 0;

@@ -8,7 +8,7 @@
 typedef struct place_name {
     char *first;     /* the name in the first log */
     char *pattern;   /* the name with the patterns of programs */
-    bool is_pattern; /* a log had another name with the same pattern */
+    bool is_pattern; /* another log had a different name with the same pattern */
 } place_name;
 
 struct place_names {

@@ -1,10 +1,10 @@
 /*
  * Names of places that several logs have in common.
  *
- * A process often has another name in the next log: its process ID, or the random part of a pod's name, has changed. In
- * the logs of a comparison and in the panes of a watch, a place of such a process is the same place. Its name contains
- * the pattern of the program's name, in which "*" stands for the numbers. A log whose places would become equal in this
- * way keeps them apart, because processes.h has found that these programs are separate steps.
+ * A process often has another name in the next log: its process ID, or the random part of a pod's name, has changed.
+ * The logs of a comparison, or the panes of a watch, must nevertheless share the process's places. A shared place's
+ * name contains the pattern of the program's name, in which "*" stands for the numbers. If two places of a log would
+ * get the same name, they stay separate, because processes.h has found that their programs are separate steps.
  *
  * Memory is bounded by PLACE_NAMES_MAX. Not thread-safe.
  */
@@ -26,11 +26,12 @@ void place_names_free(place_names *n);
  */
 uint32_t *place_names_add(place_names *n, const visits *v);
 
-/* Like text_place (findings.h), with the patterns of the programs' names (processes.h). */
+/* Like text_place (findings.h), with the patterns of the programs' names (processes.h). The caller frees the text with
+ * g_free. */
 char *text_pattern_of_place(const visits *v, uint32_t number, const char *host);
 
-/* Returns the name with a number. It contains a pattern if several programs have had this name. The text is valid until
- * the next call of place_names_add. */
+/* Returns a name. It contains a pattern if several programs have had this name. The text is valid until the next call
+ * of place_names_add. */
 const char *place_names_text(const place_names *n, uint32_t number);
 
 #endif

@@ -1,10 +1,11 @@
 /*
  * Determines whether a log would have shown a cause. Adds a cause to the measured times of a place: lengthens the
- * visits of a random eighth of the requests, by a tenth of all time in total. The search looks for this cause with a
- * value that separates these requests from the other requests, as a host or a field does. The search must find the
- * cause in at least 18 of 20 trials. A fault that affects few visits, such as a pause, need not be visible in this way.
- * The module therefore also measures how much time belongs to visits that take very long, compared with other visits of
- * their kind, and beyond the tail of a log-normal distribution. Many times have such a tail without any fault.
+ * visits of a random eighth of the requests, by a tenth of all time in total. The search gets a value that separates
+ * these requests from the other requests, as a host or a field does. It must find the cause in at least 18 of 20
+ * trials. These trials do not show whether the search finds a fault that affects few visits, such as a pause. The
+ * module therefore also measures how much time very long visits take, compared with other visits of their kind. The
+ * part of this time in the tail of a log-normal distribution does not count, because many times have such a tail
+ * without any fault.
  */
 #include "config.h"
 
@@ -14,8 +15,8 @@
 
 #include <string.h>
 
-/* Maximum ratio of the spread of the long times to the spread of the short times. If it is larger, the long times have
- * another cause. */
+/* Maximum ratio of the spread of the long times to the spread of the short times. With a larger ratio, the long times
+ * have another cause. */
 #define SPREAD_RATIO_MAX 1.25
 
 /* The number of standard deviations by which the measured tail must exceed the expected tail. */
@@ -23,7 +24,8 @@
 
 enum { TRIALS = 20, FAILURES_MAX = 2, SLOW_ONE_OF = 8 };
 
-/* Returns whether a request belongs to the random eighth of the requests in a trial. Each trial has another eighth. */
+/* Returns whether a request belongs to the random eighth of the requests in a trial. Each trial has a different
+ * eighth. */
 static bool is_chosen(uint32_t request, uint32_t trial)
 {
     uint32_t x = request * 0x9e3779b1u + trial * 0x7feb352du;
@@ -73,7 +75,7 @@ bool place_shows_causes(const findings *f, uint32_t place)
 
 /*
  * Returns the mean excess over `limit` of a log-normal distribution. The spread is measured between the median and the
- * longest fifth, or the shortest fifth if this shows much less spread. A fault that affects few visits does not change
+ * longest fifth, or the shortest fifth if its spread is much smaller. A fault that affects few visits does not change
  * these times. `times` is in ascending order.
  */
 static double expected_excess(const double *times, size_t count, double limit)
@@ -88,12 +90,12 @@ static double expected_excess(const double *times, size_t count, double limit)
     return median * exp(sigma * sigma / 2) * normal_tail(z - sigma) - limit * normal_tail(z);
 }
 
-/* The time of a kind of visits beyond a limit, on critical paths, in nanoseconds: measured, and expected. */
+/* The time of a kind of visits beyond a limit, on critical paths, in nanoseconds: measured time and expected time. */
 typedef struct tail {
     double measured, squares, expected;
 } tail;
 
-/* Adds the visits of a group to a tail. Uses `times` for the times of the group. */
+/* Adds the visits of a group to a tail. `times` is working memory for the group's times. */
 static void add_tail(tail *t, const sample *x, const uint32_t *groups, uint32_t group, double resolution_ns,
                      double *times)
 {

@@ -9,17 +9,17 @@
 
 enum {
     PAIR_MIN = 8,           /* minimum number of requests that show the order of two programs */
-    PROGRAMS_TOGETHER = 64, /* of a request with at least so many numbered programs, the order is unknown */
+    PROGRAMS_TOGETHER = 64, /* a request with this many numbered programs does not show their order */
     UNITS_MAX = 1024,       /* maximum number of programs, because their pairs take memory and time */
 };
 
-/* Two programs are separate steps if this part of the requests that visit both have the same order. */
+/* Two programs are separate steps if at least this part of the requests that visit both has the same order. */
 #define ORDER_MIN 0.95
 
-/* Processes of one program: this part of a program's visits have names that the other programs have, too. */
+/* In processes of one program, at least this part of the visits has names that also occur in the other processes. */
 #define SAME_NAMES_MIN 0.9
 
-/* Several programs that are examined as one program; at first, each program by itself. */
+/* Programs that the module treats as one program. At first, each unit contains one program. */
 typedef struct unit {
     const char *name;
     GHashTable *names; /* maps the interned name of a span or event to its number of visits */
@@ -76,7 +76,7 @@ static void unit_add_visits(unit *u, const char *name, uint32_t count)
     u->visits += count;
 }
 
-/* Returns the part of a unit's visits that have names which the other unit has, too. */
+/* Returns the part of a unit's visits with names that also occur in the other unit. */
 static double part_of_same_names(const unit *u, const unit *other)
 {
     GHashTableIter i;
@@ -154,7 +154,7 @@ static size_t add_stay(stay *stays, size_t count, uint32_t number, int64_t from_
     return count;
 }
 
-/* Excludes the units that a request visits, because the order of so many units is unknown. */
+/* Excludes the units that a request visits, because it visits too many units to show their order. */
 static void exclude_units(const visits *v, const request *q, const GArray *units, const uint32_t *of_site,
                           const char **patterns)
 {
@@ -166,9 +166,9 @@ static void exclude_units(const visits *v, const request *q, const GArray *units
 }
 
 /*
- * Counts the orders of all pairs of units that have the same pattern. `of_site` contains the units where visits of each
- * site end and begin. `patterns` contains the pattern of each unit, or NULL; the function sets the patterns of units to
- * NULL if their order is unknown. The caller frees the table.
+ * Counts the orders of all pairs of units that have the same pattern. `of_site` contains, for each site, the units in
+ * which its visits end and begin. `patterns` contains the pattern of each unit, or NULL. The function sets the patterns
+ * of units with an unknown order to NULL. The caller frees the table.
  */
 static GHashTable *count_orders(const visits *v, const GArray *units, const uint32_t *of_site, const char **patterns)
 {
@@ -227,8 +227,8 @@ static int by_visits(const void *a, const void *b, void *user)
     return x != y ? (x < y) - (x > y) : (i > j) - (i < j);
 }
 
-/* Joins units whose names have the same pattern and that are processes of one program: the unit with the most visits
- * and the units that fits_group accepts for its group. The other units with this pattern remain separate. */
+/* Joins units that are processes of one program. For each pattern of names, these are the unit with the most visits and
+ * the units that fits_group accepts. The other units with this pattern remain separate. */
 static void join_units(const visits *v, GArray *units, const uint32_t *of_site, bool all)
 {
     const char **patterns = g_new0(const char *, units->len + 1);
@@ -385,7 +385,7 @@ void visits_join_processes(visits *v)
         if (p->kind == PLACE_EDGE)
             unit_add_visits(unit_at(units, of_site[2 * i + 1]), p->from, counts[i]);
     }
-    /* First the processes of each host, which have most of the name in common, and then all processes. */
+    /* first join the processes of each host, whose names have most in common, and then all processes */
     for (int all = 0; all < 2 && units->len <= UNITS_MAX; all++)
         join_units(v, units, of_site, all == 1);
     bool any = false;

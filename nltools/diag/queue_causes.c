@@ -9,10 +9,8 @@
 /* Minimum part of a queue's waits that a cause must explain in order to replace the queue. */
 #define EXPLAINED_WAITS_MIN 0.5
 
-/*
- * Returns whether a candidate is a fault of a span's servers. A field, a size, the number of calls and the load are
- * demands that the servers must handle, and not their fault.
- */
+/* Returns whether a candidate is a fault of a span's servers. A field, a size, the number of calls and the load are not
+ * faults, but demands that the servers must handle. */
 static bool is_fault_of_server(const candidate *c)
 {
     static const char *const others[] = {"field", "size", "calls", "load"};
@@ -57,10 +55,8 @@ candidate *queue_find_failures(const search *s, candidate *largest)
     return largest;
 }
 
-/*
- * Returns the best explanation of the visits' times of service: their times without the waits of the queue. Its cut
- * covers all visits of the place. The caller clears the candidate.
- */
+/* Returns the best explanation of the visits' service times, which are the visits' times without the waits of the
+ * queue. Its cut covers all visits of the place. The caller clears the candidate. */
 static candidate explain_service(search *s, const candidate *queue)
 {
     const visits *v = s->v;
@@ -68,7 +64,7 @@ static candidate explain_service(search *s, const candidate *queue)
     s->f->claimed = g_memdup2(before, (v->all->len + 1) * sizeof *before);
     for (guint i = 0; i < v->all->len; i++)
         s->f->claimed[i] += queue->cut[i];
-    /* These trials change no candidates of the search. */
+    /* copy the search, so that these trials do not change its candidates */
     search trials = *s;
     guint tried = s->f->tried->len;
     char *cannot_tell = g_strdup(s->f->cannot_tell);
@@ -107,8 +103,9 @@ static double explained_by_cut(const search *s, const candidate *c)
 }
 
 /*
- * Returns whether a candidate names the host, the resource or the pause that makes the service slow. A time does not:
- * when more requests arrive for a while, the computed times of service change too if the queue differs from the model.
+ * Returns whether a candidate names the host, the resource or the pause that makes the service slow. A range of time
+ * does not: if more requests arrive in this range, the computed service times also change, because the queue differs
+ * from the model.
  */
 static bool is_cause_of_slow_service(const candidate *c)
 {

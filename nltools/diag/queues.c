@@ -14,10 +14,8 @@
  * median gap. */
 #define SHORT_GAP 0.25
 
-/*
- * A pool counts as a lock if the ends of its visits are so far apart that the probability by chance is at most this
- * value.
- */
+/* A pool counts as a lock if the ends of its visits are so far apart that this happens by chance with at most this
+ * probability. */
 #define SERIAL_CHANCE 0.01
 
 /* With a lock, the share of short gaps is less than this part of the share that expected_shorter returns. */
@@ -30,27 +28,25 @@
 #define EARLY_PART 0.05
 #define EARLY_MAX 0.05
 
-/* Maximum probability by chance of a queue that replaces another queue because it predicts the visits better. */
+/* Maximum probability that a queue predicts the visits better than another queue by chance. */
 #define OTHER_CHANCE 1e-9
 
 /* Maximum ratio of the claims of two queues that explain the same waits. */
 #define SAME_WAITS 1.5
 
-/* A queue is much likelier than another if the logarithm of its likelihood is at least MUCH_LIKELIER times as large. In
- * this case, the maximum ratio of the claims is SIMILAR_WAITS. */
+/* If the logarithm of a queue's likelihood ratio is at least MUCH_LIKELIER times that of the other queue, the maximum
+ * ratio of the claims is SIMILAR_WAITS. */
 #define MUCH_LIKELIER 1.5
 #define SIMILAR_WAITS 3
 
 /* Maximum absolute value of the logarithm of a visit's likelihood ratio, which limits the effect of a single visit. */
 #define GAIN_MAX 5
 
-/* Times with at least this resolution, in nanoseconds, need no spreading. */
+/* Times with a resolution of at most this many nanoseconds need no random fractions (spread_times). */
 #define UNIT_FINE_NS 1000
 
-/*
- * Hosts count as chosen at the end of the visits if part_in_turn is larger by this number in the order of the ends than
- * in the order of the starts.
- */
+/* Hosts count as chosen at the end of the visits if part_in_turn of the ends exceeds part_in_turn of the starts by this
+ * number. */
 #define CHOSEN_LATE_MIN 0.2
 
 /* The result names a host if at least this part of the claim belongs to the host. */
@@ -60,33 +56,31 @@
 #define USUAL_WEIGHT 0.9
 
 enum {
-    USUAL_OF_EDGES = 2, /* numbers of usual tests: when servers are free */
+    USUAL_OF_EDGES = 2, /* USUAL_OF_EDGES, USUAL_OF_SPANS: numbers of queue_scopes that belong to the usual tests */
     USUAL_OF_SPANS = 1,
-    SCOPES_OF_SPANS = 4, /* number of the tests of spans, without those of their calls */
+    SCOPES_OF_SPANS = 4, /* number of tests of a span, without the tests of its calls */
     LOG_BINS = 512,
     VISITS_MIN = 60,
     POSITIONS = 64,
     SERVERS_MAX = 32,
     OUTSIDE_SERVERS_MAX = 8,
     CHOICES = 56,
-    FAST_ONE_OF = 10, /* without visits alone, one in this number of visits counts as fast */
+    FAST_ONE_OF = 10, /* used by time_alone; one in this number of visits counts as fast */
     CHOOSING_MAX = 8192,
     SHUFFLES = 20,
     BUSY_MIN = 20,
     ALONE_MIN = 8,
-    HOSTS_TOGETHER =
-        2 /* besides each host alone, the search tries all hosts together, with separate or shared servers */
+    HOSTS_TOGETHER = 2 /* number of tests of all hosts together: with separate servers, and with shared servers */
 };
 
 /* The time for which a visit holds a server or waits for a server: from its arrival to its end. The visit has the
- * server at begin_ns at the latest, because its other work then begins. */
+ * server at begin_ns at the latest, because its other work begins then. */
 typedef struct holding {
     int64_t from_ns, to_ns, begin_ns;
     uint32_t visit, host; /* number of the host */
 } holding;
 
-/* Returns a new array with the indices of holdings as keyed items, in the order of arrivals. Holdings that arrive at
- * the same time keep their order. */
+/* Returns a new array with the indices of holdings as keyed items, in the order of arrivals. */
 static keyed *order_by_arrival(const holding *held, size_t count)
 {
     keyed *order = g_new(keyed, count + 1);
@@ -136,10 +130,8 @@ static void smooth(double *values, int reach)
         values[b] = (sums[MIN(b + reach + 1, LOG_BINS)] - sums[MAX(b - reach, 0)]) / (2 * reach + 1);
 }
 
-/*
- * Estimates the density from a half of the times, whose bins are given, with a triangular kernel. Chooses the width of
- * the kernel under which each of these times is most likely, given the others: few times need a wide kernel.
- */
+/* Estimates the density from a half of the times with a triangular kernel. `bins` contains the bins of all times.
+ * Chooses the width of the kernel by cross-validation within this half; few times need a wide kernel. */
 static void density_fit(density *d, const uint16_t *bins, size_t count, int half)
 {
     enum { REACH_MAX = 16 };
@@ -164,8 +156,8 @@ static void density_fit(density *d, const uint16_t *bins, size_t count, int half
         d->share[b] = (d->share[b] + 0.01) / (n + 0.01 * LOG_BINS) / d->width;
 }
 
-/* Computes the log likelihood of each time from the distribution of the other half. `logs` contains the logarithms of
- * the times. */
+/* Computes the log likelihood of each time from the distribution of the half that does not contain the time. `logs`
+ * contains the logarithms of the times. */
 static void likelihoods(const double *logs, size_t count, double low, double high, double *out)
 {
     density d = {.low = low, .width = MAX((high - low) / (LOG_BINS - 8), 0.02)};
@@ -223,13 +215,11 @@ uint32_t next_span(const visits *v, uint32_t edge)
     return VISIT_NONE;
 }
 
-/* In larger requests, looking at all visits for each visit would take too long. */
+/* The functions below look at all visits of a request for each visit, which takes too long in larger requests. */
 enum { LOOKED_THROUGH_MAX = 512 };
 
-/*
- * Returns the end of the last visit of a request to the process at which an edge ends. If the request repeats the edge
- * there, only visits before the next repetition count. `logged` contains logged_at for each site.
- */
+/* Returns the end of the last visit of a request to the process at which an edge ends. If the request repeats the edge
+ * to the same instance, only visits before the next repetition count. `logged` contains logged_at for each site. */
 static int64_t end_at_program(const visits *v, const visit *x, const uint32_t *logged)
 {
     const request *q = request_at(v, x->request);
@@ -305,8 +295,8 @@ static const visit *find_call(const visits *v, const visit *x, uint32_t place, i
     return call;
 }
 
-/* Returns the time at which the caller of an edge without a parent has its answer: when the request is first at the
- * caller again. Without such a time, and for spans, returns the end of the visit. */
+/* Returns the time at which the caller of an edge without a parent has its answer: the first later time at which the
+ * request is at the caller. If there is no such time, or for a span, returns the end of the visit. */
 static int64_t end_of_answer(const visits *v, const visit *x)
 {
     const request *q = request_at(v, x->request);
@@ -339,7 +329,7 @@ static int64_t end_of_service(const visits *v, const visit *x, queue_scope scope
 
 /* ---- hosts of edges ---- */
 
-/* A visit of an edge: a time, and the numbers of the hosts at its start and end. */
+/* A visit of an edge: the time of its start or end, and the numbers of the hosts at its start and end. */
 typedef struct transfer {
     int64_t time_ns;
     uint32_t from_host, host;
@@ -354,11 +344,8 @@ static int by_transfer(const void *a, const void *b)
                                         : (x->host > y->host) - (x->host < y->host);
 }
 
-/*
- * Considers all pairs of consecutive visits from one host. Returns the part of the pairs whose second target is the
- * most frequent successor of the first target. The part is 1 if each host uses its targets in turn. Sorts the
- * transfers.
- */
+/* Of all pairs of consecutive visits from one host, returns the part whose second target is the most frequent successor
+ * of the first target. The part is 1 if each host uses its targets in turn. Sorts the transfers. */
 static double part_in_turn(transfer *all, size_t count, uint32_t from_hosts, uint32_t hosts)
 {
     /* `last` contains, for each calling host, the number of its last target + 1. */
@@ -412,10 +399,10 @@ static void gather_transfers(const visits *v, const place *p, GHashTable *from_n
 }
 
 /*
- * Returns whether programs choose the hosts at the ends of an edge's visits only when the visits end. They then use the
- * hosts in turn in the order of the ends, but not in the order of the starts. No visit has waited for its host,
- * although the ends at one host are at regular times. Each calling host may have an order of its own, or all may have
- * the same order.
+ * Returns whether programs choose the hosts at the ends of an edge's visits only when the visits end. The programs then
+ * use the hosts in turn in the order of the ends, but not in the order of the starts. In this case, no visit has waited
+ * for its host, although the ends at one host are at regular times. The function tests one order for each calling host,
+ * and one order for all calling hosts.
  */
 static bool hosts_are_chosen_at_end(const visits *v, const place *p)
 {
@@ -444,9 +431,9 @@ static bool hosts_are_chosen_at_end(const visits *v, const place *p)
 }
 
 /*
- * If a place's times are coarse, adds random fractions of their resolution to them. Otherwise, the density of short
- * times, which have few different values, would be overestimated: gaps between ends would seem more likely than the
- * longer durations.
+ * If a place's times are coarse, adds random fractions of their resolution. Without these fractions, short times would
+ * have few different values, and density_fit would overestimate their density. Gaps between ends would then seem more
+ * likely than the longer durations.
  */
 static void spread_times(const visits *v, const place *p, holding *held, size_t count)
 {
@@ -462,10 +449,11 @@ static void spread_times(const visits *v, const place *p, holding *held, size_t 
     g_rand_free(chance);
 }
 
-/* Returns the number of the instance whose host, or process, may have the server for a visit. All instances of a host
+/*
+ * Returns the number of the instance whose host or process may have the server for a visit. All instances of a host
  * count as its first instance, unless each process has its own servers. `at_start` is the result of
- * hosts_are_chosen_at_end: if it is true, the instance at the end of an edge is chosen only when the visit ends, so the
- * server is at the start. */
+ * hosts_are_chosen_at_end. If it is true, the visit cannot wait at the end of the edge, so the server is at the start.
+ */
 static uint32_t holder_of_visit(const visits *v, const visit *x, const mechanism *m, bool at_start)
 {
     const site *at = site_at(v, x->site);
@@ -478,9 +466,9 @@ static uint32_t holder_of_visit(const visits *v, const visit *x, const mechanism
 }
 
 /*
- * Gathers the visits of a place, grouped by host or process and sorted by end (see end_of_service). The hosts are those
- * at the ends of edges, unless these hosts are chosen only when the visits end. Adds the instances of the hosts or
- * processes to `hosts`, by number (elements are const instance *).
+ * Gathers the visits of a place, grouped by host or process and sorted by end (see end_of_service). holder_of_visit
+ * determines the hosts and processes. Adds the instances of the hosts or processes to `hosts`, by number (elements are
+ * const instance *).
  */
 static size_t gather_holdings(const visits *v, uint32_t number, const mechanism *m, holding *held, GPtrArray *hosts)
 {
@@ -519,8 +507,8 @@ static size_t gather_holdings(const visits *v, uint32_t number, const mechanism 
 
 /*
  * For each visit, computes the number of earlier arrivals that are still present when the visit ends. If servers serve
- * visits in the order of arrival, these numbers are small. A model of another order must also predict which visit ends
- * next, which lowers its likelihood. `arrivals` contains the numbers of the visits in the order of arrival. All
+ * visits in the order of arrival, these numbers are small. A model with another order must also predict which visit
+ * ends next, so its likelihood is lower. `arrivals` contains the numbers of the visits in the order of arrival. All
  * positions from POSITIONS - 1 on count as one position. Sets shared[i] to the number of present visits that share the
  * position of visit i.
  */
@@ -610,11 +598,11 @@ typedef struct queue_work {
     size_t count;
     uint32_t *arrivals; /* for each host, the numbers of its visits from 0, sorted by arrival */
     uint8_t *positions;
-    uint32_t *shared; /* number of present visits with the same position */
+    uint32_t *shared; /* for each visit, the number of present visits with the same position */
     int64_t *served;
     uint32_t *before; /* for each visit, the number of the visit that had its server before, or its own number */
-    /* For each visit: its time, from its arrival or from the start of its service, the logarithm of this time, and the
-     * log likelihoods without and with the servers. */
+    /* values: the time of each visit from its arrival or from the start of its service; logs: the logarithms of values;
+     * alone, with: log likelihoods without and with the servers */
     double *values, *logs, *alone, *with;
     double *alone_logs; /* for each visit, the logarithm of the time from its arrival */
     uint32_t *requests; /* the index of each visit's request, from 0 */
@@ -631,7 +619,7 @@ static size_t end_of_host(const holding *held, size_t from, size_t count)
     return to;
 }
 
-/* Computes when the service of each visit begins if each host has such servers. Returns whether any visit waits. */
+/* Computes when the service of each visit begins if each host has the servers `by`. Returns whether any visit waits. */
 static bool serve(queue_work *w, service by)
 {
     bool waits = false;
@@ -647,7 +635,7 @@ static bool serve(queue_work *w, service by)
     return waits;
 }
 
-/* Adds the log likelihood of each position, according to the distribution of positions in the other half. */
+/* Adds the log likelihood of each visit's position, computed from the positions in the other half of the visits. */
 static void add_positions(queue_work *w)
 {
     for (int half = 0; half < 2; half++) {
@@ -666,10 +654,8 @@ static void add_positions(queue_work *w)
     }
 }
 
-/*
- * Sets *gain to the mean log likelihood ratio of a visit, and *z to its significance. Visits of one request depend on
- * each other, so their sum counts as one value. Returns false if the model is impossible.
- */
+/* Sets *gain to the mean log likelihood ratio of a visit, and *z to its significance. The visits of a request depend on
+ * each other, so their sum counts as one value. Returns false if the model is impossible. */
 static bool judge_servers(queue_work *w, service by, double *gain, double *z)
 {
     double tiny = exp(w->low) / 50;
@@ -691,10 +677,10 @@ static bool judge_servers(queue_work *w, service by, double *gain, double *z)
     double sum = 0, square = 0, n = 0;
     memset(w->gains, 0, w->count * sizeof *w->gains);
     for (size_t i = 0; i < w->count; i++) {
-        /* A visit that ends before a server is free contradicts the model. Many such visits would have the same,
-         * shortest time, but this is not evidence for the model. */
+        /* a visit that ends before a server is free has the shortest time; many equal times would seem likely, but
+         * contradict the model */
         double d = w->values[i] > tiny ? CLAMP(w->with[i] - w->alone[i], -GAIN_MAX, GAIN_MAX) : 0;
-        /* Visits of one request may end together for another reason, such as a time limit of the request. */
+        /* visits of one request may end together for another reason, such as a time limit of the request */
         if (w->before[i] != i && w->requests[w->before[i]] == w->requests[i])
             continue;
         sum += d;
@@ -802,10 +788,8 @@ static void queue_work_clear(queue_work *w)
     g_free(w->shared);
 }
 
-/*
- * Returns the median time of visits on a host with no other visits, in nanoseconds. If there are few such visits,
- * returns the time of the fast visits. `held` is sorted by end.
- */
+/* Returns the median time, in nanoseconds, of visits during which their host has no other visits. If there are few such
+ * visits, returns the time of the fast visits. `held` is sorted by end. */
 static double time_alone(const holding *held, size_t count)
 {
     double *alone = g_new(double, count + 1), result;
@@ -832,10 +816,8 @@ typedef struct choice {
     double gain, z; /* see judge_servers; 0: not significant */
 } choice;
 
-/*
- * Returns whether a choice is better than another. If the better one leads by less than its standard error, the choice
- * with the more significant gain is better.
- */
+/* Returns whether a choice is better than another. If the larger gain leads by less than its standard error, the choice
+ * with the more significant gain is better. */
 static bool is_preferred(const choice *a, const choice *b)
 {
     const choice *first = a->gain > b->gain ? a : b, *second = first == a ? b : a;
@@ -843,11 +825,8 @@ static bool is_preferred(const choice *a, const choice *b)
     return (is_tie ? second : first) == a;
 }
 
-/*
- * Replaces *best if a service predicts the visits significantly better. Does not replace it if no visit waits, because
- * the service then predicts the same times as independent visits, and the order of the visits alone is never certain
- * evidence.
- */
+/* Replaces *best if a service predicts the visits significantly better. Ignores a service under which no visit waits:
+ * it predicts the same times as independent visits, and the order of the visits alone is not certain evidence. */
 static void try_service(queue_work *w, service by, choice *best)
 {
     double gain, z;
@@ -857,7 +836,7 @@ static void try_service(queue_work *w, service by, choice *best)
         *best = (choice){by, gain, z};
 }
 
-/* Returns the median time, in nanoseconds, for which visits that wait for a server then have it. Sets w->served. */
+/* Returns the median service time, in nanoseconds, of the visits that wait for a server. Sets w->served. */
 static double time_of_service(queue_work *w, service by)
 {
     size_t count = 0;
@@ -883,10 +862,11 @@ static void try_outside(queue_work *w, int servers, bool any_order, double alone
 }
 
 /*
- * Chooses the service that predicts the visits best, and the best one with the other kind of number: one server, or
- * several. The chosen service has no servers if no number predicts the visits significantly better than independent
- * times. Spans that also take time outside of their server look like spans with more servers: while one visit has the
- * server, others are before or after it. The function therefore tries smaller numbers with such a time.
+ * Chooses the service that predicts the visits best. If it has one server, also finds the best service with several
+ * servers, and vice versa. The chosen service has no servers if no number predicts the visits significantly better than
+ * independent times. Spans that also take time outside of their server look like spans with more servers, because some
+ * visits are before or after the server while another visit has it. The function therefore also tries smaller numbers
+ * of servers with such a time.
  */
 static choice choose_servers(const visits *v, const holding *held, size_t count, mechanism *m)
 {
