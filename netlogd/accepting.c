@@ -33,7 +33,7 @@ enum {
 
 static listener *sockets;
 static size_t socket_count;
-static struct evconnlistener **listeners; /* one per socket; NULL for a datagram socket */
+static struct evconnlistener **listeners; /* one listener for each socket; NULL for a datagram socket */
 static struct evconnlistener *control;    /* NULL: no control socket */
 static struct event *again;               /* timer that enables the listeners again */
 static client_table *clients;

@@ -29,7 +29,7 @@ enum {
     IDLE_S = 1,      /* time without growth after which the last record of a file is complete */
     COPY_S = 5,      /* time after its latest change during which a file may be an incomplete copy of a followed file */
     DAMAGED_S = 60,  /* time after its latest change during which an incomplete compressed file is read again */
-    MISSING_S = 5,   /* netlogd searches for missing content for this time; a rename may be in progress */
+    MISSING_S = 5,   /* time to search for missing content, because a rename may be in progress */
     REMOVED_S = 5,   /* a removed file is read for this time after it last grew */
     RENAMED_S = 600, /* a file that is no longer at its path is read for this time after it last grew */
     FINISHED_MAX = 256, /* maximum number of remembered finished files whose paths match no pattern */
@@ -621,8 +621,9 @@ static bool has_end(file_content *of, file_content *c)
 
 /*
  * Returns whether the first bytes of two contents are equal. Compares at most COMPARED_SIZE bytes, and no more than the
- * shorter content has. Sets *contained to whether `of` seems to contain all of c. If c has at least COMPARED_SIZE
- * bytes, also compares its last bytes, unless c is compressed: then the first bytes suffice, because c does not grow.
+ * shorter content has. Sets *contained to whether `of` seems to contain all of c. Also compares the last bytes of c if
+ * c has at least COMPARED_SIZE bytes and is not compressed. For compressed content, the first bytes suffice, because it
+ * does not grow.
  */
 static bool is_same_beginning(file_content *c, file_content *of, bool *contained)
 {

@@ -16,7 +16,7 @@ typedef void (*http_answer)(struct evbuffer *out);
 
 /*
  * Serves clients that connect to the listening socket fd and that the settings allow. Takes ownership of fd. `answer`
- * makes the metrics, in the text format of Prometheus.
+ * writes the metrics in the text format of Prometheus.
  */
 void http_start(int fd, http_answer answer);
 

@@ -59,7 +59,7 @@ static struct {
     nl_buffer text;
     char *path; /* path of the file with the cursor */
     unsigned char stream[STREAM_SIZE];
-    char *cursor;     /* cursor of the last entry that was put into the outputs; NULL: none */
+    char *cursor;     /* cursor of the last entry that was put into the outputs; NULL: no entry yet */
     uint64_t next;    /* number of the next entry */
     uint64_t records; /* number of records since the start */
     bool changed;     /* the cursor has changed since it was last written */

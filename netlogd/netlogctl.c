@@ -22,14 +22,14 @@
 enum { COLUMNS_MAX = 24, NAME_WIDTH = 14, TIMEOUT_SECONDS = 30 };
 
 typedef struct arguments {
-    const char *control; /* path */
+    const char *control; /* path of the control socket */
     const char *where, *since, *prog, *ca;
     bool json;
     char **operands;
     int word_count;
 } arguments;
 
-/* Checks the time. netlogctl sends it to netlogd unchanged. */
+/* Checks the time. netlogctl sends the text of the option to netlogd unchanged. */
 static bool set_since(void *settings, const nl_option *row, const char *value)
 {
     int64_t time_ns;

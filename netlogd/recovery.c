@@ -145,7 +145,7 @@ static void log_report(const report *what)
                  what->url, what->message);
 }
 
-/* Reads one report. Returns false if none is available. */
+/* Reads one report. Returns false if no report is available. */
 static bool read_report(recovery *r)
 {
     report what;

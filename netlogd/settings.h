@@ -16,7 +16,7 @@ typedef struct settings {
     listening *listen;
     size_t listen_count;
     network_list allow;
-    char *journal; /* directory of the journal to be read; NULL: none */
+    char *journal; /* directory of the journal to be read; NULL: no journal */
     char **inputs; /* patterns of paths */
     size_t input_count;
     char **outputs; /* valid URLs */

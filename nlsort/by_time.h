@@ -36,8 +36,10 @@ by_time_result by_time_sort(const by_time *what);
 bool by_time_can_merge(const by_time *what);
 by_time_result by_time_merge(const by_time *what);
 
-/* Returns whether each log is sorted, without the logs that cannot be opened. Reports the first record that is out of
- * order. Returns false also if a file was truncated during the check. Does not call `put`. */
+/*
+ * Returns whether each log that can be opened is sorted. Reports the first record that is out of order. Returns false
+ * also if a file was truncated during the check. Does not call `put`.
+ */
 bool by_time_check(const by_time *what);
 
 #endif

@@ -54,11 +54,11 @@ namespace netlogger
 class error : public std::runtime_error
 {
   public:
-    /** Makes an exception with the message of this thread's latest failure. */
+    /** Creates an exception with the message of this thread's latest failure. */
     error() : std::runtime_error(nl_error_message())
     {
     }
-    /** Makes an exception with the given message. */
+    /** Creates an exception with the given message. */
     explicit error(const std::string &what) : std::runtime_error(what)
     {
     }

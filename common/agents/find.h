@@ -15,10 +15,10 @@
 typedef struct agents_options {
     client_options client;
     ldap_options ldap;      /* options for LDAP, without the URL of the directory */
-    const char *token_file; /* agents_options_finish reads it */
+    const char *token_file; /* file with the token, which agents_options_finish reads */
     const char **agents;    /* NULL if no agent is set */
     size_t agent_count;
-    const char *directory; /* NULL if it is not set */
+    const char *directory; /* URL of the directory; NULL if no directory is set */
 } agents_options;
 
 /*
@@ -28,15 +28,15 @@ typedef struct agents_options {
 extern const nl_option agents_place_rows[], agents_security_rows[];
 
 /*
- * Reads the token file, if one is set. The token stays in memory until the process ends. Returns false and sets the
- * error on failure.
+ * Reads the token file, if token_file is not NULL. The token stays in memory until the process ends. Returns false and
+ * sets the error on failure.
  */
 bool agents_options_finish(agents_options *o);
 
 /* Sets the options only from the environment, and finishes them. Returns false and sets the error on failure. */
 bool agents_options_from_environment(agents_options *o);
 
-/* Returns the URL of the first agent, or of this host's agent if none is set. */
+/* Returns the URL of the first agent, or of this host's agent if the options name no agent. */
 const char *agents_first_url(const agents_options *o);
 
 /*

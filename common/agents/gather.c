@@ -32,7 +32,7 @@ typedef struct source {
     char *url;
     client *client; /* NULL if the peer is a collector */
     pthread_t thread;
-    delivery *deliveries; /* one per sensor */
+    delivery *deliveries; /* one delivery for each sensor */
     struct pollfd *ready;
     size_t count;
 } source;

@@ -192,7 +192,7 @@ static void messages_grow(messages *m)
 /*
  * Adds the sending or the receipt of a message. If a message is repeated, keeps the earliest times, because the first
  * received copy cannot have been sent before the first sent copy. If several hosts sent or received the message, makes
- * it unusable.
+ * the message unusable.
  */
 static void messages_note(half *h, side side, uint32_t host, int64_t time_ns)
 {

@@ -21,7 +21,7 @@ typedef enum operation {
 typedef struct classic_transfer {
     connection_result result;
     char *key;
-    int64_t last_ns;        /* time of the last event; 0: none */
+    int64_t last_ns;        /* time of the last event; 0: no event yet */
     unsigned disk, network; /* numbers of open spans */
     bool reads, writes, sends, receives;
     double disk_ns, network_ns, idle_ns;

@@ -20,7 +20,7 @@
 typedef struct classic_transfers classic_transfers;
 
 classic_transfers *classic_transfers_new(void);
-void classic_transfers_free(classic_transfers *t); /* t may be NULL */
+void classic_transfers_free(classic_transfers *t); /* NULL is allowed */
 
 /* Adds a record. Ignores records of other events. Records of one host must be in order of time. */
 void classic_transfers_add(classic_transfers *t, const nl_record *record);

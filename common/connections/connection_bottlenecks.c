@@ -14,9 +14,9 @@
 #include <string.h>
 
 /*
- * Two connections share a queue if the correlation of the changes is at least CORRELATION_MIN and cannot be due to
- * chance (Student's t of at least T_MIN), and if the sizes of the changes differ by at most a factor of SIZE_FACTOR. In
- * 210 pairs of connections over independent paths of one busy host, the correlation was at most 0.39.
+ * Two connections share a queue under three conditions. The correlation of the changes is at least CORRELATION_MIN, and
+ * cannot be due to chance (Student's t is at least T_MIN). The sizes of the changes differ by at most a factor of
+ * SIZE_FACTOR. In 210 pairs of connections over independent paths of one busy host, the correlation was at most 0.39.
  */
 #define CORRELATION_MIN 0.5
 #define T_MIN 5
@@ -29,7 +29,7 @@
 #define PATH_SHARE_MIN 0.5
 
 enum {
-    CANDIDATES_MAX = 64, /* maximum number of connections to compare; those with the most bytes */
+    CANDIDATES_MAX = 64, /* maximum number of connections to compare: the connections with the most bytes */
     CHANGES_MIN = 20     /* minimum number of changes to compare */
 };
 

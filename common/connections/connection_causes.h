@@ -10,14 +10,14 @@
  * The shares of a connection add up to 1.
  *
  * A connection has one result, for the direction with more data. The module joins the records of its two sockets by
- * their addresses, or, behind a translator of addresses (NAT), by their first sequence numbers. The receiver's records
- * decide whether the receiving program, its host or its buffer limited the window. The module compares only the totals
- * of the two ends, so the hosts' clocks may differ. Records of the receiver alone show only its own limits; the rest of
- * the time is unknown. If a connection ended before the sensor measured it twice, only its handshake is known
+ * their addresses, or, behind network address translation (NAT), by their first sequence numbers. The receiver's
+ * records decide whether the receiving program, its host or its buffer limited the window. The module compares only the
+ * totals of the two ends, so the hosts' clocks may differ. Records of the receiver alone show only its own limits; the
+ * rest of the time is unknown. If a connection ended before the sensor measured it twice, only its handshake is known
  * (TcpClose).
  *
- * If the log has measurements of a connection's path (connection_paths.h), they show what the path carries, its MTU,
- * and in which direction it loses and delays packets.
+ * Measurements of a connection's path (connection_paths.h) show the rate that the path carries, its MTU, and the
+ * direction in which it loses and delays packets.
  *
  * Callers: nlstat and nldiag. Memory: about 2 kB per socket, and at most CONNECTIONS_MAX sockets; the module counts the
  * records of further sockets. Not thread-safe.
@@ -101,7 +101,7 @@ typedef struct connection_result {
     uint64_t sharing;   /* number of other connections that carried data between the same addresses at the same time */
     double shared_rate; /* total rate of this connection and the connections that `sharing` counts */
     uint64_t elsewhere; /* number of connections between other addresses that share a bottleneck with this connection */
-    double elsewhere_rate; /* total of their rates */
+    double elsewhere_rate; /* total rate of these connections */
     connection_path path;
     bool stalled; /* the records end while the sender waits after a timeout */
     connection_distance distance;
@@ -115,7 +115,7 @@ typedef struct connection_table connection_table;
  * have more than slices_max slices, the table doubles the length of the slices; 0 means no maximum.
  */
 connection_table *connection_table_new(int64_t slice_ns, size_t slices_max);
-void connection_table_free(connection_table *t); /* t may be NULL */
+void connection_table_free(connection_table *t); /* NULL is allowed */
 
 /*
  * Adds a record: TcpConnection or TcpClose with TCP.LOCAL and TCP.PEER, or a record of the path sensor. Ignores other
@@ -136,11 +136,10 @@ int64_t connection_table_slice_ns(const connection_table *t);
 size_t connection_table_count(const connection_table *t);
 uint64_t connection_table_ignored(const connection_table *t);
 
-/*
- * Returns the name of a cause, such as "receive buffer", and of a distance: "local", "LAN", "WAN" or
- * "unknown" (without a round-trip time).
- */
+/* Returns the name of a cause, such as "receive buffer". */
 const char *connection_cause_name(connection_cause cause);
+
+/* Returns "local", "LAN", "WAN" or, without a round-trip time, "unknown". */
 const char *connection_distance_name(connection_distance distance);
 
 /* Returns "sender", "receiver" or "both". */

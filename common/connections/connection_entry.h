@@ -44,7 +44,7 @@ typedef struct connection_entry {
     int64_t first_ns;
     double cwnd_first, cwnd_max; /* congestion windows in the first record and since then */
     int64_t grown_ns;            /* time when the congestion window last grew considerably */
-    int64_t window_full_ns;      /* time of the last record that shows a full window of the peer; 0: none */
+    int64_t window_full_ns;      /* time of the last record that shows a full window of the peer; 0: no such record */
     double path_rate;            /* highest rate of an interval, bytes/s */
     double rtt_high_us;          /* highest round-trip time since the last loss */
     bool queue_lost;             /* the last loss was caused by a full queue */

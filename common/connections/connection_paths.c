@@ -23,7 +23,7 @@ enum { PATHS_MAX = 1 << 12, DELAYS_MAX = 1 << 17, NAME_MAX_SIZE = 256 /* bytes; 
 typedef struct path_delay {
     int64_t begin_ns, end_ns;
     double replies, out_ns, back_ns;
-    double error_ns;                            /* maximum; INFINITY if it is unknown, 0 without delays */
+    double error_ns;                            /* maximum error of the delays; INFINITY if unknown; 0 without delays */
     double answered, lost, lost_out, lost_back; /* only from records that state the direction of losses */
 } path_delay;
 
@@ -37,7 +37,7 @@ typedef struct path_entry {
 
 struct connection_paths {
     GHashTable *entries; /* "HOST ADDRESS" -> path_entry */
-    size_t delay_count;  /* of all entries */
+    size_t delay_count;  /* number of delays in all entries */
 };
 
 static void path_entry_free(gpointer data)
@@ -72,7 +72,7 @@ static bool path_number(const nl_record *record, const char *name, double unit, 
     return true;
 }
 
-/* Returns a number that cannot be negative, or 0. */
+/* Returns the value of a field that contains a count. Returns 0 if the field is missing, invalid or negative. */
 static double path_count(const nl_record *record, const char *name)
 {
     double value;

@@ -16,7 +16,7 @@
 
 /*
  * A path, seen from the sender of the data: "out" is the way of the data, and "back" the way of the acknowledgements.
- * Numbers are 0 if they are unknown, unless stated otherwise.
+ * Unknown numbers are 0, unless stated otherwise.
  */
 typedef struct connection_path {
     bool measured;                  /* false: the log has no measurements of the path */

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* A connection does not count if it carried a smaller share of the bytes between its two addresses. */
+/* A connection counts only if it carried at least this share of the bytes between its two addresses. */
 #define SHARE_MIN 0.01
 
 /* The start or the end of a connection. */

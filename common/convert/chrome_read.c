@@ -26,7 +26,7 @@ enum {
 
 /* An event that waits for the name of a process. */
 typedef struct held_event {
-    uint64_t line; /* from the beginning of the input */
+    uint64_t line; /* number of the event's line in the input */
     size_t size;   /* size of its text in bytes */
 } held_event;
 

@@ -120,9 +120,9 @@ typedef struct exporter_kind {
     void *(*share)(const char *drawing_path);
     void (*unshare)(void *shared);
     /*
-     * If first_pass is not NULL, the caller first reads the whole input with exporters of the kind first_pass. It
-     * passes their output, in order, to first_pass->learn. `learn` returns false after reporting that the output cannot
-     * be created.
+     * If first_pass is not NULL, the caller first reads the whole input with exporters of the kind first_pass. The
+     * caller passes the output of these exporters, in order, to first_pass->learn. `learn` returns false after
+     * reporting that the output cannot be created.
      */
     const struct exporter_kind *first_pass;
     bool (*learn)(void *shared, nl_string bytes);

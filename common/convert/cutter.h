@@ -13,7 +13,7 @@ typedef struct cutter {
     const importer_kind *from; /* NULL while the format is unknown */
     size_t piece_size;         /* number of bytes to collect before a piece is cut */
     nl_buffer in;              /* bytes that are not in a piece yet */
-    void *head;                /* the state that from->head made, for the importers */
+    void *head;                /* the state that from->head has created for the importers */
     size_t wanted;             /* number of bytes to collect in `in` before the next call of cutter_next */
     bool in_long_line;         /* the buffer `in` begins inside a line that is too long for a record */
 } cutter;

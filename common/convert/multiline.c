@@ -3,9 +3,9 @@
  * Some programs write the text of statements or of errors in this way.
  *
  * A line with a time begins a record. If a quoted value of the record does not end in this line, the following lines up
- * to the closing quote belong to the record. They do not belong to it if one of them has a time, or if the record would
- * be larger than RECORD_SIZE_MAX. Therefore, a missing quote never hides another record: the decoder then gets each
- * line as a record.
+ * to the closing quote belong to the record. These lines do not belong to the record if one of them has a time, or if
+ * the record would be larger than RECORD_SIZE_MAX. Therefore, a missing quote never hides another record: the decoder
+ * then gets each line as a record.
  */
 #include "config.h"
 
@@ -19,7 +19,7 @@
 
 enum {
     RECORD_SIZE_MAX = 64 << 10,
-    DETECT_SIZE = 64 << 10, /* of the input; the result must not depend on how many bytes a program reads at once */
+    DETECT_SIZE = 64 << 10, /* bytes of the input to examine, even if a program reads more bytes at once */
 };
 
 /* Returns the first quote without a backslash before it, or NULL. */
@@ -45,8 +45,7 @@ static bool is_between_fields(const char *at, const char *end)
     return at == end || (equals > at && equals < end && *equals == '=');
 }
 
-/* Returns the quote that begins the value in the word [word, word_end), which has the form NAME="VALUE; otherwise NULL.
- */
+/* If the word [word, word_end) has the form NAME="VALUE, returns the position of the quote. Otherwise, returns NULL. */
 static const char *find_opening(const char *word, const char *word_end)
 {
     const char *equals = nl_find_name_end(word, word_end, word_end);
@@ -54,7 +53,7 @@ static const char *find_opening(const char *word, const char *word_end)
     return has_quote ? equals + 1 : NULL;
 }
 
-/* Returns whether a quoted value begins in [at, end), which is outside quotes, and does not end there. */
+/* Returns whether a quoted value begins in [at, end) but does not end there. `at` must be outside quotes. */
 static bool ends_in_quotes(const char *at, const char *end)
 {
     while (at < end && memchr(at, '"', (size_t)(end - at)) != NULL) {

@@ -28,9 +28,9 @@ typedef struct pairs_reader {
     importer base;
     nl_record *record;
     /*
-     * Each format is ULM, but its time field has another name. The name is in time_names or, for the last format, the
-     * name that --time-field gave. Each name needs its own nl_text_format, because an nl_text_format stores the fields
-     * of the previous record.
+     * Each format is ULM, but its time field has another name: a name in time_names or, for the last format, the name
+     * from --time-field. Each name needs its own nl_text_format, because an nl_text_format stores the fields of the
+     * previous record.
      */
     nl_text_format formats[TIME_NAMES + 1];
 } pairs_reader;

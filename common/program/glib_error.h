@@ -6,7 +6,7 @@
 
 #include <glib.h>
 
-/* Makes error this thread's error and frees it. Returns false. */
+/* Converts a GLib error to this thread's error, and frees the GLib error. Returns false. */
 bool glib_error_take(GError *error);
 
 #endif

@@ -7,8 +7,10 @@
 /* Returns whether these bytes begin gzip data. */
 bool gzip_begins(const char *bytes, size_t size);
 
-/* Adds a step to the source, which decompresses gzip and passes other content on unchanged. `name` is the name of the
- * source in messages; it is copied. */
+/*
+ * Adds a step to the source, which decompresses gzip and passes other content on unchanged. Copies `name`, which is the
+ * name of the source in messages.
+ */
 void gzip_add(nl_source *source, const char *name);
 
 #endif

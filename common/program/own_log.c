@@ -7,9 +7,8 @@
 #include <stdlib.h>
 
 static bool prints_retries;
-/* The latest message about undelivered events during program_close_log. The log's threads may set it before nl_close
- * ends them; then nl_close sets it in the calling thread. */
-static bool keeps_left; /* atomic */
+static bool keeps_left; /* store messages in `left`; atomic */
+/* The latest message about undelivered events. A thread of the log sets it before nl_close ends the thread. */
 static char *left;
 
 static void on_message(void *unused, nl_message_kind kind, const char *message)

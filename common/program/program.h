@@ -241,7 +241,7 @@ void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder
 /* Adds last lines without a newline, which the program's own decoder found in a source. */
 void program_add_unterminated(program_reading *reading, uint64_t count, const char *source);
 
-/* Callbacks for decoders, which report malformed input and missing records. `user` is the program_reading. */
+/* Callbacks of decoders: report malformed input and missing records. `user` is the program_reading. */
 void program_malformed(void *user, const nl_malformed *what);
 void program_lost(void *user, const nl_lost *what);
 

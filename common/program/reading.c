@@ -298,7 +298,7 @@ static void report_malformed_only(const program_reading *reading, const char *co
 
 static void report_no_match(const program_reading *reading, const char *context)
 {
-    /* Parts that indexes excluded may have other fields. */
+    /* The parts that indexes excluded may have records with these fields. */
     char *absent = absent_fields_describe(reading->skipped ? NULL : reading->absent);
     program_error("%sno records match --where, --since and --until%s", context, absent);
     free(absent);

@@ -48,7 +48,7 @@ struct open_request {
     bool explicit;      /* the request has a trace ID */
     bool root_ended;    /* for a trace: its first event began a span without a parent, and this span has ended */
     int32_t open_spans; /* for a trace: number of spans with identifiers that have begun but not ended */
-    bool is_thread;     /* the events of a thread, whose outermost spans are requests */
+    bool is_thread;     /* has the events of a thread, whose outermost spans are requests */
     uint32_t split_at;  /* for a thread: number of events at which split_thread is called */
     char *name;
 };
@@ -64,7 +64,7 @@ struct assembler {
     request_learning *knowledge;
     restarts *restarts;
     key_map open;          /* maps a key to an open_request */
-    request_list lists[2]; /* one list of incomplete and one of complete requests */
+    request_list lists[2]; /* the list of incomplete requests, and the list of complete requests */
     GPtrArray *learning;   /* open_request: requests that are over but not handed out, because learning has not ended;
                               NULL after learning */
     GPtrArray *waiting;    /* open_request: traces that are over but not handed out, because the module has not learned
@@ -297,10 +297,10 @@ static thread_state *find_states(const assembler *a, const open_request *r)
 }
 
 /*
- * Hands out the outermost spans of a thread that ended before before_ns, and keeps the other events. INT64_MAX means
- * that no more events will arrive. If the record of an end was lost, the number of open spans stays too large. In this
- * case, the outermost span counts as ended when another span of the same name begins. The loss is certain only after
- * all events of the thread, or more than LATER_EVENTS_MIN later events, have arrived.
+ * Hands out the outermost spans of a thread that ended before before_ns, and keeps the other events. before_ns is
+ * INT64_MAX if no more events will arrive. If the record of an end was lost, the number of open spans stays too large.
+ * In this case, the outermost span counts as ended when another span of the same name begins. The loss is certain only
+ * after all events of the thread, or more than LATER_EVENTS_MIN later events, have arrived.
  */
 static void split_thread(assembler *a, open_request *r, int64_t before_ns)
 {
@@ -457,9 +457,9 @@ static bool learns_from(const assembler *a, const open_request *r)
 }
 
 /*
- * Returns the requests in the lists from which the module learns. Complete requests are first. Within each kind, the
- * requests that have been idle longest are first. Sorts the events of these requests by time. The caller frees the
- * array.
+ * Returns the open requests from which the module learns: the complete requests, then the incomplete requests. In both
+ * groups, the request that has been idle longest is first. Sorts the events of these requests by time. The caller frees
+ * the array.
  */
 static GPtrArray *find_unfinished(const assembler *a)
 {
@@ -577,7 +577,7 @@ static bool is_complete(const assembler *a, const open_request *r)
     return a->votes > 0 && request_event_kind(last) == a->last_kind;
 }
 
-/* Finds the requests that are complete because of votes after their latest events. */
+/* Finds the requests that are now complete because last_kind changed after their latest events. */
 static void find_complete(assembler *a)
 {
     for (open_request *r = a->lists[0].oldest, *after; r != NULL; r = after) {

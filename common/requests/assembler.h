@@ -1,6 +1,6 @@
 /*
- * Gathers the events of a stream of records into requests. When a request is over, the module hands it out: it passes
- * the request's graph to the user.
+ * Gathers the events of a stream of records into requests. When a request is over, the module hands out the request: it
+ * calls assembler_options.take with the request's graph.
  *
  * A request is complete when its latest event is of the kind with which most requests end. A trace is complete when its
  * root and its other spans have ended. A complete request is over after ASSEMBLER_IDLE_S seconds of the log's time
@@ -9,9 +9,9 @@
  *
  * From the first ASSEMBLER_LEARNED requests with ID fields, the module learns which events cause other events
  * (precedence.h), and which first events are repeated steps (restarts.h). The module hands out these requests at the
- * end of the learning. It also learns small differences between the clocks of hosts (clock_shifts.h), and corrects the
- * times of the events that it hands out. From the first ASSEMBLER_LEARNED traces, it learns the same
- * about clocks, and which spans wait for their children (awaited_spans.h).
+ * end of the learning. The module also learns small differences between the clocks of hosts (clock_shifts.h), and
+ * corrects the times of the events that it hands out. From the first ASSEMBLER_LEARNED traces, the module learns
+ * differences between clocks, and which spans wait for their children (awaited_spans.h).
  *
  * Without IDs, each outermost span of a thread is a request. If outermost spans overlap, the module cannot know which
  * records belong together. The module counts these spans, and hands them out as one graph whose member `overlaps` is
@@ -68,9 +68,8 @@ typedef struct assembler_options {
      * The caller keeps the string.
      */
     const char *by;
-    const request_filter
-        *where;           /* `take` gets only matching requests and overlapping spans; NULL: all. The caller keeps it */
-    size_t memory_max;    /* bytes */
+    const request_filter *where; /* `take` gets only matching requests and overlapping spans; NULL: all */
+    size_t memory_max;           /* bytes */
     size_t request_max;   /* bytes; the assembler hands out larger requests in parts, with `cut` set; 0: no limit */
     unsigned pause_s;     /* maximum time in seconds between two events of a request; 0: ASSEMBLER_PAUSE_MAX_S */
     assembler_pack *pack; /* NULL: events have no payload */
@@ -81,7 +80,7 @@ typedef struct assembler_options {
 } assembler_options;
 
 assembler *assembler_new(const assembler_options *options);
-void assembler_free(assembler *a); /* a may be NULL. Requests that were not handed out are lost */
+void assembler_free(assembler *a); /* NULL is allowed. Drops the requests that were not handed out */
 
 /*
  * Adds a record. Returns whether the record belongs to a request. Also add the records of sensors, because some of them
@@ -90,7 +89,7 @@ void assembler_free(assembler *a); /* a may be NULL. Requests that were not hand
 bool assembler_add(assembler *a, const nl_record *record);
 
 /*
- * Learns with which events most requests end, from the requests that have been idle longest. The requests need not be
+ * From the requests that have been idle longest, learns with which events most requests end. These requests need not be
  * over. If `enough` is true, also ends the learning, and hands out the requests that are over. Does nothing after the
  * learning. More records may follow.
  */
@@ -101,7 +100,7 @@ void assembler_finish(assembler *a);
 
 /*
  * Builds the graph of some events of a request that was handed out. `events` is the user's copy of these events. The
- * user has made `g` with the event names of assembler_reader. The function does not set g->payloads.
+ * user has created `g` with the event names of assembler_reader. The function does not set g->payloads.
  */
 void assembler_build_part(const assembler *a, request_graph *g, request_event *events, size_t count);
 
@@ -114,7 +113,7 @@ uint64_t assembler_overlapping(const assembler *a);
 /* Returns the number of requests that do not match assembler_options.where. */
 uint64_t assembler_unselected(const assembler *a);
 
-/* Returns the number of hosts whose times were corrected, and sets *max_ns (request_learning_corrected_hosts). */
+/* Returns the number of hosts whose times were corrected. Sets *max_ns to the largest correction, or to 0. */
 size_t assembler_corrected_hosts(const assembler *a, int64_t *max_ns);
 
 /* Returns the hosts whose clocks seem to differ. Valid until assembler_free. */

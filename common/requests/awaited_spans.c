@@ -8,9 +8,9 @@
 
 enum {
     LATE_MIN = 10,     /* minimum number of late children from which the module learns */
-    LATE_OF_HOSTS = 5, /* minimum number of late children between two hosts that the module compares with each other */
+    LATE_OF_HOSTS = 5, /* minimum number of late children between two hosts, to learn about these hosts */
     EXCEPTIONS = 20,   /* one in this number of children may be an exception, such as after a timeout */
-    SPREAD_PART = 4,   /* the ends vary by at most this part of the variation of the durations */
+    SPREAD_PART = 4,   /* the ends vary less than 1/SPREAD_PART as much as the durations */
     LIMIT_FACTOR = 2,  /* the parent waited for a child that is late by at most this factor times the usual maximum */
 };
 
@@ -29,7 +29,7 @@ typedef struct pair_times {
 /* The result for a pair, or for all pairs with the same names and programs. */
 typedef struct pair_limit {
     span_pair pair;
-    int64_t late_ns; /* the parent waited for a child that ends at most this time after it */
+    int64_t late_ns; /* the parent waited for a child that ends at most this time after the parent */
 } pair_limit;
 
 struct awaited_spans {
@@ -148,9 +148,9 @@ static void add_limit(awaited_spans *a, span_pair pair, int64_t late_ns)
 }
 
 /*
- * Decides about all elements of `kind`, an array of the pair_times of one pair of names and programs. If `centered` is
- * true, compares only times between the same hosts, because the clocks of other hosts differ by another time.
- * Otherwise, compares the times of all hosts. Returns whether there are enough late children for a decision.
+ * Decides whether the parents waited. `kind` is an array of the pair_times of one pair of names and programs. If
+ * `centered` is true, compares only times between the same hosts, because the clocks of other hosts differ by another
+ * time. Otherwise, compares the times of all hosts. Returns whether there are enough late children for a decision.
  */
 static bool decide_kind(awaited_spans *a, const GPtrArray *kind, bool centered)
 {

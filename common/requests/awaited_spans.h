@@ -32,8 +32,8 @@ void awaited_spans_learn(awaited_spans *a, const request_graph *g);
 void awaited_spans_settle(awaited_spans *a);
 
 /*
- * Returns whether the parent waited for a child that ends late_ns nanoseconds after it. Returns false if this is
- * unknown, or `a` is NULL.
+ * Returns whether the parent waited for a child that ends late_ns nanoseconds after the parent. Returns false if the
+ * module does not know this, or if `a` is NULL.
  */
 bool awaited_spans_include(const awaited_spans *a, const request_span *parent, const request_span *child,
                            int64_t late_ns);

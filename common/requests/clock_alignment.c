@@ -8,7 +8,7 @@
 enum {
     HOST_HOPS_MAX = 32,
     DRIFT_SHARE = 5000, /* a clock may drift by 1/5000 (200 ppm) */
-    TIGHT_PART = 20,    /* children fill a parent unless it lasts longer by more than this part of its duration */
+    TIGHT_PART = 20,    /* children fill a parent if they cover all but 1/TIGHT_PART of its duration */
 };
 
 #define SHIFT_MAX_NS (REQUEST_TIME_MAX / 4)
@@ -294,7 +294,7 @@ typedef struct host_pair {
     uint32_t host, other;
     bool is_late;      /* the children begin after the end of the parent */
     int64_t shift_ns;  /* shift of `other` minus the shift of `host` */
-    int64_t margin_ns; /* the error of the shift is at most half of this */
+    int64_t margin_ns; /* twice the maximum error of the shift */
 } host_pair;
 
 static int by_hosts(const void *a, const void *b)

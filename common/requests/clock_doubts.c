@@ -8,8 +8,8 @@ enum {
     GAPS_MIN = 30,      /* minimum number of gaps between two kinds of events */
     SPREAD_PART = 20,   /* one in this number of gaps at each end may be unusual */
     LINK_FACTOR = 4,    /* a link varies at most this many times as much as the link that varies least */
-    GAP_PART = 4,       /* the gaps of a link vary by at most this part of their median */
-    DURATION_PART = 20, /* a doubtful difference is at least this part of the median duration of the requests */
+    GAP_PART = 4,       /* the gaps of a link vary by at most 1/GAP_PART of their median */
+    DURATION_PART = 20, /* a doubtful difference is at least 1/DURATION_PART of the median duration of the requests */
 };
 
 #define DOUBT_MIN_NS INT64_C(2000000)

@@ -88,7 +88,7 @@ static size_t add_moment(moment *moments, size_t count, moment m)
 {
     for (size_t i = 0; i < count; i++)
         if (moments[i].kind == m.kind)
-            return count; /* only the first moment of each kind */
+            return count; /* a later moment of the same kind does not count */
     if (count < MOMENTS_MAX)
         moments[count] = m;
     return count + 1;
@@ -113,7 +113,10 @@ static moment moment_of(const clock_gaps *c, const program_families *families, c
     return m;
 }
 
-/* Finds the first moment of each kind. Returns the number of moments, or 0 if there are too many moments or hosts. */
+/*
+ * Finds the first moment of each kind. Returns the number of moments, or 0 if there are too many moments or hosts, or
+ * an event has no host.
+ */
 static size_t find_moments(clock_gaps *c, const program_families *families, const request_event *events,
                            size_t event_count, moment moments[MOMENTS_MAX])
 {

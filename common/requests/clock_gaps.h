@@ -43,16 +43,16 @@ clock_gaps *clock_gaps_new(const event_names *names);
 void clock_gaps_free(clock_gaps *c); /* NULL is allowed */
 
 /*
- * Learns from the events of one request, of which only the first moment of each kind counts. `families` determines the
- * kinds of events. Ignores large requests.
+ * Learns from the events of one request. Only the first moment of each kind counts. `families` determines the kinds of
+ * events. Ignores large requests.
  */
 void clock_gaps_learn(clock_gaps *c, const program_families *families, const request_event *events, size_t count);
 
 /*
  * Learns from the calls of a trace: spans that name a parent on another host. Adds the gap from the start of the parent
  * to the start of the child (is_call) and, in another set, the gap from the end of the child to the end of the parent
- * (is_reply). `awaited` determines for which children that end after it the parent waited. Uses the logged times,
- * without the graph's shifts.
+ * (is_reply). If a child ends after its parent, `awaited` determines whether the parent waited for the child. Uses the
+ * logged times, without the graph's shifts.
  */
 void clock_gaps_learn_calls(clock_gaps *c, const request_graph *g, const awaited_spans *awaited);
 

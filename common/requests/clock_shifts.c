@@ -10,10 +10,10 @@
 enum {
     HOSTS_MAX = CLOCK_GAPS_HOSTS_MAX,
     REQUESTS_MIN = 30,   /* minimum number of requests that show an order */
-    DURATION_PART = 10,  /* a shift is at most this part of the median duration of the requests */
-    MARGIN_PART = 10,    /* the margin of the orders is at most this part of the largest shift */
+    DURATION_PART = 10,  /* a shift is at most 1/DURATION_PART of the median duration of the requests */
+    MARGIN_PART = 10,    /* the margin of the orders is at most 1/MARGIN_PART of the largest shift */
     WRONG_GAPS_MIN = 10, /* minimum number of gaps between two hosts that show a wrong clock */
-    USUAL_PART = 20,     /* one in this number of gaps is smaller than a usual small gap */
+    USUAL_PART = 20,     /* one in this number of gaps is smaller than the usual small gap (smallest_gap) */
 };
 
 /* An order may have exceptions in at most this part of the requests, because of records with wrong times. */
@@ -120,10 +120,10 @@ static bool are_awaited(const GPtrArray *sets, const order *o)
 
 /*
  * Returns the correct order of two opposite orders, or NULL if neither is certain. The order of a call is known, but a
- * child may outlive its parent, and a clock may be wrong by more than max_ns. The first event of a program in a
- * request needs a cause in another program, so it is probably the effect if the other event is not such an event. If
- * requests visit only two programs, the first event of one program is the cause of the first event of the other. In
- * other cases, an order is certain only if equal clocks permit it, because the events may be concurrent.
+ * child may outlive its parent, and a clock may be wrong by more than max_ns. The first event of a program in a request
+ * has a cause in another program. If only one of the two events is the first event of its program, it is probably the
+ * effect. If requests visit only two programs, the first event of one program is the cause of the first event of the
+ * other. In other cases, an order is certain only if equal clocks permit it, because the events may be concurrent.
  */
 static const order *choose_order(const GPtrArray *sets, const order *forward, const order *back, int64_t max_ns)
 {
@@ -164,10 +164,9 @@ static uint32_t count_opposite(const gap_set *set, bool reversed)
 }
 
 /*
- * Returns whether the events of most pairs of hosts have the order of the sets [from, to), or may have it because
- * clocks differ by at most max_ns, but the events of other pairs have the opposite order by more than max_ns. In this
- * case, a clock is probably wrong. A call that begins before its parent suffices, because the order of calls is
- * certain.
+ * Returns whether a clock is probably wrong. This is the case if the events of most pairs of hosts have the order of
+ * the sets [from, to), within an error of max_ns, and the events of other pairs have the opposite order by more than
+ * max_ns. A call that begins before its parent suffices, because the order of calls is certain.
  */
 static bool shows_wrong_clock(const GPtrArray *sets, guint from, guint to, bool reversed, int64_t max_ns)
 {
@@ -269,8 +268,8 @@ static bool always_encloses(const GPtrArray *sets, const order *begins, const or
 }
 
 /*
- * A pair of kinds may be the ends of a call and of the work that the call began on another host. The function then
- * chooses the order in which the work ends first, even if equal clocks do not permit it.
+ * If the kinds of a pair are the ends of a call and of the work that the call began on another host, chooses the order
+ * in which the work ends first, even if equal clocks do not permit this order.
  */
 static void choose_reply(GHashTable *starts, const GPtrArray *sets, order_pair *pair, int64_t max_ns)
 {

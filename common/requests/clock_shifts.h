@@ -1,21 +1,21 @@
 /*
  * Learns small constant differences between the clocks of hosts from the order of events.
  *
- * Synchronized clocks usually differ by less than a millisecond, but messages often take less time than that. Some
- * messages then seem to arrive before they were sent, and the order of their events shows no cause. The module looks
- * for one shift for each host that restores the order of such events. In a trace, spans name their parents, so the
- * order of these events is known. In other requests, only a message to the first event of a program, and the reply to
- * this message, show that a clock differs. If a call always takes longer than the work that it began on another host,
- * the work ends before the call. Other pairs of kinds of events have an order if it holds in nearly all requests. Each
+ * Synchronized clocks usually differ by less than a millisecond, but messages often take even less time. Some messages
+ * then seem to arrive before they were sent, and the order of their events shows no cause. The module looks for one
+ * shift for each host that restores the order of such events. In a trace, spans name their parents, so the order of
+ * these events is known. In other requests, only a message to the first event of a program, and the reply to this
+ * message, show that a clock differs. If a call always takes longer than the work that it began on another host, the
+ * work ends before the call. Other pairs of kinds of events have an order if it holds in nearly all requests. Each
  * order limits the shifts of two hosts: the shifted effect must not precede its cause. The module adds the orders that
  * need the smallest shifts first, and only orders that agree with all earlier limits (Cormen and others, Introduction
  * to Algorithms, "Difference constraints and shortest paths"). A call and its reply limit the same two hosts in both
  * directions. Events of concurrent programs have no constant order, so no shift can restore it.
  *
  * A shift is at most CLOCK_SHIFT_MAX_NS, a tenth of the usual duration of a request, and the bound of the two clocks.
- * Larger differences are errors of a clock, which the module leaves as they are; it then finds no shifts. The gaps
- * between events also show which clocks are doubtful (clock_doubts.h). The module owns the gaps until
- * clock_shifts_settle. Callers: request_learning.c. Only one thread at a time may use a clock_shifts.
+ * If a difference is larger, a clock is wrong. The module then corrects no times. The gaps between events also show
+ * which clocks are doubtful (clock_doubts.h). The module owns the gaps until clock_shifts_settle. Callers:
+ * request_learning.c. Only one thread at a time may use a clock_shifts.
  */
 #ifndef NETLOGGER_REQUESTS_CLOCK_SHIFTS_H
 #define NETLOGGER_REQUESTS_CLOCK_SHIFTS_H

@@ -44,7 +44,7 @@ typedef struct inference {
     bool joins_kernel;                 /* kernel events can be steps */
     GHashTable *barred;                /* the pairs (event, field) of find_barred, as keys of hash64; NULL: no pairs */
     tie *ties;                         /* the result of tie_fields before the first lifeline, or NULL */
-    bool splits_unnamed;               /* the spans without names of each program are an event of their own */
+    bool splits_unnamed;               /* each program's spans without names are a separate event */
     bool used_unnamed;                 /* a lifeline contains spans without names */
     drawing *result;
 } inference;
@@ -644,8 +644,8 @@ typedef struct series {
 } series;
 
 /*
- * Returns whether a series has enough different values for a loadline. Constants of the hosts, such as the size of the
- * memory, do not vary. If each host has only one number, the numbers of the hosts must differ.
+ * Returns whether a series has enough numbers for a loadline, and the numbers vary. Constants of the hosts, such as the
+ * size of the memory, do not vary. If each host has only one number, the numbers of the hosts must differ.
  */
 static bool is_varying(const series *s)
 {

@@ -27,9 +27,9 @@
 enum { INFER_RECORDS = 500000 };
 
 /*
- * Returns the drawing of a sorted trace, which may be empty. The caller frees the drawing with drawing_free. If
- * several programs log spans without names, such as the records of access logs, the spans of each program are an event
- * of their own. Otherwise, a picture would show all these spans in the same row.
+ * Returns the drawing of a sorted trace, which may be empty. The caller frees the drawing with drawing_free. If several
+ * programs log spans without names, such as the records of access logs, the spans of each program are a separate event.
+ * Otherwise, a picture would show all these spans in the same row.
  */
 drawing *infer_drawing(const trace *t);
 

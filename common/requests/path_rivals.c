@@ -63,7 +63,7 @@ static bool has_rival(rival_search *s, uint32_t latest, uint32_t effect, size_t 
         const request_event *e = &g->events[--i];
         if (last->time_ns - e->time_ns > CLOCK_SHIFT_MAX_NS)
             break;
-        /* The clock of the later event may be ahead, so that the event was earlier. */
+        /* If the clock of the later event's host is ahead, this event may have occurred first. */
         if (e->host == last->host || last->time_ns - e->time_ns >= clock_shifts_rest(s->shifts, last->host, e->host) ||
             is_on_path(s, i) || precedence_holds(s->edges, e, last) > 0 ||
             (effect != REQUEST_NONE && precedence_holds(s->edges, e, &g->events[effect]) <= 0))

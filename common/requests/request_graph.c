@@ -53,7 +53,7 @@ typedef struct graph {
     critical_path *path;
     uint64_t seed;
     bool has_unnamed; /* some events end spans of their threads without naming the spans (see name_end) */
-    bool has_zones;   /* the times of some spans begin and end in different time zones */
+    bool has_zones;   /* some spans begin and end in different time zones */
     key_map open;     /* maps the key of a span to the index + 1 of the span that ends next (see pair_begin) */
     key_map ids;      /* maps an identifier to the index + 1 of the first span with this identifier */
     size_t capacity;  /* maximum number of events */

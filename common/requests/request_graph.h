@@ -50,7 +50,7 @@ typedef struct request_event {
     uint32_t matches;          /* see request_filter_match_record; set by the assembler */
     uint16_t process;          /* number of the process; 0 if unknown */
     uint16_t family, families; /* numbers of the patterns of the program's name in which "*" replaces the last number,
-                                  and all numbers; 0: none (program_families.h) */
+                                  and all numbers; 0: no such pattern (program_families.h) */
     uint8_t role : 2;          /* request_role */
     uint8_t rounding : 5;      /* the duration is rounded to a multiple of 10^rounding ns */
     bool failed : 1;           /* the record reports an error */

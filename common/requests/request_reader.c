@@ -682,8 +682,8 @@ static const known_place *find_place(request_reader *r, const nl_record *record)
 /* ---- records ---- */
 
 /*
- * Returns the hash of the name of the record's request, without threads. Returns 0 if the record has neither a trace ID
- * nor all ID fields. Sets *traced to whether it has a trace ID.
+ * Returns the hash of the trace ID or of the ID fields, which name the record's request. Returns 0 if the record has
+ * neither a trace ID nor all ID fields. Sets *traced to whether the record has a trace ID.
  */
 static uint64_t request_of(const request_reader *r, const found_fields *f, bool *traced)
 {

@@ -6,13 +6,13 @@
  * are no ID fields, the thread or process of the record names the request. The reader uses the following fields, whose
  * names may have any case and any separators. TRACE.ID, SPAN.ID and PARENT.ID (or PARENT.SPAN.ID) are identifiers. DUR
  * or DURATION, and nginx's request_time, is the duration in seconds; DUR.MS, DURATION.NS and so on are in the named
- * unit. A value with units, such as "12.3ms", has these units. A whole number without a unit of more than 86,400 (a day
- * in seconds) is in nanoseconds, because Go's programs write such durations; so are then all later whole numbers
- * without a unit. A record with a duration but without an event has the name "request". If the record has the field ph
- * of Chrome's traces, the duration is in microseconds. START is the start of a span whose record has the time of its
- * end. TID, THREAD or THREAD.ID is the thread, PID is the process, and STATUS shows failures. Records of sensors and
- * NetLogger's own events (NetLogger.*) belong to no request. Times farther from 1970 than REQUEST_TIME_MAX are limited
- * to that value. Only one thread at a time may use a reader.
+ * unit. A value with units, such as "12.3ms", has these units. A whole number without a unit is in nanoseconds if it
+ * exceeds 86,400 (a day in seconds), because Go programs write such durations. All later whole numbers without a unit
+ * are then also in nanoseconds. A record with a duration but without an event has the name "request". If the record has
+ * the field ph of Chrome's traces, the duration is in microseconds. START is the start of a span whose record has the
+ * time of its end. TID, THREAD or THREAD.ID is the thread, PID is the process, and STATUS shows failures. Records of
+ * sensors and NetLogger's own events (NetLogger.*) belong to no request. Times farther from 1970 than REQUEST_TIME_MAX
+ * are limited to that value. Only one thread at a time may use a reader.
  */
 #ifndef NETLOGGER_REQUESTS_REQUEST_READER_H
 #define NETLOGGER_REQUESTS_REQUEST_READER_H
@@ -31,7 +31,7 @@ request_reader *request_reader_new(const char *const *ids, nl_fraction fraction)
 void request_reader_free(request_reader *r); /* NULL is allowed */
 
 /*
- * Makes *event from a record. Returns a hash of the request's name, which is not 0. Returns 0 if the record belongs to
+ * Converts a record to *event. Returns a hash of the request's name, which is not 0. Returns 0 if the record belongs to
  * no request. event->order is the number of earlier events. Events with the same time are in this order.
  */
 uint64_t request_reader_take(request_reader *r, const nl_record *record, request_event *event);
@@ -68,8 +68,7 @@ bool request_duration(const nl_record *record, nl_fraction fraction, int64_t *du
 #define REQUEST_UNNAMED "request"
 
 /*
- * The name of such an event of the program PROG is "request of PROG" if the drawing has a step for each program
- * (drawing_splits_unnamed).
+ * If the drawing has a step for each program (drawing_splits_unnamed), the name of such an event is "request of PROG".
  */
 #define REQUEST_UNNAMED_OF REQUEST_UNNAMED " of "
 
@@ -89,7 +88,7 @@ bool request_is_failure(const nl_record *record);
 /* Returns whether a duration without a unit was in nanoseconds. */
 bool request_reader_has_nanoseconds(const request_reader *r);
 
-/* The message about such durations. */
+/* The message about durations in nanoseconds. */
 #define REQUEST_NANOSECONDS                                                                                            \
     "whole numbers without a unit are read as nanoseconds, because some are too large for seconds; name a field with " \
     "its unit, such as DURATION.MS, if this is wrong"

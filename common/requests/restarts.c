@@ -87,7 +87,7 @@ static first_event *add_first(restarts *r, const request_event *event)
 }
 
 /*
- * Returns the index in f->lasts of the kind of a last event. If `add` is true, adds a new kind if there is space.
+ * Returns the index in f->lasts of the kind of a last event. Adds a new kind if `add` is true and there is space.
  * Otherwise, returns the index for all other kinds.
  */
 static uint32_t last_index(first_event *f, const request_event *event, bool add)

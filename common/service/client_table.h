@@ -71,7 +71,7 @@ client_entry *client_table_find_silent(client_table *t, int64_t now_ns);
 bool client_table_add(client_table *t, client_entry *e, const struct sockaddr *peer, int64_t now_ns);
 
 /*
- * Call it when the client has sent something useful. The next three functions ignore an entry that is not in a table.
+ * Notes that a client has sent something useful. This function and the next two ignore an entry that is not in a table.
  */
 void client_table_heard(client_table *t, client_entry *e, int64_t now_ns);
 

@@ -54,7 +54,9 @@ typedef struct listener {
  */
 bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count);
 
-/* Rejects further connections without closing the socket. Do not call it for sockets that systemd opened. */
+/*
+ * Rejects further connections without closing the socket. Do not use it for sockets that systemd opened and keeps open.
+ */
 void listener_end(listener *l);
 
 /* Closes all sockets, removes Unix sockets and frees the array. */

@@ -62,8 +62,8 @@ typedef struct nl_synthesis_stats {
 void nl_synthesis_get_stats(const nl_synthesis *s, nl_synthesis_stats *stats);
 
 /*
- * Returns the name of the function at a kernel address. The callee owns the name. The name's data is NULL if it is
- * unknown.
+ * Returns the name of the function at a kernel address. The callee owns the name. The name's data is NULL if no
+ * function has this address.
  */
 typedef nl_string nl_symbol_finder(void *user, uint64_t address);
 

@@ -1,4 +1,4 @@
-/* Matching. */
+/* Matches records with filters. */
 #include "config.h"
 
 #include "base/error.h"

@@ -337,7 +337,7 @@ static bool read_segment_header(int fd, uint64_t at, char header[HEADER_MAX], nl
                             .piece_bits = (unsigned char)header[42],
                             .sum = nl_le32_get(header + AT_SUM),
                             .directory = HEADER + names};
-    /* The checksum protects against damage, and the other checks protect against files that an attacker has made. */
+    /* The checksum protects against damage, and the other checks protect against files that an attacker has created. */
     return s->sum == sum_header(header, names) && s->size <= NL_VALUE_SEGMENT_MAX && s->rice_bits <= RICE_MAX &&
            s->bucket_bits <= BUCKET_BITS_MAX && s->remainder_bits >= 1 && s->remainder_bits <= REMAINDER_MAX &&
            s->count > 0 && s->count <= NL_VALUE_PIECES_MAX && s->piece_bits == bits_for(s->count) &&

@@ -63,7 +63,7 @@ typedef struct nl_block_writer {
 
     /* Only nl_block_put uses the following members. */
     nl_block_index source_index, shape_index;
-    uint32_t last_shape; /* index + 1 of the shape of the latest record; 0: none */
+    uint32_t last_shape; /* index + 1 of the shape of the latest record; 0: no record yet */
     nl_buffer scratch;
     struct ZSTD_CCtx_s *zstd; /* NULL until needed */
 } nl_block_writer;

@@ -12,7 +12,7 @@
  * the program from service or service.name, the host from hostname or host.name. The fields stay, and do not replace
  * members that the record has. A record with an event is probably from a program that uses NetLogger's names, so its
  * fields may have other meanings. A message with digits or of more than 64 bytes names no event, because it probably
- * contains values, and each record would be another event.
+ * contains values, so that each record would have a different event.
  */
 void nl_record_use_common_names(nl_record *record);
 

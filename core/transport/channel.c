@@ -564,8 +564,8 @@ static const char *describe_failure(const nl_tls_session *session, unsigned long
 }
 
 /*
- * Returns the result of a failed call of OpenSSL: 0 if the peer has ended the TLS connection properly, otherwise -1
- * with errno.
+ * Returns the result of a failed call of OpenSSL: 0 if the peer has ended the TLS connection with a close alert,
+ * otherwise -1 with errno.
  */
 static int result_of_failure(nl_tls_session *session)
 {

@@ -9,7 +9,7 @@
 #include "transport/url.h"
 #include "transport/writer.h"
 
-/* What to do with an event if its thread's ring is full. */
+/* The treatment of an event whose thread has a full ring. */
 typedef struct nl_ring_policy {
     nl_policy kind;
     int64_t block_ns;    /* maximum time that an event waits */

@@ -85,8 +85,8 @@ static void do_one(nl_log *log, const nl_activation *activation, const char *com
 }
 
 /*
- * Applies all commands of one kind together. The order of "event" commands matters. Of "level" and "destination"
- * commands, only the last command has an effect. `old` contains the commands of the previous version of the file, and
+ * Applies all commands of one kind together. The order of "event" commands matters. Only the last "level" command and
+ * the last "destination" command have an effect. `old` contains the commands of the previous version of the file, and
  * `new` those of this version. Does nothing if the commands are unchanged, so that later changes by the program remain
  * in effect. Otherwise first undoes the previous commands, except a level or destination that a new command replaces.
  */

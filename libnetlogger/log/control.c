@@ -324,8 +324,8 @@ static nl_status do_command(nl_log *log, nl_control_origin origin, const command
 }
 
 /*
- * Appends the line number, unless it is 0, and the latest error to the failures, unless they already have more than 400
- * bytes.
+ * Appends the line number (0: no number) and the latest error to the failures. Does nothing if the failures already
+ * have more than 400 bytes.
  */
 static void add_failure(nl_buffer *failures, size_t line)
 {

@@ -65,7 +65,7 @@ typedef struct nl_log_control {
 
 /*
  * Executes the commands in text[0..size), or only parses them if log is NULL. A normalized command is a line whose
- * words are separated by single spaces. Unless good is NULL, appends each command that succeeded to *good, normalized
+ * words are separated by single spaces. Unless good is NULL, appends to *good each command that succeeded, normalized
  * and with a NUL. Returns NL_OK, or NL_FAILED with the numbers and errors of the lines that failed; the other lines are
  * executed.
  */

@@ -37,7 +37,7 @@ typedef struct nl_part {
     nl_spool_front front; /* the position of the bytes in the spool */
 } nl_part;
 
-/* What the sender is doing. */
+/* The current activity of the sender. */
 typedef enum nl_sending {
     NL_SENDING_NOTHING,
     NL_SENDING_GREETING, /* the sender opens the destination */
@@ -47,7 +47,7 @@ typedef enum nl_sending {
 
 /* The flush of a log with a sender. */
 typedef struct nl_outbox_flush {
-    int64_t end_ns; /* after this time, no more attempts are made; 0: no flush */
+    int64_t end_ns; /* after this time, the log makes no more attempts; 0: no flush */
     size_t left;    /* number of bytes of the batch that the flush still waits for */
     bool counted;   /* `left` has been set for this flush */
     bool failed;    /* an attempt has failed since the flush began */
@@ -96,7 +96,7 @@ typedef struct nl_outbox {
     uint64_t from_spool; /* number of records delivered from the spool */
     bool reports;        /* failures are reported with nl_report, once per error code */
     unsigned reported;   /* bit N is set if error code N was reported */
-    bool hurry;          /* a flush has begun, so one attempt is made now, even with a spool or backup */
+    bool hurry;          /* a flush has begun, so the log makes one attempt now, even with a spool or backup */
     bool stopped;        /* the sender sends no more records */
     bool interrupted;    /* the sender's job was interrupted, and its result was applied */
     bool checked_rows;   /* damaged rows of the spool were reported */

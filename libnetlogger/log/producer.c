@@ -181,7 +181,7 @@ static void set_known_ring(nl_thread *thread, const nl_log *log, nl_ring *ring)
     unsigned slot = log->gate.slot;
     if (slot < NL_PRIVATE_SLOTS && ring == NULL) {
         __atomic_store_n(&thread->entries[slot], NULL, __ATOMIC_RELAXED);
-    } else if (slot < NL_PRIVATE_SLOTS && !nl_private_current.carried) { /* thread is this thread */
+    } else if (slot < NL_PRIVATE_SLOTS && !nl_private_current.carried) { /* only the thread itself sets a ring */
         entries_end = slot < entries_end ? entries_end : slot + 1;
         nl_private_rings[slot] = &ring->producer;
     }

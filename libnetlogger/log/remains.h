@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 typedef struct nl_remains {
-    int directory; /* descriptor */
-    int lock;      /* descriptor; this process holds the lock */
+    int directory; /* descriptor of the directory */
+    int lock;      /* descriptor of the directory's file "lock", which this process has locked */
     uid_t owner;
     bool copied; /* another user owns the files and may truncate them, so they are copied, not mapped */
     nl_mapping sites;

@@ -27,7 +27,7 @@ struct nl_ring {
     uint64_t mask;
     nl_mapping mapping;
     const nl_ring_policy *policy;
-    int64_t stuck_since_ns; /* start of the latest wait that timed out, on the monotonic clock; 0: none */
+    int64_t stuck_since_ns; /* start of the latest wait that timed out, on the monotonic clock; 0: no such wait */
     uint64_t stuck_tail;    /* tail at the end of that wait; events do not wait until tail has moved */
     nl_ring *next;          /* next in the log's list */
     nl_ring *next_of_thread;

@@ -97,7 +97,7 @@ static bool is_changing(nl_log *log)
 /*
  * Returns whether to take events now. With blocks, a few events wait for more events, because each block has a header.
  * While the sender sends, events wait in the rings in two cases: if the collector will probably reply soon, or if the
- * log will change to another destination. The batch then becomes empty. If a ring is half full, they do not wait for
+ * log will change to another destination. The batch then becomes empty. If a ring is half full, events do not wait for
  * the sender.
  */
 static bool is_time(nl_log *log, nl_ring *rings, bool everything)

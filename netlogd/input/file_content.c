@@ -24,7 +24,7 @@ struct file_content {
     char *path;
     bool known; /* `packed` is known */
     bool packed;
-    nl_source *source; /* of packed content; NULL before the first read */
+    nl_source *source; /* decompresses packed content; NULL before the first read */
     uint64_t at;       /* offset of `data` */
     const char *data;  /* bytes from the source that have not been returned yet */
     size_t size;

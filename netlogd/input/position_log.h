@@ -29,7 +29,7 @@ typedef struct file_state {
     bool finished;    /* netlogd has read all of the content, or cannot read the rest */
     bool ending;      /* the content does not grow, and its last line may lack a newline */
     char format[24];  /* name of the format; "?" while it is unknown */
-    file_place place; /* the records before it were put into the outputs */
+    file_place place; /* netlogd has put the records before this place into the outputs */
     char *path;       /* the latest known path */
 } file_state;
 

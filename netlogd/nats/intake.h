@@ -8,10 +8,10 @@
  * JetStream again delivers the messages that the killed netlogd had not acknowledged. To get these messages first and
  * in order, the intake requests no other messages of a shard until JetStream has noticed the missing acknowledgements.
  *
- * Two netlogd processes must not read the same shard. Each would get only some of the records of each stream, and would
- * report the other records as lost. A starting reader therefore asks on the subject netlogd-reads.STREAM.DURABLE
- * whether another netlogd reads its shards. If the starting reader receives a reply, it waits until the other reader
- * has ended.
+ * Two netlogd processes must not read the same shard. Each process would get only some of the records of each stream,
+ * and would report the other records as lost. A starting reader therefore asks on the subject
+ * netlogd-reads.STREAM.DURABLE whether another netlogd reads its shards. If the starting reader receives a reply, it
+ * waits until the other reader has ended.
  *
  * The intake's own thread and libnats' threads do all work that waits for the network. Only the server's thread may
  * call the functions.

@@ -53,8 +53,8 @@ void output_file_remove_below(const output_options *options, uint64_t number);
 
 /*
  * Locks the latest existing file. Sets *claim to a descriptor, which must be closed before that file is opened. Sets
- * *claim to -1 if the file does not exist, cannot be opened or is not a regular file. Returns NL_FAILED like
- * output_file_lock.
+ * *claim to -1 if the file does not exist, cannot be opened or is not a regular file. Returns NL_FAILED if another
+ * process writes to the file.
  */
 nl_status output_file_claim(const output_options *options, int *claim);
 

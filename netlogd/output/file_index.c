@@ -98,7 +98,7 @@ static void end_piece(file_index *x)
     int error = errno;
     if (x->fd >= 0 && x->size == 0)
         remove_empty(x);
-    /* Otherwise, the next entry would follow a partial entry. */
+    /* Remove a partial entry, because the next entry would follow it. */
     if (x->fd >= 0 && ftruncate(x->fd, (off_t)x->size) != 0)
         give_up(x);
     bool full = error == ENOSPC || error == EDQUOT || error == EFBIG; /* writing the log file will report this */

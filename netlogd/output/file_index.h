@@ -40,8 +40,8 @@ void file_index_complete(const char *path, const value_choice *choice);
 
 /*
  * Compares the time index of a file with the file, verifies the checksums of its value index, and prints the
- * differences. FILE_INDEX_BEHIND means that the time index does not cover the whole file, or that the file was changed
- * later, which is not an error.
+ * differences. FILE_INDEX_BEHIND, which is not an error, means that the time index does not cover the whole file, or
+ * that the file was changed later.
  */
 typedef enum file_index_state {
     FILE_INDEX_NONE,

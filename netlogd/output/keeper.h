@@ -6,8 +6,8 @@
  * thread writes the kept file, and then stores the decisions about later files (kept_window.h). After that, the file is
  * finished, and only then may it be deleted. If netlogd is killed before the file is finished, the next netlogd writes
  * the kept file again, under the same name. If netlogd is killed afterwards, the stored decisions show that the file is
- * finished. Each record is therefore in an old file or in a kept file. It is in both only until the old file is
- * deleted.
+ * finished. Each record is therefore in an old file or in a kept file. A record is in both files only until the old
+ * file is deleted.
  *
  * Files are finished in the order of their numbers. The server's thread calls the functions, which do not wait, except
  * keeper_free. The two threads share only atomic variables and a semaphore.

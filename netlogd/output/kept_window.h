@@ -66,7 +66,7 @@ kept_identity kept_identity_read(const char *name, uint64_t number);
 /* Returns the file with this number, or NULL. */
 kept_window_file *kept_window_find(kept_window *w, uint64_t number);
 
-/* Adds a file, which the window does not have. Earlier pointers to files become invalid. */
+/* Adds a file that the window does not have. Earlier pointers to files become invalid. */
 kept_window_file *kept_window_add(kept_window *w, kept_identity identity);
 
 /* Removes the files with lower numbers. */
@@ -74,7 +74,7 @@ void kept_window_drop_below(kept_window *w, uint64_t number);
 
 /*
  * Adds the name of a request whose records are all kept, and returns whether the window has a name. The window forgets
- * all names when it has KEPT_NAMES_MAX.
+ * all names when it has KEPT_NAMES_MAX names.
  */
 void kept_window_add_name(kept_window *w, const char *name);
 bool kept_window_has_name(const kept_window *w, const char *name);

@@ -6,8 +6,8 @@
  * does not deal with clients, filters, acknowledgements or full disks. delivery.c passes the records to the kind in
  * order, and repeats them until the kind accepts them. The functions of a kind may wait.
  *
- * If netlogd is killed, it may later deliver bytes again, with the same place. The destination recognizes these bytes
- * by their place. If `numbered` is true, it recognizes them by the numbers in blocks.
+ * After a kill, the next netlogd may deliver bytes again, with the same place. The destination recognizes these bytes
+ * by their place or, if `numbered` is true, by the numbers in blocks.
  */
 #ifndef NETLOGD_OUTPUT_KIND_H
 #define NETLOGD_OUTPUT_KIND_H

@@ -65,7 +65,7 @@ const output_counts *output_get_counts(const output *out);
 /* Returns the encoded size of all records put so far, before compression, in bytes. */
 uint64_t output_encoded(const output *out);
 
-/* Returns the output's table of the clients' streams. The output owns it. */
+/* Returns the output's table of the clients' streams. The output owns the table. */
 nl_streams *output_streams(output *out);
 output_past output_get_past(const output *out);
 

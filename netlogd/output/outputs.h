@@ -15,8 +15,8 @@
  *   marks a clean end, outputs without a journal, and outputs that a running netlogd adds. If other outputs have more
  *   records of a stream, such an output continues at their position, with the same gaps. It writes this position to its
  *   journal before it stores any record.
- * - An output that was killed and does not know a stream has no records of it. Clients may send the stream's first
- *   numbers again.
+ * - An output of a killed netlogd has no records of a stream that the output does not know. Clients may send the
+ *   stream's first numbers again.
  * - No output writes streams to its journal before the journals of all outputs mark netlogd as running.
  *
  * If an output cannot be written, netlogd stops reading from all clients, so that memory does not grow. The other
@@ -42,9 +42,9 @@ void outputs_start(nl_log *log);
 
 /*
  * Replaces the outputs with outputs for these URLs. Settles the old outputs first. An output whose target stays the
- * same stays open, and gets the new options. If it rejects the options, netlogd reports this, and the output keeps its
- * old options. Other outputs are closed or opened. On failure, sets the error and returns NL_FAILED; the outputs are
- * then unchanged.
+ * same stays open, and gets the new options. If the output rejects the options, netlogd reports this, and the output
+ * keeps its old options. Other outputs are closed or opened. On failure, sets the error and returns NL_FAILED; the
+ * outputs are then unchanged.
  */
 nl_status outputs_change(char *const *texts, size_t count, nl_log *log);
 

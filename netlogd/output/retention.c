@@ -29,7 +29,7 @@ typedef struct old_file {
     uint64_t number;
     char *name;
     uint64_t size;     /* size of the log file */
-    uint64_t all_size; /* including side files */
+    uint64_t all_size; /* size of the log file and its side files */
     int64_t written_ns;
 } old_file;
 

@@ -13,8 +13,8 @@
  *
  * In these cases, all later requests with the same ID are also kept, so that the request is whole.
  *
- * If the records of all open requests do not fit in memory, the requests that have been idle longest are over. Later
- * records of such a request form another request.
+ * If the records of all open requests do not fit in memory, the requests that have been idle longest count as over.
+ * Later records of such a request form another request.
  *
  * Memory is bounded: by memory_max for open requests, and by a few bits for each record of the files that are read. The
  * decisions are in a window (kept_window.h). Only one thread at a time may use a selection.

@@ -23,7 +23,7 @@ typedef struct value_choice {
     bool given, none; /* given: index= names fields; none: no fields are indexed */
 } value_choice;
 
-/* Sets the choice from the value of index=; NULL is the default, none. Returns NL_FAILED if it is invalid. */
+/* Sets the choice from the value of index=; NULL means the default, none. Returns NL_FAILED if it is invalid. */
 nl_status value_choice_set(value_choice *c, const char *names);
 
 typedef struct value_file value_file;
@@ -45,8 +45,8 @@ typedef struct value_source {
 value_file *value_file_open(const value_source *source);
 
 /*
- * Like value_file_open, but creates another index, in NAME.new. value_file_rename renames it, or removes NAME if the
- * new index has no segments. value_file_rename returns false on failure.
+ * Like value_file_open, but creates another index, in NAME.new. value_file_rename renames the new index to NAME, or
+ * removes NAME if the new index has no segments. value_file_rename returns false on failure.
  */
 value_file *value_file_open_new(const value_source *source);
 bool value_file_rename(value_file *v);
