@@ -147,7 +147,7 @@ otlp_result otlp_client_export(otlp_client *c, const otlp_request *request, nl_s
 
 /* ---- reading and writing ---- */
 
-/* Continues reading from the client, unless its session waits for the outputs. */
+/* Continues reading from the client, unless its session waits for the outputs, or too much of the replies is unsent. */
 static void otlp_client_continue(otlp_client *c)
 {
     size_t held = c->session->kind->held(c->session) + nl_channel_held(&c->channel) + c->out.capacity;

@@ -399,7 +399,7 @@ static void refuse_late(grpc *g)
             refuse_call(g, s, GRPC_DEADLINE_EXCEEDED, "the request was not complete within record-timeout");
 }
 
-/* Exports complete requests until RECORDS_PER_FLUSH records wait to be stored. */
+/* Exports complete requests until RECORDS_PER_FLUSH records wait to be stored, and sets the session's state. */
 static void export_streams(grpc *g)
 {
     uint64_t records = 0;

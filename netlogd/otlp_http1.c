@@ -385,7 +385,6 @@ static bool http1_step(http1 *h)
     return false;
 }
 
-/* Removes the processed bytes. */
 static void http1_compact(http1 *h)
 {
     if (h->over || (h->at == h->in.size && h->in.capacity > HEAD_MAX)) {

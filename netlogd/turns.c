@@ -32,7 +32,7 @@ static struct {
     uint64_t work_max; /* the largest number of units that one call of turns_charge has added (see turns_work_max) */
 } all;
 
-/* Makes the loop call on_turn after it has checked for new bytes. event_active would make it call on_turn first. */
+/* Makes the loop check for new bytes before it calls on_turn. event_active would make the loop call on_turn first. */
 static void wake(void)
 {
     static const struct timeval now = {0};

@@ -102,7 +102,7 @@ static bool may_take_block(void *user)
     return !table_is_full(l->t);
 }
 
-/* Moves the records of a block to the table. */
+/* Moves the records of a block to the table, unless memory runs out or the decoder must decode them. */
 static void take_block(void *user, const nl_block_view *view)
 {
     const load *l = user;

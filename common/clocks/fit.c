@@ -100,7 +100,7 @@ static bool is_possible(const fit_bound *bounds, size_t count, double usual)
     return width_of(&s, best_slope(&s, usual)) >= 0;
 }
 
-/* Returns the slope nearest to `limit` with which a line fits. */
+/* Returns the slope nearest to `limit` with which a line fits. A line fits with the slope `possible`. */
 static double find_limit_slope(const stretch *s, double possible, double limit)
 {
     for (int i = 0; i < ROUNDS / 2; i++) {

@@ -32,7 +32,7 @@ static double capacity_of(const connection_result *r)
     return fmax(r->carried, r->path.rate);
 }
 
-/* Returns the shortest known round-trip time of the path, or 0. */
+/* Returns the path sensor's minimum round-trip time or, without it, the connection's minimum; 0 if unknown. */
 static double trip_of(const connection_result *r)
 {
     return r->path.rtt_min_ns > 0 ? r->path.rtt_min_ns : r->rtt_min_ns;

@@ -91,8 +91,8 @@ static double elapsed(int64_t a_ns, int64_t b_ns)
 }
 
 /*
- * Returns the round-trip time at a time between the first and the last record. Begins the search at *next, which is the
- * index of a record that is not later than the result's.
+ * Returns the round-trip time at a time between the first and the last record. Begins the search at the index *next,
+ * and sets *next to the first record at or after this time.
  */
 static double rtt_at(const GArray *progress, int64_t time_ns, guint *next)
 {

@@ -173,7 +173,7 @@ static bool has_field(const nl_record *record, const char *name)
     return nl_record_find(record, name, &field);
 }
 
-/* Returns a sequence number, or -1 if the record has no such field. */
+/* Returns a sequence number, or -1 if the field is missing or invalid. */
 static int64_t sample_sequence(const nl_record *record, const char *name)
 {
     nl_field field;
@@ -542,7 +542,7 @@ static void join_slices(GArray *slices)
     g_array_set_size(slices, kept);
 }
 
-/* Doubles the length of the slices, unless the table has at most slices_max slices. */
+/* Doubles the length of the slices, up to SLICE_NS_MAX, if the table has more than slices_max slices. */
 static void limit_slices(connection_table *t)
 {
     if (t->slices_max == 0 || t->slice_count <= t->slices_max || t->slice_ns >= SLICE_NS_MAX)

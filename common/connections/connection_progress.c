@@ -110,7 +110,7 @@ static bool find_progress_delays(const connection_entry *sender, const connectio
     return found;
 }
 
-/* Returns the mean additional delays by the timestamps in the segments. Returns false if there are too few. */
+/* Finds the mean additional delays by the timestamps of segments. Returns false if there are too few timestamps. */
 static bool find_stamped_delays(const connection_entry *sender, const connection_entry *receiver, delays *extra)
 {
     if (sender->delays < POINTS_MIN || receiver->delays < POINTS_MIN)

@@ -299,7 +299,6 @@ static void report_event(const chrome_reader *r, held_event event, const char *t
     sink_malformed(r->fields.s, event.line - r->fields.s->lines_before, 0, r->fields.scan.error, text, event.size);
 }
 
-/* Converts all held events. */
 static void release_events(chrome_reader *r, sink *s)
 {
     const char *at = r->held_text->str;

@@ -27,7 +27,7 @@ static size_t cutter_find_line_end(const cutter *c)
     return newline != NULL ? (size_t)(newline + 1 - c->in.data) : 0;
 }
 
-/* Skips the first line, or the part of it that has arrived. */
+/* Returns the number of bytes to skip: the size of the first line, or of its part that has arrived. */
 static size_t cutter_skip_line(cutter *c)
 {
     size_t size = cutter_find_line_end(c);

@@ -76,7 +76,7 @@ static bool ftrace_read_task(nl_string text, trace_head *h)
     return true;
 }
 
-/* Reads "[FLAGS] SECONDS:". Returns false if the text has another form. */
+/* Reads "SECONDS:" after at most two other words, such as flags. Returns false if the text has another form. */
 static bool ftrace_read_stamp(nl_string text, trace_head *h)
 {
     for (int word = 0; word < 3; word++) {

@@ -288,7 +288,7 @@ static bool next_word(nl_string *text, nl_string *word)
     return word->size > 0;
 }
 
-/* Splits NAME=KIND. */
+/* Removes the next NAME=KIND from *kinds. Returns false if there is none. */
 static bool next_kind(nl_string *kinds, nl_string *name, nl_string *kind)
 {
     nl_string word;

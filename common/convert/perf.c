@@ -95,7 +95,7 @@ static bool perf_read_head(nl_string line, perf_head *h)
     return false;
 }
 
-/* Reads "PERIOD EVENT:". Returns false if the text has another form. */
+/* Reads "EVENT:" or "PERIOD EVENT:". Returns false if the text has another form. */
 static bool perf_take_event(perf_head *h)
 {
     nl_string *text = &h->rest;

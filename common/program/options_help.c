@@ -227,7 +227,6 @@ static void print_help_urls(const options_usage *usage)
 
 /* ---- JSON ---- */
 
-/* Adds a member unless value is NULL. */
 static void add_member(json_object *object, const char *name, const char *value)
 {
     if (value != NULL)

@@ -90,7 +90,7 @@ static void note_end(GHashTable *ends, uint64_t kind, uint16_t host, int64_t spr
         known->spread_ns = MIN(known->spread_ns, spread_ns);
 }
 
-/* Returns whether no other event varies less relative to one of the two events of a link. */
+/* Returns whether a link varies least among the links of one of its two events. */
 static bool is_direct(GHashTable *ends, const clock_link *l)
 {
     for (int i = 0; i < 2; i++) {

@@ -72,7 +72,7 @@ void clock_gaps_clear(clock_gaps *c)
     g_array_set_size(c->durations, 0);
 }
 
-/* Returns the index of a host, or CLOCK_GAPS_HOSTS_MAX if there are too many hosts. */
+/* Returns the index of a host. Adds the host if it is new. Returns CLOCK_GAPS_HOSTS_MAX if there are too many hosts. */
 static uint16_t index_of_host(clock_gaps *c, uint32_t host)
 {
     for (guint i = 0; i < c->hosts->len; i++)
@@ -144,7 +144,7 @@ static bool is_earlier(const moment *a, const moment *b)
     return a->time_ns < b->time_ns || (a->time_ns == b->time_ns && a < b);
 }
 
-/* Sets is_entrance of the moments of a request. */
+/* Sets is_first and is_entrance of the moments of a request. */
 static void mark_entrances(moment *moments, size_t count)
 {
     const moment *end = moments + count;

@@ -74,7 +74,7 @@ typedef struct order {
     bool reversed; /* the events of the second kind come first */
 } order;
 
-/* Returns the gap with an index in ascending order or, if `reversed` is true, the same for the opposite direction. */
+/* Returns the gap with this index in ascending order. If `reversed` is true, all gaps have the opposite sign. */
 static int64_t gap_at(const gap_set *set, uint32_t index, bool reversed)
 {
     const int64_t gap_ns = reversed ? -g_array_index(set->gaps, int64_t, set->gaps->len - 1 - index)

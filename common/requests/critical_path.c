@@ -281,7 +281,7 @@ static double certainty_of(const critical_path *p, const request_event *cause, c
 }
 
 /*
- * Returns the latest event, at or after since_ns, that causes `event` and belongs to another program. Examines the
+ * Returns the latest event, at or after since_ns, that causes `event` and is from another program or host. Examines the
  * CAUSE_SCAN_MAX events before `event`. Returns REQUEST_NONE if there is no cause.
  */
 static uint32_t find_cause(const critical_path *p, uint32_t event, int64_t since_ns)

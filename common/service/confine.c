@@ -67,8 +67,8 @@ static void add_path(const char *path, confine_right right)
 }
 
 /*
- * Finds the nearest existing directory above a path, and resolves symbolic links. Returns false if the path is in a
- * directory that was removed.
+ * Sets `real` to the path, or to the nearest existing directory above it, without symbolic links. Returns false if the
+ * path is too long, or in a directory that was removed.
  */
 static bool find_existing(const char *path, char real[PATH_MAX])
 {

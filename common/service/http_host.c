@@ -44,7 +44,7 @@ void http_host_look_up(void)
         pthread_detach(thread);
 }
 
-/* Removes the port and brackets, so that "[::1]:80" becomes "::1". Returns false if the text is malformed. */
+/* Removes the port, brackets and a final dot. Returns false if the text is malformed. */
 static bool read_authority(const char *text, char name[NAME_SIZE], const char **port)
 {
     bool bracket = *text == '[';

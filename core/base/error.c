@@ -45,8 +45,8 @@ static void free_error(void *unused)
 NL_THREAD_KEY(error_key, free_error)
 
 /*
- * Allocates this thread's error unless it exists. Returns false if memory runs out. The message is then lost, but the
- * caller still returns a failure.
+ * Allocates this thread's error unless it exists, or uses a spare one. If it returns false, the message is lost, but
+ * the caller still returns a failure.
  */
 static bool has_error(void)
 {

@@ -19,7 +19,7 @@ static char *directory_of(const char *path)
     return slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* Returns whether other users can create files in a directory. */
+/* Returns whether other users can create files in a directory, or true if this is unknown. */
 static bool others_can_write(const char *directory)
 {
     struct stat status;

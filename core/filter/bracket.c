@@ -50,7 +50,7 @@ static bool add_class(nl_symbols *set, nl_string name)
     return false;
 }
 
-/* Reads the name of a class after "[:". */
+/* Reads the name of a class after "[:", and adds its bytes to `set`. */
 static bool read_class(nl_builder *builder, const char **at, const char *end, nl_symbols *set)
 {
     const char *close = *at;

@@ -208,7 +208,6 @@ static uint32_t sum_header(const char *header, size_t names_size)
     return nl_crc32c(nl_crc32c(0, header, AT_SUM), header + HEADER, names_size);
 }
 
-/* Appends a segment with these parameters. */
 static bool put_segment(const nl_time_index *index, size_t first, size_t count, const nl_value_fields *fields,
                         const encoding *e, size_t entry_count, nl_buffer *out)
 {

@@ -94,7 +94,7 @@ uint64_t nl_value_key_of_operand(uint64_t seed, const nl_filter *filter, size_t 
 
 /* ---- collecting ---- */
 
-/* Returns whether a name is a standard field, or text formats write it in another form. */
+/* Returns whether a name, without its prefixes "_.", is the name of a standard field. */
 static bool is_special_name(nl_string name)
 {
     while (name.size > 2 && name.data[0] == '_' && name.data[1] == '.')

@@ -327,7 +327,6 @@ static void text_read_other(scan *s)
 
 /* ---- plain fields: the fast path ---- */
 
-/* Moves the window to a position. */
 static void text_move_window(scan *s, const char *at)
 {
     window *w = &s->window;
@@ -471,7 +470,7 @@ static void text_read_plain_fields(scan *s)
     }
 }
 
-/* Returns the names of the previous record if it was in the same format. */
+/* Returns the names of the previous record, or an empty list if that record was in another format. */
 static nl_known_names *known_names(nl_record *record, const nl_text_format *format)
 {
     nl_known_names *known = &((nl_record_storage *)(void *)record)->known;

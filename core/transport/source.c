@@ -111,7 +111,7 @@ static void wait_for_change(nl_source *source, const char *path, int timeout_ms)
             continue;
 }
 
-/* Checks the opened file, which must not be a directory. `position` is the current offset. */
+/* Stores the kind, the size and the current offset of the opened file. Fails if it is a directory. */
 static nl_status examine(nl_source *source, off_t position)
 {
     struct stat status;

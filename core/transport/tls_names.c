@@ -19,7 +19,7 @@ typedef struct name {
 /* Called for each name in a certificate until it returns true. */
 typedef bool (*name_check)(const name *n, const void *user);
 
-/* Copies a name. Names with a NUL are invalid, because they would seem to end at the NUL. */
+/* Copies a name. Returns false if it is invalid, for example with a NUL, which would seem to end the name. */
 static bool name_set(name *n, int kind, const void *text, int size)
 {
     if (text == NULL || size <= 0 || size >= NAME_SIZE || memchr(text, '\0', (size_t)size) != NULL)

@@ -104,7 +104,7 @@ static nl_status read_conversion(nl_plan_piece *piece, const char **at)
     return piece->size < SPEC_SIZE ? NL_OK : nl_error_set(NL_ERROR_LIMIT, "a conversion in the format is too long");
 }
 
-/* Returns the '=' of NAME= at `at`, or NULL. */
+/* If a field's name and '=' begin at `at`, returns the position of the '='; otherwise, returns NULL. */
 static const char *name_end(const char *at)
 {
     if (!isalpha((unsigned char)*at) && *at != '_')

@@ -252,7 +252,7 @@ static void remove_from_spool(nl_outbox *outbox, const nl_part *part, size_t siz
     nl_spool_delivered(outbox->spool, size - dropped);
 }
 
-/* Removes the first `written` bytes of a part from the spool and the batch. */
+/* Removes the first `written` bytes of a part from the spool and the batch, or notes that a report is written. */
 static void remove_part(nl_outbox *outbox, const nl_part *part, size_t written)
 {
     const nl_spool_front front = outbox->spool != NULL ? nl_spool_get_front(outbox->spool) : (nl_spool_front){0};
@@ -279,7 +279,7 @@ static nl_status write_part(nl_outbox *outbox, nl_destination *destination, cons
     return status;
 }
 
-/* Writes everything in this thread. */
+/* Opens the destination unless it is open, and writes everything that waits. Runs in this thread. */
 static nl_status write_primary(nl_outbox *outbox, nl_level level)
 {
     if (outbox->destination == NULL) {

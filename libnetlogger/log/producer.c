@@ -128,7 +128,7 @@ static bool know_thread(void)
     return true;
 }
 
-/* Returns an empty ring of a thread that has ended, or NULL. */
+/* Begins a stream in an empty ring of a thread that has ended, and returns the ring, or NULL if there is none. */
 static nl_ring *reuse_ring(nl_log *log)
 {
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {

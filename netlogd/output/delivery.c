@@ -384,8 +384,8 @@ static nl_status delivery_deliver_piece(delivery *d, output_place end, output_de
 }
 
 /*
- * Waits for a change, for at most `milliseconds`, or without a limit if `milliseconds` is 0. The caller must hold the
- * mutex.
+ * If `milliseconds` is 0, waits for a change. Otherwise, waits at most this time for a call of stop, leave or change.
+ * The caller must hold the mutex.
  */
 static void wait_for(delivery *d, int milliseconds)
 {

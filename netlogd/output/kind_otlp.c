@@ -172,7 +172,7 @@ static nl_status put_points(otlp_peer *p, nl_string name, nl_string records)
     return NL_OK;
 }
 
-/* Puts an open span. */
+/* Puts the open span that `end` ends, or only `end` if the span's start cannot be read. */
 static nl_status put_span(otlp_peer *p, const nl_record *end, const record_ids *ids, const unsigned char *id)
 {
     otlp_batch *b = &p->spans;

@@ -85,7 +85,7 @@ static void choose_batch_size(output *out)
 
 /* ---- opening ---- */
 
-/* Returns whether the directory of a file permits no access to files. Sets errno. */
+/* Returns whether the directory of a file permits no access to files. Sets errno to EACCES. */
 static bool is_directory_closed(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -271,7 +271,7 @@ static output *find_output(const output_options *options)
     return NULL;
 }
 
-/* Opens the new outputs. */
+/* Parses the texts, and opens the outputs that do not exist yet. */
 static nl_status prepare(change *changes, char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

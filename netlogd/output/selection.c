@@ -61,7 +61,7 @@ static void pack_place(void *user, const nl_record *record, nl_buffer *buffer)
     nl_buffer_append(buffer, (const char *)&s->place, sizeof s->place);
 }
 
-/* Decides about the record of an event. */
+/* Marks the record of an event as decided and, if `keeps` is true, as kept. */
 static void decide_event(selection_kind *k, const request_graph *g, const request_event *event, bool keeps)
 {
     record_place place;
@@ -84,7 +84,7 @@ static void decide_request(selection_kind *k, const request_graph *g, bool keeps
 
 /*
  * Returns whether a request is kept although it does not match: it is too large for the memory, or other records of
- * this request are kept.
+ * this request are kept. Later records of a request that is too large are also kept.
  */
 static bool is_kept(selection_kind *k, const request_graph *g, const char *name, bool cut)
 {
