@@ -19,16 +19,15 @@ enum { COLUMNS_MAX = 48, COLUMN_TEXTS_MAX = 256, WORD_SIZE = 24 };
 
 typedef struct column {
     char *name;
-    bool closed;         /* the column is ignored */
-    bool is_path;        /* values are paths or URLs, without queries and numbers (path_of_url) */
-    bool has_text;       /* values are indices in texts */
-    bool has_number;     /* values are numbers; a column with both kinds is closed */
-    GHashTable *numbers; /* maps a text (nl_string) to 1 plus its index in texts */
-    GPtrArray *texts;    /* char *: the values, or the texts of large numbers */
-    GArray *large;       /* float: for each large number in texts, the value that represents it */
-    uint32_t at_begin;   /* number of requests whose first event or first span has the field */
-    uint64_t starts,
-        others; /* starts: number of values in start records of spans; others: number of values in other records */
+    bool closed;                     /* the column is ignored */
+    bool is_path;                    /* values are paths or URLs, without queries and numbers (path_of_url) */
+    bool has_text;                   /* values are indices in texts */
+    bool has_number;                 /* values are numbers; a column with both kinds is closed */
+    GHashTable *numbers;             /* maps a text (nl_string) to 1 plus its index in texts */
+    GPtrArray *texts;                /* char *: the values, or the texts of large numbers */
+    GArray *large;                   /* float: for each large number in texts, the value that represents it */
+    uint32_t at_begin;               /* number of requests whose first event or first span has the field */
+    uint64_t starts, others;         /* numbers of values in start records of spans, and in other records */
     GArray *of_requests, *of_visits; /* elements are float; if shorter than the tables of requests and visits, the
                                         remaining values are NAN */
     GArray *since; /* for each value in of_requests, the nanoseconds from the request's start to the record with the

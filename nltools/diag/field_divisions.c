@@ -214,8 +214,7 @@ static double try_bins(search *s, const sample *x, const column *c, division *d,
         found.host = host_of_value(c, (float)found.value);
     if (!peers)
         candidate_find_ordinary(s, &found, x, d);
-    bool is_rest = count_bits(slow) == 1 &&
-                   isnan(d->of_bin[__builtin_ctzll(slow)]); /* the bin of all other values, which have no name */
+    bool is_rest = count_bits(slow) == 1 && isnan(d->of_bin[__builtin_ctzll(slow)]); /* these values have no name */
     if ((!d->ordered && (slow == 0 || is_rest || count_bits(slow) > (peers ? 1 : SLOW_VALUES_MAX) ||
                          is_small_difference(s, x, d->bins, slow, &found))) ||
         (only_between && !are_values_between(d)) || found.explained <= more) {

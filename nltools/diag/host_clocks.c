@@ -17,8 +17,7 @@ enum { CALLS_MIN = 20 };
 typedef struct wrong_clock {
     const char *host, *reference;
     double ahead_ns, error_ns;
-    uint64_t evidence,
-        all; /* evidence: number of impossible calls or of measurements; all: number of all calls or measurements */
+    uint64_t evidence, all;  /* numbers of impossible calls and of all calls, or of measurements */
     bool measured, by_order; /* by_order: the evidence is the order of events */
 } wrong_clock;
 

@@ -48,8 +48,7 @@ static void list_rivals(findings *f)
         const finding *x = g_ptr_array_index(f->list, i);
         while (x->rivals->len > 0) {
             finding *rival = g_ptr_array_steal_index(x->rivals, x->rivals->len - 1);
-            rival->sure = fmin(RIVAL_RIGHT * (1 - x->sure),
-                               x->sure); /* a rival explains less than its finding, so it is not more certain */
+            rival->sure = fmin(RIVAL_RIGHT * (1 - x->sure), x->sure); /* the rival explains less */
             rival->is_ordinary = x->is_ordinary;
             g_ptr_array_add(f->list, rival);
         }

@@ -19,20 +19,18 @@ typedef enum queue_scope {
  * the array with g_free. If the mechanism does not apply, `waits` is NULL. */
 typedef struct mechanism {
     float *waits;
-    double claim_ns;  /* claimed time on critical paths, in nanoseconds */
-    double explained; /* 0 to 1; see each function */
-    double p;         /* probability of at least this effect by chance */
-    const char *host; /* the host with most of the effect, or NULL */
-    const char *
-        process; /* if the place has several processes on a host, the process with most of the effect; otherwise NULL */
-    int servers; /* for a queue: the number of servers */
-    int other_servers;  /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
-    double other_gain;  /* quality of the prediction with other_servers, divided by the quality with `servers` */
-    int64_t outside_ns; /* for a queue: time that a visit takes before and after it has a server */
-    double
-        likelihood; /* for a queue: logarithm of the ratio of its likelihood to the likelihood of independent visits */
-    double peak;    /* maximum number of visits in progress; for calls: visits per caller in the group */
-    double period_ns; /* period of a timer or of periodic pauses, or length of a timeout or delay; 0: not periodic */
+    double claim_ns;     /* claimed time on critical paths, in nanoseconds */
+    double explained;    /* 0 to 1; see each function */
+    double p;            /* probability of at least this effect by chance */
+    const char *host;    /* the host with most of the effect, or NULL */
+    const char *process; /* the process with most of the effect; NULL: not one of several on a host */
+    int servers;         /* for a queue: the number of servers */
+    int other_servers;   /* for a queue: 1 if a pool may be a lock, 2 or more if a lock may be a pool; otherwise 0 */
+    double other_gain;   /* quality of the prediction with other_servers, divided by the quality with `servers` */
+    int64_t outside_ns;  /* for a queue: time that a visit takes before and after it has a server */
+    double likelihood;   /* for a queue: log of the likelihood ratio to independent visits */
+    double peak;         /* maximum number of visits in progress; for calls: visits per caller in the group */
+    double period_ns;    /* period of a timer or of periodic pauses, or length of a timeout or delay; 0: not periodic */
     double rate, other_rate; /* for load: requests per second while visits are slow, and at other times; 0: unknown */
     uint32_t count;          /* number of pauses, of clusters, of visits that timed out, or of a queue's visits */
     int hosts;    /* for pauses on all hosts of a program at the same time: the number of these hosts; otherwise 0 */

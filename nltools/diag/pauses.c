@@ -522,10 +522,7 @@ static void gather_station(station *s, const uint32_t *indices, uint32_t count)
         const visit *x = visit_at(s->v, indices[i]);
         const site *at = site_at(s->v, x->site);
         const place *p = place_at(s->v, at->place);
-        bool is_call =
-                 p->kind == PLACE_SPAN &&
-                 has_instance(s, p->program,
-                              at->from_instance), /* the station logs a span even if a field names another server */
+        bool is_call = p->kind == PLACE_SPAN && has_instance(s, p->program, at->from_instance), /* or its own span */
             ends = has_instance(s, p->program, at->instance) || is_call,
              begins_here = p->kind == PLACE_EDGE ? has_instance(s, p->from_program, at->from_instance) : ends;
         if (begins_here)
@@ -932,8 +929,7 @@ static void instance_list_fill(instance_list *l, const visits *v)
             l->programs[at->from_instance] = p->from_program;
     }
     sort_instances(l, v);
-    for (int pass = 0; pass < 2;
-         pass++) { /* pass 0 counts, and pass 1 writes; first[n + 1] is the next index for instance n */
+    for (int pass = 0; pass < 2; pass++) { /* count, then write; first[n + 1] is the next index for instance n */
         for (guint i = 0; i < v->all->len; i++) {
             const site *at = site_at(v, visit_at(v, i)->site);
             uint32_t *slot = &l->first[at->instance + 1 + !pass];

@@ -911,10 +911,8 @@ static bool begins_too_early(const queue_work *w)
     return early > EARLY_MAX * w->count;
 }
 
-/*
- * Finds the number of servers of a place, on one host or on each of several hosts, and adds the waits. Returns the
- * claimed time.
- */
+/* Finds the number of servers of a place, on one host or on each of several hosts, and adds the waits. Returns the
+ * claimed time in nanoseconds. */
 static double find_servers(const visits *v, const holding *held, size_t count, mechanism *m, double *z)
 {
     double claim_ns = 0;
@@ -940,7 +938,7 @@ static double find_servers(const visits *v, const holding *held, size_t count, m
     return claim_ns;
 }
 
-/* Makes a host the mechanism's host if its claim, in nanoseconds, is the largest so far. Returns whether it is. */
+/* Makes a host the mechanism's host and returns true if its claim, in nanoseconds, is the largest so far. */
 static bool choose_host(mechanism *m, double *largest_ns, double claim_ns, const instance *host, double share)
 {
     if (claim_ns <= *largest_ns)
@@ -959,10 +957,8 @@ static void require_most_on_host(mechanism *m, double largest_ns)
         m->host = m->process = NULL;
 }
 
-/*
- * Examines all hosts together, as if they had the same number of servers. The visits of each host may be too few to
- * show a queue.
- */
+/* Examines all hosts together, as if they had the same number of servers, because each host may have too few visits to
+ * show a queue. */
 static void find_on_all_hosts(const visits *v, const holding *held, size_t count, const GPtrArray *hosts, mechanism *m)
 {
     double z = 0, largest_ns = 0;
@@ -983,7 +979,7 @@ static void find_on_all_hosts(const visits *v, const holding *held, size_t count
 
 /* ---- locks that visits take after other work ---- */
 
-/* The numbers of gaps between the ends of visits of a host, while another visit is in progress. */
+/* Numbers of gaps between the ends of a host's visits. A gap counts only if another visit is in progress. */
 typedef struct gap_counts {
     uint32_t gaps, shorter;
 } gap_counts;
@@ -1000,10 +996,8 @@ static gap_counts count_gaps(const holding *held, size_t count, double short_ns)
     return c;
 }
 
-/*
- * Returns the expected share of short gaps if the durations of the visits do not depend on other visits. To compute it,
- * assigns the durations to the visits in random order.
- */
+/* Returns the share of short gaps that is expected if the durations of the visits do not depend on other visits. To
+ * compute this share, assigns the durations to the visits in random order. */
 static double expected_shorter(const holding *held, size_t count, double short_ns)
 {
     GRand *chance = g_rand_new_with_seed(1); /* the same log always has the same result */
@@ -1022,7 +1016,7 @@ static double expected_shorter(const holding *held, size_t count, double short_n
         }
         for (size_t i = 0; i < count; i++)
             ends[i] = (keyed){arrivals[i].key + durations[arrivals[i].index], (uint32_t)i};
-        keyed_sort(ends, count); /* visits with the same end remain in the order of arrival */
+        keyed_sort(ends, count); /* the sort is stable: visits with the same end remain in the order of arrival */
         for (size_t i = 0; i < count; i++)
             other[i] = (holding){.from_ns = arrivals[ends[i].index].key, .to_ns = ends[i].key};
         gap_counts c = count_gaps(other, count, short_ns);
@@ -1037,7 +1031,8 @@ static double expected_shorter(const holding *held, size_t count, double short_n
     return gaps > 0 ? shorter / gaps : 0;
 }
 
-/* Sets the waits of a host's visits, if visits take a lock after other work. Returns the claimed time. */
+/* Sets the waits of a host's visits for a lock that they take after other work. Returns the claimed time in
+ * nanoseconds. */
 static double claim_serial(const visits *v, const holding *held, size_t count, double service_ns, float *waits)
 {
     double before_ns = fmax(0, time_alone(held, count) - service_ns), claim_ns = 0;
@@ -1051,10 +1046,10 @@ static double claim_serial(const visits *v, const holding *held, size_t count, d
 }
 
 /*
- * Finds a lock that visits take only after other work. Such visits do not take the lock in the order of their arrival.
- * However, they end one at a time: the gap between two ends is at least the time for which a visit holds the lock.
- * Compares the number of short gaps on all hosts with the number for durations that do not depend on other visits.
- * Returns a mechanism without waits if the probability by chance is more than `chance`.
+ * Finds a lock that visits take only after other work. The order of arrival does not show this lock, but the visits end
+ * one at a time: the gap between two ends is at least the time for which a visit holds the lock. Compares the number of
+ * short gaps on all hosts with the number for durations that do not depend on other visits. Returns a mechanism without
+ * waits if the probability of so few short gaps by chance is more than SERIAL_CHANCE.
  */
 static mechanism find_serial(const visits *v, const holding *held, size_t count, GPtrArray *hosts,
                              const mechanism *queue)
@@ -1094,10 +1089,8 @@ static mechanism find_serial(const visits *v, const holding *held, size_t count,
     return m;
 }
 
-/*
- * If the search has found no queue, or only a pool, tries a lock that visits take after other work. Keeps the pool if
- * its probability by chance is less than that of the lock.
- */
+/* If the search has found no queue, or only a pool, tries a lock that visits take after other work. Keeps the pool if
+ * it is less probable by chance than the lock. */
 static void try_serial(const visits *v, const holding *held, size_t count, GPtrArray *hosts, mechanism *m)
 {
     if (m->claim_ns > 0 && m->servers == 1)
@@ -1109,8 +1102,8 @@ static void try_serial(const visits *v, const holding *held, size_t count, GPtrA
         g_free(serial.waits);
         return;
     }
-    if (m->claim_ns > 0) { /* the pool shows that there is a queue; the gaps show that it has one server */
-        serial.p = fmin(1, 2 * fmin(m->p, serial.p)); /* two tests */
+    if (m->claim_ns > 0) { /* the pool is evidence of a queue, and the gaps are evidence of a single server */
+        serial.p = fmin(1, 2 * fmin(m->p, serial.p)); /* the smaller p of two tests */
         serial.other_servers = m->servers;
         serial.other_gain = 0.5;
         serial.likelihood = m->likelihood;
@@ -1119,7 +1112,7 @@ static void try_serial(const visits *v, const holding *held, size_t count, GPtrA
     *m = serial;
 }
 
-/* Makes all hosts one host that has the servers. */
+/* Treats all hosts as one host that has the servers. */
 static void share_servers(holding *held, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -1131,8 +1124,8 @@ static void share_servers(holding *held, size_t count)
  * Replaces `best` with `other` if `best` is empty or `other` predicts the visits significantly better. Frees the waits
  * of the queue that is not kept. If `same_waits` is true, `other` must also be a much likelier pool with similar waits,
  * or `best` must be significant and `other` must explain the same waits. A queue that claims much more time is a
- * different cause, not a better model. A lock is such a cause if a link carries the data of all hosts one after
- * another.
+ * different cause, not a better model. For example, a link that carries the data of all hosts one after another looks
+ * like a lock.
  */
 static void keep_likelier(mechanism *best, mechanism *other, bool same_waits)
 {
@@ -1223,7 +1216,7 @@ static void keep_larger(mechanism *best, mechanism m)
         *best = m;
 }
 
-/* Returns the number of unusual tests of a place: other times at which servers are free, and servers of processes. */
+/* Returns the number of unusual tests of a place: unusual queue_scopes, and servers of processes. */
 static double count_unusual(const visits *v, const place *p)
 {
     int usual = p->kind == PLACE_EDGE ? USUAL_OF_EDGES : USUAL_OF_SPANS,
@@ -1231,10 +1224,8 @@ static double count_unusual(const visits *v, const place *p)
     return scopes - usual + (place_has_processes(v, p) ? usual : 0);
 }
 
-/*
- * Returns the place of the calls before which the visits of a span spend most of their own time, or VISIT_NONE.
- * Examines a part of the visits.
- */
+/* Returns the place of the calls before which the visits of a span spend most of their own time, or VISIT_NONE.
+ * Examines only a part of the visits, to save time. */
 static uint32_t find_awaited_call(const visits *v, const place *p)
 {
     enum { EXAMINED_MAX = 2048 };
@@ -1270,10 +1261,8 @@ static uint32_t find_awaited_call(const visits *v, const place *p)
     return found ? best : VISIT_NONE;
 }
 
-/*
- * Tries servers that the visits of a span have only until their first calls, or only during one of their calls. The
- * calls of the span can take much longer than its own work, so its end then shows nothing about the servers.
- */
+/* Tries servers that the visits of a span have only until their first calls, or only during one of their calls. If the
+ * calls of the span take much longer than its own work, the ends of the visits show nothing about these servers. */
 static void try_calls_of_span(const visits *v, uint32_t number, mechanism *best)
 {
     const place *p = place_at(v, number);
@@ -1284,7 +1273,8 @@ static void try_calls_of_span(const visits *v, uint32_t number, mechanism *best)
         mechanism m = find_queue_of(v, number,
                                     (mechanism){.scope = k == 0 ? QUEUE_FIRST : QUEUE_CALL, .call = k == 0 ? 0 : call});
         m.p *= count_unusual(v, p) / (1 - USUAL_WEIGHT);
-        /* Servers that a visit has only during one call also limit the whole visits, so they explain the same waits. */
+        /* servers that a visit has only during one call also limit the whole visits, so both models explain the same
+         * waits */
         bool is_exact = k == 1 && m.p <= OTHER_CHANCE && m.claim_ns > 0 && m.servers <= best->servers &&
                         best->claim_ns <= SAME_WAITS * m.claim_ns;
         if (is_exact)
@@ -1306,7 +1296,7 @@ mechanism find_queue(const visits *v, uint32_t number)
         keep_larger(&best, find_queue_for(v, number, scopes[i], false));
     if (best.waits != NULL) {
         best.p *= usual / USUAL_WEIGHT;
-        /* Locks of the processes of a host may look like a pool of the host. */
+        /* locks of several processes on a host may look like a pool of the host */
         for (int i = 0; i < usual && place_has_processes(v, p); i++) {
             mechanism m = find_queue_for(v, number, scopes[i], true);
             m.p *= count_unusual(v, p) / (1 - USUAL_WEIGHT);
@@ -1315,7 +1305,7 @@ mechanism find_queue(const visits *v, uint32_t number)
         try_calls_of_span(v, number, &best);
         return best;
     }
-    /* If these models explain nothing, a server may be busy for longer, or each process may have its own. */
+    /* if these models explain nothing, a server may be busy for longer, or each process may have its own servers */
     for (int i = usual; i < count && best.waits == NULL; i++)
         best = find_queue_for(v, number, scopes[i], false);
     for (int i = 0; i < usual && best.waits == NULL && place_has_processes(v, p); i++)

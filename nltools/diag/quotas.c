@@ -4,12 +4,12 @@
  * milliseconds, 100 ms by default, and the clock of the kernel's timer has the same rate as the clock of the log.
  *
  * The module examines each program on each host. A part of a visit in which no child is running is a piece of work. The
- * module finds the period in which the ends of the pieces have the most similar phases. In a range of phases, the stop,
- * pieces must be in progress, but hardly any piece ends. The null hypothesis is that the durations of the pieces do not
- * depend on the phases in which the pieces begin. To compute the distribution of the likelihood ratio under this
- * hypothesis, the module assigns the durations to other pieces of the same kind at random. Periodic load alone does not
- * disprove the hypothesis, but a timer for which all visits wait does. Pieces that begin outside the stop must
- * therefore work no longer than pieces that begin during the stop.
+ * module finds the period in which the ends of the pieces have the most similar phases. During the stop, which is a
+ * range of phases, pieces must be in progress, but hardly any piece may end. The null hypothesis is that the durations
+ * of the pieces do not depend on the phases in which the pieces begin. To compute the distribution of the likelihood
+ * ratio under this hypothesis, the module assigns the durations to other pieces of the same kind at random. Periodic
+ * load alone does not disprove the hypothesis, but a timer for which all visits wait does. Therefore, pieces that begin
+ * outside the stop must end soon, at least WORKS_MIN times as often as pieces that begin in the stop.
  */
 #include "config.h"
 
@@ -26,57 +26,58 @@ enum {
     PERIOD_MIN_MS = 5,
     PERIOD_MAX_MS = 1000, /* the maximum that the kernel accepts */
     PERIOD_DEFAULT_MS = 100,
-    PIECES_MAX = 4096, /* of a program on a host, for the test */
-    ENDS_MAX = 384,    /* of these, for the choice of the period */
-    ENDS_FIRST = 128,  /* for a first test, which usually ends the search */
+    PIECES_MAX = 4096, /* maximum number of pieces of a program on a host */
+    ENDS_MAX = 384,    /* maximum number of ends for the choice of the period */
+    ENDS_FIRST = 128,  /* number of ends for a first test, which usually ends the search */
     PIECES_MIN = 100,
     PERIODS_MIN = 10,
-    SIDE_MIN = 15, /* minimum number of pieces that begin in the stop, and outside it */
+    SIDE_MIN = 15, /* minimum number of pieces that begin in the stop, and of pieces that begin outside the stop */
     SHUFFLES = 40,
     CHILDREN_SEARCHED_MAX = 512 /* in larger requests, the module ignores spans with children */
 };
 
-/* Minimum of the number of ends times their squared mean resultant length (Rayleigh's test) for a period. */
+/* Minimum resultant of a period (resultant_of). */
 #define RESULTANT_MIN 16
 #define RESULTANT_FIRST_MIN 8
 
-/* The same for the default period, which is tested first and with all ends. Of a thousand programs without stops, one
- * has such a resultant by chance. */
+/* Minimum resultant of the default period, which the search tests first and with all ends. One in a thousand programs
+ * without stops has this resultant by chance. */
 #define RESULTANT_DEFAULT_MIN 7
 
-/* A longer period is preferred if its resultant is at least this part of the largest resultant: an integer part of the
- * period has similar phases. */
+/* The search prefers a longer period whose resultant is at least this part of the largest resultant, because a half,
+ * third or other integer fraction of the true period also has a large resultant. */
 #define LONGER_PREFERRED 0.9
 
 /*
- * Maximum rate of ends in the stop, per time and per piece in progress, as a part of the rate outside the stop. It is
- * not 0, because the program has not always used its quota at the same phase. The limit is higher for the default
- * period: few other causes have this period, and a program that has not used its quota in a period does not stop in it.
- * For other periods, the number of ends in the stop, compared with the time of the stop, has the same limit.
+ * Maximum rate of ends in the stop, per time and per piece in progress, as a part of the rate outside the stop. The
+ * limit is not 0, because the program does not always use up its quota at the same phase. The limit for the default
+ * period is higher, because few other causes have this period, and a program that has not used up its quota in a period
+ * does not stop in this period. For other periods, the same limit applies to the rate of ends per time.
  */
 #define RATE_IN_STOP_MAX 0.3
 #define RATE_DEFAULT_MAX 0.5
 
-/* Maximum of the mean likelihood ratio for random durations, as a part of the measured ratio. */
+/* Maximum mean likelihood ratio of random durations, as a part of the measured ratio. */
 #define RANDOM_MAX 0.5
 
 /* Limits of the stop's length as a part of the period. */
 #define STOP_MIN 0.1
 #define STOP_MAX 0.98
 
-/*
- * Considers the part of the pieces that end soon. Among the pieces that begin outside the stops, this part must be at
- * least WORKS_MIN times as large as among the pieces that begin in a stop.
- */
+/* The part of pieces that end soon (works_outside) must be at least WORKS_MIN times as large among the pieces that
+ * begin outside the stops as among the pieces that begin in a stop. */
 #define WORKS_MIN 0.3
 
-/* If a smaller part of the pieces that begin in a stop end soon after it, they do not only wait for its end. */
+/* If less than this part of the pieces that begin in a stop end soon after the stop, these pieces do not only wait for
+ * its end. */
 #define WAIT_ONLY_MIN 0.5
 
-/* With the default period, a stop of at most this probability by chance needs no other period. */
+/* The search tries no other period if the probability of the stop of the default period by chance is at most
+ * CHANCE_MAX. */
 #define CHANCE_MAX 1e-6
 
-/* Kinds of pieces with a smaller part of the time of all pieces do not count. They may only record arrivals. */
+/* Minimum part of the time of all pieces. The module ignores smaller kinds of pieces, which may only record
+ * arrivals. */
 #define KIND_MIN 0.1
 
 /* A part of a visit in which no child is running. Pieces of one kind belong to one place. */
@@ -89,7 +90,7 @@ typedef struct piece {
 typedef struct stop {
     int from, length;
     double ratio;            /* log likelihood ratio */
-    double ends[2], time[2]; /* numbers of ends, and times in progress, outside the stop and in the stop */
+    double ends[2], time[2]; /* numbers of ends, and times in progress; [0]: outside the stop; [1]: in the stop */
 } stop;
 
 /* A program on a host. */
@@ -97,12 +98,12 @@ typedef struct group {
     const char *program, *host;
     double path_ns;
     uint32_t count; /* number of visits */
-    uint32_t seen;  /* number of visits that were examined for the sample */
+    uint32_t seen;  /* number of visits that the sampling has examined so far */
     GArray *pieces; /* elements are piece */
 } group;
 
-/* Adds the pieces of a visit: those before its first child and after its last child. Ignores messages to the program
- * unless `with_messages` is true. */
+/* Adds the pieces of a visit before its first child and after its last child. Ignores messages to the program unless
+ * `with_messages` is true. */
 static void add_pieces(const visits *v, uint32_t index, bool with_messages, GArray *pieces)
 {
     const visit *x = visit_at(v, index);
@@ -143,8 +144,8 @@ static double phase_of(int64_t ns, int64_t period_ns)
     return (double)(ns % period_ns + (ns % period_ns < 0 ? period_ns : 0)) / (double)period_ns;
 }
 
-/* Returns how similar the phases of the ends of the pieces are: their number times the square of the mean resultant
- * length. Uses at most `ends` pieces. */
+/* Returns how similar the phases of the pieces' ends are: the number of ends times their squared mean resultant length
+ * (Rayleigh's test). Uses at most `ends` pieces. */
 static double resultant_of(const GArray *pieces, guint ends, int64_t period_ns)
 {
     guint count = MIN(pieces->len, ends);
@@ -174,7 +175,7 @@ static int64_t find_period(const GArray *pieces, guint ends, double least)
     return 0;
 }
 
-/* Adds the time of a piece to the phases in which it is in progress, as parts of a period. */
+/* Adds the time of a piece to the phases in which it is in progress, in periods. */
 static void add_exposure(double *exposure, double phase, double periods)
 {
     double whole = floor(periods), at = phase * PHASES, left = (periods - whole) * PHASES;
@@ -194,8 +195,8 @@ static double log_rate(double count, double time)
     return count > 0 ? count * log(count / time) : 0;
 }
 
-/* Finds the range of phases in which the rate of ends per piece in progress is lower, with the largest likelihood ratio
- * in comparison with a constant rate. */
+/* Finds the stop: the range of phases with a lower rate of ends per piece in progress that has the largest likelihood
+ * ratio to a constant rate. */
 static stop find_stop(const double *ends, const double *exposure)
 {
     stop best = {0};
@@ -232,7 +233,7 @@ static stop stop_of(const GArray *pieces, const int64_t *durations, int64_t peri
     return find_stop(ends, exposure);
 }
 
-/* Returns the time in nanoseconds, of the range from from_ns to to_ns, that is in stops. */
+/* Returns how much of the range from from_ns to to_ns is in stops, in nanoseconds. */
 static double time_in_stops(const stop *s, int64_t from_ns, int64_t to_ns, int64_t period_ns)
 {
     double period = (double)period_ns, length = (double)s->length / PHASES,
@@ -256,10 +257,11 @@ static bool is_default(int64_t period_ns)
 }
 
 /*
- * Returns whether pieces that begin outside the stops end soon nearly as often as pieces that begin in a stop.
- * Otherwise, all pieces wait for the end of a stop, as for a timer. Compares pieces that begin in the first half of the
- * time between two stops, and end before the next stop, with pieces that end in this half. In the default period, also
- * counts pieces that end before the end of the next stop, because the program does not stop in every period.
+ * Returns whether pieces that begin outside the stops end soon sufficiently often, compared with pieces that begin in a
+ * stop. Otherwise, all pieces wait for the end of a stop, as for a timer. A piece that begins in a stop ends soon if it
+ * ends in the first half of the time until the next stop. A piece that begins in this half ends soon if it ends before
+ * the next stop or, with the default period, before the end of the next stop, because the program does not stop in
+ * every period.
  */
 static bool works_outside(const GArray *pieces, const stop *s, int64_t period_ns)
 {
@@ -305,8 +307,8 @@ static void shuffle_durations(const GArray *pieces, int64_t *durations, GRand *c
     }
 }
 
-/* Returns how many standard deviations the likelihood ratio of the stop exceeds its mean for random durations, or 0 if
- * the mean is nearly as large. */
+/* Returns by how many standard deviations the likelihood ratio of the stop exceeds its mean for random durations, or 0
+ * if the mean is nearly as large. */
 static double significance_of(const GArray *pieces, const stop *s, int64_t period_ns)
 {
     int64_t *durations = g_new(int64_t, pieces->len + 1);
@@ -382,7 +384,7 @@ static double find_quota(GArray *pieces, stop *s, int64_t *period_ns)
     return 2 * (PERIOD_MAX_MS - PERIOD_MIN_MS + 1) * judge_period(pieces, *period_ns, s);
 }
 
-/* The ends of a place's pieces, and the times in progress: outside the stops, and in the stops. */
+/* The number of ends of a place's pieces, and their time in progress, outside the stops and in the stops. */
 typedef struct stop_rates {
     double ends[2], time[2];
 } stop_rates;
@@ -412,8 +414,8 @@ static stop_rates *count_in_stops(const visits *v, const uint32_t *numbers, uint
     return rates;
 }
 
-/* Returns the part of the time in the stops for which the pieces of a place wait: the part by which the rate of their
- * ends is lower than outside the stops. */
+/* Returns the part of the time in the stops, 0 to 1, for which the pieces of a place wait. The rate of their ends in
+ * the stops is lower by this part than outside. */
 static double waiting_part(const stop_rates *r)
 {
     return r->time[1] <= 0 || r->ends[0] <= 0

@@ -7,7 +7,7 @@
 #include "diag/sample.h"
 #include "diag/visit_tables.h"
 
-/* Minimum number of runs, and minimum significance in standard deviations. */
+/* RUNS_MIN: minimum number of runs. DEVIATIONS_MIN: minimum significance in standard deviations. */
 enum { RUNS_MIN = 20, DEVIATIONS_MIN = 3 };
 
 /* The visits with the indices from `first` to `first` + `count` - 1. */
@@ -117,7 +117,8 @@ static void move_values(GArray *values, const uint32_t *moved, uint32_t count)
     g_array_set_size(values, MIN(values->len, count));
 }
 
-/* Moves a visit to its new index. If it is not the first of its run, adds it to the run's visit. */
+/* Moves a visit to its new index. If the visit is not the first of its run (`first` is false), adds it to the run's
+ * visit. */
 static void move_visit(visits *v, uint32_t from, uint32_t to, bool first)
 {
     const visit x = *visit_at(v, from);

@@ -1,7 +1,8 @@
 /*
  * Computes the gain of a finding: replays the requests with shorter visits. Within its parent, a visit begins some time
- * after the latest earlier event, which is the parent's start or the end of another child. In the replay, this time
- * stays the same, although both events come earlier (Curtsinger and Berger, "Coz", SOSP 2015; CRISP, USENIX ATC 2022).
+ * after the latest earlier event, which is the parent's start or the end of another child. In the replay, both events
+ * may come earlier, but the time between them stays the same (Curtsinger and Berger, "Coz", SOSP 2015; CRISP, USENIX
+ * ATC 2022).
  */
 #include "config.h"
 
@@ -31,7 +32,7 @@ static int by_begin(const void *a, const void *b, void *user)
 static double replay_inside(replayed *r, uint32_t parent, double begin, int64_t from_ns, int64_t to_ns, double cut,
                             uint32_t first, int depth)
 {
-    /* The events inside so far. The event with the latest old time determines by how much the next event moves. */
+    /* the ends of the earlier children; the latest event before a child determines by how much the child moves */
     GArray *ends = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     double left = cut;
     int64_t covered_ns = from_ns;

@@ -152,9 +152,9 @@ static double claimed_share(const findings *f, uint32_t place)
 }
 
 /*
- * Limits for naming the requests that visit a place: the place has at least VISITED_TIME_MIN of the time and is visited
- * by at most VISITED_MAX of the requests. At least VALUE_MIN of these requests have a value, and at least VALUE_MIN of
- * the requests with the value visit the place.
+ * The report names the requests that visit a place under three conditions. (1) The place has at least VISITED_TIME_MIN
+ * of the time. (2) At most VISITED_MAX of the requests visit the place. (3) At least VALUE_MIN of these requests have
+ * the same value of a field, and at least VALUE_MIN of the requests with this value visit the place.
  */
 #define VISITED_TIME_MIN CAUSE_SHARE
 #define VISITED_MAX 0.5
@@ -237,7 +237,7 @@ static void print_places(const findings *f, uint32_t shown)
     uint32_t *order = report_places(v);
     double rest = 0;
     if (v->places->len == shown + 1)
-        shown++; /* instead of "1 other places" */
+        shown++; /* show the place instead of "1 other places" */
     printable_print("\nWhere the requests' time goes:\n");
     for (uint32_t i = 0; i < v->places->len; i++) {
         const place *p = place_at(v, order[i]);
@@ -259,10 +259,7 @@ static void print_places(const findings *f, uint32_t shown)
     g_free(order);
 }
 
-/*
- * Prints the other explanations of a finding's place in one line. Prints a process or host only if it is not the
- * finding's.
- */
+/* Prints the other explanations of a finding's place in one line. Omits a process or host that equals the finding's. */
 static void print_rivals(const findings *f, const finding *x)
 {
     const char *before = "   alternative causes: ", *after = "";

@@ -41,8 +41,9 @@ struct json_object *report_finding_object(const findings *f, const finding *x, c
 bool report_html(const findings *f, const report_sources *sources, const char *path);
 
 /*
- * Return the command that shows a finding in nlv: its arguments, and a line for a shell. The command has no time range
- * if the finding covers almost all requests. The caller frees the results with g_ptr_array_free and g_free.
+ * Return the command that shows a finding in nlv, as arguments or as a line for a shell. The command has no time range
+ * if the finding covers almost all requests. The caller frees the results with g_ptr_array_free and g_free,
+ * respectively.
  */
 GPtrArray *report_command(const finding *x, const visits *v, const report_sources *sources);
 char *report_view(const finding *x, const visits *v, const report_sources *sources);
@@ -50,7 +51,8 @@ char *report_view(const finding *x, const visits *v, const report_sources *sourc
 /* Returns the number of a finding in the report, from 1. */
 guint report_number(const findings *f, const finding *x);
 
-/* Returns the indices of the places, the largest share of the time first. The caller frees the array with g_free. */
+/* Returns the indices of the places in descending order of their shares of the time. The caller frees the array with
+ * g_free. */
 uint32_t *report_places(const visits *v);
 
 /* Texts about a place, for a table. */
@@ -58,8 +60,8 @@ typedef struct report_place_row {
     char *share; /* share of the requests' time */
     char *name;
     char *mean;          /* mean time of a visit, or of a series of visits */
-    char *explained;     /* share that findings explain; NULL: nothing is explained */
-    bool is_unexplained; /* most of the requests' time is here, and nothing explains it */
+    char *explained;     /* share that findings explain; NULL: no finding explains a share */
+    bool is_unexplained; /* most of the requests' time is at this place, and no finding explains it */
 } report_place_row;
 
 /* Describes a place. The caller frees the texts with report_place_row_clear. */

@@ -61,7 +61,7 @@ static void append_picture(GString *out, const finding *cause, const visits *v, 
     g_free(nlv);
 }
 
-/* `heading` is the heading of the page, which an item does not repeat. */
+/* Omits a finding's answer if it equals `heading`, the heading of the page. */
 static void append_cause(GString *out, const findings *f, guint number, const char *heading,
                          const report_sources *sources)
 {

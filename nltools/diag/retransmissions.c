@@ -8,22 +8,20 @@
 /* Minimum length of a retransmission timeout in nanoseconds: TCP_RTO_MIN of Linux, minus the error of the estimate. */
 #define TIMEOUT_MIN_NS 190e6
 
-/*
- * Minimum ratio of the retransmissions to the visits that timed out. It is below 1, because records of the first and
- * the last retransmissions of a connection may be missing.
- */
+/* Minimum ratio of the retransmissions to the visits that timed out. The ratio is below 1, because records of the first
+ * and the last retransmissions of a connection may be missing. */
 #define COVERED_MIN 0.5
 
 /*
- * retransmissions_go_with compares the time of the visits during retransmissions with the same sum for SHIFTS_MIN to
- * SHIFTS_MAX other times of the retransmissions. At most the part CHANCE_MAX of these other times may have as large a
- * sum.
+ * retransmissions_go_with sums the time of the visits during retransmissions. Then it moves the retransmissions in
+ * time, SHIFTS_MIN to SHIFTS_MAX times, and sums again. At most the part CHANCE_MAX of these sums may be as large as
+ * the first. DURING_MIN: minimum part of the time in the first sum.
  */
 enum { SHIFTS_MIN = 19, SHIFTS_MAX = 199 };
 #define CHANCE_MAX 0.01
 #define DURING_MIN 0.5
 
-/* The late visits between two hosts. */
+/* The visits between two hosts that a finding's timeout delays. */
 typedef struct host_pair {
     const char *from, *to;
     uint32_t late;
@@ -59,8 +57,8 @@ static GArray *find_late_pairs(const visits *v, const finding *x, double *mean_n
     return pairs;
 }
 
-/* Returns the set of connections between two hosts, as "LOCAL PEER" with the address of host `from` first. The caller
- * destroys the set. */
+/* Returns the set of connections between two hosts. An element is "LOCAL PEER", where LOCAL is the address of host
+ * `from`. The caller destroys the set. */
 static GHashTable *connections_between(const visits *v, const char *from, const char *to)
 {
     GHashTable *connections = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -127,7 +125,8 @@ static bool has_losses(const sensor_series *s, guint sample)
     return g_array_index(s->samples, series_sample, sample).value > 0;
 }
 
-/* The time that a finding claims of visits with the same sender, by the sender's samples in which the visits end. */
+/* The time that a finding claims from visits with the same sender, divided among the sender's samples in which the
+ * visits end. */
 typedef struct sender_time {
     const sensor_series *resent;
     double *claimed; /* by sample, in nanoseconds */
@@ -177,8 +176,8 @@ static GPtrArray *find_sender_times(const visits *v, const sender *senders, cons
     return times;
 }
 
-/* Returns the claimed time that would be in samples with retransmissions if each sender's retransmissions had been
- * later by a part of its samples. */
+/* Returns the claimed time in samples with retransmissions, in nanoseconds, after moving each sender's retransmissions
+ * by the part `part` (0 to 1) of its samples. */
 static double sum_during_losses(const GPtrArray *times, double part)
 {
     double sum = 0;

@@ -9,11 +9,11 @@
 #include <string.h>
 
 enum {
-    BIN_COUNT_MIN = 3, /* minimum number of visits of a bin in one half of the sample, to predict the other half */
+    BIN_COUNT_MIN = 3, /* minimum number of visits of a bin in one half, to predict the other half */
     QUANTILES = 16,
     QUANTILE_COUNT = 16, /* minimum mean number of visits in a quantile */
-    EQUAL_ONE_OF = 10,   /* times are coarse if one in this number of visits has the same duration as another visit */
-    EXACT_MAX = 1024     /* maximum size of a sample for Fisher's test; Kruskal and Wallis's test suffices for more */
+    EQUAL_ONE_OF = 10,   /* times are coarse if one in ten visits has the same duration as another visit */
+    EXACT_MAX = 1024     /* maximum size of a sample for Fisher's test; other samples need only Kruskal-Wallis */
 };
 
 /* Minimum part of the durations that are multiples of a coarse resolution. */
@@ -101,7 +101,7 @@ static void order_by_request(sample *s)
     qsort_r(s->order, s->count, sizeof *s->order, by_mixed_request, s);
 }
 
-/* Returns a sample of a number of visits, without their indices and times. */
+/* Returns a sample with memory for `count` visits, without their indices and times. */
 static sample *sample_allocate(const visits *v, uint32_t number, uint32_t count)
 {
     sample *s = g_new0(sample, 1);
@@ -296,11 +296,8 @@ static void add_request(request_ranks *of, int count, double *sums, uint32_t *co
     }
 }
 
-/*
- * Returns the statistic of Kruskal and Wallis, transformed to a normal deviate with the cube root of Wilson and
- * Hilferty. Visits of one request depend on each other. Therefore, the mean rank of a request's visits in a bin counts
- * as one value.
- */
+/* Returns the Kruskal-Wallis statistic, transformed to a normal deviate with the cube root of Wilson and Hilferty. The
+ * mean rank of a request's visits in a bin counts as one value, because these visits depend on each other. */
 static double kruskal_wallis(const sample *s, const uint8_t *bins, int count)
 {
     double sums[BINS_MAX] = {0}, n = 0, total = 0, square = 0;
@@ -406,8 +403,8 @@ static double deviation_left(const sample *s, const uint8_t *bins, const uint8_t
     return left;
 }
 
-/* Adds the mean rank of a request's visits in the slow bins, or in the other bins, to the units, with the
- * negative rank as the key: the slowest come first. */
+/* Adds a unit: the mean rank of a request's visits in the slow bins or in the other bins. The key is the negative rank,
+ * so that the slowest units come first. */
 static void add_unit(keyed *units, uint32_t *count, double sum, uint32_t visits, uint32_t is_slow)
 {
     if (visits > 0)
@@ -415,11 +412,11 @@ static void add_unit(keyed *units, uint32_t *count, double sum, uint32_t visits,
 }
 
 /*
- * Performs Fisher's exact test, which complements Kruskal and Wallis's test: the latter is weak if few visits are slow.
- * If the slow bins have n visits, the n slowest visits of the sample count as the slowest. Returns the probability
- * that, by chance, the slow bins contain at least as many of the slowest visits as they do in this sample. Visits of
- * one request depend on each other, so the request's visits in the slow bins count as one, and so do its other visits.
- * Multiplies the probability by the number of sets of bins that could be the slow bins.
+ * Performs Fisher's exact test, because the Kruskal-Wallis test is weak if few visits are slow. If the slow bins have n
+ * visits, "the slowest" are the n slowest visits of the sample. Returns the probability that the slow bins contain at
+ * least as many of the slowest by chance. Visits of a request depend on each other, so the request's visits in the slow
+ * bins count as one, and so do its other visits. Multiplies the probability by the number of sets of bins that could be
+ * the slow bins.
  */
 static double chance_of_slowest(const sample *s, const uint8_t *bins, int count, uint64_t slow, bool ordered)
 {
@@ -445,7 +442,7 @@ static double chance_of_slowest(const sample *s, const uint8_t *bins, int count,
     }
     keyed_sort(units, unit_count);
     uint32_t slowest = slow_count, both = 0;
-    /* Visits with equal times are either all among the slowest, or none of them are. */
+    /* of visits with equal times, count either all or none as the slowest */
     while (slowest > 0 && slowest < unit_count && units[slowest].key == units[slowest - 1].key)
         slowest--;
     for (uint32_t i = 0; i < slowest; i++)
@@ -468,15 +465,15 @@ static void split_means(const bin_sums *sums, int count, int half, uint64_t slow
     *other_mean = n[0] > 0 ? sum[0] / n[0] : 0;
 }
 
-/* A difference between the times that findings have left counts only if the times in the log differ by at least this
- * part of it. */
+/* A difference between the remaining times counts only if the logged times differ by at least this part of the
+ * difference. */
 #define LOGGED_MIN 0.5
 
-/* Findings have claimed little of a visit if they have left at least this part of its time. */
+/* Findings have claimed little of a visit if at least this part of its time remains. */
 #define LITTLE_MIN 0.9
 
-/* Sums of the times of slow visits, of other visits, and of other visits of which findings have claimed little. `left`
- * is the time that findings have left. All times are before the operations were evened out. */
+/* Sums of logged times and of the times that findings have left. [0]: slow visits; [1]: other visits; [2]: other visits
+ * of which findings have claimed little. All times are before the operations were evened out. */
 typedef struct logged_sums {
     double logged[3], left[3];
     uint32_t count[3];
@@ -494,9 +491,9 @@ static void logged_sums_add(logged_sums *sums, const sample *s, uint32_t i, bool
 }
 
 /*
- * Returns whether the times in the log do not show that the slow visits are slow. If findings have claimed a part of
- * all other visits, the slow visits only seem to be slow. If they have claimed time of some other visits, the remaining
- * visits show whether the slow visits are slow. Sets `means` to the mean times in the log.
+ * Returns whether the slow visits are slow only in the times that findings have left, because findings have claimed
+ * more of the other visits. If findings have claimed little of some other visits, compares the slow visits only with
+ * these visits. Sets `means` to the mean times in the log.
  */
 static bool is_only_in_rest(const logged_sums *sums, double means[3])
 {
@@ -530,7 +527,7 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
     sum_bins(s, bins, halves, count, sums);
     double left = deviation_left(s, bins, halves, sums, &without);
     e.explained = s->deviation > 0 ? (without - left) / s->deviation : 0;
-    for (int h = 0; h < 2; h++) { /* find slow bins in the other half, and measure them in this half */
+    for (int h = 0; h < 2; h++) { /* choose slow bins with the other half, and measure their effect with this half */
         slow[h] = ordered ? find_slow_ordered(sums, count, !h) : find_slow(sums, count, !h);
         split_means(sums, count, h, slow[h], &mean, &other[h]);
     }
@@ -555,7 +552,7 @@ explanation sample_explain(const sample *s, const uint8_t *bins, int count, bool
     }
     g_free(halves);
     e.p = normal_tail(kruskal_wallis(s, bins, count));
-    if (e.slow != 0 && s->count <= EXACT_MAX) /* two tests, each at half of the level */
+    if (e.slow != 0 && s->count <= EXACT_MAX) /* the smaller p of two tests */
         e.p = fmin(1, 2 * fmin(e.p, chance_of_slowest(s, bins, count, e.slow, ordered)));
     e.slow_ns = e.slow_count > 0 ? sum_slow / e.slow_count : 0;
     e.other_ns = others > 0 ? sum_other / others : 0;
@@ -618,10 +615,9 @@ static int64_t common_divisor(int64_t a, int64_t b)
 }
 
 /*
- * Returns the largest step of which the differences between durations are multiples, or 0 if all durations are equal.
- * The durations are sorted. Uses only the differences between durations that several visits have, and differences that
- * occur several times, because a few finer times rarely cause such differences. Sets *base to a duration that several
- * visits have.
+ * Returns the greatest common divisor of the differences between durations, or 0 if all durations are equal. The
+ * durations are sorted. Ignores durations of single visits and differences that occur only once, because a few visits
+ * may have finer times. Sets *base to a duration that several visits have.
  */
 static int64_t find_step(const int64_t *durations, uint32_t count, int64_t *base)
 {
@@ -703,7 +699,7 @@ static void changes_add(changes *c, float before, float after)
 
 bool sample_values_count(const sample *x, const float *values)
 {
-    enum { DISTANCE = 16 }; /* requests that run at the same time have values in any order */
+    enum { DISTANCE = 16 }; /* concurrent requests have neighboring values in any order */
     changes all = {0}, of_sites = {0};
     uint32_t *seen = g_new0(uint32_t, x->visits->sites->len + 1);
     float *last = g_new(float, x->visits->sites->len + 1);

@@ -1,6 +1,6 @@
 /*
  * The interface between the modules of the search (findings.c): the candidates, and the functions that try explanations
- * of a place. Each function offers its candidates to candidate_offer, which keeps the best candidate of each place and
+ * of a place. Each function passes its candidates to candidate_offer, which keeps the best candidate of each place and
  * its rivals.
  */
 #ifndef NLDIAG_SEARCH_H
@@ -30,7 +30,7 @@ typedef enum number_meaning {
     NUMBER_UNKNOWN
 } number_meaning;
 
-enum { SLOW_VALUES_MAX = 6, SLOW_VALUES_NAMED = 3 }; /* maximum number of slow values of a field; of these, named */
+enum { SLOW_VALUES_MAX = 6, SLOW_VALUES_NAMED = 3 }; /* maximum numbers of slow values: of a field, and named */
 
 /* A possible explanation of the times of a place. */
 typedef struct candidate {
@@ -41,45 +41,42 @@ typedef struct candidate {
     double value;
     uint32_t values;                      /* for a field: the number of its slow values; `value` is one of them */
     float slow_values[SLOW_VALUES_NAMED]; /* the first slow values; NAN: values without a name */
-    const column *caller_column;          /* for "calls": the field with the same value in the callers, or NULL */
+    const column *caller_column; /* for "calls": the field that identifies the callers with many calls, or NULL */
     float caller_value;
     const sensor_series *sensor;
-    const branch *branch;    /* what visits do more often on a host or in a range of time; NULL: not a branch */
-    bool falls;              /* visits are slow while the sensor's or the column's value is low */
-    bool is_ordinary;        /* see finding */
-    bool is_evened_out;      /* the candidate comes from a sample in which all operations take the same time */
-    visit_kind kind;         /* the visits that the candidate compares */
-    bool is_within_kind;     /* a fault that explains the main kind of visits better than ordinary work does */
-    bool is_uneven;          /* the candidate is not ordinary only because its slow visits are distributed unevenly */
-    const char *uneven_host; /* of the hosts that have the slow values much more often than the others, the host that
-                                has them most often; NULL: no such host */
-    double uneven_share, other_share; /* the shares of visits with the slow values on this host and on the others */
+    const branch *branch; /* branch that visits take more often on a host or in a range of time; NULL: not a branch */
+    bool falls;           /* visits are slow while the sensor's or the column's value is low */
+    bool is_ordinary;     /* see finding */
+    bool is_evened_out;   /* the candidate comes from a sample in which all operations take the same time */
+    visit_kind kind;      /* the visits that the candidate compares */
+    bool is_within_kind;  /* the fault explains the main kind of visits better than ordinary work does */
+    bool is_uneven;       /* the candidate is not ordinary only because its slow visits are distributed unevenly */
+    const char *uneven_host; /* the host with the largest share of slow values, if it is much larger than on other
+                                hosts; NULL: no such host */
+    double uneven_share, other_share; /* shares of the slow values on uneven_host and on the other hosts */
     bool is_since;                    /* for "peer" and "field": the host, process or value is slow only from from_ns to
                                          to_ns */
-    number_meaning meaning;           /* of the column */
+    number_meaning meaning;           /* the meaning of the column */
     const column *amount; /* for an ordinary field: the amount of work that explains the field's slow visits, or NULL */
     double power;         /* for "size": the time of a visit is approximately proportional to the size to this power */
     mechanism m;          /* the mechanism, without its waits */
     double p;             /* probability of at least this effect by chance */
     double explained, score, claim_ns;
-    double part; /* of the sample: `explained` times `part` is a share of the variation of all visits of the place */
+    double part; /* sample.part: `explained` times `part` is a share of the variation of all visits of the place */
     double slow_ns, other_ns;               /* mean times of slow visits and of other visits; 0: unknown */
     double slow_logged_ns, other_logged_ns; /* see explanation */
-    uint32_t slow_count, count;             /* numbers of visits in the sample */
-    bool is_sampled;                        /* the sample does not have all visits of the place */
+    uint32_t slow_count, count;             /* number of slow visits, and number of all visits, in the sample */
+    bool is_sampled;                        /* the sample does not contain all visits of the place */
     int64_t from_ns, to_ns;
     uint32_t hours;  /* bit h: visits are slow from h to h + 1 o'clock UTC */
     bool is_of_rest; /* see explanation */
-    bool is_tree; /* the candidate also claims time of visits at other places: the children of its place's visits, and
-                     the edges beside these visits */
+    bool is_tree; /* the candidate also claims time of the children of its place's visits, and of the edges beside these
+                     visits */
     int queue_servers; /* the number of servers of a queue whose waits the candidate also claims; 0: no queue */
     float *cut;        /* for each visit, the time that the candidate claims */
 } candidate;
 
-/*
- * The maximum numbers of tests that the search makes at a place: of values that divide the visits, of sensors, and of
- * mechanisms.
- */
+/* The maximum numbers of tests at a place, for each of three families of tests. */
 typedef struct test_counts {
     uint32_t divisions, sensors, mechanisms;
 } test_counts;
@@ -88,10 +85,10 @@ typedef struct test_counts {
 typedef struct exclusion {
     uint32_t place;
     const char *cause;
-    bool has_host; /* exclude only the cause with this host and process, which may be NULL */
+    bool has_host; /* exclude the cause only with this host and process, which may be NULL */
     const char *host, *process;
-    const column *column; /* exclude only the cause with this column; NULL: any column */
-    const branch *branch; /* exclude only this branch and, if the branch has a column, causes that are no branches */
+    const column *column; /* exclude the cause only with this column; NULL: with any column */
+    const branch *branch; /* exclude the cause only with this branch and, if this has a column, without branch */
 } exclusion;
 
 typedef struct search {
@@ -99,18 +96,19 @@ typedef struct search {
     const visits *v;
     GArray *pauses;
     GArray *branches;          /* elements are branch */
-    candidate *best;           /* indexed by place; if cause is NULL, there is no candidate */
-    GArray *rivals;            /* elements are candidate without cut: significant, but not the best of their place */
+    candidate *best;           /* indexed by place; cause is NULL: no candidate */
+    GArray *rivals;            /* elements are candidate without cut; significant, but not the best of their place */
     GArray *excluded;          /* elements are exclusion */
     bool *dirty, *has_finding; /* indexed by place */
     double *doubtful_ns;       /* for each place, the largest claim that a wrong clock may explain */
     test_counts tests;
-    GArray *collected; /* elements are candidate: offered, but not placed yet; NULL: offered candidates are placed */
+    GArray *collected; /* elements are candidate, which candidate_place has not processed; NULL: candidate_offer calls
+                          candidate_place */
 } search;
 
 #define HOUR_NS (3600 * NL_NS_PER_SECOND)
 
-/* Minimum number of days. A shorter log does not show whether a fault recurs at the same time of day. */
+/* Minimum number of days of a log that shows whether a fault recurs at the same time of day. */
 enum { DAYS_MIN = 3 };
 
 /* Returns whether a log is long enough to compare the times of day. */
@@ -129,21 +127,20 @@ bool place_is_examined(const visits *v, uint32_t place);
  * Returns the significance level of a place: an effect is significant if its probability by chance is at most this
  * level. `tests` is the number of tests of the effect's family at the place. The method is Bonferroni's procedure with
  * weights (Genovese, Roeder and Wasserman, Biometrika 93, 2006). The weight of a place is its share of the requests'
- * time, because a fault that matters takes time. The weights add up to at most 1. In a log without causes, the
- * probability of any significant effect is therefore at most 2 %. This requires that the requests are independent, but
- * the tests may depend on each other.
+ * time, because a fault that matters takes time. The weights add up to at most 1, so in a log without causes, the
+ * probability of any significant effect is at most 2 % (FALSE_ALARMS_MAX). The tests may depend on each other, but the
+ * requests must be independent.
  */
 double significance_level(const visits *v, uint32_t place, uint32_t tests);
 
-/*
- * Returns whether an effect is large enough to count. The criteria are the part of the variation, the share of the
- * time, and the ratio of slow_ns to other_ns. slow_ns is 0 if it is unknown.
- */
+/* Returns whether an effect is large enough to count. The criteria are `explained` (part of the variation), `share` (of
+ * the time) and the ratio of slow_ns to other_ns. If slow_ns is 0 (unknown), ignores the ratio. */
 bool effect_counts(double explained, double share, double slow_ns, double other_ns);
 
 void candidate_clear(candidate *c);
 
-/* Creates a candidate from an explanation, and frees the explanation. `preference` is a factor of the score. */
+/* Creates a candidate from an explanation, and frees the explanation's memory. `preference` is a factor of the
+ * score. */
 candidate candidate_of(const sample *s, const char *cause, explanation *e, double preference);
 
 /*
@@ -153,20 +150,20 @@ candidate candidate_of(const sample *s, const char *cause, explanation *e, doubl
  */
 double candidate_settle(candidate *c, const visits *v, const float *claimed);
 
-/* Takes ownership of a candidate. A significant candidate becomes the best candidate of its place or a rival. Frees any
- * other candidate. */
+/* Takes ownership of a candidate. If the candidate is significant, makes it the best candidate of its place or a rival.
+ * Otherwise, frees it. */
 void candidate_offer(search *s, candidate *c);
 
-/* Makes a significant candidate the best candidate of its place, or a rival. Takes ownership of it. */
+/* Makes a significant candidate the best candidate of its place, or a rival. Takes ownership of the candidate. */
 void candidate_place(search *s, candidate *c);
 
-/* Tries values that divide visits, as causes: fields, hosts, the time and sensors (divisions.c). */
+/* Tries fields, hosts, the time and sensors as causes, whose values divide the visits (divisions.c). */
 void try_divisions(search *s, const sample *x);
 
 /* The part of the level of divisions that belongs to the tests of values in a range of time. */
 #define IN_TIME_PART 0.1
 
-/* A bin whose visits are slow only in a range of time. `ranges` is the number of ranges and bins that were tried. */
+/* A bin whose visits are slow only in a range of time. `ranges` is the number of tests of ranges and bins. */
 typedef struct slow_bin {
     int bin;
     double ranges;
@@ -174,11 +171,11 @@ typedef struct slow_bin {
 } slow_bin;
 
 /*
- * Finds a bin whose visits are slow in a range of time. If times change slowly, a bin is also slow for a while by
- * chance. In this case, there are similar ranges of other bins, and ranges in which a bin is faster. The chosen range
- * must differ twice as much as the best of these ranges. If `only_more` is true, the bin must also differ more from the
- * other bins than at other times, because bins that are kinds of work always differ. Sets inside[i] to whether visit i
- * belongs to the bin and the range (divisions.c).
+ * Finds a bin whose visits are slow in a range of time. If times change slowly, a bin is also slow in some range by
+ * chance. Similar ranges of other bins, and ranges in which a bin is faster, show the size of this chance effect. The
+ * chosen range must differ twice as much as the best of these ranges. If `only_more` is true, the bin must also differ
+ * more from the other bins than at other times, because bins that are kinds of work always differ. Sets inside[i] to
+ * whether visit i belongs to the bin and the range (divisions.c).
  */
 bool sample_find_slow_bin(const sample *x, const uint8_t *bins, int count, bool only_more, uint8_t *inside,
                           slow_bin *slowest);
@@ -194,22 +191,22 @@ static inline void candidate_set_range(candidate *c, const slow_bin *slowest)
 
 /*
  * Tries a column as a cause (field_divisions.c). `original` is the sample of the place or of a kind of its visits;
- * `even` is the same sample after the operations were evened out. If only a part of the place's visits have the field,
- * the function tries it with these visits.
+ * `even` is the same sample after the operations were evened out. If only a part of the place's visits has the field,
+ * the function compares only these visits.
  */
 void try_column(search *s, const sample *original, const sample *even, const column *c);
 
 /*
- * Returns a sample of the kind of visits that takes most of the place's time. Returns NULL unless this kind has at
- * least half of the time and at most three quarters of the visits (field_divisions.c). A cause that slows only these
- * visits hardly changes the median of all visits.
+ * Returns a sample of the kind of visits that takes most of the place's time, because a cause that slows only this kind
+ * hardly changes the median of all visits. Returns NULL unless this kind has at least half of the time and at most
+ * three quarters of the visits (field_divisions.c).
  */
 sample *sample_select_main_kind(const search *s, const sample *x);
 
 /*
- * Returns whether the visits that wait are a kind of visits, and their times vary. A field of some visits then explains
- * why these visits take longer, although the distribution of all times looks like a timeout (field_divisions.c).
- * `waits` has an element for each visit of the log.
+ * Returns whether the visits that wait are a kind of visits, and their times vary. The longer times are then those of
+ * this kind, although the distribution of all times looks like a timeout (field_divisions.c). `waits` has an element
+ * for each visit of the log.
  */
 bool sample_waits_are_kind(const search *s, const sample *x, const float *waits);
 
@@ -217,18 +214,15 @@ bool sample_waits_are_kind(const search *s, const sample *x, const float *waits)
  * the times (amounts.c). */
 sample *sample_even_out_amounts(const search *s, const sample *x);
 
-/* Returns a sample in which all operations take the same time, or NULL if there are not several operations
+/* Returns a sample in which all operations take the same time, or NULL if the place has fewer than two operations
  * (field_divisions.c). */
 sample *sample_even_out_operations(const search *s, const sample *x);
 
-/*
- * Returns the value of a column for a visit, or NAN. The value comes from the visit's own records, or else from the
- * start of the nearest span around the visit, or else from a record of the request before the visit began.
- */
+/* Returns the value of a column for a visit, or NAN. Uses the first available source: the visit's own records, the
+ * start of the nearest span around the visit, or a record of the request before the visit began. */
 float column_of_visit(const column *c, const visits *v, uint32_t index);
 
-/* Returns whether the value of a column for a visit, if there is a value, was logged when the visit began, or before.
- */
+/* Returns false if the value of a column for a visit was logged after the visit began. */
 bool column_is_at_begin(const column *c, const visits *v, uint32_t index);
 
 /* A division of a sample's visits by the values of a column. */
@@ -242,9 +236,9 @@ typedef struct division {
 } division;
 
 /*
- * Returns the sample with which the search tries a column: `amounts`, in which amounts of work were evened out, for
- * servers. For other fields, returns `of_work`, which is the sample before: kinds of work and amounts go together.
- * `amounts` may be NULL (field_divisions.c).
+ * Returns the sample with which the search tries a column. For a column that names servers, returns `amounts`, the
+ * sample with evened-out amounts of work, unless it is NULL. For other columns, returns `of_work`, because kinds of
+ * work often have different amounts (field_divisions.c).
  */
 const sample *sample_choose_work(const column *c, const sample *of_work, const sample *amounts);
 
@@ -255,19 +249,19 @@ bool column_is_amount(const sample *x, const column *c);
 bool division_is_proportional(const search *s, const sample *x, const division *d);
 
 /*
- * Decides whether a candidate for a field is ordinary. In this case, the field describes the requested work, and the
- * time depends on this work in the same way on all hosts and at all times. Sets the candidate's is_ordinary, is_uneven,
- * meaning, amount, falls and power (ordinary.c).
+ * Decides whether a candidate for a field is ordinary: the field describes the requested work, and the time depends on
+ * this work in the same way on all hosts and at all times. Sets the candidate's is_ordinary, is_uneven, meaning,
+ * amount, falls and power (ordinary.c).
  */
 void candidate_find_ordinary(const search *s, candidate *c, const sample *x, const division *d);
 
-/* Returns whether a column of texts names the operations of spans that have only the name "request" (ordinary.c). */
+/* Returns whether a column of texts names the operations of spans whose name does not (ordinary.c). */
 bool column_is_operation(const visits *v, uint32_t place, const column *c);
 
 /*
- * If a column names the operations of a place whose span name does not, stores the operation of each visit of a sample
- * in `groups`: a number up to COLUMN_TEXTS_MAX. Operations with few visits are one group, COLUMN_TEXTS_MAX. Returns the
- * number of the other operations (field_divisions.c).
+ * If a column names the operations of a place whose span name does not, stores in `groups` the number of the operation
+ * of each visit. All operations with few visits have the number COLUMN_TEXTS_MAX. Returns the number of the other
+ * operations (field_divisions.c).
  */
 uint32_t sample_group_operations(const search *s, const sample *x, uint32_t *groups);
 
@@ -281,25 +275,23 @@ uint32_t sample_group_kinds(const search *s, const sample *x, uint32_t *groups);
 /* Returns whether all values of a column of texts are results of lookups in a cache (ordinary.c). */
 bool column_is_of_cache(const column *c);
 
-/* Returns whether a value of such a column is a hit (ordinary.c). */
+/* Returns whether a value of a column with cache results is a hit (ordinary.c). */
 bool column_is_hit(const column *c, float value);
 
-/*
- * Returns whether the large values of a sample of numbers of calls are ordinary: a field explains most of their
- * variation, and describes the requested work. The sample's values are `call_ns` times the numbers (field_divisions.c).
- */
+/* Returns whether the large values in a sample of numbers of calls are ordinary: a field that describes the requested
+ * work explains most of their variation. The sample's values are `call_ns` times the numbers (field_divisions.c). */
 bool calls_are_ordinary(const visits *v, const sample *x, double call_ns);
 
-/* Returns what the numbers of a column measure, according to its name (ordinary.c). */
+/* Returns what the numbers of a column measure, according to the column's name (ordinary.c). */
 number_meaning column_meaning(const column *c);
 
 /* Returns whether a column contains results, such as messages, according to its name (ordinary.c). */
 bool column_is_result(const column *c);
 
-/* Returns whether a value of such a column names a failure (ordinary.c). */
+/* Returns whether a value of a column with results names a failure (ordinary.c). */
 bool column_value_is_failure(const column *c, float value);
 
-/* Returns the time of a visit in the sample, in nanoseconds, before ordinary findings claimed a part of it. */
+/* Returns the time of visit `i` of the sample, in nanoseconds, before ordinary findings claimed a part. */
 double time_before_ordinary(const search *s, const sample *x, uint32_t i);
 
 /* Tries the branches of a place as causes (waits.c). */
@@ -311,7 +303,7 @@ void try_branches(search *s, uint32_t place);
  */
 mechanism find_step(const search *s, const sample *x);
 
-/* Adds a finding if one host's link delays messages at several places by a constant time, as lost packets do
+/* Adds a finding if one host's link delays messages at several places by a constant time, for example by losing packets
  * (steps.c). */
 void find_losses(findings *f);
 

@@ -6,10 +6,8 @@
 
 #include <string.h>
 
-/*
- * A key of an edge between hosts, within a request: the host and time of the edge's start, or the host and event of its
- * end.
- */
+/* A key for edges between hosts, within a request: the host and time of an edge's start, or the host and event of its
+ * end. */
 typedef struct crossing_key {
     const char *host, *to; /* `to` is NULL in a key for the start of an edge */
     int64_t from_ns;
@@ -60,11 +58,11 @@ static crossing *index_crossings(const visits *v, const request *q, GHashTable *
 }
 
 /*
- * Returns the sender of a visit. An edge between hosts has the host at its start as the sender. A visit on one host has
- * a sender in two cases. If an edge to another host begins when the visit ends, the visit's host is the sender, because
- * the program may send until then. If the visit is the time between two events with the same name, and an edge from
- * another host ends with an event of this name, the sender is that host. If both are true, the earlier edge determines
- * the sender.
+ * Returns the sender of a visit. The sender of an edge between hosts is the host at its start. A visit on one host has
+ * a sender in two cases. (1) If an edge to another host begins when the visit ends, the visit's host is the sender,
+ * because the program may send during the visit. (2) If a visit is the time between two events with the same name, and
+ * an edge from another host ends with an event of this name, this other host is the sender. In both cases at once, the
+ * earlier edge determines the sender.
  */
 static sender sender_of(const visits *v, const visit *x, GHashTable *crossings)
 {

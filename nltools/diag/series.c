@@ -80,10 +80,8 @@ static bool is_one_of(nl_string name, const char *const *names, size_t count)
     return false;
 }
 
-/*
- * Builds the name of an instance from the texts and IDs of a record. Omits texts that are states, because states
- * change.
- */
+/* Builds the name of an instance from the texts and IDs of a record. Omits texts that are states, because the name must
+ * not change. */
 static void make_instance(const nl_record *record, GString *out)
 {
     static const char *const ids[] = {"CPU.ID", "PROC.ID"};
@@ -206,7 +204,7 @@ guint series_index(const sensor_series *s, int64_t time_ns)
 
 double series_at(const sensor_series *s, int64_t time_ns)
 {
-    /* A sample contains the mean of the time before it, so the next sample is the value at this time. */
+    /* a sample contains the mean of the time before it, so the next sample has the value for this time */
     guint low = series_index(s, time_ns);
     return low < s->samples->len ? g_array_index(s->samples, series_sample, low).value : NAN;
 }

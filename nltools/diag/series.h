@@ -1,7 +1,8 @@
 /*
  * Collects the numbers in records that do not belong to requests, such as records of sensors and of the kernel's state.
- * A series is one numeric field of one event on one host, and of one instance, such as a disk. The record's text fields
- * name the instance. Memory is bounded, because the module joins adjacent samples of a long series. Not thread-safe.
+ * A series contains the values of one numeric field of one event, for one host and one instance, such as a disk. The
+ * record's text fields name the instance. Memory is bounded, because the module joins adjacent samples of a long
+ * series. Not thread-safe.
  */
 #ifndef NLDIAG_SERIES_H
 #define NLDIAG_SERIES_H
@@ -41,10 +42,8 @@ const GPtrArray *series_of_host(const series_set *s, const char *host);
 /* Returns the index of the first sample at or after a time, or the number of samples if all samples are earlier. */
 guint series_index(const sensor_series *s, int64_t time_ns);
 
-/*
- * Returns the value of the first sample at or after a time, or NAN if all samples are earlier. A sample contains the
- * mean of the time before it.
- */
+/* Returns the value of the first sample at or after a time, because a sample contains the mean of the time before it.
+ * Returns NAN if all samples are earlier. */
 double series_at(const sensor_series *s, int64_t time_ns);
 
 #endif

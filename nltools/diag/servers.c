@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-/* Minimum part of a place's named servers that have the same pattern, by visits. */
+/* Minimum part of a place's visits whose servers have names with the same pattern. */
 #define SAME_PATTERN_MIN 0.95
 
 enum {
     SERVERS_MIN = 2,
     SERVERS_MAX = 64,
-    VISITS_PER_SERVER_MIN = 20 /* minimum mean number of visits */
+    VISITS_PER_SERVER_MIN = 20 /* minimum mean number of visits for each server */
 };
 
 /* The servers that a column names in the records of a place. */
@@ -28,7 +28,7 @@ static bool is_host_of_log(const visits *v, GHashTable *hosts, const char *name)
     return g_hash_table_contains(hosts, g_intern_string(name)) || series_of_host(v->series, name) != NULL;
 }
 
-/* Returns the host of a server. This is the name without its port if the log has records of that host. */
+/* Returns the host of a server: the server's name, without the port if the log has records of that host. */
 static const char *host_of_server(const visits *v, GHashTable *hosts, const char *name)
 {
     const char *port = strrchr(name, ':');
@@ -58,10 +58,8 @@ static GHashTable *hosts_of_sites(const visits *v)
     return hosts;
 }
 
-/*
- * Finds the hosts of a column's texts. Sets the number of servers and of visits that name them. Returns whether the
- * texts are names of servers.
- */
+/* Finds the hosts of a column's texts. Sets the number of servers, and the number of visits that name servers. Returns
+ * whether the texts are names of servers. */
 static bool find_servers(const visits *v, GHashTable *hosts, server_names *s)
 {
     const column *c = s->column;
@@ -92,7 +90,8 @@ static bool find_servers(const visits *v, GHashTable *hosts, server_names *s)
 
 /*
  * Counts the visits of a place for each text of a column. `indices` are the place's visits. Returns whether the texts
- * are other names of the hosts that log the visits: these are several hosts, and each text has only one host.
+ * are other names of the hosts that log the visits: several hosts log the visits, and each text occurs on only one
+ * host.
  */
 static bool count_texts(const visits *v, const column *c, const GArray *indices, uint32_t *counts)
 {
@@ -135,7 +134,8 @@ static bool choose_column(const visits *v, GHashTable *hosts, const GArray *indi
     return best->named > 0;
 }
 
-/* Returns the site of a server's visits that were at the site `old`. `sites` maps both to the site. */
+/* Returns the site of server `host` for visits that were at the site `old`. `sites` maps each pair of server and old
+ * site to the new site. */
 static uint32_t site_of_server(visits *v, GHashTable *sites, uint32_t old, const char *host, uint32_t place_number)
 {
     char *key = g_strdup_printf("%u\n%s", old, host);

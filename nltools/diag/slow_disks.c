@@ -1,8 +1,7 @@
 /*
- * Compares the disk of a slow host with the disks of its peers. The disk is the cause if it does as much work as the
- * other disks, but each read and write takes longer, and if the additional time of all reads and writes is at least
- * half of the additional time of the host's visits. A busy disk that no visit waits for does not meet this condition
- * unless other hosts have an equally busy disk.
+ * Compares the disk of a slow host with the disks of its peers. The disk is the cause under three conditions: it does
+ * about as much work as the other disks, its reads or writes take longer, and their additional time is at least half of
+ * the additional time of the host's visits. The first condition excludes a disk that is busy for another reason.
  */
 #include "config.h"
 
@@ -38,8 +37,8 @@ static const sensor_series *disk_series(const visits *v, const char *host, const
     return NULL;
 }
 
-/* Measures the work of a disk. Returns false if the disk is unknown. The mean time of an operation is 0 in samples
- * without operations, so each sample counts as often as it has operations. */
+/* Measures the work of a disk. Returns false if the disk is unknown. Weights the mean time of each sample with its
+ * number of operations, because the mean time is 0 in samples without operations. */
 static bool measure_disk(const visits *v, const char *host, const char *disk, disk_work *w)
 {
     for (int k = 0; k < OPERATIONS; k++) {
@@ -94,7 +93,7 @@ static double additional_ms(const visits *v, const finding *x)
     return sum / ((double)MAX(v->to_ns - v->from_ns, 1) / 1e9);
 }
 
-/* Makes a disk the cause of a finding if it explains why the finding's host is slow. Returns whether it does. */
+/* Makes a disk the cause of a finding, and returns true, if the disk explains why the finding's host is slow. */
 static bool name_slow_disk(const findings *f, finding *x, const char *disk)
 {
     const visits *v = f->visits;

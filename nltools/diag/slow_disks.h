@@ -6,7 +6,7 @@
 
 #include "diag/findings.h"
 
-/* Makes a slow disk the cause of each finding about a slow host that it explains. */
+/* If a slow disk explains a finding about a slow host, makes the disk the finding's cause. */
 void name_slow_disks(const findings *f);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/hash_bytes.h"
 #include "diag/visits.h"
 
-/* A part explains a finding if at least this share of the time that the finding claims is in this part. */
+/* A part explains a finding if it contains at least this share of the time that the finding claims. */
 #define PART_MIN 0.7
 
 typedef struct part_name {
@@ -81,10 +81,8 @@ void span_parts_move(span_parts *p, const uint32_t *moved)
     g_array_set_size(p->times, kept);
 }
 
-/*
- * Computes, for each part, the slope of the linear regression of its times on the values in `cut`. A visit without the
- * part spends no time in it.
- */
+/* For each part, computes the slope of the linear regression of its times on the values in `cut`. In a visit without
+ * the part, its time is 0. */
 bool span_parts_find(const visits *v, uint32_t place, const float *cut, const char **from, const char **to)
 {
     const span_parts *p = v->parts;

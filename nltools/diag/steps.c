@@ -2,11 +2,10 @@
  * Finds visits that take longer than usual by a constant time, at places where the usual times differ.
  *
  * The module compares each visit with the usual time of its kind and its amount of work. A lost packet or a timeout
- * adds the same time to each visit, whatever its kind. Rare long work has other times: they decrease gradually, as in a
- * Pareto distribution, or they vary as much as the usual work does. The module compares the likelihood of the long
- * times under the constant delay with the larger likelihood under these two alternatives. If an alternative is true,
- * the probability of a likelihood ratio of at least r is at most 1/r (Markov's inequality), for each delay that is
- * tried. No state.
+ * adds the same time to each visit, whatever its kind. The times of rare long work have another distribution: a Pareto
+ * distribution, or a variation as large as that of the usual work. The module compares the likelihood of the long times
+ * under the constant delay with the larger likelihood under these two alternatives. If an alternative is true, each
+ * tested delay has a likelihood ratio of at least r with a probability of at most 1/r (Markov's inequality). No state.
  */
 #include "config.h"
 
@@ -19,26 +18,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits of the part of the long visits that have other reasons. */
+/* Minimum and maximum part of the long visits that have other reasons. */
 #define OTHERS_MIN 0.1
 #define OTHERS_MAX 0.95
 
-/* Two values are near each other if they differ by at most this factor. */
+/* Maximum ratio of two values that are near each other. */
 #define NEAR 1.02
 
 /* The smallest spread of kinds of work, in logarithms. */
 #define WORK_SPREAD_MIN 0.1
 
-/* If the delay is the cause, at least this part of the visits with a similar excess (by up to the factor SIMILAR) have
- * the delay. */
+/* If the delay is the cause, at least this part of the visits with a similar excess has the delay. A similar excess
+ * differs by at most the factor SIMILAR. */
 #define DELAYED_MIN 0.6
 #define SIMILAR 2.0
 
-/* Minimum part of the delayed visits on the host that has the cause. */
+/* Minimum part of the delayed visits on the host that the mechanism names. */
 #define HOST_MIN 0.8
 
-/* A delay of more than this part of the visits of a site is no exception: the site is slow. Nearly all messages may
- * wait for a delayed acknowledgement. */
+/* If more than the part SOMETIMES_MAX of a site's visits has the delay, the delay is no exception, because the site is
+ * slow. For a delayed acknowledgement, the maximum is ACKNOWLEDGED_MAX, because nearly all messages may wait for it. */
 #define SOMETIMES_MAX 0.5
 #define ACKNOWLEDGED_MAX 0.9
 
@@ -72,8 +71,8 @@ static bool is_delayed(const long_visit *y, double delay)
 
 /*
  * Returns the logarithm of the ratio of the likelihood with a delay to the likelihood without a delay. `power` is the
- * power of the Pareto distribution, `spread` is the spread of the usual times in logarithms, and `others` is the part
- * of the visits that have other reasons.
+ * exponent of the Pareto distribution, `spread` is the spread of the usual times in logarithms, and `others` is the
+ * part of the visits that have other reasons.
  */
 static double ratio_of_delay(const GArray *found, double delay, double power, double spread, double others)
 {
@@ -90,7 +89,7 @@ static double ratio_of_delay(const GArray *found, double delay, double power, do
     return with - fmax(pareto, work);
 }
 
-/* Moves a delay to the mean value of the visits with this delay. Returns the number of these visits. */
+/* Sets *delay to the mean value of the visits with this delay. Returns the number of these visits. */
 static guint center_delay(const GArray *found, double *delay)
 {
     guint count = 0;
@@ -112,9 +111,9 @@ static guint center_delay(const GArray *found, double *delay)
 }
 
 /*
- * Finds the values that have the most near values, compared with the number of larger values. In a Pareto distribution,
- * this ratio is constant. `found` is in the order of the values. Stores at most TRIED_MAX values in `values`, and
- * returns their number.
+ * Finds the values with the largest ratio of near values to larger values. In a Pareto distribution, this ratio is
+ * constant. `found` is in the order of the values. Stores at most TRIED_MAX values in `values`, and returns their
+ * number.
  */
 static int find_dense_values(const GArray *found, double *values)
 {
@@ -147,7 +146,7 @@ static int find_dense_values(const GArray *found, double *values)
 }
 
 /* Returns the delay with the largest likelihood, in nanoseconds, or 0. Sets *chance to the probability of such a
- * likelihood by chance: each value and each part of other visits may be tried. */
+ * likelihood by chance, multiplied by the number of tested values and parts. */
 static double find_delay(const GArray *found, double spread, double *chance)
 {
     double logs = 0, best = 0, best_delay = 0, values[TRIED_MAX];
@@ -171,7 +170,8 @@ static double find_delay(const GArray *found, double spread, double *chance)
     return best_delay;
 }
 
-/* Returns whether the delayed visits come one after another: something else was slow for a time. */
+/* Returns whether the delayed visits come one after another. In this case, the cause is not the delay but a slow range
+ * of time. */
 static bool come_together(const sample *x, const bool *delayed, uint32_t count)
 {
     bool *was = g_new0(bool, x->visits->sites->len + 1);
@@ -185,7 +185,7 @@ static bool come_together(const sample *x, const bool *delayed, uint32_t count)
     return after > FOLLOW_MAX * count && count < FOLLOW_MAX * x->count;
 }
 
-/* The visits of a site: all, and those with a delay. */
+/* The numbers of all visits of a site, and of its visits with a delay. */
 typedef struct site_counts {
     double all, delayed;
 } site_counts;
@@ -243,7 +243,6 @@ static const char *host_of_delayed(const sample *x, const bool *delayed, bool at
     return several && largest >= HOST_MIN * all ? host : NULL;
 }
 
-/* Makes a mechanism from the delayed visits. */
 static mechanism mechanism_of(const sample *x, const sample *even, const bool *delayed, uint32_t count, double delay,
                               bool is_whole)
 {
@@ -270,10 +269,8 @@ static mechanism mechanism_of(const sample *x, const sample *even, const bool *d
     return m;
 }
 
-/*
- * Judges whether long visits have a constant value. `found` contains the long visits. `is_whole`: the value is the
- * whole time of visits that are given up, which end without a result.
- */
+/* Judges whether long visits have a constant value. `found` contains the long visits. If `is_whole` is true, the value
+ * is the whole time of visits that are given up and end without a result. */
 static mechanism judge(const sample *x, const sample *even, GArray *found, double spread, bool is_whole)
 {
     mechanism m = {0};
@@ -300,7 +297,7 @@ static mechanism judge(const sample *x, const sample *even, GArray *found, doubl
         is_exception(x->visits, count_at_sites(x, delayed), delay) &&
         (!is_whole || (!delay_is_of_acknowledgement(delay) && visits_end_without_result(x, shortest, longest)))) {
         m = mechanism_of(x, even, delayed, count, delay, is_whole);
-        m.p = fmin(1, 2 * chance); /* two kinds of values */
+        m.p = fmin(1, 2 * chance); /* the search tests two kinds of values */
     }
     g_free(delayed);
     return m;
@@ -321,7 +318,7 @@ mechanism find_step(const search *s, const sample *x)
 /* Minimum share of all time of the messages of an edge that the search for losses examines. */
 #define EDGE_SHARE_MIN 1e-4
 
-/* Maximum probability by chance that so many of the delayed messages begin or end on one host. */
+/* Maximum probability that so many of the delayed messages begin or end on one host by chance. */
 #define HOST_CHANCE_MAX (FALSE_ALARMS_MAX / FAMILIES)
 
 static bool crosses_hosts(const site *at)
@@ -329,8 +326,8 @@ static bool crosses_hosts(const site *at)
     return *at->host != '\0' && *at->from_host != '\0' && at->host != at->from_host;
 }
 
-/* Appends the long messages between hosts of an edge to `all`, with the indices of visits. Sets `scales` of all
- * examined visits to the number of the edge's visits for each examined visit. */
+/* Appends the long messages between hosts of an edge to `all`; their `i` is the index of the visit. For each examined
+ * visit, sets `scales` to the number of the edge's visits divided by the number of examined visits. */
 static void add_messages(const search *s, uint32_t number, GArray *all, float *scales, double *spread)
 {
     sample *x = sample_new(s->v, number, s->f->claimed);
@@ -349,7 +346,7 @@ static void add_messages(const search *s, uint32_t number, GArray *all, float *s
     sample_free(x);
 }
 
-/* Counts the messages that begin or end on each host, and of these, the delayed messages. */
+/* The numbers of all messages, and of delayed messages, that begin or end on a host. */
 typedef struct host_messages {
     double all, delayed;
 } host_messages;
@@ -365,9 +362,9 @@ static host_messages *messages_of(GHashTable *hosts, const char *host)
 }
 
 /*
- * Returns the host on which nearly all delayed messages begin or end, significantly more often than others do. Of
- * several such hosts, returns the host with the most delayed messages for its messages. Returns NULL if there is no
- * such host. Only examined messages (`scales`) count, because the others cannot be known to be delayed.
+ * Returns the host on which nearly all delayed messages begin or end, significantly more often than other messages. If
+ * several hosts meet this condition, returns the host with the largest share of delayed messages. Returns NULL if no
+ * host does. Ignores messages that were not examined, because they may be delayed.
  */
 static const char *host_of_messages(const visits *v, const bool *examined, const bool *delayed, const float *scales)
 {
@@ -464,10 +461,8 @@ static void add_losses(findings *f, const char *host, const bool *delayed, const
     g_free(of_places);
 }
 
-/*
- * Finds messages of any edges that take longer by the same time, and that nearly all begin or end on one host. Each
- * edge may have too few of them to show a cause.
- */
+/* Finds delayed messages of all edges that take longer by the same time, and nearly all begin or end on one host. A
+ * single edge may have too few delayed messages to show the cause. */
 void find_losses(findings *f)
 {
     const visits *v = f->visits;

@@ -8,9 +8,11 @@
 
 #include <string.h>
 
-/* Slow visits often come together, and visits of a request depend on each other. The test therefore counts parts of the
- * log, which are independent: the parts in which the group's share of slow visits is more than PART_FACTOR times the
- * share of the other visits. */
+/*
+ * Slow visits often come together, and visits of a request depend on each other. The test therefore counts parts of the
+ * log, which are independent. A part counts if the group's share of slow visits is more than PART_FACTOR times the
+ * share of the other visits.
+ */
 #define PART_FACTOR 3
 
 enum { PARTS = 20, IGNORED_ONE_OF = 20 };
@@ -20,11 +22,11 @@ typedef struct tail {
     uint32_t place; /* number of the place */
     bool *visits;   /* for each visit of the log, whether it is in the tail */
     float *excess;  /* for each visit of the log in the tail: time above the usual time of its kind, in nanoseconds */
-    double limit;   /* smallest ratio of the time of a visit in the tail to the usual time of its kind */
-    double scale;   /* number of the place's visits divided by the number of visits that were examined */
+    double limit;   /* smallest ratio of the time of a tail's visit to the usual time of its kind */
+    double scale;   /* number of the place's visits divided by the number of examined visits */
 } tail;
 
-/* Returns whether a group has a visit, or -1 if the visit has no value. */
+/* Returns 1 if a group contains a visit, 0 if not, or -1 if the visit has no value. */
 static int is_in_group(const visits *v, const failure_group *g, uint32_t index)
 {
     if (g->column == NULL)
@@ -33,8 +35,8 @@ static int is_in_group(const visits *v, const failure_group *g, uint32_t index)
     return isfinite(value) ? value == g->value : -1;
 }
 
-/* Finds the period in which the place's visits are slow, as a range of their positions in the order of time. Ignores
- * the first and the last of the slow visits. */
+/* Finds the period in which the place's visits are slow, as a range of their positions in the order of time. Ignores a
+ * few slow visits at the beginning and at the end. */
 static void find_slow_period(const visits *v, const place *p, const bool *slow, uint32_t *first, uint32_t *last)
 {
     uint32_t count = 0, n = 0;
@@ -53,10 +55,10 @@ static void find_slow_period(const visits *v, const place *p, const bool *slow, 
 }
 
 /*
- * Returns whether the visits of the group are slow more often than the other visits throughout the period in which
- * visits are slow. Counts the parts of this period in which this is the case. If slow visits were independent of the
- * group, the probability of such a part would be at most the group's share of all visits. `chance` is the maximum
- * probability of so many parts.
+ * Returns whether the group's visits are slow more often than the other visits throughout the period in which visits
+ * are slow. Counts the parts of this period in which the group's visits are slow more often (PART_FACTOR). If slow
+ * visits were independent of the group, the probability of such a part would be at most the group's share of all
+ * visits. `chance` is the maximum probability of so many parts.
  */
 static bool recurs(const visits *v, uint32_t number, const bool *slow, const failure_group *g, double chance)
 {
@@ -80,7 +82,7 @@ static bool recurs(const visits *v, uint32_t number, const bool *slow, const fai
     return of_group > share * parts && binomial_tail(parts - of_group, parts, 1 - share) <= chance;
 }
 
-/* Returns whether ordinary findings explain most of the slow visits of a group, or the times with the group's field. */
+/* Returns whether ordinary findings explain most of the slow visits of a group, or the effect of the group's field. */
 static bool is_ordinary(const findings *f, uint32_t number, const bool *slow, const failure_group *g)
 {
     const visits *v = f->visits;
@@ -102,13 +104,15 @@ static bool is_ordinary(const findings *f, uint32_t number, const bool *slow, co
     return false;
 }
 
-/* Returns whether a group can be a cause. Operations and misses of caches have other times without any fault. */
+/* Returns whether a group can be a cause. Different operations, and cache hits and misses, have different times without
+ * any fault. */
 static bool can_be_cause(const visits *v, uint32_t number, const failure_group *g)
 {
     return g->column == NULL || (!column_is_operation(v, number, g->column) && !column_is_of_cache(g->column));
 }
 
-/* Returns the group with which the slow visits of a place go. `slow` has an element for each visit of the log. */
+/* Finds the group that correlates best with the slow visits of a place. Returns false if this group is not a cause.
+ * `slow` has an element for each visit of the log. */
 static bool find_group(const findings *f, uint32_t number, const bool *slow, uint32_t tests, failure_group *g)
 {
     const visits *v = f->visits;
@@ -180,8 +184,8 @@ static void describe_group(finding *x, const tail *t, const visits *v, const fai
     g_free(group);
 }
 
-/* Adds a finding if the excess of the group's visits takes enough time. Does not count the visits that would be in the
- * tail if this were as frequent in the group as among the other visits. */
+/* Adds a finding if the excess of the group's visits takes enough time. Subtracts the excess that the group would have
+ * with the share of slow visits of the other visits. */
 static void add_finding(findings *f, const tail *t, const failure_group *g)
 {
     const visits *v = f->visits;
@@ -222,8 +226,8 @@ static void add_finding(findings *f, const tail *t, const failure_group *g)
     describe_group(x, t, v, g);
 }
 
-/* Returns whether a place has a fault that is large enough to be reported. Its remaining times can have a tail, because
- * the fault does not explain all of its effect. */
+/* Returns whether a place has a fault that is large enough for a report. The remaining times may then have a tail,
+ * because a finding does not claim the whole effect of its fault. */
 static bool has_fault(const findings *f, uint32_t number)
 {
     for (guint i = 0; i < f->list->len; i++) {
@@ -234,7 +238,8 @@ static bool has_fault(const findings *f, uint32_t number)
     return false;
 }
 
-/* States the value with which the waits of a finding go, such as the value with which an attempt times out. */
+/* Adds the group that contains the waits of a finding to its evidence, such as the value with which attempts time
+ * out. */
 static void add_group_of_waits(const findings *f, finding *x)
 {
     const visits *v = f->visits;
@@ -260,7 +265,7 @@ void find_tail_groups(findings *f)
         finding *x = g_ptr_array_index(f->list, i);
         if (finding_is_fault(x) && x->place != VISIT_NONE && x->cut != NULL && x->column == NULL &&
             (x->is_sometimes || strcmp(x->cause, "timeout") == 0) &&
-            place_at(v, x->place)->work_count <= SAMPLE_MAX) /* a cut outside the sample is an estimate */
+            place_at(v, x->place)->work_count <= SAMPLE_MAX) /* cuts outside the sample are only estimates */
             add_group_of_waits(f, x);
     }
     for (guint i = 0; i < v->places->len; i++)

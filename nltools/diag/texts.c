@@ -5,7 +5,7 @@
 
 #include "diag/findings.h"
 
-/* text_ns writes longer times in hours and minutes. */
+/* text_ns writes times of at least LONG_NS in hours and minutes. */
 #define LONG_NS 3600e9
 
 char *text_ns(double ns)
@@ -42,7 +42,7 @@ char *text_program(const place *p, const char *process, const char *host)
 
 char *text_of_place(const place *p, const char *process, const char *host)
 {
-    const bool has_host = host != NULL && *host != '\0'; /* traces of one program may name no host */
+    const bool has_host = host != NULL && *host != '\0'; /* the traces of a single program may not name the host */
     const char *program = process != NULL ? process : p->program, *on = has_host ? " on " : "",
                *name = has_host ? host : "", *of = *program != '\0' ? " of " : "",
                *from_of = *p->from_program != '\0' ? " of " : "";

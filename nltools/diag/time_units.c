@@ -15,7 +15,7 @@ static const int64_t units_ns[UNITS] = {60 * NL_NS_PER_SECOND, NL_NS_PER_SECOND,
 /* Minimum part of a program's times that are multiples of its unit. */
 #define MULTIPLES_MIN 0.99
 
-/* The numbers of a program's records, and of records whose times are multiples of each unit. */
+/* The number of a program's records, and for each unit, the number of records whose times are multiples of the unit. */
 typedef struct program_times {
     uint64_t count, multiples[UNITS];
 } program_times;

@@ -12,11 +12,11 @@ typedef struct time_units time_units;
 time_units *time_units_new(void);
 void time_units_free(time_units *t);
 
-/* Learns from a record with the time that its program has logged. */
+/* Learns from a record, whose time must be the time that the program has logged. */
 void time_units_add(time_units *t, const nl_record *record);
 
-/* Returns the unit of a program's times in nanoseconds: a minute, a second, or a part of a second down to a
- * millisecond. Returns 0 for shorter units. */
+/* Returns the unit of a program's times in nanoseconds: from a minute down to a millisecond. Returns 0 for shorter
+ * units. */
 double time_units_find(const time_units *t, const char *program);
 
 #endif

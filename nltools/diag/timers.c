@@ -14,42 +14,39 @@ enum {
     GAPS_MIN = 10,
     VISITS_MIN = 60,
     TIMED_OUT_MIN = 5,
-    FREQUENT_ONE_OF = 100, /* at least one in this number of visits waits for a timeout */
-    RARE_ONE_OF = 400,     /* the same for a timeout of TCP */
-    RESOLUTION_STEPS = 4,  /* differences of fewer steps of the log's resolution show nothing */
-    GIVEN_UP_PERCENT = 3,  /* minimum part of the visits that are given up */
-    GIVEN_UP_LONGER = 10,  /* at most one longer visit for this number of visits that are given up */
-    GIVEN_UP_DENSITY = 5,  /* minimum ratio of these visits to the visits with similar times */
-    MIXED_ONE_OF = 10,     /* at a mixed site or host, more than one in this number of visits is short */
+    FREQUENT_ONE_OF = 100, /* a timeout needs at least one waiting visit in FREQUENT_ONE_OF visits */
+    RARE_ONE_OF = 400,     /* a timeout of TCP needs at least one in RARE_ONE_OF visits */
+    RESOLUTION_STEPS = 4,  /* differences below this number of steps of the log's resolution are no evidence */
+    GIVEN_UP_PERCENT = 3,  /* minimum part of the visits that are given up, in percent */
+    GIVEN_UP_LONGER = 10,  /* at most one visit may be longer for each 10 visits that are given up */
+    GIVEN_UP_DENSITY = 5,  /* minimum ratio of the visits that are given up to the visits with similar times */
+    MIXED_ONE_OF = 10,     /* at a mixed site or host, more than one in MIXED_ONE_OF visits is short */
     BETWEEN_MAX = 3        /* maximum number of visits whose times are between the usual times and a timeout */
 };
 
-/*
- * Visits that are given up: maximum ratio of the longest to the shortest time, and minimum ratio of this time to the
- * median.
- */
+/* Visits that are given up: NARROW is the maximum ratio of the longest to the shortest time. GIVEN_UP_FACTOR is the
+ * minimum ratio of the shortest time to the median of all visits. */
 #define NARROW 1.02
 #define GIVEN_UP_FACTOR 1.5
 
-/* TCP_DELACK_MIN of Linux, and the usual period of the kernel's timer (HZ=250), by which the delay can be longer. */
+/* TCP delays an acknowledgement for TCP_DELACK_MIN of Linux and, at most, one period of the kernel's timer (HZ=250). */
 #define DELACK_MIN_NS 40e6
 #define KERNEL_TICK_NS 4e6
 
-/* The shortest time after which TCP sends a lost segment again: TCP_RTO_MIN of Linux, which adds the round-trip time.
- */
+/* Linux sends a lost segment again after TCP_RTO_MIN plus the round-trip time. */
 #define RETRANSMISSION_MIN_NS 200e6
 #define ROUND_TRIP_MAX_NS 30e6
 
 /* Maximum part of the delayed messages that wait for less than the whole delay if TCP sends lost segments again. */
 #define PARTLY_MAX 0.1
 
-/* Maximum probability by chance that so many of the visits that are given up end without a result. */
+/* Maximum probability that so many of the visits that are given up end without a result by chance. */
 #define WITHOUT_RESULT_CHANCE 1e-3
 
-/* Minimum part of the slow visits that follow a slow visit if all visits are slow for a time. */
+/* If at least this part of the slow visits follows a slow visit, all visits are slow in a range of time. */
 #define FOLLOW_MIN 0.9
 
-/* Minimum of usual times and of their spread, as a part of a slow visit's time. The module raises smaller values. */
+/* The module raises usual times and their spread to at least this part of a slow visit's time. */
 #define NOTHING 0.01
 
 /* Maximum range of the middle half of constant times, as a part of their median. */
@@ -58,7 +55,7 @@ enum {
 /* Minimum regularity of the ends of visits that wait for a timer. */
 #define REGULARITY_MIN 0.8
 
-/* Minimum part of the messages that take the same delay if all of them wait for it. */
+/* If all messages wait for a delay, at least this part of them takes the same time. */
 #define CONSTANT_MIN 0.9
 
 /* Returns the number of gaps from half a period to `periods_max` periods. */
@@ -72,13 +69,13 @@ static size_t count_gaps(const double *gaps, size_t count, double period, double
 
 /*
  * Returns the mean of cos(2 pi gap / period) over the gaps that count_gaps counts. The mean is 1 if all these gaps are
- * multiples of the period. If the mean is less than `result_min`, returns 0: the loop ends when the mean cannot reach
- * `result_min`, which saves most cosines, because few periods are regular.
+ * multiples of the period. Returns 0 if the mean is less than `result_min`. The loop ends as soon as the mean cannot
+ * reach `result_min`. This saves most computations of cosines, because few periods are regular.
  */
 static double regularity(const double *gaps, size_t count, double period, double periods_max, double result_min)
 {
     size_t used = count_gaps(gaps, count, period, periods_max);
-    double missing = 0, missing_max = (1 - result_min) * (double)used; /* by how much the sum is less than `used` */
+    double missing = 0, missing_max = (1 - result_min) * (double)used; /* difference from `used` */
     for (size_t i = 0; i < count && missing <= missing_max; i++)
         if (gaps[i] > period / 2 && gaps[i] < periods_max * period)
             missing += 1 - cos(2 * G_PI * gaps[i] / period);
@@ -95,7 +92,7 @@ static double find_period(double *gaps, size_t count, double *best)
         size_t used = count_gaps(gaps, count, p, 8);
         if (used < GAPS_MIN || used * 2 <= count)
             continue;
-        /* Fractions of a period are as regular as the period. Use the longest period. */
+        /* integer fractions of a period are as regular as the period, so prefer the longest period */
         double result_min = fmax(*best, REGULARITY_MIN) * 0.97, r = regularity(gaps, count, p, 8, result_min);
         if (r > *best || (r > *best * 0.97 && p > 1.5 * period)) {
             *best = fmax(r, *best);
@@ -142,7 +139,7 @@ static void claim_above(const sample *s, double base, mechanism *m)
     }
 }
 
-/* Returns whether the visits' time passes in a program, not on the path between hosts. */
+/* Returns whether the visits take place within a program, and not on the path between hosts. */
 static bool is_local(const sample *s)
 {
     const place *p = place_at(s->visits, s->place);
@@ -173,8 +170,8 @@ static size_t gaps_of_site(const sample *s, uint32_t number, bool ends, double r
     return gap_count;
 }
 
-/* Returns whether the visits of a site end at regular times, but do not begin at regular times. If `number` is
- * VISIT_NONE, examines all sites, which have the same period but not the same phase. If so, adds the waits to *m. */
+/* If the visits of a site end at regular times, but do not begin at regular times, adds the waits to *m and returns
+ * true. If `number` is VISIT_NONE, examines all sites, which have the same period but different phases. */
 static bool find_beat(const sample *s, uint32_t number, mechanism *m)
 {
     const place *p = place_at(s->visits, s->place);
@@ -185,7 +182,7 @@ static bool find_beat(const sample *s, uint32_t number, mechanism *m)
             times[count++] = s->y[i];
     sort_doubles(times, count);
     double low = count > 0 ? times[count / 20] : 0, high = count > 0 ? times[count - 1 - count / 20] : 0;
-    /* After a poll, a worker may continue with several visits one by one. The gaps between them do not count. */
+    /* after a poll, a worker may continue with several visits one by one; ignore the gaps between these visits */
     double resolution = fmax(0.02 * s->median, 0.1 * (high - low));
     size_t end_count = gaps_of_site(s, number, true, resolution, gaps);
     if (end_count >= GAPS_MIN) {
@@ -193,7 +190,7 @@ static bool find_beat(const sample *s, uint32_t number, mechanism *m)
         used = count_gaps(gaps, end_count, period, 8);
     }
     size_t begin_count = period > 0 ? gaps_of_site(s, number, false, resolution, gaps) : 0;
-    /* A wait for the next regular time lasts at most a period. */
+    /* a wait for the next regular time lasts at most a period */
     bool found = period > 0 && r > REGULARITY_MIN && period > 0.3 * (high - low) && period < 4 * (high - low) &&
                  regularity(gaps, begin_count, period, 8, r - 0.4) < r - 0.4;
     for (uint32_t i = 0; found && i < s->count; i++)
@@ -257,16 +254,13 @@ static bool name_is_timeout(const char *name)
     return found;
 }
 
-/* Returns whether a place is the wait for a timeout, according to its name. */
 static bool place_is_timeout(const place *p)
 {
     return name_is_timeout(p->kind == PLACE_EDGE ? p->to : p->span);
 }
 
-/*
- * Returns whether at least half of the spans of a place have children. Rare children, such as waits for a processor,
- * leave the own times of the other spans unchanged.
- */
+/* Returns whether at least half of the spans of a place have children. A few spans with children, such as waits for a
+ * processor, do not change the own times of the other spans. */
 static bool usually_has_children(const visits *v, const place *p)
 {
     uint64_t spans = 0, parents = 0;
@@ -285,7 +279,7 @@ mechanism find_timer(const sample *s)
     if (s->count < VISITS_MIN || s->scale > 1.5 || usually_has_children(s->visits, p) || place_is_timeout(p))
         return m;
     double low = quantile_of(s, 0.05), high = quantile_of(s, 0.75);
-    /* A sleep ends late if the processor is busy, but never early. Much longer visits have another cause. */
+    /* a sleep never ends early, but ends late if the processor is busy; much longer visits have another cause */
     if (is_local(s) && !s->reduced && s->median > 1e6 && s->median - low < 0.005 * s->median &&
         high - low < 0.05 * s->median && mean_of(s) < 1.2 * s->median && !is_serial(s)) {
         m.constant = true;
@@ -301,7 +295,7 @@ mechanism find_timer(const sample *s)
     for (guint n = 0; n < p->sites->len; n++)
         if (find_beat(s, g_array_index(p->sites, uint32_t, n), &m))
             sites++;
-    /* The visits of each site may be too few to show a period. */
+    /* each site may have too few visits to show a period */
     if (sites == 0 && p->sites->len > 1 && find_beat(s, VISIT_NONE, &m))
         sites = p->sites->len;
     if (sites == 0) {
@@ -337,7 +331,7 @@ static uint32_t count_between(const sample *s, double from, double to)
 }
 
 /* Returns the number of visits that last at least `from` nanoseconds, at sites where more than a tenth of the visits
- * are shorter. At other sites, the whole host may be slow. */
+ * are shorter. At a site with fewer short visits, the whole host may be slow. */
 static uint32_t count_at_mixed_sites(const sample *s, double from)
 {
     const visits *v = s->visits;
@@ -397,7 +391,7 @@ static void find_host(const sample *s, double from, mechanism *m)
     m->is_mixed = shorter * MIXED_ONE_OF > all;
 }
 
-/* Returns whether the visits of a sample may wait for the network: spans, and edges between hosts. */
+/* Returns whether the visits of a sample may wait for the network, which spans and edges between hosts can. */
 static bool may_use_network(const sample *s)
 {
     const place *p = place_at(s->visits, s->place);
@@ -415,9 +409,8 @@ static bool is_of_retransmission(double delay_ns)
     return delay_ns > 0.975 * RETRANSMISSION_MIN_NS && delay_ns < RETRANSMISSION_MIN_NS + ROUND_TRIP_MAX_NS;
 }
 
-/* Returns whether a place has a site with the same hosts or, if `reversed` is true, with these hosts in the other
- * order.
- */
+/* Returns whether a place has a site with the same hosts as `wanted` or, if `reversed` is true, with these hosts in the
+ * other order. */
 static bool has_hosts(const visits *v, const place *p, const site *wanted, bool reversed)
 {
     for (guint n = 0; n < p->sites->len; n++) {
@@ -430,9 +423,9 @@ static bool has_hosts(const visits *v, const place *p, const site *wanted, bool 
 }
 
 /*
- * Returns the median time of the messages at other edges between the same programs, or INFINITY if there are too few.
- * If `reversed` is true, uses the messages in the other direction. Uses only messages between hosts that the sample
- * has, too, because the clocks of two hosts may differ.
+ * Returns the median time of the messages at other edges between the same programs, or INFINITY if there are too few
+ * messages. If `reversed` is true, uses the messages in the other direction. Ignores messages between hosts that do not
+ * occur in the sample, because the clocks of two hosts may differ.
  */
 static double time_of_other_messages(const sample *s, bool reversed)
 {
@@ -457,9 +450,9 @@ static double time_of_other_messages(const sample *s, bool reversed)
 }
 
 /*
- * Returns the median time of the messages in the other direction, or INFINITY if these messages do not show that
- * TCP delays acknowledgements. They show this if no clock can explain the delay, and if half of the messages and
- * nearly all others take at least the delay, but at most a tick of the kernel's timer longer.
+ * Returns the median time of the messages in the other direction. Returns INFINITY unless the sample's messages seem to
+ * wait for an acknowledgement: nearly all take at least the delay, their median exceeds the delay by at most a tick of
+ * the kernel's timer, and no wrong clock explains the delay.
  */
 static double time_of_answers(const sample *s, double low)
 {
@@ -470,9 +463,9 @@ static double time_of_answers(const sample *s, double low)
 }
 
 /*
- * Finds messages that all wait for TCP's delayed acknowledgement: nearly all take the delay, and at most a tick of the
- * kernel's timer and an eighth of the delay longer. Other messages between the same programs and hosts are fast, so
- * neither the path nor a clock explains the delay.
+ * Finds messages that all wait for TCP's delayed acknowledgement. Nearly all messages take the delay plus at most a
+ * tick of the kernel's timer and an eighth of the delay. Other messages between the same programs and hosts are fast,
+ * so neither the path nor a clock explains the delay.
  */
 static mechanism find_constant_acknowledgement(const sample *s)
 {
@@ -481,7 +474,7 @@ static mechanism find_constant_acknowledgement(const sample *s)
     uint32_t here = count_between(s, DELACK_MIN_NS - KERNEL_TICK_NS / 4, 1.125 * DELACK_MIN_NS + KERNEL_TICK_NS);
     if (here < CONSTANT_MIN * s->count || fabs(low - DELACK_MIN_NS) > KERNEL_TICK_NS)
         return m;
-    double other = time_of_other_messages(s, false); /* takes long if the log has many hosts */
+    double other = time_of_other_messages(s, false); /* called late, because it takes long if the log has many hosts */
     if (!isfinite(other))
         other = time_of_answers(s, low);
     if (!isfinite(other) || other > DELACK_MIN_NS / 8)
@@ -509,7 +502,7 @@ mechanism find_acknowledgement(const sample *s)
         uint32_t here = count_between(s, low + 0.97 * d, low + 1.12 * d),
                  before = count_between(s, low + 0.82 * d, low + 0.97 * d),
                  after = count_between(s, low + 1.12 * d, INFINITY), at_once = count_between(s, 0, low + 0.2 * d);
-        /* Most visits wait for at most the delay, and many visits wait for exactly the delay. */
+        /* most visits wait for at most the delay, and many visits wait for exactly the delay */
         if (here * 10 < s->count || here < 3 * before || here < 3 * after || at_once * 10 < s->count ||
             2 * count_at_mixed_sites(s, low + 0.2 * d) < s->count - at_once)
             continue;
@@ -517,7 +510,7 @@ mechanism find_acknowledgement(const sample *s)
         m.share = (double)(s->count - at_once) / s->count;
         m.p = normal_tail((double)(here - before) / sqrt(here + before + 1.0)) * G_N_ELEMENTS(delays_ns);
         m.explained = (double)here / (here + before + after);
-        /* An acknowledgement can be delayed by less than the whole delay, but a retransmission cannot. */
+        /* an acknowledgement can be delayed by less than the whole delay, but a retransmission cannot */
         m.is_retransmission =
             d >= RETRANSMISSION_MIN_NS && count_between(s, low + 0.2 * d, low + 0.97 * d) <= PARTLY_MAX * here;
         m.acknowledgement = !m.is_retransmission;
@@ -549,10 +542,8 @@ static int by_ending(const void *a, const void *b)
     return x->end_ns != y->end_ns ? (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns) : (x->i > y->i) - (x->i < y->i);
 }
 
-/*
- * Returns whether visits end together only because the place of the next span was busy and then accepts all waiting
- * visits. In this case, most clusters end just after a visit of that place on the same host.
- */
+/* Returns whether visits end together only because the place of the next span was busy, and then accepts all waiting
+ * visits. In this case, most clusters of ends come just after the end of a visit of that place on the same host. */
 static bool follows_service(const sample *s, const ending *clusters, uint32_t count)
 {
     const visits *v = s->visits;
@@ -573,7 +564,7 @@ static bool follows_service(const sample *s, const ending *clusters, uint32_t co
         times[i] = (double)(x->to_ns - x->from_ns);
     }
     qsort(ends, p->count, sizeof *ends, by_ending);
-    /* After a service ends, accepting the next visit takes at most a tenth of the median service time. */
+    /* the next visit begins at most a tenth of the median service time after the end of a service */
     int64_t soon_ns = (int64_t)(0.1 * median_of(times, p->count));
     for (uint32_t c = 0; c < count; c++) {
         uint32_t host = GPOINTER_TO_UINT(g_hash_table_lookup(hosts, site_at(v, clusters[c].site)->host)), low = 0,
@@ -668,9 +659,9 @@ static double spread(const double *sorted, size_t count)
 }
 
 /*
- * `between` values are in a gap, and `count` values are in an adjacent range. Returns the probability that at most
- * `between` values are in the gap if the gap has at least as many values per unit as the range. Both lengths are
- * positive.
+ * `between` values are in a gap of length `gap`, and `count` values are in an adjacent range of length `range`. Returns
+ * the probability of at most `between` values in the gap if the gap has at least the density of the range. Both lengths
+ * are positive.
  */
 static double chance_of_gap(uint32_t between, uint32_t count, double gap, double range)
 {
@@ -681,11 +672,10 @@ static double chance_of_gap(uint32_t between, uint32_t count, double gap, double
 }
 
 /*
- * There is a gap between the times before y[split] and the times from y[split] on. `y` is in ascending order. Returns
- * the probability that the logarithms of the times have such a wide gap by chance. If their density has a single
- * maximum, its mean in the gap is at least its mean in an adjacent range, either below or above the gap. The function
- * tries all ranges that end at the gap, and uses the strongest range of each side. A few visits may be within the gap.
- * `end` is the end of the visits that may belong to the upper range.
+ * Returns the probability that the logarithms of the times in `y`, which are in ascending order, have such a wide gap
+ * before y[split] by chance. If their density has a single maximum, its mean in the gap is at least its mean in an
+ * adjacent range, either below or above the gap. The function tries all ranges that end at the gap, and uses the
+ * strongest range of each side. A few visits may be within the gap. The upper range ends at or before y[end].
  */
 static double chance_of_split(const double *y, uint32_t count, uint32_t split, uint32_t end)
 {
@@ -697,20 +687,18 @@ static double chance_of_split(const double *y, uint32_t count, uint32_t split, u
             if (y[i] < y[last] || y[last] <= 0)
                 below = fmin(below,
                              chance_of_gap(between, last - i, high - low, fmax(low - log(MAX(y[i], floor)), NOTHING)));
-        for (uint32_t i = split + 1; i < end; i++) { /* equal times are in a range of at most NOTHING */
+        for (uint32_t i = split + 1; i < end; i++) { /* times in a range of at most NOTHING count as equal */
             double range = y[i] > y[split] ? log(y[i]) - high : NOTHING;
             above = fmin(above, chance_of_gap(between, i - split, high - low, range));
         }
         least = fmin(least, fmax(below, above));
     }
-    /* The number of pairs of a gap and a range, for each number of visits within the gap. */
+    /* the factor is the number of tests: pairs of a gap and a range, for each number of visits within the gap */
     return fmin(1, (double)count * count / 2 * (BETWEEN_MAX + 1) * least);
 }
 
-/*
- * Returns whether nearly all visits are slow during a part of the log: most slow visits follow a slow visit of the same
- * site, although other visits are not slow. `from` is the duration from which a visit is slow.
- */
+/* Returns whether nearly all visits are slow during a part of the log: nearly all slow visits follow a slow visit of
+ * the same site, although other visits are not slow. A visit is slow if it lasts at least `from` nanoseconds. */
 static bool is_slow_for_a_time(const sample *s, double from)
 {
     bool *was_slow = g_new0(bool, s->visits->sites->len + 1);
@@ -727,17 +715,15 @@ static bool is_slow_for_a_time(const sample *s, double from)
     return after_slow > FOLLOW_MIN * slow && slow < FOLLOW_MIN * FOLLOW_MIN * s->count;
 }
 
-/*
- * Returns the number of visits outside of the sample that have no time of their own. Such a visit takes longer only if
- * something happens in it that usually does not, such as the wait for a timeout.
- */
+/* Returns the number of visits outside of the sample that have no own time. A visit of this place has own time only
+ * after an unusual event, such as the wait for a timeout. */
 static uint32_t count_idle(const sample *s)
 {
     const place *p = place_at(s->visits, s->place);
     return p->kind == PLACE_SPAN && s->count == sample_size(p) ? (uint32_t)((p->count - p->work_count) / s->scale) : 0;
 }
 
-/* Returns the part of the variation that the waits explain if most visits have no time of their own. */
+/* Returns the part of the variation that the waits explain if most visits have no own time. */
 static double explained_of_idle(const sample *s, const float *waits)
 {
     double all = 0, left = 0;
@@ -756,8 +742,8 @@ void mechanism_name_delay(const sample *s, mechanism *m)
 
 /*
  * Judges whether the visits from y[split] on have waited for a timeout. `y` contains `n` times in ascending order: the
- * times of the sample, and of visits without a time of their own. If the visits have not waited for a timeout, the
- * waits of the returned mechanism are NULL.
+ * times of the sample, and the times of visits without own time. If the visits have not waited for a timeout, the waits
+ * of the returned mechanism are NULL.
  */
 static mechanism judge_timeout(const sample *s, const double *y, uint32_t n, uint32_t split)
 {
@@ -769,14 +755,11 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t n, uin
         end++;
     double middle = y[(split + end) / 2], upper_spread = spread(y + split, end - split),
            ratio = middle / MAX(base, NOTHING * middle);
-    /*
-     * If the cause is a timeout, the slow times have the same distribution as the other times, shifted but not
-     * stretched.
-     */
+    /* a timeout shifts the distribution of the times, but does not stretch it */
     if (end - split < TIMED_OUT_MIN || ratio < 2 || upper_spread >= sqrt(ratio) * base_spread ||
         is_slow_for_a_time(s, y[split]))
         return m;
-    /* Work that only some visits do takes different times. */
+    /* additional work of some visits would take varying times */
     if (base <= 0 && upper_spread > CONSTANT_SPREAD * middle)
         return m;
     m.period_ns = middle - base;
@@ -804,7 +787,7 @@ static mechanism judge_timeout(const sample *s, const double *y, uint32_t n, uin
  */
 static mechanism find_timeout_above(const sample *s, const double *y, uint32_t n, uint32_t fewest)
 {
-    enum { GAPS = 3 }; /* a few other long visits can be shorter than the timeout, and can cause a wider gap */
+    enum { GAPS = 3 }; /* number of gaps to try; a few other long visits can cause a wider gap below the timeout */
     mechanism m = {0};
     double width[GAPS] = {0},
            gap_min = RESOLUTION_STEPS * place_find_resolution(s->visits, place_at(s->visits, s->place));
@@ -840,7 +823,7 @@ mechanism find_timeout(const sample *s)
     m = find_timeout_above(s, y, n, MAX(TIMED_OUT_MIN, n / FREQUENT_ONE_OF));
     if (m.waits == NULL && place_at(s->visits, s->place)->kind == PLACE_EDGE) {
         m = find_timeout_above(s, y, n, MAX(TIMED_OUT_MIN, n / RARE_ONE_OF));
-        m.p = fmin(1, 2 * m.p); /* two searches */
+        m.p = fmin(1, 2 * m.p); /* the smaller p of the smaller p of two searches */
         if (!m.is_retransmission)
             g_clear_pointer(&m.waits, g_free);
     }
@@ -848,7 +831,8 @@ mechanism find_timeout(const sample *s)
     return m;
 }
 
-/* Returns the place of the request's next visit after a visit, or VISIT_NONE. Does not search very large requests. */
+/* Returns the place of the request's next visit after a visit, or VISIT_NONE. Returns VISIT_NONE for very large
+ * requests, to save time. */
 static uint32_t place_after(const visits *v, uint32_t index)
 {
     enum { LOOKED_THROUGH_MAX = 4096 };
@@ -909,7 +893,7 @@ mechanism find_named_timeout(const sample *s)
     if (!place_is_timeout(p) || s->count < TIMED_OUT_MIN)
         return m;
     uint32_t inside = count_between(s, s->median / NARROW, s->median * NARROW), outside = s->count - inside;
-    /* Without a timeout, at most half of the times would be in such a narrow range. */
+    /* without a timeout, at most half of the times would be in this narrow range */
     m.p = 2 * outside < s->count ? binomial_tail(outside, s->count, 0.5) : 1;
     m.period_ns = s->median;
     m.given_up = true;

@@ -1,8 +1,8 @@
 /*
  * The TCP connections that records name by the addresses of both ends: TCP.LOCAL and TCP.PEER, or LOCAL and PEER
- * (nlkernel trace), each as ADDRESS:PORT. Numbers the connections from 1. The two ends of a connection name the same
- * addresses in different order, and have the same number. Loopback addresses are different on each host. Not
- * thread-safe.
+ * (nlkernel trace), each as ADDRESS:PORT. Numbers the connections from 1. The records at both ends of a connection name
+ * the same addresses in different order, and get the same number. Equal loopback addresses on different hosts get
+ * different numbers. Not thread-safe.
  */
 #ifndef NLDIAG_VISIT_ENDS_H
 #define NLDIAG_VISIT_ENDS_H

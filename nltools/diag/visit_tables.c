@@ -131,7 +131,8 @@ static const char *host_of_program(const visits *v, const site *s)
     return place_at(v, s->place)->server_field != NULL && *s->from_host != '\0' ? s->from_host : s->host;
 }
 
-/* Adds a column for each program that runs on several hosts. Its value is the host that the request has visited. */
+/* Adds a column for each program that runs on several hosts. A request's value is the host of the program that it has
+ * visited. */
 static void add_host_columns(visits *v)
 {
     GHashTable *hosts = g_hash_table_new(NULL, NULL);   /* maps a program to its first host */

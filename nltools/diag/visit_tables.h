@@ -13,8 +13,8 @@ size_t visits_memory(const visits *v);
 /* Drops every second request. */
 void visits_halve(visits *v);
 
-/* Sorts the visits by place and then by time, and adds up the times of sites and places. Call it again after visits
- * have changed. */
+/* Sorts the visits by place and then by time, and adds up the times of sites and places. Call the function again after
+ * visits have changed. */
 void visits_index_places(visits *v);
 
 /*

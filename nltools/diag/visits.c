@@ -181,7 +181,7 @@ static bool sites_are_known(const kind *k, const request_graph *g)
  * the connection exactly (VISIT_ENDS_MAX). */
 #define ENDS_COLUMN UINT32_MAX
 
-/* Appends the values of a record's fields to `buffer`, which keeps them until the request has ended. */
+/* Appends the values of a record's fields to `buffer`, the event's payload. */
 static void pack_fields(void *user, const nl_record *record, nl_buffer *buffer)
 {
     const kind *k = user;
@@ -207,9 +207,8 @@ static void add_visit(visits *v, const visit *x)
     g_array_append_val(v->all, *x);
 }
 
-/*
- * Returns whether a part of a span's own time is between two programs. Such a part is a message, not work of the span.
- */
+/* Returns whether a part of a span's own time is between two programs. This part is then a message, not work of the
+ * span. */
 static bool is_crossing(const request_graph *g, const request_step *step)
 {
     return step->from != REQUEST_NONE && step->to != REQUEST_NONE &&
@@ -245,7 +244,8 @@ static void add_spans(kind *k, const request_graph *g, uint32_t number)
     }
 }
 
-/* Returns the span that begins with event `to`, or else the span that ends with event `from`, or REQUEST_NONE. */
+/* Returns the span that begins with event `to`. If no span begins there, returns the span that ends with event `from`,
+ * or REQUEST_NONE. */
 static uint32_t span_beside(const visits_reader *r, uint32_t from, uint32_t to)
 {
     if (to != REQUEST_NONE && *slot_of(r->event_begin, to) != EDGE_NONE)
@@ -343,8 +343,8 @@ static void add_path(kind *k, const request_graph *g, uint32_t number)
     }
 }
 
-/* Sets the missing parents of a request's visits. The parent becomes the shortest span that is longer than the visit
- * and contains the visit. */
+/* Sets the missing parents of a request's visits. The parent is the shortest span that contains the visit and is longer
+ * than the visit. */
 static void find_visits_around(visits *v, uint32_t first)
 {
     enum { VISITS_MAX = 512 };
@@ -394,10 +394,8 @@ static uint32_t fork_of(const request_graph *g, uint32_t child)
     return fork;
 }
 
-/*
- * Adds the messages to and from children that are not on the critical path. Without them, the messages of the slowest
- * of several parallel calls could not be compared with faster messages.
- */
+/* Adds the messages to and from children that are not on the critical path, so that the search can compare the messages
+ * of the slowest of several parallel calls with faster messages. */
 static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 {
     enum { SPANS_MAX = 512 };
@@ -418,9 +416,9 @@ static void add_side_edges(kind *k, const request_graph *g, uint32_t number)
 }
 
 /*
- * Returns whether a value in an event is valid from the start of the event's span. A program writes a record that
- * describes a whole span at the end of the span, but a text in the record usually describes what the span does. A
- * number may be a result.
+ * Returns whether a value in an event is valid from the start of the event's span. This is the case for a text in a
+ * record that describes a whole span: the program writes the record at the end, but the text usually describes what the
+ * span does. A number may be a result.
  */
 static bool is_valid_from_begin(const request_event *e, const column *of)
 {
@@ -447,9 +445,9 @@ static void set_ends(kind *k, uint32_t span, uint32_t ends)
 }
 
 /*
- * Sets the values of a request and of its spans. A text from the request's first program is a property of the request,
- * and always valid. Any other value is valid only for visits that begin after the value was logged, because it may be
- * an effect of earlier times.
+ * Sets the values of a request and of its spans. A text from the request's first program describes the request, and is
+ * always valid. Any other value is valid only for visits that begin after the program logged the value, because it may
+ * be a consequence of earlier visits.
  */
 static void set_fields(kind *k, const request_graph *g, uint32_t number)
 {
@@ -539,9 +537,9 @@ static void clock_bound_add(clock_bound *b, double begins_ns, double ends_ns)
 }
 
 /*
- * Updates the bounds of clock differences from calls whose records name the parent span. A callee begins after its
- * caller, and ends before the caller if the caller waits. These relations limit the time by which the callee's clock
- * can be ahead. Uses the logged times of events, because the graph moves spans whose clock seems wrong.
+ * Updates the bounds of clock differences from calls whose records name the parent span. The callee begins after its
+ * caller and, if the caller waits, ends before the caller. These relations limit the time by which the callee's clock
+ * can be ahead. Uses the logged times of events, because the graph's times are corrected if a clock seems wrong.
  */
 static void learn_bounds(kind *k, const request_graph *g)
 {

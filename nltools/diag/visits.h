@@ -1,5 +1,5 @@
 /*
- * Reads a log as requests, which consist of visits. nldiag examines the log in this form.
+ * Reads a log as requests, which consist of visits, for nldiag and nlstat.
  *
  * A visit is one span, one edge of a request's critical path, or one message between a span and its child. A site is
  * where visits occur: a span of a program on a host, or the path from one event to another. A place is the same span or
@@ -30,9 +30,9 @@ typedef struct visit {
     float path_ns; /* time on the critical path in nanoseconds */
     uint32_t request, site;
     uint32_t parent; /* index of the parent visit, or VISIT_NONE */
-    uint32_t span; /* for an edge: the visit of the span that begins at the edge's end, or else of the span that ends at
-                      its start, or VISIT_NONE */
-    uint32_t ends; /* number of the TCP connection that the visit's records name (visit_ends.h), or 0 */
+    uint32_t span;   /* for an edge: the visit of the span that begins at the edge's end or, if no span begins there, of
+                        the span that ends at its start; otherwise VISIT_NONE */
+    uint32_t ends;   /* number of the TCP connection that the visit's records name (visit_ends.h), or 0 */
     uint64_t begin_columns; /* bit c: the record of the span's start has a value in column c */
     bool failed;
 } visit;
@@ -46,15 +46,15 @@ typedef struct instance {
 
 typedef struct site {
     uint32_t place;
-    uint32_t instance, from_instance; /* numbers of the instances of the span, or of the edge's end, and of the edge's
-                                         start */
+    uint32_t instance, from_instance; /* instance: number of the instance of the span or of the edge's end;
+                                         from_instance: of the edge's start */
     const char *host;                 /* host of the span, or of the edge's end */
     const char *from_host;            /* host of the edge's start, or of the caller; otherwise "" */
     double path_ns;
     uint32_t count;
     uint32_t kind, from_number, number; /* kind of request, and numbers of the hosts in the reader of this kind */
     double clock_ns; /* for an edge: the maximum difference of its hosts' clocks in nanoseconds; INFINITY: unknown */
-    uint32_t span_count, parent_count; /* number of spans, and of those with children */
+    uint32_t span_count, parent_count; /* number of spans, and number of spans with children */
 } site;
 
 typedef enum place_kind { PLACE_SPAN, PLACE_EDGE, PLACE_UNKNOWN } place_kind;
@@ -68,11 +68,11 @@ typedef struct place {
     uint32_t first, count;       /* range in by_place */
     uint32_t work_count;         /* number of the place's visits in by_work, which begin at `first` */
     uint32_t repeats;            /* number of elements of `repeats` that belong to the place's visits */
-    bool has_children, inferred; /* inferred: an edge that no record names */
-    const char *server_field;    /* the field that names the servers of the visits, whose hosts are then the servers
-                                    (servers.h); NULL: no such field */
-    bool has_only_served;        /* the visits without this field are another place */
-    GArray *sites;               /* uint32_t */
+    bool has_children, inferred; /* inferred: the place is an edge that no record names */
+    const char *server_field; /* the field that names the visits' servers, which are then the visits' hosts (servers.h);
+                                 NULL: no field */
+    bool has_only_served;     /* another place has the visits without server_field */
+    GArray *sites;            /* uint32_t */
 } place;
 
 typedef struct request {
@@ -93,8 +93,8 @@ enum { CLOCK_CALLS_MAX = 512 };
 typedef struct clock_bound {
     const char *a, *b;             /* hosts */
     const char *program;           /* program on host b */
-    uint64_t forward, late, early; /* numbers of calls, of calls that end after their callers, and of calls that begin
-                                      before their callers */
+    uint64_t forward, late, early; /* forward: number of calls; late: calls that end after their callers; early: calls
+                                      that begin before their callers */
     float *begins_ns, *ends_ns;    /* for a sample of the calls: the callee's time minus the caller's time, at the start
                                       and at the end */
     uint32_t kept;                 /* size of the sample */
@@ -115,13 +115,13 @@ typedef struct visits {
     GArray *sites;          /* elements are site */
     GArray *places;         /* elements are place */
     GArray *instances;      /* elements are instance */
-    bool has_processes;     /* the places of several processes were joined */
+    bool has_processes;     /* the module has joined the places of several processes */
     GArray *repeats;        /* elements are repeat_end, sorted by visit and then by time */
     uint32_t *by_place;     /* indices of visits, sorted by place and then by time */
     /*
-     * Like by_place, but without some spans: those that contain other spans and have no time of their own on a critical
-     * path. Such a span is not a fast visit, because its request waited elsewhere. Places have the same first positions
-     * as in by_place.
+     * Like by_place, but without spans that contain other spans and have no own time on a critical path. These spans
+     * are not fast visits, because their requests waited elsewhere. Places have the same first positions as in
+     * by_place.
      */
     uint32_t *by_work;
     columns *columns;
@@ -136,8 +136,8 @@ typedef struct visits {
     uint64_t lossy;         /* number of requests that lack records */
     GArray *corrections;    /* elements are clock_correction */
     GArray *clock_doubts;   /* elements are visits_clock_doubt, the largest difference of each kind of request first */
-    uint32_t dropped;       /* number of requests that were dropped because of the memory limit */
-    uint32_t sites_dropped; /* number of requests that were dropped because there were too many sites */
+    uint32_t dropped;       /* number of requests that the module has dropped because of the memory limit */
+    uint32_t sites_dropped; /* number of requests that the module has dropped because there were too many sites */
     double total_ns;
     bool has_nanoseconds; /* see request_reader_has_nanoseconds */
     uint64_t overlapping; /* number of spans without IDs that overlap and cannot be separated (assembler.h) */
@@ -164,7 +164,6 @@ typedef int64_t visits_clock(void *user, const nl_record *record);
 visits_reader *visits_reader_new(subject_options *options, visits_clock *clock, void *user);
 bool visits_read(visits_reader *r, const char *source);
 
-/* Adds a record that the caller has read. */
 void visits_add(visits_reader *r, const nl_record *record);
 
 /* Ends reading and frees the reader. Returns the visits, which the caller frees with visits_free. */
@@ -186,8 +185,8 @@ static inline place *place_at(const visits *v, size_t i)
     return &g_array_index(v->places, place, i);
 }
 
-/* Returns whether the share of overlapping spans without IDs is more than 5 %. The other requests then do not represent
- * the log. */
+/* Returns whether the share of overlapping spans without IDs is more than 5 %, so that the other requests do not
+ * represent the log. */
 static inline bool visits_overlap(const visits *v)
 {
     return (double)v->overlapping > 0.05 * (double)(v->overlapping + v->separate);

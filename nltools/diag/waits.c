@@ -11,18 +11,18 @@
 #define USUAL_FACTOR 1.5
 
 enum {
-    CALLS_MANY = 8, /* minimum number of visits of one caller that counts as many */
+    CALLS_MANY = 8, /* minimum number of a caller's visits that counts as many */
     CALLERS_MIN = 20,
     GROUP_MIN = 5,
     FAILED_MIN = 4,
     TIMEOUT_VISITS_MIN = 60 /* minimum number of visits of an operation that show a timeout */
 };
 
-/* Candidates with a larger probability by chance are never significant. */
+/* A candidate is never significant if its probability by chance is larger than CHANCE_MAX. */
 #define CHANCE_MAX 0.01
 
-/* A value distinguishes the callers with many visits if it has at least this part of them, and if at least this part of
- * the callers with the value are such callers. */
+/* A value distinguishes the callers with many visits if at least this part of them has the value, and at least this
+ * part of the callers with the value has many visits. */
 #define CALLER_VALUE_MIN 0.8
 
 static int by_float(const void *a, const void *b)
@@ -39,12 +39,10 @@ static uint32_t caller_of(const visits *v, uint32_t index)
     return x->parent != VISIT_NONE ? x->parent : v->all->len + x->request;
 }
 
-/*
- * The visits of a place, by caller. A visit that begins while another visit of the caller is in progress does not
- * count. A caller that makes calls at the same time waits only for the longest call.
- */
+/* The visits of a place, by caller. A visit that begins while another visit of the caller is in progress does not
+ * count, because a caller that makes calls at the same time waits only for the longest call. */
 typedef struct calls {
-    float *counts;  /* number of visits of each caller, one after another */
+    float *counts;  /* number of visits of each caller that do not overlap */
     uint32_t *last; /* for each caller, the position of its last visit among the place's visits */
     uint32_t *next; /* for each visit, by its position: the position of the caller's next visit, or VISIT_NONE */
     float *sorted;  /* the counts in ascending order, without callers that have no visits */
@@ -122,11 +120,10 @@ static uint32_t callers_below(const calls *c, double limit)
 }
 
 /*
- * In this function, a number is the number of a caller's visits. Finds the range of `width` numbers between `low` and
- * `high` that has the most callers. Compares this range with each range of the same width between `usual` and `low`,
- * and with the whole range from `usual` to `low`. Chooses the lower range whose small number of callers is least
- * probable by chance. Returns this probability, multiplied by the number of comparisons, and sets *limit to the end of
- * this range. See chance_of_group_from.
+ * Performs the comparison of chance_of_group_from for ranges of `width` numbers of visits. Finds the range between
+ * `low` and `high` with the most callers. Compares it with each range between `usual` and `low`, and with the whole
+ * range from `usual` to `low`. Chooses the lower range whose small number of callers is least probable by chance.
+ * Returns this probability, multiplied by the number of comparisons, and sets *limit to the end of the lower range.
  */
 static double chance_of_width(const calls *c, double usual, double low, double high, double width, double *limit)
 {
@@ -154,11 +151,11 @@ static double chance_of_width(const calls *c, double usual, double low, double h
 
 /*
  * Returns the probability that the callers from index `first` of `sorted` are a separate group by chance, and sets
- * *limit to the smallest number of visits in this group. If the numbers of all callers have one origin, such as a loop
- * that ends with a constant probability, larger numbers are rarer. The function compares two ranges of numbers: one
- * within the middle half of the group, and one below that half but above the usual number. With one origin, the lower
- * range has at least as many callers per number as the range within the group. The function tries several widths of
- * these ranges, because the numbers in the group may differ, and multiplies the probability by the number of
+ * *limit to the smallest number of visits in this group. If the callers form one group, for example with a loop that
+ * ends with a constant probability, larger numbers of visits are rarer. The function compares two ranges of numbers:
+ * one within the middle half of the group, and one below that half but above the usual number. With one group, the
+ * lower range has at least as many callers per number as the range within the group. The function tries several widths
+ * of these ranges, because the numbers in the group may differ, and multiplies the probability by the number of
  * comparisons.
  */
 static double chance_of_group_from(const calls *c, uint32_t first, double *limit)
@@ -181,8 +178,8 @@ static double chance_of_group_from(const calls *c, uint32_t first, double *limit
 
 /*
  * Returns the probability that some callers make more visits than others by chance. Tries two groups: all callers with
- * more visits than usual, and the callers with many visits. The number of calls can depend on the request, so that
- * there are several groups. Sets *limit as chance_of_group_from does.
+ * more visits than usual, and the callers with many visits. With more than two groups, only the second test may be
+ * significant. Sets *limit as chance_of_group_from does.
  */
 static double chance_of_group(const calls *c, double *limit)
 {
@@ -196,11 +193,8 @@ static double chance_of_group(const calls *c, double *limit)
     return fmin(1, 2 * fmin(p, many_p));
 }
 
-/*
- * Returns the start of the caller's first visit that begins after the visit at position i has ended, or INT64_MAX. If
- * very many visits begin before this end, returns the end, so that callers with many visits at a time take no quadratic
- * time.
- */
+/* Returns the start of the caller's first visit that begins after the visit at position i has ended, or INT64_MAX. If
+ * very many visits begin before this end, returns the end, because the search would take quadratic time. */
 static int64_t start_of_next(const visits *v, const place *p, const calls *c, uint32_t i)
 {
     enum { SCAN_MAX = 1000 };
@@ -214,8 +208,8 @@ static int64_t start_of_next(const visits *v, const place *p, const calls *c, ui
     return n != VISIT_NONE ? visit_at(v, v->by_place[p->first + n])->from_ns : INT64_MAX;
 }
 
-/* Returns whether the caller visits the place again after the visit at position i has ended. Calls at the same time do
- * not repeat each other. */
+/* Returns whether the caller visits the place again after the visit at position i has ended. Calls that overlap are no
+ * repetitions. */
 static bool is_followed(const visits *v, const place *p, const calls *c, uint32_t i)
 {
     const uint32_t index = v->by_place[p->first + i];
@@ -223,10 +217,8 @@ static bool is_followed(const visits *v, const place *p, const calls *c, uint32_
            c->next[i] != VISIT_NONE;
 }
 
-/*
- * Returns the probability that, by chance, callers visit the place again after at least as many failed visits as in the
- * log. Sets *failed to the number of failed visits.
- */
+/* Returns the probability that callers visit the place again after at least as many failed visits as in the log by
+ * chance. Sets *failed to the number of failed visits. */
 static double chance_of_retries(const visits *v, const place *p, const calls *c, uint32_t *failed)
 {
     double both = 0, followed = 0;
@@ -241,7 +233,7 @@ static double chance_of_retries(const visits *v, const place *p, const calls *c,
     return hypergeometric_tail(p->count, followed, *failed, both);
 }
 
-/* Claims `more` nanoseconds of a visit's time, but at most the time that is left. */
+/* Claims `more` nanoseconds of a visit's time, but at most the time that no finding has claimed. */
 static void claim_time(const findings *f, candidate *c, uint32_t index, double more)
 {
     const visit *x = visit_at(f->visits, index);
@@ -251,10 +243,10 @@ static void claim_time(const findings *f, candidate *c, uint32_t index, double m
 }
 
 /*
- * Cuts the own times of the visits of a place, of all visits that these visits contain, and of the edges beside all
- * these visits. `parts` contains the part to cut for each visit of the place, 0 to 1. An edge is beside the span that
- * it begins or follows. If `with_spans` is false, does not cut the spans that the visits of the place contain. Adds the
- * cuts to the candidate's cut.
+ * Adds cuts to the candidate's cut, for the own times of the place's visits, of all visits that these visits contain,
+ * and of the edges beside all these visits. `parts` contains the part to cut for each visit of the place, 0 to 1. An
+ * edge is beside the span that it leads to or follows. If `with_spans` is false, does not cut the spans that the visits
+ * of the place contain.
  */
 static void cut_tree(const findings *f, const float *parts, bool with_spans, candidate *c)
 {
@@ -274,10 +266,10 @@ static void cut_tree(const findings *f, const float *parts, bool with_spans, can
 }
 
 /*
- * Claims the time after a failed visit until `until_ns`, when the next attempt begins or the caller gives up. This is
- * the caller's own time and the edges from the failed visit to the next attempt or, if the request itself is the
- * caller, the time of the request's visits. Does not claim the time of the caller's other children. Claims no wait in
- * very large requests. Returns the time of the failed visit and the wait in nanoseconds.
+ * Claims the time after a failed visit until `until_ns`, when the next attempt begins or the caller gives up. Claims
+ * the caller's own time, and the edges from the failed visit to the next attempt. If the caller is the request itself,
+ * claims the time of the request's visits. Does not claim the time of the caller's other children. To save time, claims
+ * no wait in very large requests. Returns the sum of the failed visit's time and the wait, in nanoseconds.
  */
 static double claim_attempt(const findings *f, candidate *c, uint32_t index, int64_t until_ns)
 {
@@ -315,7 +307,7 @@ static void offer_retries(search *s, uint32_t number, const calls *of)
     candidate c = {
         .cause = "timeout", .place = number, .from_ns = v->from_ns, .to_ns = v->to_ns, .part = 1, .m.is_retry = true};
     c.p = chance_of_retries(v, p, of, &failed);
-    /* If most visits fail, their status probably has another meaning, such as more data. */
+    /* if most visits fail, their status probably has another meaning, such as more data */
     if (failed < FAILED_MIN || 2 * failed > p->count || c.p > CHANCE_MAX)
         return;
     float *parts = g_new0(float, v->all->len + 1);
@@ -385,10 +377,8 @@ static bool is_ordinary_number(const visits *v, const place *p, const calls *of)
     return is_ordinary;
 }
 
-/*
- * Finds the field value that distinguishes the callers with at least `limit` visits: most of these callers have it, and
- * few other callers. Sets caller_column and caller_value of the candidate.
- */
+/* Finds the field value that distinguishes the callers with at least `limit` visits: most of these callers and few
+ * other callers have the value. Sets caller_column and caller_value of the candidate. */
 static void find_caller_value(const visits *v, const place *p, const calls *of, double limit, candidate *c)
 {
     double best = CALLER_VALUE_MIN;
@@ -427,7 +417,8 @@ static void find_caller_value(const visits *v, const place *p, const calls *of, 
 
 /*
  * Tries two causes: callers that make many more visits to the place than other callers, and failed visits that callers
- * repeat. If most callers make many visits, all callers count. A place has at most one finding "calls".
+ * repeat. If most callers make many visits, "calls" claims the visits of all callers. A place has at most one finding
+ * "calls".
  */
 void try_calls(search *s, uint32_t number)
 {
@@ -456,7 +447,8 @@ void try_calls(search *s, uint32_t number)
         callers += of.last[caller] == i;
         parts[index] = (float)(1 - (all ? 1 : of.usual) / here);
     }
-    cut_tree(s->f, parts, !all, &c); /* if all callers make many calls, the work of the calls is probably necessary */
+    /* if all callers make many calls, the work within the calls is probably necessary */
+    cut_tree(s->f, parts, !all, &c);
     g_free(parts);
     c.count = p->count;
     c.m.length_ns = of.usual;
@@ -546,10 +538,8 @@ static bool crosses_hosts(const visits *v, uint32_t number)
     return place_at(v, number)->kind == PLACE_EDGE && at->host != at->from_host;
 }
 
-/*
- * Returns whether the cause of an edge's time may be outside the edge's program. This is the case for inferred
- * messages, whose length depends on clocks, and for times in which spans of other hosts were running.
- */
+/* Returns whether the cause of an edge's time may be outside the edge's program. Such an edge is an inferred message,
+ * whose length depends on clocks, or a time in which spans of other hosts were running. */
 static bool is_elsewhere(const visits *v, const sample *x)
 {
     enum { LOOKED_AT = 200 };
@@ -574,10 +564,8 @@ static bool is_elsewhere(const visits *v, const sample *x)
     return elsewhere * 3 > looked;
 }
 
-/*
- * A host is as fast as the others if the median time of its visits, without their waits, is at most this factor times
- * the median time of the other visits.
- */
+/* A host is as fast as the others if the median time of its visits without their waits is at most this factor times the
+ * median time of the other visits. */
 #define EQUAL_HOSTS 1.1
 
 /* Returns whether the waits of all visits (by index) alone can explain why a host is slower than the others. */
@@ -595,7 +583,8 @@ static bool is_host_fast(const sample *x, const float *waits, const char *host)
     return medians[1] <= EQUAL_HOSTS * medians[0];
 }
 
-/* With one caller, the servers of the caller predict nearly the same waits as the servers of the place. */
+/* The model with servers of the caller must be better by this factor, because with one caller, both models predict
+ * nearly the same waits. */
 #define CALLER_FACTOR 1.1
 
 /* Finds a queue in a place or, if visits to the place begin to work before they have a server, in a part of its spans.
@@ -622,7 +611,7 @@ static void offer_queue(search *s, const sample *x)
         (m.waits == NULL || (of_caller.explained > CALLER_FACTOR * m.explained && of_caller.p <= CHANCE_MAX))) {
         g_free(m.waits);
         m = of_caller;
-        m.host = NULL; /* this is the callers' host, where the visits do not end */
+        m.host = NULL; /* m.host is the callers' host, where the visits do not end */
     } else {
         g_free(of_caller.waits);
     }
@@ -631,7 +620,7 @@ static void offer_queue(search *s, const sample *x)
     bool uneven = m.host != NULL && m.process == NULL && m.share >= 1.3 && place_at(s->v, x->place)->sites->len > 1;
     m.is_host_fast = uneven && is_host_fast(x, m.waits, m.host);
     const char *cause = uneven ? "balance" : m.servers == 1 ? "lock" : "pool";
-    /* A queue at a host with more requests may explain why the host is slower than its peers. */
+    /* a queue at a host with more requests may explain why the host is slower than its peers */
     bool is_of_peer = m.is_host_fast && best->cause != NULL && strcmp(best->cause, "peer") == 0 && best->host == m.host;
     offer_mechanism(s, x, cause, &m, is_of_peer ? fmax(1, 1.01 * best->score / fmax(m.explained, 0.01)) : 1);
     if (best->cause != cause || m.other_servers == 0)
@@ -644,17 +633,16 @@ static void offer_queue(search *s, const sample *x)
     g_array_append_val(s->rivals, other);
 }
 
-/* Maximum ratio of the timeouts of two operations that are the same timeout. */
+/* Two operations have the same timeout if the ratio of their timeouts is at most SAME_TIMEOUT. */
 #define SAME_TIMEOUT 1.2
 
-/* Returns whether two mechanisms have the same timeout. */
 static bool is_same_timeout(const mechanism *a, const mechanism *b)
 {
     return a->waits != NULL && b->waits != NULL && a->period_ns <= SAME_TIMEOUT * b->period_ns &&
            b->period_ns <= SAME_TIMEOUT * a->period_ns;
 }
 
-/* Joins the timeouts of operations that are the same timeout as `best`. Adds their number to *same. */
+/* Joins the timeouts of operations with the same timeout as `best`. Adds their number to *same. */
 static mechanism join_timeouts(const sample *x, mechanism *all, uint32_t count, const mechanism *best, uint32_t *same)
 {
     mechanism m = *best;
@@ -678,8 +666,8 @@ static mechanism join_timeouts(const sample *x, mechanism *all, uint32_t count, 
 
 /*
  * Finds a timeout of a place at which several operations take different times. The durations of all visits are then no
- * evidence, but the durations of each operation are. An operation may have two durations for another reason, such as a
- * cache. Most operations must therefore have the same timeout.
+ * evidence, so the function examines each operation. Most operations must have the same timeout, because one operation
+ * may have two durations for another reason, such as a cache.
  */
 static mechanism find_timeout_of_operations(const sample *x, const uint32_t *groups)
 {
@@ -717,16 +705,14 @@ static mechanism find_timeout_of_place(const search *s, const sample *x)
     bool has_operations = sample_group_operations(s, x, groups) > 1;
     mechanism m = has_operations ? find_timeout_of_operations(x, groups) : find_timeout(x);
     g_free(groups);
-    /* The durations of several kinds of visits are not evidence of a timeout. */
+    /* if the longer visits are a kind of visits, their durations are not evidence of a timeout */
     if (m.waits != NULL && sample_waits_are_kind(s, x, m.waits))
         g_clear_pointer(&m.waits, g_free);
     return m;
 }
 
-/*
- * Factor of the score of a CPU quota. If a program works only in a part of each period, the visits also seem to end at
- * multiples of the period, as for a timer.
- */
+/* Factor of the score of a CPU quota. The search prefers a quota to a timer, because a program that works only in a
+ * part of each period also has visits that end at multiples of the period. */
 #define QUOTA_PREFERENCE 1.3
 
 /* A pause must be at least this number of time units long (time_units.h). */
@@ -757,10 +743,7 @@ void try_mechanisms(search *s, const sample *x)
     try_pauses(s, x);
     mechanism m = find_acknowledgement(x);
     offer_mechanism(s, x, m.is_retransmission ? "timeout" : "timer", &m, 1);
-    /*
-     * A difference between two hosts' clocks changes no timer and no timeout, and it changes only the arrivals at a
-     * queue.
-     */
+    /* an error of two hosts' clocks does not hide a timer, and changes only the arrivals at a queue */
     if (!elsewhere || crosses_hosts(s->v, x->place)) {
         if (!is_coarse)
             offer_queue(s, x);
@@ -783,7 +766,7 @@ void try_mechanisms(search *s, const sample *x)
         offer_mechanism(s, x, m.acknowledgement ? "timer" : "timeout", &m, 1);
     }
     best = &s->best[x->place];
-    /* The times that a fault leaves unclaimed are not evidence. */
+    /* at a place with a finding, the unclaimed times are not evidence */
     if (!s->has_finding[x->place] && (best->cause == NULL || best->is_ordinary || best->explained * best->part < 0.5 ||
                                       best->meaning == NUMBER_CONTENTION)) {
         m = find_step(s, x);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Minimum standard error, as a part of the mean. Requests always change a little with the time of day. */
+/* Minimum standard error, as a part of the mean, because requests change a little with the time of day. */
 #define WATCH_ERROR_MIN 0.02
 
 enum { TOGETHER_PANES = 5, OUTLIER_DEVIATIONS = 4 };
@@ -15,14 +15,14 @@ enum { TOGETHER_PANES = 5, OUTLIER_DEVIATIONS = 4 };
 typedef struct watched_place {
     uint32_t name;         /* number in the names of places; PLACE_NAME_NONE: failed requests */
     uint32_t now_at;       /* index of the place in the current pane, or VISIT_NONE */
-    double mean, variance; /* mean time per request in nanoseconds, and variance of the time of a single request */
+    double mean, variance; /* mean time per request (ns), and variance of the time of a single request (ns²) */
     unsigned panes;        /* number of healthy panes so far */
     unsigned bad, good;    /* numbers of consecutive bad panes and of consecutive good panes */
-    unsigned since;        /* number of the first of the consecutive bad panes */
+    unsigned since;        /* number of the first consecutive bad pane */
     int64_t since_ns;
-    double now, excess; /* own time per request in the latest pane, in nanoseconds; excess over the mean, as a share of
-                           the requests' time */
-    double sum;         /* sum of the place's own times in the pane that is being added */
+    double now, excess; /* now: own time per request in the latest pane (ns); excess: excess over the mean, as a share
+                           of the requests' time */
+    double sum;         /* sum of the place's own times in the current pane */
     unsigned alert;     /* number of the alert to which the place belongs; 0: no alert */
     bool leads;         /* the alert is named after this place */
 } watched_place;
@@ -134,7 +134,7 @@ static void judge_pane(watch *w, watched_place *p, uint32_t count, double total_
                         WATCH_ERROR_MIN * WATCH_ERROR_MIN * p->mean * p->mean),
            off = p->now - p->mean;
     p->excess = total_ns > 0 ? off * count / total_ns : 0;
-    /* A new place in a program that is already watched has the mean 0, so all of its time is excess. */
+    /* a place that is new after the first panes has the mean 0, so all of its time is excess */
     bool known = p->panes >= WATCH_WARM_UP, bad = known && off > WATCH_DEVIATIONS * error && p->excess >= WATCH_EXCESS;
     if (bad && p->bad++ == 0) {
         p->since = w->pane;
