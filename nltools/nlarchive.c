@@ -132,7 +132,7 @@ static void nlarchive_read_arguments(arguments *a, int argc, char **argv)
 
 /* ---- load ---- */
 
-/* Returns whether a directory can be read. If not, reports an error, like that for a file. */
+/* Returns whether the process can read a directory. If not, reports the same error as for a file. */
 static bool can_be_listed(loader *l, const char *directory)
 {
     DIR *entries = opendir(directory);

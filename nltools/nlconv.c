@@ -109,7 +109,7 @@ static void say_undated(const pass *p)
         program_error("%s: times without a date were read as times in 1970; set the date with --base", p->sources[0]);
 }
 
-/* Copies the whole input to fd. On failure, reports the error and returns false; a partial copy is useless. */
+/* Copies the whole input to fd. On failure, reports the error and returns false, because a partial copy is useless. */
 static bool copy_input(program_reading *reading, const char *url, int fd)
 {
     nl_source *source = program_source_open_stored(url);
@@ -153,9 +153,7 @@ static bool can_be_read_twice(const char *name)
     return is_file;
 }
 
-/*
- * Returns the time of the last write to a file, in nanoseconds since 1970. Returns the current time for other inputs.
- */
+/* Returns the time of the last write to a file or, for other inputs, the current time. In nanoseconds since 1970. */
 static int64_t written_at(const char *url)
 {
     struct stat what;
@@ -245,8 +243,8 @@ int main(int argc, char **argv)
     a.from = a.reading.foreign != NULL               ? a.reading.foreign
              : a.reading.format != NL_FORMAT_UNKNOWN ? netlogger_importer_kind(a.reading.format)
                                                      : NULL;
-    /* With --strict, nlconv must write the records before the first malformed record. Therefore, the reader must not
-     * end the program. */
+    /* With --strict, nlconv must write the records before the first malformed record, so the reader must not end the
+     * program. */
     a.strict = a.reading.strict;
     a.reading.strict = false;
     a.about.has_base = a.reading.has_base;
@@ -263,7 +261,7 @@ int main(int argc, char **argv)
     if (out != NULL)
         good &= output_close(out, keep);
     else
-        a.reading.failed = true; /* do not also report that the input has no records, because it was not read */
+        a.reading.failed = true; /* do not also report that the input has no records */
     nl_filter_free(a.where.filter);
     for (size_t i = 0; i < a.file_count; i++)
         free(a.files[i]);

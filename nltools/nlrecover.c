@@ -3,7 +3,7 @@
  *
  * The shared memory of a user's processes contains the names of files and collectors. The user can change these names.
  * With --everyone and without --dest, a child process therefore takes the identity of a user before it recovers the
- * events of this user. For this, nlrecover needs only the capabilities that permit a change of the process's identity.
+ * events of this user. nlrecover therefore needs only the capabilities that permit a change of the process's identity.
  */
 #include "config.h"
 
@@ -159,7 +159,9 @@ static size_t list_users(uid_t **users)
 /* Permanently changes the rights of this process to those of a user. */
 static void become(uid_t user)
 {
-    enum { NO_GROUP = 65534 }; /* for users without an entry; a group with the user's ID may belong to others */
+    enum {
+        NO_GROUP = 65534
+    }; /* group of users without a passwd entry, because a group with the user's ID may belong to other users */
     errno = 0;
     const struct passwd *known = getpwuid(user);
     if (known == NULL && errno != 0 && errno != ENOENT && errno != ESRCH)
@@ -169,7 +171,7 @@ static void become(uid_t user)
     bool ok = known != NULL ? initgroups(known->pw_name, group) == 0 : setgroups(0, NULL) == 0;
     if (!ok || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0 || (user != 0 && setuid(0) == 0))
         program_fail(PROGRAM_PROBLEM, "become user %u: %s", (unsigned)user, strerror(errno));
-    clearenv(); /* the user must not get root's settings */
+    clearenv(); /* the child must not use root's settings */
     setenv("NETLOGGER_SHM", shared, 1);
     setenv("HOME", home, 1);
     free(shared);
@@ -180,7 +182,7 @@ static void become(uid_t user)
 }
 
 /* Waits for the process that recovers a user's events, and returns whether it succeeded. Kills the process after
- * USER_TIME_S, because the user can stop it with a signal. */
+ * USER_TIME_S, because the user may have stopped it with a signal. */
 static bool await_user(pid_t child, uid_t user)
 {
     int64_t until_ns = nl_monotonic_ns() + USER_TIME_S * NL_NS_PER_SECOND;
@@ -247,11 +249,8 @@ static void backup_remove_bytes(backup_file *f, size_t size)
     memmove(f->bytes.data, f->bytes.data + size, f->bytes.size);
 }
 
-/*
- * Returns the size of the valid blocks at the start of the unread bytes, which are about PIECE_SIZE bytes or one larger
- * block, and sets *records to the number of their records. Sets *invalid if the bytes after these blocks do not begin a
- * valid block.
- */
+/* Returns the size of the valid blocks at the start of the unread bytes: up to about PIECE_SIZE bytes, or one larger
+ * block. Sets *records to the number of their records. Sets *invalid if no valid block begins after these blocks. */
 static size_t backup_find_blocks(const backup_file *f, uint64_t *records, bool *invalid)
 {
     size_t at = 0, size = 0;
@@ -307,7 +306,8 @@ static bool backup_send(backup_file *f, nl_writer *writer)
     return true;
 }
 
-/* Sends the blocks of a backup file. Returns whether the file could be read and has only whole blocks. */
+/* Sends the blocks of a backup file. Returns false if reading the file failed, or if the file contains bytes that are
+ * not in whole blocks. */
 static bool recover_file(const arguments *a, nl_writer *writer, const char *path)
 {
     backup_file f = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC)};
@@ -348,7 +348,7 @@ static bool recover_files(const arguments *a, char **paths, int count)
     bool good = true;
     for (int i = 0; i < count; i++)
         good = recover_file(a, writer, paths[i]) && good;
-    nl_writer_discard(writer); /* everything was flushed, or a failure was reported */
+    nl_writer_discard(writer); /* backup_send has flushed all blocks or reported the failure */
     return good;
 }
 

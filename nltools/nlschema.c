@@ -1,7 +1,5 @@
-/*
- * nlschema processes a program's schema: it writes a C header, documentation or JSON, measures the cost of events, and
- * checks logs.
- */
+/* From a program's schema, nlschema writes a C header, documentation or JSON. nlschema also measures the cost of
+ * events, and compares logs with the schema. */
 #include "config.h"
 
 #include "program/json_document.h"
@@ -178,10 +176,8 @@ static bool check(arguments *a, const schema *s, GString *out)
     return program_reading_finish(&a->reading) == PROGRAM_DONE && ok;
 }
 
-/*
- * Writes text to a file or to standard output. On failure, reports the error and returns false. program_finish reports
- * failures of standard output.
- */
+/* Writes text to a file or to standard output. On failure, reports the error and returns false. program_finish reports
+ * failures of writing to standard output. */
 static bool write_output(const char *path, const GString *text)
 {
     if (strcmp(path, "-") == 0) {

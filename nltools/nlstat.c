@@ -1,6 +1,6 @@
 /*
- * nlstat measures where the time of requests goes. It reports each span's and edge's share of the critical paths, their
- * means and percentiles, the slowest requests as trees, and the throughput. It can also show several logs side by side.
+ * nlstat shows where requests spend their time. It reports each span's and edge's share of the critical paths, their
+ * means and percentiles, the slowest requests as trees, and the throughput. With --compare, it compares logs.
  *
  * nlstat reads the records once and does not keep them. The subject (stat/subject.h) finds the ID fields and passes the
  * records on. For each kind of request, an assembler (requests/assembler.h) builds a graph of each request, and a tally
@@ -40,7 +40,7 @@ typedef struct work {
     arguments *arguments;
     subject *subject;
     const drawing *drawing; /* owned by the subject; NULL until the lifelines are known */
-    report_subject *kinds;  /* one element per lifeline; NULL until the lifelines are known */
+    report_subject *kinds;  /* an element for each lifeline; NULL until the lifelines are known */
     int kind_count;
     throughput throughput;
 } work;
@@ -157,7 +157,7 @@ static void nlstat_pack(void *user, const nl_record *record, nl_buffer *buffer)
     tally_pack(assembler_reader(kind->assembler), buffer);
 }
 
-/* The name in reports of requests that have no ID fields. */
+/* The ID field that reports show for requests without ID fields. */
 static char *thread_ids[] = {"thread", NULL};
 static const drawing_lifeline thread_lifeline = {.ids = thread_ids};
 
@@ -165,7 +165,7 @@ static void nlstat_begin(void *user, const drawing *d)
 {
     work *w = user;
     const arguments *a = w->arguments;
-    /* Without ID fields, the outermost spans of threads are requests. */
+    /* without ID fields, the outermost spans of threads are requests */
     bool threads = d->lifelines->len == 0 && a->subject.ids == NULL && a->subject.config == NULL;
     GPtrArray *lifelines = threads ? g_ptr_array_new() : drawing_find_requests(d, a->subject.config != NULL);
     if (threads)
@@ -295,7 +295,7 @@ static bool has_nanoseconds(const work *w)
 
 static void report_no_match(const subject_options *o)
 {
-    /* Records that --where excludes may have other fields. */
+    /* do not report absent fields with --where, because the excluded records may have them */
     char *absent = absent_fields_describe(o->where.filter == NULL ? o->absent : NULL);
     program_error("no request matches --where%s", absent);
     free(absent);

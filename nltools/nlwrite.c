@@ -32,7 +32,7 @@ typedef struct arguments {
     nl_subscription_options subscription_options;
 } arguments;
 
-/* The maximum time that a record waits for a destination. */
+/* Maximum time for which a record waits for a destination. */
 #define PATIENCE_NS (10 * NL_NS_PER_SECOND)
 
 enum { FLUSH_EVERY = 1000 };
@@ -72,7 +72,7 @@ static nl_format format_of_destination(const char *destination)
     return format;
 }
 
-/* Returns a text that explains how to set a standard field, or NULL if name is not a standard field in this format. */
+/* Returns a text that explains how to set a standard field, or NULL if `name` is not a standard field of `format`. */
 static const char *standard_field(const char *name, size_t size, nl_format format)
 {
     static const char *const instead[] = {[NL_MEMBER_TIME] = "nlwrite sets it to the current time",
@@ -174,16 +174,14 @@ static nl_log *nlwrite_open(arguments *a)
     return log;
 }
 
-/*
- * Copies the records of a source to *log, and opens the log before the first record. Adds the number of records to
- * *count. Returns the status of writing.
- */
+/* Copies the records of a source to *log. Opens the log before the first record. Adds the number of records to *count.
+ * Returns the status of writing. */
 static nl_status copy_source(nl_log **log, arguments *a, const char *name, uint64_t *count)
 {
     program_log *in = program_log_open(&a->reading, name, false, false);
     nl_status written = NL_OK;
     const nl_record *record;
-    /* Flush regularly, to detect a failed destination early. */
+    /* flush regularly, to detect a failed destination early */
     while (in != NULL && written >= NL_OK && program_log_next(in, a->where.filter, &record) == NL_OK) {
         if (!a->opened)
             *log = nlwrite_open(a);
@@ -209,7 +207,7 @@ static nl_status copy_sources(nl_log **log, arguments *a, uint64_t *copied)
 
 int main(int argc, char **argv)
 {
-    /* Write no clock records in addition to the event, unless the URL requests them. */
+    /* write no clock records in addition to the event, unless the environment or the URL requests them */
     setenv("NETLOGGER_CLOCK", "no", 0);
     program_start("nlwrite");
     arguments a = {0};

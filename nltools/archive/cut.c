@@ -8,10 +8,8 @@
 enum { MAGIC_SIZE = 4, HEADER_SIZE_AT = 4, STORED_SIZE_AT = 12, HEADER_MIN = 96, STORED_MAX = 16 << 20 };
 static const char magic[MAGIC_SIZE] = {'N', 'L', 'B', '1'};
 
-/*
- * Returns the size in bytes of the block at `at`, or 0 if the block is incomplete. Sets *none to true if no valid block
- * begins at `at`, otherwise to false.
- */
+/* Returns the size in bytes of the block at `at`, or 0 if the block is incomplete. Sets *none to whether no valid block
+ * begins at `at`. */
 static size_t block_size(const unsigned char *at, size_t left, int *none)
 {
     *none = memcmp(at, magic, left < MAGIC_SIZE ? left : MAGIC_SIZE) != 0;

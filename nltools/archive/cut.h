@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <stddef.h>
 
-/* Returns the size in bytes of the complete lines and blocks in data. Adds the number of lines to *lines. */
+/* Returns the size in bytes of the complete lines and blocks at the start of `data`. Adds the number of lines to
+ * *lines. */
 size_t cut_whole(const char *data, size_t size, uint64_t *lines);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * Loads records from a collector.
  *
- * Subscriptions do not number records. A later load therefore requests the records from the time OVERLAP_NS before the
- * latest record in the database. The load skips the records that the database already has. To recognize these records,
- * the module counts how often each hash of a packed record occurs in the database.
+ * The records of a subscription have no sequence numbers. A later load therefore requests the records from the time
+ * OVERLAP_NS before the latest record in the database, and skips the records that the database already has. To
+ * recognize these records, the module counts how often each hash of a packed record occurs in the database.
  */
 #include "config.h"
 
@@ -102,10 +102,8 @@ static bool live_take_records(live *v, nl_decoder *decoder)
     return true;
 }
 
-/*
- * Commits if the transaction is full or the latest commit is COMMIT_NS ago. If `idle` is true, because no records
- * arrive, a tenth of this time is enough. On failure, reports the error and returns false.
- */
+/* Commits if the transaction is full or the latest commit is COMMIT_NS ago. If `idle` is true, because no records
+ * arrive, a tenth of COMMIT_NS is sufficient. On failure, reports the error and returns false. */
 static bool commit_now_and_then(live *v, bool idle)
 {
     int64_t now_ns = nl_monotonic_ns();

@@ -25,7 +25,7 @@ enum { READ_SIZE = 1 << 20, PENDING_MAX = 64 << 20 };
 typedef struct input {
     loader *loader;
     const char *name;
-    int fd;            /* descriptor of an uncompressed regular file; -1: source reads the input */
+    int fd;            /* descriptor of an uncompressed regular file; -1: `source` reads the input */
     nl_source *source; /* reads pipes and compressed files */
     bool again;        /* a later load may read the rest of the input */
     char *bytes;
@@ -33,10 +33,8 @@ typedef struct input {
 
 /* ---- identification of files ---- */
 
-/*
- * Reads the first bytes of a regular file. Returns false for other sources and on errors, which are reported when the
- * source is opened.
- */
+/* Reads the first bytes of a regular file. Returns false for other sources and on errors, which the caller reports when
+ * it opens the source. */
 static bool read_head(const char *path, char head[STORE_HEAD_SIZE], size_t *size, uint64_t *file_size)
 {
     struct stat status;
@@ -114,8 +112,8 @@ static nl_status read_some(input *in, const char **data, size_t *size)
     return got > 0 ? NL_OK : NL_END;
 }
 
-/* Skips the first `position` bytes, which an earlier load has stored. Appends bytes that were read beyond them to
- * `rest`. */
+/* Skips the first `position` bytes, which an earlier load has stored. Appends to `rest` any bytes after this position
+ * that it has read. */
 static nl_status skip(input *in, uint64_t position, nl_buffer *rest)
 {
     const char *data;
@@ -170,7 +168,7 @@ static bool drain(loader *l, store_place *place, nl_decoder *decoder)
     return true;
 }
 
-/* Loads the complete records in `pending`, or all bytes if they are more than PENDING_MAX. Returns false if the store
+/* Loads the complete records in `pending`, or all bytes if there are more than PENDING_MAX. Returns false if the store
  * fails. */
 static bool load_whole_records(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
 {
@@ -208,7 +206,7 @@ static void keep_reason(void *user, const nl_malformed *what)
     *reason = program_copy(what->reason);
 }
 
-/* Returns text that states what is incomplete: a block, of which the header may state the size, or a line. */
+/* Returns a text that describes the incomplete bytes: a line, or a block with its size if the header is complete. */
 static char *describe_incomplete(const nl_buffer *pending)
 {
     char *reason = NULL;
@@ -271,7 +269,7 @@ static bool load_input(loader *l, input *in, store_place *place)
         nl_buffer_append(&pending, data, size);
         good = load_whole_records(l, place, decoder, &pending);
     }
-    if (good && status == NL_END && (!in->again || pending.size == 0)) /* also reports a damaged block at the end */
+    if (good && status == NL_END && (!in->again || pending.size == 0)) /* also reports a damaged last block */
         good = load_rest(l, place, decoder, &pending);
     else if (good && status == NL_END && pending.size > 0 && !l->quiet)
         good = load_incomplete(l, in, place, decoder, &pending);

@@ -39,20 +39,18 @@ typedef struct loader {
 loader *loader_new(store *s, program_reading *reading, const nl_filter *where, objects *lines);
 void loader_free(loader *l);
 
-/*
- * loader_trouble prints this thread's error, which concerns a source. Until loader_is_well is called for the source,
- * loader_trouble prints errors with the same code only once.
- */
+/* loader_trouble prints this thread's error, which concerns a source. It prints errors with the same code only once,
+ * until loader_is_well is called for the source. */
 void loader_trouble(loader *l, const char *source);
 void loader_is_well(loader *l, const char *source);
 
 /* Reports the store's error and ends the load. Returns false. */
 bool loader_fail(loader *l);
 
-/* Adds a source position, and returns it. The result is valid until the next call. Copies `name`. */
+/* Adds a source position for a copy of `name`. The returned position is valid until the next call. */
 store_place *loader_add_place(loader *l, const char *name);
 
-/* Returns a decoder that skips records that an earlier load has stored. */
+/* Returns a decoder that skips records that an earlier load has stored. The caller frees the decoder. */
 nl_decoder *loader_decoder(loader *l, const char *name);
 
 /*

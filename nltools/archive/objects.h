@@ -9,9 +9,7 @@
 
 typedef struct objects objects;
 
-/*
- * Returns the object that defines lifelines. `ids` contains lists of the form FIELD,FIELD, and must outlive the object.
- */
+/* Returns a new object. `ids` contains lists of the form FIELD,FIELD, and must outlive the object. */
 objects *objects_new(char **ids, size_t count);
 void objects_free(objects *l);
 

@@ -1,4 +1,4 @@
-/* PostgreSQL databases. COPY stores the records, in the same transaction as the other statements. */
+/* PostgreSQL databases. COPY stores the records in the same transaction as the other statements. */
 #include "config.h"
 
 #include "archive/store.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The functions of libpq. */
+/* The functions of libpq, which the module loads when it opens a database. */
 #define POSTGRES_FUNCTIONS(FUNCTION)                                                                                   \
     FUNCTION(PQ, cancel)                                                                                               \
     FUNCTION(PQ, clear)                                                                                                \
@@ -162,10 +162,8 @@ static char *postgres_name_of(const char *url)
     return program_format("%.*s%.*s", (int)(begin - url), url, (int)strcspn(host, "?"), host);
 }
 
-/*
- * Acquires the lock for loading. After a load was killed, the server may still commit its records. The next load must
- * therefore have the lock before it reads the positions.
- */
+/* Acquires the lock for loading. The server may still commit the records of a killed load. The next load must therefore
+ * have the lock before it reads the positions. */
 static nl_status be_the_only_one(postgres *p)
 {
     if (postgres_run(&p->base, "SET lock_timeout = '20s'") == NL_OK &&
@@ -228,7 +226,7 @@ static nl_status send_rows(postgres *p)
     return NL_OK;
 }
 
-/* Appends text with the escape sequences that COPY requires, and then `end`. NULL becomes \N. */
+/* Appends text with the escape sequences of COPY, and then `end`. Writes a NULL text as \N. */
 static void postgres_put_text(nl_buffer *out, nl_string text, char end)
 {
     static const char special[] = "\\\t\n\r", letters[] = "\\tnr";
@@ -236,7 +234,8 @@ static void postgres_put_text(nl_buffer *out, nl_string text, char end)
         nl_buffer_append(out, "\\N", 2);
     size_t copied = 0;
     for (size_t i = 0; i < text.size; i++) {
-        /* All special bytes are control bytes or the backslash, and most bytes are neither. */
+        /* all special bytes are control bytes or the backslash; check for these first, because most bytes are
+         * ordinary */
         if ((unsigned char)text.data[i] >= ' ' && text.data[i] != '\\')
             continue;
         const char *found = text.data[i] != '\0' ? strchr(special, text.data[i]) : NULL;

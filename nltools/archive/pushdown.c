@@ -45,10 +45,7 @@ static void push_time(const term *t, nl_buffer *sql)
         store_add(sql, " AND time_ns %.*s %lld", (int)t->operator.size, t->operator.data, (long long)time_ns);
 }
 
-/*
- * Returns whether every value that is equal to this value has the same text. This is not the case for numbers, which
- * can be written in several ways.
- */
+/* Returns whether all equal values have the same text, unlike numbers, which can be written in several ways. */
 static bool is_plain(nl_string value)
 {
     if (value.size < 2 || !isalpha((unsigned char)value.data[0]))

@@ -7,10 +7,8 @@
 
 #include <string.h>
 
-/*
- * Returns `text` if it is valid UTF-8 without NUL. Otherwise, stores a copy in `copy`, in which U+FFFD replaces invalid
- * bytes and NUL, and returns it.
- */
+/* Returns `text` if it is valid UTF-8 without NUL. Otherwise, returns a copy in `copy`, in which U+FFFD replaces
+ * invalid bytes and NUL. */
 static nl_string clean(nl_string text, nl_buffer *copy)
 {
     copy->size = 0;

@@ -18,12 +18,12 @@ typedef struct row_maker {
     sink unused; /* counts values that JSON cannot represent; ignored, because packed is complete */
 } row_maker;
 
-/* Creates a row, which is valid until the next call. Returns false if the record is too large. */
+/* Creates the row of a record. The row is valid until the next call. Returns false if the record is too large. */
 bool row_make(row_maker *m, const nl_record *record, row *out);
 void row_maker_free(row_maker *m);
 
-/* Unpacks a record. Sets *typed to whether the record's values have types. Without types, a text may represent a
- * number. */
+/* Unpacks a record. Sets *typed to whether the record's values have types; without types, a text may represent a
+ * number. Returns NL_OK, or sets the error. */
 nl_status row_unpack(nl_record *record, nl_string packed, bool *typed);
 
 #endif

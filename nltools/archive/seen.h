@@ -17,10 +17,9 @@ typedef struct seen {
 /* Returns the FNV-1a hash of bytes, with the upper half mixed into the lower half. Never returns 0. */
 uint64_t seen_hash(const char *data, size_t size);
 
-/* Increments the count of a hash. */
 void seen_add(seen *s, uint64_t hash);
 
-/* Decrements the count of a hash. Returns false if the count is already 0. */
+/* Decrements the count of a hash and returns true, or returns false if the count is 0. */
 bool seen_take(seen *s, uint64_t hash);
 void seen_free(seen *s);
 

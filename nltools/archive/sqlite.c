@@ -91,7 +91,7 @@ static void close_store(store *base)
 {
     sqlite *s = (sqlite *)base;
     sqlite3_finalize(s->insert);
-    if (s->loads) /* without a write-ahead log, users without write permission can read the database */
+    if (s->loads) /* remove the write-ahead log, so that users without write permission can read the database */
         sqlite3_exec(s->db, "PRAGMA busy_timeout = 0; PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
     sqlite3_close(s->db);
     free(s->name);
@@ -106,9 +106,8 @@ static bool sqlite_note_page(void *user, const nl_string *columns)
 
 /*
  * Chooses the journal and the size of the page cache. With a write-ahead log, readers can continue during a load, but
- * every page is written twice. Therefore, a load without --follow uses a rollback journal if the database is new,
- * because a new database has no readers yet. The page cache has 8 MiB, so that it fits into the caches of many
- * processors.
+ * SQLite writes every page twice. A load of a new database, which has no readers yet, therefore uses a rollback
+ * journal, unless --follow is given. The page cache has 8 MiB, so that it fits into the caches of many processors.
  */
 static nl_status settle(sqlite *s, store_purpose purpose)
 {
@@ -130,7 +129,8 @@ static void fail_to_open(const sqlite *s, store_purpose purpose)
     int cause = sqlite3_system_errno(s->db);
     char *directory = g_path_get_dirname(s->name);
     if (cause == ENOENT && purpose != STORE_READ && access(directory, W_OK) != 0)
-        cause = errno; /* ENOENT is from SQLite's second attempt, which opens the file only for reading */
+        cause = errno; /* not errno, because a second attempt of SQLite, to open the file only for reading, has set
+                          ENOENT */
     g_free(directory);
     if (cause != 0)
         nl_error_set(NL_ERROR_SYSTEM, "open %s: %s", s->name, strerror(cause));

@@ -2,8 +2,8 @@
  * Accesses a database, whose tables doc/archive.md describes. sqlite.c and postgres.c implement the kinds of databases.
  *
  * A transaction stores records together with the position in their source and the sequence numbers of their streams.
- * The positions therefore agree with the records even if the program is killed. A function that fails sets the error.
- * Not thread-safe.
+ * The positions therefore match the records even if the program is killed. A function that fails sets the error. Not
+ * thread-safe.
  */
 #ifndef NLTOOLS_ARCHIVE_STORE_H
 #define NLTOOLS_ARCHIVE_STORE_H
@@ -28,7 +28,7 @@ typedef struct store_place {
     int64_t latest_ns;        /* time of the latest record */
 } store_place;
 
-/* STORE_FOLLOW is a load without an end, during which other programs read the database. */
+/* STORE_FOLLOW: a load with --follow, during which other programs read the database. */
 typedef enum store_purpose { STORE_READ, STORE_LOAD, STORE_FOLLOW } store_purpose;
 
 typedef struct store store;
@@ -45,8 +45,8 @@ typedef struct store_kind {
     void (*undo)(store *s);
     /* Runs statements without results. */
     nl_status (*run)(store *s, const char *sql);
-    /* Calls `function` for each row, until `function` returns false. Columns are text or bytes. An SQL NULL has NULL
-     * data. */
+    /* Calls `function` for each row, until `function` returns false. Columns are text or bytes. In a column with an SQL
+     * NULL, `data` is NULL. */
     nl_status (*select)(store *s, const char *sql, bool (*function)(void *user, const nl_string *columns), void *user);
     const char *tables_sql;
     const char *path; /* SQL expression for a field's text; %s stands for the field's name */
@@ -65,7 +65,7 @@ struct store {
 store *store_open(const char *name, store_purpose purpose);
 void store_close(store *s);
 
-/* Reads all source positions. The caller frees the array and the names. */
+/* Reads all source positions. Sets *places to an array of *count elements. The caller frees the array and the names. */
 nl_status store_read_places(store *s, store_place **places, size_t *count);
 
 /* Reads the sequence numbers of all streams. */
@@ -74,14 +74,12 @@ nl_status store_read_streams(store *s, nl_streams *streams);
 /* Begins a transaction for a source. If `place` is new, adds it to the database and sets its ID. */
 nl_status store_begin(store *s, store_place *place);
 
-/*
- * Commits the transaction, with the position in `place` and the sequence numbers of the `size` streams in `names`.
- * Fails if another program has committed in the meantime. Rolls back on failure.
- */
+/* Commits the transaction, with the position in `place` and the sequence numbers of the `size` streams in `names`.
+ * Fails if another program has committed since the last check. Rolls back on failure. */
 nl_status store_commit(store *s, store_place *place, const nl_streams *streams, const unsigned char (*names)[16],
                        size_t size);
 
-/* Appends text as an SQL literal. Escapes only quotes. */
+/* Appends text as an SQL literal. Escapes only quotes, because quote_as_sql_does disables backslash escapes. */
 void store_quote(nl_buffer *sql, nl_string text);
 
 /* Appends text with printf formatting. */

@@ -50,10 +50,10 @@ void compare_options_finish(compare_options *o)
     g_strfreev(o->after);
 }
 
-/* The logs of a comparison while they are read. */
+/* The state of reading the logs of a comparison. */
 typedef struct comparing {
     subject_options *subject;
-    program_reading settings; /* the settings of reading, without counts */
+    program_reading settings; /* settings of reading, with zero counts */
     bool incomplete;          /* a log was malformed, incomplete or unreadable */
     profile *profile;
     char *ids; /* ID fields of the first log */
@@ -83,7 +83,8 @@ static bool check_ids(comparing *c, const visits *v, const char *name)
 static bool compare_read_log(comparing *c, int side, const char *name)
 {
     program_reading *reading = &c->subject->reading;
-    *reading = c->settings; /* each log has its own counts, so that one message describes a log without records */
+    *reading = c->settings; /* each log begins with zero counts, so that the message about missing records describes
+                               only this log */
     visits_reader *r = visits_reader_new(c->subject, NULL, NULL);
     bool ok = visits_read(r, name);
     visits *v = visits_finish(r);

@@ -1,4 +1,4 @@
-/* The options --compare and --with of nldiag and nlstat, and the work that they request. */
+/* The options --compare and --with of nldiag and nlstat, and the comparison that these options request. */
 #ifndef NLTOOLS_COMPARE_H
 #define NLTOOLS_COMPARE_H
 
@@ -17,10 +17,8 @@ extern const nl_option compare_option_rows[];
 void compare_options_check(const compare_options *o, int operand_count);
 void compare_options_finish(compare_options *o);
 
-/*
- * Reads the logs and prints the comparison. Returns the exit status. With --with, `operands` are the logs recorded
- * before the change. Otherwise, they are the two logs to compare.
- */
+/* Reads the logs and prints the comparison. Returns the exit status. With --with, `operands` are the logs recorded
+ * before the change. Otherwise, `operands` are the two logs to compare. */
 int compare_logs(const compare_options *o, subject_options *subject, char **operands, int operand_count, bool json);
 
 #endif

@@ -8,10 +8,8 @@
 
 enum { REQUESTS_EACH_MIN = 20, VISITS_MIN = 20, SENSORS_SHOWN = 3, STRATUM_REQUESTS_MIN = 30 };
 
-/*
- * The module compares only requests with equal values of a field if this reduces the standard error to at most this
- * fraction. Otherwise, it compares all requests together.
- */
+/* The module compares only requests with equal values of a field if this comparison has at most STRATA_ERROR_MAX times
+ * the standard error of the comparison of all requests. */
 #define STRATA_ERROR_MAX 0.9
 
 #define ATTRIBUTION_RATE 0.01
@@ -44,7 +42,7 @@ static bool is_change(const contrast *c, double threshold)
 
 /* ---- standardization by a field ---- */
 
-/* The bins of a row. The module compares a ratio: the sums in `values` divided by the counts in `counts`. */
+/* The bins of a row. The compared quantity is a ratio: the sums in `values` divided by the counts in `counts`. */
 typedef struct binned {
     const profile_bin *counts, *values; /* indexed by bin; values may belong to another row */
     bool of_visits;                     /* use the counts of `values` instead of the sums */
@@ -69,7 +67,7 @@ static double bin_mean(const profile *p, const binned *b, unsigned bin)
     return count > 0 ? total_of(p, side, binned_values(b, bin, side)) / count : 0;
 }
 
-/* Computes the sums that would result if every visit took the mean time of its bin. */
+/* Computes the sums that would result if every visit took the mean time of its bin before the change. */
 static void predict(const profile *p, const binned *b, sums *out)
 {
     memset(out, 0, sizeof *out);
@@ -83,10 +81,8 @@ static void predict(const profile *p, const binned *b, sums *out)
     }
 }
 
-/*
- * Removes the effect of the mix: changes the sums as if, on both sides, each bin had the same share of the counts as
- * before the change.
- */
+/* Removes the effect of the mix: changes the sums as if each bin had the share of the counts that it had before the
+ * change. */
 static void remove_mix(const profile *p, const binned *b, sums *s)
 {
     sums predicted;
@@ -167,10 +163,8 @@ static void find_mix(comparison *c)
     }
 }
 
-/*
- * Returns the field that reduces the variance most when only requests with equal values of the field are compared
- * (post-stratification; Deng et al., WSDM 2013). Returns NULL if no field reduces the variance enough.
- */
+/* Returns the field that reduces the variance most if the module compares only requests with equal values of the field
+ * (post-stratification; Deng et al., WSDM 2013). Returns NULL if no field reduces the variance enough. */
 static const profile_field *find_strata(const comparison *c)
 {
     const profile *p = c->profile;
@@ -194,7 +188,7 @@ static const profile_field *find_strata(const comparison *c)
     return found;
 }
 
-/* Returns a row's bins for the field whose values are compared separately, or NULL. */
+/* Returns a row's bins for the field that find_strata has chosen, or NULL. */
 static const profile_bin *strata_bins(const comparison *c, const profile_row *row)
 {
     guint index = 0;
@@ -228,8 +222,8 @@ static bool has_enough(const profile *p, const sums *s)
     return total_of(p, 0, s->sides[0].count) >= VISITS_MIN && total_of(p, 1, s->sides[1].count) >= VISITS_MIN;
 }
 
-/* Tests whether the change is larger in a bin than in the other bins. For a field with numbers, `bin` is the lowest of
- * the bins that are compared with the others. */
+/* Tests whether the change is larger in a bin than in the other bins. For a field with numbers, compares `bin` and all
+ * higher bins with the lower bins. */
 static void try_split(const profile *p, const profile_field *f, const binned *b, unsigned bin, double change,
                       GArray *candidates)
 {
@@ -344,7 +338,7 @@ static place_change compare_row(const comparison *c, const profile_row *row, boo
     x.own = contrast_sums(p, &own);
     x.calls = contrast_sums(p, &calls);
     x.own.tested = x.own.tested && enough;
-    /* Do not test the number of messages on the critical path, because it depends on other places. */
+    /* do not test the number of messages on the critical path, because it depends on other places */
     x.calls.tested = x.calls.tested && (row->is_span || !has_spans);
     return x;
 }
@@ -361,7 +355,7 @@ static int by_time_change(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Returns whether a number differs between units or sides. If it does not, no test is needed. */
+/* Returns whether a number differs between units or sides; otherwise, the module needs no test. */
 static bool varies(const contrast *c)
 {
     return c->tested && (c->error > 0 || c->p < 1);
@@ -473,8 +467,8 @@ static void add_change(comparison *c, const place_change *x)
 
 /*
  * Sets the verdict. If the requests' time varies too much for a verdict, the verdict follows from the sum of the
- * places' changes. The sum must agree with the change of the requests' time within the uncertainty of both. If the sum
- * does not agree, other places may compensate for the changes, or the changes may not be on critical paths.
+ * places' changes. This sum must agree with the change of the requests' time within the uncertainty of both. Otherwise,
+ * other places may compensate for the changes, or the changes may not be on critical paths.
  */
 static void judge(comparison *c)
 {

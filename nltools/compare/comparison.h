@@ -1,12 +1,12 @@
 /*
- * Compares two sides. Each side consists of one or more logs. Finds changes of three kinds: in the requests' time, in
- * the mix of requests, and in places. Also finds the values of fields that explain these changes.
+ * Compares two sides, each of which consists of one or more logs. Finds changes of the requests' time, of the mix of
+ * requests, and of places. Also finds the values of fields that explain these changes.
  *
  * If the mix of requests has changed, the module separates the effect of the mix from the effect of the program
  * (Kitagawa, J. Am. Stat. Assoc. 1955; Oaxaca, Int. Econ. Rev. 1973). The effect of the mix is the change of the
  * requests' time that follows only from the new shares of a field's values. To compute this effect, the module uses the
- * old mean time of each value. Only a field of the requests' first events can define the mix, because later fields may
- * be results.
+ * old mean time of each value. Only a field of the requests' first events can define the mix, because fields of later
+ * events may be results.
  *
  * If nothing has changed, the probability that a comparison reports a change is at most 3 * COMPARISON_RATE. If each
  * side has 3,000 requests and their times vary by 10 %, the comparison finds a change of 2 % in a place's time with a
@@ -39,14 +39,15 @@ typedef enum comparison_verdict {
     COMPARISON_CANNOT_TELL,
 } comparison_verdict;
 
-/* A place that has changed. Its time on the critical paths, and its own time, are in nanoseconds per request. */
+/* A place that has changed. own_ns and path_ns are its own time and its time on critical paths, in nanoseconds per
+ * request. */
 typedef struct place_change {
     const profile_row *row;
     contrast own;   /* nanoseconds per visit */
     contrast calls; /* visits per request */
     bool own_changed, calls_changed;
     double own_ns[SIDES], path_ns[SIDES];
-    char *goes_with; /* the value of a field that explains the change, as text; NULL: none was found */
+    char *goes_with; /* a text that names the value of a field that explains the change; NULL: no value explains it */
 } place_change;
 
 typedef struct sensor_change {
@@ -58,10 +59,10 @@ typedef struct comparison {
     const profile *profile;
     double requests[SIDES];
     const profile_field *strata; /* compare only requests with equal values of this field; NULL: compare all requests */
-    contrast total; /* mean duration of a request in ns; with strata, the shares of the field's values on the first side
-                       weight the means of the second side */
-    contrast unadjusted;      /* the requests' time, as measured */
-    const profile_field *mix; /* the field whose mix has changed; NULL: none was found */
+    contrast total; /* mean duration of a request in ns; with strata, weighted as if the second side had the same shares
+                       of the field's values as the first side */
+    contrast unadjusted;      /* the requests' time without this weighting */
+    const profile_field *mix; /* the field whose mix has changed; NULL: the mix has not changed */
     contrast mix_effect;
     unsigned mix_bin; /* bin of the value whose share has changed most */
     double mix_shares[SIDES];
@@ -70,7 +71,7 @@ typedef struct comparison {
     GArray *changes; /* elements are place_change; the largest change of time comes first */
     GArray *sensors; /* elements are sensor_change; empty if nothing has changed */
     double level;    /* error probability of the confidence intervals of changes */
-    /* The time that all changes add to a request, and half the width of its confidence interval, in nanoseconds. */
+    /* The time that all changes add to a request (ns), and half the width of its confidence interval. */
     double changes_ns, changes_half_ns;
     comparison_verdict verdict;
     bool of_changes; /* the verdict follows from changes_ns, because the requests' time varies too much */

@@ -163,7 +163,8 @@ void comparison_print(const comparison *c)
     }
 }
 
-/* Returns the means, the relative change and its confidence interval. `is_signed`: the quantity may be negative. */
+/* Returns the means, the relative change and its confidence interval as JSON. `is_signed` is true if the quantity may
+ * be negative. */
 static json_object *contrast_object(const contrast *c, double level, bool is_signed)
 {
     json_object *object = json_object_new_object();

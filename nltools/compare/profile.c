@@ -124,10 +124,8 @@ static void choose_edges(profile_field *f, const GArray *values)
     g_free(sorted);
 }
 
-/*
- * First character of the key of a pseudo field, such as the kind of the request. The name of a field in a log cannot
- * begin with this character.
- */
+/* First character of the key of a pseudo field, such as the kind of the request. No field in a log has a name that
+ * begins with this character. */
 #define PSEUDO '\n'
 
 static profile_field *profile_find_field(profile *p, const char *name, bool is_text, const GArray *values)
@@ -168,7 +166,7 @@ static uint8_t bin_of_name(profile *p, profile_field *f, uint32_t name)
         i++;
     if (i < p->kind_count)
         return (uint8_t)i;
-    char *text = without_ports(place_names_text(p->names, name)); /* another name may differ only in its ports */
+    char *text = without_ports(place_names_text(p->names, name)); /* two names may differ only in their ports */
     for (i = 0; i < p->kind_count && strcmp(g_ptr_array_index(f->texts, i), text) != 0;)
         i++;
     if (i == p->kind_count && i < BIN_OTHERS) {
@@ -180,7 +178,7 @@ static uint8_t bin_of_name(profile *p, profile_field *f, uint32_t name)
     return (uint8_t)MIN(i, (unsigned)BIN_OTHERS);
 }
 
-/* Updates the texts of the bins of the field "kind", because the name of a place can have become a pattern. */
+/* Updates the texts of the bins of the field "kind", because place_names_add may have changed a name to a pattern. */
 static void update_kinds(const profile *p, profile_field *f)
 {
     for (unsigned i = 0; i < p->kind_count; i++) {
@@ -335,7 +333,8 @@ static void add_visit_to_row(adding *a, uint32_t index, uint8_t kind_bin)
         add_to_bin(a->p, row, a->hosts.index, a->host_bins[x->site], a->side, a->unit, own);
 }
 
-/* Returns the unit to which the i-th of `count` requests or samples of the current log belongs. */
+/* Returns the unit of the i-th of `count` requests or samples of the current log. Units are logs or, if the side has
+ * only one log, parts of the log. */
 static unsigned unit_of(const profile *p, int side, uint64_t i, uint64_t count)
 {
     const unit_kind *kind = &p->kinds[side];
@@ -349,7 +348,7 @@ static void add_sensors(adding *a)
     const GPtrArray *all = series_all(a->v->series);
     for (guint i = 0; i < all->len; i++) {
         const sensor_series *s = g_ptr_array_index(all, i);
-        if (strcmp(s->field, "CLOCK.SAMPLES") == 0) /* a number of measurements */
+        if (strcmp(s->field, "CLOCK.SAMPLES") == 0) /* CLOCK.SAMPLES counts measurements, and measures nothing */
             continue;
         char *instance = without_ports(s->instance);
         const bool is_own = *instance == '\0' || strcmp(instance, s->host) == 0;

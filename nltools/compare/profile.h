@@ -1,10 +1,10 @@
 /*
  * Collects the data of the two sides of a comparison: sums by place, by the value of a field, and by sensor.
  *
- * The first row is for whole requests. Each other row is for a place (diag/visits.h) on any host. A bin is a value of a
- * field: a text, or a range of numbers. The module omits port numbers from the names of hosts and of sensors'
- * connections, because the ports of clients are random. The memory that a profile uses does not depend on the number of
- * logs and records. Not thread-safe.
+ * The first row contains the sums of whole requests. Each other row contains the sums of a place (diag/visits.h) over
+ * all hosts. A bin is a value of a field: a text, or a range of numbers. The module omits port numbers from the names
+ * of hosts and of sensors' connections, because the ports of clients are random. The memory that a profile uses does
+ * not depend on the number of logs and records. Not thread-safe.
  */
 #ifndef NLTOOLS_PROFILE_H
 #define NLTOOLS_PROFILE_H
@@ -17,13 +17,13 @@ enum { PROFILE_FIELDS_MAX = COLUMNS_MAX + 2, PROFILE_BINS = 14, BIN_OTHERS = PRO
 
 typedef struct profile_field {
     char *name;
-    bool of_requests; /* the field is in the first event of nearly all requests, so it is an input and not a result */
+    bool of_requests; /* the first events of nearly all requests have the field, so it is an input and not a result */
     double edges[BIN_OTHERS - 1]; /* for numbers: bin i begins at edge i - 1 */
     unsigned edge_count;
     GPtrArray *texts; /* NULL: the values are numbers */
 } profile_field;
 
-/* The sums of those visits of a row that have a value in one bin of a field. */
+/* The sums of the visits of a row whose value is in one bin of a field. */
 typedef struct profile_bin {
     unit_sums sides[SIDES];
 } profile_bin;
@@ -51,13 +51,13 @@ typedef struct profile {
     GPtrArray *fields;               /* elements are profile_field */
     GPtrArray *sensors;              /* elements are profile_sensor */
     double failed[SIDES][UNITS_MAX]; /* number of failed requests */
-    uint64_t dropped[SIDES];         /* number of requests that were dropped because of the memory limit */
-    bool left_out;                   /* rows or fields beyond the limits were omitted */
+    uint64_t dropped[SIDES];         /* number of requests that the reader has dropped because of the memory limit */
+    bool left_out;                   /* the profile omits rows or fields beyond the limits */
     size_t bins_used;
     GHashTable *row_index, *field_index, *sensor_index;
 } profile;
 
-/* Returns an empty profile. log_counts contains the number of logs of each side. */
+/* Returns an empty profile. `log_counts` contains the number of logs of each side. */
 profile *profile_new(const unsigned log_counts[SIDES]);
 void profile_free(profile *p);
 

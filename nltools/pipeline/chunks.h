@@ -1,7 +1,7 @@
 /*
  * The ring of chunks of a pass. The threads convert the chunks with numbers in [committed, filled), and input.c fills
- * the chunk with the number `filled`. pipeline.c owns the ring. A chunk belongs to the main thread unless its state is
- * READY or TAKEN.
+ * the chunk with the number `filled`. pipeline.c owns the ring. While the state of a chunk is READY or TAKEN, only the
+ * converting threads may use the chunk; otherwise, only the main thread.
  */
 #ifndef NLCONV_CHUNKS_H
 #define NLCONV_CHUNKS_H
@@ -13,7 +13,8 @@
 #include <pthread.h>
 
 enum {
-    /* A chunk's input and output fit into a processor's cache. Larger chunks are up to 1.4 times slower. */
+    /* with this size, a chunk's input and output fit into a processor's cache; larger chunks are up to 1.4 times
+     * slower */
     CHUNK_SIZE = 256 << 10,       /* bytes of input in a chunk */
     CHUNK_EXPANDED_MAX = 1 << 20, /* maximum expanded size of a chunk's blocks; a single block may be larger */
     THREADS_MAX = 16,
@@ -28,7 +29,7 @@ typedef struct chunk {
     uint64_t lines;    /* number of lines in the chunk */
     bool blocks;       /* the chunk contains blocks, which have no lines */
     uint64_t expanded; /* upper bound of the expanded size of the chunk's blocks in bytes */
-    bool is_converted; /* the main thread writes records directly to the sink */
+    bool is_converted; /* the main thread has converted the chunk, and has written its records to the sink */
     bool last;
     sink s;
 } chunk;
@@ -37,7 +38,7 @@ typedef struct pipeline {
     pass *pass;
     const char *name; /* name of the current source */
     nl_source *source;
-    nl_pieces pieces; /* parts of the source to read */
+    nl_pieces pieces; /* the parts of the source to read */
     cutter cut;
     importer *in_order; /* the main thread's importer; if NULL, the other threads convert */
     exporter *own;      /* the main thread's exporter */
@@ -50,7 +51,7 @@ typedef struct pipeline {
     bool closing;
     uint64_t lines;  /* number of lines in the committed chunks */
     uint64_t offset; /* input offset after the committed chunks */
-    bool failed;     /* the exporter could not learn or write */
+    bool failed;     /* the exporter has failed to learn or write */
     bool stopped;    /* the pass has stopped at malformed input */
     bool begun;      /* the format is known, and the output header has been written */
 } pipeline;
@@ -72,10 +73,10 @@ void chunk_dispatch_converted(pipeline *p);
 /* Writes the output of a chunk, adds its counts, and empties the chunk. */
 void chunk_commit(pipeline *p, chunk *c);
 
-/* Reports the current thread's error, which concerns the input, if this is the last pass. Returns false. */
+/* If this is the last pass, reports the current thread's error, which concerns the input. Returns false. */
 bool pipeline_report_input(const pipeline *p);
 
-/* Reads the source, or the directory, to its end. On failure, reports the error and returns false. */
+/* Reads the current source or directory to its end. On failure, reports the error and returns false. */
 bool input_read(pipeline *p);
 bool input_read_directory(pipeline *p);
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- parts of a file, according to its indexes ---- */
+/* ---- parts of a file that its indexes select ---- */
 
 /*
  * Chooses the first part of a log to read. Only logs in the library's formats have indexes, which define the parts.
@@ -26,7 +26,7 @@ static bool input_begin_parts(pipeline *p)
     return nl_source_take_range(p->source, p->pieces.begin, p->pieces.end) == NL_OK;
 }
 
-/* Returns whether reading has ended only because a part of the file ends. */
+/* Returns whether `status` means only that a part of the file ends. */
 static bool input_is_part(const pipeline *p, nl_status status)
 {
     return status == NL_END && !p->stopped && !p->failed && !program_was_stopped() &&
@@ -41,7 +41,7 @@ static bool input_begin_next_part(pipeline *p, bool midway)
     return nl_source_take_range(p->source, p->pieces.begin, p->pieces.end) == NL_OK;
 }
 
-/* ---- blocks, and text between them; the library's decoder finds the blocks ---- */
+/* ---- blocks, and text between blocks; the library's decoder finds the blocks ---- */
 
 typedef struct block_input {
     pipeline *p;
@@ -97,10 +97,10 @@ static void input_take_text(pipeline *p, nl_decoder *decoder)
     }
 }
 
-/* Notes that the decoder continues at an offset in the input. Returns true. */
+/* Notes that the decoder continues at `offset` in the input, after `lines` lines. Returns true. */
 static bool input_jump(block_input *b, nl_decoder *decoder, uint64_t offset, uint64_t lines)
 {
-    b->base = 0; /* from now on, the decoder counts from the start of the input */
+    b->base = 0; /* from this call on, the decoder counts from the start of the input */
     nl_decoder_jump(decoder, offset, lines);
     return true;
 }
@@ -181,10 +181,8 @@ static void input_dispatch_records(pipeline *p, chunk *c, size_t size, bool last
     chunk_dispatch(p);
 }
 
-/*
- * Divides the bytes that have arrived into chunks. `all` is true if no more bytes will arrive. Returns false if the
- * remaining bytes may contain blocks.
- */
+/* Divides the unprocessed bytes into chunks. `all` is true after the last byte of the input. Returns false if the
+ * remaining bytes may contain blocks. */
 static bool input_cut(pipeline *p, bool all)
 {
     cut found;

@@ -271,10 +271,8 @@ static bool pipeline_read_source(pipeline *p, const char *name)
     return good;
 }
 
-/*
- * Returns whether the output of the earlier sources can continue with the output of the source at index i. Prints a
- * message if it cannot. Only logs in the library's formats can be concatenated.
- */
+/* Returns whether the source at index i can follow the earlier sources, because all of them have the library's formats.
+ * Otherwise, prints a message and returns false. */
 static bool can_go_on(const pipeline *p, size_t i)
 {
     if (i == 0 || p->pass->from == NULL || p->pass->from->blocks)

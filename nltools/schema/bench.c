@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* The source of the measuring program, without the functions that depend on the schema. */
+/* The part of the measuring program's source that does not depend on the schema. */
 static const char program_top[] = "#define _GNU_SOURCE 1\n"
                                   "#include \"events.h\"\n"
                                   "#include <stdio.h>\n"
@@ -134,7 +134,7 @@ static GString *make_program(const schema *s)
 }
 
 /* Runs a command without NetLogger's variables in its environment. Returns its output, which the caller frees with
- * g_free, or NULL. */
+ * g_free, or NULL on failure. */
 static char *bench_run(char **command)
 {
     char **environment = g_get_environ(), *printed = NULL, *errors = NULL;
@@ -173,10 +173,8 @@ static bool add_arguments(GPtrArray *command, const char *text)
     return ok;
 }
 
-/*
- * Appends the flags `given` by the user. If `given` is NULL, appends the flags that pkg-config prints for the option
- * `asked`. Returns false on failure.
- */
+/* Appends the user's flags `given` or, if `given` is NULL, the flags that pkg-config prints for the option `asked`.
+ * Returns false on failure. */
 static bool add_flags(GPtrArray *command, const char *given, const char *asked)
 {
     if (given != NULL)
@@ -229,7 +227,7 @@ static char *schema_bench_measure(const schema *s, const schema_bench_options *h
     return printed;
 }
 
-/* Appends a table of the lines "NANOSECONDS BYTES" that the program printed. There is one line per event. */
+/* Appends a table of the lines "NANOSECONDS BYTES" that the program has printed, one for each event. */
 static void append_table(const schema *s, const char *printed, bool json, GString *out)
 {
     char **lines = g_strsplit(printed, "\n", 0);

@@ -94,7 +94,7 @@ static char *shorten(nl_string text)
 {
     size_t size = MIN(text.size, VALUE_SHOWN);
     while (size < text.size && size > 0 && ((unsigned char)text.data[size] & 0xc0) == 0x80)
-        size--; /* do not cut a character in the middle */
+        size--; /* do not divide a UTF-8 character */
     char *cut = g_strndup(size > 0 ? text.data : "", size), *plain = schema_plain(cut);
     char *out = g_strconcat(plain, size < text.size ? "..." : "", NULL);
     g_free(cut);
@@ -250,7 +250,7 @@ static void check_fields(const subject *s, const schema_event *e)
         else if (f != NULL)
             check_value(s, f, field);
         else if (field->name.size < 3 ||
-                 memcmp(field->name.data, "NL.", 3) != 0) /* NL. begins NetLogger's own fields */
+                 memcmp(field->name.data, "NL.", 3) != 0) /* names of NetLogger's own fields begin with NL. */
             found(s, UNEXPECTED_FIELD, "%.*s is not a declared field", (int)MIN(field->name.size, VALUE_SHOWN),
                   field->name.data);
         if (f != NULL)

@@ -9,7 +9,8 @@
 enum { COLUMNS = 4 };
 static const char *const headings[COLUMNS] = {"Field", "Type", "Unit", "Description"};
 
-/* Returns text that is escaped for Markdown and for the cells of its tables. The caller frees it with g_free. */
+/* Returns a copy of a text with escapes for Markdown and for the cells of its tables. The caller frees it with
+ * g_free. */
 static char *markdown(const char *text)
 {
     char *plain = schema_plain(text);
@@ -34,7 +35,7 @@ static char *html(const char *text)
     return escaped;
 }
 
-/* A style of documentation, such as Markdown: the functions and texts that differ between the styles. */
+/* A style of documentation, such as Markdown: functions and texts that depend on the style. */
 typedef struct style {
     char *(*text)(const char *text);
     void (*begin)(const schema *s, GString *out);

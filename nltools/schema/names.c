@@ -1,4 +1,4 @@
-/* Determines the C and C++ names of everything that a schema declares. */
+/* Determines the C and C++ names of a schema's declarations. */
 #include "config.h"
 
 #include "schema.h"

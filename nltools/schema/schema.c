@@ -29,7 +29,7 @@ typedef struct reading {
     GPtrArray *mistakes;
     GPtrArray *optional;  /* optional_list * */
     GHashTable *events;   /* maps a name to a schema_event * */
-    GHashTable *keys;     /* maps "EVENT]KEY" (no name contains a ]) to the line of the key */
+    GHashTable *keys;     /* maps "EVENT]KEY" to the line of the key; no name contains a ] */
     unsigned schema_line; /* line of [schema]; 0: not found yet */
     unsigned line;        /* number of the current line */
     bool in_section;      /* the current line is in a valid section */
@@ -129,7 +129,7 @@ char *schema_plain(const char *text)
 
 /* ---- names ---- */
 
-/* Returns a copy of a name without its double quotes, if it has them. The caller frees it with g_free. */
+/* Returns a copy of a name, without the double quotes around it. The caller frees it with g_free. */
 static char *unquoted(const char *text)
 {
     size_t size = strlen(text);
@@ -423,7 +423,7 @@ static void read_lines(reading *r, const char *data, size_t size)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- checks after the last line ---- */
 
 static void check_whole(reading *r)
 {

@@ -16,8 +16,9 @@
  * tab, carriage return, space and backslash. Each section except [schema] declares an event. The keys of an event are
  * fields, except level (default Usage), description and optional (fields that may be absent, separated by ;). A name in
  * double quotes is always the name of an event or field: "level"=int32. The value of a field is its type, unit and
- * description; unit and description may be absent. Types: bool, int8 to int64, uint8 to uint64, float, double, string
- * (text), bytes (any) and enum(a|b|c). C names begin with the prefix= of [schema], whose default is the schema's name.
+ * description; unit and description may be absent. The types are bool, int8 to int64, uint8 to uint64, float, double,
+ * string (text), bytes (arbitrary bytes) and enum(a|b|c). C names begin with the prefix= of [schema], whose default is
+ * the schema's name.
  *
  * Only nlschema uses this module, in one thread.
  */
@@ -57,7 +58,7 @@ typedef struct schema_field {
     char *description; /* "" if the field has no description */
     bool optional;
     char *parameter;      /* C name */
-    char *c_type;         /* C type; an enum has its own type */
+    char *c_type;         /* C type; each enum has a separate type */
     GPtrArray *constants; /* char *, the C names of the values */
 } schema_field;
 
@@ -83,10 +84,8 @@ typedef struct schema_mistake {
     char *text;
 } schema_mistake;
 
-/*
- * Reads a schema from a file; "-" is standard input. If the schema has mistakes, returns NULL and sets *mistakes to all
- * of them (schema_mistake *), in the order of lines. The caller frees them with g_ptr_array_unref.
- */
+/* Reads a schema from a file; "-" is standard input. If the schema has mistakes, returns NULL and sets *mistakes to all
+ * mistakes (schema_mistake *), in the order of lines. The caller frees *mistakes with g_ptr_array_unref. */
 schema *schema_read(const char *path, GPtrArray **mistakes);
 void schema_free(schema *s);
 
@@ -103,7 +102,8 @@ const char *schema_type_name(schema_type type);
 /* Returns a field's type as written in the schema, with the values of an enum. The caller frees it with g_free. */
 char *schema_field_type(const schema_field *field);
 
-/* Returns text as valid UTF-8, with spaces for control and formatting characters. The caller frees it with g_free. */
+/* Returns a copy of a text as valid UTF-8, with spaces for control and formatting characters. The caller frees it with
+ * g_free. */
 char *schema_plain(const char *text);
 
 /*

@@ -35,7 +35,7 @@ static char *row_name(const connection_result *r, const char *by)
         return g_strdup_printf("%s > %s", r->local, r->peer);
     if (strcmp(by, "program") == 0)
         return g_strdup(r->program[0] != '\0' ? r->program : "(unknown)");
-    if (strcmp(by, "port") == 0) /* assume that the service has the smaller port */
+    if (strcmp(by, "port") == 0) /* assume that the service is at the end with the smaller port */
         return g_strdup_printf("%d", MIN(port_of(r->local), port_of(r->peer)));
     char *from = address_of(r->local), *to = address_of(r->peer), *name = g_strdup_printf("%s > %s", from, to);
     g_free(from);
@@ -83,7 +83,7 @@ static void row_add(connections_row *row, const connection_result *r)
     sum->bytes += r->bytes;
     sum->total += r->total;
     sum->intervals += r->intervals;
-    /* A row has connections of one distance, so either all of its round-trip times are 0 (unknown), or none. */
+    /* a row has connections of one distance, so either all or none of its round-trip times are 0 (unknown) */
     sum->rtt_min_ns = MIN(sum->rtt_min_ns, r->rtt_min_ns);
     sum->segments += r->segments;
     sum->retransmitted += r->retransmitted;
@@ -95,7 +95,7 @@ static void row_add(connections_row *row, const connection_result *r)
     sum->rate = sum->wall_ns > 0 ? sum->bytes / sum->wall_ns * 1e9 : 0;
 }
 
-/* Returns the number by which results are sorted in descending order. */
+/* Returns the key for sorting results in descending order. */
 static double sort_value(const connection_result *r, connections_sort sort)
 {
     switch (sort) {

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The interval of derived records if the options set no interval. */
+/* The interval of derived records without the option --interval. */
 #define DERIVED_NS (NL_NS_PER_SECOND / 10)
 
 enum { ADVICE_MAX = 10, ROWS_MAX = 100, SHARES_SHOWN = 3, RATES_MAX = 10 };
@@ -24,7 +24,6 @@ enum { ADVICE_MAX = 10, ROWS_MAX = 100, SHARES_SHOWN = 3, RATES_MAX = 10 };
 
 /* ---- output ---- */
 
-/* Prints the largest shares of causes, in descending order. */
 static void print_shares(const double cause_ns[CAUSE_COUNT], double wall_ns)
 {
     double left[CAUSE_COUNT];

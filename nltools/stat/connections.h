@@ -12,11 +12,11 @@ typedef struct connections_options {
     bool json;
     connections_sort sort;
     int64_t interval_ns; /* > 0: also report the rate in intervals of this length */
-    const char *derived; /* file for the records of connection_records.h; NULL: none */
-    const char *by; /* "hosts", "program" or "port": one row per group and distance; NULL: one row per connection */
+    const char *derived; /* file for the records of connection_records.h; NULL: no file */
+    const char *by;      /* "hosts", "program" or "port": rows for groups; NULL: a row for each connection */
 } connections_options;
 
-/* Returns whether connections can be grouped by this name. */
+/* Returns whether `by` is "hosts", "program" or "port". */
 bool connections_can_group(const char *by);
 
 /* Reads the files, or standard input if `count` is 0, and prints the report. Returns a program_status. */

@@ -14,12 +14,12 @@ enum { HASHES_MAX = 1 << 18 };
 /* One of the earlier sources, or the current source. */
 typedef struct source {
     const char *name;
-    uint64_t common; /* number of records of the current source that this source has, too */
+    uint64_t common; /* number of records that the current source and this source have in common */
 } source;
 
 struct repeated_sources {
     GArray *sources;  /* source */
-    key_map first;    /* maps the hash of a record to the number of the first source that has it, from 1 */
+    key_map first;    /* maps the hash of a record to the number (from 1) of the first source that has the record */
     uint64_t sampled; /* hashes with any of these bits are not in the sample */
     uint64_t count;   /* number of records of the current source in the sample */
     uint64_t seed;
@@ -80,7 +80,7 @@ static void halve_sample(repeated_sources *r)
 
 void repeated_sources_add(repeated_sources *r, const nl_record *record)
 {
-    /* The time decides whether the record is in the sample, so that other records need no hash. */
+    /* the time decides whether the record is in the sample, so that the function hashes only the sample's records */
     const int64_t time_us = record->time_ns / 1000;
     const uint64_t time_hash = hash_bytes(r->seed, (const char *)&time_us, sizeof time_us);
     if ((time_hash & r->sampled) != 0)

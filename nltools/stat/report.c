@@ -26,10 +26,8 @@ static const char *event_text(const report_subject *r, uint32_t name)
     return name == REQUEST_NONE ? "?" : event_names_text(request_reader_names(assembler_reader(r->assembler)), name);
 }
 
-/*
- * Returns the name of a span, edge or part. If `with_program` is true, the name of a span includes its program. The
- * caller frees the name with g_free.
- */
+/* Returns the name of a span, edge or part. If `with_program` is true, the name of a span contains its program. The
+ * caller frees the name with g_free. */
 static char *report_row_name(const report_subject *r, const tally_key *key, bool with_program)
 {
     const char *inferred = key->inferred ? " (inferred)" : "";
@@ -238,7 +236,7 @@ static void print_without(const report_subject *r, bool last)
     printf(", the usual %s event\n", last ? "last" : "first");
 }
 
-/* Prints the number of requests with an uncertain critical path for each reason, and their part of the time. */
+/* For each reason, prints the number of requests with an uncertain critical path, and their part of the time. */
 static void print_doubts(const tally *t)
 {
     const struct {

@@ -47,7 +47,7 @@ static size_t reach(series *s, int64_t time_ns)
         int64_t from_ns = s->count == 0 || at_ns < s->from_ns ? at_ns : s->from_ns;
         int64_t last_ns = s->count == 0 ? at_ns : series_from_ns(s, s->count - 1);
         last_ns = at_ns > last_ns ? at_ns : last_ns;
-        uint64_t count /* unsigned, because the difference of the times may not fit an int64_t */
+        uint64_t count /* unsigned, because the difference of the times may exceed INT64_MAX */
             = ((uint64_t)last_ns - (uint64_t)from_ns) / (uint64_t)s->width_ns + 1;
         if (count > SERIES_MAX) {
             series_join(s, 2);

@@ -1,8 +1,8 @@
 /*
  * Sums values over time, in intervals of equal width.
  *
- * The width begins at 1 ms and doubles whenever SERIES_MAX intervals are not enough, so that memory is bounded for any
- * times in any order. Initialize a series with zeros. Not thread-safe.
+ * The width is 1 ms at first. The module doubles it when the times require more than SERIES_MAX intervals, so that
+ * memory is bounded for any times in any order. Initialize a series with zeros. Not thread-safe.
  */
 #ifndef NLSTAT_SERIES_H
 #define NLSTAT_SERIES_H
@@ -24,7 +24,7 @@ typedef struct series {
     size_t count;
 } series;
 
-/* Adds a value at a time. */
+/* Adds a value at the time `time_ns`. */
 void series_add(series *s, int64_t time_ns, double value);
 
 /* Joins intervals until they are at least width_ns wide. Do not add values after this call. */

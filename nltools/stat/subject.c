@@ -177,7 +177,7 @@ static void subject_take(void *user, const nl_record *record)
 
 bool subject_read(subject *s, const char *source)
 {
-    uint64_t count = 0; /* not used here, because subject_add counts the records */
+    uint64_t count = 0; /* not used, because subject_add counts the records */
     if (s->repeats != NULL)
         repeated_sources_begin(s->repeats, source);
     bool ok = subject_read_records(s->options, source, subject_take, s, &count);

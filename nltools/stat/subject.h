@@ -2,8 +2,8 @@
  * Reads the input of nlstat and nldiag: the selected records and their lifelines.
  *
  * A subject reads sources and passes each selected record to its user. The lifelines come from a file, or the subject
- * infers them from the first records. These records wait in a sample until the lifelines are known. The sample has a
- * maximum number of records, fields and bytes. Not thread-safe.
+ * infers them from the first records, which wait in a sample. The sample has a maximum number of records, fields and
+ * bytes. Not thread-safe.
  */
 #ifndef NLSTAT_SUBJECT_H
 #define NLSTAT_SUBJECT_H
@@ -22,7 +22,7 @@ typedef struct subject_options {
     program_where where;
     request_filter *requests;  /* NULL: all requests */
     absent_fields *absent;     /* fields that `requests` names and no record has; NULL before the first source */
-    absent_fields *absent_ids; /* the same for `ids` */
+    absent_fields *absent_ids; /* fields that `ids` names and no record has */
     bool has_events;           /* a record has an event name */
     char *repeated;            /* message about a source that has the records of another source, or NULL */
     char *reason;              /* the result of subject_reason_no_requests */
@@ -36,10 +36,8 @@ typedef struct subject_options {
 /* The option rows of --id, --config, --memory and --where. */
 extern const nl_option subject_option_rows[];
 
-/*
- * The option groups of a program whose settings have a subject_options as the member `subject`. They follow the
- * program's own group.
- */
+/* The option groups of a program whose settings have a member `subject` of type subject_options. List these groups
+ * after the program's own group. */
 #define SUBJECT_GROUPS(settings)                                                                                       \
     {"Selecting records", subject_option_rows, offsetof(settings, subject)},                                           \
         {"Selecting records", PROGRAM_RANGE_OPTIONS, offsetof(settings, subject.where)},                               \
@@ -49,10 +47,8 @@ extern const nl_option subject_option_rows[];
         0                                                                                                              \
     }
 
-/*
- * Reads a source to its end, and passes the selected records to `take`, without determining lifelines. Adds their
- * number to *count. If a part cannot be read, reports the problem and returns false.
- */
+/* Reads a source to its end, and passes the selected records to `take`, without determining lifelines. Adds the number
+ * of these records to *count. If a part cannot be read, reports the problem and returns false. */
 bool subject_read_records(subject_options *o, const char *source, void (*take)(void *user, const nl_record *record),
                           void *user, uint64_t *count);
 
@@ -70,13 +66,14 @@ typedef struct subject_user {
 subject *subject_new(subject_options *options, subject_user user);
 void subject_free(subject *s);
 
-/* Adds a record that the caller has read. */
+/* Adds a record from the caller instead of subject_read. */
 void subject_add(subject *s, const nl_record *record);
 
 /* Reads a source to its end. If a part cannot be read, reports the problem and returns false. */
 bool subject_read(subject *s, const char *source);
 
-/* Determines lifelines that are still unknown, and passes on waiting records. Call it after the last record. */
+/* Infers the lifelines if they are still unknown, and passes on waiting records. Call the function after the last
+ * record. */
 void subject_settle(subject *s);
 
 /* Returns whether records were read. If not, reports the reason (program_has_records). */

@@ -96,9 +96,7 @@ static tally_row *tally_find(const tally *t, const tally_key *key)
     return g_hash_table_lookup(t->by_key, key);
 }
 
-/*
- * Returns the cache entry for a key. The cache saves much time, because most steps belong to a few rows.
- */
+/* Returns the entry for a key in the cache of rows, which saves much time, because most steps belong to a few rows. */
 static tally_row **cached_row(tally *t, const tally_key *key)
 {
     uint32_t mixed = key->kind + 3 * key->span + 7 * key->from + 31 * key->to + 127 * key->by + 17 * key->program;
@@ -279,7 +277,8 @@ static gint slower_first(gconstpointer a, gconstpointer b)
 static gint by_begin(gconstpointer a, gconstpointer b, gpointer user)
 {
     const request_span *spans = user, *x = &spans[*(const uint32_t *)a], *y = &spans[*(const uint32_t *)b];
-    /* REQUEST_NONE is the maximum, so roots come last, and copy_tree takes them from the stack first. */
+    /* roots come last, because REQUEST_NONE is the largest number; copy_tree therefore takes roots from the stack
+     * first */
     if (x->parent != y->parent)
         return x->parent < y->parent ? -1 : 1;
     return x->begin_ns != y->begin_ns ? (x->begin_ns < y->begin_ns ? -1 : 1) : (x > y) - (x < y);
@@ -358,8 +357,8 @@ static void copy_path(const request_graph *g, tally_example *e)
     }
 }
 
-/* Restores the heap of the slowest requests below the element at index `at`. The fastest of these requests is at the
- * top. */
+/* Restores the heap of the slowest requests below the element at index `at`. The top of the heap is the fastest of
+ * these requests. */
 static void sift_down(GArray *heap, guint at)
 {
     tally_example *e = (tally_example *)(void *)heap->data;

@@ -18,7 +18,7 @@
 
 enum { TALLY_PATH_MAX = 1000 };
 
-/* The group to which the rows of new groups belong when there are too many rows. */
+/* The group that collects the times of new groups when there are too many rows. */
 #define TALLY_BY_OTHERS UINT32_MAX
 
 typedef enum tally_kind { TALLY_SPAN, TALLY_EDGE, TALLY_PART, TALLY_GROUP } tally_kind;
@@ -33,7 +33,7 @@ typedef struct tally_key {
 
 typedef struct tally_row {
     tally_key key;
-    uint64_t path_count; /* number of critical path steps */
+    uint64_t path_count; /* number of steps on critical paths */
     double path_ns;      /* total duration of these steps in nanoseconds */
     double certainty;    /* sum of the steps' certainty (request_step) */
     double self_ns;      /* for spans: the time in which no child was running */
@@ -62,10 +62,8 @@ typedef struct tally_example {
     unsigned doubts; /* sum of request_doubt */
 } tally_example;
 
-/*
- * The numbers of requests that have an event, and of requests that begin or end with it. Index 0 is for the first event
- * of requests, and index 1 for the last event.
- */
+/* The numbers of requests that begin or end with an event, and of requests that contain the event. Index 0: first
+ * event; index 1: last event. */
 typedef struct tally_event {
     uint64_t ends[2];
     uint64_t requests[2]; /* number of requests that have the event and are incomplete at this end */
@@ -84,10 +82,10 @@ enum { TALLY_ZONES_MAX = 16, TALLY_CACHE_SIZE = 1024 };
 
 typedef struct tally {
     size_t slowest_max;
-    /* cut: requests measured before they ended; left_out: durations without a row. */
+    /* cut: number of requests that nlstat measured before they ended; left_out: number of durations without a row */
     uint64_t requests, failed, cut, left_out;
-    /* Numbers of requests whose path may be wrong (request_doubt): for any reason, because of missing records, because
-     * of clocks, and because of times. */
+    /* Numbers of requests whose path may be wrong (request_doubt): for any reason; because of missing records, wrong
+     * clocks, or contradictory times. */
     uint64_t doubtful, lossy, skewed, contradictory;
     double doubtful_ns;        /* duration of the doubtful requests */
     request_problems problems; /* sums over all requests */
@@ -123,14 +121,14 @@ void tally_pack(const request_reader *reader, nl_buffer *buffer);
 void tally_add(tally *t, const request_reader *reader, const request_graph *graph, const char *name, uint32_t by,
                bool cut);
 
-/* Sorts the results. Call it after the last request. */
+/* Sorts the results. Call the function after the last request. */
 void tally_finish(tally *t);
 
 /*
  * Returns the number of requests that lack the event with which most requests begin. If `last` is true, uses the event
- * with which most requests end. Sets *name to this event. There must be at least one request. A request without this
- * event may still be complete, because the usual last step may be optional. Such a request counts as complete if it
- * ends with the end of a span in the program that began the request, and all its spans have ended.
+ * with which most requests end. Sets *name to this event. There must be at least one request. The usual last step may
+ * be optional. A request without it therefore counts as complete if all its spans have ended, and its last event is the
+ * end of a span in the program that began the request.
  */
 uint64_t tally_count_without(const tally *t, bool last, uint32_t *name);
 

@@ -94,7 +94,7 @@ typedef struct summary {
     int64_t from_ns, to_ns;
     double bytes, busy_ns;
     unsigned concurrent_max;
-    nl_distribution rates; /* rates in bytes per second, only for transfers whose duration is not 0 */
+    nl_distribution rates; /* rates in bytes per second, without transfers whose duration is 0 */
 } summary;
 
 static summary sum_up(const transfers *t)

@@ -1,9 +1,9 @@
 /*
- * Measures transfers, which are outermost spans that have a byte count. The module determines their rates, the number
- * of simultaneous transfers, and the throughput over time. For the throughput, the module spreads the bytes of each
+ * Measures transfers: outermost spans with a number of bytes. The module determines their rates, the number of
+ * simultaneous transfers, and the throughput over time. For the throughput, the module spreads the bytes of each
  * transfer evenly over its duration.
  *
- * Memory is bounded: the module keeps at most TRANSFERS_MAX transfers, and only counts the others. Not thread-safe.
+ * To bound memory, the module keeps at most TRANSFERS_MAX transfers, and only counts the others. Not thread-safe.
  */
 #ifndef NLSTAT_TRANSFERS_H
 #define NLSTAT_TRANSFERS_H
@@ -26,10 +26,8 @@ void transfers_add(transfers *t, int64_t begin_ns, int64_t end_ns, double bytes,
 
 size_t transfers_count(const transfers *t);
 
-/*
- * transfers_print prints a table. transfers_json returns JSON, which the caller frees with json_object_put.
- * `interval_ns` is the length of intervals; if it is 0 or too short, the functions choose a length.
- */
+/* transfers_print prints a table. transfers_json returns JSON, which the caller frees with json_object_put.
+ * `interval_ns` is the length of intervals. If `interval_ns` is 0 or too short, the functions choose a length. */
 void transfers_print(transfers *t, int64_t interval_ns);
 json_object *transfers_json(transfers *t, int64_t interval_ns);
 
@@ -42,8 +40,8 @@ typedef struct transfers_interval {
 
 /*
  * Returns the throughput over time, which the caller frees with g_free. Sets *count to the number of intervals. If
- * *interval_ns is 0, or would result in too many intervals, sets it to a suitable length. There must be at least one
- * transfer.
+ * *interval_ns is 0 or would result in too many intervals, sets *interval_ns to a suitable length. There must be at
+ * least one transfer.
  */
 transfers_interval *transfers_over_time(transfers *t, int64_t *interval_ns, size_t *count);
 
